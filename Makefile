@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+PREFIX ?= /usr/local
+DESTDIR ?=
+PYTHON ?= python3
+CC ?= gcc
+B := build
+
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
+	-Wmissing-prototypes -Wvla -Wundef -Wformat=2 -Werror
+CPPFLAGS += -D_GNU_SOURCE -Icommon -Icalibrator -Iprofiler/tlb -Itests/c -MMD -MP
+CFLAGS += -std=c11 -O2 -g $(WARNINGS)
+LDLIBS += -lm -lpthread
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+# The file of each C program that has main(); everything else is a module that tests can link.
+MAINS := calibrator/calibrate.c profiler/launch/run.c
+MODULES := $(filter-out $(MAINS),$(wildcard common/*.c calibrator/*.c profiler/tlb/*.c profiler/launch/*.c))
+OBJECTS := $(MODULES:%.c=$(B)/obj/%.o)
+SAN_OBJECTS := $(MODULES:%.c=$(B)/san/%.o)
+PROGRAMS := $(B)/libexec/tlbcost-calibrate $(B)/libexec/tlbcost-run
+WORKLOADS := $(patsubst workloads/%.c,$(B)/workloads/%,$(wildcard workloads/*.c)) \
+	$(patsubst workloads/%.cc,$(B)/workloads/%,$(wildcard workloads/*.cc))
+C_TESTS := $(patsubst tests/c/%.c,$(B)/tests/%,$(wildcard tests/c/test_*.c))
+
+all: $(PROGRAMS) simulator $(B)/tlbcost workloads  ## build everything
+
+$(B)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(B)/san/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) -c -o $@ $<
+
+$(B)/libexec/tlbcost-calibrate: $(B)/obj/calibrator/calibrate.o $(OBJECTS)
+$(B)/libexec/tlbcost-run: $(B)/obj/profiler/launch/run.o $(OBJECTS)
+$(PROGRAMS):
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+workloads: $(WORKLOADS)  ## build the programs with known TLB behaviour
+
+$(B)/workloads/%: workloads/%.c workloads/workload.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
+
+$(B)/workloads/%: workloads/%.cc workloads/workload.h
+	@mkdir -p $(@D)
+	$(CXX) -O2 -g -std=c++17 -Wall -Wextra -Werror -o $@ $<
+
+$(B)/tests/%: tests/c/%.c $(SAN_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) -o $@ $< $(SAN_OBJECTS) $(LDLIBS)
+
+include profiler/simulator/rules.mk
+
+# The package is imported from build/python, where `tlbcost` stands for estimate/.
+$(B)/python/tlbcost:
+	@mkdir -p $(@D)
+	ln -sfn ../../estimate $@
+
+# One environment for running and one for checking, so that a user installs only what runs.
+$(B)/venv/.run: pyproject.toml
+	$(PYTHON) -m venv $(B)/venv
+	$(B)/venv/bin/pip install --quiet --disable-pip-version-check \
+		$$($(B)/venv/bin/python scripts/python-requirements run)
+	touch $@
+
+$(B)/venv/.check: $(B)/venv/.run
+	$(B)/venv/bin/pip install --quiet --disable-pip-version-check \
+		$$($(B)/venv/bin/python scripts/python-requirements check)
+	touch $@
+
+$(B)/tlbcost: scripts/tlbcost.in $(B)/python/tlbcost $(B)/venv/.run
+	sed -e 's|@PYTHON@|$${here}/venv/bin/python|' -e 's|@ROOT@|$${here}/python|' $< >$@
+	chmod +x $@
+
+install-deps:  ## install what building and running needs (apt; needs root)
+	scripts/install-deps
+
+demo: install-deps  ## install what is missing, build, and estimate a real program
+	$(MAKE) all
+	$(B)/tlbcost estimate --runs 3 -- $(B)/workloads/hash-lookup --size 512M
+
+check: install-deps  ## run every test and the linters
+	$(MAKE) all $(C_TESTS) $(B)/venv/.check
+	tests/run
+
+lint: $(B)/venv/.check  ## shellcheck, ruff, mypy
+	tests/lint
+
+bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs a quiet machine)
+	scripts/bench-simulator
+
+install: all  ## install below $(DESTDIR)$(PREFIX)
+	scripts/install-files "$(DESTDIR)" "$(PREFIX)" $(B)
+
+clean:  ## remove what was built
+	rm -rf $(B)
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: all workloads simulator install-deps demo check lint bench install clean help
+.SECONDARY:
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How do the programs write the table format of doc/format.md? */
+#ifndef TLBCOST_TABLE_H
+#define TLBCOST_TABLE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* A table being written.  Fields are private. */
+struct table {
+	FILE *file;
+	char *path;		/* final name; NULL for standard output */
+	char *temporary;	/* name until table_close() */
+	unsigned long rows;
+	unsigned cells;		/* written in the current row */
+	unsigned columns;
+};
+
+/*
+ * Start a table of the given kind.  path is the file to make, or "-" for
+ * standard output.  The file appears under its name only when table_close()
+ * succeeds.  Returns 0, or -1 with errno set.
+ */
+int table_open(struct table *table, const char *path, const char *kind,
+	       unsigned version);
+
+/* Write "# key: value".  Only before table_columns().  Newlines become blanks. */
+void table_key(struct table *table, const char *key, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Write the row of column names, separated by single blanks in `names`. */
+void table_columns(struct table *table, const char *names);
+
+/* Write the next cell of the current row; the last column ends the row. */
+void table_word(struct table *table, const char *word);
+void table_count(struct table *table, uint64_t count);
+/* Written with three decimals; not finite is NA. */
+void table_number(struct table *table, double number);
+void table_na(struct table *table);
+
+/*
+ * Write the end line and give the file its name.  Returns 0, or -1 with errno
+ * of the first write that failed; then nothing is left under either name.
+ */
+int table_close(struct table *table);
+
+/* Give the table up: remove what was written so far.  Safe after close. */
+void table_discard(struct table *table);
+
+#endif

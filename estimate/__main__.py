@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line: finds the subcommand, and is the only place that prints errors."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+from typing import Protocol, cast
+
+from tlbcost.errors import FAILED, SIGNAL_BASE, TlbcostError
+
+# Modules are imported only when chosen, so that --help answers at once.
+COMMANDS = {
+    "estimate": "predict what huge pages would give a program",
+    "calibrate": "measure what address translation costs on this machine",
+    "doctor": "tell what can be measured here, and how to mend what cannot",
+}
+
+
+class Command(Protocol):
+    """What a module in tlbcost.commands offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command's options."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do the work; returns the exit code, raises TlbcostError."""
+
+
+def load(name: str) -> Command:
+    """Import the module of one subcommand."""
+    return cast(Command, importlib.import_module(f"tlbcost.commands.{name}"))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        return _dispatch(arguments)
+    except TlbcostError as error:
+        print(f"tlbcost: {error}", file=sys.stderr)
+        if error.hint:
+            print(f"tlbcost: hint: {error.hint}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("tlbcost: interrupted", file=sys.stderr)
+        return SIGNAL_BASE + signal.SIGINT
+    except BrokenPipeError:
+        # The reader of our output went away; nothing is left to tell it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+
+
+def _dispatch(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="tlbcost",
+        description="What address translation costs a program, and what huge pages would give.",
+        epilog="commands:\n"
+        + "".join(f"  {name:<11}{text}\n" for name, text in COMMANDS.items())
+        + "\n'tlbcost COMMAND --help' describes a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and stop")
+    parser.add_argument("command", nargs="?", metavar="COMMAND", choices=list(COMMANDS))
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    # Only what stands before the command's name is ours to parse.
+    split = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
+    own = arguments if split is None else arguments[: split + 1]
+    chosen = parser.parse_args(own)
+    if chosen.version:
+        from tlbcost.paths import version
+
+        print(f"tlbcost {version()}")
+        return 0
+    if chosen.command is None:
+        parser.print_help()
+        return 0
+    assert split is not None
+    command = load(chosen.command)
+    sub = argparse.ArgumentParser(
+        prog=f"tlbcost {chosen.command}", description=COMMANDS[chosen.command]
+    )
+    command.add_arguments(sub)
+    return command.run(sub.parse_args(arguments[split + 1 :]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

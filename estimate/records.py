@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The values that travel through tlbcost: what was measured, counted and concluded.
+
+`None` means "not obtained" everywhere; it is never replaced by 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Access = Literal["serial", "overlapped"]
+Side = Literal["load", "store", "fetch"]
+Level = Literal["dtlb", "dtlb_store", "itlb", "stlb"]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A value and the interval that it is believed to lie in."""
+
+    value: float
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.value <= self.high:
+            raise ValueError(f"not an interval: {self.low} <= {self.value} <= {self.high}")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a calibration depends on; two machines that compare equal share one calibration."""
+
+    cpu_vendor: str | None
+    cpu_family: str | None
+    cpu_model: str | None
+    cpu_stepping: str | None
+    cpu_name: str | None
+    microcode: str | None
+    hypervisor: str | None
+    kernel: str | None
+    base_page_bytes: int
+    thp_mode: str | None
+    governor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TlbLevel:
+    """Geometry of one TLB level for one page size; fully associative if ways == entries."""
+
+    entries: int
+    ways: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageSizeGeometry:
+    """The TLBs that serve one page size. `None`: that level does not hold this page size."""
+
+    page_size_bytes: int
+    l1d: TlbLevel
+    l1i: TlbLevel
+    stlb: TlbLevel | None
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """The TLBs to simulate, and for each level where its figures come from.
+
+    `sources` maps a level's name ("dtlb 4 KiB") to one sentence: measured, published or assumed.
+    """
+
+    base: PageSizeGeometry
+    huge: PageSizeGeometry
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One calibrated quantity: see "calibration" in doc/format.md. `interval` None: not obtained."""
+
+    quantity: str
+    page_size_bytes: int
+    access: Access | None
+    pages: int | None
+    interval: Interval | None
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Everything that was calibrated on one machine."""
+
+    machine: Machine
+    date: str
+    version: str
+    duration_s: float
+    costs: tuple[Cost, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One native execution of the program and the children it waited for."""
+
+    wall_ns: int
+    user_ns: int
+    system_ns: int
+    minor_faults: int
+    major_faults: int
+    max_rss_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SideCounts:
+    """Misses of one kind of access on one page size."""
+
+    l1_tlb_misses: int
+    stlb_hits: int
+    stlb_misses: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessCounts:
+    """What the simulator counted in one process image.
+
+    `counts` maps (page size in bytes, side) to the misses; None if the process was killed before
+    it could report.
+    """
+
+    pid: int
+    parent_pid: int
+    program: str
+    threads: int
+    counts: dict[tuple[int, Side], SideCounts] | None
+    touched_anonymous_pages: int
+    touched_anonymous_huge_pages: int
+    touched_other_pages: int

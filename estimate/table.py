@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read and write the table format of doc/format.md; the only Python code that knows its rules."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.errors import TlbcostError
+
+Cell = str | int | float | None
+
+_KEY = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as text: cells are strings, `None` where the file says NA."""
+
+    name: str
+    header: Mapping[str, str]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    complete: bool
+
+    def records(self) -> list[dict[str, str | None]]:
+        """The rows as dictionaries keyed by column name."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def key(self, key: str) -> str:
+        """The value of a header key; an error that names the file if it is missing."""
+        try:
+            return self.header[key]
+        except KeyError:
+            raise TlbcostError(f"{self.name}: no '# {key}:' line in the header") from None
+
+
+def read_table(
+    path: Path, kind: str, version: int, columns: Sequence[str], *, partial: bool = False
+) -> Table:
+    """Read a table and check its kind, version, columns and end line.
+
+    `partial` accepts a file that its writer did not finish (`Table.complete` is then False).
+    Raises TlbcostError naming the file and line of the first defect.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TlbcostError(f"cannot read {path}: {_reason(error)}") from error
+    return parse_table(text, str(path), kind, version, columns, partial=partial)
+
+
+def parse_table(
+    text: str, name: str, kind: str, version: int, columns: Sequence[str], *, partial: bool = False
+) -> Table:
+    """Parse the text of a table; `name` stands for the file in messages. See read_table."""
+    lines = text.split("\n")
+    if lines[0] != f"# tlbcost {kind} {version}":
+        raise TlbcostError(f"{name}:1: not a tlbcost {kind} table of version {version}")
+    header: dict[str, str] = {}
+    names: tuple[str, ...] | None = None
+    rows: list[tuple[str | None, ...]] = []
+    end: str | None = None
+    for number, line in enumerate(lines[1:], start=2):
+        if line.startswith("# "):
+            key, separator, value = line[2:].partition(":")
+            if not separator or not _KEY.fullmatch(key):
+                raise TlbcostError(f"{name}:{number}: not a '# key: value' line")
+            if key == "end":
+                end = value.strip()
+                break
+            header[key] = value.strip()
+        elif line == "":
+            continue
+        elif names is None:
+            names = tuple(line.split("\t"))
+            if names != tuple(columns):
+                raise TlbcostError(
+                    f"{name}:{number}: columns are {' '.join(names)}, expected {' '.join(columns)}"
+                )
+        else:
+            cells = tuple(None if cell == "NA" else cell for cell in line.split("\t"))
+            if len(cells) != len(names):
+                raise TlbcostError(f"{name}:{number}: {len(cells)} cells, expected {len(names)}")
+            rows.append(cells)
+    complete = names is not None and end == str(len(rows))
+    if not complete and not partial:
+        raise TlbcostError(f"{name}: truncated: no '# end: {len(rows)}' line")
+    return Table(name, header, tuple(columns), tuple(rows), complete)
+
+
+def count(cell: str | None) -> int | None:
+    """Read a count; NA means that it was not counted, which is not the same as 0."""
+    if cell is None:
+        return None
+    if not (cell.isascii() and cell.isdigit()):
+        raise ValueError(f"not a count: {cell}")
+    return int(cell)
+
+
+def number(cell: str | None) -> float | None:
+    """Read a finite decimal number, or None for NA."""
+    if cell is None:
+        return None
+    value = float(cell)
+    if value != value or value in (float("inf"), float("-inf")):
+        raise ValueError(f"not a finite number: {cell}")
+    return value
+
+
+def format_table(
+    kind: str,
+    version: int,
+    header: Mapping[str, Cell],
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+) -> str:
+    """The text of a table. None becomes NA."""
+    lines = [f"# tlbcost {kind} {version}"]
+    lines += [f"# {key}: {_cell(value)}" for key, value in header.items()]
+    lines.append("\t".join(columns))
+    n = 0
+    for row in rows:
+        if len(row) != len(columns):
+            raise ValueError(f"{len(row)} cells for {len(columns)} columns")
+        lines.append("\t".join(_cell(cell) for cell in row))
+        n += 1
+    lines.append(f"# end: {n}")
+    return "\n".join(lines) + "\n"
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file so that its name appears only when it is complete.
+
+    Raises OSError; then neither the file nor a temporary one is left behind.
+    """
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def _cell(value: Cell) -> str:
+    if value is None:
+        return "NA"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value).replace("\t", " ").replace("\n", " ")
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else "not UTF-8 text"
