@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which machine is this? Everything is read below $TLBCOST_ROOT; None where it is not told."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from tlbcost.records import Machine
+
+_THP = "/sys/kernel/mm/transparent_hugepage"
+# The names that vendors give their virtual machines in DMI, for hypervisors that /sys/hypervisor
+# does not know.
+_DMI_HYPERVISORS = {
+    "qemu": "kvm",
+    "kvm": "kvm",
+    "amazon ec2": "kvm",
+    "google": "kvm",
+    "vmware": "vmware",
+    "innotek": "virtualbox",
+    "virtualbox": "virtualbox",
+    "xen": "xen",
+    "microsoft corporation": "hyperv",
+    "openstack": "kvm",
+}
+
+
+def sys_path(path: str) -> Path:
+    """Where a file under /proc or /sys is: on the machine itself, or on a made-up one."""
+    return Path(os.environ.get("TLBCOST_ROOT", "") + path)
+
+
+def read_line(path: str) -> str | None:
+    """The first line of a file under /proc or /sys, or None if it cannot be read or is empty."""
+    try:
+        with sys_path(path).open(encoding="utf-8", errors="replace") as file:
+            return file.readline().strip("\0\n ") or None
+    except OSError:
+        return None
+
+
+def thp_mode() -> str | None:
+    """The mode of transparent huge pages: always, madvise or never; None if the kernel has none."""
+    chosen = re.search(r"\[(\w+)\]", read_line(f"{_THP}/enabled") or "")
+    return chosen[1] if chosen else None
+
+
+def huge_page_bytes() -> int | None:
+    """Size of the huge page that transparent huge pages use, else of hugetlb's default, in bytes."""
+    size = read_line(f"{_THP}/hpage_pmd_size")
+    if size and size.isdigit():
+        return int(size)
+    kib = _meminfo("Hugepagesize")
+    return None if kib is None else kib * 1024
+
+
+def current_machine() -> Machine:
+    """The machine that tlbcost runs on, or the one below $TLBCOST_ROOT."""
+    cpu = _cpuinfo()
+    return Machine(
+        # x86 | Arm | POWER spell these differently; each machine has one of them.
+        cpu_vendor=cpu.get("vendor_id") or cpu.get("CPU implementer"),
+        cpu_family=cpu.get("cpu family") or cpu.get("CPU architecture"),
+        cpu_model=cpu.get("model") or cpu.get("CPU part"),
+        cpu_stepping=cpu.get("stepping") or cpu.get("CPU revision") or cpu.get("revision"),
+        cpu_name=cpu.get("model name") or cpu.get("cpu"),
+        microcode=cpu.get("microcode"),
+        hypervisor=_hypervisor(cpu),
+        kernel=read_line("/proc/sys/kernel/osrelease") or _uname_release(),
+        base_page_bytes=_base_page_bytes(),
+        thp_mode=thp_mode(),
+        governor=read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+    )
+
+
+def _uname_release() -> str | None:
+    # A made-up machine does not run this kernel.
+    return None if os.environ.get("TLBCOST_ROOT") else os.uname().release
+
+
+def _base_page_bytes() -> int:
+    """Page size of the running kernel; a made-up machine tells it in smaps."""
+    if os.environ.get("TLBCOST_ROOT"):
+        try:
+            text = sys_path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            text = ""
+        size = re.search(r"^KernelPageSize:\s+(\d+) kB", text, re.MULTILINE)
+        if size:
+            return int(size[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE")
+
+
+def _cpuinfo() -> dict[str, str]:
+    """The fields of the first processor in /proc/cpuinfo; "unknown" is no value."""
+    try:
+        text = sys_path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon and value.strip() and value.strip() != "unknown":
+            fields.setdefault(name.strip(), value.strip())
+    return fields
+
+
+def _hypervisor(cpu: dict[str, str]) -> str | None:
+    """The hypervisor's name, "unknown" if there is one that does not tell, None on bare metal."""
+    kind = read_line("/sys/hypervisor/type")
+    if kind:
+        return kind
+    for file in ("sys_vendor", "product_name"):
+        text = (read_line(f"/sys/class/dmi/id/{file}") or "").lower()
+        for name, hypervisor in _DMI_HYPERVISORS.items():
+            # Vendors such as Google and Microsoft also sell computers: the CPU flag decides there.
+            if name in text and (_has_flag(cpu) or name in ("qemu", "kvm", "vmware", "innotek")):
+                return hypervisor
+    if (sys_path("/proc/device-tree/hypervisor/compatible")).exists():
+        return read_line("/proc/device-tree/hypervisor/compatible")
+    clock = read_line("/sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
+    if "kvm-clock" in clock.split():
+        return "kvm"
+    if "hyperv" in clock:
+        return "hyperv"
+    return "unknown" if _has_flag(cpu) else None
+
+
+def _has_flag(cpu: dict[str, str]) -> bool:
+    return "hypervisor" in cpu.get("flags", "").split()
+
+
+def _meminfo(field: str) -> int | None:
+    try:
+        text = sys_path("/proc/meminfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    value = re.search(rf"^{field}:\s+(\d+)", text, re.MULTILINE)
+    return int(value[1]) if value else None
