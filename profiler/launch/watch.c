@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Long enough to write a last file, short enough to be waited for. */
+#define GRACE_NS 2000000000u
+
+enum { SIGNALS, STDOUT, STDERR, SOURCES };
+
+uint64_t watch_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int watch_prepare(struct watch_signals *signals)
+{
+	struct sigaction wait_for_it = { .sa_handler = SIG_DFL };
+	sigset_t held, read;
+
+	signals->parent = getppid();
+	sigemptyset(&read);
+	sigaddset(&read, SIGCHLD);
+	sigaddset(&read, SIGTERM);
+	sigaddset(&read, SIGHUP);
+	held = read;
+	sigaddset(&held, SIGINT);
+	sigaddset(&held, SIGQUIT);
+	if (sigprocmask(SIG_BLOCK, &held, &signals->mask) < 0)
+		return -1;
+	/* Where SIGCHLD is ignored, children vanish without a status. */
+	if (sigaction(SIGCHLD, &wait_for_it, &signals->on_child) < 0)
+		return -1;
+	signals->fd = signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (signals->fd < 0)
+		return -1;
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+		return -1;
+	/* A parent that died before it was asked for sends nothing. */
+	if (getppid() != signals->parent) {
+		errno = ESRCH;
+		return -1;
+	}
+	return 0;
+}
+
+/* Read what is there, at most `limit` bytes.  Returns 1 while more may come. */
+static int drain(int fd, size_t limit, struct tail *tail)
+{
+	char buffer[1 << 16];
+
+	for (size_t total = 0; total < limit;) {
+		ssize_t n = read(fd, buffer, sizeof(buffer));
+
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR;
+		if (n == 0)
+			return 0;
+		if (tail)
+			tail_add(tail, buffer, (size_t)n);
+		total += (size_t)n;
+	}
+	return 1;
+}
+
+/*
+ * The program is gone.  What it wrote is in the pipe, so one pipe's capacity
+ * is enough, even if a process that it left behind writes for ever.
+ */
+static void drain_last(int fd, struct tail *tail)
+{
+	int capacity = fd < 0 ? 0 : fcntl(fd, F_GETPIPE_SZ);
+
+	if (capacity > 0)
+		drain(fd, (size_t)capacity, tail);
+}
+
+/* Pass SIGTERM and SIGHUP on.  Returns 1 if the launcher's parent is dead. */
+static int forward(const struct watch_signals *signals, pid_t pid)
+{
+	struct signalfd_siginfo info;
+
+	while (read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		if (info.ssi_signo != SIGCHLD)
+			kill(pid, (int)info.ssi_signo);
+	return getppid() != signals->parent;
+}
+
+static int reaped(pid_t pid, struct watch_result *result)
+{
+	pid_t rc = wait4(pid, &result->status, WNOHANG, &result->usage);
+
+	if (rc == pid)
+		result->end_ns = watch_now_ns();
+	return rc < 0 ? -1 : rc == pid;
+}
+
+static int give_up(pid_t pid, int error)
+{
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	errno = error;
+	return -1;
+}
+
+/* Time that is left before `deadline` (0: none was set), for poll(). */
+static int timeout_ms(uint64_t deadline)
+{
+	uint64_t now;
+
+	if (!deadline)
+		return -1;
+	now = watch_now_ns();
+	return now >= deadline ? 0 : (int)((deadline - now) / 1000000 + 1);
+}
+
+static int wait_loop(const struct watch_signals *signals, pid_t pid,
+		     struct pollfd *sources, struct tail *last_words,
+		     struct watch_result *result)
+{
+	uint64_t deadline = 0;
+	int rc;
+
+	for (;;) {
+		rc = poll(sources, SOURCES, timeout_ms(deadline));
+		if (rc < 0 && errno != EINTR)
+			return give_up(pid, errno);
+		if (deadline && watch_now_ns() >= deadline) {
+			kill(pid, SIGKILL);
+			deadline = 0;
+		}
+		if (rc <= 0)
+			continue;
+		if (sources[STDOUT].revents && !drain(sources[STDOUT].fd, 1, NULL))
+			sources[STDOUT].fd = -1;
+		if (sources[STDERR].revents &&
+		    !drain(sources[STDERR].fd, 1, last_words))
+			sources[STDERR].fd = -1;
+		if (!sources[SIGNALS].revents)
+			continue;
+		if (forward(signals, pid) && !deadline)
+			deadline = watch_now_ns() + GRACE_NS;
+		rc = reaped(pid, result);
+		if (rc < 0)
+			return give_up(pid, errno);
+		if (rc > 0)
+			return 0;
+	}
+}
+
+int watch_program(struct watch_signals *signals, pid_t pid, int stdout_fd,
+		  int stderr_fd, struct tail *last_words,
+		  struct watch_result *result)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct pollfd sources[SOURCES] = {
+		[SIGNALS] = { .fd = signals->fd, .events = POLLIN },
+		[STDOUT] = { .fd = stdout_fd, .events = POLLIN },
+		[STDERR] = { .fd = stderr_fd, .events = POLLIN },
+	};
+
+	if (sigaction(SIGINT, &ignore, NULL) < 0 ||
+	    sigaction(SIGQUIT, &ignore, NULL) < 0)
+		return give_up(pid, errno);
+	for (int i = STDOUT; i < SOURCES; i++)
+		if (sources[i].fd >= 0 &&
+		    fcntl(sources[i].fd, F_SETFL, O_NONBLOCK) < 0)
+			return give_up(pid, errno);
+	if (wait_loop(signals, pid, sources, last_words, result) < 0)
+		return -1;
+	drain_last(sources[STDOUT].fd, NULL);
+	drain_last(sources[STDERR].fd, last_words);
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How long did the program run, what did it use, and how did it end? */
+#ifndef TLBCOST_LAUNCH_WATCH_H
+#define TLBCOST_LAUNCH_WATCH_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "tail.h"
+
+/* The launcher's hold on the signals.  Fields are private but the first two. */
+struct watch_signals {
+	sigset_t mask;			/* as they were before: the program's */
+	struct sigaction on_child;
+	int fd;				/* SIGCHLD, SIGTERM and SIGHUP are read here */
+	pid_t parent;
+};
+
+/* How one run ended. */
+struct watch_result {
+	uint64_t end_ns;	/* CLOCK_MONOTONIC when the program was reaped */
+	int status;		/* as wait() gives it */
+	struct rusage usage;	/* of the program and the children it waited for */
+};
+
+/* Time since an unspecified moment that never jumps, in ns. */
+uint64_t watch_now_ns(void);
+
+/*
+ * Hold back the signals that the launcher deals with, and ask for SIGTERM when
+ * its own parent dies.  Before the program is started.
+ * Returns 0, or -1 with errno set.
+ */
+int watch_prepare(struct watch_signals *signals);
+
+/*
+ * Wait for the program.  SIGINT and SIGQUIT are ignored meanwhile, since a
+ * terminal sends them to the program as well; SIGTERM and SIGHUP are passed on
+ * to it, and one that outlives the launcher's parent by two seconds is killed.
+ * stdout_fd and stderr_fd are pipes to drain, or -1; the last of stderr goes
+ * to *last_words.  Processes that the program left behind may hold the pipes
+ * open: nothing is awaited from them.
+ * Returns 0; or -1 with errno, and then the program was killed.
+ */
+int watch_program(struct watch_signals *signals, pid_t pid, int stdout_fd,
+		  int stderr_fd, struct tail *last_words,
+		  struct watch_result *result);
+
+#endif
