@@ -1,3 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # How the Valgrind tool is built; included by the Makefile.
-simulator:
+#
+# A tool is a static program linked with Valgrind's core at an address of its
+# own, out of the client's way.  The distribution's valgrind package ships the
+# headers and the libraries; the tool interface is checked at start, so the
+# tool is built again whenever that package changes.
+
+VG_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(shell uname -m)))
+VG_PLATFORM := $(VG_ARCH)-linux
+VG_DIR := $(firstword $(wildcard /usr/lib/*/valgrind /usr/lib/valgrind /usr/lib64/valgrind /usr/local/lib/valgrind))
+# Where the package keeps what every tool loads at run time.
+VG_RUN := $(firstword $(wildcard /usr/libexec/valgrind /usr/lib/*/valgrind /usr/lib/valgrind /usr/local/libexec/valgrind))
+VG_LIBS := $(VG_DIR)/libcoregrind-$(VG_PLATFORM).a $(VG_DIR)/libvex-$(VG_PLATFORM).a
+VG_GCC := $(wildcard $(VG_DIR)/libgcc-sup-$(VG_PLATFORM).a)
+# The address is the core's own choice for each platform (coregrind, configure).
+VG_TEXT := 0x58000000
+
+SIM := $(B)/libexec/valgrind
+SIM_SOURCES := $(wildcard profiler/simulator/*.c) profiler/tlb/level.c profiler/tlb/model.c profiler/tlb/touched.c
+SIM_OBJECTS := $(SIM_SOURCES:%.c=$(B)/sim/%.o)
+# VG_(name) expands to identifiers and -Wundef, -Wpedantic reject the macros that make them.
+SIM_CFLAGS := -std=gnu11 -O2 -g -fno-stack-protector -fno-strict-aliasing -fno-builtin \
+	-fomit-frame-pointer -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
+	-Wmissing-prototypes -Wvla -Wformat=2 -Wno-format-nonliteral -Werror \
+	-DVGA_$(VG_ARCH)=1 -DVGO_linux=1 -DVGP_$(VG_ARCH)_linux=1 -DVGPV_$(VG_ARCH)_linux_vanilla=1
+
+simulator: $(SIM)/tlbsim-$(VG_PLATFORM)
+
+$(B)/sim/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) -MMD -MP -Iprofiler/simulator -Iprofiler/tlb -isystem /usr/include/valgrind \
+		$(SIM_CFLAGS) -c -o $@ $<
+
+# -u _start pulls Valgrind's own entry point out of the core's library.
+$(SIM)/tlbsim-$(VG_PLATFORM): $(SIM_OBJECTS) $(VG_LIBS)
+	@mkdir -p $(@D)
+	$(CC) -static -nodefaultlibs -nostartfiles -no-pie -u _start -Wl,--build-id=none \
+		-Wl,-Ttext-segment=$(VG_TEXT) -o $@ $(SIM_OBJECTS) $(VG_LIBS) -lgcc $(VG_GCC)
+	ln -sf $(VG_RUN)/vgpreload_core-$(VG_PLATFORM).so $(VG_RUN)/default.supp $(@D)/

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is added to the program's code: the inline filter.
+ *
+ * References are gathered into runs.  A run ends where control may leave the
+ * block, so that it is executed whole or not at all.  At its end the code
+ * tests whether every reference lies in a page that the filter allows to
+ * skip; only if one does not, it calls the model with all of them, in order.
+ * While no reference of a run fails the test none of them changes the filter
+ * or the model, so testing them together gives what testing each would give.
+ *
+ * References that differ from one base by constants (fields of a structure,
+ * a stack frame) are tested as one range of bytes.
+ */
+#include "tlbsim.h"
+
+#include "pub_tool_libcassert.h"
+#include "pub_tool_mallocfree.h"
+#include "pub_tool_machine.h"
+
+/* A longer range would often cross a page and call the model in vain. */
+#define RANGE_BYTES 256
+
+/* References to one base, or to absolute addresses near each other. */
+struct range {
+	IRTemp base;		/* IRTemp_INVALID: absolute */
+	Long low, high;		/* offsets: first byte, and past the last */
+};
+
+struct block {
+	IRSB *out;
+	/* Of each temporary: base + offset, if it is that. */
+	struct { IRTemp base; Long offset; } *address;
+	/* The run being gathered. */
+	struct reference references[RUN_REFERENCES];
+	UInt count;
+	struct range ranges[RUN_BASES];
+	UInt range_count;
+};
+
+static IRExpr *word(ULong value)
+{
+	return IRExpr_Const(IRConst_U64(value));
+}
+
+/* A new temporary that holds the expression. */
+static IRExpr *assign(struct block *block, IRType type, IRExpr *expression)
+{
+	IRTemp temporary = newIRTemp(block->out->tyenv, type);
+
+	addStmtToIRSB(block->out, IRStmt_WrTmp(temporary, expression));
+	return IRExpr_RdTmp(temporary);
+}
+
+static IRExpr *binary(struct block *block, IROp op, IRExpr *a, IRExpr *b)
+{
+	return assign(block, Ity_I64, IRExpr_Binop(op, a, b));
+}
+
+static IRExpr *range_start(struct block *block, const struct range *range)
+{
+	if (range->base == IRTemp_INVALID)
+		return word((ULong)range->low);
+	if (range->low == 0)
+		return IRExpr_RdTmp(range->base);
+	return binary(block, Iop_Add64, IRExpr_RdTmp(range->base),
+		      word((ULong)range->low));
+}
+
+/* How far the range's first byte is from the page in its filter slot. */
+static IRExpr *distance(struct block *block, IRExpr *start)
+{
+	const ULong table = (ULong)(Addr)tlbsim_data_filter.address;
+	const UInt shift = tlbsim.config.page_shift[TLB_BASE];
+	IRExpr *slot;
+
+	if (start->tag == Iex_Const) {
+		ULong page = start->Iex.Const.con->Ico.U64 >> shift;
+
+		slot = word(table + 8 * (page % TLB_FILTER_SLOTS));
+	} else {
+		/* 8 * (page modulo slots), in two instructions. */
+		slot = binary(block, Iop_Shr64, start,
+			      IRExpr_Const(IRConst_U8((UChar)(shift - 3))));
+		slot = binary(block, Iop_And64, slot,
+			      word(8 * (TLB_FILTER_SLOTS - 1)));
+		slot = binary(block, Iop_Add64, slot, word(table));
+	}
+	return binary(block, Iop_Sub64, start,
+		      assign(block, Ity_I64,
+			     IRExpr_Load(Iend_LE, Ity_I64, slot)));
+}
+
+/* A condition that is false if every range of the run may be skipped. */
+static IRExpr *run_condition(struct block *block)
+{
+	const ULong page = 1ULL << tlbsim.config.page_shift[TLB_BASE];
+	IRExpr *far = NULL, *near;
+	ULong limit = page;
+
+	if (!tlbsim.filter)
+		return IRExpr_Const(IRConst_U1(True));
+	for (UInt i = 0; i < block->range_count; i++) {
+		const struct range *range = &block->ranges[i];
+		ULong last = (ULong)(range->high - range->low) - 1;
+		IRExpr *first = distance(block, range_start(block, range));
+
+		if (block->range_count == 1) {
+			far = first;
+			limit = page - last;
+			break;
+		}
+		/* Page sizes are powers of two: both ends are below it just
+		   if their bitwise or is. */
+		if (last)
+			first = binary(block, Iop_Or64, first,
+				       binary(block, Iop_Add64, first,
+					      word(last)));
+		far = far ? binary(block, Iop_Or64, far, first) : first;
+	}
+	near = assign(block, Ity_I1,
+		      IRExpr_Binop(Iop_CmpLT64U, far, word(limit)));
+	return assign(block, Ity_I1, IRExpr_Unop(Iop_Not1, near));
+}
+
+/* End the run: test it, and call the model if the test fails. */
+static void flush(struct block *block)
+{
+	static void *const helpers[RUN_BASES + 1] = {
+		tlbsim_run0, tlbsim_run1, tlbsim_run2, tlbsim_run3, tlbsim_run4,
+	};
+	IRExpr *bases[RUN_BASES], **arguments, *descriptor;
+	struct run *run;
+	IRDirty *call;
+	UInt count = 0;
+
+	if (!block->count)
+		return;
+	/* Lives as long as the translation may: it is not freed. */
+	run = VG_(malloc)("tlbsim.run", sizeof(*run) +
+			  block->count * sizeof(run->references[0]));
+	run->count = block->count;
+	for (UInt i = 0; i < block->count; i++)
+		run->references[i] = block->references[i];
+	for (UInt i = 0; i < block->range_count; i++)
+		if (block->ranges[i].base != IRTemp_INVALID)
+			bases[count++] = IRExpr_RdTmp(block->ranges[i].base);
+	descriptor = word((ULong)(Addr)run);
+	switch (count) {
+	case 0: arguments = mkIRExprVec_1(descriptor); break;
+	case 1: arguments = mkIRExprVec_2(descriptor, bases[0]); break;
+	case 2: arguments = mkIRExprVec_3(descriptor, bases[0], bases[1]); break;
+	case 3: arguments = mkIRExprVec_4(descriptor, bases[0], bases[1],
+					  bases[2]); break;
+	default: arguments = mkIRExprVec_5(descriptor, bases[0], bases[1],
+					   bases[2], bases[3]); break;
+	}
+	call = unsafeIRDirty_0_N(0, "tlbsim_run",
+				 VG_(fnptr_to_fnentry)(helpers[count]),
+				 arguments);
+	call->guard = run_condition(block);
+	addStmtToIRSB(block->out, IRStmt_Dirty(call));
+	block->count = 0;
+	block->range_count = 0;
+}
+
+/* Index that the base of a range has among the arguments of the call. */
+static UChar argument_index(const struct block *block, UInt range)
+{
+	UChar index = 0;
+
+	if (block->ranges[range].base == IRTemp_INVALID)
+		return REFERENCE_ABSOLUTE;
+	for (UInt i = 0; i < range; i++)
+		index = (UChar)(index + (block->ranges[i].base != IRTemp_INVALID));
+	return index;
+}
+
+/* The range that takes the bytes [low, high) of base; may end the run. */
+static UInt range_for(struct block *block, IRTemp base, Long low, Long high)
+{
+	if (block->count == RUN_REFERENCES)
+		flush(block);
+	for (UInt i = 0; i < block->range_count; i++) {
+		struct range *range = &block->ranges[i];
+		Long new_low = low < range->low ? low : range->low;
+		Long new_high = high > range->high ? high : range->high;
+
+		if (range->base == base && new_high - new_low <= RANGE_BYTES) {
+			range->low = new_low;
+			range->high = new_high;
+			return i;
+		}
+	}
+	if (block->range_count == RUN_BASES)
+		flush(block);
+	block->ranges[block->range_count] = (struct range){ base, low, high };
+	return block->range_count++;
+}
+
+static void add_reference(struct block *block, const IRExpr *address, Int size,
+			  enum tlb_side side)
+{
+	IRTemp base = IRTemp_INVALID;
+	Long offset;
+	UInt range;
+
+	if (address->tag == Iex_Const) {
+		offset = (Long)address->Iex.Const.con->Ico.U64;
+	} else {
+		tl_assert(address->tag == Iex_RdTmp);
+		base = block->address[address->Iex.RdTmp.tmp].base;
+		offset = block->address[address->Iex.RdTmp.tmp].offset;
+	}
+	range = range_for(block, base, offset, offset + size);
+	block->references[block->count++] = (struct reference){
+		.offset = offset,
+		.size = (UShort)size,
+		.base = argument_index(block, range),
+		.side = (UChar)side,
+	};
+}
+
+/* A reference that is made only if `guard` holds: a run of its own. */
+static void add_guarded(struct block *block, const IRExpr *address, Int size,
+			enum tlb_side side, IRExpr *guard)
+{
+	IRStmt *call;
+
+	flush(block);
+	add_reference(block, address, size, side);
+	flush(block);
+	call = block->out->stmts[block->out->stmts_used - 1];
+	tl_assert(call->tag == Ist_Dirty);
+	/* The condition must stand before the call that it guards. */
+	block->out->stmts_used--;
+	call->Ist.Dirty.details->guard =
+		assign(block, Ity_I1,
+		       IRExpr_Binop(Iop_And1, call->Ist.Dirty.details->guard,
+				    guard));
+	addStmtToIRSB(block->out, call);
+}
+
+/* Note what a temporary is as base + offset. */
+static void note_address(struct block *block, IRTemp temporary,
+			 const IRExpr *data)
+{
+	const IRExpr *base, *offset;
+	Long sign;
+
+	block->address[temporary].base = temporary;
+	block->address[temporary].offset = 0;
+	if (data->tag != Iex_Binop ||
+	    (data->Iex.Binop.op != Iop_Add64 && data->Iex.Binop.op != Iop_Sub64))
+		return;
+	base = data->Iex.Binop.arg1;
+	offset = data->Iex.Binop.arg2;
+	if (base->tag != Iex_RdTmp || offset->tag != Iex_Const)
+		return;
+	sign = data->Iex.Binop.op == Iop_Add64 ? 1 : -1;
+	block->address[temporary].base = block->address[base->Iex.RdTmp.tmp].base;
+	block->address[temporary].offset =
+		block->address[base->Iex.RdTmp.tmp].offset +
+		sign * (Long)offset->Iex.Const.con->Ico.U64;
+}
+
+static void add_dirty(struct block *block, const IRDirty *dirty)
+{
+	/* State of the FPU and the like: at most a few hundred bytes. */
+	Int size = dirty->mSize;
+
+	if (dirty->mFx == Ifx_None)
+		return;
+	if (dirty->mFx == Ifx_Read || dirty->mFx == Ifx_Modify)
+		add_reference(block, dirty->mAddr, size, TLB_LOAD);
+	if (dirty->mFx == Ifx_Write || dirty->mFx == Ifx_Modify)
+		add_reference(block, dirty->mAddr, size, TLB_STORE);
+}
+
+static void add_statement_references(struct block *block, const IRStmt *st)
+{
+	IRTypeEnv *types = block->out->tyenv;
+	IRType type, loaded;
+	Int size;
+
+	switch (st->tag) {
+	case Ist_WrTmp:
+		note_address(block, st->Ist.WrTmp.tmp, st->Ist.WrTmp.data);
+		if (st->Ist.WrTmp.data->tag == Iex_Load)
+			add_reference(block, st->Ist.WrTmp.data->Iex.Load.addr,
+				      sizeofIRType(st->Ist.WrTmp.data->Iex.Load.ty),
+				      TLB_LOAD);
+		break;
+	case Ist_Store:
+		type = typeOfIRExpr(types, st->Ist.Store.data);
+		add_reference(block, st->Ist.Store.addr, sizeofIRType(type),
+			      TLB_STORE);
+		break;
+	case Ist_LoadG:
+		typeOfIRLoadGOp(st->Ist.LoadG.details->cvt, &type, &loaded);
+		note_address(block, st->Ist.LoadG.details->dst,
+			     IRExpr_RdTmp(st->Ist.LoadG.details->dst));
+		add_guarded(block, st->Ist.LoadG.details->addr,
+			    sizeofIRType(loaded), TLB_LOAD,
+			    st->Ist.LoadG.details->guard);
+		break;
+	case Ist_StoreG:
+		type = typeOfIRExpr(types, st->Ist.StoreG.details->data);
+		add_guarded(block, st->Ist.StoreG.details->addr,
+			    sizeofIRType(type), TLB_STORE,
+			    st->Ist.StoreG.details->guard);
+		break;
+	case Ist_CAS:
+		type = typeOfIRExpr(types, st->Ist.CAS.details->dataLo);
+		size = sizeofIRType(type);
+		if (st->Ist.CAS.details->dataHi)
+			size *= 2;
+		note_address(block, st->Ist.CAS.details->oldLo,
+			     IRExpr_RdTmp(st->Ist.CAS.details->oldLo));
+		if (st->Ist.CAS.details->oldHi != IRTemp_INVALID)
+			note_address(block, st->Ist.CAS.details->oldHi,
+				     IRExpr_RdTmp(st->Ist.CAS.details->oldHi));
+		add_reference(block, st->Ist.CAS.details->addr, size, TLB_LOAD);
+		add_reference(block, st->Ist.CAS.details->addr, size, TLB_STORE);
+		break;
+	case Ist_LLSC:
+		note_address(block, st->Ist.LLSC.result,
+			     IRExpr_RdTmp(st->Ist.LLSC.result));
+		if (st->Ist.LLSC.storedata) {
+			type = typeOfIRExpr(types, st->Ist.LLSC.storedata);
+			add_reference(block, st->Ist.LLSC.addr,
+				      sizeofIRType(type), TLB_STORE);
+		} else {
+			type = typeOfIRTemp(types, st->Ist.LLSC.result);
+			add_reference(block, st->Ist.LLSC.addr,
+				      sizeofIRType(type), TLB_LOAD);
+		}
+		break;
+	case Ist_Dirty:
+		if (st->Ist.Dirty.details->tmp != IRTemp_INVALID)
+			note_address(block, st->Ist.Dirty.details->tmp,
+				     IRExpr_RdTmp(st->Ist.Dirty.details->tmp));
+		add_dirty(block, st->Ist.Dirty.details);
+		break;
+	default:
+		break;
+	}
+}
+
+/* The code page at `address` is about to be executed. */
+static void add_fetch(struct block *block, ULong address)
+{
+	const UInt shift = tlbsim.config.page_shift[TLB_BASE];
+	ULong page = address >> shift;
+	ULong slot = (ULong)(Addr)
+		&tlbsim_code_filter.address[page % TLB_FILTER_SLOTS];
+	IRDirty *call = unsafeIRDirty_0_N(0, "tlbsim_fetch",
+					  VG_(fnptr_to_fnentry)(tlbsim_fetch),
+					  mkIRExprVec_1(word(address)));
+
+	if (tlbsim.filter)
+		call->guard = assign(
+			block, Ity_I1,
+			IRExpr_Binop(Iop_CmpNE64,
+				     assign(block, Ity_I64,
+					    IRExpr_Load(Iend_LE, Ity_I64,
+							word(slot))),
+				     word(page << shift)));
+	addStmtToIRSB(block->out, IRStmt_Dirty(call));
+}
+
+/* Add the fetch of every code page that an instruction is the first in. */
+static void add_instruction(struct block *block, const IRStmt *mark,
+			    ULong *last_page)
+{
+	const UInt shift = tlbsim.config.page_shift[TLB_BASE];
+	ULong start = mark->Ist.IMark.addr;
+	ULong end = start + (mark->Ist.IMark.len ? mark->Ist.IMark.len : 1) - 1;
+
+	if (start >> shift != *last_page)
+		add_fetch(block, start);
+	if (end >> shift != start >> shift)
+		add_fetch(block, end);
+	*last_page = end >> shift;
+}
+
+IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
+			const VexGuestLayout *layout,
+			const VexGuestExtents *extents,
+			const VexArchInfo *archinfo_host, IRType guest_word,
+			IRType host_word)
+{
+	struct block block;
+	ULong last_page = TLB_NO_PAGE;
+
+	(void)closure, (void)layout, (void)extents, (void)archinfo_host;
+	if (guest_word != Ity_I64 || host_word != Ity_I64)
+		VG_(tool_panic)("tlbsim works on 64-bit programs only");
+	VG_(memset)(&block, 0, sizeof(block));
+	block.out = deepCopyIRSBExceptStmts(in);
+	block.address = VG_(malloc)("tlbsim.address", sizeof(*block.address) *
+				    (SizeT)(in->tyenv->types_used + 1));
+	for (Int i = 0; i < in->stmts_used; i++) {
+		IRStmt *st = in->stmts[i];
+
+		if (!st || st->tag == Ist_NoOp)
+			continue;
+		if (st->tag == Ist_IMark)
+			add_instruction(&block, st, &last_page);
+		if (st->tag == Ist_Exit)
+			flush(&block);
+		add_statement_references(&block, st);
+		addStmtToIRSB(block.out, st);
+	}
+	flush(&block);
+	VG_(free)(block.address);
+	return block.out;
+}

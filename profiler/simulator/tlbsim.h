@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * tlbsim, the Valgrind tool: which of a program's references would miss the
+ * TLBs, on base pages and on huge pages?
+ *
+ *   main.c        options, threads, fork and exec: when a model starts and ends
+ *   instrument.c  what is added to the program's code: the inline filter
+ *   references.c  what that code calls when a reference may change the model
+ *   counts.c      the table of counts that a process leaves behind
+ */
+#ifndef TLBSIM_H
+#define TLBSIM_H
+
+#include "pub_tool_basics.h"
+#include "pub_tool_tooliface.h"
+
+#include "model.h"
+#include "touched.h"
+
+/* One memory reference of a block of code. */
+struct reference {
+	Long offset;		/* from its base, or an address if absolute */
+	UShort size;		/* bytes */
+	UChar base;		/* index of its base, or REFERENCE_ABSOLUTE */
+	UChar side;		/* TLB_LOAD or TLB_STORE */
+};
+
+#define REFERENCE_ABSOLUTE 255
+/* Arguments that fit in registers beside the descriptor, on every host. */
+#define RUN_BASES 4
+#define RUN_REFERENCES 24
+
+/* A run of references that is checked at once, in program order. */
+struct run {
+	UInt count;
+	struct reference references[];
+};
+
+struct tlbsim {
+	struct tlb_config config;
+	Bool filter;			/* --filter=no: call for every reference */
+	const HChar *counts_dir;
+	struct touched touched;		/* of the process */
+	struct tlb_model *model;	/* of the thread that runs now */
+};
+
+extern struct tlbsim tlbsim;
+
+/*
+ * The filters of the thread that runs now, at addresses that code is compiled
+ * against; main.c saves and loads them when the thread changes.
+ */
+extern struct tlb_filter tlbsim_data_filter, tlbsim_code_filter;
+
+/* instrument.c */
+IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
+			const VexGuestLayout *layout,
+			const VexGuestExtents *extents,
+			const VexArchInfo *archinfo_host, IRType guest_word,
+			IRType host_word);
+
+/* references.c: called from the program's code. */
+void tlbsim_run0(const struct run *run);
+void tlbsim_run1(const struct run *run, ULong b0);
+void tlbsim_run2(const struct run *run, ULong b0, ULong b1);
+void tlbsim_run3(const struct run *run, ULong b0, ULong b1, ULong b2);
+void tlbsim_run4(const struct run *run, ULong b0, ULong b1, ULong b2, ULong b3);
+void tlbsim_fetch(ULong address);
+
+/*
+ * counts.c: the process's counts file.  Claim a new name and write it with
+ * state "running" and no rows; then, once or more, write it whole.  A file
+ * that cannot be written is complained about in Valgrind's log.
+ */
+void tlbsim_counts_start(void);
+void tlbsim_counts_write(const HChar *state,
+			 const struct tlb_counts counts[TLB_SIZES][TLB_SIDES],
+			 UInt threads);
+
+#endif
