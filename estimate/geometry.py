@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which TLBs should be simulated: the measured, the published or the assumed ones?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from tlbcost import paths
+from tlbcost.errors import TlbcostError
+from tlbcost.records import (
+    Calibration,
+    Geometry,
+    Interval,
+    Level,
+    Machine,
+    PageSizeGeometry,
+    TlbLevel,
+)
+from tlbcost.table import count, read_table
+
+COLUMNS = ("level", "page_size_bytes", "entries", "ways", "source", "verified")
+LEVELS: tuple[Level, ...] = ("dtlb", "dtlb_store", "itlb", "stlb")
+
+# A measured knee and the size that it confirms may differ by this share: the probe's footprints
+# lie some 10 % apart, and other pages (the stack, the probe's own code) take entries too.
+AGREEMENT_FRACTION = 0.15
+
+# Measured entries may be moved by this share to make whole sets.
+_ROUNDING_FRACTION = 0.05
+
+# Used where nothing is measured or published: common to most x86 cores since 2011.
+_ASSUMED_BASE: dict[Level, TlbLevel] = {
+    "dtlb": TlbLevel(64, 4),
+    "itlb": TlbLevel(64, 8),
+    "stlb": TlbLevel(1536, 12),
+}
+_ASSUMED_HUGE: dict[Level, TlbLevel] = {
+    "dtlb": TlbLevel(32, 4),
+    "itlb": TlbLevel(8, 8),
+    "stlb": TlbLevel(1536, 12),
+}
+# Ways to aim at where they are not published.
+_USUAL_WAYS: dict[Level, int] = {"dtlb": 8, "itlb": 8, "stlb": 12}
+# Arrays as small as this are usually fully associative.
+_SMALL_ENTRIES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedLevel:
+    """One row of a machine file; `None`: not published."""
+
+    entries: int | None
+    ways: int | None
+    source: str
+    explanation: str
+    verified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCore:
+    """The published TLBs of one core; `levels` is keyed by level and page size in bytes."""
+
+    core: str
+    name: str
+    cpu_vendor: str
+    cpu_family: int | None
+    cpu_models: frozenset[int]
+    walkers: int | None
+    notes: str | None
+    levels: dict[tuple[Level, int], PublishedLevel]
+
+    def lacks(self, level: Level, page_size_bytes: int) -> bool:
+        """Whether the level is known not to hold pages of this size."""
+        known = any(size == page_size_bytes for _, size in self.levels)
+        return known and (level, page_size_bytes) not in self.levels
+
+
+def page_size_text(page_size_bytes: int) -> str:
+    """A page size as people write it: "4 KiB", "2 MiB", "1 GiB"."""
+    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if page_size_bytes >> shift and not page_size_bytes & ((1 << shift) - 1):
+            return f"{page_size_bytes >> shift} {unit}"
+    return f"{page_size_bytes} bytes"
+
+
+def read_core(path: Path) -> PublishedCore:
+    """Read one machine file. Raises TlbcostError naming the file and the defect."""
+    table = read_table(path, "machine", 1, COLUMNS)
+    levels: dict[tuple[Level, int], PublishedLevel] = {}
+    try:
+        for row in table.records():
+            level, source = str(row["level"]), str(row["source"])
+            size = count(row["page_size_bytes"])
+            if level not in LEVELS or size is None or row["verified"] not in ("yes", "no"):
+                raise ValueError(f"not a level of a TLB: {row}")
+            key = cast(Level, level), size
+            if key in levels:
+                raise ValueError(f"{level} of {size} bytes is there twice")
+            levels[key] = PublishedLevel(
+                entries=count(row["entries"]),
+                ways=count(row["ways"]),
+                source=source,
+                explanation=table.key(f"source_{source}"),
+                verified=row["verified"] == "yes",
+            )
+        family = _absent(table.key("cpu_family"))
+        return PublishedCore(
+            core=path.stem,
+            name=table.key("name"),
+            cpu_vendor=table.key("cpu_vendor"),
+            cpu_family=None if family is None else int(family, 0),
+            cpu_models=frozenset(_numbers(table.key("cpu_models"))),
+            walkers=count(_absent(table.key("walkers"))),
+            notes=_absent(table.key("notes")),
+            levels=levels,
+        )
+    except ValueError as error:
+        raise TlbcostError(f"{path}: {error}") from error
+
+
+def cores() -> list[PublishedCore]:
+    """All published cores, by name of their file."""
+    return [read_core(path) for path in sorted(paths.data("machines").glob("*.tsv"))]
+
+
+def published(machine: Machine) -> PublishedCore | None:
+    """The published TLBs of this machine's core, or None if nobody wrote them down."""
+    model = _number(machine.cpu_model)
+    if machine.cpu_vendor is None or model is None:
+        return None
+    family = _number(machine.cpu_family)
+    for core in cores():
+        if (
+            core.cpu_vendor.lower() == machine.cpu_vendor.lower()
+            and core.cpu_family in (None, family)
+            and model in core.cpu_models
+        ):
+            return core
+    return None
+
+
+def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: int) -> Geometry:
+    """The TLBs to simulate for the base page and for `huge_page_bytes`, each with its source.
+
+    A published level that the measurement confirms is used as published (ways cannot be measured
+    well); a measurement that contradicts it wins; without either, stated defaults are assumed.
+    """
+    core = published(machine)
+    sources: dict[str, str] = {}
+
+    def level(name: Level, size: int, assumed: dict[Level, TlbLevel]) -> TlbLevel | None:
+        measured = _measured(calibration, name, size)
+        chosen, sentence = _choose_level(name, size, core, measured, assumed[name])
+        sources[f"{name} {page_size_text(size)}"] = sentence
+        return chosen
+
+    def page_size(size: int, assumed: dict[Level, TlbLevel]) -> PageSizeGeometry:
+        l1d, l1i = level("dtlb", size, assumed), level("itlb", size, assumed)
+        assert l1d is not None
+        assert l1i is not None
+        return PageSizeGeometry(size, l1d, l1i, level("stlb", size, assumed))
+
+    return Geometry(
+        base=page_size(machine.base_page_bytes, _ASSUMED_BASE),
+        huge=page_size(huge_page_bytes, _ASSUMED_HUGE),
+        sources=sources,
+    )
+
+
+def _choose_level(
+    name: Level,
+    size: int,
+    core: PublishedCore | None,
+    measured: Interval | None,
+    assumed: TlbLevel,
+) -> tuple[TlbLevel | None, str]:
+    row = core.levels.get((name, size)) if core else None
+    origin = f"for {core.name}" if core else "for this CPU"
+    if core and row and row.entries is not None:
+        chosen = _with_ways(name, row.entries, row.ways)
+        sentence = f"published {origin} ({row.explanation})"
+        if row.ways is None:
+            sentence += f"; ways not published, {chosen.ways} assumed"
+        if measured is None:
+            return chosen, sentence
+        if _agree(row.entries, measured):
+            return chosen, f"{sentence}, confirmed by measurement ({_entries(measured)})"
+        fitted = _fit(measured, row.ways if row.ways != row.entries else None, name)
+        if row.ways == row.entries:
+            entries = round(measured.value)
+            fitted = TlbLevel(entries, entries)
+        return fitted, (
+            f"measured ({_entries(measured)}, modelled as {_text(fitted)}); "
+            f"this contradicts the {row.entries} entries published {origin} ({row.explanation})"
+        )
+    if measured is not None:
+        fitted = _fit(measured, None, name)
+        return fitted, (
+            f"measured ({_entries(measured)}, modelled as {_text(fitted)}); "
+            f"nothing is published {origin}"
+        )
+    if core and name == "stlb" and core.lacks(name, size):
+        return None, f"published {origin}: this level holds no {page_size_text(size)} pages"
+    return assumed, f"assumed ({_text(assumed)}): not measured, and nothing is published {origin}"
+
+
+def _measured(calibration: Calibration | None, name: Level, size: int) -> Interval | None:
+    if calibration is None:
+        return None
+    for cost in calibration.costs:
+        if cost.quantity == f"{name}_entries" and cost.page_size_bytes == size:
+            # Less than one entry is no TLB: the knee was not found.
+            return cost.interval if cost.interval and cost.interval.value >= 1 else None
+    return None
+
+
+def _agree(entries: int, measured: Interval) -> bool:
+    near = abs(entries - measured.value) <= AGREEMENT_FRACTION * measured.value
+    return near or measured.low <= entries <= measured.high
+
+
+def _with_ways(name: Level, entries: int, ways: int | None) -> TlbLevel:
+    if ways is not None:
+        return TlbLevel(entries, ways)
+    if entries <= _SMALL_ENTRIES:
+        return TlbLevel(entries, entries)
+    return _shape(entries, _USUAL_WAYS[name], 0)
+
+
+def _fit(measured: Interval, ways: int | None, name: Level) -> TlbLevel:
+    entries = round(measured.value)
+    if ways is None and entries <= _SMALL_ENTRIES:
+        return TlbLevel(entries, entries)
+    return _shape(entries, ways or _USUAL_WAYS[name], _ROUNDING_FRACTION)
+
+
+def _shape(entries: int, ways: int, rounding_fraction: float) -> TlbLevel:
+    """Whole sets, a power of two of them, with about so many entries and nearly so many ways."""
+    shapes: list[TlbLevel] = []
+    sets = 1
+    while sets <= entries:
+        per_set = round(entries / sets)
+        if abs(sets * per_set - entries) <= rounding_fraction * entries:
+            shapes.append(TlbLevel(sets * per_set, per_set))
+        sets *= 2
+    return min(shapes, key=lambda shape: (abs(shape.ways - ways), -shape.ways))
+
+
+def _text(level: TlbLevel) -> str:
+    if level.ways == level.entries:
+        return f"{level.entries} entries, fully associative"
+    return f"{level.entries} entries, {level.ways}-way"
+
+
+def _entries(measured: Interval) -> str:
+    return f"{measured.value:.0f} entries"
+
+
+def _number(text: str | None) -> int | None:
+    """A decimal or 0x number as the kernel prints it, else None."""
+    try:
+        return None if text is None else int(text, 0)
+    except ValueError:
+        return None
+
+
+def _numbers(text: str) -> Iterator[int]:
+    for part in text.split(","):
+        low, _, high = part.strip().partition("-")
+        yield from range(int(low, 0), int(high or low, 0) + 1)
+
+
+def _absent(text: str) -> str | None:
+    return None if text == "NA" else text
