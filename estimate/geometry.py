@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from tlbcost import paths
 from tlbcost.errors import TlbcostError
@@ -96,7 +96,7 @@ def read_core(path: Path) -> PublishedCore:
             size = count(row["page_size_bytes"])
             if level not in LEVELS or size is None or row["verified"] not in ("yes", "no"):
                 raise ValueError(f"not a level of a TLB: {row}")
-            key = cast(Level, level), size
+            key = level, size
             if key in levels:
                 raise ValueError(f"{level} of {size} bytes is there twice")
             levels[key] = PublishedLevel(
@@ -128,13 +128,17 @@ def cores() -> list[PublishedCore]:
 
 def published(machine: Machine) -> PublishedCore | None:
     """The published TLBs of this machine's core, or None if nobody wrote them down."""
-    model = _number(machine.cpu_model)
-    if machine.cpu_vendor is None or model is None:
+    vendor, model = machine.cpu_vendor, _number(machine.cpu_model)
+    # POWER kernels tell no vendor; the processor version is in "revision: 2.2 (pvr 004e 1202)".
+    power = re.search(r"\(pvr ([0-9a-f]{4}) ", machine.cpu_stepping or "")
+    if power:
+        vendor, model = "IBM", int(power[1], 16)
+    if vendor is None or model is None:
         return None
     family = _number(machine.cpu_family)
     for core in cores():
         if (
-            core.cpu_vendor.lower() == machine.cpu_vendor.lower()
+            core.cpu_vendor.lower() == vendor.lower()
             and core.cpu_family in (None, family)
             and model in core.cpu_models
         ):

@@ -105,6 +105,12 @@ def test_look_up(
     assert (found.core if found else None) == expected
 
 
+def test_power_is_found_by_its_processor_version() -> None:
+    found = published(replace(NOBODY, cpu_stepping="2.2 (pvr 004e 1202)", cpu_model="9006-22P"))
+    assert found is not None
+    assert found.core == "power9"
+
+
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "odd.tsv"
     good = FILES[0].read_text(encoding="utf-8")
