@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Do the launcher's modules keep their contracts, each by itself? */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../profiler/launch/child.h"
+#include "../../profiler/launch/tail.h"
+#include "../../profiler/launch/user.h"
+#include "../../profiler/launch/watch.h"
+#include "check.h"
+
+/* What the tail holds, through its file; -1 if it could not be saved. */
+static long saved(const struct tail *tail, char *bytes, size_t room)
+{
+	char path[] = "/tmp/test_launch.XXXXXX";
+	int fd = mkstemp(path);
+	FILE *file;
+	size_t n;
+
+	if (fd < 0)
+		return -1;
+	close(fd);
+	if (tail_save(tail, path) < 0)
+		return -1;
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	n = fread(bytes, 1, room, file);
+	fclose(file);
+	unlink(path);
+	return (long)n;
+}
+
+static void tail_holds_what_fits(void)
+{
+	char bytes[TAIL_BYTES + 1];
+	struct tail tail = { 0 };
+
+	CHECK_EQUAL(saved(&tail, bytes, sizeof(bytes)), 0);
+	tail_add(&tail, "abc", 3);
+	tail_add(&tail, "", 0);
+	tail_add(&tail, "de", 2);
+	CHECK_EQUAL(saved(&tail, bytes, sizeof(bytes)), 5);
+	CHECK(memcmp(bytes, "abcde", 5) == 0);
+}
+
+/* Pieces of every size around the ring's own, against a plain long buffer. */
+static void tail_keeps_the_last_bytes(void)
+{
+	static const size_t pieces[] = { 1, 7, 4095, 4096, 4097, 10000 };
+	static char all[8 * 10000];
+	static char bytes[TAIL_BYTES + 1];
+
+	for (size_t i = 0; i < sizeof(all); i++)
+		all[i] = (char)(i * 31 + i / 256);
+	for (size_t p = 0; p < sizeof(pieces) / sizeof(pieces[0]); p++) {
+		struct tail tail = { 0 };
+		size_t total = 0;
+
+		while (total + pieces[p] <= sizeof(all)) {
+			tail_add(&tail, all + total, pieces[p]);
+			total += pieces[p];
+		}
+		CHECK(total > TAIL_BYTES);
+		CHECK_EQUAL(saved(&tail, bytes, sizeof(bytes)), TAIL_BYTES);
+		CHECK(memcmp(bytes, all + total - TAIL_BYTES, TAIL_BYTES) == 0);
+	}
+}
+
+static void tail_reports_what_cannot_be_written(void)
+{
+	struct tail tail = { 0 };
+
+	tail_add(&tail, "x", 1);
+	CHECK_EQUAL(tail_save(&tail, "/nonexistent/file"), -1);
+	CHECK_EQUAL(errno, ENOENT);
+}
+
+static void user_is_two_numbers(void)
+{
+	static const char *const bad[] = {
+		"", "1", "1:", ":1", "a:1", "1:a", "-1:1", "1:-1", "1:1 ", " 1:1",
+		"4294967295:1", "1:4294967295", "99999999999999999999:1",
+	};
+	struct user user;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		errno = 0;
+		CHECK_EQUAL(user_parse(&user, bad[i]), -1);
+		CHECK_EQUAL(errno, EINVAL);
+	}
+	CHECK_EQUAL(user_parse(&user, "0:12"), 0);
+	CHECK_EQUAL(user.uid, 0);
+	CHECK_EQUAL(user.gid, 12);
+	CHECK(user.name && strcmp(user.name, "root") == 0);
+	user_free(&user);
+	CHECK_EQUAL(user_parse(&user, "4000000001:7"), 0);
+	CHECK(!user.name);
+	CHECK(strcmp(user.home, "/") == 0);
+	user_free(&user);
+}
+
+static void exec_refusals_are_told_apart(void)
+{
+	static char missing[] = "./no-such-program";
+	static char folder[] = "/";
+	static char empty[] = "";
+	static char longest[PATH_MAX + 10];
+	static const struct {
+		char *name;
+		int error;
+	} cases[] = {
+		{ missing, ENOENT }, { folder, EACCES }, { empty, ENOENT },
+		{ longest, ENOENT },
+	};
+
+	memset(longest, 'x', sizeof(longest) - 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *argv[] = { cases[i].name, NULL };
+
+		errno = 0;
+		CHECK_EQUAL(child_exec(argv), -1);
+		if (cases[i].name == longest)
+			CHECK(errno == ENAMETOOLONG || errno == ENOENT);
+		else
+			CHECK_EQUAL(errno, cases[i].error);
+	}
+}
+
+/* Start, drain and reap one program through the modules, as run.c does. */
+static int one_run(char *const *argv, struct tail *words, int *status)
+{
+	struct watch_signals signals;
+	struct watch_result result;
+	enum child_failure failure;
+	int pipes[2];
+	pid_t pid;
+
+	if (watch_prepare(&signals) < 0 || pipe(pipes) < 0)
+		return -1;
+	struct child_plan plan = {
+		.argv = argv, .stdout_fd = -1, .stderr_fd = pipes[1],
+		.mask = &signals.mask, .on_child = &signals.on_child,
+	};
+	int rc = child_start(&plan, &pid, &failure);
+
+	close(pipes[1]);
+	if (rc == 0)
+		rc = watch_program(&signals, pid, -1, pipes[0], words, &result);
+	close(pipes[0]);
+	close(signals.fd);
+	if (rc == 0)
+		*status = result.status;
+	return rc;
+}
+
+static void program_is_run_and_reaped(void)
+{
+	static char sh[] = "/bin/sh", option[] = "-c";
+	static char text[] = "echo words >&2; exit 9";
+	char *argv[] = { sh, option, text, NULL };
+	struct tail words = { 0 };
+	char bytes[16] = "";
+	int status = 0;
+
+	CHECK_EQUAL(one_run(argv, &words, &status), 0);
+	CHECK(WIFEXITED(status));
+	CHECK_EQUAL(WEXITSTATUS(status), 9);
+	CHECK_EQUAL(saved(&words, bytes, sizeof(bytes)), 6);
+	CHECK(memcmp(bytes, "words\n", 6) == 0);
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+}
+
+static void program_that_cannot_start_leaves_no_child(void)
+{
+	static char missing[] = "./no-such-program";
+	char *argv[] = { missing, NULL };
+	struct tail words = { 0 };
+	int status = 0;
+
+	CHECK_EQUAL(one_run(argv, &words, &status), -1);
+	CHECK_EQUAL(errno, ENOENT);
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+}
+
+static const struct check_test tests[] = {
+	{ "tail: holds what fits", tail_holds_what_fits },
+	{ "tail: keeps the last bytes", tail_keeps_the_last_bytes },
+	{ "tail: reports what cannot be written", tail_reports_what_cannot_be_written },
+	{ "user: two numbers and nothing else", user_is_two_numbers },
+	{ "exec: refusals are told apart", exec_refusals_are_told_apart },
+	{ "run: the program is run and reaped", program_is_run_and_reaped },
+	{ "run: no child is left of one that cannot start",
+	  program_that_cannot_start_leaves_no_child },
+};
+
+CHECK_MAIN(tests)
