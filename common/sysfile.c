@@ -216,7 +216,7 @@ static void apply_hierarchy(struct memory_room *room, const struct memory_files 
 
 	find_mount(files, mount, top);
 	length = strcmp(top, "/") == 0 ? 0 : strlen(top);
-	if (strncmp(path, top, length) != 0)
+	if (strncmp(path, top, length) != 0 || (path[length] != '/' && path[length] != '\0'))
 		length = strlen(path);	/* not below the mount: only its top is visible */
 	snprintf(folder, sizeof(folder), "%s", path + length);
 	while ((slash = strrchr(folder, '/'))) {

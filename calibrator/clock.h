@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What time is it, for measuring? */
+#ifndef TLBCOST_CLOCK_H
+#define TLBCOST_CLOCK_H
+
+#include <stdint.h>
+
+/*
+ * Nanoseconds since an arbitrary start; never goes back.  Reading costs 20 ns
+ * to 1 us, so that what is timed should take 20 us at least.
+ */
+uint64_t clock_ns(void);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What was measured so far: kept in memory, so that a probe that is killed leaves nothing. */
+#ifndef TLBCOST_SAMPLES_H
+#define TLBCOST_SAMPLES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "table.h"
+
+/* One row of the `samples` table of doc/format.md; words point to string literals. */
+struct sample {
+	const char *probe;
+	const char *layout;	/* NULL: NA */
+	const char *access;	/* NULL: NA */
+	size_t page_bytes;
+	size_t pages;
+	unsigned repetition;
+	double ns;
+};
+
+/* A header line about something that was not measured. */
+struct sample_note {
+	char key[48];
+	char reason[200];
+};
+
+struct samples {
+	struct sample *rows;
+	size_t count, room;
+	struct sample_note notes[16];
+	size_t note_count;
+};
+
+/* Returns 0, or -1 with errno ENOMEM. */
+int samples_add(struct samples *samples, struct sample sample);
+
+/* Add a header line; beyond 16 of them, or with a key that is there already, do nothing. */
+void samples_note(struct samples *samples, const char *key, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Write the notes, the column names and the rows. */
+void samples_write(const struct samples *samples, struct table *table);
+
+void samples_free(struct samples *samples);
+
+#endif
