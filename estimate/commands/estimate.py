@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tlbcost estimate: what would huge pages give this program?"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import io
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from tlbcost.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.records import Calibration, Geometry, Interval, Machine
+
+if TYPE_CHECKING:
+    from tlbcost.launch import Outcome
+    from tlbcost.report.content import Content
+    from tlbcost.simulate import Simulation
+
+_MOST_RUNS = 1000
+
+
+class Stopped(BaseException):
+    """A signal asked us to end; not an Exception, so that no fallback can swallow it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@dataclass(frozen=True, slots=True)
+class _Calibrated:
+    calibration: Calibration
+    source: str
+    notes: tuple[str, ...]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.usage = "tlbcost estimate [options] [--] COMMAND [ARG...]"
+    parser.epilog = (
+        "COMMAND keeps its own standard input, output and error. Exit codes: 0 done, 2 usage, "
+        "4 this machine cannot measure it, 125 tlbcost failed, 126 or 127 COMMAND could not be "
+        "started; a COMMAND that fails gives its own code, or 128 + its signal."
+    )
+    parser.add_argument(
+        "--calibration", metavar="FILE", type=Path, help="use the costs in this calibration table"
+    )
+    parser.add_argument(
+        "--ignore-failure", action="store_true", help="estimate a COMMAND that fails, too"
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", type=Path, help="write the report for programs to this file"
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", type=Path, help="write the report to this file, not stderr"
+    )
+    parser.add_argument(
+        "--prepare", metavar="CMD", help="run this shell command before each run of COMMAND"
+    )
+    parser.add_argument(
+        "--recalibrate", action="store_true", help="measure this machine's costs again first"
+    )
+    parser.add_argument(
+        "--runs", metavar="N", type=_runs, default=3, help="time COMMAND N times (default: 3)"
+    )
+    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Estimate; returns 0, raises TlbcostError."""
+    try:
+        with _signals():
+            _estimate(arguments)
+    except Stopped as stop:
+        print(f"tlbcost: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
+        return SIGNAL_BASE + stop.number
+    return 0
+
+
+def _runs(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= _MOST_RUNS:
+        raise argparse.ArgumentTypeError(f"not a number from 1 to {_MOST_RUNS}: {text}")
+    return int(text)
+
+
+def _estimate(arguments: argparse.Namespace) -> None:
+    from tlbcost.machine import current_machine
+    from tlbcost.program import check_simulatable, resolve
+    from tlbcost.report.output import check_writable
+    from tlbcost.simulate import find_valgrind
+
+    argv: list[str] = arguments.program
+    if argv[:1] == ["--"]:
+        argv = argv[1:]
+    if not argv:
+        raise TlbcostError("no program to estimate", "tlbcost estimate -- ./app ARG...", USAGE)
+    # Whatever can be refused is refused before anything takes time.
+    for file in (arguments.json, arguments.output):
+        if file is not None:
+            check_writable(file)
+    path = resolve(argv[0])
+    check_simulatable(path)
+    valgrind = find_valgrind()
+    machine = current_machine()
+    calibrated = _calibration(arguments)
+    geometry, notes = _geometry(calibrated.calibration, machine)
+    _check_costs(calibrated.calibration, machine)
+    native, simulation = _run_program(arguments, argv, path, valgrind, geometry)
+    content = assemble(
+        argv, path, machine, calibrated, (*calibrated.notes, *notes), geometry, native, simulation
+    )
+    _print(content, arguments)
+
+
+def _run_program(
+    arguments: argparse.Namespace, argv: list[str], path: Path, valgrind: Path, geometry: Geometry
+) -> tuple[list[Outcome], Simulation]:
+    """Time the program natively, then count its misses."""
+    from tlbcost.launch import Launcher, calling_user, native_runs
+    from tlbcost.simulate import simulate
+    from tlbcost.stdin import ProgramInput
+
+    with _folder() as folder, contextlib.closing(ProgramInput()) as stdin:
+        launcher = Launcher(folder, stdin, calling_user(), arguments.prepare)
+        if launcher.user is not None:
+            os.chown(folder, launcher.user.uid, launcher.user.gid)
+        native = native_runs(
+            launcher, argv, path, arguments.runs, ignore_failure=arguments.ignore_failure
+        )
+        wall_ns = max(outcome.run.wall_ns for outcome in native if outcome.run is not None)
+        with _Progress(wall_ns) as progress:
+            tick = progress.simulating if progress.shown else None
+            return native, simulate(launcher, valgrind, geometry, argv, native[0], tick)
+
+
+def _calibration(arguments: argparse.Namespace) -> _Calibrated:
+    from tlbcost import calibration
+
+    if arguments.calibration is not None:
+        if arguments.recalibrate:
+            raise TlbcostError(
+                "--calibration and --recalibrate exclude each other", "give one of them", USAGE
+            )
+        file: Path = arguments.calibration
+        return _Calibrated(calibration.read_calibration(file), f"from {file}", ())
+    with _Progress(0) as progress:
+        obtained = calibration.obtain(
+            recalibrate=arguments.recalibrate,
+            announce=progress.announce,
+            progress=progress.percent if progress.shown else None,
+        )
+    return _Calibrated(obtained.calibration, obtained.source, obtained.notes)
+
+
+def _geometry(calibrated: Calibration, machine: Machine) -> tuple[Geometry, tuple[str, ...]]:
+    """The TLBs to simulate, and notes on what had to be assumed."""
+    from tlbcost import units
+    from tlbcost.geometry import choose
+    from tlbcost.machine import huge_page_bytes
+
+    size = huge_page_bytes()
+    if size is not None:
+        return choose(calibrated, machine, size), ()
+    # One level of page tables, with 8 bytes per entry, up from the base page.
+    size = machine.base_page_bytes * (machine.base_page_bytes // 8)
+    note = f"this kernel tells no huge page size; {units.size(size)} is assumed"
+    return choose(calibrated, machine, size), (note,)
+
+
+def _check_costs(calibrated: Calibration, machine: Machine) -> None:
+    """Without the costs on base pages there is no estimate: say so before the program runs."""
+    from tlbcost.calibration import cost_at
+
+    size = machine.base_page_bytes
+    missing = [
+        name
+        for name in ("stlb_hit_ns", "walk_ns")
+        if cost_at(calibrated, name, size, "serial", 1) is None
+    ]
+    if missing:
+        raise TlbcostError(
+            f"no estimate: the calibration has no {' and no '.join(missing)} on pages of "
+            f"{size} bytes",
+            "tlbcost calibrate --recalibrate, on a quiet machine",
+            CANNOT_MEASURE,
+        )
+
+
+def assemble(
+    argv: list[str],
+    path: Path,
+    machine: Machine,
+    calibrated: _Calibrated,
+    notes: tuple[str, ...],
+    geometry: Geometry,
+    native: list[Outcome],
+    simulation: Simulation,
+) -> Content:
+    """Apply the model to what was obtained."""
+    import datetime
+
+    from tlbcost import model
+    from tlbcost.calibration import cost_at, find
+    from tlbcost.paths import version
+    from tlbcost.report.content import CalibrationUsed, Content
+    from tlbcost.surroundings import surroundings
+
+    def fault_ns(page_size_bytes: int) -> Interval | None:
+        costs = find(calibrated.calibration, "fault_ns", page_size_bytes)
+        return costs[0].interval if costs else None
+
+    sizes = (geometry.base.page_size_bytes, geometry.huge.page_size_bytes)
+    footprint_bytes = model.footprint_pages(simulation.processes) * sizes[0]
+    base, huge = (
+        model.page_costs(
+            functools.partial(cost_at, calibrated.calibration),
+            fault_ns(size),
+            size,
+            footprint_bytes,
+        )
+        for size in sizes
+    )
+    runs = tuple(outcome.run for outcome in native if outcome.run is not None)
+    counts = model.total_counts(simulation.processes)
+    footprint = model.total_footprint(simulation.processes)
+    return Content(
+        version=version(),
+        date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        machine=machine,
+        surroundings=surroundings(),
+        argv=tuple(argv),
+        path=path,
+        runs=runs,
+        codes=tuple(outcome.code for outcome in native),
+        simulated=simulation.outcome.run,
+        simulated_code=simulation.outcome.code,
+        calibration=CalibrationUsed(
+            calibrated.calibration.machine, calibrated.calibration.date, calibrated.source, notes
+        ),
+        geometry=geometry,
+        base_costs=base,
+        huge_costs=huge,
+        processes=simulation.processes,
+        counts=counts,
+        footprint=footprint,
+        estimate=model.estimate(runs, counts, footprint, base, huge),
+    )
+
+
+def _print(content: Content, arguments: argparse.Namespace) -> None:
+    from tlbcost.report.output import write
+    from tlbcost.report.text import print_report
+
+    # Both texts are made before either is written, so that a failure leaves none of them.
+    if arguments.json is not None:
+        from tlbcost.report.json import to_json
+
+        write(arguments.json, to_json(content))
+    if arguments.output is not None:
+        text = io.StringIO()
+        print_report(content, text)
+        write(arguments.output, text.getvalue())
+    else:
+        print_report(content, sys.stderr)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder for our own files, gone afterwards however it ends."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="tlbcost-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise TlbcostError(
+            f"cannot make a temporary folder: {error.strerror}",
+            "TMPDIR=/a/folder/with/room tlbcost estimate ...",
+            TOOL_FAILED,
+        ) from error
+    with folder as name:
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Turn the signals that end us into exceptions, so that everything is cleaned up.
+
+    A signal that our parent has us ignore (nohup) stays ignored.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise Stopped(number)
+
+    caught = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in caught}
+    try:
+        for number, handler in before.items():
+            if handler != signal.SIG_IGN:
+                signal.signal(number, stop)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Progress:
+    """One line on a terminal's stderr that is rewritten, and gone at the end."""
+
+    def __init__(self, native_ns: int) -> None:
+        self.shown = sys.stderr.isatty()
+        self._native_ns = native_ns
+        self._dirty = False
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._clear()
+
+    def announce(self, text: str) -> None:
+        self._clear()
+        print(f"tlbcost: {text}", file=sys.stderr, flush=True)
+
+    def percent(self, percent: int) -> None:
+        self._show(f"calibrating: {percent} %")
+
+    def simulating(self, seconds: float) -> None:
+        from tlbcost import units
+
+        native = units.time(self._native_ns)
+        self._show(f"simulating: {seconds:.0f} s so far; natively it took {native}")
+
+    def _show(self, text: str) -> None:
+        print(f"\r\033[Ktlbcost: {text}", end="", file=sys.stderr, flush=True)
+        self._dirty = True
+
+    def _clear(self) -> None:
+        if self._dirty:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            self._dirty = False

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Counts and costs in, gain out: what do page walks cost a program, and what would huge pages give?
+
+Pure functions: no I/O, no pandas. The formulas and their sources are in doc/method.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tlbcost.records import Access, Interval, ProcessCounts, Run, Side, SideCounts
+from tlbcost.stats import centre, median
+
+# Less than this share of the run time is not worth a change of the system: it is the size of the
+# differences that code alignment and page colouring make between two builds of one program.
+WORTHWHILE_FRACTION = 0.02
+
+DATA: tuple[Side, ...] = ("load", "store")
+CODE: tuple[Side, ...] = ("fetch",)
+
+Counts = Mapping[tuple[int, Side], SideCounts]
+CostLookup = Callable[[str, int, Access | None, int], Interval | None]
+VerdictCode = Literal["worth_trying", "not_worth_it", "too_close_to_call"]
+
+
+@dataclass(frozen=True, slots=True)
+class PageCosts:
+    """What one event costs on one page size at one footprint, in ns. None: not obtained."""
+
+    page_size_bytes: int
+    footprint_pages: int
+    stlb_hit_serial_ns: Interval | None
+    stlb_hit_overlapped_ns: Interval | None
+    walk_serial_ns: Interval | None
+    walk_overlapped_ns: Interval | None
+    fault_ns: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """The memory that was touched: anonymous memory in both page sizes, and the rest."""
+
+    anonymous_pages: int
+    anonymous_huge_pages: int
+    other_pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The answer. Fractions are shares of `run_time_ns`.
+
+    Times in translation run from overlapped costs (`low`) to serial ones (`high`), in ns.
+    """
+
+    run_time_ns: float
+    wall_ns: float
+    base_data_ns: Interval
+    base_code_ns: Interval
+    huge_data_ns: Interval
+    bound_fraction: float
+    bound_capped: bool
+    expected_fraction: Interval
+    code_fraction: Interval
+    fault_fraction: Interval | None
+    verdict: VerdictCode
+
+
+def run_time_ns(run: Run) -> int:
+    """The time that shares refer to: CPU time where several threads outrun the clock."""
+    return max(run.wall_ns, run.user_ns + run.system_ns)
+
+
+def total_counts(processes: Iterable[ProcessCounts]) -> dict[tuple[int, Side], SideCounts]:
+    """The sum over the processes that have counts."""
+    total: dict[tuple[int, Side], SideCounts] = {}
+    for process in processes:
+        for key, side in (process.counts or {}).items():
+            before = total.get(key, SideCounts(0, 0, 0))
+            total[key] = SideCounts(
+                before.l1_tlb_misses + side.l1_tlb_misses,
+                before.stlb_hits + side.stlb_hits,
+                before.stlb_misses + side.stlb_misses,
+            )
+    return total
+
+
+def total_footprint(processes: Iterable[ProcessCounts]) -> Footprint:
+    """The memory that all processes touched together: each takes its own page faults."""
+    anonymous = huge = other = 0
+    for process in processes:
+        anonymous += process.touched_anonymous_pages
+        huge += process.touched_anonymous_huge_pages
+        other += process.touched_other_pages
+    return Footprint(anonymous, huge, other)
+
+
+def footprint_pages(processes: Iterable[ProcessCounts]) -> int:
+    """Base pages of the largest process: the footprint that walk costs are taken at."""
+    return max(
+        (p.touched_anonymous_pages + p.touched_other_pages for p in processes),
+        default=0,
+    )
+
+
+def page_costs(
+    lookup: CostLookup, fault_ns: Interval | None, page_size_bytes: int, footprint_bytes: int
+) -> PageCosts:
+    """The costs of one page size for a program that touches `footprint_bytes`.
+
+    `lookup` gives the interval of (quantity, page size, access, pages), or None.
+    """
+    pages = max(1, math.ceil(footprint_bytes / page_size_bytes))
+    return PageCosts(
+        page_size_bytes,
+        pages,
+        lookup("stlb_hit_ns", page_size_bytes, "serial", pages),
+        lookup("stlb_hit_ns", page_size_bytes, "overlapped", pages),
+        lookup("walk_ns", page_size_bytes, "serial", pages),
+        lookup("walk_ns", page_size_bytes, "overlapped", pages),
+        fault_ns,
+    )
+
+
+def missing_costs(costs: PageCosts) -> list[str]:
+    """The serial costs that were not obtained; on base pages there is no estimate without them."""
+    serial = {
+        "stlb_hit_ns": costs.stlb_hit_serial_ns,
+        "walk_ns": costs.walk_serial_ns,
+    }
+    return [name for name, interval in serial.items() if interval is None]
+
+
+def with_substitutes(costs: PageCosts, base: PageCosts) -> PageCosts:
+    """Price what was not obtained so that the gain is never overstated.
+
+    A huge-page cost becomes the base page's: a walk of a huge page has one step less, so that
+    this is an upper limit of what it costs. An overlapped cost becomes anything from nothing (it
+    may be hidden wholly) to the serial one.
+    """
+    hit = costs.stlb_hit_serial_ns or base.stlb_hit_serial_ns
+    walk = costs.walk_serial_ns or base.walk_serial_ns
+    return PageCosts(
+        costs.page_size_bytes,
+        costs.footprint_pages,
+        hit,
+        costs.stlb_hit_overlapped_ns or _hidden(hit),
+        walk,
+        costs.walk_overlapped_ns or _hidden(walk),
+        costs.fault_ns,
+    )
+
+
+def estimate(
+    runs: Sequence[Run], counts: Counts, memory: Footprint, base: PageCosts, huge: PageCosts
+) -> Estimate:
+    """The estimate from the native runs, the summed counts and the costs of both page sizes.
+
+    Raises ValueError if there is no run or a serial cost of base pages was not obtained
+    (`missing_costs`).
+    """
+    if not runs:
+        raise ValueError("no runs")
+    if missing_costs(base):
+        raise ValueError("no cost on base pages")
+    base_costs = with_substitutes(base, base)
+    huge_costs = with_substitutes(huge, base_costs)
+    base_data = _translation(counts, base_costs, DATA)
+    base_code = _translation(counts, base_costs, CODE)
+    bound, capped = _bound(runs, base_data.high + base_code.high)
+    expected = _expected(runs, counts, base_costs, huge_costs)
+    fault = _fault(runs, memory, base, huge)
+    return Estimate(
+        run_time_ns=median([run_time_ns(run) for run in runs]),
+        wall_ns=median([run.wall_ns for run in runs]),
+        base_data_ns=base_data,
+        base_code_ns=base_code,
+        huge_data_ns=_translation(counts, huge_costs, DATA),
+        bound_fraction=bound,
+        bound_capped=capped,
+        expected_fraction=expected,
+        code_fraction=_shares(runs, base_code.low, base_code.high, _user),
+        fault_fraction=fault,
+        verdict=_verdict(expected, fault),
+    )
+
+
+def total_interval(result: Estimate) -> Interval:
+    """Expected gain and page-fault saving together; the latter only where it was obtained."""
+    fault = result.fault_fraction or Interval(0, 0, 0)
+    expected = result.expected_fraction
+    low, high = expected.low + fault.low, min(1.0, expected.high + fault.high)
+    return Interval(min(max(expected.value + fault.value, low), high), low, high)
+
+
+def speedup_ratio(fraction: float) -> float | None:
+    """t / (t - saved); None where the whole run time would be saved."""
+    return 1 / (1 - fraction) if fraction < 1 else None
+
+
+def _hidden(serial: Interval | None) -> Interval | None:
+    if serial is None:
+        return None
+    high = max(0.0, serial.high)
+    return Interval(high / 2, 0.0, high)
+
+
+def _low(interval: Interval | None) -> float:
+    # A calibrated cost below zero is noise: no miss makes a program faster.
+    return max(0.0, interval.low) if interval else 0.0
+
+
+def _high(interval: Interval | None) -> float:
+    return max(0.0, interval.high) if interval else 0.0
+
+
+def _time(
+    counts: Counts, page_size_bytes: int, sides: Iterable[Side], hit_ns: float, walk_ns: float
+) -> float:
+    """Level matched: second-level hits at the price of a hit, walks at the price of a walk."""
+    hits = walks = 0
+    for side in sides:
+        seen = counts.get((page_size_bytes, side))
+        if seen is not None:
+            hits += seen.stlb_hits
+            walks += seen.stlb_misses
+    return hits * hit_ns + walks * walk_ns
+
+
+def _ends(counts: Counts, costs: PageCosts, sides: Iterable[Side]) -> tuple[float, float, float]:
+    """Overlapped at the low end, overlapped at the high end, serial at the high end."""
+    size, chosen = costs.page_size_bytes, tuple(sides)
+    hit, walk = costs.stlb_hit_overlapped_ns, costs.walk_overlapped_ns
+    return (
+        _time(counts, size, chosen, _low(hit), _low(walk)),
+        _time(counts, size, chosen, _high(hit), _high(walk)),
+        _time(counts, size, chosen, _high(costs.stlb_hit_serial_ns), _high(costs.walk_serial_ns)),
+    )
+
+
+def _translation(counts: Counts, costs: PageCosts, sides: Iterable[Side]) -> Interval:
+    low, _, high = _ends(counts, costs, sides)
+    high = max(low, high)
+    return Interval(centre(low, high), low, high)
+
+
+def _user(run: Run) -> int:
+    return run.user_ns
+
+
+def _system(run: Run) -> int:
+    return run.system_ns
+
+
+def _shares(
+    runs: Sequence[Run], low_ns: float, high_ns: float, cap: Callable[[Run], int]
+) -> Interval:
+    """A saving as a share, with the spread of the runs; no run saves more than `cap` of it."""
+    low = min(min(low_ns, cap(run)) / run_time_ns(run) for run in runs)
+    high = max(min(high_ns, cap(run)) / run_time_ns(run) for run in runs)
+    return Interval(centre(low, high), low, high)
+
+
+def _bound(runs: Sequence[Run], total_ns: float) -> tuple[float, bool]:
+    """The share of `total_ns`, all translation on base pages at the serial cost's upper end.
+
+    Misses taken in user mode cannot cost more than the time spent there.
+    """
+    share = max(min(total_ns, run.user_ns) / run_time_ns(run) for run in runs)
+    return share, any(total_ns > run.user_ns for run in runs)
+
+
+def _expected(runs: Sequence[Run], counts: Counts, base: PageCosts, huge: PageCosts) -> Interval:
+    """Data side only: code stays on base pages, whatever the heap does.
+
+    The low end pairs the base pages' lowest price with the huge pages' highest of the same kind;
+    it is negative if huge pages lose (fewer first-level entries). The high end is serial.
+    """
+    base_low, _, base_serial = _ends(counts, base, DATA)
+    _, huge_high, huge_serial = _ends(counts, huge, DATA)
+    huge_serial_low = _time(
+        counts, huge.page_size_bytes, DATA, _low(huge.stlb_hit_serial_ns), _low(huge.walk_serial_ns)
+    )
+    low = base_low - huge_high
+    # Where huge pages lose, the loss too is larger when nothing hides it.
+    low = min(low, base_serial - huge_serial)
+    return _shares(runs, low, max(low, base_serial - huge_serial_low), _user)
+
+
+def _fault(
+    runs: Sequence[Run], memory: Footprint, base: PageCosts, huge: PageCosts
+) -> Interval | None:
+    """The page faults that huge pages avoid, less what their own faults cost (see doc/method.md).
+
+    How many huge pages there will be is known within limits: at most every region touched, at
+    least as many as would hold the touched pages if these were dense. Memory that was given back
+    and touched again shows as more faults than pages: then both sides may be repeated.
+    """
+    if base.fault_ns is None or huge.fault_ns is None:
+        return None
+    measured = int(median([run.minor_faults for run in runs]))
+    pages = min(memory.anonymous_pages, measured)
+    per_huge = huge.page_size_bytes // base.page_size_bytes
+    most = min(memory.anonymous_huge_pages, pages)
+    least = min(most, math.ceil(pages / per_huge))
+    low = pages * _low(base.fault_ns) - most * _high(huge.fault_ns)
+    high = pages * _high(base.fault_ns) - least * _low(huge.fault_ns)
+    if pages:
+        repeated = max(1.0, (measured - memory.other_pages) / pages)
+        low, high = min(low, low * repeated), max(high, high * repeated)
+    value = pages * max(0.0, base.fault_ns.value) - (most + least) / 2 * max(
+        0.0, huge.fault_ns.value
+    )
+    share = _shares(runs, low, max(low, high), _system)
+    middle = min(value, median([run.system_ns for run in runs]))
+    middle /= median([run_time_ns(run) for run in runs])
+    return Interval(min(max(middle, share.low), share.high), share.low, share.high)
+
+
+def _verdict(expected: Interval, fault: Interval | None) -> VerdictCode:
+    fault_low, fault_high = (fault.low, fault.high) if fault else (0.0, 0.0)
+    if expected.low + fault_low >= WORTHWHILE_FRACTION:
+        return "worth_trying"
+    if expected.high + fault_high < WORTHWHILE_FRACTION:
+        return "not_worth_it"
+    return "too_close_to_call"

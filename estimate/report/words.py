@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The sentences of a report: the verdict with its reason, and what to type next."""
+
+from __future__ import annotations
+
+import shlex
+
+from tlbcost import remedies, units
+from tlbcost.caveats import tunable
+from tlbcost.model import WORTHWHILE_FRACTION, Estimate, total_interval
+from tlbcost.records import Interval
+from tlbcost.report.content import Content
+
+_THP = "/sys/kernel/mm/transparent_hugepage/enabled"
+_FIRST_GLIBC_WITH_HUGETLB = (2, 35)
+
+
+def verdict_sentence(estimate: Estimate, huge_page_bytes: int) -> str:
+    """One sentence: worth trying, not worth it or too close to call, and why."""
+    pages = f"{units.size(huge_page_bytes)} pages"
+    total = total_interval(estimate)
+    threshold = units.percent(WORTHWHILE_FRACTION)
+    if estimate.verdict == "worth_trying":
+        return (
+            f"Worth trying: {pages} should save {units.percent(total.value)} of the run time, "
+            f"and {units.percent(total.low)} even at the lowest costs; mostly "
+            f"{_main_part(estimate)}."
+        )
+    if estimate.verdict == "not_worth_it":
+        return (
+            f"Not worth it: even at the highest costs {pages} would save "
+            f"{units.percent(total.high)} of the run time, less than the {threshold} that are "
+            "worth a change."
+        )
+    return (
+        f"Too close to call: {pages} should save between {units.percent(total.low)} and "
+        f"{units.percent(total.high)} of the run time, and {threshold} are worth a change; "
+        "only a trial can tell."
+    )
+
+
+def _main_part(estimate: Estimate) -> str:
+    fault = estimate.fault_fraction.value if estimate.fault_fraction else 0.0
+    if fault > estimate.expected_fraction.value:
+        return "by fewer page faults"
+    return "by cheaper address translation"
+
+
+def range_of(interval: Interval) -> str:
+    """The interval's ends as percent: '12 % to 38 %', or one where both read alike."""
+    low, high = units.percent(interval.low), units.percent(interval.high)
+    return low if low == high else f"{low} to {high}"
+
+
+def next_steps(content: Content) -> list[str]:
+    """Commands to type, each of which works on this system; lines with # explain."""
+    if content.estimate.verdict == "not_worth_it":
+        return ["# Nothing to configure for this program."]
+    steps: list[str] = []
+    if content.estimate.verdict == "too_close_to_call" and len(content.runs) < 10:
+        steps += ["# a narrower interval:", f"tlbcost estimate --runs 10 -- {_command(content)}"]
+    glibc = content.surroundings.glibc
+    if glibc is None or glibc < _FIRST_GLIBC_WITH_HUGETLB:
+        found = f"glibc {glibc[0]}.{glibc[1]}" if glibc else "no glibc"
+        steps += [
+            f"# malloc has no switch for huge pages here ({found}; glibc 2.35 brought it):",
+            "# call madvise(MADV_HUGEPAGE) on the program's large blocks.",
+        ]
+        return steps
+    mode = content.machine.thp_mode
+    if mode == "never":
+        steps += [
+            "# transparent huge pages are off; to allow them where they are asked for:",
+            remedies.write_setting("madvise", _THP) or "# (this system does not let it be set)",
+        ]
+    if mode is not None:
+        steps += ["# transparent huge pages for malloc:", _with_tunable(content, "1")]
+    else:
+        size = content.geometry.huge.page_size_bytes
+        pages = content.footprint.anonymous_huge_pages
+        steps += [
+            f"# huge pages from a pool of {units.size(pages * size)}:",
+            remedies.as_root(f"sysctl vm.nr_hugepages={pages + max(8, pages // 16)}"),
+            _with_tunable(content, "2"),
+        ]
+    return steps
+
+
+def _command(content: Content) -> str:
+    return shlex.join(content.argv)
+
+
+def _with_tunable(content: Content, value: str) -> str:
+    present = content.surroundings.glibc_tunables or ""
+    kept = [
+        part
+        for part in present.split(":")
+        if part and tunable(part, "glibc.malloc.hugetlb") is None
+    ]
+    tunables = ":".join([*kept, f"glibc.malloc.hugetlb={value}"])
+    return f"GLIBC_TUNABLES={shlex.quote(tunables)} {_command(content)}"

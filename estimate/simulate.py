@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How often does a program miss the TLBs? Runs it once in the simulator and reads its counts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost import paths
+from tlbcost.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
+from tlbcost.launch import Launcher, Outcome, describe_limit
+from tlbcost.records import Geometry, ProcessCounts, Side, SideCounts, TlbLevel
+from tlbcost.table import Table, count, read_table
+
+COUNTS_COLUMNS = ("page_size_bytes", "access", "l1_tlb_misses", "stlb_hits", "stlb_misses")
+
+_SIDES: Mapping[str, Side] = {"load": "load", "store": "store", "fetch": "fetch"}
+_EVEX = "62"  # the first byte of every AVX-512 instruction
+_LIBC = ("libc.so", "libm.so", "ld-linux", "libc-")
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """What was counted in each process image, and how the simulated run ended."""
+
+    processes: tuple[ProcessCounts, ...]
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class BadInstruction:
+    """An instruction that the simulator does not know, and where it was met."""
+
+    instruction_bytes: str
+    function: str | None
+
+    @property
+    def is_avx512(self) -> bool:
+        """It is encoded with EVEX, which AVX-512 (and only that, on today's CPUs) needs."""
+        return self.instruction_bytes.split()[:1] == [_EVEX]
+
+
+def find_valgrind() -> Path:
+    """Valgrind's own launcher, and not Debian's wrapper, which changes the environment.
+
+    Raises TlbcostError with exit code 4 if it or the simulator is missing.
+    """
+    found = shutil.which("valgrind")
+    if found is None:
+        raise TlbcostError(
+            "cannot count TLB misses: valgrind is not installed",
+            "scripts/install-deps, or: apt install valgrind; 'tlbcost doctor' shows what else "
+            "is missing",
+            CANNOT_MEASURE,
+        )
+    if not any(paths.valgrind_lib().glob("tlbsim-*")):
+        raise TlbcostError(
+            f"cannot count TLB misses: the simulator is not built ({paths.valgrind_lib()})",
+            "make, with the valgrind package installed",
+            CANNOT_MEASURE,
+        )
+    real = Path(found).with_name("valgrind.bin")
+    return real if os.access(real, os.X_OK) else Path(found)
+
+
+def simulator_command(valgrind: Path, folder: Path, geometry: Geometry) -> list[str]:
+    """The command line that stands before the program's own."""
+    base, huge = geometry.base, geometry.huge
+    return [
+        str(valgrind),
+        "--tool=tlbsim",
+        "--trace-children=yes",
+        f"--log-file={folder}/log.%p",
+        f"--counts-dir={folder}",
+        f"--base-page={base.page_size_bytes}",
+        f"--huge-page={huge.page_size_bytes}",
+        f"--l1d={_level(base.l1d)},{_level(huge.l1d)}",
+        f"--l1i={_level(base.l1i)},{_level(huge.l1i)}",
+        f"--stlb={_level(base.stlb)},{_level(huge.stlb)}",
+    ]
+
+
+def simulate(
+    launcher: Launcher,
+    valgrind: Path,
+    geometry: Geometry,
+    argv: Sequence[str],
+    native: Outcome,
+    tick: Callable[[float], None] | None,
+) -> Simulation:
+    """Run the program once in the simulator.
+
+    `native` tells how it ends by itself. Raises TlbcostError with exit code 125 if the simulation
+    was stopped by something that does not happen natively, or counted nothing.
+    """
+    folder = launcher.folder / "counts"
+    folder.mkdir()
+    if launcher.user is not None:
+        os.chown(folder, launcher.user.uid, launcher.user.gid)
+    outcome = launcher.execute(
+        [*simulator_command(valgrind, folder, geometry), *argv],
+        discard=True,
+        environment={**os.environ, "VALGRIND_LIB": str(paths.valgrind_lib())},
+        tick=tick,
+    )
+    if outcome.exec_errno is not None:
+        raise TlbcostError(
+            f"cannot run {valgrind}: {os.strerror(outcome.exec_errno).lower()}",
+            "scripts/install-deps",
+            CANNOT_MEASURE,
+        )
+    processes = read_counts(folder)
+    _check_outcome(argv[0], outcome, native, folder)
+    if not any(process.counts for process in processes):
+        raise TlbcostError(
+            "the simulation counted nothing: " + _last_line(folder, outcome),
+            "tlbcost doctor",
+            TOOL_FAILED,
+        )
+    return Simulation(processes, outcome)
+
+
+def read_counts(folder: Path) -> tuple[ProcessCounts, ...]:
+    """Every process image's counts, in the order of their pids and images."""
+
+    def order(path: Path) -> tuple[int, ...]:
+        return tuple(int(part) for part in path.name.split(".") if part.isdigit())
+
+    return tuple(_process(path) for path in sorted(folder.glob("counts.*.tsv"), key=order))
+
+
+def find_bad_instruction(logs: Sequence[str]) -> BadInstruction | None:
+    """The first instruction that the simulator's logs say it does not know."""
+    for log in logs:
+        found = re.search(r"unhandled instruction bytes:((?: 0x[0-9A-Fa-f]{1,2})+)", log)
+        if found is None:
+            continue
+        code = " ".join(each[2:].zfill(2) for each in found[1].split()).lower()
+        place = re.search(r"\bat 0x[0-9A-Fa-f]+: (.+)", log[found.end() :])
+        return BadInstruction(code, place[1].strip() if place else None)
+    return None
+
+
+def _level(level: TlbLevel | None) -> str:
+    return "0:0" if level is None else f"{level.entries}:{level.ways}"
+
+
+def _process(path: Path) -> ProcessCounts:
+    table = read_table(path, "counts", 1, COUNTS_COLUMNS, partial=True)
+    finished = table.complete and table.header.get("state") != "running"
+    return ProcessCounts(
+        pid=int(table.key("pid")),
+        parent_pid=int(table.key("parent_pid")),
+        program=table.key("program"),
+        threads=_header_count(table, "threads"),
+        counts=_sides(table) if finished else None,
+        touched_anonymous_pages=_header_count(table, "touched_anonymous_pages"),
+        touched_anonymous_huge_pages=_header_count(table, "touched_anonymous_huge_pages"),
+        touched_other_pages=_header_count(table, "touched_other_pages"),
+    )
+
+
+def _header_count(table: Table, key: str) -> int:
+    # A process that was killed has no figures; `counts` being None says so.
+    value = table.header.get(key, "0")
+    return int(value) if value.isdigit() else 0
+
+
+def _sides(table: Table) -> dict[tuple[int, Side], SideCounts]:
+    counts: dict[tuple[int, Side], SideCounts] = {}
+    for row in table.rows:
+        size, access, *misses = row
+        try:
+            numbers = [count(cell) for cell in misses]
+            key = (int(size or ""), _SIDES[access or ""])
+        except (KeyError, ValueError) as error:
+            raise TlbcostError(f"{table.name}: not a row of counts: {row}") from error
+        known = [number for number in numbers if number is not None]
+        if len(known) != len(numbers):
+            raise TlbcostError(f"{table.name}: a count is missing: {row}")
+        counts[key] = SideCounts(*known)
+    return counts
+
+
+def _check_outcome(name: str, outcome: Outcome, native: Outcome, folder: Path) -> None:
+    """Tell the failures of the simulation from those of the program."""
+    if outcome.code == native.code:
+        return
+    logs = _logs(folder)
+    bad = find_bad_instruction(logs)
+    if bad is not None:
+        raise _bad_instruction_error(name, bad)
+    if outcome.memory_limit_bytes is not None:
+        raise TlbcostError(
+            f"the simulation of {name} was killed at "
+            f"{describe_limit(outcome.memory_limit_bytes)}; natively it fits",
+            "raise the limit (the simulator takes about 100 MB and a little per page "
+            "that the program touches), or give the program less to do",
+            TOOL_FAILED,
+        )
+    if any("memory management: out of memory" in log for log in logs):
+        raise TlbcostError(
+            f"the simulation of {name} ran out of memory",
+            "ulimit -v unlimited, or give the program less to do",
+            TOOL_FAILED,
+        )
+    if outcome.signal == signal.SIGKILL:
+        raise TlbcostError(
+            f"the simulation of {name} was killed by SIGKILL; natively the program was not",
+            "free some memory (the kernel's log tells: dmesg | tail), then try again",
+            TOOL_FAILED,
+        )
+
+
+def _bad_instruction_error(name: str, bad: BadInstruction) -> TlbcostError:
+    kind = "an AVX-512 instruction" if bad.is_avx512 else "an instruction"
+    where = f" in {bad.function}" if bad.function else ""
+    message = (
+        f"cannot simulate {name}: {kind} that the simulator does not know{where} "
+        f"(bytes {bad.instruction_bytes})"
+    )
+    if bad.function and any(library in bad.function for library in _LIBC):
+        hint = (
+            "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW tlbcost estimate ... "
+            "makes the C library do without it"
+        )
+    else:
+        hint = (
+            "estimate a build without it: -march=x86-64-v3 instead of -march=native, or add "
+            "-mno-avx512f; a library's own choice may follow "
+            "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F"
+        )
+    return TlbcostError(message, hint, TOOL_FAILED)
+
+
+def _logs(folder: Path) -> list[str]:
+    texts = []
+    for path in sorted(folder.glob("log.*")):
+        with path.open(encoding="utf-8", errors="replace") as file:
+            texts.append(file.read(1 << 20))
+    return texts
+
+
+def _last_line(folder: Path, outcome: Outcome) -> str:
+    """What Valgrind said last, for a failure that has no message of its own."""
+    for text in (*reversed(_logs(folder)), outcome.last_words):
+        lines = [re.sub(r"^==\d+== ?", "", line) for line in text.splitlines()]
+        said = [line for line in lines if line.strip()]
+        if said:
+            return said[-1]
+    return f"it {outcome.describe()}"

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How are counts, times, sizes and shares written for people? Percent exists here alone."""
+
+from __future__ import annotations
+
+_BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+NOT_OBTAINED = "NA"
+
+
+def size(n_bytes: int) -> str:
+    """Bytes with three digits: '4 KiB', '1.5 GiB'."""
+    for unit, name in _BINARY:
+        if n_bytes >= unit:
+            return f"{_three(n_bytes / unit)} {name}"
+    return f"{n_bytes} B"
+
+
+def time(ns: float) -> str:
+    """A duration given in ns with three digits: '1.23 s', '45 ms', '-3 ms'."""
+    unit, name = _time_unit(ns)
+    return f"{_three(ns / unit)} {name}"
+
+
+def times(low_ns: float, high_ns: float) -> str:
+    """Two durations in one unit: '197-238 ms'."""
+    unit, name = _time_unit(high_ns)
+    return f"{_three(low_ns / unit)}-{_three(high_ns / unit)} {name}"
+
+
+def count(n: int) -> str:
+    """A count with separators as long as it is short, else with a factor: '59.8 M'."""
+    if abs(n) < 1_000_000:
+        return f"{n:,}"
+    for unit, name in ((1e9, "G"), (1e6, "M")):
+        if abs(n) >= unit * 0.9995:
+            return f"{_three(n / unit)} {name}"
+    return f"{n:,}"
+
+
+def percent(fraction: float) -> str:
+    """A share 0..1 as percent: two significant digits below 10 %, whole percent above.
+
+    Shares below 0.05 % are written as such: '0 %' would read as 'nothing at all'.
+    """
+    value = 100 * fraction
+    if value == 0:
+        return "0 %"
+    if abs(value) < 0.05:
+        return "< 0.05 %" if value > 0 else "> -0.05 %"
+    return f"{value:.1f} %" if abs(value) < 9.95 else f"{value:.0f} %"
+
+
+def nanoseconds(ns: float) -> str:
+    """A cost in ns, without the unit: '2.1', '57'."""
+    return _three(ns)
+
+
+def speedup(ratio: float | None) -> str:
+    """A speed-up: '1.25x'; None where the whole run time could go."""
+    return "no limit" if ratio is None else f"{ratio:.2f}x"
+
+
+def _time_unit(ns: float) -> tuple[float, str]:
+    for unit, name in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if abs(ns) >= unit * 0.9995:
+            return unit, name
+    return 1, "ns"
+
+
+def _three(value: float) -> str:
+    magnitude = abs(value)
+    if magnitude >= 99.95:
+        return f"{value:,.0f}"
+    text = f"{value:.1f}" if magnitude >= 9.995 else f"{value:.2f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
