@@ -36,3 +36,8 @@ def plot(name: str) -> Path:
 def version() -> str:
     """The version of tlbcost."""
     return ((_HOME if _INSTALLED else _SOURCE) / "VERSION").read_text(encoding="utf-8").strip()
+
+
+def source_tree() -> Path | None:
+    """The folder that tlbcost is built in, or None when it is installed."""
+    return None if _INSTALLED else _SOURCE
