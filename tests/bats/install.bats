@@ -1,0 +1,187 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Do install-deps and install-files put in place what is needed, and say what they cannot?
+
+load common
+
+setup() {
+	FAKES=${BATS_TEST_TMPDIR}/fakes
+	RECORD=${BATS_TEST_TMPDIR}/record
+	mkdir "${FAKES}"
+}
+
+# A program of the bare machine that runs the given Bash text.
+fake() { # <name> <text>
+	rm -f "${FAKES:?}/$1"
+	printf '#!/bin/bash\n%s\n' "$2" >"${FAKES}/$1"
+	chmod +x "${FAKES}/$1"
+}
+
+# A PATH that holds the basic tools and what install-deps looks for, but not <missing>.
+# Nothing on it can install for real.
+bare_machine() { # <missing>...
+	local tool
+	for tool in bash env readlink id cat mkdir touch chmod \
+		bats ld gcc gnuplot gzip hugectl make shellcheck sqlite3 valgrind xz; do
+		[[ " $* " == *" ${tool} "* ]] || ln -sf "$(type -P "${tool}")" "${FAKES}/${tool}"
+	done
+	# Not a link: the python3 of PATH may be a script that needs the whole of it.
+	[[ " $* " == *" python3 "* ]] || fake python3 "exec $(
+		python3 -c 'import sys; print(sys.executable)') \"\$@\""
+}
+
+# An apt-get that keeps a record and, at the install that is no simulation, runs some Bash.
+fake_apt_get() { # <what to do on install>
+	fake apt-get "echo \"\$*\" >>${RECORD@Q}
+		case \" \$* \" in
+		*' --simulate '*) exit 0 ;;
+		*' install '*) cd ${FAKES@Q}; $1 ;;
+		esac"
+}
+
+install_deps() {
+	PATH=${FAKES} "${TREE}/scripts/install-deps" "$@"
+}
+
+@test "install-deps: nothing is done, quietly, where all is there" {
+	need_program bats ld gcc gnuplot gzip hugectl make python3 shellcheck sqlite3 valgrind xz
+	bare_machine
+	fake_apt_get 'exit 1'
+	run -0 install_deps
+	[[ ${output} == "" ]]
+	[[ ! -e ${RECORD} ]]
+}
+
+@test "install-deps: installs what is missing, and no more" {
+	need_root
+	bare_machine gnuplot xz
+	fake_apt_get 'for n in gnuplot xz; do touch $n; chmod +x $n; done'
+	run -0 install_deps
+	[[ $(tail -n 1 "${RECORD}") == *"install --no-install-recommends gnuplot-nox xz-utils" ]]
+	[[ $(<"${RECORD}") != *" update"* ]]
+}
+
+@test "install-deps: fetches the package lists when there are none, then installs" {
+	need_root
+	bare_machine gnuplot
+	fake apt-get "echo \"\$*\" >>${RECORD@Q}
+		[[ \$* != *update* ]] || exec touch ${BATS_TEST_TMPDIR@Q}/lists
+		[[ -e ${BATS_TEST_TMPDIR@Q}/lists ]] || exit 100
+		cd ${FAKES@Q}; touch gnuplot; chmod +x gnuplot"
+	run -0 install_deps
+	[[ $(<"${RECORD}") == *simulate*update*install* ]]
+}
+
+@test "install-deps: an installation that fails: exit 1, what failed, what to do" {
+	need_root
+	bare_machine gnuplot
+	fake_apt_get 'echo "E: no network" >&2; exit 100'
+	run -1 install_deps
+	[[ ${output} == *"E: no network"*"tlbcost: cannot install gnuplot-nox: apt-get failed"* ]]
+	[[ ${output} == *"tlbcost: hint: "*"scripts/install-deps" ]]
+}
+
+@test "install-deps: a package that does not bring what it should is not trusted" {
+	need_root
+	bare_machine gnuplot
+	fake_apt_get 'exit 0'
+	run -1 install_deps
+	[[ ${output} == *"still missing after the installation: gnuplot"* ]]
+}
+
+@test "install-deps: not root: exit 1 with the exact command" {
+	bare_machine gnuplot valgrind
+	fake_apt_get 'exit 1'
+	fake id 'echo 1000'
+	run -1 install_deps
+	[[ ${lines[0]} == "tlbcost: cannot install gnuplot-nox valgrind: not root" ]]
+	[[ ${lines[1]} == "tlbcost: hint: sudo apt-get install --no-install-recommends gnuplot-nox valgrind" ]]
+	[[ ! -e ${RECORD} ]]
+}
+
+@test "install-deps: no apt: exit 1 with what to install by hand" {
+	bare_machine gnuplot valgrind
+	run -1 install_deps
+	[[ ${output} == *"this system has no apt-get"*"gnuplot"*"valgrind"* ]]
+	[[ ${output} != *sqlite3* ]]
+}
+
+@test "install-deps: valgrind without its headers and libraries is not enough" {
+	bare_machine
+	export TLBCOST_ROOT=${BATS_TEST_TMPDIR}/root
+	mkdir -p "${TLBCOST_ROOT}/usr/include"
+	touch "${TLBCOST_ROOT}/usr/include/stdio.h"
+	run -1 install_deps
+	[[ ${output} == *"valgrind's headers for tools"*"valgrind's static libraries"* ]]
+}
+
+@test "install-deps: python3 that cannot make an environment, or is too old" {
+	bare_machine python3
+	fake python3 '[[ $* != *ensurepip* ]]'
+	run -1 install_deps
+	[[ ${output} == *"python3's venv and ensurepip modules"* ]]
+	fake python3 'case "$*" in *version_info*) exit 1 ;; --version) echo Python 3.9.2 ;; esac'
+	run -1 install_deps
+	[[ ${output} == *"python3 is older than 3.11: Python 3.9.2"* ]]
+}
+
+@test "install-files: the installed command works from anywhere and through a link" {
+	need_built venv/.run tlbcost libexec/tlbcost-run
+	local root="${BATS_TEST_TMPDIR}/with blank"
+	run -0 "${TREE}/scripts/install-files" "${root}" /opt/tlbcost "${BUILD}"
+	local home=${root}/opt/tlbcost/lib/tlbcost
+	[[ -x ${home}/libexec/tlbcost-run ]]
+	[[ $(<"${home}/VERSION") == $(<"${TREE}/VERSION") ]]
+	[[ -d ${home}/data/machines && -d ${home}/plots ]]
+	[[ $(ls "${root}/opt/tlbcost/lib") == tlbcost ]]
+	ln -s "${root}/opt/tlbcost/bin/tlbcost" "${BATS_TEST_TMPDIR}/link"
+	cd /
+	run -0 "${BATS_TEST_TMPDIR}/link" --version
+	[[ ${output} == "tlbcost $(<"${TREE}/VERSION")" ]]
+	run -0 "${root}/opt/tlbcost/bin/tlbcost" doctor --help
+	[[ ${output} == *"usage: tlbcost doctor"* ]]
+	# Nothing is looked for in the source tree.
+	run -0 places "${home}"
+	[[ ${output} != *"${TREE}"* ]]
+	# A second installation takes the place of the first.
+	touch "${home}/python/tlbcost/stale.py"
+	run -0 "${TREE}/scripts/install-files" "${root}" /opt/tlbcost "${BUILD}"
+	[[ ! -e ${home}/python/tlbcost/stale.py ]]
+}
+
+# Where the installed package says that its parts are, and where its packages come from.
+places() { # <installed folder>
+	"${BUILD}/venv/bin/python" -I -S -c 'import sys
+sys.path.insert(0, sys.argv[1] + "/python")
+from tlbcost import paths
+import pandas, rich
+print(paths.libexec("x"), paths.valgrind_lib(), paths.data("x"), paths.plot("x"), pandas.__file__)
+print(paths.version())' "$1"
+}
+
+@test "install-files: refuses a relative PREFIX and an unbuilt tree" {
+	run -1 "${TREE}/scripts/install-files" "" opt "${BUILD}"
+	[[ ${output} == *"PREFIX is not an absolute path: opt"*"hint: make install PREFIX="* ]]
+	run -1 "${TREE}/scripts/install-files" "${BATS_TEST_TMPDIR}" /opt "${BATS_TEST_TMPDIR}"
+	[[ ${output} == *"cannot install: no ${BATS_TEST_TMPDIR}/venv/bin/python"*"hint: type make first"* ]]
+	run -1 "${TREE}/scripts/install-files"
+}
+
+@test "install-files: a full disk leaves the old installation as it was" {
+	need_root
+	need_built venv/.run tlbcost libexec/tlbcost-run
+	local disk=${BATS_TEST_TMPDIR}/disk
+	mkdir "${disk}"
+	mount -t tmpfs -o size=10m tlbcost-test "${disk}" 2>/dev/null || skip "cannot mount a tmpfs"
+	mkdir -p "${disk}/opt/lib/tlbcost"
+	echo old >"${disk}/opt/lib/tlbcost/VERSION"
+	local code=0
+	"${TREE}/scripts/install-files" "${disk}" /opt "${BUILD}" >log 2>&1 || code=$?
+	ls -A "${disk}/opt/lib" >names
+	cp "${disk}/opt/lib/tlbcost/VERSION" version
+	umount "${disk}"
+	((code == 1))
+	[[ $(<names) == tlbcost ]]
+	[[ $(<version) == old ]]
+	[[ $(<log) == *"No space left on device"* ]]
+}
