@@ -137,8 +137,15 @@ def format_table(
 def write_file(path: Path, text: str) -> None:
     """Write a file so that its name appears only when it is complete.
 
-    Raises OSError; then neither the file nor a temporary one is left behind.
+    A device or a FIFO is written in place. Raises OSError; then neither the file nor a temporary
+    one is left behind.
     """
+    if path.exists() and not path.is_file():
+        # Renaming a file over /dev/null would replace it for everyone.
+        with path.open("w", encoding="utf-8") as device:
+            device.write(text)
+        return
+    path = path.resolve()
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

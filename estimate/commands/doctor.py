@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
 import textwrap
 from pathlib import Path
 
@@ -35,8 +37,20 @@ def run(arguments: argparse.Namespace) -> int:
                 f"cannot write {arguments.json}: {(error.strerror or str(error)).lower()}",
                 "name a file in a folder that you can write to",
             ) from error
-    print(report(checks))
+    _print(report(checks))
     return CANNOT_MEASURE if any(check.blocks for check in checks) else 0
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is still buffered would fail again at exit, without a message.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        reason = (error.strerror or str(error)).lower()
+        raise TlbcostError(f"cannot write the findings: {reason}") from error
 
 
 def report(checks: list[Check]) -> str:

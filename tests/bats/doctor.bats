@@ -1,0 +1,115 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Does `tlbcost doctor` tell the truth about this machine, and about machines with gaps?
+
+setup() {
+	load common
+	need_built tlbcost libexec/tlbcost-run libexec/tlbcost-calibrate libexec/valgrind
+	need_program valgrind
+	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
+	unset TLBCOST_ROOT
+}
+
+# The value of a Python expression over the JSON document, called `d`; `c` maps names to checks.
+json() { # <file> <expression>
+	python3 -c '
+import json, sys
+d = json.load(open(sys.argv[1]))
+c = {check["name"]: check for check in d["checks"]}
+print(eval(sys.argv[2]))' "$@"
+}
+
+@test "doctor: where estimate works, it says so and exits 0" {
+	run -0 "${BUILD}/tlbcost" doctor
+	[[ ${lines[-1]} == "'tlbcost estimate' works here." ]]
+	[[ ${output} == *"ok       tlbsim "*"starts, built against valgrind"* ]]
+}
+
+@test "doctor: no line but a command exceeds 80 columns" {
+	run -0 "${BUILD}/tlbcost" doctor
+	local line
+	for line in "${lines[@]}"; do
+		[[ ${line} =~ ^\ *-\>\  ]] || ((${#line} <= 80))
+	done
+}
+
+@test "doctor: agrees with the kernel about THP and paranoia" {
+	[[ -r /sys/kernel/mm/transparent_hugepage/enabled ]] || skip "this kernel has no THP"
+	"${BUILD}/tlbcost" doctor --json "${BATS_TEST_TMPDIR}/d.json" >/dev/null
+	local mode
+	mode=$(json "${BATS_TEST_TMPDIR}/d.json" 'c["thp"]["values"]["thp_mode"]')
+	grep -qF "[${mode}]" /sys/kernel/mm/transparent_hugepage/enabled
+	run -0 json "${BATS_TEST_TMPDIR}/d.json" \
+		'c["perf_event_paranoid"]["values"]["perf_event_paranoid"]'
+	grep -qx -- "${output}" /proc/sys/kernel/perf_event_paranoid
+}
+
+@test "doctor: reads a made-up machine below TLBCOST_ROOT" {
+	TLBCOST_ROOT=${TREE}/tests/machines/skylake \
+		run -0 "${BUILD}/tlbcost" doctor --json "${BATS_TEST_TMPDIR}/d.json"
+	[[ ${output} == *"Intel Skylake client"* ]]
+	run -0 json "${BATS_TEST_TMPDIR}/d.json" 'c["hugetlb 2 MiB"]["values"]["free_pages"]'
+	[[ ${output} == 60 ]]
+}
+
+@test "doctor: without valgrind exits 4, blames it and names the command" {
+	# A PATH with what the front door needs, and nothing else.
+	local tool path folder=${BATS_TEST_TMPDIR}/few
+	mkdir "${folder}"
+	for tool in sh bash env readlink dirname python3; do
+		path=$(type -P "${tool}")
+		ln -s "${path}" "${folder}/${tool}"
+	done
+	printf '#!/bin/sh\nexit 1\n' >"${folder}/apt-get"
+	chmod +x "${folder}/apt-get"
+	PATH=${folder} run -4 "${BUILD}/tlbcost" doctor
+	[[ ${output} == *"missing  valgrind"* ]]
+	[[ ${output} == *"apt-get install -y valgrind"* ]]
+	[[ ${lines[-1]} == "'tlbcost estimate' cannot work here: mend valgrind first." ]]
+}
+
+@test "doctor: a valgrind of another version than the simulator's exits 4" {
+	fake_program valgrind 'echo valgrind-3.1.4'
+	run -4 "${BUILD}/tlbcost" doctor
+	[[ ${output} == *"but 3.1.4 is"* ]]
+	[[ ${output} == *"-B simulator"* ]]
+}
+
+@test "doctor: an unwritable JSON file is an error with a hint, and leaves nothing" {
+	run -1 "${BUILD}/tlbcost" doctor --json "${BATS_TEST_TMPDIR}/no/d.json"
+	[[ ${output} == "tlbcost: cannot write "*": no such file or directory"* ]]
+	[[ ${output} == *"tlbcost: hint: "* ]]
+	[[ ! -e ${BATS_TEST_TMPDIR}/no ]]
+}
+
+@test "doctor: a device is written to, not replaced" {
+	mkfifo "${BATS_TEST_TMPDIR}/fifo"
+	cat "${BATS_TEST_TMPDIR}/fifo" >"${BATS_TEST_TMPDIR}/read" &
+	"${BUILD}/tlbcost" doctor --json "${BATS_TEST_TMPDIR}/fifo" >/dev/null
+	wait $!
+	[[ -p ${BATS_TEST_TMPDIR}/fifo ]]
+	run -0 json "${BATS_TEST_TMPDIR}/read" 'd["format"]'
+	[[ ${output} == "tlbcost doctor 1" ]]
+}
+
+@test "doctor: changes nothing: not even the cache folder is made" {
+	"${BUILD}/tlbcost" doctor >/dev/null
+	[[ ! -e ${XDG_CACHE_HOME} ]]
+}
+
+@test "doctor: a reader that goes away is no traceback" {
+	# shellcheck disable=SC2312  # the status is not asked for
+	"${BUILD}/tlbcost" doctor 2>"${BATS_TEST_TMPDIR}/error" | true
+	[[ ! -s ${BATS_TEST_TMPDIR}/error ]]
+}
+
+@test "doctor: a full disk is an error with its reason" {
+	[[ -c /dev/full ]] || skip "needs /dev/full"
+	# shellcheck disable=SC2016  # expands in the inner shell
+	run -1 bash -c '"$1" doctor >/dev/full' - "${BUILD}/tlbcost"
+	[[ ${output} == "tlbcost: cannot write the findings: no space left on device" ]]
+}
+
+@test "doctor: the wrong option is a usage error" {
+	run -2 "${BUILD}/tlbcost" doctor --no-such-option
+}
