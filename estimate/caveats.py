@@ -208,7 +208,9 @@ def _other_exit(content: Content) -> tuple[str, str] | None:
 def _files(content: Content) -> tuple[str, str] | None:
     memory = content.footprint
     total = memory.anonymous_pages + memory.other_pages
-    if total == 0 or memory.other_pages / total <= FILE_FRACTION:
+    stlb = content.geometry.base.stlb or content.geometry.base.l1d
+    # What fits into the TLBs causes no walks to speak of; any program has libraries.
+    if memory.other_pages <= stlb.entries or memory.other_pages / total <= FILE_FRACTION:
         return None
     return (
         f"{units.percent(memory.other_pages / total)} of the pages touched are of files or "

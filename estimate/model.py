@@ -41,10 +41,15 @@ class PageCosts:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The memory that was touched: anonymous memory in both page sizes, and the rest."""
+    """The memory that was touched.
+
+    Anonymous memory in base pages, in the huge pages that hold any of it, and in as many as would
+    hold it if each process's lay dense; and the base pages of files and shared memory.
+    """
 
     anonymous_pages: int
     anonymous_huge_pages: int
+    dense_huge_pages: int
     other_pages: int
 
 
@@ -87,14 +92,15 @@ def total_counts(processes: Iterable[ProcessCounts]) -> dict[tuple[int, Side], S
     return total
 
 
-def total_footprint(processes: Iterable[ProcessCounts]) -> Footprint:
+def total_footprint(processes: Iterable[ProcessCounts], pages_per_huge: int) -> Footprint:
     """The memory that all processes touched together: each takes its own page faults."""
-    anonymous = huge = other = 0
+    anonymous = huge = dense = other = 0
     for process in processes:
         anonymous += process.touched_anonymous_pages
         huge += process.touched_anonymous_huge_pages
+        dense += math.ceil(process.touched_anonymous_pages / pages_per_huge)
         other += process.touched_other_pages
-    return Footprint(anonymous, huge, other)
+    return Footprint(anonymous, huge, dense, other)
 
 
 def footprint_pages(processes: Iterable[ProcessCounts]) -> int:
@@ -295,24 +301,23 @@ def _fault(
     """The page faults that huge pages avoid, less what their own faults cost (see doc/method.md).
 
     How many huge pages there will be is known within limits: at most every region touched, at
-    least as many as would hold the touched pages if these were dense. Memory that was given back
-    and touched again shows as more faults than pages: then both sides may be repeated.
+    least as many as would hold the touched pages if these were dense. The value takes the latter:
+    the sparse regions are mostly stacks and libraries' data, too small for a huge page. Memory
+    that was given back and touched again shows as more faults than pages: then both sides may be
+    repeated.
     """
     if base.fault_ns is None or huge.fault_ns is None:
         return None
     measured = int(median([run.minor_faults for run in runs]))
     pages = min(memory.anonymous_pages, measured)
-    per_huge = huge.page_size_bytes // base.page_size_bytes
     most = min(memory.anonymous_huge_pages, pages)
-    least = min(most, math.ceil(pages / per_huge))
+    least = min(memory.dense_huge_pages, most)
     low = pages * _low(base.fault_ns) - most * _high(huge.fault_ns)
     high = pages * _high(base.fault_ns) - least * _low(huge.fault_ns)
     if pages:
         repeated = max(1.0, (measured - memory.other_pages) / pages)
         low, high = min(low, low * repeated), max(high, high * repeated)
-    value = pages * max(0.0, base.fault_ns.value) - (most + least) / 2 * max(
-        0.0, huge.fault_ns.value
-    )
+    value = pages * max(0.0, base.fault_ns.value) - least * max(0.0, huge.fault_ns.value)
     share = _shares(runs, low, max(low, high), _system)
     middle = min(value, median([run.system_ns for run in runs]))
     middle /= median([run_time_ns(run) for run in runs])

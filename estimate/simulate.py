@@ -116,7 +116,13 @@ def simulate(
         )
     processes = read_counts(folder)
     _check_outcome(argv[0], outcome, native, folder)
-    if not any(process.counts for process in processes):
+    # Every program fetches its first instruction from a page that no TLB holds yet.
+    if not any(
+        seen.l1_tlb_misses
+        for process in processes
+        for (_, side), seen in (process.counts or {}).items()
+        if side == "fetch"
+    ):
         raise TlbcostError(
             "the simulation counted nothing: " + _last_line(folder, outcome),
             "tlbcost doctor",

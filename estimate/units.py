@@ -17,6 +17,8 @@ def size(n_bytes: int) -> str:
 
 def time(ns: float) -> str:
     """A duration given in ns with three digits: '1.23 s', '45 ms', '-3 ms'."""
+    if ns == 0:
+        return "0 s"
     unit, name = _time_unit(ns)
     return f"{_three(ns / unit)} {name}"
 

@@ -231,7 +231,7 @@ def assemble(
     )
     runs = tuple(outcome.run for outcome in native if outcome.run is not None)
     counts = model.total_counts(simulation.processes)
-    footprint = model.total_footprint(simulation.processes)
+    footprint = model.total_footprint(simulation.processes, sizes[1] // sizes[0])
     return Content(
         version=version(),
         date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

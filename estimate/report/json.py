@@ -54,6 +54,7 @@ def document(content: Content) -> Value:
         "footprint": {
             "touched_anonymous_pages": content.footprint.anonymous_pages,
             "touched_anonymous_huge_pages": content.footprint.anonymous_huge_pages,
+            "dense_huge_pages": content.footprint.dense_huge_pages,
             "touched_other_pages": content.footprint.other_pages,
         },
         **_estimate(content),

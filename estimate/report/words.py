@@ -19,7 +19,7 @@ def verdict_sentence(estimate: Estimate, huge_page_bytes: int) -> str:
     """One sentence: worth trying, not worth it or too close to call, and why."""
     pages = f"{units.size(huge_page_bytes)} pages"
     total = total_interval(estimate)
-    threshold = units.percent(WORTHWHILE_FRACTION)
+    threshold = f"{100 * WORTHWHILE_FRACTION:.0f} %"
     if estimate.verdict == "worth_trying":
         return (
             f"Worth trying: {pages} should save {units.percent(total.value)} of the run time, "

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A made-up estimate without any caveat, for tests to change one thing in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tlbcost import model
+from tlbcost.model import PageCosts
+from tlbcost.records import (
+    Geometry,
+    Interval,
+    Machine,
+    PageSizeGeometry,
+    ProcessCounts,
+    Run,
+    Side,
+    SideCounts,
+    TlbLevel,
+)
+from tlbcost.report.content import CalibrationUsed, Content, Surroundings
+
+BASE, HUGE = 4096, 2097152
+
+MACHINE = Machine(
+    "GenuineIntel", "6", "207", "2", "A made-up CPU", "0x1", None, "6.1.0", BASE, "madvise", None
+)
+GEOMETRY = Geometry(
+    PageSizeGeometry(BASE, TlbLevel(96, 6), TlbLevel(256, 8), TlbLevel(2048, 16)),
+    PageSizeGeometry(HUGE, TlbLevel(32, 4), TlbLevel(32, 8), TlbLevel(2048, 16)),
+    {
+        f"{level} {size}": "measured (so many entries)"
+        for level in ("dtlb", "itlb", "stlb")
+        for size in ("4 KiB", "2 MiB")
+    },
+)
+RUN = Run(1_000_000_000, 900_000_000, 100_000_000, 70_000, 0, 300 << 20)
+
+
+def interval(value: float, error: float = 0.1) -> Interval:
+    """A value with a relative error on both sides."""
+    return Interval(value, value * (1 - error), value * (1 + error))
+
+
+BASE_COSTS = PageCosts(
+    BASE, 65536, interval(2.0), interval(0.6), interval(35.0), interval(8.0), interval(200)
+)
+HUGE_COSTS = PageCosts(
+    HUGE, 128, interval(2.0), interval(0.5), interval(10.0), interval(2.0), interval(50_000)
+)
+
+
+def counts(walks: int) -> dict[tuple[int, Side], SideCounts]:
+    """Counts of a program that takes so many page walks for loads on base pages."""
+    return {
+        (BASE, "load"): SideCounts(walks + 1000, 1000, walks),
+        (BASE, "store"): SideCounts(150, 50, 100),
+        (BASE, "fetch"): SideCounts(30, 0, 30),
+        (HUGE, "load"): SideCounts(walks // 2, walks // 2, 0),
+        (HUGE, "store"): SideCounts(130, 0, 130),
+        (HUGE, "fetch"): SideCounts(3, 0, 3),
+    }
+
+
+def process(walks: int = 10_000_000, pid: int = 100) -> ProcessCounts:
+    """A process of 256 MiB."""
+    return ProcessCounts(pid, 1, "/opt/app", 1, counts(walks), 65536, 130, 200)
+
+
+def rebuilt(content: Content) -> Content:
+    """The content with what follows from its parts computed anew."""
+    totals = model.total_counts(content.processes)
+    footprint = model.total_footprint(content.processes, HUGE // BASE)
+    estimate = model.estimate(
+        content.runs, totals, footprint, content.base_costs, content.huge_costs
+    )
+    return replace(content, counts=totals, footprint=footprint, estimate=estimate)
+
+
+def content(walks: int = 10_000_000) -> Content:
+    """An estimate of a program that is worth trying (with the default number of walks)."""
+    processes = (process(walks),)
+    totals = model.total_counts(processes)
+    footprint = model.total_footprint(processes, HUGE // BASE)
+    runs = (RUN, RUN, RUN)
+    return Content(
+        version="0.0.1",
+        date="2026-01-02T03:04:05Z",
+        machine=MACHINE,
+        surroundings=Surroundings(has_pmu=False, glibc=(2, 36), glibc_tunables=None),
+        argv=("./app", "an argument"),
+        path=Path("./app"),
+        runs=runs,
+        codes=(0, 0, 0),
+        simulated=RUN,
+        simulated_code=0,
+        calibration=CalibrationUsed(MACHINE, "2026-01-01T00:00:00Z", "cached", ()),
+        geometry=GEOMETRY,
+        base_costs=BASE_COSTS,
+        huge_costs=HUGE_COSTS,
+        processes=processes,
+        counts=totals,
+        footprint=footprint,
+        estimate=model.estimate(runs, totals, footprint, BASE_COSTS, HUGE_COSTS),
+    )

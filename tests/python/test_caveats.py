@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample_content import MACHINE, RUN, content, process, rebuilt
+from tlbcost.caveats import RULES, caveats, source_kind, tunable
+from tlbcost.report.content import Content
+
+DOCUMENT = Path(__file__).parents[2] / "doc" / "caveats.md"
+
+Change = Callable[[Content], Content]
+
+
+def _with_sources(source: str) -> Change:
+    def change(c: Content) -> Content:
+        sources = {**c.geometry.sources, "stlb 4 KiB": source}
+        return replace(c, geometry=replace(c.geometry, sources=sources))
+
+    return change
+
+
+def _with_run(**values: int) -> Change:
+    return lambda c: rebuilt(replace(c, runs=(replace(RUN, **values),) * 3))
+
+
+def _with_surroundings(**values: object) -> Change:
+    return lambda c: replace(
+        c,
+        surroundings=replace(c.surroundings, **values),  # type: ignore[arg-type]
+    )
+
+
+def _with_files(pages: int) -> Change:
+    return lambda c: rebuilt(replace(c, processes=(replace(process(), touched_other_pages=pages),)))
+
+
+def _with_run_times(second_ns: int) -> Change:
+    return lambda c: rebuilt(replace(c, runs=(RUN, replace(RUN, wall_ns=second_ns))))
+
+
+# What brings each caveat about, and something near it that must not.
+CASES: dict[str, tuple[Change, Change]] = {
+    "T01": (
+        lambda c: replace(c, machine=replace(MACHINE, hypervisor="kvm")),
+        lambda c: c,
+    ),
+    "T02": (
+        _with_run(wall_ns=40_000_000, user_ns=39_000_000, system_ns=0),
+        _with_run(wall_ns=60_000_000, user_ns=59_000_000, system_ns=0),
+    ),
+    "T03": (_with_run_times(1_300_000_000), _with_run_times(1_050_000_000)),
+    "T04": (
+        lambda c: rebuilt(replace(c, processes=(process(), replace(process(pid=7), counts=None)))),
+        lambda c: rebuilt(replace(c, processes=(process(), process(pid=7)))),
+    ),
+    "T05": (
+        lambda c: replace(c, processes=(replace(process(), threads=4),)),
+        lambda c: replace(c, processes=(process(), process(pid=7))),
+    ),
+    "T06": (
+        _with_sources("assumed (1536 entries, 12-way): not measured"),
+        _with_sources("published for Some Core (a manual), confirmed by measurement (2048)"),
+    ),
+    "T07": (
+        lambda c: replace(c, huge_costs=replace(c.huge_costs, walk_serial_ns=None)),
+        lambda c: replace(c, huge_costs=replace(c.huge_costs, walk_overlapped_ns=None)),
+    ),
+    "T08": (
+        lambda c: rebuilt(replace(c, processes=(process(10**9),))),
+        lambda c: rebuilt(replace(c, processes=(process(10**6),))),
+    ),
+    "T09": (
+        lambda c: replace(c, calibration=replace(c.calibration, notes=("not cached",))),
+        lambda c: c,
+    ),
+    "T10": (_with_run(system_ns=250_000_000), _with_run(system_ns=150_000_000)),
+    "T11": (
+        lambda c: replace(c, machine=replace(MACHINE, thp_mode="always")),
+        lambda c: replace(c, machine=replace(MACHINE, thp_mode="never")),
+    ),
+    "T12": (_with_surroundings(has_pmu=True), _with_surroundings(has_pmu=False)),
+    "T13": (
+        _with_surroundings(glibc_tunables="glibc.malloc.hugetlb=1"),
+        _with_surroundings(glibc_tunables="glibc.malloc.check=1:glibc.malloc.hugetlb=0"),
+    ),
+    "T14": (
+        lambda c: replace(c, simulated_code=1),
+        lambda c: replace(c, simulated_code=1, codes=(1, 1, 1)),
+    ),
+    "T15": (_with_files(60_000), _with_files(2000)),
+    "T16": (
+        lambda c: rebuilt(replace(c, huge_costs=replace(c.huge_costs, fault_ns=None))),
+        lambda c: c,
+    ),
+    "T17": (lambda c: replace(c, codes=(3, 3, 3), simulated_code=3), lambda c: c),
+    "T18": (
+        lambda c: replace(c, runs=(RUN,), codes=(0,)),
+        lambda c: replace(c, runs=(RUN, RUN), codes=(0, 0)),
+    ),
+    "T19": (
+        lambda c: replace(
+            c,
+            calibration=replace(c.calibration, machine=replace(MACHINE, cpu_name="Another")),
+        ),
+        lambda c: c,
+    ),
+    "T20": (
+        lambda c: replace(c, base_costs=replace(c.base_costs, walk_overlapped_ns=None)),
+        lambda c: replace(c, huge_costs=replace(c.huge_costs, walk_overlapped_ns=None)),
+    ),
+}
+
+
+def _codes(of: Content) -> list[str]:
+    return [caveat.code for caveat in caveats(of)]
+
+
+def test_the_sample_has_none() -> None:
+    assert _codes(content()) == []
+
+
+def test_every_rule_has_a_case() -> None:
+    assert list(CASES) == list(RULES)
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_triggers(code: str) -> None:
+    changed = CASES[code][0](content())
+    assert code in _codes(changed)
+    caveat = next(each for each in caveats(changed) if each.code == code)
+    assert caveat.sentence
+    assert caveat.remedy
+    assert not caveat.sentence.endswith(".")
+
+
+@pytest.mark.parametrize("code", RULES)
+def test_does_not_trigger(code: str) -> None:
+    assert code not in _codes(CASES[code][1](content()))
+
+
+def test_every_caveat_has_its_paragraph_and_no_other() -> None:
+    headings = re.findall(r"^## (T\d+)", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings == list(RULES)
+
+
+def test_tunable() -> None:
+    assert tunable("a.b=1:c.d=2", "c.d") == "2"
+    assert tunable("a.b=1:a.b=3", "a.b") == "3"
+    assert tunable("", "a.b") is None
+
+
+def test_source_kind() -> None:
+    assert source_kind("measured (96 entries); nothing is published") == "measured"
+    assert source_kind("assumed (64 entries): why") == "assumed"
+    assert source_kind("published for X (y)") == "published"
+    assert source_kind("published for X (y), confirmed by it") == "published, confirmed"

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from sample_content import MACHINE, content, process, rebuilt
+from tlbcost import units
+from tlbcost.errors import TlbcostError
+from tlbcost.model import total_interval
+from tlbcost.report import output
+from tlbcost.report.content import Content
+from tlbcost.report.json import document, to_json
+from tlbcost.report.text import print_report
+from tlbcost.report.words import next_steps, verdict_sentence
+
+SCHEMA = Path(__file__).parents[2] / "data" / "schema" / "estimate.schema.json"
+UNITS = ("_ns", "_bytes", "_pages", "_fraction", "_ratio")
+# Keys that hold no quantity, or a plain count.
+PLAIN = {
+    "schema", "tlbcost_version", "date", "argv", "path", "source", "notes", "access", "program",
+    "code", "sentence", "remedy", "exit_code", "simulated_exit_code", "pid", "parent_pid",
+    "threads", "entries", "ways", "minor_faults", "major_faults", "l1_tlb_misses", "stlb_hits",
+    "stlb_misses", "bound_capped", "has_pmu", "thp_mode", "kernel", "governor", "hypervisor",
+    "microcode", "cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping", "cpu_name",
+    "next_steps", "value", "low", "high",
+}  # fmt: skip
+
+
+def text_of(shown: Content) -> str:
+    file = io.StringIO()
+    print_report(shown, file)
+    return file.getvalue()
+
+
+def bare() -> Content:
+    """Nothing that may be missing is there."""
+    c = content()
+    none = {"stlb_hit_overlapped_ns": None, "walk_overlapped_ns": None, "fault_ns": None}
+    killed = replace(process(pid=9), counts=None)
+    huge = replace(c.huge_costs, stlb_hit_serial_ns=None, walk_serial_ns=None, **none)
+    geometry = replace(c.geometry, huge=replace(c.geometry.huge, stlb=None), sources={})
+    machine = replace(MACHINE, cpu_name=None, kernel=None, thp_mode=None, hypervisor="unknown")
+    return rebuilt(
+        replace(
+            c,
+            machine=machine,
+            base_costs=replace(c.base_costs, **none),
+            huge_costs=huge,
+            geometry=geometry,
+            processes=(process(), killed),
+            surroundings=replace(c.surroundings, glibc=None),
+            simulated=None,
+            runs=c.runs[:1],
+            codes=(0,),
+        )
+    )
+
+
+@pytest.mark.parametrize("shown", [content(), content(0), bare()])
+def test_text_fits_80_columns_without_colour(shown: Content) -> None:
+    text = text_of(shown)
+    assert "\x1b" not in text
+    long = [line for line in text.splitlines() if len(line) > 80]
+    # A command to copy stays one line.
+    assert [line for line in long if not line.startswith("  ")] == []
+    assert not any(line != line.rstrip() for line in text.splitlines())
+
+
+def test_text_has_all_parts() -> None:
+    text = text_of(content())
+    for part in (
+        "A made-up CPU, bare metal", "measured", "median of 3",
+        "page walks", "10 M", "waited for", "bound", "expected gain", "page faults",
+        "Worth trying: 2 MiB pages should save",
+        "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 ./app 'an argument'",
+    ):  # fmt: skip
+        assert part in text
+
+
+def test_absent_figures_are_shown_as_absent() -> None:
+    text = text_of(bare())
+    assert re.search(r"page walk +2 MiB +NA +NA", text)
+    assert re.search(r"page faults +NA +NA +NA +NA", text)
+    assert re.search(r"app +9 .*NA +NA +NA", text)
+    assert "T16:" in text
+
+
+@pytest.mark.parametrize("shown", [content(), content(0), bare()])
+def test_json_follows_its_schema(shown: Content) -> None:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(to_json(shown)), schema)
+
+
+def test_schema_refuses_what_is_not_a_report() -> None:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    report = json.loads(to_json(content()))
+    report["surprise"] = 1
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(report, schema)
+
+
+def test_every_json_key_carries_its_unit() -> None:
+    def check(value: object) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                holds_figure = isinstance(inner, (int, float)) and not isinstance(inner, bool)
+                assert not holds_figure or key in PLAIN or key.endswith(UNITS), key
+                check(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                check(inner)
+
+    check(document(content()))
+
+
+def test_json_and_text_say_the_same() -> None:
+    c = content()
+    report = document(c)
+    verdict = report["verdict"]
+    assert isinstance(verdict, dict)
+    assert verdict["sentence"] == verdict_sentence(c.estimate, 2 << 20)
+    assert verdict["sentence"][:40] in text_of(c)
+    assert report["next_steps"] == next_steps(c)
+
+
+def test_absent_is_null_in_json() -> None:
+    report = json.loads(to_json(bare()))
+    assert report["fault_fraction"] is None
+    assert report["fault_saved_ns"] is None
+    assert report["costs"][1]["walk_serial_ns"] is None
+    assert report["geometry"][1]["stlb"] is None
+    assert report["processes"][1]["counts"] is None
+    assert report["processes"][1]["touched_anonymous_pages"] is None
+
+
+def test_verdict_names_the_figures() -> None:
+    for walks, start in ((10**7, "Worth"), (10**6, "Too close"), (0, "Not worth")):
+        c = content(walks)
+        sentence = verdict_sentence(c.estimate, 2 << 20)
+        assert sentence.startswith(start)
+        end = total_interval(c.estimate)
+        assert units.percent(end.low if walks == 10**7 else end.high) in sentence
+
+
+def test_next_steps_depend_on_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tlbcost.remedies.as_root", lambda command: f"sudo {command}")
+    monkeypatch.setattr("tlbcost.remedies.write_setting", lambda value, path: f"{value}>{path}")
+    c = content()
+    assert next_steps(content(0)) == ["# Nothing to configure for this program."]
+
+    never = replace(c, machine=replace(MACHINE, thp_mode="never"))
+    assert "madvise>/sys/kernel/mm/transparent_hugepage/enabled" in next_steps(never)
+
+    none = replace(c, machine=replace(MACHINE, thp_mode=None))
+    assert "sudo sysctl vm.nr_hugepages=138" in next_steps(none)
+    assert any("hugetlb=2 ./app" in step for step in next_steps(none))
+
+    old = replace(c, surroundings=replace(c.surroundings, glibc=(2, 31)))
+    assert any("glibc 2.31" in step for step in next_steps(old))
+    assert not any("GLIBC_TUNABLES" in step for step in next_steps(old))
+
+    set_already = replace(
+        c, surroundings=replace(c.surroundings, glibc_tunables="a.b=1:glibc.malloc.hugetlb=0")
+    )
+    assert any("=a.b=1:glibc.malloc.hugetlb=1 ./app" in step for step in next_steps(set_already))
+
+
+def test_several_processes_are_listed_by_their_walks() -> None:
+    processes = tuple(process(n * 1000, pid=1000 + n) for n in range(8))
+    text = text_of(rebuilt(replace(content(), processes=processes)))
+    listed = re.findall(r"^app +(\d+)", text, re.MULTILINE)
+    assert listed == ["1007", "1006", "1005", "1004", "1003"]
+    assert "and 3 more" in text
+
+
+def test_written_files_are_whole_or_absent(tmp_path: Path) -> None:
+    target = tmp_path / "report"
+    output.check_writable(target)
+    output.write(target, "text\n")
+    assert target.read_text() == "text\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+@pytest.mark.parametrize("name", ["missing/report", "."])
+def test_unwritable_files_are_refused_before(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TlbcostError, match="cannot write") as error:
+        output.check_writable(tmp_path / name)
+    assert error.value.exit_code == 125
+
+
+def test_a_device_is_written_to_and_not_replaced() -> None:
+    device = Path("/dev/full")
+    if not device.is_char_device() or not os.access(device, os.W_OK):
+        pytest.skip("no /dev/full here")
+    with pytest.raises(TlbcostError, match="No space left"):
+        output.write(device, "text\n")
+    assert device.is_char_device()
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (units.size(4096), "4 KiB"), (units.size(3 << 29), "1.5 GiB"), (units.size(7), "7 B"),
+        (units.time(1_234_000_000), "1.23 s"), (units.time(-3_000_000), "-3 ms"),
+        (units.time(0), "0 s"), (units.time(12.34), "12.3 ns"),
+        (units.times(197e6, 238.4e6), "197-238 ms"),
+        (units.count(59_800_000), "59.8 M"), (units.count(12_345), "12,345"),
+        (units.percent(0.1284), "13 %"), (units.percent(0.0123), "1.2 %"),
+        (units.percent(0), "0 %"), (units.percent(0.0001), "< 0.05 %"),
+        (units.percent(-0.0001), "> -0.05 %"), (units.speedup(1.253), "1.25x"),
+        (units.speedup(None), "no limit"),
+    ],
+)  # fmt: skip
+def test_units(shown: str, expected: str) -> None:
+    assert shown == expected
