@@ -3,27 +3,27 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import re
-import shutil
-import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal
 
-from tlbcost import calibration, paths
+from tlbcost import calibration
 from tlbcost.cgroup import memory_limit
+from tlbcost.check import Check, Value
 from tlbcost.errors import TlbcostError
 from tlbcost.geometry import page_size_text, published
 from tlbcost.machine import current_machine, huge_page_bytes, read_line, sys_path, thp_mode
 from tlbcost.pmu import find_pmu, perf_event_paranoid
 from tlbcost.records import Machine
-from tlbcost.remedies import build, install, is_root, write_setting
-
-State = Literal["ok", "limited", "missing"]
-Value = str | int | None
+from tlbcost.remedies import is_root, write_setting
+from tlbcost.tools import (
+    check_glibc,
+    check_gnuplot,
+    check_hugectl,
+    check_libraries,
+    check_programs,
+    check_tlbsim,
+    check_valgrind,
+)
 
 _THP = "/sys/kernel/mm/transparent_hugepage"
 _HUGETLB = "/sys/kernel/mm/hugepages"
@@ -35,23 +35,6 @@ _POOL_BYTES = 1 << 30
 # The cost of page walks is measured far beyond the reach of the STLB: 1 GiB of 4 KiB pages,
 # inside half of the free memory.
 _COMFORTABLE_BYTES = 2 << 30
-_TIMEOUT_S = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at. `command` mends a gap; None: there is no gap, or no command.
-
-    `blocks`: `tlbcost estimate` cannot work until it is mended. `values` are for programs; units
-    are in the keys, None is "not obtained".
-    """
-
-    name: str
-    state: State
-    finding: str
-    command: str | None = None
-    blocks: bool = False
-    values: Mapping[str, Value] = field(default_factory=dict)
 
 
 def examine() -> list[Check]:
@@ -63,15 +46,15 @@ def examine() -> list[Check]:
         lambda: _hypervisor(machine),
         _pmu,
         _paranoid,
-        _programs,
-        _libraries,
-        _valgrind,
-        _tlbsim,
+        check_programs,
+        check_libraries,
+        check_valgrind,
+        check_tlbsim,
         _thp,
         _pools,
-        _hugectl,
-        _glibc,
-        _gnuplot,
+        check_hugectl,
+        check_glibc,
+        check_gnuplot,
         _memory,
         _cache,
         lambda: _calibration(machine),
@@ -141,83 +124,6 @@ def _paranoid() -> Check:
     return Check(name, "limited", f"{level}: only root may count", command, values=values)
 
 
-def _programs() -> Check:
-    names = ("tlbcost-run", "tlbcost-calibrate")
-    absent = [name for name in names if not os.access(paths.libexec(name), os.X_OK)]
-    if absent:
-        finding = f"{' and '.join(absent)} not found in {paths.libexec('')}"
-        return Check("programs", "missing", finding, build("all"), blocks=True)
-    return Check("programs", "ok", f"tlbcost {paths.version()} with its measuring programs")
-
-
-def _libraries() -> Check:
-    found: list[str] = []
-    for name in ("pandas", "rich"):
-        try:
-            found.append(f"{name} {importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            finding = f"the Python package {name} is not installed"
-            return Check("libraries", "missing", finding, build("all"), blocks=True)
-    return Check("libraries", "ok", ", ".join(found))
-
-
-def _valgrind() -> Check:
-    path = shutil.which("valgrind")
-    if path is None:
-        finding = "not installed; without it misses cannot be simulated"
-        return Check("valgrind", "missing", finding, install("valgrind"), blocks=True)
-    version = _valgrind_version()
-    if version is None:
-        finding = f"{path} does not tell its version"
-        return Check("valgrind", "missing", finding, install("valgrind"), blocks=True)
-    values = {"valgrind_version": version}
-    return Check("valgrind", "ok", f"{version}, {path}", values=values)
-
-
-def _valgrind_version() -> str | None:
-    said = _first_line(["valgrind", "--version"])
-    match = re.match(r"valgrind-(\d+\.\d+[\w.]*)", said or "")
-    return match[1] if match else None
-
-
-def _tlbsim() -> Check:
-    folder = paths.valgrind_lib()
-    tools = sorted(folder.glob("tlbsim-*"))
-    if not tools:
-        finding = f"the simulator is not built ({folder})"
-        return Check("tlbsim", "missing", finding, build("all"), blocks=True)
-    version, built = _valgrind_version(), _built_against(tools[0])
-    values = {"tlbsim_valgrind_version": built}
-    if version is None:
-        return Check("tlbsim", "limited", "cannot be tried without valgrind", values=values)
-    if built is not None and built != version:
-        finding = f"built against valgrind {built}, but {version} is installed"
-        return Check(
-            "tlbsim", "missing", finding, build("-B simulator"), blocks=True, values=values
-        )
-    real = Path(shutil.which("valgrind") or "valgrind").with_name("valgrind.bin")
-    launcher = str(real) if os.access(real, os.X_OK) else "valgrind"
-    environment = {**os.environ, "VALGRIND_LIB": str(folder)}
-    help_text = _output([launcher, "--tool=tlbsim", "--help"], environment)
-    if help_text is None or "--counts-dir" not in help_text:
-        finding = f"{tools[0]} does not start under valgrind {version}"
-        return Check(
-            "tlbsim", "missing", finding, build("-B simulator"), blocks=True, values=values
-        )
-    return Check(
-        "tlbsim", "ok", f"starts, built against valgrind {built or version}", values=values
-    )
-
-
-def _built_against(tool: Path) -> str | None:
-    """The version of Valgrind's core in the tool: the core carries its own name in full."""
-    try:
-        match = re.search(rb"valgrind-(\d+\.\d+[\w.]*)", tool.read_bytes())
-    except OSError:
-        return None
-    return match[1].decode() if match else None
-
-
 def _thp() -> Check:
     mode = thp_mode()
     values: dict[str, Value] = {"thp_mode": mode, "huge_page_bytes": huge_page_bytes()}
@@ -275,55 +181,6 @@ def _pool(size: int) -> Check:
     command = write_setting(str(room), f"{folder}/nr_hugepages") if room else None
     finding = "no pages: enough to estimate, too few to try hugetlb pages"
     return Check(name, "limited", finding, command, values=values)
-
-
-def _glibc_version() -> tuple[int, int] | None:
-    try:
-        text = os.confstr("CS_GNU_LIBC_VERSION")
-    except (OSError, ValueError):
-        return None
-    match = re.match(r"glibc (\d+)\.(\d+)", text or "")
-    return (int(match[1]), int(match[2])) if match else None
-
-
-def _hugectl() -> Check:
-    glibc = _glibc_version()
-    # glibc 2.34 removed the hook that `hugectl --heap` hangs on, 2.35 brought a tunable instead.
-    tunable, hook = glibc is not None and glibc >= (2, 35), glibc is not None and glibc < (2, 34)
-    instead = "; GLIBC_TUNABLES=glibc.malloc.hugetlb=2 does its work" if tunable else ""
-    if shutil.which("hugectl") is None:
-        command = install("hugectl") if hook else None
-        return Check("hugectl", "missing", f"not installed{instead}", command)
-    version = _package_version("libhugetlbfs-bin", "libhugetlbfs-utils", "libhugetlbfs")
-    values = {"hugectl_version": version}
-    finding = f"version {version}" if version else "version unknown (no package tells it)"
-    if glibc is not None and not hook:
-        text = f"{finding}: --heap does nothing with glibc {glibc[0]}.{glibc[1]}{instead}"
-        return Check("hugectl", "limited", text, values=values)
-    return Check("hugectl", "ok", finding, values=values)
-
-
-def _glibc() -> Check:
-    version = _glibc_version()
-    if version is None:
-        finding = "this C library is not glibc: its malloc cannot be asked for huge pages"
-        return Check("glibc", "missing", finding, values={"glibc_version": None})
-    text = f"{version[0]}.{version[1]}"
-    values = {"glibc_version": text}
-    if version >= (2, 35):
-        finding = f"{text}: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (THP) or =2 (pool) works"
-        return Check("glibc", "ok", finding, values=values)
-    way = "hugectl --heap still works" if version < (2, 34) else "hugectl --heap is gone too"
-    finding = f"{text}: glibc.malloc.hugetlb came with 2.35; {way}"
-    return Check("glibc", "limited", finding, values=values)
-
-
-def _gnuplot() -> Check:
-    version = _first_line(["gnuplot", "--version"])
-    if version is None:
-        finding = "not installed; only 'tlbcost calibrate --plot' needs it"
-        return Check("gnuplot", "missing", finding, install("gnuplot"))
-    return Check("gnuplot", "ok", version.removeprefix("gnuplot "))
 
 
 def _memory() -> Check:
@@ -390,34 +247,3 @@ def _number(text: str | None) -> int | None:
 
 def _size(size_bytes: int) -> str:
     return f"{size_bytes / (1 << 30):.1f} GiB"
-
-
-def _package_version(*names: str) -> str | None:
-    for command in (["dpkg-query", "-W", "-f", "${Version}"], ["rpm", "-q", "--qf", "%{VERSION}"]):
-        for name in names if shutil.which(command[0]) else ():
-            version = _first_line([*command, name])
-            if version:
-                return version
-    return None
-
-
-def _first_line(command: Sequence[str]) -> str | None:
-    text = _output(command, None)
-    return text.split("\n", 1)[0].strip() or None if text else None
-
-
-def _output(command: Sequence[str], environment: Mapping[str, str] | None) -> str | None:
-    """What a program says on stdout, or None if it is missing, fails or hangs."""
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_TIMEOUT_S,
-            check=False,
-            env=environment,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.decode(errors="replace") if done.returncode == 0 else None

@@ -11,7 +11,8 @@ import textwrap
 from pathlib import Path
 
 from tlbcost import paths
-from tlbcost.doctor import Check, examine
+from tlbcost.check import Check
+from tlbcost.doctor import examine
 from tlbcost.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.table import write_file
 

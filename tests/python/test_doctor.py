@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tlbcost import calibration, doctor, paths, remedies
+from tlbcost import calibration, doctor, paths, remedies, tools
+from tlbcost.check import Check
 from tlbcost.commands import doctor as command
-from tlbcost.doctor import Check
 from tlbcost.errors import TlbcostError
 from tlbcost.machine import current_machine
 from tlbcost.records import Calibration
@@ -35,7 +35,7 @@ class Host:
         self.monkeypatch.setattr(remedies, "is_root", lambda: is_root)
 
     def glibc(self, version: tuple[int, int] | None) -> None:
-        self.monkeypatch.setattr(doctor, "_glibc_version", lambda: version)
+        self.monkeypatch.setattr(tools, "_glibc_version", lambda: version)
 
     def program(self, name: str, script: str) -> None:
         path = self.folder / "bin" / name
@@ -336,3 +336,10 @@ def test_a_broken_machine_file_is_told(host: Host) -> None:
     check = host.checks()["cpu"]
     assert check.state == "limited"
     assert "emr.tsv: truncated" in check.finding
+
+
+def test_library_missing(host: Host) -> None:
+    host.monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    check = host.checks()["libraries"]
+    assert check.blocks
+    assert "pandas is not installed" in check.finding
