@@ -47,7 +47,7 @@ def thp_mode() -> str | None:
 
 
 def huge_page_bytes() -> int | None:
-    """Size of the huge page that transparent huge pages use, else of hugetlb's default, in bytes."""
+    """Bytes of the huge page that transparent huge pages use, else of hugetlb's default."""
     size = read_line(f"{_THP}/hpage_pmd_size")
     if size and size.isdigit():
         return int(size)

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What does translation cost on this machine? Measures it once, and remembers it.
+
+A calibration holds for one machine, as `Machine` describes it. It is cached under a name made
+from that description; one that is truncated, garbage or from elsewhere is measured again, and
+that is announced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import pwd
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import astuple, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tlbcost.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.machine import current_machine
+from tlbcost.paths import libexec, version
+from tlbcost.records import Access, Calibration, Cost, Interval, Machine
+from tlbcost.table import Cell, count, format_table, number, parse_table, read_table, write_file
+
+COLUMNS = ("quantity", "page_size_bytes", "access", "pages", "value", "low", "high", "samples")
+CURVE_COLUMNS = (
+    "page_size_bytes", "layout", "access", "pages", "delta_ns", "low_ns", "high_ns"
+)  # fmt: skip
+QUANTITIES = (
+    "dtlb_entries", "stlb_entries", "tlb_entry_bytes", "stlb_hit_ns", "walk_ns", "fault_ns"
+)  # fmt: skip
+
+# The calibrator ends by itself after 20 s; one that does not hangs.
+_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Obtained:
+    """A calibration, where it came from (part of a sentence), and what to know about it.
+
+    `curve` is the text of the `curve` table behind it; None if it was not kept.
+    """
+
+    calibration: Calibration
+    source: str
+    notes: tuple[str, ...]
+    curve: str | None = None
+
+
+def obtain(
+    *,
+    recalibrate: bool,
+    announce: Callable[[str], None],
+    progress: Callable[[int], None] | None = None,
+) -> Obtained:
+    """The calibration of this machine: the cached one, or a new one that takes 20 s at most.
+
+    `announce` gets a sentence for everything that is not the ordinary way; `progress` gets the
+    percentage while it measures. Raises TlbcostError if it cannot be measured here.
+    """
+    machine = current_machine()
+    path = cache_path(machine)
+    if not recalibrate:
+        with _as_invoking_user():
+            cached = _load(path, machine, announce)
+        if cached is not None:
+            return cached
+    samples = _run_calibrator(progress)
+    # pandas' and numpy's start-up time is paid only by those who measure.
+    from tlbcost import analysis
+
+    table = parse_table(samples, "the calibrator's samples", "samples", 1, analysis.COLUMNS)
+    result = analysis.analyse(table)
+    calibration = Calibration(
+        machine=machine,
+        date=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        version=version(),
+        duration_s=float(table.key("duration_s")),
+        costs=result.costs,
+    )
+    header: dict[str, Cell] = {"date": calibration.date, "version": calibration.version}
+    rows = [
+        (p.page_size_bytes, p.layout, p.access, p.pages, p.delta.value, p.delta.low, p.delta.high)
+        for p in result.curve
+    ]
+    curve = format_table("curve", 1, header, CURVE_COLUMNS, rows)
+    notes = result.notes
+    try:
+        with _as_invoking_user():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(_curve_path(path), curve)
+            write_calibration(path, calibration, notes)
+    except OSError as error:
+        unsaved = f"the calibration could not be saved: {path}: {error.strerror}"
+        announce(unsaved)
+        notes = (*notes, unsaved)
+    return Obtained(calibration, "measured now", notes, curve)
+
+
+def find(
+    calibration: Calibration, quantity: str, page_size_bytes: int, access: Access | None = None
+) -> list[Cost]:
+    """All rows of a quantity, by footprint; also those that were not obtained.
+
+    Without `access`, rows of every access.
+    """
+    found = [
+        cost
+        for cost in calibration.costs
+        if cost.quantity == quantity
+        and cost.page_size_bytes == page_size_bytes
+        and (access is None or cost.access == access)
+    ]
+    return sorted(found, key=lambda cost: cost.pages or 0)
+
+
+def cost_at(
+    calibration: Calibration,
+    quantity: str,
+    page_size_bytes: int,
+    access: Access | None,
+    pages: int,
+) -> Interval | None:
+    """A quantity at a footprint in pages, or None if it was not obtained.
+
+    Between the footprints that were measured, straight lines over log(pages); beyond them, the
+    nearest one.
+    """
+    known = [
+        (cost.pages, cost.interval)
+        for cost in find(calibration, quantity, page_size_bytes, access)
+        if cost.interval is not None
+    ]
+    if not known:
+        return None
+    before = [(at, interval) for at, interval in known if at is None or at <= pages]
+    after = [(at, interval) for at, interval in known if at is not None and at > pages]
+    if not before:
+        return after[0][1]
+    at_low, low = before[-1]
+    if not after or at_low is None:
+        return low
+    at_high, high = after[0]
+    share = (math.log(pages) - math.log(at_low)) / (math.log(at_high) - math.log(at_low))
+    return Interval(
+        low.value + share * (high.value - low.value),
+        low.low + share * (high.low - low.low),
+        low.high + share * (high.high - low.high),
+    )
+
+
+def cache_path(machine: Machine) -> Path:
+    """Where the calibration of a machine is kept."""
+    key = hashlib.sha256(repr(astuple(machine)).encode()).hexdigest()[:12]
+    return cache_folder() / f"calibration-{key}.tsv"
+
+
+def cache_folder() -> Path:
+    """The folder of cached calibrations; under sudo, that of the user who called it."""
+    folder = os.environ.get("XDG_CACHE_HOME", "")
+    if Path(folder).is_absolute():
+        return Path(folder) / "tlbcost"
+    user = _invoking_user()
+    home = user.pw_dir if user else os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+    return Path(home) / ".cache" / "tlbcost"
+
+
+def read_calibration(path: Path) -> Calibration:
+    """Read a calibration. Raises TlbcostError naming the file and its defect."""
+    return _read(path).calibration
+
+
+def write_calibration(path: Path, calibration: Calibration, notes: tuple[str, ...] = ()) -> None:
+    """Write a calibration whole or not at all. Raises OSError."""
+    header: dict[str, Cell] = {
+        field.name: getattr(calibration.machine, field.name) for field in fields(Machine)
+    }
+    header["date"] = calibration.date
+    header["duration_s"] = calibration.duration_s
+    header["version"] = calibration.version
+    for i, note in enumerate(notes, start=1):
+        header[f"note_{i}"] = note
+    write_file(path, format_table("calibration", 1, header, COLUMNS, map(_row, calibration.costs)))
+
+
+def _row(cost: Cost) -> tuple[Cell, ...]:
+    interval = cost.interval
+    values = (None,) * 3 if interval is None else (interval.value, interval.low, interval.high)
+    return (cost.quantity, cost.page_size_bytes, cost.access, cost.pages, *values, cost.samples)
+
+
+def _read(path: Path) -> Obtained:
+    table = read_table(path, "calibration", 1, COLUMNS)
+    costs = []
+    for i, row in enumerate(table.records(), start=1):
+        try:
+            costs.append(_cost(row))
+        except ValueError as error:
+            raise TlbcostError(f"{path}: row {i}: {error}") from error
+    try:
+        calibration = Calibration(
+            machine=_machine(table.header),
+            date=table.key("date"),
+            version=table.key("version"),
+            duration_s=float(table.key("duration_s")),
+            costs=tuple(costs),
+        )
+    except (KeyError, ValueError) as error:
+        raise TlbcostError(f"{path}: the header is not a calibration's: {error}") from error
+    notes = tuple(value for key, value in table.header.items() if key.startswith("note_"))
+    return Obtained(calibration, f"cached in {path}", notes)
+
+
+def _machine(header: Mapping[str, str]) -> Machine:
+    text = {
+        field.name: None if header[field.name] == "NA" else header[field.name]
+        for field in fields(Machine)
+        if field.name != "base_page_bytes"
+    }
+    return Machine(base_page_bytes=int(header["base_page_bytes"]), **text)
+
+
+def _cost(row: Mapping[str, str | None]) -> Cost:
+    quantity, size, access = row["quantity"], count(row["page_size_bytes"]), row["access"]
+    samples = count(row["samples"])
+    if quantity not in QUANTITIES or size is None or samples is None:
+        raise ValueError(f"not a calibrated quantity: {quantity}")
+    value, low, high = number(row["value"]), number(row["low"]), number(row["high"])
+    interval = None
+    if value is not None and low is not None and high is not None:
+        interval = Interval(value, low, high)
+    elif not value is low is high is None:
+        raise ValueError("a value without its interval")
+    known: Access | None
+    match access:
+        case "serial" | "overlapped" | None as known:
+            return Cost(quantity, size, known, count(row["pages"]), interval, samples)
+    raise ValueError(f"not a kind of access: {access}")
+
+
+def _load(path: Path, machine: Machine, announce: Callable[[str], None]) -> Obtained | None:
+    """The cached calibration; None, with the reason announced, if it has to be measured."""
+    try:
+        if not path.exists():
+            announce("no calibration of this machine is cached: measuring, 20 s at most")
+            return None
+        cached = _read(path)
+    except (TlbcostError, OSError) as error:
+        announce(f"the cached calibration is of no use: {error}; measuring again")
+        return None
+    if cached.calibration.machine != machine:
+        announce(f"the cached calibration is of another machine: {path}; measuring again")
+        return None
+    curve = None
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        curve = _curve_path(path).read_text(encoding="utf-8")
+    return Obtained(cached.calibration, cached.source, cached.notes, curve)
+
+
+def _curve_path(path: Path) -> Path:
+    return path.with_name(path.name.replace("calibration-", "curve-", 1))
+
+
+def _invoking_user() -> pwd.struct_passwd | None:
+    """The user who called sudo, if that is how we became root."""
+    uid = os.environ.get("SUDO_UID", "")
+    if os.geteuid() != 0 or not uid.isdigit() or int(uid) == 0:
+        return None
+    try:
+        return pwd.getpwuid(int(uid))
+    except KeyError:
+        return None
+
+
+@contextlib.contextmanager
+def _as_invoking_user() -> Iterator[None]:
+    """Touch files as the user who called sudo: his cache stays his, and no link leads elsewhere."""
+    user = _invoking_user()
+    if user is None:
+        yield
+        return
+    group = os.getegid()
+    os.setegid(user.pw_gid)
+    os.seteuid(user.pw_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+
+
+def _run_calibrator(progress: Callable[[int], None] | None) -> str:
+    """Run the probe; the text of its samples. However this ends, the probe has ended too."""
+    program = libexec("tlbcost-calibrate")
+    reader, writer = os.pipe()
+    try:
+        # It writes to a pipe, so that no file is left if either of us is killed.
+        process = subprocess.Popen(
+            [program, "--output", "-", "--progress-fd", str(writer)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=[writer],
+            text=True,
+        )
+    except OSError as error:
+        os.close(reader)
+        raise TlbcostError(
+            f"cannot start {program}: {error.strerror}", "make  (in tlbcost's source tree)"
+        ) from error
+    finally:
+        os.close(writer)
+    thread = threading.Thread(target=_follow, args=(reader, progress), daemon=True)
+    thread.start()
+    try:
+        samples, complaint = process.communicate(timeout=_TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        raise TlbcostError(f"the calibrator did not end within {_TIMEOUT_S} s") from error
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        thread.join(timeout=1)
+    if process.returncode != 0:
+        raise _failure(process.returncode, complaint)
+    return samples
+
+
+def _follow(reader: int, progress: Callable[[int], None] | None) -> None:
+    with os.fdopen(reader, encoding="ascii", errors="replace") as lines:
+        for line in lines:
+            word, _, percent = line.strip().partition(" ")
+            if progress and word == "progress" and percent.isdigit():
+                progress(int(percent))
+
+
+def _failure(code: int, complaint: str) -> TlbcostError:
+    if code < 0:
+        name = signal.Signals(-code).name
+        hint = "end programs that use the memory" if name == "SIGKILL" else None
+        return TlbcostError(f"cannot calibrate: the calibrator was killed by {name}", hint)
+    message, hint = "cannot calibrate: no reason was given", None
+    for line in complaint.splitlines():
+        text = line.removeprefix("tlbcost: ")
+        if text.startswith("hint: "):
+            hint = text.removeprefix("hint: ")
+        elif text:
+            message = text
+    return TlbcostError(message, hint, CANNOT_MEASURE if code == CANNOT_MEASURE else 1)
