@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import re
 
-from tlbcost import calibration
+from tlbcost import calibration, units
 from tlbcost.cgroup import memory_limit
 from tlbcost.check import Check, Value
 from tlbcost.errors import TlbcostError
-from tlbcost.geometry import page_size_text, published
+from tlbcost.geometry import published
 from tlbcost.machine import current_machine, huge_page_bytes, read_line, sys_path, thp_mode
 from tlbcost.pmu import find_pmu, perf_event_paranoid
 from tlbcost.records import Machine
@@ -72,7 +72,7 @@ def _cpu(machine: Machine) -> Check:
         core = published(machine)
     except TlbcostError as error:
         return Check("cpu", "limited", f"{name}; {error}", values=values)
-    pages = f"{page_size_text(machine.base_page_bytes)} pages"
+    pages = f"{units.size(machine.base_page_bytes)} pages"
     if core is None:
         return Check(
             "cpu",
@@ -166,7 +166,7 @@ def _pools() -> list[Check]:
 def _pool(size: int) -> Check:
     folder = f"{_HUGETLB}/hugepages-{size // 1024}kB"
     pages, free = (_number(read_line(f"{folder}/{key}_hugepages")) for key in ("nr", "free"))
-    name = f"hugetlb {page_size_text(size)}"
+    name = f"hugetlb {units.size(size)}"
     values: dict[str, Value] = {"page_size_bytes": size, "pages": pages, "free_pages": free}
     if pages is None or free is None:
         return Check(name, "limited", f"{folder} cannot be read", values=values)
@@ -190,7 +190,9 @@ def _memory() -> Check:
         finding = "/proc/meminfo does not tell MemAvailable"
         return Check("memory", "limited", finding, values=values)
     room = available if limit is None else min(available, limit)
-    finding = f"{_size(available)} available, cgroup limit {_size(limit) if limit else 'none'}"
+    finding = (
+        f"{units.size(available)} available, cgroup limit {units.size(limit) if limit else 'none'}"
+    )
     if room < _COMFORTABLE_BYTES:
         finding += ": little room to measure page walks in"
         return Check("memory", "limited", finding, values=values)
@@ -243,7 +245,3 @@ def _available_bytes() -> int | None:
 
 def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdigit() else None
-
-
-def _size(size_bytes: int) -> str:
-    return f"{size_bytes / (1 << 30):.1f} GiB"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost import paths
+from tlbcost import paths, units
 from tlbcost.errors import TlbcostError
 from tlbcost.records import (
     Calibration,
@@ -76,14 +76,6 @@ class PublishedCore:
         """Whether the level is known not to hold pages of this size."""
         known = any(size == page_size_bytes for _, size in self.levels)
         return known and (level, page_size_bytes) not in self.levels
-
-
-def page_size_text(page_size_bytes: int) -> str:
-    """A page size as people write it: "4 KiB", "2 MiB", "1 GiB"."""
-    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if page_size_bytes >> shift and not page_size_bytes & ((1 << shift) - 1):
-            return f"{page_size_bytes >> shift} {unit}"
-    return f"{page_size_bytes} bytes"
 
 
 def read_core(path: Path) -> PublishedCore:
@@ -158,7 +150,7 @@ def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: i
     def level(name: Level, size: int, assumed: dict[Level, TlbLevel]) -> TlbLevel | None:
         measured = _measured(calibration, name, size)
         chosen, sentence = _choose_level(name, size, core, measured, assumed[name])
-        sources[f"{name} {page_size_text(size)}"] = sentence
+        sources[f"{name} {units.size(size)}"] = sentence
         return chosen
 
     def page_size(size: int, assumed: dict[Level, TlbLevel]) -> PageSizeGeometry:
@@ -207,7 +199,7 @@ def _choose_level(
             f"nothing is published {origin}"
         )
     if core and name == "stlb" and core.lacks(name, size):
-        return None, f"published {origin}: this level holds no {page_size_text(size)} pages"
+        return None, f"published {origin}: this level holds no {units.size(size)} pages"
     return assumed, f"assumed ({_text(assumed)}): not measured, and nothing is published {origin}"
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tlbcost.geometry import PublishedCore, choose, cores, page_size_text
+from tlbcost.geometry import PublishedCore, choose, cores
 from tlbcost.records import Calibration, Cost, Geometry, Interval, Machine, TlbLevel
 
 K4, M2 = 4096, 2 << 20
@@ -166,11 +166,3 @@ def test_every_choice_can_be_simulated(entries: float, core: PublishedCore | Non
         assert level.entries > 0
         assert level.ways > 0
         assert level.entries % level.ways == 0
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(4096, "4 KiB"), (65536, "64 KiB"), (M2, "2 MiB"), (1 << 30, "1 GiB"), (100, "100 bytes")],
-)
-def test_page_size_text(size: int, text: str) -> None:
-    assert page_size_text(size) == text
