@@ -49,17 +49,18 @@ struct step {
 	size_t count;
 	unsigned sweeps, per_arena;
 	int dense;
+	double touch_share;
 	double begin, end;	/* share of the page size's time; usually it ends earlier */
 };
 
 static const struct step base_steps[] = {
-	{ "near", "spread", base_ladder, COUNT(base_ladder), 40, 2, 0, 0.05, 0.5 },
-	{ "far", "spread", far_ladder, COUNT(far_ladder), 9, 3, 0, 0.5, 1.0 },
+	{ "near", "spread", base_ladder, COUNT(base_ladder), 40, 2, 0, 0.5, 0.05, 0.5 },
+	{ "far", "spread", far_ladder, COUNT(far_ladder), 9, 3, 0, 0.5, 0.5, 1.0 },
 };
 
 static const struct step huge_steps[] = {
-	{ "dense", "dense", dense_ladder, COUNT(dense_ladder), 9, 3, 1, 0.05, 0.4 },
-	{ "spread", "spread", huge_ladder, COUNT(huge_ladder), 24, 24, 0, 0.4, 1.0 },
+	{ "dense", "dense", dense_ladder, COUNT(dense_ladder), 9, 9, 1, 0.5, 0.05, 0.4 },
+	{ "spread", "spread", huge_ladder, COUNT(huge_ladder), 24, 24, 0, 0.25, 0.4, 1.0 },
 };
 
 static struct sweep_group first_group(const struct sweep_machine *machine)
@@ -151,6 +152,7 @@ int plan_run(const struct plan *plan, struct sweep_machine *machine, struct samp
 		group.footprint_count = step->count;
 		group.sweeps = step->sweeps;
 		group.sweeps_per_arena = step->per_arena;
+		group.touch_share = step->touch_share;
 		group.first_repetition = repetition;
 		group.deadline_ns = plan->start_ns +
 				    (uint64_t)((double)plan->limit_ns * step->end);

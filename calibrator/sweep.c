@@ -123,7 +123,7 @@ static int open_ground(const struct sweep_machine *machine, const struct sweep_g
 	 * First-touching gigabytes may take seconds, the more so in a guest
 	 * whose host has not backed them yet: keep most of the time to measure.
 	 */
-	deadline = now + (deadline - now) / 4;
+	deadline = now + (uint64_t)((double)(deadline - now) * group->touch_share);
 	rc = arena_extend(&ground->apart, pages, deadline);
 	ground->usable = 0;
 	while (ground->usable < count &&

@@ -40,6 +40,7 @@ struct sweep_group {
 	size_t footprint_count;
 	unsigned sweeps;
 	unsigned sweeps_per_arena;
+	double touch_share;		/* of the time left, at most, goes into first touches */
 	unsigned first_repetition;	/* number of the first sweep, unique per page size */
 	uint64_t deadline_ns;		/* of clock_ns(): no timing starts after it */
 };

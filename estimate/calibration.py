@@ -166,8 +166,8 @@ def cache_folder() -> Path:
     if Path(folder).is_absolute():
         return Path(folder) / "tlbcost"
     user = _invoking_user()
-    home = user.pw_dir if user else os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
-    return Path(home) / ".cache" / "tlbcost"
+    home = Path(user.pw_dir) if user else Path(os.environ.get("HOME") or "/")
+    return home / ".cache" / "tlbcost"
 
 
 def read_calibration(path: Path) -> Calibration:
