@@ -202,9 +202,10 @@ def _memory() -> Check:
 def _cache() -> Check:
     folder = calibration.cache_folder()
     place = folder
-    while not place.exists() and place != place.parent:
+    # os.access answers for folders that may not be looked into, where Path.exists raises.
+    while not os.access(place, os.F_OK) and place != place.parent:
         place = place.parent
-    if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+    if os.access(place, os.W_OK | os.X_OK) and place.is_dir():
         return Check("cache", "ok", str(folder), values={"cache_folder": str(folder)})
     return Check(
         "cache",

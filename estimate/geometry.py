@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tlbcost import paths, units
@@ -143,6 +143,7 @@ def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: i
 
     A published level that the measurement confirms is used as published (ways cannot be measured
     well); a measurement that contradicts it wins; without either, stated defaults are assumed.
+    Where a hypervisor splinters huge pages, `huge` has the TLBs of base pages: see `entry_bytes`.
     """
     core = published(machine)
     sources: dict[str, str] = {}
@@ -159,11 +160,19 @@ def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: i
         assert l1i is not None
         return PageSizeGeometry(size, l1d, l1i, level("stlb", size, assumed))
 
-    return Geometry(
-        base=page_size(machine.base_page_bytes, _ASSUMED_BASE),
-        huge=page_size(huge_page_bytes, _ASSUMED_HUGE),
-        sources=sources,
-    )
+    base = page_size(machine.base_page_bytes, _ASSUMED_BASE)
+    pieces = _quantity(calibration, "tlb_entry_bytes", huge_page_bytes)
+    if pieces is None or pieces.value != machine.base_page_bytes:
+        return Geometry(base, page_size(huge_page_bytes, _ASSUMED_HUGE), sources)
+    # A TLB entry covers the smaller of the guest's page and the host's.
+    covered, whole = units.size(machine.base_page_bytes), units.size(huge_page_bytes)
+    for name in ("dtlb", "itlb", "stlb"):
+        sources[f"{name} {whole}"] = (
+            f"measured: one entry covers {covered} of a {whole} page in this virtual machine, so "
+            f"that this level is as for {covered} pages"
+        )
+    huge = replace(base, page_size_bytes=huge_page_bytes, entry_bytes=machine.base_page_bytes)
+    return Geometry(base, huge, sources)
 
 
 def _choose_level(
@@ -204,12 +213,15 @@ def _choose_level(
 
 
 def _measured(calibration: Calibration | None, name: Level, size: int) -> Interval | None:
-    if calibration is None:
-        return None
-    for cost in calibration.costs:
-        if cost.quantity == f"{name}_entries" and cost.page_size_bytes == size:
-            # Less than one entry is no TLB: the knee was not found.
-            return cost.interval if cost.interval and cost.interval.value >= 1 else None
+    interval = _quantity(calibration, f"{name}_entries", size)
+    # Less than one entry is no TLB: the knee was not found.
+    return interval if interval and interval.value >= 1 else None
+
+
+def _quantity(calibration: Calibration | None, quantity: str, size: int) -> Interval | None:
+    for cost in calibration.costs if calibration else ():
+        if cost.quantity == quantity and cost.page_size_bytes == size:
+            return cost.interval
     return None
 
 

@@ -54,12 +54,17 @@ class TlbLevel:
 
 @dataclass(frozen=True, slots=True)
 class PageSizeGeometry:
-    """The TLBs that serve one page size. `None`: that level does not hold this page size."""
+    """The TLBs that serve one page size. `None`: that level does not hold this page size.
+
+    `entry_bytes` is what one entry covers where that is less than a page: under a hypervisor that
+    backs its guest with smaller pages. Misses are then those of pages of `entry_bytes`.
+    """
 
     page_size_bytes: int
     l1d: TlbLevel
     l1i: TlbLevel
     stlb: TlbLevel | None
+    entry_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,8 @@ def calibration(
             interval = Interval(*figure)
         else:
             interval = None if figure is None else Interval(figure, figure, figure)
-        costs.append(Cost(f"{level}_entries", int(kib) * 1024, None, None, interval, 9))
+        quantity = f"{level}_bytes" if level == "tlb-entry" else f"{level}_entries"
+        costs.append(Cost(quantity.replace("-", "_"), int(kib) * 1024, None, None, interval, 9))
     return Calibration(machine, "2026-01-01T00:00:00Z", "0", 1.0, tuple(costs))
 
 
@@ -140,6 +141,20 @@ def test_other_page_sizes() -> None:
 
 def test_a_page_size_that_nobody_lists_is_assumed() -> None:
     assert choose(None, SKYLAKE, 32 << 20).huge.stlb == TlbLevel(1536, 12)
+
+
+def test_huge_pages_in_pieces() -> None:
+    made = calibration(SKYLAKE, dtlb_4=64, dtlb_2048=101, **{"tlb-entry_2048": 4096})
+    geometry = choose(made, SKYLAKE, M2)
+    assert geometry.huge == replace(geometry.base, page_size_bytes=M2, entry_bytes=K4)
+    assert "one entry covers 4 KiB of a 2 MiB page" in geometry.sources["dtlb 2 MiB"]
+    assert len(geometry.sources) == 6
+
+
+@pytest.mark.parametrize("entry", [None, M2])
+def test_huge_pages_whole(entry: int | None) -> None:
+    made = calibration(SKYLAKE, **{"tlb-entry_2048": entry})
+    assert choose(made, SKYLAKE, M2) == choose(None, SKYLAKE, M2)
 
 
 def levels(geometry: Geometry) -> list[TlbLevel]:
