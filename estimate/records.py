@@ -81,7 +81,7 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One calibrated quantity: see "calibration" in doc/format.md. `interval` None: not obtained."""
+    """One calibrated quantity (doc/format.md, "calibration"); `interval` None: not obtained."""
 
     quantity: str
     page_size_bytes: int
