@@ -257,20 +257,19 @@ def assemble(
 
 
 def _print(content: Content, arguments: argparse.Namespace) -> None:
+    from tlbcost.report.json import to_json
     from tlbcost.report.output import write
     from tlbcost.report.text import print_report
 
-    # Both texts are made before either is written, so that a failure leaves none of them.
-    if arguments.json is not None:
-        from tlbcost.report.json import to_json
-
-        write(arguments.json, to_json(content))
-    if arguments.output is not None:
+    # The text first: a report must not be lost because a second copy cannot be written.
+    if arguments.output is None:
+        print_report(content, sys.stderr)
+    else:
         text = io.StringIO()
         print_report(content, text)
         write(arguments.output, text.getvalue())
-    else:
-        print_report(content, sys.stderr)
+    if arguments.json is not None:
+        write(arguments.json, to_json(content))
 
 
 @contextlib.contextmanager
