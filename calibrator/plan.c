@@ -21,7 +21,8 @@ static const uint32_t base_ladder[] = {
  * Nothing between 16384 and 65536: there the lines alone about fill a 2 MiB
  * cache, and which sets they crowd would be taken for translation.
  */
-static const uint32_t far_ladder[] = { 65536, 262144 };
+static const uint32_t middle_ladder[] = { 65536 };
+static const uint32_t far_ladder[] = { 262144 };
 
 /*
  * Chains with a line per base page, in huge pages: what does the TLB hold when
@@ -54,8 +55,10 @@ struct step {
 };
 
 static const struct step base_steps[] = {
-	{ "near", "spread", base_ladder, COUNT(base_ladder), 40, 2, 0, 0.5, 0.05, 0.5 },
-	{ "far", "spread", far_ladder, COUNT(far_ladder), 9, 3, 0, 0.5, 0.5, 1.0 },
+	{ "near", "spread", base_ladder, COUNT(base_ladder), 40, 2, 0, 0.5, 0.05, 0.45 },
+	/* Beyond the private caches neighbours disturb; only more sweeps help. */
+	{ "middle", "spread", middle_ladder, COUNT(middle_ladder), 32, 8, 0, 0.5, 0.45, 0.7 },
+	{ "far", "spread", far_ladder, COUNT(far_ladder), 9, 3, 0, 0.5, 0.7, 1.0 },
 };
 
 static const struct step huge_steps[] = {

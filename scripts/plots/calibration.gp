@@ -33,11 +33,11 @@ set key top left Left reverse spacing 1.2 opaque
 
 if (dtlb > 0) {
 	set arrow from dtlb, graph 0 to dtlb, graph 1 nohead dashtype 2 lc rgb "#555555"
-	set label sprintf("L1 dTLB\n%d entries", dtlb) at dtlb, graph 0.42 right offset -0.6,0 font "sans,10"
+	set label sprintf("L1 dTLB\n%d entries", dtlb) at dtlb, graph 0.30 right offset -0.6,0 font "sans,10"
 }
 if (stlb > 0) {
 	set arrow from stlb, graph 0 to stlb, graph 1 nohead dashtype 2 lc rgb "#555555"
-	set label sprintf("STLB\n%d entries", stlb) at stlb, graph 0.42 right offset -0.6,0 font "sans,10"
+	set label sprintf("STLB\n%d entries", stlb) at stlb, graph 0.12 left offset 1.2,0 font "sans,10"
 }
 
 is(size, kind, order) = column("page_size_bytes") == size && strcol("layout") eq kind && strcol("access") eq order

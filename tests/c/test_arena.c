@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Is the page size that was asked for proven, and refused when it is another one? */
+#include "check.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "sysfile.h"
+
+static size_t base(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t thp_bytes(void)
+{
+	uint64_t size;
+	char mode[64];
+
+	if (sysfile_number(&size, "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") != 0 ||
+	    sysfile_line(mode, sizeof(mode), "/sys/kernel/mm/transparent_hugepage/enabled") != 0 ||
+	    strstr(mode, "[never]") || size > 4u << 20)
+		return 0;
+	return (size_t)size;
+}
+
+static void base_pages(void)
+{
+	struct arena arena;
+	struct arena_proof proof;
+
+	CHECK_EQUAL(arena_open(&arena, ARENA_BASE, base(), 3000), 0);
+	CHECK_EQUAL(arena.pages, 0);
+	CHECK_EQUAL(arena_extend(&arena, 1000, UINT64_MAX), 0);
+	CHECK_EQUAL(arena.pages, 1000);
+	CHECK_EQUAL(arena_extend(&arena, 3000, UINT64_MAX), 0);
+	CHECK_EQUAL(arena.pages, 3000);
+	CHECK_EQUAL(arena_holds(&arena), 1);
+	CHECK_EQUAL(arena_prove(&arena, &proof), 0);
+	CHECK_EQUAL(proof.resident, 3000 * base());
+	CHECK_EQUAL(proof.transparent_huge, 0);
+	CHECK_EQUAL(proof.kernel_page, base());
+	arena_close(&arena);
+	arena_close(&arena);
+}
+
+static void huge_pages(void)
+{
+	size_t size = thp_bytes();
+	struct arena arena;
+	struct arena_proof proof;
+	int rc;
+
+	if (!size)
+		CHECK_SKIP("transparent huge pages are off, absent or larger than 4 MiB");
+	CHECK_EQUAL(arena_open(&arena, ARENA_THP, size, 8), 0);
+	CHECK_EQUAL((uintptr_t)arena.memory % size, 0);
+	rc = arena_extend(&arena, 8, UINT64_MAX);
+	if (rc != 0 && errno == ENODATA) {
+		arena_close(&arena);
+		CHECK_SKIP("the kernel has no huge page to give");
+	}
+	CHECK_EQUAL(arena_prove(&arena, &proof), 0);
+	CHECK_EQUAL(proof.transparent_huge, 8 * size);
+	CHECK_EQUAL(proof.resident, 8 * size);
+	CHECK_EQUAL(arena_holds(&arena), 1);
+	/* One page of eight split into base pages spoils the proof. */
+	CHECK_EQUAL(madvise(arena.memory + size + base(), base(), MADV_DONTNEED), 0);
+	CHECK_EQUAL(arena_holds(&arena), 0);
+	arena_close(&arena);
+}
+
+static void wrong_pages_are_refused(void)
+{
+	size_t size = thp_bytes();
+	struct arena arena;
+
+	if (!size)
+		CHECK_SKIP("transparent huge pages are off, absent or larger than 4 MiB");
+	CHECK_EQUAL(arena_open(&arena, ARENA_THP, size, 8), 0);
+	/* What a kernel without a free huge page would do. */
+	CHECK_EQUAL(madvise(arena.memory, 8 * size, MADV_NOHUGEPAGE), 0);
+	CHECK_EQUAL(arena_extend(&arena, 8, UINT64_MAX), -1);
+	CHECK_EQUAL(errno, ENODATA);
+	CHECK_EQUAL(arena.pages, 0);
+	arena_close(&arena);
+}
+
+static void impossible_sizes(void)
+{
+	struct arena arena;
+
+	CHECK_EQUAL(arena_open(&arena, ARENA_BASE, base(), 0), -1);
+	CHECK_EQUAL(errno, EINVAL);
+	CHECK_EQUAL(arena_open(&arena, ARENA_BASE, 2 * base(), 1), -1);
+	CHECK_EQUAL(errno, EINVAL);
+	CHECK_EQUAL(arena_open(&arena, ARENA_THP, 3 * base(), 1), -1);
+	CHECK_EQUAL(errno, EINVAL);
+	CHECK_EQUAL(arena_open(&arena, ARENA_BASE, base(), SIZE_MAX / base()), -1);
+	CHECK_EQUAL(errno, ENOMEM);
+	arena_close(&arena);
+}
+
+static void ends_in_time(void)
+{
+	struct arena arena;
+
+	CHECK_EQUAL(arena_open(&arena, ARENA_BASE, base(), 100), 0);
+	CHECK_EQUAL(arena_extend(&arena, 100, 0), 0);
+	CHECK_EQUAL(arena.pages, 0);
+	CHECK_EQUAL(arena_extend(&arena, 101, UINT64_MAX), -1);
+	CHECK_EQUAL(errno, EINVAL);
+	arena_close(&arena);
+}
+
+static const struct check_test tests[] = {
+	{ "base pages are proven, also in steps", base_pages },
+	{ "huge pages are proven, and a split one is noticed", huge_pages },
+	{ "base pages in place of huge ones are refused", wrong_pages_are_refused },
+	{ "sizes that cannot be are refused", impossible_sizes },
+	{ "a deadline ends the touching", ends_in_time },
+};
+
+CHECK_MAIN(tests)
