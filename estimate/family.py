@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -12,29 +13,53 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _GRACE_S = 3.0
+_ROUND_S = 0.5
+_MOST_ROUNDS = 20
+_POLL_S = 0.02
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a launcher, its program and all that the program started."""
+    """End a launcher, its program and all that the program started.
+
+    It must be the only child of this process. SIGTERM first; SIGKILL to what is left after a
+    while. Signals that ask us to end wait until this is done.
+    """
     before = [signal.signal(n, signal.SIG_IGN) for n in (signal.SIGINT, signal.SIGTERM)]
     try:
-        # A shell that is ended leaves its children to init, so they are noted down first.
-        family = _descendants(process.pid)
-        if process.poll() is None:
-            process.terminate()
-        _signal_all(family, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=_GRACE_S)
-        deadline = time.monotonic() + _GRACE_S
-        while _alive(family) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        _signal_all({**family, **_descendants(process.pid)}, signal.SIGKILL)
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        _adopt_orphans()
+        _signal_all(descendants(os.getpid()), signal.SIGTERM)
+        _await(process, _GRACE_S)
+        for _ in range(_MOST_ROUNDS):
+            left = descendants(os.getpid())
+            if not left:
+                break
+            _signal_all(left, signal.SIGKILL)
+            _await(process, _ROUND_S)
+        process.wait()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
     finally:
         for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
             signal.signal(number, handler)
+
+
+def _adopt_orphans() -> None:
+    """From now on a process whose parent dies becomes our child, and cannot be lost sight of.
+
+    Not before: a program that starts a daemon may look at who its parent is.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _await(process: subprocess.Popen[bytes], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        process.poll()
+        if not descendants(os.getpid()):
+            return
+        time.sleep(_POLL_S)
 
 
 def _processes() -> dict[int, tuple[int, str]]:
@@ -50,7 +75,7 @@ def _processes() -> dict[int, tuple[int, str]]:
     return found
 
 
-def _descendants(pid: int) -> dict[int, str]:
+def descendants(pid: int) -> dict[int, str]:
     """The processes below `pid`, with the start times that tell them from later ones."""
     processes = _processes()
     children: dict[int, list[int]] = {}
@@ -65,12 +90,9 @@ def _descendants(pid: int) -> dict[int, str]:
     return found
 
 
-def _alive(family: Mapping[int, str]) -> dict[int, str]:
-    processes = _processes()
-    return {pid: start for pid, start in family.items() if processes.get(pid, (0, ""))[1] == start}
-
-
 def _signal_all(family: Mapping[int, str], number: int) -> None:
-    for pid in _alive(family):
-        with contextlib.suppress(OSError):
-            os.kill(pid, number)
+    processes = _processes()
+    for pid, start in family.items():
+        if processes.get(pid, (0, ""))[1] == start:
+            with contextlib.suppress(OSError):
+                os.kill(pid, number)

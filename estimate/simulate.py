@@ -75,6 +75,8 @@ def simulator_command(valgrind: Path, folder: Path, geometry: Geometry) -> list[
         str(valgrind),
         "--tool=tlbsim",
         "--trace-children=yes",
+        # The debugger's pipes would stay behind in TMPDIR when a process is killed.
+        "--vgdb=no",
         f"--log-file={folder}/log.%p",
         f"--counts-dir={folder}",
         f"--base-page={base.page_size_bytes}",
@@ -124,7 +126,7 @@ def simulate(
         if side == "fetch"
     ):
         raise TlbcostError(
-            "the simulation counted nothing: " + _last_line(folder, outcome),
+            "the simulation counted nothing: " + _reason(folder, outcome),
             "tlbcost doctor",
             TOOL_FAILED,
         )
@@ -252,11 +254,13 @@ def _logs(folder: Path) -> list[str]:
     return texts
 
 
-def _last_line(folder: Path, outcome: Outcome) -> str:
-    """What Valgrind said last, for a failure that has no message of its own."""
-    for text in (*reversed(_logs(folder)), outcome.last_words):
-        lines = [re.sub(r"^==\d+== ?", "", line) for line in text.splitlines()]
-        said = [line for line in lines if line.strip()]
-        if said:
-            return said[-1]
+def _reason(folder: Path, outcome: Outcome) -> str:
+    """What Valgrind complained about first, else said last, where we have no message of our own."""
+    for text in (outcome.last_words, *reversed(_logs(folder))):
+        lines = [re.sub(r"^==\d+== ?", "", line).strip() for line in text.splitlines()]
+        complaints = [line for line in lines if line.startswith("valgrind: ")]
+        if complaints:
+            return complaints[0]
+        if any(lines):
+            return [line for line in lines if line][-1]
     return f"it {outcome.describe()}"

@@ -275,6 +275,14 @@ def _print(content: Content, arguments: argparse.Namespace) -> None:
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
     """A folder for our own files, gone afterwards however it ends."""
+    chosen = os.environ.get("TMPDIR")
+    if chosen and not (Path(chosen).is_dir() and os.access(chosen, os.W_OK | os.X_OK)):
+        # Python would take another folder in silence, and Valgrind would give up.
+        raise TlbcostError(
+            f"cannot write temporary files: TMPDIR is {chosen}, not a folder that can be written",
+            "unset TMPDIR",
+            TOOL_FAILED,
+        )
     try:
         folder = tempfile.TemporaryDirectory(prefix="tlbcost-", ignore_cleanup_errors=True)
     except OSError as error:

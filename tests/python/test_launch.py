@@ -238,7 +238,7 @@ def test_failures_can_be_ignored(launcher: Launcher) -> None:
 @needs_launcher
 def test_what_cannot_be_repeated_is_told(launcher: Launcher, tmp_path: Path) -> None:
     text = f"mkdir {tmp_path}/made"
-    with pytest.raises(TlbcostError, match="cannot be repeated.*File exists") as error:
+    with pytest.raises(TlbcostError, match=r"cannot be repeated.*File exists") as error:
         sh(launcher, text, 3)
     assert "--prepare" in str(error.value.hint)
     launcher.prepare = f"rm -rf {tmp_path}/made"
@@ -283,12 +283,13 @@ def test_an_exception_ends_the_whole_family(
         if pids.exists() and len(pids.read_text().split()) == 2:
             raise KeyboardInterrupt
 
-    text = f"(trap '' TERM; echo $$ >>{pids}; sleep 60; sleep 60) | (sleep 60 & echo $! >>{pids}; wait)"
+    stubborn = f"(trap '' TERM; echo $$ >>{pids}; sleep 60; sleep 60)"
+    text = f"{stubborn} | (sleep 60 & echo $! >>{pids}; wait)"
     with pytest.raises(KeyboardInterrupt):
         launcher.execute(["sh", "-c", text], discard=True, tick=stop)
     for pid in pids.read_text().split():
         assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
-    assert family._descendants(os.getpid()) == {}
+    assert family.descendants(os.getpid()) == {}
 
 
 def test_sudo_names_the_user(monkeypatch: pytest.MonkeyPatch) -> None:

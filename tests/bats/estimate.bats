@@ -1,0 +1,392 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck disable=SC2016  # programs to run stand in single quotes
+# shellcheck disable=SC2154  # run sets output, stderr and status
+# shellcheck disable=SC2312  # a comparison fails if its command does
+# Does `tlbcost estimate` answer, and when it cannot, say why and leave nothing behind?
+
+load common
+
+setup() {
+	need_built tlbcost libexec/tlbcost-run libexec/valgrind
+	need_program valgrind
+	ESTIMATE=("${BUILD}/tlbcost" estimate --calibration "${TREE}/tests/golden/calibration.tsv")
+	cd "${BATS_TEST_TMPDIR}" || return
+	# Our own folder for temporary files shows what is left behind.
+	mkdir tmp
+	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
+	unset GLIBC_TUNABLES SUDO_UID SUDO_GID
+}
+
+teardown() {
+	local left
+	left=$(ls -A "${BATS_TEST_TMPDIR}/tmp")
+	[[ -z ${left} ]] || { printf 'left behind: %s\n' "${left}" && return 1; }
+}
+
+# The value of a key of the JSON report: a Python expression on `report`.
+json() { # <expression>
+	python3 -c 'import json, sys; report = json.load(open("report.json")); print(eval(sys.argv[1]))' "$1"
+}
+
+# A C program from standard input.
+build() { # <name> [<option>...]
+	local name=$1
+	shift
+	gcc -O1 -x c -o "${name}" "$@" -
+}
+
+# Wait until a file exists; a test that has waited in vain fails.
+await() { # <file>
+	local i
+	for ((i = 0; i < 300; i++)); do
+		[[ ! -e $1 ]] || return 0
+		sleep 0.1
+	done
+	printf 'no %s\n' "$1"
+	return 1
+}
+
+simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
+
+@test "a program is estimated, and its output and exit code are its own" {
+	run -0 --separate-stderr "${ESTIMATE[@]}" --json report.json --output report.txt -- \
+		sh -c 'echo out; echo err >&2'
+	[[ ${output} == out ]]
+	[[ ${stderr} == err ]]
+	grep -q 'expected gain' report.txt
+	[[ $(json 'report["verdict"]["code"]') == not_worth_it ]]
+	[[ $(json 'len(report["program"]["runs"])') == 3 ]]
+	[[ $(json 'report["program"]["simulated_exit_code"]') == 0 ]]
+}
+
+@test "the report goes to stderr without --output" {
+	run -0 --separate-stderr "${ESTIMATE[@]}" --runs 1 true
+	[[ ${output} == "" ]]
+	[[ ${stderr} == *"page walks"*"Not worth it:"* ]]
+}
+
+@test "options after COMMAND are the program's" {
+	run -0 --separate-stderr "${ESTIMATE[@]}" --runs 1 echo --runs 7 -- --json
+	[[ ${output} == "--runs 7 -- --json" ]]
+}
+
+@test "a program with a large random table is worth trying" {
+	need_built workloads/random-update
+	run -0 "${ESTIMATE[@]}" --runs 1 --json report.json -- \
+		"${BUILD}/workloads/random-update" --size 128M --count 3M
+	[[ $(json 'report["verdict"]["code"]') == worth_trying ]]
+	[[ $(json 'report["counts"][1]["stlb_misses"] > 2_000_000') == True ]]
+	[[ $(json 'report["expected_fraction"]["low"] > 0.02') == True ]]
+}
+
+@test "each process of a pipeline has its counts" {
+	run -0 --separate-stderr "${ESTIMATE[@]}" --runs 1 --json report.json -- \
+		sh -c 'seq 1000 | sort | tail -n 1'
+	[[ ${output} == 999 ]]
+	for name in seq sort tail; do
+		[[ $(json "[p['counts'] is not None for p in report['processes']
+			if p['program'].endswith('/${name}')]") == "[True]" ]]
+	done
+}
+
+@test "a static program is estimated" {
+	echo 'int main(void) { return 0; }' | build static -static || skip "needs a static libc"
+	run -0 "${ESTIMATE[@]}" --runs 1 ./static
+}
+
+@test "threads are counted and their serialisation is told" {
+	need_built workloads/threads
+	run -0 "${ESTIMATE[@]}" --runs 1 -- "${BUILD}/workloads/threads" --size 16M --count 100k
+	[[ ${output} == *"T05: 3 threads"* || ${output} == *"T05: 2 threads"* ]]
+}
+
+@test "a short program is told to be one" {
+	run -0 "${ESTIMATE[@]}" true
+	[[ ${output} == *"T02: a run takes only"* ]]
+}
+
+@test "standard input from a pipe is given to every run" {
+	run -0 --separate-stderr bash -c 'seq 5000 | "$@"' _ "${ESTIMATE[@]}" --json report.json \
+		-- sh -c 'test "$(wc -l)" = 5000'
+	[[ $(json 'report["program"]["simulated_exit_code"]') == 0 ]]
+}
+
+@test "standard input from a file is read again from the same place" {
+	seq 100 >numbers
+	run -0 --separate-stderr bash -c '{ read -r _; "$@"; } <numbers' _ "${ESTIMATE[@]}" -- \
+		sh -c 'read -r line; test "${line}" = 2 && echo "${line}"'
+	[[ ${output} == 2 ]]
+}
+
+@test "no such program: 127" {
+	run -127 "${ESTIMATE[@]}" no-such-program
+	[[ ${output} == *"no such program on PATH"*"hint:"* ]]
+	run -127 "${ESTIMATE[@]}" ./no-such-program
+	[[ ${output} == *"no such file"*"hint:"* ]]
+}
+
+@test "not executable, a folder: 126" {
+	echo hello >text
+	run -126 "${ESTIMATE[@]}" ./text
+	[[ ${output} == *"not executable"*"chmod +x"* ]]
+	run -126 "${ESTIMATE[@]}" /
+	[[ ${output} == *"is a directory"*"hint:"* ]]
+}
+
+@test "a script without a #! line, with a bad one: 126, 127" {
+	echo 'echo hello' >script
+	chmod +x script
+	run -126 "${ESTIMATE[@]}" ./script
+	[[ ${output} == *"#! line"*"hint:"*"sh script"* ]]
+	echo '#!/no/such/interpreter' >script
+	run -127 "${ESTIMATE[@]}" ./script
+	[[ ${output} == *"interpreter /no/such/interpreter does not exist"* ]]
+}
+
+@test "a setuid program is refused before it runs" {
+	cp "$(type -P touch)" privileged
+	chmod u+s privileged
+	run -125 "${ESTIMATE[@]}" ./privileged made
+	[[ ${output} == *"setuid"*"hint:"* ]]
+	[[ ! -e made ]]
+}
+
+@test "a program with file capabilities is refused before it runs" {
+	need_root
+	need_program setcap
+	cp "$(type -P touch)" privileged
+	setcap cap_net_raw+ep privileged || skip "this file system has no capabilities"
+	run -125 "${ESTIMATE[@]}" ./privileged made
+	[[ ${output} == *"capabilities"*"hint:"* ]]
+	[[ ! -e made ]]
+}
+
+@test "a program that fails refuses the estimate, with its own exit code" {
+	run -3 "${ESTIMATE[@]}" --json report.json sh -c 'exit 3'
+	[[ ${output} == *"sh exited with 3"*"--ignore-failure"* ]]
+	[[ ! -e report.json ]]
+	run -139 "${ESTIMATE[@]}" sh -c 'kill -SEGV $$'
+	[[ ${output} == *"killed by SIGSEGV"* ]]
+}
+
+@test "--ignore-failure estimates it all the same" {
+	run -0 "${ESTIMATE[@]}" --runs 1 --ignore-failure sh -c 'exit 3'
+	[[ ${output} == *"T17: the program failed in 1 of 1 runs (exit code 3)"* ]]
+}
+
+@test "a program that cannot be repeated is told so, and --prepare helps" {
+	run -1 "${ESTIMATE[@]}" mkdir made
+	[[ ${output} == *"cannot be repeated"*"File exists"*"--prepare"* ]]
+	run -0 "${ESTIMATE[@]}" --prepare 'rm -rf made' mkdir made
+	[[ ${output} != *"T14:"* ]]
+}
+
+@test "another exit code in the simulator is told" {
+	run -0 "${ESTIMATE[@]}" --runs 1 bash -c "! ${simulated}"
+	[[ ${output} == *"T14: the program exited with 0 natively but with 1 in the simulator"* ]]
+}
+
+@test "a process that was killed is told to be missing" {
+	run -0 "${ESTIMATE[@]}" --runs 1 --json report.json sh -c 'sleep 60 & sleep 0.5; kill -9 $!'
+	[[ ${output} == *"T04: 1 process"* ]]
+	[[ $(json '[p["counts"] for p in report["processes"]].count(None)') == 1 ]]
+}
+
+@test "AVX-512 code is named with its function" {
+	build avx512 -g <<-'C' || skip "needs an x86-64 compiler"
+		__attribute__((noinline)) void add_all(void)
+		{
+			__asm__ volatile("vpaddd %zmm0, %zmm0, %zmm0");
+		}
+
+		int main(void)
+		{
+			add_all();
+			return 0;
+		}
+	C
+	./avx512 || skip "this CPU has no AVX-512"
+	run -125 "${ESTIMATE[@]}" --runs 1 ./avx512
+	[[ ${output} == *"AVX-512 instruction"*"add_all"*"hint:"*"-march=x86-64-v3"* ]]
+}
+
+@test "a 32-bit program is refused" {
+	printf '\177ELF\1\1\1%0100d' 0 >old
+	chmod +x old
+	run -125 "${ESTIMATE[@]}" ./old
+	[[ ${output} == *"32-bit"*"hint:"* ]]
+}
+
+@test "valgrind missing: 4" {
+	mkdir path
+	ln -s "$(type -P sh)" "$(type -P true)" "$(type -P env)" "$(type -P dirname)" \
+		"$(type -P readlink)" "$(type -P bash)" path/
+	PATH=${PWD}/path run -4 "${ESTIMATE[@]}" true
+	[[ ${output} == *"valgrind is not installed"*"hint:"* ]]
+}
+
+@test "a calibration without the base page's costs: 4" {
+	grep -v -P '^walk_ns\t4096' "${TREE}/tests/golden/calibration.tsv" |
+		sed "s/^# end: .*/# end: 13/" >bare.tsv
+	sed -i "s/^# end: .*/# end: $(grep -c -P '^\w+\t\d' bare.tsv)/" bare.tsv
+	run -4 "${BUILD}/tlbcost" estimate --calibration bare.tsv touch made
+	[[ ${output} == *"no walk_ns on pages of 4096 bytes"*"hint:"* ]]
+	[[ ! -e made ]]
+}
+
+@test "a calibration file that is truncated is refused" {
+	head -n 20 "${TREE}/tests/golden/calibration.tsv" >cut.tsv
+	run "${BUILD}/tlbcost" estimate --calibration cut.tsv touch made
+	((status != 0))
+	[[ ${output} == *"cut.tsv"* ]]
+	[[ ! -e made ]]
+}
+
+@test "a report that cannot be written is refused before anything runs" {
+	run -125 "${ESTIMATE[@]}" --json no/such/folder/report touch made
+	[[ ${output} == *"cannot write the report to no/such/folder/report"*"hint:"* ]]
+	run -125 "${ESTIMATE[@]}" --output . touch made
+	[[ ${output} == *"is a directory"* ]]
+	[[ ! -e made ]]
+}
+
+@test "a full disk is told, and leaves no part of a report" {
+	need_root
+	mkdir disk
+	mount -t tmpfs -o size=4k tmpfs disk || skip "cannot mount a file system"
+	run "${ESTIMATE[@]}" --runs 1 --json disk/report.json true
+	local found
+	found=$(ls -A disk)
+	umount disk
+	((status == 125))
+	[[ ${output} == *"Not worth it:"*"No space left on device"* ]]
+	[[ -z ${found} ]]
+}
+
+@test "no folder for temporary files is told" {
+	TMPDIR=/no/such/folder run -125 "${ESTIMATE[@]}" touch made
+	[[ ${output} == *"TMPDIR is /no/such/folder"*"hint: unset TMPDIR"* ]]
+	[[ ! -e made ]]
+}
+
+@test "wrong usage: 2" {
+	run -2 "${ESTIMATE[@]}"
+	[[ ${output} == *"no program"*"hint:"* ]]
+	run -2 "${ESTIMATE[@]}" --runs 0 true
+	run -2 "${ESTIMATE[@]}" --no-such-option true
+	run -2 "${ESTIMATE[@]}" --recalibrate true
+}
+
+# Start an estimate in the background, with the signals that an interactive shell would leave.
+start() { # <argument>...
+	setsid env --default-signal=INT,TERM "${ESTIMATE[@]}" "$@" 2>stderr 3>&- &
+	pid=$!
+}
+
+# Nothing of the started session runs any more; a dead one whom init has not buried yet may be there.
+none_left() {
+	local left
+	left=$(ps -e -o pgid=,stat=,args= | awk -v group="${pid}" '$1 == group && $2 !~ /^Z/')
+	[[ -z ${left} ]] || { printf '%s\n' "${left}" && return 1; }
+}
+
+ended_with() { # <exit code>
+	local code=0
+	wait "${pid}" || code=$?
+	((code == $1)) || { printf 'exit code %d\n' "${code}" && cat stderr && return 1; }
+}
+
+@test "Ctrl-C and SIGTERM during a native run end it and its children" {
+	for signal in INT:130 TERM:143; do
+		rm -f pids
+		start sh -c 'sleep 98765 | { echo $$ >pids; sleep 98765; }'
+		await pids
+		kill "-${signal%:*}" "${pid}"
+		ended_with "${signal#*:}"
+		none_left
+		[[ -z $(ls -A tmp) ]]
+		[[ $(cat stderr) == *"SIG${signal%:*}"* ]]
+	done
+}
+
+@test "Ctrl-C and SIGTERM during the simulation end it and its children" {
+	for signal in INT:130 TERM:143; do
+		rm -f simulating
+		start --runs 1 bash -c "if ${simulated}; then touch simulating; sleep 98765; fi"
+		await simulating
+		kill "-${signal%:*}" "${pid}"
+		ended_with "${signal#*:}"
+		none_left
+		[[ -z $(ls -A tmp) ]]
+	done
+}
+
+@test "Ctrl-C at the terminal, which all processes get, is the same" {
+	start --runs 1 bash -c "if ${simulated}; then touch simulating; sleep 98765; fi"
+	await simulating
+	kill -INT -- "-${pid}"
+	ended_with 130
+	none_left
+}
+
+# Run in a memory cgroup of its own; the folder is gone afterwards.
+limited() { # <bytes> <command>...
+	local group limit=$1
+	shift
+	group=$(awk -F : '$2 ~ /(^|,)memory(,|$)/ { print $3 }' /proc/self/cgroup)
+	group=/sys/fs/cgroup/memory${group}/tlbcost-test-$$-${RANDOM}
+	mkdir "${group}" 2>/dev/null || skip "cannot make a memory cgroup"
+	echo "${limit}" >"${group}/memory.limit_in_bytes"
+	run bash -c 'echo $$ >"$1/tasks"; shift; exec "$@"' _ "${group}" "$@"
+	local i
+	for ((i = 0; i < 50; i++)); do
+		! rmdir "${group}" 2>/dev/null || return 0
+		sleep 0.1
+	done
+}
+
+grow() { # build a program that touches <MiB>
+	build grow <<-'C'
+		#include <stdlib.h>
+		#include <string.h>
+		int main(int argc, char **argv)
+		{
+			size_t size = (size_t)atoi(argv[argc - 1]) << 20;
+			char *memory = malloc(size);
+
+			memset(memory, 1, size);
+			return memory[size / 2] - 1;
+		}
+	C
+}
+
+@test "500 MiB in a cgroup of 400 MiB: the limit is named" {
+	need_root
+	grow
+	limited $((400 << 20)) "${ESTIMATE[@]}" ./grow 500
+	((status == 137))
+	[[ ${output} == *"killed at its memory limit (400 MiB, cgroup)"*"hint: raise the limit"* ]]
+}
+
+@test "a simulation that does not fit where the program does is told" {
+	need_root
+	grow
+	limited $((150 << 20)) "${ESTIMATE[@]}" --runs 1 ./grow 115
+	if ((status == 0)); then skip "the simulation fits"; fi
+	((status == 125))
+	[[ ${output} == *"simulation of ./grow was killed at its memory limit"*"natively it fits"* ]]
+}
+
+@test "under sudo the program runs as the user who called it" {
+	need_root
+	# The user must be able to reach both the program and the temporary files.
+	TMPDIR=$(mktemp -d /tmp/tlbcost-sudo.XXXXXX)
+	chmod 1777 "${TMPDIR}"
+	SUDO_UID=65534 SUDO_GID=65534 run --separate-stderr "${ESTIMATE[@]}" --runs 1 \
+		--json report.json sh -c 'id -u'
+	rmdir "${TMPDIR}"
+	((status == 0))
+	[[ ${output} == 65534 ]]
+	[[ $(json 'report["program"]["simulated_exit_code"]') == 0 ]]
+}
