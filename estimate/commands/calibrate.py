@@ -264,6 +264,12 @@ def _quote(value: str | int) -> str:
 def _wrap(start: str, text: str) -> list[str]:
     import textwrap
 
-    return textwrap.wrap(text, 79, initial_indent=start, subsequent_indent=" " * len(start)) or [
-        start
-    ]
+    lines = textwrap.wrap(
+        text,
+        79,
+        initial_indent=start,
+        subsequent_indent=" " * len(start),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines or [start]

@@ -1,0 +1,214 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Does `tlbcost calibrate` measure, remember, draw, and fail as it should?
+# shellcheck disable=SC2030,SC2031  # each test has a shell of its own
+# shellcheck disable=SC2154  # run sets stderr
+
+setup_file() {
+	# One real calibration, shared by the tests that only need one to be there.
+	export CACHE=${BATS_FILE_TMPDIR}/cache
+	local tlbcost=${BATS_TEST_DIRNAME}/../../build/tlbcost
+	if [[ -e ${tlbcost} ]]; then
+		XDG_CACHE_HOME=${CACHE} "${tlbcost}" calibrate >"${BATS_FILE_TMPDIR}/first" 2>&1 || true
+	fi
+}
+
+setup() {
+	load common
+	need_built tlbcost libexec/tlbcost-calibrate
+	export XDG_CACHE_HOME=${CACHE}
+	PROBE=${BUILD}/libexec/tlbcost-calibrate
+}
+
+@test "calibrate: prints entries and costs with units, in 80 columns" {
+	run -0 "${BUILD}/tlbcost" calibrate
+	[[ ${output} == *"L1 dTLB entries"* ]]
+	[[ ${output} == *"page walk "*"serial "*" ns"* ]]
+	[[ ${output} == *"Source     cached in"*"${CACHE}/tlbcost/calibration-"* ]]
+	local line
+	for line in "${lines[@]}"; do
+		((${#line} <= 80)) || [[ ${line} == *"${CACHE}"* ]]
+	done
+}
+
+@test "calibrate: the first time it says that it measures" {
+	grep -q "^tlbcost: no calibration of this machine is cached: measuring" \
+		"${BATS_FILE_TMPDIR}/first"
+	grep -q "^Source     measured now" "${BATS_FILE_TMPDIR}/first"
+}
+
+@test "calibrate: --json has the unit in every quantity, and null for what is absent" {
+	run -0 "${BUILD}/tlbcost" calibrate --json "${BATS_TEST_TMPDIR}/c.json" --output /dev/null
+	run -0 python3 - "${BATS_TEST_TMPDIR}/c.json" <<-'END'
+		import json, sys
+		document = json.load(open(sys.argv[1]))
+		assert document["machine"]["base_page_bytes"] > 0
+		for cost in document["costs"]:
+		    assert cost["quantity"].endswith(("_ns", "_entries", "_bytes"))
+		    assert (cost["value"] is None) == (cost["low"] is None) == (cost["high"] is None)
+		    assert cost["value"] != 0
+	END
+}
+
+@test "calibrate: --plot draws a PNG and an SVG" {
+	need_program gnuplot
+	run -0 "${BUILD}/tlbcost" calibrate --plot "${BATS_TEST_TMPDIR}/c.png"
+	[[ $(head -c 4 "${BATS_TEST_TMPDIR}/c.png" | od -An -tx1) == " 89 50 4e 47" ]]
+	run -0 "${BUILD}/tlbcost" calibrate --plot "${BATS_TEST_TMPDIR}/c.svg"
+	grep -q "<svg" "${BATS_TEST_TMPDIR}/c.svg"
+	grep -q "STLB" "${BATS_TEST_TMPDIR}/c.svg"
+}
+
+@test "calibrate: a gnuplot that fails is an error with a hint, and leaves no picture" {
+	fake_program gnuplot 'echo "no such terminal" >&2; exit 1'
+	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --plot "${BATS_TEST_TMPDIR}/c.png"
+	[[ ${stderr} == *"tlbcost: cannot draw"*"no such terminal"* ]]
+	[[ ${stderr} == *"tlbcost: hint: apt install gnuplot-nox"* ]]
+	[[ ! -e ${BATS_TEST_TMPDIR}/c.png ]]
+}
+
+@test "calibrate: a gnuplot that is missing, or draws nothing, is an error" {
+	fake_program gnuplot 'exit 0'
+	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --plot "${BATS_TEST_TMPDIR}/c.png"
+	[[ ${stderr} == *"no picture"* ]]
+	mkdir "${BATS_TEST_TMPDIR}/bin"
+	ln -s "$(type -P dirname)" "$(type -P readlink)" "${BATS_TEST_TMPDIR}/bin/"
+	run -1 --separate-stderr env PATH="${BATS_TEST_TMPDIR}/bin" "${BUILD}/tlbcost" \
+		calibrate --plot "${BATS_TEST_TMPDIR}/c.png"
+	[[ ${stderr} == *"gnuplot: No such file or directory"* ]]
+}
+
+@test "calibrate: an unknown picture format and a missing folder are refused at once" {
+	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --plot c.pdf
+	[[ ${stderr} == *"not a .png or .svg file"* ]]
+	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --output /nonexistent/x
+	[[ ${stderr} == *"no folder /nonexistent"* ]]
+}
+
+@test "calibrate: a full disk is an error" {
+	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --output /dev/full
+	[[ ${stderr} == *"cannot write /dev/full: No space left on device"* ]]
+}
+
+@test "calibrate: a garbage cache is announced and measured again" {
+	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
+	cp -r "${CACHE}" "${XDG_CACHE_HOME}"
+	local file
+	for file in "${XDG_CACHE_HOME}"/tlbcost/calibration-*; do
+		printf 'garbage' >"${file}"
+	done
+	run -0 --separate-stderr "${BUILD}/tlbcost" calibrate
+	[[ ${stderr} == *"the cached calibration is of no use"*"measuring again"* ]]
+	[[ ${output} == *"measured now"* ]]
+}
+
+@test "calibrate: SIGINT ends it with 130, and leaves no file and no process" {
+	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
+	# Job control, since a shell makes its background children ignore SIGINT without it.
+	run -0 bash -c '
+		set -m
+		"$1" calibrate --output "$2/out" 2>"$2/err" &
+		sleep 2
+		kill -INT -- "-$!"
+		wait "$!"
+		echo "code $?"
+		pgrep -g "$!" || echo "no process"' - "${BUILD}/tlbcost" "${BATS_TEST_TMPDIR}"
+	[[ ${output} == *"code 130"*"no process"* ]]
+	[[ $(<"${BATS_TEST_TMPDIR}/err") == *"tlbcost: interrupted"* ]]
+	[[ ! -e ${BATS_TEST_TMPDIR}/out ]]
+	[[ -z $(find "${BATS_TEST_TMPDIR}/cache" -type f 2>/dev/null) ]]
+}
+
+@test "calibrate: when tlbcost is killed, its calibrator ends too" {
+	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
+	run -0 bash -c '
+		set -m
+		"$1" calibrate >/dev/null 2>&1 &
+		sleep 2
+		kill -KILL "$!"
+		for ((i = 0; i < 50; i++)); do
+			pgrep -g "$!" >/dev/null || { echo ended; exit; }
+			sleep 0.2
+		done' - "${BUILD}/tlbcost"
+	[[ ${output} == *ended ]]
+}
+
+@test "calibrator: killed by a signal it leaves nothing" {
+	local code=0
+	timeout --signal=TERM --preserve-status 1 "${PROBE}" --output "${BATS_TEST_TMPDIR}/s.tsv" ||
+		code=$?
+	((code == 143))
+	[[ -z $(ls "${BATS_TEST_TMPDIR}") ]]
+}
+
+@test "calibrator: a short time limit drops repetitions and says so" {
+	run -0 "${PROBE}" --page-size "$(getconf PAGESIZE)" --time-limit 1 --output "${BATS_TEST_TMPDIR}/s.tsv"
+	grep -Eq '^# (dropped|skipped)_.*' "${BATS_TEST_TMPDIR}/s.tsv"
+	grep -q '^# end: [1-9]' "${BATS_TEST_TMPDIR}/s.tsv"
+}
+
+@test "calibrator: a page size that cannot be had is skipped with the reason" {
+	run -0 "${PROBE}" --page-size 8k --output -
+	[[ ${output} == *"# skipped_8192: not a page size that can be had here"* ]]
+	[[ ${lines[-1]} == "# end: 0" ]]
+}
+
+@test "calibrator: wrong options are usage errors" {
+	run -2 "${PROBE}" --page-size x
+	run -2 "${PROBE}" --time-limit 0
+	run -2 "${PROBE}" --huge-method magic
+	run -2 "${PROBE}" word
+	run -2 "${PROBE}" --unknown
+	run -0 "${PROBE}" --help
+}
+
+@test "calibrator: a full disk is an error" {
+	run -1 --separate-stderr bash -c '"$1" --page-size 8k --output - >/dev/full' - "${PROBE}"
+	[[ ${stderr} == "tlbcost: -: "* ]]
+}
+
+@test "calibrator: too little memory is exit code 4 and names the limit" {
+	run -4 --separate-stderr "${PROBE}" --max-memory 4M
+	[[ ${stderr} == *"not enough memory to calibrate"*"--max-memory leaves 4 MiB"* ]]
+	[[ ${stderr} == *"tlbcost: hint: "* ]]
+	mkdir -p "${BATS_TEST_TMPDIR}/root/proc"
+	printf 'MemAvailable:   2048 kB\n' >"${BATS_TEST_TMPDIR}/root/proc/meminfo"
+	TLBCOST_ROOT=${BATS_TEST_TMPDIR}/root run -4 --separate-stderr "${PROBE}"
+	[[ ${stderr} == *"MemAvailable of /proc/meminfo leaves 2 MiB"* ]]
+}
+
+# Run a command in a memory cgroup of its own with this limit.
+in_cgroup() { # <bytes> <command> [argument...]
+	local bytes=$1 mine group
+	shift
+	mine=$(awk -F: '$2 == "memory" { print $3 }' /proc/self/cgroup)
+	if [[ -n ${mine} && -w /sys/fs/cgroup/memory${mine} ]]; then
+		group=/sys/fs/cgroup/memory${mine}/tlbcost-test-$$
+		mkdir "${group}" || skip "cannot make a memory cgroup"
+		echo "${bytes}" >"${group}/memory.limit_in_bytes"
+	else
+		mine=$(awk -F: '$1 == 0 { print $3 }' /proc/self/cgroup)
+		group=/sys/fs/cgroup${mine%/}/tlbcost-test-$$
+		mkdir "${group}" 2>/dev/null || skip "no cgroup can be made"
+		if [[ ! -e ${group}/memory.max ]]; then
+			rmdir "${group}"
+			skip "the cgroup hierarchy has no memory controller"
+		fi
+		echo "${bytes}" >"${group}/memory.max"
+	fi
+	local code=0
+	bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' - "${group}" "$@" || code=$?
+	rmdir "${group}" || { sleep 1; rmdir "${group}"; }
+	return "${code}"
+}
+
+@test "calibrator: a small cgroup is respected, or refused by name" {
+	need_root
+	run -4 --separate-stderr in_cgroup $((24 << 20)) "${PROBE}"
+	[[ ${stderr} == *"/tlbcost-test-"*"memory."*" leaves 2"?" MiB"* ]]
+	run -0 in_cgroup $((200 << 20)) "${PROBE}" --time-limit 4 --output "${BATS_TEST_TMPDIR}/s.tsv"
+	local limit
+	limit=$(awk '/^# memory_limit_bytes:/ { print $3 }' "${BATS_TEST_TMPDIR}/s.tsv")
+	((limit <= 100 << 20))
+	grep -q '^# skipped_.*_far: not enough memory' "${BATS_TEST_TMPDIR}/s.tsv"
+}

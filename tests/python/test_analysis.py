@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Are the entries and costs of a made-up machine found again in its samples?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tlbcost.analysis import COLUMNS, Analysis, analyse
+from tlbcost.errors import TlbcostError
+from tlbcost.records import Interval
+from tlbcost.steps import Curve, find_levels
+from tlbcost.table import Table, read_table
+
+BASE, HUGE = 4096, 2 << 20
+SAMPLES = Path(__file__).parents[2] / "data" / "samples"
+LADDER = (
+    8, 16, 32, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 160, 208, 272, 352, 448, 512, 576,
+    640, 768, 896, 1024, 1152, 1280, 1408, 1536, 1664, 1792, 1920, 2048, 2176, 2304, 2560,
+    2816, 3072, 3584, 4096, 6144, 8192, 16384,
+)  # fmt: skip
+DENSE = (64, 1024, 4096, 8192, 16384)
+
+
+def missing(pages: float, entries: int, access: str) -> float:
+    """Share of accesses that miss: of a ring under LRU all or none, of random updates some."""
+    if access == "serial":
+        return float(pages > entries)
+    return max(0.0, 1 - entries / pages)
+
+
+def translation(pages: float, access: str, dtlb: int, stlb: int, hit: float, walk: float) -> float:
+    first, second = missing(pages, dtlb, access), missing(pages, stlb, access)
+    return (first - second) * hit + second * walk
+
+
+def machine(
+    dtlb: int = 96,
+    stlb: int = 2048,
+    hit: float = 2.3,
+    walk: float = 18.0,
+    noise: float = 0.3,
+    entry: int | None = HUGE,
+    sweeps: int = 12,
+) -> Table:
+    """The samples of a made-up machine; `entry` None: without huge pages."""
+    random = np.random.default_rng(7)
+    rows: list[tuple[str | None, ...]] = []
+
+    def pair(size: int, layout: str, access: str, pages: int, sweep: int, delta: float) -> None:
+        packed = 1.7 + (pages > 700) * 3.6 + random.normal(0, noise)
+        for name, ns in ((layout, packed + delta + random.normal(0, noise)), ("packed", packed)):
+            rows.append(("tlb", str(size), str(pages), name, access, str(sweep), f"{ns:.3f}"))
+
+    for sweep in range(sweeps):
+        rows.append(("fault", str(BASE), "1024", None, None, str(sweep), f"{500 + sweep}"))
+        for access in ("serial", "overlapped"):
+            for pages in LADDER:
+                delta = translation(pages, access, dtlb, stlb, hit, walk)
+                # Packed lines in base pages need entries too, and lower the difference.
+                if entry != HUGE:
+                    delta -= packed_pays(pages, dtlb, stlb, hit, walk if entry is None else 10)
+                pair(BASE, "spread", access, pages, sweep, delta)
+            for pages in DENSE if entry else ():
+                delta = translation(pages, access, dtlb, stlb, hit, 10) if entry == BASE else 0
+                pair(HUGE, "dense", access, pages, sweep + 100, delta)
+    header = {
+        "base_page_bytes": str(BASE),
+        "huge_page_bytes": str(HUGE) if entry else "NA",
+        "packed_spacing_bytes": "192",
+    }
+    return Table("made-up", header, COLUMNS, tuple(rows), True)
+
+
+def packed_pays(lines: int, dtlb: int, stlb: int, hit: float, walk: float) -> float:
+    """Lines in random order, several to a page: misses are random, not cyclic."""
+    pages = lines * 192 / BASE
+    return translation(max(pages, 1), "overlapped", dtlb, stlb, hit, walk)
+
+
+def value(analysis: Analysis, quantity: str, size: int = BASE, access: str | None = None,
+          pages: int | None = None) -> Interval | None:  # fmt: skip
+    found = [
+        cost
+        for cost in analysis.costs
+        if (cost.quantity, cost.page_size_bytes) == (quantity, size)
+        and (access is None or cost.access == access)
+        and (pages is None or cost.pages == pages)
+    ]
+    assert len(found) == 1
+    return found[0].interval
+
+
+@pytest.mark.parametrize(
+    ("dtlb", "stlb"), [(48, 512), (64, 1536), (64, 1024), (96, 2048), (72, 3072)]
+)
+def test_entries_are_found_within_ten_percent(dtlb: int, stlb: int) -> None:
+    analysis = analyse(machine(dtlb=dtlb, stlb=stlb))
+    for quantity, entries in (("dtlb_entries", dtlb), ("stlb_entries", stlb)):
+        interval = value(analysis, quantity)
+        assert interval is not None
+        assert abs(interval.value / entries - 1) < 0.1
+        assert interval.low <= entries <= interval.high
+
+
+def test_costs_are_found() -> None:
+    analysis = analyse(machine())
+    for access in ("serial", "overlapped"):
+        hit, walk = (
+            value(analysis, "stlb_hit_ns", BASE, access),
+            value(analysis, "walk_ns", BASE, access, 8192),
+        )
+        assert hit is not None
+        assert walk is not None
+        assert hit.value == pytest.approx(2.3, abs=0.15)
+        assert walk.value == pytest.approx(18, abs=0.5)
+    fault = value(analysis, "fault_ns")
+    assert fault is not None
+    assert 500 <= fault.low <= fault.value <= fault.high <= 512
+
+
+@pytest.mark.parametrize("entry", [None, BASE])
+def test_what_packed_chains_pay_is_added_back(entry: int | None) -> None:
+    walk = value(analyse(machine(entry=entry)), "walk_ns", BASE, "serial", 16384)
+    assert walk is not None
+    # Without it: 2.3 * (1 - 96 / 768) less.
+    assert walk.value == pytest.approx(18, abs=0.5)
+
+
+def test_one_entry_covers_what_the_hypervisor_backs() -> None:
+    whole, splintered = analyse(machine()), analyse(machine(entry=BASE))
+    assert value(whole, "tlb_entry_bytes", HUGE) == Interval(HUGE, HUGE, HUGE)
+    assert value(splintered, "tlb_entry_bytes", HUGE) == Interval(BASE, BASE, BASE)
+    walk = value(splintered, "walk_ns", HUGE, "serial", 8192)
+    assert walk is not None
+    assert walk.value == pytest.approx(10, abs=1)
+    assert any("hypervisor" in note for note in splintered.notes)
+    assert not any("hypervisor" in note for note in whole.notes)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05, 2.0])
+def test_no_step_gives_no_number(noise: float) -> None:
+    analysis = analyse(machine(hit=0, walk=0, noise=noise))
+    for cost in analysis.costs:
+        if cost.quantity != "fault_ns":
+            assert cost.interval is None, cost
+    assert any("no step" in note for note in analysis.notes)
+
+
+def test_steps_below_the_noise_give_no_number() -> None:
+    analysis = analyse(machine(hit=2.3, walk=6, noise=60))
+    assert value(analysis, "dtlb_entries") is None
+    assert value(analysis, "stlb_hit_ns", BASE, "serial") is None
+
+
+def test_a_single_level_has_no_second_one() -> None:
+    analysis = analyse(machine(dtlb=64, stlb=64, hit=0, walk=20))
+    entries = value(analysis, "dtlb_entries")
+    assert entries is not None
+    assert entries.value == pytest.approx(64, rel=0.1)
+    assert value(analysis, "stlb_entries") is None
+    assert value(analysis, "stlb_hit_ns", BASE, "serial") is None
+    walk = value(analysis, "walk_ns", BASE, "serial", 8192)
+    assert walk is not None
+    assert walk.value == pytest.approx(20, abs=1)
+
+
+def test_a_short_ladder_does_not_invent_a_second_level() -> None:
+    pages = np.array([8, 16, 32, 48, 64, 96, 128, 256, 512, 1024], dtype=np.float64)
+    deltas = np.tile(np.where(pages > 64, 2.3, 0.0), (5, 1))
+    alone, informed = find_levels(Curve(pages, deltas)), find_levels(Curve(pages, deltas), 2.4)
+    assert alone.stlb is None
+    assert alone.walk_from() is None
+    assert alone.hit_range() is None
+    assert informed.hit_range() is not None
+    assert informed.stlb is None
+    assert informed.reason is not None
+
+
+def test_few_samples_give_no_number() -> None:
+    analysis = analyse(machine(sweeps=2))
+    assert all(cost.interval is None for cost in analysis.costs)
+
+
+def test_the_same_samples_give_the_same_numbers() -> None:
+    assert analyse(machine()) == analyse(machine())
+
+
+def test_reasons_in_the_header_become_notes() -> None:
+    table = machine()
+    header = {**table.header, "skipped_2097152_fault": "no huge page"}
+    notes = analyse(Table("x", header, COLUMNS, table.rows, True)).notes
+    assert "2 MiB pages, fault: skipped: no huge page" in notes
+
+
+def test_a_broken_row_is_named() -> None:
+    table = machine()
+    rows = (*table.rows, ("tlb", "4096", "8", "spread", "serial", "0", "fast"))
+    with pytest.raises(TlbcostError, match=rf"x: row {len(rows)}"):
+        analyse(Table("x", table.header, COLUMNS, rows, True))
+
+
+def test_a_header_without_page_size_is_refused() -> None:
+    table = machine()
+    with pytest.raises(TlbcostError, match="base_page_bytes"):
+        analyse(Table("x", {**table.header, "base_page_bytes": "0"}, COLUMNS, table.rows, True))
+
+
+@pytest.mark.parametrize("file", sorted(SAMPLES.glob("*/samples.tsv")), ids=lambda f: f.parent.name)
+def test_recorded_samples(file: Path) -> None:
+    """Recorded on an Emerald Rapids guest: 96 and 2048 entries, backed with 4 KiB pages."""
+    analysis = analyse(read_table(file, "samples", 1, COLUMNS))
+    dtlb, stlb = value(analysis, "dtlb_entries"), value(analysis, "stlb_entries")
+    hit = value(analysis, "stlb_hit_ns", BASE, "serial")
+    walk = value(analysis, "walk_ns", BASE, "serial", 8192)
+    assert dtlb is not None
+    assert stlb is not None
+    assert hit is not None
+    assert walk is not None
+    assert dtlb.value == pytest.approx(96, rel=0.1)
+    assert stlb.value == pytest.approx(2048, rel=0.12)
+    assert 1.8 < hit.value < 3
+    assert 12 < walk.value < 40
+    assert value(analysis, "tlb_entry_bytes", HUGE) == Interval(BASE, BASE, BASE)
