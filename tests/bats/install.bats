@@ -11,6 +11,11 @@ setup() {
 	cd "${BATS_TEST_TMPDIR}" || return
 }
 
+teardown() {
+	# A test that failed half-way must not leave its disk behind.
+	umount "${BATS_TEST_TMPDIR}/disk" 2>/dev/null || true
+}
+
 # A program of the bare machine that runs the given Bash text.
 fake() { # <name> <text>
 	rm -f "${FAKES:?}/$1"

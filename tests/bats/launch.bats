@@ -11,6 +11,11 @@ setup() {
 	cd "${BATS_TEST_TMPDIR}" || return
 }
 
+teardown() {
+	# A test that failed half-way must not leave its disk behind.
+	umount "${BATS_TEST_TMPDIR}/full" 2>/dev/null || true
+}
+
 left_over() { # the files that a failed run may not leave
 	find "${BATS_TEST_TMPDIR}" -name 'run.tsv*'
 }
