@@ -147,8 +147,8 @@ def _calibration_notes(content: Content) -> tuple[str, str] | None:
     if not content.calibration.notes:
         return None
     return (
-        "about the calibration: " + "; ".join(content.calibration.notes),
-        "tlbcost calibrate shows it",
+        "limits of the calibration: " + "; ".join(content.calibration.notes),
+        "tlbcost calibrate shows what was measured",
     )
 
 
@@ -279,6 +279,19 @@ def source_kind(source: str) -> str:
     return "published, confirmed" if kind == "published" and "confirmed" in source else kind
 
 
+def _splintered(content: Content) -> tuple[str, str] | None:
+    huge = content.geometry.huge
+    if huge.entry_bytes in (None, huge.page_size_bytes):
+        return None
+    assert huge.entry_bytes is not None
+    small, large = units.size(huge.entry_bytes), units.size(huge.page_size_bytes)
+    return (
+        f"the host backs this virtual machine with {small} pages, so that {large} pages save no "
+        "TLB misses here (their counts are shown alike) but make each walk cheaper",
+        "where the host has huge pages too, the gain is larger",
+    )
+
+
 def tunable(tunables: str, name: str) -> str | None:
     """The value of one tunable in GLIBC_TUNABLES; the last one wins, as in glibc."""
     value = None
@@ -310,4 +323,5 @@ RULES: dict[str, Rule] = {
     "T18": _single_run,
     "T19": _other_machine,
     "T20": _overlapped,
+    "T21": _splintered,
 }

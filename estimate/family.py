@@ -22,20 +22,24 @@ _PR_SET_CHILD_SUBREAPER = 36
 def end(process: subprocess.Popen[bytes]) -> None:
     """End a launcher, its program and all that the program started.
 
-    It must be the only child of this process. SIGTERM first; SIGKILL to what is left after a
-    while. Signals that ask us to end wait until this is done.
+    SIGTERM first; SIGKILL to what is left after a while. Signals that ask us to end wait until
+    this is done. Children that we were given with our process (by a shell's exec) are older than
+    the launcher, and not touched.
     """
+    since = _start_ticks(process.pid)
+    if process.returncode is not None or since is None:
+        return
     before = [signal.signal(n, signal.SIG_IGN) for n in (signal.SIGINT, signal.SIGTERM)]
     try:
         _adopt_orphans()
-        _signal_all(descendants(os.getpid()), signal.SIGTERM)
-        _await(process, _GRACE_S)
+        _signal_all(descendants(os.getpid(), since), signal.SIGTERM)
+        _await(process, since, _GRACE_S)
         for _ in range(_MOST_ROUNDS):
-            left = descendants(os.getpid())
+            left = descendants(os.getpid(), since)
             if not left:
                 break
             _signal_all(left, signal.SIGKILL)
-            _await(process, _ROUND_S)
+            _await(process, since, _ROUND_S)
         process.wait()
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -53,46 +57,54 @@ def _adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _await(process: subprocess.Popen[bytes], seconds: float) -> None:
+def _await(process: subprocess.Popen[bytes], since: int, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         process.poll()
-        if not descendants(os.getpid()):
+        if not descendants(os.getpid(), since):
             return
         time.sleep(_POLL_S)
 
 
-def _processes() -> dict[int, tuple[int, str]]:
-    """(parent, start time) of every process; zombies left out: they have ended."""
-    found = {}
+def _stat(folder: Path) -> tuple[str, int, int]:
+    """State, parent and start time of a process. Raises OSError if it is gone."""
+    # The name, in parentheses, may hold anything.
+    text = (folder / "stat").read_text(encoding="utf-8", errors="replace")
+    fields = text.rpartition(")")[2].split()
+    return fields[0], int(fields[1]), int(fields[19])
+
+
+def _start_ticks(pid: int) -> int | None:
+    try:
+        return _stat(Path(f"/proc/{pid}"))[2]
+    except OSError:
+        return None
+
+
+def descendants(pid: int, since: int = 0) -> dict[int, int]:
+    """The living processes below `pid` that started at `since` or later, with their start times.
+
+    Start times are in clock ticks since boot; they tell a process from a later one of its number.
+    """
+    starts: dict[int, int] = {}
+    children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            # The name, in parentheses, may hold anything.
-            text = (folder / "stat").read_text(encoding="utf-8", errors="replace")
-            fields = text.rpartition(")")[2].split()
-            if fields[0] != "Z":
-                found[int(folder.name)] = (int(fields[1]), fields[19])
-    return found
-
-
-def descendants(pid: int) -> dict[int, str]:
-    """The processes below `pid`, with the start times that tell them from later ones."""
-    processes = _processes()
-    children: dict[int, list[int]] = {}
-    for child, (parent, _) in processes.items():
-        children.setdefault(parent, []).append(child)
-    found: dict[int, str] = {}
+            state, parent, start = _stat(folder)
+            if state != "Z" and start >= since:
+                starts[int(folder.name)] = start
+                children.setdefault(parent, []).append(int(folder.name))
+    found: dict[int, int] = {}
     waiting = children.get(pid, [])
     while waiting:
         child = waiting.pop()
-        found[child] = processes[child][1]
+        found[child] = starts[child]
         waiting.extend(children.get(child, []))
     return found
 
 
-def _signal_all(family: Mapping[int, str], number: int) -> None:
-    processes = _processes()
+def _signal_all(family: Mapping[int, int], number: int) -> None:
     for pid, start in family.items():
-        if processes.get(pid, (0, ""))[1] == start:
+        if _start_ticks(pid) == start:
             with contextlib.suppress(OSError):
                 os.kill(pid, number)

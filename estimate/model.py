@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tlbcost.records import Access, Interval, ProcessCounts, Run, Side, SideCounts
@@ -28,10 +28,13 @@ VerdictCode = Literal["worth_trying", "not_worth_it", "too_close_to_call"]
 
 @dataclass(frozen=True, slots=True)
 class PageCosts:
-    """What one event costs on one page size at one footprint, in ns. None: not obtained."""
+    """What one event costs on one page size at one footprint, in ns. None: not obtained.
+
+    The footprint is in TLB entries: pages, or the pieces of them that one entry covers.
+    """
 
     page_size_bytes: int
-    footprint_pages: int
+    footprint_entries: int
     stlb_hit_serial_ns: Interval | None
     stlb_hit_overlapped_ns: Interval | None
     walk_serial_ns: Interval | None
@@ -112,22 +115,39 @@ def footprint_pages(processes: Iterable[ProcessCounts]) -> int:
 
 
 def page_costs(
-    lookup: CostLookup, fault_ns: Interval | None, page_size_bytes: int, footprint_bytes: int
+    lookup: CostLookup,
+    fault_ns: Interval | None,
+    page_size_bytes: int,
+    entry_bytes: int,
+    footprint_bytes: int,
 ) -> PageCosts:
     """The costs of one page size for a program that touches `footprint_bytes`.
 
-    `lookup` gives the interval of (quantity, page size, access, pages), or None.
+    `lookup` gives the interval of (quantity, page size, access, entries), or None; `entry_bytes`
+    is what one TLB entry covers, the page itself but in some virtual machines.
     """
-    pages = max(1, math.ceil(footprint_bytes / page_size_bytes))
+    entries = max(1, math.ceil(footprint_bytes / entry_bytes))
     return PageCosts(
         page_size_bytes,
-        pages,
-        lookup("stlb_hit_ns", page_size_bytes, "serial", pages),
-        lookup("stlb_hit_ns", page_size_bytes, "overlapped", pages),
-        lookup("walk_ns", page_size_bytes, "serial", pages),
-        lookup("walk_ns", page_size_bytes, "overlapped", pages),
+        entries,
+        lookup("stlb_hit_ns", page_size_bytes, "serial", entries),
+        lookup("stlb_hit_ns", page_size_bytes, "overlapped", entries),
+        lookup("walk_ns", page_size_bytes, "serial", entries),
+        lookup("walk_ns", page_size_bytes, "overlapped", entries),
         fault_ns,
     )
+
+
+def splintered(process: ProcessCounts, base_bytes: int, huge_bytes: int) -> ProcessCounts:
+    """The process where a TLB entry holds a base page whatever the guest maps.
+
+    Huge pages then miss as base pages do; only the walks are shorter.
+    """
+    if process.counts is None:
+        return process
+    counts = {key: seen for key, seen in process.counts.items() if key[0] == base_bytes}
+    counts |= {(huge_bytes, side): seen for (_, side), seen in counts.items()}
+    return replace(process, counts=counts)
 
 
 def missing_costs(costs: PageCosts) -> list[str]:
@@ -150,7 +170,7 @@ def with_substitutes(costs: PageCosts, base: PageCosts) -> PageCosts:
     walk = costs.walk_serial_ns or base.walk_serial_ns
     return PageCosts(
         costs.page_size_bytes,
-        costs.footprint_pages,
+        costs.footprint_entries,
         hit,
         costs.stlb_hit_overlapped_ns or _hidden(hit),
         walk,

@@ -219,19 +219,23 @@ def assemble(
         return costs[0].interval if costs else None
 
     sizes = (geometry.base.page_size_bytes, geometry.huge.page_size_bytes)
-    footprint_bytes = model.footprint_pages(simulation.processes) * sizes[0]
+    processes = simulation.processes
+    if geometry.huge.entry_bytes == sizes[0]:
+        processes = tuple(model.splintered(process, *sizes) for process in processes)
+    footprint_bytes = model.footprint_pages(processes) * sizes[0]
     base, huge = (
         model.page_costs(
             functools.partial(cost_at, calibrated.calibration),
-            fault_ns(size),
-            size,
+            fault_ns(level.page_size_bytes),
+            level.page_size_bytes,
+            level.entry_bytes or level.page_size_bytes,
             footprint_bytes,
         )
-        for size in sizes
+        for level in (geometry.base, geometry.huge)
     )
     runs = tuple(outcome.run for outcome in native if outcome.run is not None)
-    counts = model.total_counts(simulation.processes)
-    footprint = model.total_footprint(simulation.processes, sizes[1] // sizes[0])
+    counts = model.total_counts(processes)
+    footprint = model.total_footprint(processes, sizes[1] // sizes[0])
     return Content(
         version=version(),
         date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -249,7 +253,7 @@ def assemble(
         geometry=geometry,
         base_costs=base,
         huge_costs=huge,
-        processes=simulation.processes,
+        processes=processes,
         counts=counts,
         footprint=footprint,
         estimate=model.estimate(runs, counts, footprint, base, huge),

@@ -90,6 +90,7 @@ def _geometry(level: PageSizeGeometry, sources: dict[str, str]) -> Value:
     size = units.size(level.page_size_bytes)
     return {
         "page_size_bytes": level.page_size_bytes,
+        "entry_bytes": level.entry_bytes or level.page_size_bytes,
         "dtlb": _level(level.l1d, sources.get(f"dtlb {size}")),
         "itlb": _level(level.l1i, sources.get(f"itlb {size}")),
         "stlb": _level(level.stlb, sources.get(f"stlb {size}")),
@@ -103,7 +104,7 @@ def _level(level: TlbLevel | None, source: str | None) -> Value | None:
 def _costs(costs: PageCosts) -> Value:
     return {
         "page_size_bytes": costs.page_size_bytes,
-        "footprint_pages": costs.footprint_pages,
+        "footprint_entries": costs.footprint_entries,
         "stlb_hit_serial_ns": _interval(costs.stlb_hit_serial_ns),
         "stlb_hit_overlapped_ns": _interval(costs.stlb_hit_overlapped_ns),
         "walk_serial_ns": _interval(costs.walk_serial_ns),

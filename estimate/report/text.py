@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tlbcost import units
 from tlbcost.caveats import caveats, source_kind
-from tlbcost.model import CODE, DATA, PageCosts, run_time_ns, speedup_ratio
+from tlbcost.model import CODE, DATA, run_time_ns, speedup_ratio
 from tlbcost.records import Interval, ProcessCounts, Side, SideCounts
 from tlbcost.report.content import Content
 from tlbcost.report.words import next_steps, range_of, verdict_sentence
@@ -172,15 +172,9 @@ def _costs(console: Console, content: Content) -> None:
         )
         table.add_row("page fault", size, _cost(costs.fault_ns), "")
     _section(console, table)
-    console.print(f"Taken at {_footprints(content.base_costs, content.huge_costs)}.")
-
-
-def _footprints(base: PageCosts, huge: PageCosts) -> str:
-    size = units.size(base.footprint_pages * base.page_size_bytes)
-    return (
-        f"the footprint of the largest process, {size}: {units.count(base.footprint_pages)} and "
-        f"{units.count(huge.footprint_pages)} pages"
-    )
+    base = content.geometry.base.page_size_bytes
+    footprint = units.size(content.base_costs.footprint_entries * base)
+    console.print(f"Taken at the footprint of the largest process, {footprint}.")
 
 
 def _cost(interval: Interval | None) -> str:

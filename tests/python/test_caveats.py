@@ -113,6 +113,14 @@ CASES: dict[str, tuple[Change, Change]] = {
         lambda c: replace(c, base_costs=replace(c.base_costs, walk_overlapped_ns=None)),
         lambda c: replace(c, huge_costs=replace(c.huge_costs, walk_overlapped_ns=None)),
     ),
+    "T21": (
+        lambda c: replace(
+            c, geometry=replace(c.geometry, huge=replace(c.geometry.huge, entry_bytes=4096))
+        ),
+        lambda c: replace(
+            c, geometry=replace(c.geometry, huge=replace(c.geometry.huge, entry_bytes=2 << 20))
+        ),
+    ),
 }
 
 

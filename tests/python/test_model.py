@@ -252,10 +252,21 @@ def test_costs_are_looked_up_at_the_footprint_in_each_page_size() -> None:
         asked.append((quantity, size, access, pages))
         return None
 
-    costs = model.page_costs(lookup, None, HUGE, (2 << 21) + 1)
-    assert costs.footprint_pages == 3
+    costs = model.page_costs(lookup, None, HUGE, HUGE, (2 << 21) + 1)
+    assert costs.footprint_entries == 3
     assert {call[0::3] for call in asked} == {("stlb_hit_ns", 3), ("walk_ns", 3)}
     assert {call[2] for call in asked} == {"serial", "overlapped"}
+
+
+def test_splintered_pages_miss_as_base_pages_and_are_priced_by_their_pieces() -> None:
+    split = model.splintered(process(1000), BASE, HUGE)
+    assert split.counts is not None
+    for side in SIDES:
+        assert split.counts[HUGE, side] == split.counts[BASE, side]
+    costs = model.page_costs(lambda *_: None, None, HUGE, BASE, 8192)
+    assert (costs.page_size_bytes, costs.footprint_entries) == (HUGE, 2)
+    killed = replace(process(), counts=None)
+    assert model.splintered(killed, BASE, HUGE) is killed
 
 
 def test_footprint_is_the_largest_process_s() -> None:

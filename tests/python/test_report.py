@@ -21,7 +21,7 @@ from tlbcost.report.text import print_report
 from tlbcost.report.words import next_steps, verdict_sentence
 
 SCHEMA = Path(__file__).parents[2] / "data" / "schema" / "estimate.schema.json"
-UNITS = ("_ns", "_bytes", "_pages", "_fraction", "_ratio")
+UNITS = ("_ns", "_bytes", "_pages", "_entries", "_fraction", "_ratio")
 # Keys that hold no quantity, or a plain count.
 PLAIN = {
     "schema", "tlbcost_version", "date", "argv", "path", "source", "notes", "access", "program",
