@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What do TLB misses and page faults cost on this machine?  Measures; concludes nothing. */
 #include <errno.h>
-#include <getopt.h>
-#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,122 +8,9 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "options.h"
 #include "plan.h"
-#include "size.h"
 #include "sysfile.h"
-
-enum { DONE = 0, FAILED = 1, USAGE = 2, CANNOT_MEASURE = 4 };
-
-#define MAX_SIZES 4
-
-struct options {
-	const char *output;
-	const char *huge_method;	/* NULL: choose */
-	size_t page_sizes[MAX_SIZES];
-	unsigned size_count;		/* 0: base and huge pages */
-	size_t max_memory;		/* 0: half of what is free */
-	double time_limit;
-	uint64_t seed;
-	int progress_fd;		/* -1: none */
-};
-
-static const char usage[] =
-	"Usage: tlbcost-calibrate [OPTION...]\n"
-	"Measure what TLB misses and page faults cost on this machine.\n"
-	"\n"
-	"  --help                 print this and stop\n"
-	"  --huge-method METHOD   where huge pages come from: thp or hugetlb\n"
-	"  --max-memory BYTES     touch at most this much (suffixes k, M, G)\n"
-	"  --output FILE          write the samples there; - is standard output (default)\n"
-	"  --page-size BYTES      measure this page size only; may be repeated\n"
-	"  --progress-fd N        write lines `progress <percent>` to descriptor N\n"
-	"  --seed N               seed of the random orders\n"
-	"  --time-limit SECONDS   end after this time at the latest (default 20)\n";
-
-static int complain(int code, const char *what, const char *why, const char *hint)
-{
-	fprintf(stderr, "tlbcost: %s: %s\n", what, why);
-	if (hint)
-		fprintf(stderr, "tlbcost: hint: %s\n", hint);
-	return code;
-}
-
-static int parse_number(const char *text, double most, double *number)
-{
-	char *end;
-
-	errno = 0;
-	*number = strtod(text, &end);
-	return errno || end == text || *end || !(*number >= 0) || *number > most ? -1 : 0;
-}
-
-static int bad_option(const char *option, const char *value)
-{
-	char what[256];
-
-	snprintf(what, sizeof(what), "--%s %.180s", option, value);
-	return complain(USAGE, what, "not a valid value", "tlbcost-calibrate --help");
-}
-
-/* Returns -1 to go on, or an exit code. */
-static int parse_options(int argc, char **argv, struct options *options)
-{
-	static const struct option known[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ "huge-method", required_argument, NULL, 'm' },
-		{ "max-memory", required_argument, NULL, 'M' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "page-size", required_argument, NULL, 'p' },
-		{ "progress-fd", required_argument, NULL, 'f' },
-		{ "seed", required_argument, NULL, 's' },
-		{ "time-limit", required_argument, NULL, 't' },
-		{ 0 },
-	};
-	int c, index = 0, bad = 0;
-	double number = 0;
-
-	while ((c = getopt_long(argc, argv, "", known, &index)) != -1) {
-		switch (c) {
-		case 'h':
-			fputs(usage, stdout);
-			return DONE;
-		case 'm':
-			options->huge_method = optarg;
-			bad = strcmp(optarg, "thp") != 0 && strcmp(optarg, "hugetlb") != 0;
-			break;
-		case 'M':
-			bad = parse_size(optarg, &options->max_memory) != 0 ||
-			      options->max_memory == 0;
-			break;
-		case 'o':
-			options->output = optarg;
-			break;
-		case 'p':
-			bad = options->size_count == MAX_SIZES ||
-			      parse_size(optarg, &options->page_sizes[options->size_count++]) != 0;
-			break;
-		case 'f':
-			bad = parse_number(optarg, 1 << 20, &number) != 0;
-			options->progress_fd = (int)number;
-			break;
-		case 's':
-			bad = parse_number(optarg, 9e15, &number) != 0;
-			options->seed = (uint64_t)number;
-			break;
-		case 't':
-			bad = parse_number(optarg, 3600, &number) != 0 || number < 1;
-			options->time_limit = number;
-			break;
-		default:
-			fputs("tlbcost: hint: tlbcost-calibrate --help\n", stderr);
-			return USAGE;
-		}
-		if (bad)
-			return bad_option(known[index].name, optarg);
-	}
-	return optind < argc ? complain(USAGE, argv[optind], "unexpected word",
-					"tlbcost-calibrate --help") : -1;
-}
 
 static uint64_t free_pool_bytes(uint64_t page_bytes)
 {

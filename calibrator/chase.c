@@ -66,24 +66,18 @@ __attribute__((noinline)) uint64_t chase_overlapped(const struct chase *chase, s
 	return state;
 }
 
-double chase_time_serial(const struct chase *chase, size_t count)
+double chase_time_serial(void **at, size_t count)
 {
-	void *at = chase_serial(chase->memory, chase->lines);
 	uint64_t start = clock_ns();
 
-	at = chase_serial(at, count);
-	start = clock_ns() - start;
-	__asm__ volatile("" : : "r"(at) : "memory");
-	return (double)start / (double)count;
+	*at = chase_serial(*at, count);
+	return (double)(clock_ns() - start) / (double)count;
 }
 
-double chase_time_overlapped(const struct chase *chase, size_t count, uint64_t seed)
+double chase_time_overlapped(const struct chase *chase, size_t count, uint64_t *state)
 {
-	uint64_t state = chase_overlapped(chase, chase->lines, seed);
 	uint64_t start = clock_ns();
 
-	state = chase_overlapped(chase, count, state);
-	start = clock_ns() - start;
-	__asm__ volatile("" : : "r"(state) : "memory");
-	return (double)start / (double)count;
+	*state = chase_overlapped(chase, count, *state);
+	return (double)(clock_ns() - start) / (double)count;
 }

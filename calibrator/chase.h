@@ -38,8 +38,8 @@ void *chase_serial(void *start, size_t count);
  */
 uint64_t chase_overlapped(const struct chase *chase, size_t count, uint64_t state);
 
-/* ns per access of the loops above, after a first pass that warms caches and TLBs. */
-double chase_time_serial(const struct chase *chase, size_t count);
-double chase_time_overlapped(const struct chase *chase, size_t count, uint64_t seed);
+/* ns per access of the loops above, which go on from *at or *state and leave it at the end. */
+double chase_time_serial(void **at, size_t count);
+double chase_time_overlapped(const struct chase *chase, size_t count, uint64_t *state);
 
 #endif

@@ -58,7 +58,7 @@ static const struct step base_steps[] = {
 	{ "near", "spread", base_ladder, COUNT(base_ladder), 40, 2, 0, 0.5, 0.05, 0.45 },
 	/* Beyond the private caches neighbours disturb; only more sweeps help. */
 	{ "middle", "spread", middle_ladder, COUNT(middle_ladder), 32, 8, 0, 0.5, 0.45, 0.7 },
-	{ "far", "spread", far_ladder, COUNT(far_ladder), 9, 3, 0, 0.5, 0.7, 1.0 },
+	{ "far", "spread", far_ladder, COUNT(far_ladder), 12, 4, 0, 0.5, 0.7, 1.0 },
 };
 
 static const struct step huge_steps[] = {

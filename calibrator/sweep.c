@@ -7,9 +7,7 @@
 
 #include "chase.h"
 #include "clock.h"
-
-/* Steps per timing at least: far above the cost of reading the clock. */
-#define MIN_STEPS 16384
+#include "pair.h"
 
 /* The memory of a sweep, and how much of the ladder fits into it. */
 struct ground {
@@ -148,7 +146,7 @@ static int add(struct samples *samples, const struct sweep_group *group, uint32_
 	});
 }
 
-/* Time one footprint: both layouts alternately, the first one changing with the sweep. */
+/* Time one footprint: both layouts, the first one changing with the sweep. */
 static int measure(struct sweep_machine *machine, const struct sweep_group *group,
 		   const struct ground *ground, uint32_t lines, unsigned repetition,
 		   struct samples *samples)
@@ -158,24 +156,17 @@ static int measure(struct sweep_machine *machine, const struct sweep_group *grou
 		{ ground->packed.memory, stride_packed(machine), lines },
 	};
 	const char *const layouts[2] = { group->layout, "packed" };
-	size_t steps = lines > MIN_STEPS ? lines : MIN_STEPS;
-	uint64_t seed = chase_random(&machine->seed);
-	unsigned which;
-	double ns;
+	const uint64_t state = chase_random(&machine->seed);
+	double ns[2];
 
-	for (which = 0; which < 2; which++)
-		chase_link(&chases[which], ground->order, &machine->seed);
-	for (unsigned i = 0; i < 2; i++) {
-		which = (i + repetition) & 1;
-		ns = chase_time_serial(&chases[which], steps);
-		if (add(samples, group, lines, layouts[which], "serial", repetition, ns) != 0)
-			return -1;
-	}
-	for (unsigned i = 0; i < 2; i++) {
-		which = (i + repetition) & 1;
-		ns = chase_time_overlapped(&chases[which], steps, seed);
-		if (add(samples, group, lines, layouts[which], "overlapped", repetition, ns) != 0)
-			return -1;
+	for (unsigned i = 0; i < 2; i++)
+		chase_link(&chases[i], ground->order, &machine->seed);
+	for (int serial = 1; serial >= 0; serial--) {
+		pair_time(chases, serial, state, repetition & 1, ns);
+		for (unsigned i = 0; i < 2; i++)
+			if (add(samples, group, lines, layouts[i],
+				serial ? "serial" : "overlapped", repetition, ns[i]) != 0)
+				return -1;
 	}
 	return 0;
 }

@@ -87,15 +87,19 @@ static void updates_hit_the_lines(void)
 	free(chase.memory);
 }
 
-static void times_are_positive(void)
+static void times_go_on_where_they_ended(void)
 {
 	struct chase chase = chase_of(64);
 	uint32_t order[64];
-	uint64_t seed = 1;
+	uint64_t seed = 1, state = 3;
+	void *at = chase.memory;
 
 	chase_link(&chase, order, &seed);
-	CHECK(chase_time_serial(&chase, 10000) > 0);
-	CHECK(chase_time_overlapped(&chase, 10000, 1) > 0);
+	CHECK(chase_time_serial(&at, 10001) > 0);
+	/* 10001 steps round 64 lines end 17 lines on. */
+	CHECK(at == chase_serial(chase.memory, 17));
+	CHECK(chase_time_overlapped(&chase, 10000, &state) > 0);
+	CHECK(state != 3);
 	free(chase.memory);
 }
 
@@ -103,7 +107,7 @@ static const struct check_test tests[] = {
 	{ "a ring visits every line once", every_line_once },
 	{ "two rings have different orders", orders_differ },
 	{ "updates reach every line, nothing else, and leave the ring", updates_hit_the_lines },
-	{ "timings are positive", times_are_positive },
+	{ "timings are positive, and go on where the last one ended", times_go_on_where_they_ended },
 };
 
 CHECK_MAIN(tests)
