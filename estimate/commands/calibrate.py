@@ -78,9 +78,7 @@ def describe(obtained: Obtained) -> str:
         lines.append(_row(name, cost))
         shown = cost.quantity
     lines.append("")
-    lines.append(
-        "serial: the next access waits for this one; overlapped: it does not."
-    )
+    lines.append("serial: the next access waits for this one; overlapped: it does not.")
     lines.append("footprint: pages in use, one cache line in each. NA: not obtained, see below.")
     for note in obtained.notes:
         lines += _wrap("note: ", note)
