@@ -52,5 +52,5 @@ plot \
 	(huge ? curve : "/dev/null") using (at(huge, "spread", "serial")):(above("delta_ns")):(above("low_ns")):(above("high_ns")) \
 		with yerrorlines lw 2 pt 9 ps 0.7 lc rgb "#c04000" title huge ? huge_words." pages, serial" : "", \
 	(huge ? curve : "/dev/null") using (at(huge, "dense", "serial")):(above("delta_ns")):(above("low_ns")):(above("high_ns")) \
-		with yerrorlines lw 1 pt 5 ps 0.6 lc rgb "#e0a000" title huge ? base_words." pieces of ".huge_words." pages, serial" : ""
+		with yerrorlines lw 1 pt 5 ps 0.6 lc rgb "#e0a000" title huge ? base_words." apart in ".huge_words." pages, serial" : ""
 set output
