@@ -30,7 +30,9 @@ VerdictCode = Literal["worth_trying", "not_worth_it", "too_close_to_call"]
 class PageCosts:
     """What one event costs on one page size at one footprint, in ns. None: not obtained.
 
-    The footprint is in TLB entries: pages, or the pieces of them that one entry covers.
+    The footprint is in TLB entries: pages, or the pieces of them that one entry covers. `cached`
+    is the overlapped cost of a walk at the smallest footprint that has any: a program whose
+    accesses lie together finds its page tables in the caches there, however much it touches.
     """
 
     page_size_bytes: int
@@ -39,6 +41,7 @@ class PageCosts:
     stlb_hit_overlapped_ns: Interval | None
     walk_serial_ns: Interval | None
     walk_overlapped_ns: Interval | None
+    walk_cached_ns: Interval | None
     fault_ns: Interval | None
 
 
@@ -60,7 +63,8 @@ class Footprint:
 class Estimate:
     """The answer. Fractions are shares of `run_time_ns`.
 
-    Times in translation run from overlapped costs (`low`) to serial ones (`high`), in ns.
+    Times in translation run from the lowest costs, of overlapped accesses, to the highest, of
+    ones that wait for each other; in ns.
     """
 
     run_time_ns: float
@@ -134,6 +138,7 @@ def page_costs(
         lookup("stlb_hit_ns", page_size_bytes, "overlapped", entries),
         lookup("walk_ns", page_size_bytes, "serial", entries),
         lookup("walk_ns", page_size_bytes, "overlapped", entries),
+        lookup("walk_ns", page_size_bytes, "overlapped", 1),
         fault_ns,
     )
 
@@ -175,6 +180,7 @@ def with_substitutes(costs: PageCosts, base: PageCosts) -> PageCosts:
         costs.stlb_hit_overlapped_ns or _hidden(hit),
         walk,
         costs.walk_overlapped_ns or _hidden(walk),
+        costs.walk_cached_ns or _hidden(walk),
         costs.fault_ns,
     )
 
@@ -255,20 +261,30 @@ def _time(
     return hits * hit_ns + walks * walk_ns
 
 
-def _ends(counts: Counts, costs: PageCosts, sides: Iterable[Side]) -> tuple[float, float, float]:
-    """Overlapped at the low end, overlapped at the high end, serial at the high end."""
-    size, chosen = costs.page_size_bytes, tuple(sides)
-    hit, walk = costs.stlb_hit_overlapped_ns, costs.walk_overlapped_ns
-    return (
-        _time(counts, size, chosen, _low(hit), _low(walk)),
-        _time(counts, size, chosen, _high(hit), _high(walk)),
-        _time(counts, size, chosen, _high(costs.stlb_hit_serial_ns), _high(costs.walk_serial_ns)),
-    )
+def _kinds(costs: PageCosts) -> list[tuple[Interval | None, Interval | None]]:
+    """What an STLB hit and a walk may cost together: the same kinds in the same order."""
+    return [
+        (costs.stlb_hit_overlapped_ns, costs.walk_cached_ns),
+        (costs.stlb_hit_overlapped_ns, costs.walk_overlapped_ns),
+        (costs.stlb_hit_serial_ns, costs.walk_serial_ns),
+    ]
 
 
-def _translation(counts: Counts, costs: PageCosts, sides: Iterable[Side]) -> Interval:
-    low, _, high = _ends(counts, costs, sides)
-    high = max(low, high)
+def _ends(counts: Counts, costs: PageCosts, sides: tuple[Side, ...]) -> list[tuple[float, float]]:
+    """For each kind of cost the time in translation at its low and at its high end."""
+    size = costs.page_size_bytes
+    return [
+        (
+            _time(counts, size, sides, _low(hit), _low(walk)),
+            _time(counts, size, sides, _high(hit), _high(walk)),
+        )
+        for hit, walk in _kinds(costs)
+    ]
+
+
+def _translation(counts: Counts, costs: PageCosts, sides: tuple[Side, ...]) -> Interval:
+    ends = _ends(counts, costs, sides)
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
     return Interval(centre(low, high), low, high)
 
 
@@ -301,18 +317,14 @@ def _bound(runs: Sequence[Run], total_ns: float) -> tuple[float, bool]:
 def _expected(runs: Sequence[Run], counts: Counts, base: PageCosts, huge: PageCosts) -> Interval:
     """Data side only: code stays on base pages, whatever the heap does.
 
-    The low end pairs the base pages' lowest price with the huge pages' highest of the same kind;
-    it is negative if huge pages lose (fewer first-level entries). The high end is serial.
+    Costs of one kind are compared, base pages' lowest with huge pages' highest for the low end
+    and the other way round for the high end; which kind holds for the program is not known. The
+    low end is negative if huge pages may lose (fewer first-level entries).
     """
-    base_low, _, base_serial = _ends(counts, base, DATA)
-    _, huge_high, huge_serial = _ends(counts, huge, DATA)
-    huge_serial_low = _time(
-        counts, huge.page_size_bytes, DATA, _low(huge.stlb_hit_serial_ns), _low(huge.walk_serial_ns)
-    )
-    low = base_low - huge_high
-    # Where huge pages lose, the loss too is larger when nothing hides it.
-    low = min(low, base_serial - huge_serial)
-    return _shares(runs, low, max(low, base_serial - huge_serial_low), _user)
+    pairs = list(zip(_ends(counts, base, DATA), _ends(counts, huge, DATA), strict=True))
+    low = min(on_base[0] - on_huge[1] for on_base, on_huge in pairs)
+    high = max(on_base[1] - on_huge[0] for on_base, on_huge in pairs)
+    return _shares(runs, low, high, _user)
 
 
 def _fault(

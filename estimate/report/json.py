@@ -109,6 +109,7 @@ def _costs(costs: PageCosts) -> Value:
         "stlb_hit_overlapped_ns": _interval(costs.stlb_hit_overlapped_ns),
         "walk_serial_ns": _interval(costs.walk_serial_ns),
         "walk_overlapped_ns": _interval(costs.walk_overlapped_ns),
+        "walk_cached_ns": _interval(costs.walk_cached_ns),
         "fault_ns": _interval(costs.fault_ns),
     }
 

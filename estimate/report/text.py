@@ -161,16 +161,18 @@ def _processes(
 
 
 def _costs(console: Console, content: Content) -> None:
-    table = _table("cost of one, in ns", "pages", "waited for", "overlapped")
-    for costs in (content.base_costs, content.huge_costs):
-        size = units.size(costs.page_size_bytes)
-        table.add_row(
-            "STLB hit", size, _cost(costs.stlb_hit_serial_ns), _cost(costs.stlb_hit_overlapped_ns)
-        )
-        table.add_row(
-            "page walk", size, _cost(costs.walk_serial_ns), _cost(costs.walk_overlapped_ns)
-        )
-        table.add_row("page fault", size, _cost(costs.fault_ns), "")
+    both = (content.base_costs, content.huge_costs)
+    table = _table("cost in ns", *(f"{units.size(costs.page_size_bytes)} pages" for costs in both))
+    rows = {
+        "STLB hit, waited for": [costs.stlb_hit_serial_ns for costs in both],
+        "STLB hit, overlapped": [costs.stlb_hit_overlapped_ns for costs in both],
+        "page walk, waited for": [costs.walk_serial_ns for costs in both],
+        "page walk, overlapped": [costs.walk_overlapped_ns for costs in both],
+        "... with cached tables": [costs.walk_cached_ns for costs in both],
+        "page fault": [costs.fault_ns for costs in both],
+    }
+    for label, intervals in rows.items():
+        table.add_row(label, *(_cost(interval) for interval in intervals))
     _section(console, table)
     base = content.geometry.base.page_size_bytes
     footprint = units.size(content.base_costs.footprint_entries * base)

@@ -44,10 +44,24 @@ def interval(value: float, error: float = 0.1) -> Interval:
 
 
 BASE_COSTS = PageCosts(
-    BASE, 65536, interval(2.0), interval(0.6), interval(35.0), interval(8.0), interval(200)
+    BASE,
+    65536,
+    interval(2.0),
+    interval(0.6),
+    interval(35.0),
+    interval(8.0),
+    interval(5.0),
+    interval(200),
 )
 HUGE_COSTS = PageCosts(
-    HUGE, 128, interval(2.0), interval(0.5), interval(10.0), interval(2.0), interval(50_000)
+    HUGE,
+    128,
+    interval(2.0),
+    interval(0.5),
+    interval(10.0),
+    interval(2.0),
+    interval(1.5),
+    interval(50_000),
 )
 
 

@@ -31,7 +31,14 @@ def costs(draw: st.DrawFn, size: int) -> PageCosts:
     cost = intervals() if size == BASE else st.none() | intervals()
     maybe = st.none() | intervals()
     return PageCosts(
-        size, 1, draw(cost), draw(maybe), draw(cost), draw(maybe), draw(st.none() | intervals())
+        size,
+        1,
+        draw(cost),
+        draw(maybe),
+        draw(cost),
+        draw(maybe),
+        draw(maybe),
+        draw(st.none() | intervals()),
     )
 
 
@@ -138,7 +145,14 @@ def test_known_figures() -> None:
     exact = {name: Interval(v, v, v) for name, v in
              (("hit", 2.0), ("hit_over", 1.0), ("walk", 30.0), ("walk_over", 6.0))}  # fmt: skip
     base = PageCosts(
-        BASE, 1, exact["hit"], exact["hit_over"], exact["walk"], exact["walk_over"], None
+        BASE,
+        1,
+        exact["hit"],
+        exact["hit_over"],
+        exact["walk"],
+        exact["walk_over"],
+        exact["walk_over"],
+        None,
     )
     huge = replace(base, page_size_bytes=HUGE)
     result = model.estimate([RUN], seen, NO_MEMORY, base, huge)
@@ -184,7 +198,7 @@ def test_spread_of_the_runs_widens_the_interval() -> None:
 
 
 def test_missing_huge_costs_are_priced_as_base_pages() -> None:
-    bare = replace(HUGE_COSTS, walk_serial_ns=None, walk_overlapped_ns=None)
+    bare = replace(HUGE_COSTS, walk_serial_ns=None, walk_overlapped_ns=None, walk_cached_ns=None)
     filled = model.with_substitutes(bare, BASE_COSTS)
     assert filled.walk_serial_ns == BASE_COSTS.walk_serial_ns
     assert filled.walk_overlapped_ns is not None
@@ -254,7 +268,8 @@ def test_costs_are_looked_up_at_the_footprint_in_each_page_size() -> None:
 
     costs = model.page_costs(lookup, None, HUGE, HUGE, (2 << 21) + 1)
     assert costs.footprint_entries == 3
-    assert {call[0::3] for call in asked} == {("stlb_hit_ns", 3), ("walk_ns", 3)}
+    # At the smallest footprint too, for walks whose tables are cached.
+    assert {call[0::3] for call in asked} == {("stlb_hit_ns", 3), ("walk_ns", 3), ("walk_ns", 1)}
     assert {call[2] for call in asked} == {"serial", "overlapped"}
 
 
