@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample_content import BASE, GEOMETRY, HUGE, MACHINE, RUN, process
+from tlbcost import __main__, paths
+from tlbcost.calibration import read_calibration
+from tlbcost.commands import estimate
+from tlbcost.errors import TlbcostError
+from tlbcost.launch import Outcome
+from tlbcost.simulate import Simulation
+
+CALIBRATION = Path(__file__).parents[1] / "golden" / "calibration.tsv"
+
+
+def parse(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    estimate.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def calibrated() -> estimate._Calibrated:
+    return estimate._Calibrated(read_calibration(CALIBRATION), "from a test", ())
+
+
+def test_options() -> None:
+    found = parse("--runs", "5", "--prepare", "rm x", "--", "app", "--runs", "7")
+    assert (found.runs, found.prepare) == (5, "rm x")
+    assert found.program[-3:] == ["app", "--runs", "7"]
+    assert parse("app").runs == 3
+
+
+@pytest.mark.parametrize("runs", ["0", "-1", "x", "1001", "1.5", "²"])
+def test_a_wrong_number_of_runs_is_refused(runs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse("--runs", runs, "app")
+    assert ended.value.code == 2
+    assert runs in capsys.readouterr().err
+
+
+def test_options_exclude_each_other() -> None:
+    with pytest.raises(TlbcostError, match="exclude") as error:
+        estimate._calibration(parse("--recalibrate", "--calibration", str(CALIBRATION), "app"))
+    assert error.value.exit_code == 2
+
+
+def test_a_calibration_without_base_costs_gives_no_estimate() -> None:
+    whole = read_calibration(CALIBRATION)
+    estimate._check_costs(whole, MACHINE)
+    bare = replace(whole, costs=tuple(c for c in whole.costs if c.quantity != "stlb_hit_ns"))
+    with pytest.raises(TlbcostError, match="no stlb_hit_ns on pages of 4096") as error:
+        estimate._check_costs(bare, MACHINE)
+    assert error.value.exit_code == 4
+
+
+def test_what_was_obtained_is_put_together() -> None:
+    native = [Outcome(RUN, "", None, 0, None, None), Outcome(RUN, "", None, None, 11, None)]
+    simulation = Simulation((process(),), native[0])
+    content = estimate.assemble(
+        ["app"], Path("app"), MACHINE, calibrated(), ("a note",), GEOMETRY, native, simulation
+    )
+    assert content.codes == (0, 139)
+    assert content.calibration.notes == ("a note",)
+    assert content.base_costs.footprint_entries == 65736
+    assert content.huge_costs.footprint_entries == 129
+    # The calibration's own figure at the next footprint is 35 ns.
+    assert content.base_costs.walk_serial_ns is not None
+    assert content.base_costs.walk_serial_ns.value == pytest.approx(35, rel=0.01)
+    assert content.base_costs.fault_ns is not None
+    assert content.base_costs.fault_ns.value == 520
+    assert content.version == paths.version()
+
+
+def test_splintered_pages_are_priced_at_the_base_pages_counts() -> None:
+    geometry = replace(GEOMETRY, huge=replace(GEOMETRY.huge, entry_bytes=BASE))
+    native = [Outcome(RUN, "", None, 0, None, None)]
+    content = estimate.assemble(
+        ["app"], Path("app"), MACHINE, calibrated(), (), geometry, native,
+        Simulation((process(),), native[0]),
+    )  # fmt: skip
+    assert content.counts[HUGE, "load"] == content.counts[BASE, "load"]
+    assert content.huge_costs.footprint_entries == content.base_costs.footprint_entries
+
+
+def test_signals_end_with_a_message_and_a_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
+        before = signal.getsignal(number)
+        monkeypatch.setattr(estimate, "_estimate", lambda _, n=number: os.kill(os.getpid(), n))
+        assert estimate.run(parse("app")) == code
+        assert number.name in capsys.readouterr().err
+        assert signal.getsignal(number) == before
+
+
+def test_a_signal_that_is_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        monkeypatch.setattr(estimate, "_estimate", lambda _: os.kill(os.getpid(), signal.SIGHUP))
+        assert estimate.run(parse("app")) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_temporary_folder_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/no/such/folder")
+    with pytest.raises(TlbcostError, match="TMPDIR") as error, estimate._folder():
+        pass
+    assert error.value.exit_code == 125
+
+
+def test_errors_are_printed_with_their_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["estimate", "no-such-program-anywhere"]) == 127
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("tlbcost: cannot run 'no-such-program-anywhere': ")
+    assert lines[1].startswith("tlbcost: hint: ")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from tlbcost.__main__ import main\n"
+        "try: main(['estimate', '--help'])\n"
+        "except SystemExit: pass\n"
+        "sys.exit(any(name in sys.modules for name in ('pandas', 'rich', 'numpy')))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    assert ended.returncode == 0
+    for option in ("--runs", "--prepare", "--calibration", "--json", "--output"):
+        assert option.encode() in ended.stdout
