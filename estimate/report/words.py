@@ -27,6 +27,8 @@ def verdict_sentence(estimate: Estimate, huge_page_bytes: int) -> str:
             f"{_main_part(estimate)}."
         )
     if estimate.verdict == "not_worth_it":
+        if total.high <= 0:
+            return f"Not worth it: even at the highest costs {pages} would save nothing."
         return (
             f"Not worth it: even at the highest costs {pages} would save "
             f"{units.percent(total.high)} of the run time, less than the {threshold} that are "

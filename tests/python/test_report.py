@@ -14,6 +14,7 @@ from sample_content import MACHINE, content, process, rebuilt
 from tlbcost import units
 from tlbcost.errors import TlbcostError
 from tlbcost.model import total_interval
+from tlbcost.records import Interval
 from tlbcost.report import output
 from tlbcost.report.content import Content
 from tlbcost.report.json import document, to_json
@@ -149,6 +150,13 @@ def test_verdict_names_the_figures() -> None:
         assert sentence.startswith(start)
         end = total_interval(c.estimate)
         assert units.percent(end.low if walks == 10**7 else end.high) in sentence
+
+
+def test_a_gain_below_zero_is_called_nothing() -> None:
+    c = content(0)
+    loss = replace(c.estimate, expected_fraction=Interval(-0.01, -0.02, -0.001))
+    none = replace(loss, fault_fraction=None, verdict="not_worth_it")
+    assert verdict_sentence(none, 2 << 20).endswith("would save nothing.")
 
 
 def test_next_steps_depend_on_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
