@@ -205,6 +205,14 @@ def test_missing_huge_costs_are_priced_as_base_pages() -> None:
     assert filled.walk_overlapped_ns.low == 0
 
 
+def test_noise_cannot_make_a_huge_page_s_walk_the_dearer_one() -> None:
+    wide = Interval(25.0, -5.0, 40.0)
+    base = replace(BASE_COSTS, walk_serial_ns=wide)
+    huge = replace(HUGE_COSTS, walk_serial_ns=replace(wide, low=0.0))
+    seen: Counts = {(size, "load"): SideCounts(10**6, 0, 10**6) for size in (BASE, HUGE)}
+    assert model.estimate([RUN], seen, NO_MEMORY, base, huge).expected_fraction.low == 0
+
+
 def test_missing_base_costs_are_refused() -> None:
     bare = replace(BASE_COSTS, walk_serial_ns=None)
     assert model.missing_costs(bare) == ["walk_ns"]
