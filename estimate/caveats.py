@@ -206,14 +206,18 @@ def _other_exit(content: Content) -> tuple[str, str] | None:
 
 
 def _files(content: Content) -> tuple[str, str] | None:
-    memory = content.footprint
-    total = memory.anonymous_pages + memory.other_pages
     stlb = content.geometry.base.stlb or content.geometry.base.l1d
-    # What fits into the TLBs causes no walks to speak of; any program has libraries.
-    if memory.other_pages <= stlb.entries or memory.other_pages / total <= FILE_FRACTION:
+    # What fits into the TLBs causes no walks to speak of; any process has libraries.
+    other = sum(
+        process.touched_other_pages
+        for process in content.processes
+        if process.touched_other_pages > stlb.entries
+    )
+    total = content.footprint.anonymous_pages + content.footprint.other_pages
+    if other == 0 or other / total <= FILE_FRACTION:
         return None
     return (
-        f"{units.percent(memory.other_pages / total)} of the pages touched are of files or "
+        f"{units.percent(other / total)} of the pages touched are of files or "
         "shared memory: the expected gain takes huge pages for these too, but malloc's switch "
         "does not give them any",
         "hugetlbfs, or tmpfs with huge=advise, can hold them",
