@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is added to the program's code: the inline filter.
+ * What is added to the program's code: the inline filter (profiler/tlb/first.h).
  *
  * References are gathered into runs.  A run ends where control may leave the
  * block, so that it is executed whole or not at all.  At its end the code
- * tests whether every reference lies in a page that the filter allows to
- * skip; only if one does not, it calls the model with all of them, in order.
- * While no reference of a run fails the test none of them changes the filter
- * or the model, so testing them together gives what testing each would give.
+ * tests whether every reference lies in a page of the filter; if one does not,
+ * it calls the model with all of them, in order.  Then it writes the time of
+ * last use of each range to the filter.
  *
  * References that differ from one base by constants (fields of a structure,
- * a stack frame) are tested as one range of bytes.
+ * a stack frame) form a range of bytes and are tested together.
  */
 #include "tlbsim.h"
 
@@ -21,20 +20,27 @@
 /* A longer range would often cross a page and call the model in vain. */
 #define RANGE_BYTES 256
 
-/* References to one base, or to absolute addresses near each other. */
-struct range {
+/* A range being gathered. */
+struct open_range {
 	IRTemp base;		/* IRTemp_INVALID: absolute */
 	Long low, high;		/* offsets: first byte, and past the last */
+	UInt last;		/* index in the run of its last reference */
+	IRExpr *slot;		/* where its filter slot is: bytes from the table */
 };
 
 struct block {
 	IRSB *out;
 	/* Of each temporary: base + offset, if it is that. */
 	struct { IRTemp base; Long offset; } *address;
+	IRExpr *clock;		/* time at the block's start */
+	UInt time;		/* references so far */
+	/* Runs made so far: their distance from the end is not known yet. */
+	struct run *runs[200];
+	UInt run_count;
 	/* The run being gathered. */
 	struct reference references[RUN_REFERENCES];
 	UInt count;
-	struct range ranges[RUN_BASES];
+	struct open_range ranges[RUN_BASES];
 	UInt range_count;
 };
 
@@ -57,53 +63,61 @@ static IRExpr *binary(struct block *block, IROp op, IRExpr *a, IRExpr *b)
 	return assign(block, Ity_I64, IRExpr_Binop(op, a, b));
 }
 
-static IRExpr *range_start(struct block *block, const struct range *range)
+static IRExpr *load(struct block *block, IRExpr *address)
 {
-	if (range->base == IRTemp_INVALID)
-		return word((ULong)range->low);
-	if (range->low == 0)
-		return IRExpr_RdTmp(range->base);
-	return binary(block, Iop_Add64, IRExpr_RdTmp(range->base),
-		      word((ULong)range->low));
+	return assign(block, Ity_I64, IRExpr_Load(Iend_LE, Ity_I64, address));
+}
+
+/* The address of a field of the filter slot at `slot` bytes from the table. */
+static IRExpr *slot_field(struct block *block, IRExpr *slot, SizeT field)
+{
+	ULong table = (ULong)(Addr)&tlbsim_data_filter + field;
+
+	if (slot->tag == Iex_Const)
+		return word(slot->Iex.Const.con->Ico.U64 + table);
+	return binary(block, Iop_Add64, slot, word(table));
 }
 
 /* How far the range's first byte is from the page in its filter slot. */
-static IRExpr *distance(struct block *block, IRExpr *start)
+static IRExpr *distance(struct block *block, struct open_range *range)
 {
-	const ULong table = (ULong)(Addr)tlbsim_data_filter.address;
 	const UInt shift = tlbsim.config.page_shift[TLB_BASE];
-	IRExpr *slot;
+	/* A slot is 16 bytes: index and scale it with one shift and one mask. */
+	const UInt scale = 4;
+	const ULong mask = (ULong)(TLB_FILTER_SLOTS - 1) << scale;
+	IRExpr *start;
 
-	if (start->tag == Iex_Const) {
-		ULong page = start->Iex.Const.con->Ico.U64 >> shift;
-
-		slot = word(table + 8 * (page % TLB_FILTER_SLOTS));
+	tl_assert(sizeof(struct tlb_filter_slot) == 1u << scale);
+	if (range->base == IRTemp_INVALID) {
+		start = word((ULong)range->low);
+		range->slot = word(((ULong)range->low >> (shift - scale)) & mask);
 	} else {
-		/* 8 * (page modulo slots), in two instructions. */
-		slot = binary(block, Iop_Shr64, start,
-			      IRExpr_Const(IRConst_U8((UChar)(shift - 3))));
-		slot = binary(block, Iop_And64, slot,
-			      word(8 * (TLB_FILTER_SLOTS - 1)));
-		slot = binary(block, Iop_Add64, slot, word(table));
+		start = IRExpr_RdTmp(range->base);
+		if (range->low)
+			start = binary(block, Iop_Add64, start,
+				       word((ULong)range->low));
+		range->slot = binary(block, Iop_Shr64, start,
+				     IRExpr_Const(IRConst_U8(
+					     (UChar)(shift - scale))));
+		range->slot = binary(block, Iop_And64, range->slot, word(mask));
 	}
 	return binary(block, Iop_Sub64, start,
-		      assign(block, Ity_I64,
-			     IRExpr_Load(Iend_LE, Ity_I64, slot)));
+		      load(block, slot_field(block, range->slot,
+					     offsetof(struct tlb_filter_slot,
+						      address))));
 }
 
-/* A condition that is false if every range of the run may be skipped. */
+/* A condition that is false if every range of the run is in the filter. */
 static IRExpr *run_condition(struct block *block)
 {
 	const ULong page = 1ULL << tlbsim.config.page_shift[TLB_BASE];
 	IRExpr *far = NULL, *near;
 	ULong limit = page;
 
-	if (!tlbsim.filter)
-		return IRExpr_Const(IRConst_U1(True));
 	for (UInt i = 0; i < block->range_count; i++) {
-		const struct range *range = &block->ranges[i];
+		struct open_range *range = &block->ranges[i];
 		ULong last = (ULong)(range->high - range->low) - 1;
-		IRExpr *first = distance(block, range_start(block, range));
+		IRExpr *first = distance(block, range);
 
 		if (block->range_count == 1) {
 			far = first;
@@ -123,45 +137,11 @@ static IRExpr *run_condition(struct block *block)
 	return assign(block, Ity_I1, IRExpr_Unop(Iop_Not1, near));
 }
 
-/* End the run: test it, and call the model if the test fails. */
-static void flush(struct block *block)
+/* The time of the block's reference number `index`. */
+static IRExpr *time_at(struct block *block, UInt index)
 {
-	static void *const helpers[RUN_BASES + 1] = {
-		tlbsim_run0, tlbsim_run1, tlbsim_run2, tlbsim_run3, tlbsim_run4,
-	};
-	IRExpr *bases[RUN_BASES], **arguments, *descriptor;
-	struct run *run;
-	IRDirty *call;
-	UInt count = 0;
-
-	if (!block->count)
-		return;
-	/* Lives as long as the translation may: it is not freed. */
-	run = VG_(malloc)("tlbsim.run", sizeof(*run) +
-			  block->count * sizeof(run->references[0]));
-	run->count = block->count;
-	for (UInt i = 0; i < block->count; i++)
-		run->references[i] = block->references[i];
-	for (UInt i = 0; i < block->range_count; i++)
-		if (block->ranges[i].base != IRTemp_INVALID)
-			bases[count++] = IRExpr_RdTmp(block->ranges[i].base);
-	descriptor = word((ULong)(Addr)run);
-	switch (count) {
-	case 0: arguments = mkIRExprVec_1(descriptor); break;
-	case 1: arguments = mkIRExprVec_2(descriptor, bases[0]); break;
-	case 2: arguments = mkIRExprVec_3(descriptor, bases[0], bases[1]); break;
-	case 3: arguments = mkIRExprVec_4(descriptor, bases[0], bases[1],
-					  bases[2]); break;
-	default: arguments = mkIRExprVec_5(descriptor, bases[0], bases[1],
-					   bases[2], bases[3]); break;
-	}
-	call = unsafeIRDirty_0_N(0, "tlbsim_run",
-				 VG_(fnptr_to_fnentry)(helpers[count]),
-				 arguments);
-	call->guard = run_condition(block);
-	addStmtToIRSB(block->out, IRStmt_Dirty(call));
-	block->count = 0;
-	block->range_count = 0;
+	return index ? binary(block, Iop_Add64, block->clock, word(index)) :
+		       block->clock;
 }
 
 /* Index that the base of a range has among the arguments of the call. */
@@ -176,13 +156,109 @@ static UChar argument_index(const struct block *block, UInt range)
 	return index;
 }
 
+/* Indices of the open ranges, in the order of their last references. */
+static void order_ranges(const struct block *block, UInt order[RUN_BASES])
+{
+	for (UInt i = 0; i < block->range_count; i++) {
+		UInt at = i;
+
+		for (; at && block->ranges[order[at - 1]].last >
+				     block->ranges[i].last; at--)
+			order[at] = order[at - 1];
+		order[at] = i;
+	}
+}
+
+/* The run's description; it lives as long as the translation may. */
+static struct run *describe(struct block *block, const UInt order[RUN_BASES])
+{
+	struct run *run = VG_(malloc)("tlbsim.run", sizeof(*run) +
+				      block->count * sizeof(run->references[0]));
+
+	/* Counted from the block's start for now: see close_block(). */
+	run->remaining = block->time;
+	run->range_count = block->range_count;
+	for (UInt i = 0; i < block->range_count; i++)
+		run->ranges[i] = (struct range){
+			.low = block->ranges[order[i]].low,
+			.last = (UShort)block->ranges[order[i]].last,
+			.base = argument_index(block, order[i]),
+		};
+	run->count = block->count;
+	for (UInt i = 0; i < block->count; i++) {
+		run->references[i] = block->references[i];
+		run->references[i].base =
+			argument_index(block, block->references[i].base);
+	}
+	tl_assert(block->run_count < sizeof(block->runs) / sizeof(block->runs[0]));
+	block->runs[block->run_count++] = run;
+	return run;
+}
+
+static IRDirty *make_call(struct block *block, const struct run *run)
+{
+	static void *const helpers[RUN_BASES + 1] = {
+		tlbsim_run0, tlbsim_run1, tlbsim_run2, tlbsim_run3, tlbsim_run4,
+	};
+	IRExpr *b[RUN_BASES], *descriptor = word((ULong)(Addr)run), **arguments;
+	UInt count = 0;
+
+	for (UInt i = 0; i < block->range_count; i++)
+		if (block->ranges[i].base != IRTemp_INVALID)
+			b[count++] = IRExpr_RdTmp(block->ranges[i].base);
+	switch (count) {
+	case 0: arguments = mkIRExprVec_1(descriptor); break;
+	case 1: arguments = mkIRExprVec_2(descriptor, b[0]); break;
+	case 2: arguments = mkIRExprVec_3(descriptor, b[0], b[1]); break;
+	case 3: arguments = mkIRExprVec_4(descriptor, b[0], b[1], b[2]); break;
+	default: arguments = mkIRExprVec_5(descriptor, b[0], b[1], b[2], b[3]);
+	}
+	return unsafeIRDirty_0_N(0, "tlbsim_run",
+				 VG_(fnptr_to_fnentry)(helpers[count]),
+				 arguments);
+}
+
+/*
+ * End the run: test it, call the model if the test fails, write the times.
+ * With a condition, all of that is done only if it holds.
+ */
+static void flush(struct block *block, IRExpr *condition)
+{
+	UInt order[RUN_BASES];
+	IRDirty *call;
+
+	if (!block->count)
+		return;
+	order_ranges(block, order);
+	call = make_call(block, describe(block, order));
+	if (tlbsim.filter)
+		call->guard = run_condition(block);
+	if (condition)
+		call->guard = assign(block, Ity_I1,
+				     IRExpr_Binop(Iop_And1, call->guard, condition));
+	addStmtToIRSB(block->out, IRStmt_Dirty(call));
+	for (UInt i = 0; tlbsim.filter && i < block->range_count; i++) {
+		const struct open_range *range = &block->ranges[order[i]];
+		IRExpr *address = slot_field(block, range->slot,
+					     offsetof(struct tlb_filter_slot, time));
+		IRExpr *time = time_at(block, block->time + range->last);
+
+		addStmtToIRSB(block->out, condition ?
+			      IRStmt_StoreG(Iend_LE, address, time, condition) :
+			      IRStmt_Store(Iend_LE, address, time));
+	}
+	block->time += block->count;
+	block->count = 0;
+	block->range_count = 0;
+}
+
 /* The range that takes the bytes [low, high) of base; may end the run. */
 static UInt range_for(struct block *block, IRTemp base, Long low, Long high)
 {
 	if (block->count == RUN_REFERENCES)
-		flush(block);
+		flush(block, NULL);
 	for (UInt i = 0; i < block->range_count; i++) {
-		struct range *range = &block->ranges[i];
+		struct open_range *range = &block->ranges[i];
 		Long new_low = low < range->low ? low : range->low;
 		Long new_high = high > range->high ? high : range->high;
 
@@ -193,8 +269,10 @@ static UInt range_for(struct block *block, IRTemp base, Long low, Long high)
 		}
 	}
 	if (block->range_count == RUN_BASES)
-		flush(block);
-	block->ranges[block->range_count] = (struct range){ base, low, high };
+		flush(block, NULL);
+	block->ranges[block->range_count] = (struct open_range){
+		.base = base, .low = low, .high = high,
+	};
 	return block->range_count++;
 }
 
@@ -213,32 +291,22 @@ static void add_reference(struct block *block, const IRExpr *address, Int size,
 		offset = block->address[address->Iex.RdTmp.tmp].offset;
 	}
 	range = range_for(block, base, offset, offset + size);
+	block->ranges[range].last = block->count;
 	block->references[block->count++] = (struct reference){
 		.offset = offset,
 		.size = (UShort)size,
-		.base = argument_index(block, range),
+		.base = (UChar)range,
 		.side = (UChar)side,
 	};
 }
 
-/* A reference that is made only if `guard` holds: a run of its own. */
+/* A reference that is made only if `condition` holds: a run of its own. */
 static void add_guarded(struct block *block, const IRExpr *address, Int size,
-			enum tlb_side side, IRExpr *guard)
+			enum tlb_side side, IRExpr *condition)
 {
-	IRStmt *call;
-
-	flush(block);
+	flush(block, NULL);
 	add_reference(block, address, size, side);
-	flush(block);
-	call = block->out->stmts[block->out->stmts_used - 1];
-	tl_assert(call->tag == Ist_Dirty);
-	/* The condition must stand before the call that it guards. */
-	block->out->stmts_used--;
-	call->Ist.Dirty.details->guard =
-		assign(block, Ity_I1,
-		       IRExpr_Binop(Iop_And1, call->Ist.Dirty.details->guard,
-				    guard));
-	addStmtToIRSB(block->out, call);
+	flush(block, condition);
 }
 
 /* Note what a temporary is as base + offset. */
@@ -352,21 +420,27 @@ static void add_fetch(struct block *block, ULong address)
 {
 	const UInt shift = tlbsim.config.page_shift[TLB_BASE];
 	ULong page = address >> shift;
-	ULong slot = (ULong)(Addr)
-		&tlbsim_code_filter.address[page % TLB_FILTER_SLOTS];
-	IRDirty *call = unsafeIRDirty_0_N(0, "tlbsim_fetch",
-					  VG_(fnptr_to_fnentry)(tlbsim_fetch),
-					  mkIRExprVec_1(word(address)));
+	struct tlb_filter_slot *slot =
+		&tlbsim_code_filter.slot[page % TLB_FILTER_SLOTS];
+	IRExpr *time, *held;
+	IRDirty *call;
 
-	if (tlbsim.filter)
-		call->guard = assign(
-			block, Ity_I1,
-			IRExpr_Binop(Iop_CmpNE64,
-				     assign(block, Ity_I64,
-					    IRExpr_Load(Iend_LE, Ity_I64,
-							word(slot))),
-				     word(page << shift)));
+	flush(block, NULL);
+	time = time_at(block, block->time++);
+	call = unsafeIRDirty_0_N(0, "tlbsim_fetch",
+				 VG_(fnptr_to_fnentry)(tlbsim_fetch),
+				 mkIRExprVec_2(word(address), time));
+	if (tlbsim.filter) {
+		held = load(block, word((ULong)(Addr)&slot->address));
+		call->guard = assign(block, Ity_I1,
+				     IRExpr_Binop(Iop_CmpNE64, held,
+						  word(page << shift)));
+	}
 	addStmtToIRSB(block->out, IRStmt_Dirty(call));
+	if (tlbsim.filter)
+		addStmtToIRSB(block->out,
+			      IRStmt_Store(Iend_LE,
+					   word((ULong)(Addr)&slot->time), time));
 }
 
 /* Add the fetch of every code page that an instruction is the first in. */
@@ -384,6 +458,28 @@ static void add_instruction(struct block *block, const IRStmt *mark,
 	*last_page = end >> shift;
 }
 
+/* Advance the clock by the block's references; returns how many, to be set. */
+static IRConst *start_clock(struct block *block)
+{
+	IRExpr *address = word((ULong)(Addr)&tlbsim_clock);
+	IRConst *total = IRConst_U64(0);
+
+	block->clock = load(block, address);
+	addStmtToIRSB(block->out,
+		      IRStmt_Store(Iend_LE, address,
+				   binary(block, Iop_Add64, block->clock,
+					  IRExpr_Const(total))));
+	return total;
+}
+
+/* Now that the number of references is known, write it where it is needed. */
+static void close_block(struct block *block, IRConst *total)
+{
+	total->Ico.U64 = block->time;
+	for (UInt i = 0; i < block->run_count; i++)
+		block->runs[i]->remaining = block->time - block->runs[i]->remaining;
+}
+
 IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 			const VexGuestLayout *layout,
 			const VexGuestExtents *extents,
@@ -392,6 +488,7 @@ IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 {
 	struct block block;
 	ULong last_page = TLB_NO_PAGE;
+	IRConst *total;
 
 	(void)closure, (void)layout, (void)extents, (void)archinfo_host;
 	if (guest_word != Ity_I64 || host_word != Ity_I64)
@@ -400,6 +497,7 @@ IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 	block.out = deepCopyIRSBExceptStmts(in);
 	block.address = VG_(malloc)("tlbsim.address", sizeof(*block.address) *
 				    (SizeT)(in->tyenv->types_used + 1));
+	total = start_clock(&block);
 	for (Int i = 0; i < in->stmts_used; i++) {
 		IRStmt *st = in->stmts[i];
 
@@ -408,11 +506,12 @@ IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 		if (st->tag == Ist_IMark)
 			add_instruction(&block, st, &last_page);
 		if (st->tag == Ist_Exit)
-			flush(&block);
+			flush(&block, NULL);
 		add_statement_references(&block, st);
 		addStmtToIRSB(block.out, st);
 	}
-	flush(&block);
+	flush(&block, NULL);
+	close_block(&block, total);
 	VG_(free)(block.address);
 	return block.out;
 }

@@ -16,6 +16,7 @@
 /* Every thread has TLBs of its own, as if each ran on a core of its own. */
 struct thread {
 	struct tlb_model model;
+	void *memory;					/* of its levels */
 	struct tlb_filter data_filter, code_filter;	/* while it does not run */
 };
 
@@ -30,6 +31,7 @@ struct tlbsim tlbsim = {
 	.filter = True,
 };
 struct tlb_filter tlbsim_data_filter, tlbsim_code_filter;
+ULong tlbsim_clock = 1;	/* time 0 is that of empty entries */
 
 static struct thread **threads;		/* by thread ID; NULL: never ran */
 static ThreadId running = VG_INVALID_THREADID;
@@ -49,15 +51,26 @@ static bool is_anonymous(uint64_t address)
 	return segment && segment->kind == SkAnonC;
 }
 
+/* A page's first touch finds no entry anywhere: only walks can be it. */
+static void walked(uint64_t address)
+{
+	touched_note(&tlbsim.touched, address);
+}
+
+/* The new thread's model takes the place of the running one's filters. */
 static struct thread *make_thread(void)
 {
-	SizeT slots = tlb_model_slots(&tlbsim.config);
 	struct thread *thread = VG_(malloc)("tlbsim.thread", sizeof(*thread));
+	Bool filter = tlbsim.filter;
 
-	tlb_model_init(&thread->model, &tlbsim.config,
-		       VG_(malloc)("tlbsim.slots", slots * sizeof(uint64_t)));
-	tlb_filter_clear(&thread->data_filter);
-	tlb_filter_clear(&thread->code_filter);
+	thread->memory = VG_(malloc)("tlbsim.levels",
+				     tlb_model_bytes(&tlbsim.config));
+	tlb_model_init(&thread->model, &tlbsim.config, thread->memory,
+		       filter ? &tlbsim_data_filter : NULL,
+		       filter ? &tlbsim_code_filter : NULL);
+	thread->model.walked = walked;
+	thread->data_filter = tlbsim_data_filter;
+	thread->code_filter = tlbsim_code_filter;
 	threads_run++;
 	return thread;
 }
@@ -83,12 +96,13 @@ static void start_client_code(ThreadId tid, ULong blocks_done)
 }
 
 static void add_counts(struct tlb_counts sum[TLB_SIZES][TLB_SIDES],
-		       const struct tlb_model *model)
+		       struct tlb_model *model)
 {
+	tlb_model_flush(model);
 	for (Int size = 0; size < TLB_SIZES; size++)
 		for (Int side = 0; side < TLB_SIDES; side++) {
 			const struct tlb_counts *c =
-				&model->machine[size].counts[side];
+				&model->counts[size][side];
 
 			sum[size][side].l1_misses += c->l1_misses;
 			sum[size][side].stlb_hits += c->stlb_hits;
@@ -100,7 +114,7 @@ static void drop_thread(ThreadId tid)
 {
 	struct thread *thread = threads[tid];
 
-	VG_(free)(thread->model.machine[TLB_BASE].l1d.slots);
+	VG_(free)(thread->memory);
 	VG_(free)(thread);
 	threads[tid] = NULL;
 	if (running == tid)
@@ -141,12 +155,16 @@ static void forked(ThreadId tid)
 }
 
 /*
+ * Note touched pages before the call may change what is mapped there.
+ *
  * A successful exec ends this image without a word.  Report before it; if it
  * fails, the process goes on and reports again, over this one.
  */
 static void pre_syscall(ThreadId tid, UInt number, UWord *args, UInt count)
 {
-	(void)tid, (void)args, (void)count;
+	(void)args, (void)count;
+	if (threads[tid])
+		tlb_model_flush(&threads[tid]->model);
 	if (number == __NR_execve
 #ifdef __NR_execveat
 	    || number == __NR_execveat

@@ -2,43 +2,56 @@
 /* What the program's code calls when a reference may change the model. */
 #include "tlbsim.h"
 
-static inline struct tlb_filter *filter_or_none(struct tlb_filter *filter)
+static inline ULong address_of(Long offset, UChar base, const ULong *bases)
 {
-	return tlbsim.filter ? filter : NULL;
+	return (ULong)offset + (base == REFERENCE_ABSOLUTE ? 0 : bases[base]);
 }
 
-static inline void page_reference(ULong address, enum tlb_side side)
+/* In the filter, only the time of last use changes. */
+static inline Bool filtered(ULong address, UShort size, ULong time)
 {
-	/* A page's first touch finds no entry anywhere: only walks can be it. */
-	if (tlb_model_data(tlbsim.model, filter_or_none(&tlbsim_data_filter),
-			   address, side))
-		touched_note(&tlbsim.touched, address);
+	struct tlb_filter_slot *slot = &tlbsim_data_filter.slot[
+		tlb_filter_index(&tlbsim.model->data, address)];
+	ULong page_bytes = 1ULL << tlbsim.config.page_shift[TLB_BASE];
+
+	if (!tlbsim.filter || address - slot->address > page_bytes - size)
+		return False;
+	slot->time = time;
+	return True;
 }
 
 static inline void run_references(const struct run *run, const ULong *bases)
 {
-	UInt shift = tlbsim.config.page_shift[TLB_BASE];
-	ULong page_bytes = 1ULL << shift;
+	ULong page_bytes = 1ULL << tlbsim.config.page_shift[TLB_BASE];
+	ULong time = tlbsim_clock - run->remaining;
+	struct tlb_model *model = tlbsim.model;
+	struct tlb_filter_slot writes[RUN_BASES];
 
 	for (UInt i = 0; i < run->count; i++) {
 		const struct reference *reference = &run->references[i];
 		enum tlb_side side = (enum tlb_side)reference->side;
-		ULong address = (ULong)reference->offset, room;
-		ULong skippable;
+		ULong address = address_of(reference->offset, reference->base,
+					   bases);
+		ULong room = page_bytes - (address & (page_bytes - 1));
 
-		if (reference->base != REFERENCE_ABSOLUTE)
-			address += bases[reference->base];
-		/* The rest of a run mostly lies in pages just used. */
-		skippable = tlbsim_data_filter.address[(address >> shift) %
-						       TLB_FILTER_SLOTS];
-		if (tlbsim.filter &&
-		    address - skippable <= page_bytes - reference->size)
+		if (model->batching)
+			tlb_model_batch(model, address, side, time + i);
+		else if (!filtered(address, reference->size, time + i))
+			tlb_model_data(model, address, side, time + i);
+		else
 			continue;
-		page_reference(address, side);
-		room = page_bytes - (address & (page_bytes - 1));
 		if (reference->size > room)
-			page_reference(address + room, side);
+			tlb_model_data(model, address + room, side, time + i);
 	}
+	if (!tlbsim.filter || model->batching)
+		return;
+	for (UInt i = 0; i < run->range_count; i++) {
+		const struct range *range = &run->ranges[i];
+
+		writes[i].address = address_of(range->low, range->base, bases);
+		writes[i].time = time + range->last;
+	}
+	tlb_first_settle(&model->data, writes, run->range_count);
 }
 
 void tlbsim_run0(const struct run *run)
@@ -72,9 +85,11 @@ void tlbsim_run4(const struct run *run, ULong b0, ULong b1, ULong b2, ULong b3)
 	run_references(run, bases);
 }
 
-void tlbsim_fetch(ULong address)
+void tlbsim_fetch(ULong address, ULong time)
 {
-	if (tlb_model_fetch(tlbsim.model, filter_or_none(&tlbsim_code_filter),
-			    address))
-		touched_note(&tlbsim.touched, address);
+	const struct tlb_filter_slot write = { address, time };
+
+	tlb_model_fetch(tlbsim.model, address, time);
+	if (tlbsim.filter)
+		tlb_first_settle(&tlbsim.model->code, &write, 1);
 }

@@ -17,7 +17,7 @@ VG_GCC := $(wildcard $(VG_DIR)/libgcc-sup-$(VG_PLATFORM).a)
 VG_TEXT := 0x58000000
 
 SIM := $(B)/libexec/valgrind
-SIM_SOURCES := $(wildcard profiler/simulator/*.c) profiler/tlb/level.c profiler/tlb/model.c profiler/tlb/touched.c
+SIM_SOURCES := $(wildcard profiler/simulator/*.c profiler/tlb/*.c)
 SIM_OBJECTS := $(SIM_SOURCES:%.c=$(B)/sim/%.o)
 # VG_(name) expands to identifiers and -Wundef, -Wpedantic reject the macros that make them.
 SIM_CFLAGS := -std=gnu11 -O2 -g -fno-stack-protector -fno-strict-aliasing -fno-builtin \

@@ -30,8 +30,19 @@ struct reference {
 #define RUN_BASES 4
 #define RUN_REFERENCES 24
 
-/* A run of references that is checked at once, in program order. */
+/* References to one base, or to absolute addresses near each other. */
+struct range {
+	Long low;		/* offset of the first byte, as in a reference */
+	UShort last;		/* index in the run of its last reference */
+	UChar base;
+};
+
+/* A run of references that is tested at once, in program order. */
 struct run {
+	/* How far its first reference is from the end of its block. */
+	UInt remaining;
+	UInt range_count;
+	struct range ranges[RUN_BASES];	/* in the order of `last` */
 	UInt count;
 	struct reference references[];
 };
@@ -52,6 +63,13 @@ extern struct tlbsim tlbsim;
  */
 extern struct tlb_filter tlbsim_data_filter, tlbsim_code_filter;
 
+/*
+ * Time: the number of references at the end of the block that runs now.  Each
+ * block adds its own on entry, whether it will leave early or not, so that
+ * times only ever grow.
+ */
+extern ULong tlbsim_clock;
+
 /* instrument.c */
 IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 			const VexGuestLayout *layout,
@@ -65,7 +83,7 @@ void tlbsim_run1(const struct run *run, ULong b0);
 void tlbsim_run2(const struct run *run, ULong b0, ULong b1);
 void tlbsim_run3(const struct run *run, ULong b0, ULong b1, ULong b2);
 void tlbsim_run4(const struct run *run, ULong b0, ULong b1, ULong b2, ULong b3);
-void tlbsim_fetch(ULong address);
+void tlbsim_fetch(ULong address, ULong time);
 
 /*
  * counts.c: the process's counts file.  Claim a new name and write it with

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which pages does one TLB level hold?  A set-associative array of page
+ * Which pages does a TLB level hold?  A set-associative array of page
  * numbers, each set in order of last use (LRU).
  *
  * This folder is the model alone: it allocates nothing, does no I/O and needs
@@ -20,14 +20,13 @@ struct tlb_geometry {
 };
 
 struct tlb_level {
-	uint64_t *slots;	/* sets x ways page numbers, each set from the
+	uint64_t *pages;	/* sets x ways page numbers, each set from the
 				   most to the least recently used */
 	uint32_t sets;		/* 0: there is no such level */
 	uint32_t ways;
-	uint32_t mask;		/* sets - 1 if sets is a power of two, else 0 */
 };
 
-/* No address space has this page number; it marks an empty slot. */
+/* No address space has this page number; it marks an empty entry. */
 #define TLB_NO_PAGE UINT64_MAX
 
 /* Is this a geometry that a level can have? */
@@ -37,25 +36,21 @@ static inline bool tlb_geometry_valid(struct tlb_geometry geometry)
 	       (geometry.ways > 0 && geometry.entries % geometry.ways == 0);
 }
 
+/* Index of the first entry of the set that `page` belongs to; sets > 0. */
+static inline uint32_t tlb_set_start(uint64_t page, uint32_t sets, uint32_t ways)
+{
+	/* A division takes longer than all the rest of a look-up. */
+	uint64_t set = (sets & (sets - 1)) == 0 ? page & (sets - 1) : page % sets;
+
+	return (uint32_t)set * ways;
+}
+
 /*
- * Make an empty level of a valid geometry in the caller's memory: `slots`
+ * Make an empty level of a valid geometry in the caller's memory: `pages`
  * holds geometry.entries numbers.
  */
 void tlb_level_init(struct tlb_level *level, struct tlb_geometry geometry,
-		    uint64_t *slots);
-
-/* Forget all pages, as a change of address space does. */
-void tlb_level_flush(struct tlb_level *level);
-
-/* The slots of the set that `page` belongs to.  The level must exist. */
-static inline uint64_t *tlb_level_set(const struct tlb_level *level,
-				      uint64_t page)
-{
-	uint64_t set = level->mask || level->sets == 1 ? page & level->mask :
-							 page % level->sets;
-
-	return level->slots + set * level->ways;
-}
+		    uint64_t *pages);
 
 /*
  * Look `page` up, and make it the most recently used of its set; if it was
@@ -64,16 +59,17 @@ static inline uint64_t *tlb_level_set(const struct tlb_level *level,
  */
 static inline bool tlb_level_access(struct tlb_level *level, uint64_t page)
 {
-	uint64_t *slots, carried = page;
+	uint64_t *set, carried = page;
 
 	if (!level->sets)
 		return false;
-	slots = tlb_level_set(level, page);
+	set = level->pages + tlb_set_start(page, level->sets, level->ways);
 	/* Move every page used since `page` one place down. */
+#pragma GCC unroll 8
 	for (uint32_t way = 0; way < level->ways; way++) {
-		uint64_t here = slots[way];
+		uint64_t here = set[way];
 
-		slots[way] = carried;
+		set[way] = carried;
 		if (here == page)
 			return true;
 		carried = here;

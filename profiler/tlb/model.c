@@ -1,61 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "model.h"
 
-size_t tlb_model_slots(const struct tlb_config *config)
+size_t tlb_model_bytes(const struct tlb_config *config)
 {
-	size_t slots = 0;
+	size_t bytes = tlb_first_bytes(config->l1d[TLB_BASE], config->l1d[TLB_HUGE]) +
+		       tlb_first_bytes(config->l1i[TLB_BASE], config->l1i[TLB_HUGE]);
 
 	for (int size = 0; size < TLB_SIZES; size++)
-		slots += (size_t)config->l1d[size].entries +
-			 config->l1i[size].entries +
-			 config->stlb[size].entries;
-	return slots;
+		bytes += config->stlb[size].entries * sizeof(uint64_t);
+	return bytes;
+}
+
+static void *init_first(struct tlb_first *first, const struct tlb_config *config,
+			const struct tlb_geometry geometry[TLB_SIZES],
+			void *memory, struct tlb_filter *filter)
+{
+	first->base_shift = config->page_shift[TLB_BASE];
+	first->huge_shift = config->page_shift[TLB_HUGE];
+	tlb_first_init(first, geometry[TLB_BASE], geometry[TLB_HUGE], memory,
+		       filter);
+	return (char *)memory +
+	       tlb_first_bytes(geometry[TLB_BASE], geometry[TLB_HUGE]);
 }
 
 void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
-		    uint64_t *slots)
+		    void *memory, struct tlb_filter *data_filter,
+		    struct tlb_filter *code_filter)
 {
-	model->config = config;
+	uint64_t *pages;
+
+	model->walked = NULL;
+	model->batching = false;
+	model->pending_count = 0;
+	model->misses = 0;
+	model->window_start = 0;
+	memory = init_first(&model->data, config, config->l1d, memory,
+			    data_filter);
+	pages = init_first(&model->code, config, config->l1i, memory,
+			   code_filter);
 	for (int size = 0; size < TLB_SIZES; size++) {
-		struct tlb_machine *machine = &model->machine[size];
-
-		tlb_level_init(&machine->l1d, config->l1d[size], slots);
-		slots += config->l1d[size].entries;
-		tlb_level_init(&machine->l1i, config->l1i[size], slots);
-		slots += config->l1i[size].entries;
-		tlb_level_init(&machine->stlb, config->stlb[size], slots);
-		slots += config->stlb[size].entries;
-	}
-	tlb_model_reset(model);
-}
-
-void tlb_model_reset(struct tlb_model *model)
-{
-	for (int size = 0; size < TLB_SIZES; size++) {
-		struct tlb_machine *machine = &model->machine[size];
-
-		tlb_level_flush(&machine->l1d);
-		tlb_level_flush(&machine->l1i);
-		tlb_level_flush(&machine->stlb);
+		tlb_level_init(&model->stlb[size], config->stlb[size], pages);
+		pages += config->stlb[size].entries;
 		for (int side = 0; side < TLB_SIDES; side++)
-			machine->counts[side] = (struct tlb_counts){ 0, 0, 0 };
+			model->counts[size][side] =
+				(struct tlb_counts){ 0, 0, 0 };
 	}
-}
-
-void tlb_filter_clear(struct tlb_filter *filter)
-{
-	for (uint32_t slot = 0; slot < TLB_FILTER_SLOTS; slot++)
-		filter->address[slot] = TLB_FILTER_EMPTY;
 }
 
 /* A reference that missed the first level: second level, else a walk. */
-static inline bool miss(struct tlb_machine *machine, uint64_t page,
-			enum tlb_side side)
+static inline bool walks(struct tlb_model *model, enum tlb_size size,
+			 uint64_t page, enum tlb_side side)
 {
-	struct tlb_counts *counts = &machine->counts[side];
+	struct tlb_counts *counts = &model->counts[size][side];
 
 	counts->l1_misses++;
-	if (tlb_level_access(&machine->stlb, page)) {
+	if (tlb_level_access(&model->stlb[size], page)) {
 		counts->stlb_hits++;
 		return false;
 	}
@@ -63,65 +62,70 @@ static inline bool miss(struct tlb_machine *machine, uint64_t page,
 	return true;
 }
 
-/* Pages of this huge page are no longer the most recently used. */
-static inline void drop_huge(struct tlb_filter *filter, uint64_t huge,
-			     uint32_t shift)
+static unsigned access(struct tlb_model *model, struct tlb_first *first,
+		       uint64_t address, enum tlb_side side, uint64_t time)
 {
-	for (uint32_t slot = 0; slot < TLB_FILTER_SLOTS; slot++)
-		if (filter->address[slot] >> shift == huge)
-			filter->address[slot] = TLB_FILTER_EMPTY;
+	unsigned missed = tlb_first_access(first, address, time);
+
+	if (missed & TLB_HUGE_MISS)
+		walks(model, TLB_HUGE, address >> first->huge_shift, side);
+	if (missed & TLB_BASE_MISS &&
+	    walks(model, TLB_BASE, address >> first->base_shift, side) &&
+	    model->walked)
+		model->walked(address);
+	return missed;
 }
 
-static inline void drop_page(struct tlb_filter *filter, uint64_t page,
-			     uint32_t shift)
+/* Missing at least this often is frequent: 1 in 4 references. */
+#define FREQUENT 4u
+
+void tlb_model_flush(struct tlb_model *model)
 {
-	uint64_t *slot = &filter->address[page % TLB_FILTER_SLOTS];
+	uint32_t count = model->pending_count, misses = 0;
 
-	if (*slot >> shift == page)
-		*slot = TLB_FILTER_EMPTY;
-}
+	model->pending_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t address = model->pending[i].address;
 
-static inline bool reference(struct tlb_model *model, struct tlb_filter *filter,
-			     struct tlb_level *base_l1,
-			     struct tlb_level *huge_l1, uint64_t address,
-			     enum tlb_side side)
-{
-	const uint32_t *shift = model->config->page_shift;
-	uint64_t page = address >> shift[TLB_BASE];
-	uint64_t huge = address >> shift[TLB_HUGE];
-	bool walked = false;
-	uint64_t last;
-
-	last = *tlb_level_set(base_l1, page);
-	if (last != page) {
-		if (filter)
-			drop_page(filter, last, shift[TLB_BASE]);
-		if (!tlb_level_access(base_l1, page))
-			walked = miss(&model->machine[TLB_BASE], page, side);
+		misses += access(model, &model->data, address & ~UINT64_C(3),
+				 (enum tlb_side)(address & 3),
+				 model->pending[i].time) != 0;
 	}
-	last = *tlb_level_set(huge_l1, huge);
-	if (last != huge) {
-		if (filter)
-			drop_huge(filter, last, shift[TLB_HUGE]);
-		if (!tlb_level_access(huge_l1, huge))
-			miss(&model->machine[TLB_HUGE], huge, side);
+	if (count == TLB_BATCH && misses < TLB_BATCH / FREQUENT) {
+		model->batching = false;
+		tlb_first_resume(&model->data);
 	}
-	if (filter)
-		filter->address[page % TLB_FILTER_SLOTS] =
-			page << shift[TLB_BASE];
-	return walked;
 }
 
-bool tlb_model_data(struct tlb_model *model, struct tlb_filter *filter,
-		    uint64_t address, enum tlb_side side)
+/* After TLB_BATCH misses: were they a large part of the references? */
+static void decide(struct tlb_model *model, uint64_t time)
 {
-	return reference(model, filter, &model->machine[TLB_BASE].l1d,
-			 &model->machine[TLB_HUGE].l1d, address, side);
+	uint64_t references = time - model->window_start;
+
+	model->misses = 0;
+	model->window_start = time;
+	if (model->data.filter && references <= FREQUENT * TLB_BATCH) {
+		model->batching = true;
+		tlb_first_suspend(&model->data);
+	}
 }
 
-bool tlb_model_fetch(struct tlb_model *model, struct tlb_filter *filter,
-		     uint64_t address)
+void tlb_model_data(struct tlb_model *model, uint64_t address,
+		    enum tlb_side side, uint64_t time)
 {
-	return reference(model, filter, &model->machine[TLB_BASE].l1i,
-			 &model->machine[TLB_HUGE].l1i, address, TLB_FETCH);
+	if (model->batching) {
+		tlb_model_batch(model, address, side, time);
+		return;
+	}
+	if (access(model, &model->data, address, side, time) &&
+	    ++model->misses == TLB_BATCH)
+		decide(model, time);
+}
+
+void tlb_model_fetch(struct tlb_model *model, uint64_t address, uint64_t time)
+{
+	/* Both sides share the second level. */
+	if (model->pending_count)
+		tlb_model_flush(model);
+	access(model, &model->code, address, TLB_FETCH, time);
 }

@@ -3,15 +3,11 @@
  * What do one thread's references do to the TLBs, if all memory were on base
  * pages, and if it were all on huge pages?  Two machines see every reference:
  * each has a first-level dTLB and iTLB and a second level shared by both.
- *
- * The filter lets an engine skip a reference without calling the model.  It
- * holds base pages that are the most recently used of their first-level set,
- * and whose huge page is that too: such a reference hits both first levels
- * and leaves every LRU order as it is, so skipping it changes nothing.
  */
 #ifndef TLBCOST_MODEL_H
 #define TLBCOST_MODEL_H
 
+#include "first.h"
 #include "level.h"
 
 enum tlb_side { TLB_LOAD, TLB_STORE, TLB_FETCH, TLB_SIDES };
@@ -32,54 +28,69 @@ struct tlb_counts {
 	uint64_t stlb_misses;	/* l1_misses = stlb_hits + stlb_misses */
 };
 
-struct tlb_machine {
-	struct tlb_level l1d, l1i, stlb;
-	struct tlb_counts counts[TLB_SIDES];
+/* A reference that waits: its page, with the side in the low bits. */
+struct tlb_pending {
+	uint64_t address, time;
 };
 
-#define TLB_FILTER_SLOTS 16u
+/* References in a batch, and first-level misses between two decisions. */
+#define TLB_BATCH 256u
 
 /*
- * Addresses of the first byte of pages that may be skipped.  The slot of a
- * page is its number modulo TLB_FILTER_SLOTS, counted in base pages.
+ * A program that misses at every other reference spends its time waiting for
+ * memory, one wait beside the next; work of ours between two references would
+ * put them one after the other.  While misses are that frequent, the filter
+ * is empty and references only wait here, to be worked off TLB_BATCH at once.
+ * Batch or not, the model sees the same references in the same order.
  */
-struct tlb_filter {
-	uint64_t address[TLB_FILTER_SLOTS];
-};
-
-/* An empty slot: no user address is less than a page away from it. */
-#define TLB_FILTER_EMPTY (UINT64_C(1) << 63)
-
 struct tlb_model {
-	const struct tlb_config *config;
-	struct tlb_machine machine[TLB_SIZES];
+	struct tlb_first data, code;
+	struct tlb_level stlb[TLB_SIZES];
+	struct tlb_counts counts[TLB_SIZES][TLB_SIDES];
+	/* Told of each page table walk of the base machine; may be NULL. */
+	void (*walked)(uint64_t address);
+	bool batching;
+	uint32_t pending_count;
+	struct tlb_pending pending[TLB_BATCH];
+	/* Since the last decision: */
+	uint32_t misses;
+	uint64_t window_start;		/* its time */
 };
 
-/* Numbers of 64 bits that tlb_model_init() needs for the levels' slots. */
-size_t tlb_model_slots(const struct tlb_config *config);
+/* Bytes that tlb_model_init() needs. */
+size_t tlb_model_bytes(const struct tlb_config *config);
 
 /*
- * Make a model with empty TLBs and zero counts.  config must outlive it;
- * slots holds tlb_model_slots() numbers.
+ * Make a model with empty TLBs and zero counts in the caller's memory, which
+ * is aligned for uint64_t.  The filters may be NULL: see first.h.
  */
 void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
-		    uint64_t *slots);
+		    void *memory, struct tlb_filter *data_filter,
+		    struct tlb_filter *code_filter);
 
-/* Empty the TLBs and set the counts to zero. */
-void tlb_model_reset(struct tlb_model *model);
-
-void tlb_filter_clear(struct tlb_filter *filter);
+/* Work off the references that wait; then the counts are up to date. */
+void tlb_model_flush(struct tlb_model *model);
 
 /*
- * One load or store at `address` (the caller splits what crosses a page).
- * Updates the filter, if there is one.  Returns whether the base machine
- * walked the page table.
+ * One reference to the base page that holds `address` (the caller splits what
+ * crosses a page), at a time later than any before.
  */
-bool tlb_model_data(struct tlb_model *model, struct tlb_filter *filter,
-		    uint64_t address, enum tlb_side side);
+void tlb_model_data(struct tlb_model *model, uint64_t address,
+		    enum tlb_side side, uint64_t time);
+void tlb_model_fetch(struct tlb_model *model, uint64_t address, uint64_t time);
 
-/* One instruction fetch, with a filter of its own.  As tlb_model_data(). */
-bool tlb_model_fetch(struct tlb_model *model, struct tlb_filter *filter,
-		     uint64_t address);
+/*
+ * tlb_model_data() while model->batching.  Inline, because it must cost as
+ * little as can be.
+ */
+static inline void tlb_model_batch(struct tlb_model *model, uint64_t address,
+				   enum tlb_side side, uint64_t time)
+{
+	model->pending[model->pending_count++] = (struct tlb_pending){
+		(address & ~UINT64_C(3)) | (uint64_t)side, time
+	};
+	if (model->pending_count == TLB_BATCH)
+		tlb_model_flush(model);
+}
 
 #endif
