@@ -34,6 +34,7 @@ struct block {
 	struct { IRTemp base; Long offset; } *address;
 	IRExpr *clock;		/* time at the block's start */
 	UInt time;		/* references so far */
+	ULong code_page;	/* that the last instruction was in */
 	/* Runs made so far: their distance from the end is not known yet. */
 	struct run *runs[200];
 	UInt run_count;
@@ -68,56 +69,79 @@ static IRExpr *load(struct block *block, IRExpr *address)
 	return assign(block, Ity_I64, IRExpr_Load(Iend_LE, Ity_I64, address));
 }
 
-/* The address of a field of the filter slot at `slot` bytes from the table. */
-static IRExpr *slot_field(struct block *block, IRExpr *slot, SizeT field)
+/* The address of a field of the filter slot at `slot` bytes from its start. */
+static IRExpr *slot_field(struct block *block, const struct tlb_filter *filter,
+			  IRExpr *slot, SizeT field)
 {
-	ULong table = (ULong)(Addr)&tlbsim_data_filter + field;
+	ULong start = (ULong)(Addr)filter + field;
 
 	if (slot->tag == Iex_Const)
-		return word(slot->Iex.Const.con->Ico.U64 + table);
-	return binary(block, Iop_Add64, slot, word(table));
+		return word(slot->Iex.Const.con->Ico.U64 + start);
+	return binary(block, Iop_Add64, slot, word(start));
 }
 
-/* How far the range's first byte is from the page in its filter slot. */
-static IRExpr *distance(struct block *block, struct open_range *range)
+/* Where in a filter the slot of an address is, in bytes from its start. */
+static IRExpr *slot_of(struct block *block, IRExpr *address)
 {
 	const UInt shift = tlbsim.config.page_shift[TLB_BASE];
 	/* A slot is 16 bytes: index and scale it with one shift and one mask. */
 	const UInt scale = 4;
 	const ULong mask = (ULong)(TLB_FILTER_SLOTS - 1) << scale;
-	IRExpr *start;
 
 	tl_assert(sizeof(struct tlb_filter_slot) == 1u << scale);
-	if (range->base == IRTemp_INVALID) {
-		start = word((ULong)range->low);
-		range->slot = word(((ULong)range->low >> (shift - scale)) & mask);
-	} else {
+	if (address->tag == Iex_Const)
+		return word((address->Iex.Const.con->Ico.U64 >> (shift - scale)) &
+			    mask);
+	address = binary(block, Iop_Shr64, address,
+			 IRExpr_Const(IRConst_U8((UChar)(shift - scale))));
+	return binary(block, Iop_And64, address, word(mask));
+}
+
+/* How far an address is from the page in its filter slot. */
+static IRExpr *distance(struct block *block, const struct tlb_filter *filter,
+			IRExpr *address, IRExpr *slot)
+{
+	return binary(block, Iop_Sub64, address,
+		      load(block, slot_field(block, filter, slot,
+					     offsetof(struct tlb_filter_slot,
+						      address))));
+}
+
+/* A condition that holds unless `value` is below `limit`. */
+static IRExpr *not_below(struct block *block, IRExpr *value, ULong limit)
+{
+	IRExpr *below = assign(block, Ity_I1,
+			       IRExpr_Binop(Iop_CmpLT64U, value, word(limit)));
+
+	return assign(block, Ity_I1, IRExpr_Unop(Iop_Not1, below));
+}
+
+/* How far a range is from the page in its filter slot. */
+static IRExpr *range_distance(struct block *block, struct open_range *range)
+{
+	IRExpr *start = word((ULong)range->low);
+
+	if (range->base != IRTemp_INVALID) {
 		start = IRExpr_RdTmp(range->base);
 		if (range->low)
 			start = binary(block, Iop_Add64, start,
 				       word((ULong)range->low));
-		range->slot = binary(block, Iop_Shr64, start,
-				     IRExpr_Const(IRConst_U8(
-					     (UChar)(shift - scale))));
-		range->slot = binary(block, Iop_And64, range->slot, word(mask));
 	}
-	return binary(block, Iop_Sub64, start,
-		      load(block, slot_field(block, range->slot,
-					     offsetof(struct tlb_filter_slot,
-						      address))));
+	range->slot = slot_of(block, start);
+	return distance(block, &tlbsim_data_filter, start, range->slot);
 }
 
 /* A condition that is false if every range of the run is in the filter. */
 static IRExpr *run_condition(struct block *block)
 {
 	const ULong page = 1ULL << tlbsim.config.page_shift[TLB_BASE];
-	IRExpr *far = NULL, *near;
+	IRExpr *far = NULL;
 	ULong limit = page;
 
 	for (UInt i = 0; i < block->range_count; i++) {
 		struct open_range *range = &block->ranges[i];
 		ULong last = (ULong)(range->high - range->low) - 1;
-		IRExpr *first = distance(block, range);
+		IRExpr *first = range_distance(block, range);
 
 		if (block->range_count == 1) {
 			far = first;
@@ -132,9 +156,7 @@ static IRExpr *run_condition(struct block *block)
 					      word(last)));
 		far = far ? binary(block, Iop_Or64, far, first) : first;
 	}
-	near = assign(block, Ity_I1,
-		      IRExpr_Binop(Iop_CmpLT64U, far, word(limit)));
-	return assign(block, Ity_I1, IRExpr_Unop(Iop_Not1, near));
+	return not_below(block, far, limit);
 }
 
 /* The time of the block's reference number `index`. */
@@ -239,7 +261,8 @@ static void flush(struct block *block, IRExpr *condition)
 	addStmtToIRSB(block->out, IRStmt_Dirty(call));
 	for (UInt i = 0; tlbsim.filter && i < block->range_count; i++) {
 		const struct open_range *range = &block->ranges[order[i]];
-		IRExpr *address = slot_field(block, range->slot,
+		IRExpr *address = slot_field(block, &tlbsim_data_filter,
+					     range->slot,
 					     offsetof(struct tlb_filter_slot, time));
 		IRExpr *time = time_at(block, block->time + range->last);
 
@@ -415,47 +438,78 @@ static void add_statement_references(struct block *block, const IRStmt *st)
 	}
 }
 
-/* The code page at `address` is about to be executed. */
-static void add_fetch(struct block *block, ULong address)
+/*
+ * The code at `address` is about to be executed: after this point, or, with a
+ * condition, if the program leaves the block here.
+ */
+static void add_fetch(struct block *block, IRExpr *address, IRExpr *condition)
 {
-	const UInt shift = tlbsim.config.page_shift[TLB_BASE];
-	ULong page = address >> shift;
-	struct tlb_filter_slot *slot =
-		&tlbsim_code_filter.slot[page % TLB_FILTER_SLOTS];
-	IRExpr *time, *held;
+	const struct tlb_filter *filter = &tlbsim_code_filter;
+	IRExpr *time, *slot, *field;
 	IRDirty *call;
 
 	flush(block, NULL);
 	time = time_at(block, block->time++);
 	call = unsafeIRDirty_0_N(0, "tlbsim_fetch",
 				 VG_(fnptr_to_fnentry)(tlbsim_fetch),
-				 mkIRExprVec_2(word(address), time));
-	if (tlbsim.filter) {
-		held = load(block, word((ULong)(Addr)&slot->address));
-		call->guard = assign(block, Ity_I1,
-				     IRExpr_Binop(Iop_CmpNE64, held,
-						  word(page << shift)));
+				 mkIRExprVec_2(address, time));
+	if (condition) {
+		call->guard = condition;
+		addStmtToIRSB(block->out, IRStmt_Dirty(call));
+		return;
 	}
-	addStmtToIRSB(block->out, IRStmt_Dirty(call));
+	slot = slot_of(block, address);
 	if (tlbsim.filter)
-		addStmtToIRSB(block->out,
-			      IRStmt_Store(Iend_LE,
-					   word((ULong)(Addr)&slot->time), time));
+		call->guard = not_below(block,
+					distance(block, filter, address, slot),
+					1ULL << tlbsim.config.page_shift[TLB_BASE]);
+	addStmtToIRSB(block->out, IRStmt_Dirty(call));
+	if (!tlbsim.filter)
+		return;
+	field = slot_field(block, filter, slot,
+			   offsetof(struct tlb_filter_slot, time));
+	addStmtToIRSB(block->out, IRStmt_Store(Iend_LE, field, time));
 }
 
-/* Add the fetch of every code page that an instruction is the first in. */
-static void add_instruction(struct block *block, const IRStmt *mark,
-			    ULong *last_page)
+static ULong page_of(ULong address)
 {
-	const UInt shift = tlbsim.config.page_shift[TLB_BASE];
+	return address >> tlbsim.config.page_shift[TLB_BASE];
+}
+
+/* The code pages that an instruction is the first of its block in. */
+static void add_instruction(struct block *block, const IRStmt *mark)
+{
 	ULong start = mark->Ist.IMark.addr;
 	ULong end = start + (mark->Ist.IMark.len ? mark->Ist.IMark.len : 1) - 1;
 
-	if (start >> shift != *last_page)
-		add_fetch(block, start);
-	if (end >> shift != start >> shift)
-		add_fetch(block, end);
-	*last_page = end >> shift;
+	if (page_of(start) != block->code_page)
+		add_fetch(block, word(start), NULL);
+	if (page_of(end) != page_of(start))
+		add_fetch(block, word(end), NULL);
+	block->code_page = page_of(end);
+}
+
+/*
+ * The program may leave the block here.  Fetches are noted where a block is
+ * left, not where one is entered: most jumps stay in their page, and a page
+ * that is used again at once keeps its place in the LRU order.
+ */
+static void add_exit(struct block *block, const IRStmt *st)
+{
+	ULong target = st->Ist.Exit.dst->Ico.U64;
+
+	flush(block, NULL);
+	if (page_of(target) != block->code_page)
+		add_fetch(block, word(target), st->Ist.Exit.guard);
+}
+
+static void add_end(struct block *block, IRExpr *next)
+{
+	flush(block, NULL);
+	if (next->tag != Iex_Const)
+		add_fetch(block, next, NULL);
+	else if (page_of(next->Iex.Const.con->Ico.U64) != block->code_page)
+		add_fetch(block, word(next->Iex.Const.con->Ico.U64), NULL);
 }
 
 /* Advance the clock by the block's references; returns how many, to be set. */
@@ -487,16 +541,16 @@ IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 			IRType host_word)
 {
 	struct block block;
-	ULong last_page = TLB_NO_PAGE;
 	IRConst *total;
 
-	(void)closure, (void)layout, (void)extents, (void)archinfo_host;
+	(void)closure, (void)layout, (void)archinfo_host;
 	if (guest_word != Ity_I64 || host_word != Ity_I64)
 		VG_(tool_panic)("tlbsim works on 64-bit programs only");
 	VG_(memset)(&block, 0, sizeof(block));
 	block.out = deepCopyIRSBExceptStmts(in);
 	block.address = VG_(malloc)("tlbsim.address", sizeof(*block.address) *
 				    (SizeT)(in->tyenv->types_used + 1));
+	block.code_page = page_of(extents->base[0]);
 	total = start_clock(&block);
 	for (Int i = 0; i < in->stmts_used; i++) {
 		IRStmt *st = in->stmts[i];
@@ -504,13 +558,13 @@ IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 		if (!st || st->tag == Ist_NoOp)
 			continue;
 		if (st->tag == Ist_IMark)
-			add_instruction(&block, st, &last_page);
+			add_instruction(&block, st);
 		if (st->tag == Ist_Exit)
-			flush(&block, NULL);
+			add_exit(&block, st);
 		add_statement_references(&block, st);
 		addStmtToIRSB(block.out, st);
 	}
-	flush(&block, NULL);
+	add_end(&block, in->next);
 	close_block(&block, total);
 	VG_(free)(block.address);
 	return block.out;

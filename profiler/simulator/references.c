@@ -87,8 +87,15 @@ void tlbsim_run4(const struct run *run, ULong b0, ULong b1, ULong b2, ULong b3)
 
 void tlbsim_fetch(ULong address, ULong time)
 {
+	struct tlb_filter_slot *slot = &tlbsim_code_filter.slot[
+		tlb_filter_index(&tlbsim.model->code, address)];
 	const struct tlb_filter_slot write = { address, time };
 
+	if (tlbsim.filter && address - slot->address <
+				     1ULL << tlbsim.config.page_shift[TLB_BASE]) {
+		slot->time = time;
+		return;
+	}
 	tlb_model_fetch(tlbsim.model, address, time);
 	if (tlbsim.filter)
 		tlb_first_settle(&tlbsim.model->code, &write, 1);

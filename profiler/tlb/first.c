@@ -4,39 +4,40 @@
 #define NO_ENTRY UINT32_MAX
 #define REUSE_MOST 15u
 
-static size_t level_bytes(struct tlb_geometry geometry)
-{
-	size_t bytes = geometry.entries * (2 * sizeof(uint64_t) + sizeof(uint32_t));
-
-	return (bytes + 7) & ~(size_t)7;
-}
-
 size_t tlb_first_bytes(struct tlb_geometry base, struct tlb_geometry huge)
 {
-	return level_bytes(base) + level_bytes(huge);
+	return base.entries * (2 * sizeof(uint64_t) + sizeof(uint64_t *)) +
+	       huge.entries * 2 * sizeof(uint64_t) +
+	       (TLB_FILTER_SLOTS + huge.entries) * sizeof(struct tlb_filter_link);
 }
 
-static void level_init(struct tlb_first_level *level,
-		       struct tlb_geometry geometry, void *memory)
+/* Returns the memory behind the level. */
+static uint64_t *level_init(struct tlb_first_level *level,
+			    struct tlb_geometry geometry, uint64_t *memory)
 {
 	level->pages = memory;
-	level->times = level->pages + geometry.entries;
-	level->slots = (uint32_t *)(level->times + geometry.entries);
+	level->times = memory + geometry.entries;
 	level->sets = geometry.entries / geometry.ways;
 	level->ways = geometry.ways;
 	for (uint32_t i = 0; i < geometry.entries; i++) {
 		level->pages[i] = TLB_NO_PAGE;
 		level->times[i] = 0;
-		level->slots[i] = TLB_NO_SLOT;
 	}
+	return level->times + geometry.entries;
 }
 
 void tlb_first_init(struct tlb_first *first, struct tlb_geometry base,
 		    struct tlb_geometry huge, void *memory,
 		    struct tlb_filter *filter)
 {
-	level_init(&first->base, base, memory);
-	level_init(&first->huge, huge, (char *)memory + level_bytes(base));
+	memory = level_init(&first->base, base, memory);
+	memory = level_init(&first->huge, huge, memory);
+	first->when = memory;
+	for (uint32_t i = 0; i < base.entries; i++)
+		first->when[i] = &first->base.times[i];
+	first->link = (struct tlb_filter_link *)(first->when + base.entries);
+	for (uint32_t i = 0; i < TLB_FILTER_SLOTS + huge.entries; i++)
+		first->link[i] = (struct tlb_filter_link){ 0, 0, i, i };
 	first->filter = filter;
 	first->suspended = false;
 	first->reuse = REUSE_MOST;
@@ -45,60 +46,51 @@ void tlb_first_init(struct tlb_first *first, struct tlb_geometry base,
 }
 
 /* Take a page out of the filter, and its time to where it is held. */
-static void drop(struct tlb_first *first, uint32_t index)
+static inline void drop(struct tlb_first *first, uint32_t index)
 {
 	struct tlb_filter_slot *slot = &first->filter->slot[index];
-	struct tlb_filter_link *link = &first->link[index];
+	const struct tlb_filter_link *link = &first->link[index];
+	uint64_t *base_time = &first->base.times[link->base_entry];
 	uint64_t *huge_time = &first->huge.times[link->huge_entry];
 
-	first->base.times[link->base_entry] = slot->time;
-	first->base.slots[link->base_entry] = TLB_NO_SLOT;
-	if (*huge_time < slot->time)
-		*huge_time = slot->time;
-	if (link->previous == TLB_NO_SLOT)
-		first->huge.slots[link->huge_entry] = link->next;
-	else
-		first->link[link->previous].next = link->next;
-	if (link->next != TLB_NO_SLOT)
-		first->link[link->next].previous = link->previous;
+	*base_time = slot->time;
+	first->when[link->base_entry] = base_time;
+	*huge_time = *huge_time < slot->time ? slot->time : *huge_time;
+	first->link[link->previous].next = link->next;
+	first->link[link->next].previous = link->previous;
 	slot->address = TLB_FILTER_EMPTY;
 }
 
 /* Put a page that both levels hold into the filter. */
-static void put(struct tlb_first *first, uint64_t address, uint64_t time,
-		uint32_t base_entry, uint32_t huge_entry)
+static inline void put(struct tlb_first *first, uint64_t address, uint64_t time,
+		       uint32_t base_entry, uint32_t huge_entry)
 {
 	uint32_t index = tlb_filter_index(first, address);
+	uint32_t head = TLB_FILTER_SLOTS + huge_entry;
 	struct tlb_filter_slot *slot = &first->filter->slot[index];
-	uint32_t *list = &first->huge.slots[huge_entry];
+	uint32_t next = first->link[head].next;
 
-	if (slot->address != TLB_FILTER_EMPTY)
+	if (slot->address != TLB_FILTER_EMPTY) {
 		drop(first, index);
+		next = first->link[head].next;
+	}
 	slot->address = address >> first->base_shift << first->base_shift;
 	slot->time = time;
+	first->when[base_entry] = &slot->time;
 	first->link[index] = (struct tlb_filter_link){
-		base_entry, huge_entry, *list, TLB_NO_SLOT
+		base_entry, huge_entry, next, head
 	};
-	if (*list != TLB_NO_SLOT)
-		first->link[*list].previous = index;
-	*list = index;
-	first->base.slots[base_entry] = index;
+	first->link[next].previous = index;
+	first->link[head].next = index;
 }
 
-/* The time of an entry's last use, wherever it is. */
-static inline uint64_t base_time(const struct tlb_first *first, uint32_t entry)
-{
-	uint32_t slot = first->base.slots[entry];
-
-	return slot == TLB_NO_SLOT ? first->base.times[entry] :
-				     first->filter->slot[slot].time;
-}
-
+/* The time of a huge entry's last use. */
 static inline uint64_t huge_time(const struct tlb_first *first, uint32_t entry)
 {
 	uint64_t time = first->huge.times[entry];
+	uint32_t head = TLB_FILTER_SLOTS + entry;
 
-	for (uint32_t slot = first->huge.slots[entry]; slot != TLB_NO_SLOT;
+	for (uint32_t slot = first->link[head].next; slot != head;
 	     slot = first->link[slot].next)
 		if (first->filter->slot[slot].time > time)
 			time = first->filter->slot[slot].time;
@@ -118,43 +110,38 @@ static inline uint32_t find(const struct tlb_first_level *level, uint64_t page,
 	return NO_ENTRY;
 }
 
-/* The least recently used entry of the set.  Empty entries have time 0. */
-static inline uint32_t oldest(const struct tlb_first *first, uint32_t start,
-			      uint32_t ways,
-			      uint64_t (*time_of)(const struct tlb_first *,
-						  uint32_t))
-{
-	uint32_t victim = start;
-	uint64_t least = UINT64_MAX;
-
-#pragma GCC unroll 8
-	for (uint32_t entry = start; entry < start + ways; entry++) {
-		uint64_t time = time_of(first, entry);
-
-		victim = time < least ? entry : victim;
-		least = time < least ? time : least;
-	}
-	return victim;
-}
-
-/* Hold a new base page in place of the least recently used of its set. */
+/*
+ * Hold a new base page in place of the least recently used of its set; empty
+ * entries have time 0.
+ */
 static inline uint32_t replace_base(struct tlb_first *first, uint64_t page,
 				    uint32_t start)
 {
-	uint32_t entry = oldest(first, start, first->base.ways, base_time);
-	uint32_t slot = first->base.slots[entry];
+	uint64_t *const *when = first->when + start;
+	uint64_t least = *when[0];
+	uint32_t entry = 0, ways = first->base.ways;
 
-	/* A page that was put into the filter at its first use, and whose time
-	   is still the one of then, was not used again. */
-	if (slot == TLB_NO_SLOT ||
-	    first->filter->slot[slot].time == first->base.times[entry]) {
-		if (first->reuse)
-			first->reuse--;
-	} else if (first->reuse < REUSE_MOST) {
-		first->reuse++;
+	/* Without branches: none of them could be predicted. */
+#pragma GCC unroll 8
+	for (uint32_t way = 1; way < ways; way++) {
+		uint64_t time = *when[way];
+
+		entry = time < least ? way : entry;
+		least = time < least ? time : least;
 	}
-	if (slot != TLB_NO_SLOT)
-		drop(first, slot);
+	entry += start;
+	if (first->when[entry] == &first->base.times[entry]) {
+		first->reuse -= first->reuse > 0;
+	} else {
+		/* A page put in at its first use keeps the time of then if it
+		   is not used again. */
+		if (least != first->base.times[entry])
+			first->reuse += first->reuse < REUSE_MOST;
+		else
+			first->reuse -= first->reuse > 0;
+		drop(first, tlb_filter_index(first, first->base.pages[entry]
+						    << first->base_shift));
+	}
 	first->base.pages[entry] = page;
 	return entry;
 }
@@ -162,10 +149,18 @@ static inline uint32_t replace_base(struct tlb_first *first, uint64_t page,
 static inline uint32_t replace_huge(struct tlb_first *first, uint64_t huge,
 				    uint32_t start)
 {
-	uint32_t entry = oldest(first, start, first->huge.ways, huge_time);
+	uint32_t entry = start, head;
+	uint64_t least = UINT64_MAX;
 
-	while (first->huge.slots[entry] != TLB_NO_SLOT)
-		drop(first, first->huge.slots[entry]);
+	for (uint32_t other = start; other < start + first->huge.ways; other++) {
+		uint64_t time = huge_time(first, other);
+
+		entry = time < least ? other : entry;
+		least = time < least ? time : least;
+	}
+	head = TLB_FILTER_SLOTS + entry;
+	while (first->link[head].next != head)
+		drop(first, first->link[head].next);
 	first->huge.pages[entry] = huge;
 	return entry;
 }
@@ -194,8 +189,8 @@ unsigned tlb_first_access(struct tlb_first *first, uint64_t address,
 	first->huge.times[huge_entry] = time;
 	if (!first->filter || first->suspended)
 		return missed;
-	if (first->base.slots[base_entry] != TLB_NO_SLOT)
-		first->filter->slot[first->base.slots[base_entry]].time = time;
+	if (first->when[base_entry] != &first->base.times[base_entry])
+		*first->when[base_entry] = time;
 	else if (!missed || first->reuse > REUSE_MOST / 2)
 		/* Pages that are used once are not worth a slot. */
 		put(first, address, time, base_entry, huge_entry);
@@ -207,10 +202,10 @@ void tlb_first_settle(struct tlb_first *first,
 {
 	for (unsigned i = 0; i < count; i++) {
 		uint32_t index = tlb_filter_index(first, writes[i].address);
-		struct tlb_filter_slot *slot = &first->filter->slot[index];
+		const struct tlb_filter_slot *slot = &first->filter->slot[index];
 		uint64_t last = writes[i].time;
 
-		if (slot->address == TLB_FILTER_EMPTY)
+		if (slot->time == last || slot->address == TLB_FILTER_EMPTY)
 			continue;
 		/* Of several writes to one slot, the latest stays. */
 		for (unsigned j = i + 1; j < count; j++)

@@ -29,37 +29,39 @@ struct tlb_filter {
 /* Address in an empty slot: no user address lies less than a page above it. */
 #define TLB_FILTER_EMPTY (UINT64_C(1) << 63)
 
-/* One first-level TLB. */
+/*
+ * One first-level TLB.  An entry's own time is out of date while pages of it
+ * are in the filter.
+ */
 struct tlb_first_level {
-	uint64_t *pages;		/* sets x ways */
-	/* When each was last used, if no page of it is in the filter. */
-	uint64_t *times;
-	/* The first filter slot of each, or TLB_NO_SLOT: a base page has one
-	   at most, a huge page a list of them. */
-	uint32_t *slots;
+	uint64_t *pages, *times;	/* sets x ways */
 	uint32_t sets, ways;
 };
 
-#define TLB_NO_SLOT UINT32_MAX
-
-/* Where the page in a filter slot is held. */
+/*
+ * Where the page in a filter slot is held, and its place in the circular list
+ * of slots with pages of the same huge page.  That list starts at the link
+ * behind the slots' own that belongs to the huge page's entry.
+ */
 struct tlb_filter_link {
 	uint32_t base_entry, huge_entry;
-	uint32_t next, previous;	/* slots of the same huge page */
+	uint32_t next, previous;
 };
 
 /* The first levels for data, or those for instructions. */
 struct tlb_first {
 	struct tlb_first_level base, huge;
+	/* Of each base entry: where its time is, in `times` or in the filter. */
+	uint64_t **when;
+	struct tlb_filter_link *link;
 	uint32_t base_shift, huge_shift;	/* log2 of the page sizes */
 	struct tlb_filter *filter;		/* NULL: do without */
 	bool suspended;				/* put nothing into it */
 	/* Have pages lately been used again before they were replaced? */
 	uint32_t reuse;
-	struct tlb_filter_link link[TLB_FILTER_SLOTS];
 };
 
-/* Bytes that tlb_first_init() needs; a multiple of 8. */
+/* Bytes that tlb_first_init() needs. */
 size_t tlb_first_bytes(struct tlb_geometry base, struct tlb_geometry huge);
 
 /*
