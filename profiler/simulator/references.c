@@ -7,51 +7,89 @@ static inline ULong address_of(Long offset, UChar base, const ULong *bases)
 	return (ULong)offset + (base == REFERENCE_ABSOLUTE ? 0 : bases[base]);
 }
 
-/* In the filter, only the time of last use changes. */
-static inline Bool filtered(ULong address, UShort size, ULong time)
-{
-	struct tlb_filter_slot *slot = &tlbsim_data_filter.slot[
-		tlb_filter_index(&tlbsim.model->data, address)];
-	ULong page_bytes = 1ULL << tlbsim.config.page_shift[TLB_BASE];
+/* One reference, or the part of one that lies in one page. */
+typedef void (*take_one)(struct tlb_model *model, ULong address,
+			 enum tlb_side side, ULong time);
 
-	if (!tlbsim.filter || address - slot->address > page_bytes - size)
-		return False;
-	slot->time = time;
-	return True;
+static inline void take_always(struct tlb_model *model, ULong address,
+			       enum tlb_side side, ULong time)
+{
+	tlb_model_data(model, address, side, time);
 }
 
-static inline void run_references(const struct run *run, const ULong *bases)
+static inline void take_batched(struct tlb_model *model, ULong address,
+				enum tlb_side side, ULong time)
 {
-	ULong page_bytes = 1ULL << tlbsim.config.page_shift[TLB_BASE];
-	ULong time = tlbsim_clock - run->remaining;
-	struct tlb_model *model = tlbsim.model;
-	struct tlb_filter_slot writes[RUN_BASES];
+	/* A full batch may show that misses are no longer frequent. */
+	if (model->batching)
+		tlb_model_batch(model, address, side, time);
+	else
+		tlb_model_data(model, address, side, time);
+}
 
-	for (UInt i = 0; i < run->count; i++) {
-		const struct reference *reference = &run->references[i];
+/* Of a page in the filter, only the time of last use changes. */
+static inline void take_filtered(struct tlb_model *model, ULong address,
+				 enum tlb_side side, ULong time)
+{
+	struct tlb_filter_slot *slot = &tlbsim_data_filter.slot[
+		tlb_filter_index(&model->data, address)];
+
+	if (address >> model->data.base_shift ==
+	    slot->address >> model->data.base_shift)
+		slot->time = time;
+	else
+		tlb_model_data(model, address, side, time);
+}
+
+static inline __attribute__((always_inline)) void
+take_all(const struct run *run, const ULong *bases, take_one take)
+{
+	struct tlb_model *model = tlbsim.model;
+	ULong page_bytes = 1ULL << model->data.base_shift;
+	ULong time = tlbsim_clock - run->remaining;
+	const struct reference *reference = run->references;
+	const struct reference *end = reference + run->count;
+
+	for (; reference < end; reference++, time++) {
 		enum tlb_side side = (enum tlb_side)reference->side;
 		ULong address = address_of(reference->offset, reference->base,
 					   bases);
 		ULong room = page_bytes - (address & (page_bytes - 1));
 
-		if (model->batching)
-			tlb_model_batch(model, address, side, time + i);
-		else if (!filtered(address, reference->size, time + i))
-			tlb_model_data(model, address, side, time + i);
-		else
-			continue;
+		take(model, address, side, time);
 		if (reference->size > room)
-			tlb_model_data(model, address + room, side, time + i);
+			take(model, address + room, side, time);
 	}
-	if (!tlbsim.filter || model->batching)
-		return;
+}
+
+/* Make sure that the times which the code writes next are right. */
+static void settle(const struct run *run, const ULong *bases)
+{
+	ULong time = tlbsim_clock - run->remaining;
+	struct tlb_filter_slot writes[RUN_BASES];
+
 	for (UInt i = 0; i < run->range_count; i++) {
 		const struct range *range = &run->ranges[i];
 
 		writes[i].address = address_of(range->low, range->base, bases);
 		writes[i].time = time + range->last;
 	}
-	tlb_first_settle(&model->data, writes, run->range_count);
+	tlb_first_settle(&tlbsim.model->data, writes, run->range_count);
+}
+
+static inline void run_references(const struct run *run, const ULong *bases)
+{
+	if (!tlbsim.filter) {
+		take_all(run, bases, take_always);
+	} else if (tlbsim.model->batching) {
+		take_all(run, bases, take_batched);
+		/* Otherwise the filter is empty, and stays so. */
+		if (!tlbsim.model->batching)
+			settle(run, bases);
+	} else {
+		take_all(run, bases, take_filtered);
+		settle(run, bases);
+	}
 }
 
 void tlbsim_run0(const struct run *run)

@@ -20,7 +20,7 @@ SIM := $(B)/libexec/valgrind
 SIM_SOURCES := $(wildcard profiler/simulator/*.c profiler/tlb/*.c)
 SIM_OBJECTS := $(SIM_SOURCES:%.c=$(B)/sim/%.o)
 # VG_(name) expands to identifiers and -Wundef, -Wpedantic reject the macros that make them.
-SIM_CFLAGS := -std=gnu11 -O2 -g -fno-stack-protector -fno-strict-aliasing -fno-builtin \
+SIM_CFLAGS := -std=gnu11 -O3 -g -fno-stack-protector -fno-strict-aliasing -fno-builtin \
 	-fomit-frame-pointer -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla -Wformat=2 -Wno-format-nonliteral -Werror \
 	-DVGA_$(VG_ARCH)=1 -DVGO_linux=1 -DVGP_$(VG_ARCH)_linux=1 -DVGPV_$(VG_ARCH)_linux_vanilla=1
