@@ -19,13 +19,21 @@ VG_TEXT := 0x58000000
 SIM := $(B)/libexec/valgrind
 SIM_SOURCES := $(wildcard profiler/simulator/*.c profiler/tlb/*.c)
 SIM_OBJECTS := $(SIM_SOURCES:%.c=$(B)/sim/%.o)
-# VG_(name) expands to identifiers and -Wundef, -Wpedantic reject the macros that make them.
+# Valgrind's headers are GNU C, and rely on undefined macros being 0: neither -Wpedantic nor
+# -Wundef.  The core is not to be called through builtins or a stack protector it does not have.
 SIM_CFLAGS := -std=gnu11 -O3 -g -fno-stack-protector -fno-strict-aliasing -fno-builtin \
 	-fomit-frame-pointer -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla -Wformat=2 -Wno-format-nonliteral -Werror \
 	-DVGA_$(VG_ARCH)=1 -DVGO_linux=1 -DVGP_$(VG_ARCH)_linux=1 -DVGPV_$(VG_ARCH)_linux_vanilla=1
 
 simulator: $(SIM)/tlbsim-$(VG_PLATFORM)
+
+ifeq ($(wildcard $(VG_LIBS)),)
+$(SIM)/tlbsim-$(VG_PLATFORM):
+	@echo "make: Valgrind's headers and libraries for $(VG_PLATFORM) are missing" >&2
+	@echo "make: hint: make install-deps" >&2
+	@exit 1
+else
 
 $(B)/sim/%.o: %.c
 	@mkdir -p $(@D)
@@ -38,3 +46,4 @@ $(SIM)/tlbsim-$(VG_PLATFORM): $(SIM_OBJECTS) $(VG_LIBS)
 	$(CC) -static -nodefaultlibs -nostartfiles -no-pie -u _start -Wl,--build-id=none \
 		-Wl,-Ttext-segment=$(VG_TEXT) -o $@ $(SIM_OBJECTS) $(VG_LIBS) -lgcc $(VG_GCC)
 	ln -sf $(VG_RUN)/vgpreload_core-$(VG_PLATFORM).so $(VG_RUN)/default.supp $(@D)/
+endif

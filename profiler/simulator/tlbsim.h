@@ -3,8 +3,12 @@
  * tlbsim, the Valgrind tool: which of a program's references would miss the
  * TLBs, on base pages and on huge pages?
  *
- *   main.c        options, threads, fork and exec: when a model starts and ends
- *   instrument.c  what is added to the program's code: the inline filter
+ *   options.c     the command line
+ *   main.c        threads, fork and exec: when a model starts and ends
+ *   instrument.c  what is added to the program's code, statement by statement:
+ *   runs.c          data references,
+ *   fetches.c       instruction fetches,
+ *   block.c         and the expressions that they are made of
  *   references.c  what that code calls when a reference may change the model
  *   counts.c      the table of counts that a process leaves behind
  */
@@ -39,6 +43,7 @@ struct range {
 
 /* A run of references that is tested at once, in program order. */
 struct run {
+	struct run *next;	/* of the same block, while it is instrumented */
 	/* How far its first reference is from the end of its block. */
 	UInt remaining;
 	UInt range_count;
@@ -69,6 +74,10 @@ extern struct tlb_filter tlbsim_data_filter, tlbsim_code_filter;
  * times only ever grow.
  */
 extern ULong tlbsim_clock;
+
+/* options.c: declare the options; after they were read, complain and complete. */
+void tlbsim_options_register(void);
+void tlbsim_options_check(void);
 
 /* instrument.c */
 IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,

@@ -19,7 +19,7 @@ all_workloads() {
 # Small enough to take milliseconds.
 small() { # <workload>
 	case ${1##*/} in
-	chase | hash-lookup | random-update | threads) printf -- '--size 1M --count 1000' ;;
+	chase | hash-lookup | random-read | random-update | threads) printf -- '--size 1M --count 1000' ;;
 	cold) printf -- '--pages 23' ;;
 	column-walk) printf -- '--order 100 --rounds 1' ;;
 	cyclic) printf -- '--pages 23 --rounds 7' ;;
