@@ -39,7 +39,12 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     arguments = sys.argv[1:] if argv is None else argv
     try:
-        return _dispatch(arguments)
+        try:
+            return _dispatch(arguments)
+        finally:
+            # Here, since at exit a full disk would be told without a message of ours.
+            if sys.stdout is not None and sys.exc_info()[0] in (None, SystemExit):
+                sys.stdout.flush()
     except TlbcostError as error:
         print(f"tlbcost: {error}", file=sys.stderr)
         if error.hint:
@@ -50,8 +55,19 @@ def main(argv: list[str] | None = None) -> int:
         return SIGNAL_BASE + signal.SIGINT
     except BrokenPipeError:
         # The reader of our output went away; nothing is left to tell it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
         return FAILED
+    except OSError as error:
+        _give_up_stdout()
+        what = error.filename or "cannot write standard output"
+        print(f"tlbcost: {what}: {error.strerror or error}", file=sys.stderr)
+        return FAILED
+
+
+def _give_up_stdout() -> None:
+    """What is still buffered would fail again at exit."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:

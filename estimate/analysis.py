@@ -11,12 +11,12 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
+from tlbcost import units
 from tlbcost.errors import TlbcostError
 from tlbcost.records import Access, Cost, Interval
 from tlbcost.steps import Curve, Floats, Levels, find_levels, resamples
 from tlbcost.table import Table, count, number
 
-COLUMNS = ("probe", "page_size_bytes", "pages", "layout", "access", "repetition", "ns")
 ACCESSES: tuple[Access, ...] = ("serial", "overlapped")
 
 _MIN_SAMPLES = 3
@@ -91,7 +91,7 @@ def analyse(samples: Table) -> Analysis:
     ]
     levels = find_levels(curves.get((base, "spread", "serial")))
     if levels.reason:
-        notes.append(f"{size_words(base)} pages: {levels.reason}")
+        notes.append(f"{units.size(base)} pages: {levels.reason}")
     entry = None if huge is None else _entry_bytes(curves, base, huge, levels)
     costs = _entries(base, levels)
     references = {
@@ -118,14 +118,14 @@ def analyse(samples: Table) -> Analysis:
             curves.get((huge, "spread", "serial")), serial.interval.value if serial else None
         )
         if own.reason:
-            notes.append(f"{size_words(huge)} pages: {own.reason}")
+            notes.append(f"{units.size(huge)} pages: {own.reason}")
         costs += _entries(huge, own)
         costs.append(_exact("tlb_entry_bytes", huge, entry))
         if entry == base:
             notes.append(
-                f"{size_words(huge)} pages: the TLB holds {size_words(base)} pieces of them "
+                f"{units.size(huge)} pages: the TLB holds {units.size(base)} pieces of them "
                 "(the hypervisor backs this machine with smaller pages); footprints of their "
-                f"walks are in {size_words(base)} pages"
+                f"walks are in {units.size(base)} pages"
             )
         for access in ACCESSES:
             hit = _hit(curves.get((huge, "spread", access)), access, own)
@@ -137,14 +137,6 @@ def analyse(samples: Table) -> Analysis:
     return Analysis(tuple(costs), tuple(_points(curves)), tuple(notes))
 
 
-def size_words(size: int) -> str:
-    """A page size as people write it: 4 KiB, 2 MiB."""
-    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size >= 1 << shift and size % (1 << shift) == 0:
-            return f"{size >> shift} {unit}"
-    return f"{size} bytes"
-
-
 def _integer(samples: Table, key: str) -> int:
     text = samples.key(key)
     if not text.isdigit() or int(text) == 0:
@@ -154,7 +146,7 @@ def _integer(samples: Table, key: str) -> int:
 
 def _note(key: str, value: str) -> str:
     what, *where = key.split("_")
-    words = [size_words(int(word)) + " pages," if word.isdigit() else word for word in where]
+    words = [units.size(int(word)) + " pages," if word.isdigit() else word for word in where]
     return f"{' '.join(words).rstrip(',')}: {what}: {value}"
 
 

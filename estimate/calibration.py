@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import math
 import os
-import pwd
 import signal
 import subprocess
 import threading
@@ -21,16 +20,14 @@ from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tlbcost import kinds
 from tlbcost.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.machine import current_machine
 from tlbcost.paths import libexec, version
 from tlbcost.records import Access, Calibration, Cost, Interval, Machine
 from tlbcost.table import Cell, count, format_table, number, parse_table, read_table, write_file
+from tlbcost.user import calling_user
 
-COLUMNS = ("quantity", "page_size_bytes", "access", "pages", "value", "low", "high", "samples")
-CURVE_COLUMNS = (
-    "page_size_bytes", "layout", "access", "pages", "delta_ns", "low_ns", "high_ns"
-)  # fmt: skip
 QUANTITIES = (
     "dtlb_entries", "stlb_entries", "tlb_entry_bytes", "stlb_hit_ns", "walk_ns", "fault_ns"
 )  # fmt: skip
@@ -66,7 +63,7 @@ def obtain(
     machine = current_machine()
     path = cache_path(machine)
     if not recalibrate:
-        with _as_invoking_user():
+        with _as_calling_user():
             cached = _load(path, machine, announce)
         if cached is not None:
             return cached
@@ -74,7 +71,7 @@ def obtain(
     # pandas' and numpy's start-up time is paid only by those who measure.
     from tlbcost import analysis
 
-    table = parse_table(samples, "the calibrator's samples", "samples", 1, analysis.COLUMNS)
+    table = parse_table(samples, "the calibrator's samples", kinds.SAMPLES)
     result = analysis.analyse(table)
     calibration = Calibration(
         machine=machine,
@@ -88,10 +85,10 @@ def obtain(
         (p.page_size_bytes, p.layout, p.access, p.pages, p.delta.value, p.delta.low, p.delta.high)
         for p in result.curve
     ]
-    curve = format_table("curve", 1, header, CURVE_COLUMNS, rows)
+    curve = format_table(kinds.CURVE, header, rows)
     notes = result.notes
     try:
-        with _as_invoking_user():
+        with _as_calling_user():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(_curve_path(path), curve)
             write_calibration(path, calibration, notes)
@@ -165,9 +162,9 @@ def cache_folder() -> Path:
     folder = os.environ.get("XDG_CACHE_HOME", "")
     if Path(folder).is_absolute():
         return Path(folder) / "tlbcost"
-    user = _invoking_user()
-    home = Path(user.pw_dir) if user else Path(os.environ.get("HOME") or "/")
-    return home / ".cache" / "tlbcost"
+    user = calling_user()
+    home = user.home if user else None
+    return (home or Path(os.environ.get("HOME") or "/")) / ".cache" / "tlbcost"
 
 
 def read_calibration(path: Path) -> Calibration:
@@ -185,7 +182,7 @@ def write_calibration(path: Path, calibration: Calibration, notes: tuple[str, ..
     header["version"] = calibration.version
     for i, note in enumerate(notes, start=1):
         header[f"note_{i}"] = note
-    write_file(path, format_table("calibration", 1, header, COLUMNS, map(_row, calibration.costs)))
+    write_file(path, format_table(kinds.CALIBRATION, header, map(_row, calibration.costs)))
 
 
 def _row(cost: Cost) -> tuple[Cell, ...]:
@@ -195,7 +192,7 @@ def _row(cost: Cost) -> tuple[Cell, ...]:
 
 
 def _read(path: Path) -> Obtained:
-    table = read_table(path, "calibration", 1, COLUMNS)
+    table = read_table(path, kinds.CALIBRATION)
     costs = []
     for i, row in enumerate(table.records(), start=1):
         try:
@@ -266,27 +263,16 @@ def _curve_path(path: Path) -> Path:
     return path.with_name(path.name.replace("calibration-", "curve-", 1))
 
 
-def _invoking_user() -> pwd.struct_passwd | None:
-    """The user who called sudo, if that is how we became root."""
-    uid = os.environ.get("SUDO_UID", "")
-    if os.geteuid() != 0 or not uid.isdigit() or int(uid) == 0:
-        return None
-    try:
-        return pwd.getpwuid(int(uid))
-    except KeyError:
-        return None
-
-
 @contextlib.contextmanager
-def _as_invoking_user() -> Iterator[None]:
+def _as_calling_user() -> Iterator[None]:
     """Touch files as the user who called sudo: his cache stays his, and no link leads elsewhere."""
-    user = _invoking_user()
-    if user is None:
+    user = calling_user()
+    if user is None or user.home is None:
         yield
         return
     group = os.getegid()
-    os.setegid(user.pw_gid)
-    os.seteuid(user.pw_uid)
+    os.setegid(user.gid)
+    os.seteuid(user.uid)
     try:
         yield
     finally:

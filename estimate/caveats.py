@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tlbcost import units
+from tlbcost.glibc import HUGETLB, tunable
 from tlbcost.model import run_time_ns
 from tlbcost.report.content import Content
 from tlbcost.stats import median, spread_fraction
@@ -185,11 +186,11 @@ def _pmu(content: Content) -> tuple[str, str] | None:
 
 def _tunables(content: Content) -> tuple[str, str] | None:
     tunables = content.surroundings.glibc_tunables or ""
-    value = tunable(tunables, "glibc.malloc.hugetlb")
+    value = tunable(tunables, HUGETLB)
     if value in (None, "0"):
         return None
     return (
-        f"GLIBC_TUNABLES already asks for huge pages (glibc.malloc.hugetlb={value}): the runs "
+        f"GLIBC_TUNABLES already asks for huge pages ({HUGETLB}={value}): the runs "
         "that were timed may have had them",
         "env -u GLIBC_TUNABLES tlbcost estimate ...",
     )
@@ -294,16 +295,6 @@ def _splintered(content: Content) -> tuple[str, str] | None:
         "TLB misses here (their counts are shown alike) but make each walk cheaper",
         "where the host has huge pages too, the gain is larger",
     )
-
-
-def tunable(tunables: str, name: str) -> str | None:
-    """The value of one tunable in GLIBC_TUNABLES; the last one wins, as in glibc."""
-    value = None
-    for part in tunables.split(":"):
-        key, equals, text = part.partition("=")
-        if equals and key == name:
-            value = text
-    return value
 
 
 RULES: dict[str, Rule] = {

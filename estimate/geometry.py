@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tlbcost import paths, units
+from tlbcost import kinds, paths, units
 from tlbcost.errors import TlbcostError
 from tlbcost.records import (
     Calibration,
@@ -21,7 +21,6 @@ from tlbcost.records import (
 )
 from tlbcost.table import count, read_table
 
-COLUMNS = ("level", "page_size_bytes", "entries", "ways", "source", "verified")
 LEVELS: tuple[Level, ...] = ("dtlb", "dtlb_store", "itlb", "stlb")
 
 # A measured knee and the size that it confirms may differ by this share: the probe's footprints
@@ -80,7 +79,7 @@ class PublishedCore:
 
 def read_core(path: Path) -> PublishedCore:
     """Read one machine file. Raises TlbcostError naming the file and the defect."""
-    table = read_table(path, "machine", 1, COLUMNS)
+    table = read_table(path, kinds.MACHINE)
     levels: dict[tuple[Level, int], PublishedLevel] = {}
     try:
         for row in table.records():

@@ -12,26 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlbcost import cgroup, family, paths, program, units
+from tlbcost import cgroup, family, kinds, paths, program, units
 from tlbcost.errors import SIGNAL_BASE, TOOL_FAILED, TlbcostError
 from tlbcost.records import Run
 from tlbcost.stdin import ProgramInput
 from tlbcost.table import count, read_table
-
-RUN_COLUMNS = (
-    "wall_ns", "user_ns", "system_ns", "minor_faults", "major_faults", "max_rss_bytes",
-    "exit_code", "signal", "exec_errno",
-)  # fmt: skip
+from tlbcost.user import User
 
 _TICK_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """The user that sudo was called by."""
-
-    uid: int
-    gid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +69,7 @@ def describe_limit(limit_bytes: int) -> str:
 
 @dataclass(slots=True)
 class Launcher:
-    """Runs programs through tlbcost-run, with its files in `folder`."""
+    """Runs programs through tlbcost-run, with its files in `folder`, as `user` if given."""
 
     folder: Path
     stdin: ProgramInput
@@ -172,14 +160,6 @@ class Launcher:
             )
 
 
-def calling_user() -> User | None:
-    """Whom to run the program as: under sudo the one who called it, else None (as we are)."""
-    uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
-    if os.geteuid() != 0 or not (uid.isdigit() and gid.isdigit()) or int(uid) == 0:
-        return None
-    return User(int(uid), int(gid))
-
-
 def native_runs(
     launcher: Launcher, argv: Sequence[str], path: Path, n: int, *, ignore_failure: bool
 ) -> list[Outcome]:
@@ -218,14 +198,14 @@ def _failure(name: str, outcome: Outcome, before: Sequence[Outcome]) -> TlbcostE
 
 
 def _outcome(path: Path, memory_limit_bytes: int | None) -> Outcome:
-    table = read_table(path, "run", 1, RUN_COLUMNS)
+    table = read_table(path, kinds.RUN)
     if len(table.rows) != 1:
         raise TlbcostError(f"{path}: {len(table.rows)} rows, expected 1", None, TOOL_FAILED)
     cells = {name: count(cell) for name, cell in table.records()[0].items()}
     words = ""
     with contextlib.suppress(OSError):
         words = Path(f"{path}.stderr").read_text(encoding="utf-8", errors="replace")
-    times = [cells[name] for name in RUN_COLUMNS[:6]]
+    times = [cells[name] for name in kinds.RUN.columns[:6]]
     known = [value for value in times if value is not None]
     return Outcome(
         Run(*known) if len(known) == len(times) else None,

@@ -11,13 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost import paths
+from tlbcost import kinds, paths
 from tlbcost.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.launch import Launcher, Outcome, describe_limit
 from tlbcost.records import Geometry, ProcessCounts, Side, SideCounts, TlbLevel
 from tlbcost.table import Table, count, read_table
-
-COUNTS_COLUMNS = ("page_size_bytes", "access", "l1_tlb_misses", "stlb_hits", "stlb_misses")
 
 _SIDES: Mapping[str, Side] = {"load": "load", "store": "store", "fetch": "fetch"}
 _EVEX = "62"  # the first byte of every AVX-512 instruction
@@ -159,7 +157,7 @@ def _level(level: TlbLevel | None) -> str:
 
 
 def _process(path: Path) -> ProcessCounts:
-    table = read_table(path, "counts", 1, COUNTS_COLUMNS, partial=True)
+    table = read_table(path, kinds.COUNTS, partial=True)
     finished = table.complete and table.header.get("state") != "running"
     return ProcessCounts(
         pid=int(table.key("pid")),

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import os
-import re
 
+from tlbcost.glibc import glibc_version
 from tlbcost.pmu import find_pmu
 from tlbcost.report.content import Surroundings
 
@@ -15,13 +15,5 @@ _PRESENT = ("counts", "forbidden", "listed")
 
 def surroundings() -> Surroundings:
     """The system that tlbcost runs on."""
-    return Surroundings(find_pmu().answer in _PRESENT, _glibc(), os.environ.get("GLIBC_TUNABLES"))
-
-
-def _glibc() -> tuple[int, int] | None:
-    try:
-        name = os.confstr("CS_GNU_LIBC_VERSION") or ""
-    except (OSError, ValueError):
-        return None
-    version = re.fullmatch(r"glibc (\d+)\.(\d+).*", name)
-    return (int(version[1]), int(version[2])) if version else None
+    has_pmu = find_pmu().answer in _PRESENT
+    return Surroundings(has_pmu, glibc_version(), os.environ.get("GLIBC_TUNABLES"))

@@ -19,6 +19,15 @@ _KEY = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """One of the tables of doc/format.md; the version is that of its columns."""
+
+    name: str
+    version: int
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table as text: cells are strings, `None` where the file says NA."""
 
@@ -40,9 +49,7 @@ class Table:
             raise TlbcostError(f"{self.name}: no '# {key}:' line in the header") from None
 
 
-def read_table(
-    path: Path, kind: str, version: int, columns: Sequence[str], *, partial: bool = False
-) -> Table:
+def read_table(path: Path, kind: Kind, *, partial: bool = False) -> Table:
     """Read a table and check its kind, version, columns and end line.
 
     `partial` accepts a file that its writer did not finish (`Table.complete` is then False).
@@ -52,16 +59,14 @@ def read_table(
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TlbcostError(f"cannot read {path}: {_reason(error)}") from error
-    return parse_table(text, str(path), kind, version, columns, partial=partial)
+    return parse_table(text, str(path), kind, partial=partial)
 
 
-def parse_table(
-    text: str, name: str, kind: str, version: int, columns: Sequence[str], *, partial: bool = False
-) -> Table:
+def parse_table(text: str, name: str, kind: Kind, *, partial: bool = False) -> Table:
     """Parse the text of a table; `name` stands for the file in messages. See read_table."""
     lines = text.split("\n")
-    if lines[0] != f"# tlbcost {kind} {version}":
-        raise TlbcostError(f"{name}:1: not a tlbcost {kind} table of version {version}")
+    if lines[0] != f"# tlbcost {kind.name} {kind.version}":
+        raise TlbcostError(f"{name}:1: not a tlbcost {kind.name} table of version {kind.version}")
     header: dict[str, str] = {}
     names: tuple[str, ...] | None = None
     rows: list[tuple[str | None, ...]] = []
@@ -79,9 +84,10 @@ def parse_table(
             continue
         elif names is None:
             names = tuple(line.split("\t"))
-            if names != tuple(columns):
+            if names != kind.columns:
                 raise TlbcostError(
-                    f"{name}:{number}: columns are {' '.join(names)}, expected {' '.join(columns)}"
+                    f"{name}:{number}: columns are {' '.join(names)}, expected "
+                    f"{' '.join(kind.columns)}"
                 )
         else:
             cells = tuple(None if cell == "NA" else cell for cell in line.split("\t"))
@@ -91,7 +97,7 @@ def parse_table(
     complete = names is not None and end == str(len(rows))
     if not complete and not partial:
         raise TlbcostError(f"{name}: truncated: no '# end: {len(rows)}' line")
-    return Table(name, header, tuple(columns), tuple(rows), complete)
+    return Table(name, header, kind.columns, tuple(rows), complete)
 
 
 def count(cell: str | None) -> int | None:
@@ -114,20 +120,16 @@ def number(cell: str | None) -> float | None:
 
 
 def format_table(
-    kind: str,
-    version: int,
-    header: Mapping[str, Cell],
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Cell]],
+    kind: Kind, header: Mapping[str, Cell], rows: Iterable[Sequence[Cell]]
 ) -> str:
     """The text of a table. None becomes NA."""
-    lines = [f"# tlbcost {kind} {version}"]
+    lines = [f"# tlbcost {kind.name} {kind.version}"]
     lines += [f"# {key}: {_cell(value)}" for key, value in header.items()]
-    lines.append("\t".join(columns))
+    lines.append("\t".join(kind.columns))
     n = 0
     for row in rows:
-        if len(row) != len(columns):
-            raise ValueError(f"{len(row)} cells for {len(columns)} columns")
+        if len(row) != len(kind.columns):
+            raise ValueError(f"{len(row)} cells for {len(kind.columns)} columns")
         lines.append("\t".join(_cell(cell) for cell in row))
         n += 1
     lines.append(f"# end: {n}")

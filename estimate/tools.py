@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tlbcost import paths
 from tlbcost.check import Check
+from tlbcost.glibc import FIRST_WITH_HUGETLB, FIRST_WITHOUT_HOOK, HUGETLB, glibc_version
 from tlbcost.remedies import build, install
 
 _TIMEOUT_S = 20
@@ -103,21 +104,12 @@ def _built_against(tool: Path) -> str | None:
     return match[1].decode() if match else None
 
 
-def _glibc_version() -> tuple[int, int] | None:
-    try:
-        text = os.confstr("CS_GNU_LIBC_VERSION")
-    except (OSError, ValueError):
-        return None
-    match = re.match(r"glibc (\d+)\.(\d+)", text or "")
-    return (int(match[1]), int(match[2])) if match else None
-
-
 def check_hugectl() -> Check:
     """Would hugectl do anything here?"""
-    glibc = _glibc_version()
-    # glibc 2.34 removed the hook that `hugectl --heap` hangs on, 2.35 brought a tunable instead.
-    tunable, hook = glibc is not None and glibc >= (2, 35), glibc is not None and glibc < (2, 34)
-    instead = "; GLIBC_TUNABLES=glibc.malloc.hugetlb=2 does its work" if tunable else ""
+    glibc = glibc_version()
+    tunable = glibc is not None and glibc >= FIRST_WITH_HUGETLB
+    hook = glibc is not None and glibc < FIRST_WITHOUT_HOOK
+    instead = f"; GLIBC_TUNABLES={HUGETLB}=2 does its work" if tunable else ""
     if shutil.which("hugectl") is None:
         command = install("hugectl") if hook else None
         return Check("hugectl", "missing", f"not installed{instead}", command)
@@ -132,17 +124,17 @@ def check_hugectl() -> Check:
 
 def check_glibc() -> Check:
     """Can this C library's malloc be asked for huge pages?"""
-    version = _glibc_version()
+    version = glibc_version()
     if version is None:
         finding = "this C library is not glibc: its malloc cannot be asked for huge pages"
         return Check("glibc", "missing", finding, values={"glibc_version": None})
     text = f"{version[0]}.{version[1]}"
     values = {"glibc_version": text}
-    if version >= (2, 35):
-        finding = f"{text}: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (THP) or =2 (pool) works"
+    if version >= FIRST_WITH_HUGETLB:
+        finding = f"{text}: GLIBC_TUNABLES={HUGETLB}=1 (THP) or =2 (pool) works"
         return Check("glibc", "ok", finding, values=values)
-    way = "hugectl --heap still works" if version < (2, 34) else "hugectl --heap is gone too"
-    finding = f"{text}: glibc.malloc.hugetlb came with 2.35; {way}"
+    way = "hugectl --heap still works" if version < FIRST_WITHOUT_HOOK else "hugectl --heap is gone too"
+    finding = f"{text}: {HUGETLB} came with 2.35; {way}"
     return Check("glibc", "limited", finding, values=values)
 
 

@@ -12,11 +12,12 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from tlbcost import units
 from tlbcost.calibration import Obtained, find, obtain
 from tlbcost.errors import TlbcostError
 from tlbcost.paths import plot as plot_file
 from tlbcost.records import Calibration, Cost, Machine
-from tlbcost.table import write_file
+from tlbcost.report.output import check_writable, write
 
 _NAMES = {
     "dtlb_entries": "L1 dTLB entries",
@@ -45,18 +46,19 @@ def run(arguments: argparse.Namespace) -> int:
     if picture is not None and picture.suffix not in _TERMINALS:
         raise TlbcostError(f"cannot plot to {picture}: not a .png or .svg file", "--plot curve.png")
     for path in (picture, arguments.json, arguments.output):
-        _check_folder(path)
+        if path is not None:
+            check_writable(path)
     obtained = _obtain(arguments.recalibrate)
     if picture is not None and obtained.curve is None:
         _say("the curve behind the cached calibration is lost: measuring again")
         obtained = _obtain(True)
     text = describe(obtained)
     if arguments.output is None:
-        sys.stdout.write(text)
+        print(text, end="")
     else:
-        _write(arguments.output, text)
+        write(arguments.output, text)
     if arguments.json is not None:
-        _write(arguments.json, json.dumps(as_json(obtained), indent=2) + "\n")
+        write(arguments.json, json.dumps(as_json(obtained), indent=2) + "\n")
     if picture is not None:
         draw(obtained, picture)
     return 0
@@ -128,8 +130,8 @@ def draw(obtained: Obtained, picture: Path) -> None:
             "terminal_name": _TERMINALS[picture.suffix],
             "base": base,
             "huge": huge,
-            "base_words": _size(base),
-            "huge_words": _size(huge),
+            "base_words": units.size(base),
+            "huge_words": units.size(huge),
             "machine": _cpu(calibration.machine),
             "dtlb": _entries(calibration, "dtlb_entries"),
             "stlb": _entries(calibration, "stlb_entries"),
@@ -177,23 +179,6 @@ def _progress() -> Callable[[int], None] | None:
     return show
 
 
-def _check_folder(path: Path | None) -> None:
-    """Say before measuring, not after it, that a file cannot be written."""
-    if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        reason = "it is a folder" if path.is_dir() else f"no folder {path.parent}"
-        raise TlbcostError(f"cannot write {path}: {reason}")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")  # a device or a pipe cannot be replaced
-        else:
-            write_file(path, text)
-    except OSError as error:
-        raise TlbcostError(f"cannot write {path}: {error.strerror}") from error
-
-
 def _ordered(calibration: Calibration) -> list[Cost]:
     sizes = sorted({cost.page_size_bytes for cost in calibration.costs})
     return [
@@ -208,11 +193,11 @@ def _ordered(calibration: Calibration) -> list[Cost]:
 
 def _row(name: str, cost: Cost) -> str:
     pages = "" if cost.pages is None else str(cost.pages)
-    start = f"{name:<17}{_size(cost.page_size_bytes):<7}{cost.access or '':<12}{pages:>10}"
+    start = f"{name:<17}{units.size(cost.page_size_bytes):<7}{cost.access or '':<12}{pages:>10}"
     if cost.interval is None:
         return f"{start}{'NA':>8}"
     if cost.quantity == "tlb_entry_bytes":
-        return f"{start}{_size(round(cost.interval.value)):>11}"
+        return f"{start}{units.size(round(cost.interval.value)):>11}"
     if cost.quantity.endswith("_entries"):
         low, high = f"{cost.interval.low:.0f}", f"{cost.interval.high:.0f}"
         return f"{start}{cost.interval.value:>8.0f}     {low:>7} ..{high:>6}"
@@ -231,7 +216,7 @@ def _machine_lines(machine: Machine) -> list[str]:
         *_wrap("Machine    ", _cpu(machine)),
         *_wrap("           ", f"{machine.cpu_vendor or 'unknown vendor'} {numbers}, microcode "
                f"{machine.microcode or 'unknown'}, {where}"),
-        *_wrap("Kernel     ", f"{machine.kernel or 'unknown'}, {_size(machine.base_page_bytes)} "
+        *_wrap("Kernel     ", f"{machine.kernel or 'unknown'}, {units.size(machine.base_page_bytes)} "
                f"pages, transparent huge pages {machine.thp_mode or 'absent'}, governor "
                f"{machine.governor or 'unknown'}"),
     ]  # fmt: skip
@@ -239,13 +224,6 @@ def _machine_lines(machine: Machine) -> list[str]:
 
 def _cpu(machine: Machine) -> str:
     return machine.cpu_name or machine.cpu_vendor or "unknown CPU"
-
-
-def _size(size: int) -> str:
-    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size >= 1 << shift and size % (1 << shift) == 0:
-            return f"{size >> shift} {unit}"
-    return f"{size} B"
 
 
 def _entries(calibration: Calibration, quantity: str) -> int:

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
 import textwrap
 from pathlib import Path
 
 from tlbcost import paths
 from tlbcost.check import Check
 from tlbcost.doctor import examine
-from tlbcost.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.table import write_file
+from tlbcost.errors import CANNOT_MEASURE
+from tlbcost.report.output import write
 
 _COLUMNS = 80
 
@@ -31,27 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the findings; returns 0, or 4 if estimate cannot work here."""
     checks = examine()
     if arguments.json is not None:
-        try:
-            write_file(arguments.json, json_text(checks))
-        except OSError as error:
-            raise TlbcostError(
-                f"cannot write {arguments.json}: {(error.strerror or str(error)).lower()}",
-                "name a file in a folder that you can write to",
-            ) from error
-    _print(report(checks))
+        write(arguments.json, json_text(checks))
+    print(report(checks))
     return CANNOT_MEASURE if any(check.blocks for check in checks) else 0
-
-
-def _print(text: str) -> None:
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        # What is still buffered would fail again at exit, without a message.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        reason = (error.strerror or str(error)).lower()
-        raise TlbcostError(f"cannot write the findings: {reason}") from error
 
 
 def report(checks: list[Check]) -> str:

@@ -106,7 +106,7 @@ def _estimate(arguments: argparse.Namespace) -> None:
     # Whatever can be refused is refused before anything takes time.
     for file in (arguments.json, arguments.output):
         if file is not None:
-            check_writable(file)
+            check_writable(file, TOOL_FAILED)
     path = resolve(argv[0])
     check_simulatable(path)
     valgrind = find_valgrind()
@@ -125,9 +125,10 @@ def _run_program(
     arguments: argparse.Namespace, argv: list[str], path: Path, valgrind: Path, geometry: Geometry
 ) -> tuple[list[Outcome], Simulation]:
     """Time the program natively, then count its misses."""
-    from tlbcost.launch import Launcher, calling_user, native_runs
+    from tlbcost.launch import Launcher, native_runs
     from tlbcost.simulate import simulate
     from tlbcost.stdin import ProgramInput
+    from tlbcost.user import calling_user
 
     with _folder() as folder, contextlib.closing(ProgramInput()) as stdin:
         launcher = Launcher(folder, stdin, calling_user(), arguments.prepare)
@@ -271,9 +272,9 @@ def _print(content: Content, arguments: argparse.Namespace) -> None:
     else:
         text = io.StringIO()
         print_report(content, text)
-        write(arguments.output, text.getvalue())
+        write(arguments.output, text.getvalue(), TOOL_FAILED)
     if arguments.json is not None:
-        write(arguments.json, to_json(content))
+        write(arguments.json, to_json(content), TOOL_FAILED)
 
 
 @contextlib.contextmanager

@@ -6,13 +6,12 @@ from __future__ import annotations
 import shlex
 
 from tlbcost import remedies, units
-from tlbcost.caveats import tunable
+from tlbcost.glibc import FIRST_WITH_HUGETLB, HUGETLB, tunable
 from tlbcost.model import WORTHWHILE_FRACTION, Estimate, total_interval
 from tlbcost.records import Interval
 from tlbcost.report.content import Content
 
 _THP = "/sys/kernel/mm/transparent_hugepage/enabled"
-_FIRST_GLIBC_WITH_HUGETLB = (2, 35)
 
 
 def verdict_sentence(estimate: Estimate, huge_page_bytes: int) -> str:
@@ -62,7 +61,7 @@ def next_steps(content: Content) -> list[str]:
     if content.estimate.verdict == "too_close_to_call" and len(content.runs) < 10:
         steps += ["# a narrower interval:", f"tlbcost estimate --runs 10 -- {_command(content)}"]
     glibc = content.surroundings.glibc
-    if glibc is None or glibc < _FIRST_GLIBC_WITH_HUGETLB:
+    if glibc is None or glibc < FIRST_WITH_HUGETLB:
         found = f"glibc {glibc[0]}.{glibc[1]}" if glibc else "no glibc"
         steps += [
             f"# malloc has no switch for huge pages here ({found}; glibc 2.35 brought it):",
@@ -97,7 +96,7 @@ def _with_tunable(content: Content, value: str) -> str:
     kept = [
         part
         for part in present.split(":")
-        if part and tunable(part, "glibc.malloc.hugetlb") is None
+        if part and tunable(part, HUGETLB) is None
     ]
-    tunables = ":".join([*kept, f"glibc.malloc.hugetlb={value}"])
+    tunables = ":".join([*kept, f"{HUGETLB}={value}"])
     return f"GLIBC_TUNABLES={shlex.quote(tunables)} {_command(content)}"

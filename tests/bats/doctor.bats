@@ -77,7 +77,7 @@ print(eval(sys.argv[2]))' "$@"
 
 @test "doctor: an unwritable JSON file is an error with a hint, and leaves nothing" {
 	run -1 "${BUILD}/tlbcost" doctor --json "${BATS_TEST_TMPDIR}/no/d.json"
-	[[ ${output} == "tlbcost: cannot write "*": no such file or directory"* ]]
+	[[ ${output} == "tlbcost: cannot write "*": No such file or directory"* ]]
 	[[ ${output} == *"tlbcost: hint: "* ]]
 	[[ ! -e ${BATS_TEST_TMPDIR}/no ]]
 }
@@ -107,7 +107,7 @@ print(eval(sys.argv[2]))' "$@"
 	[[ -c /dev/full ]] || skip "needs /dev/full"
 	# shellcheck disable=SC2016  # expands in the inner shell
 	run -1 bash -c '"$1" doctor >/dev/full' - "${BUILD}/tlbcost"
-	[[ ${output} == "tlbcost: cannot write the findings: no space left on device" ]]
+	[[ ${output} == "tlbcost: cannot write standard output: No space left on device" ]]
 }
 
 @test "doctor: the wrong option is a usage error" {

@@ -245,7 +245,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 
 @test "a report that cannot be written is refused before anything runs" {
 	run -125 "${ESTIMATE[@]}" --json no/such/folder/report touch made
-	[[ ${output} == *"cannot write the report to no/such/folder/report"*"hint:"* ]]
+	[[ ${output} == *"cannot write no/such/folder/report: no such folder"*"hint:"* ]]
 	run -125 "${ESTIMATE[@]}" --output . touch made
 	[[ ${output} == *"is a directory"* ]]
 	[[ ! -e made ]]

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tlbcost.analysis import COLUMNS, Analysis, analyse
+from tlbcost.analysis import Analysis, analyse
 from tlbcost.errors import TlbcostError
+from tlbcost.kinds import SAMPLES
 from tlbcost.records import Interval
 from tlbcost.steps import Curve, find_levels
 from tlbcost.table import Table, read_table
 
 BASE, HUGE = 4096, 2 << 20
-SAMPLES = Path(__file__).parents[2] / "data" / "samples"
+RECORDED = Path(__file__).parents[2] / "data" / "samples"
 LADDER = (
     8, 16, 32, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 160, 208, 272, 352, 448, 512, 576,
     640, 768, 896, 1024, 1152, 1280, 1408, 1536, 1664, 1792, 1920, 2048, 2176, 2304, 2560,
@@ -70,7 +71,7 @@ def machine(
         "huge_page_bytes": str(HUGE) if entry else "NA",
         "packed_spacing_bytes": "192",
     }
-    return Table("made-up", header, COLUMNS, tuple(rows), True)
+    return Table("made-up", header, SAMPLES.columns, tuple(rows), True)
 
 
 def packed_pays(lines: int, dtlb: int, stlb: int, hit: float, walk: float) -> float:
@@ -190,7 +191,7 @@ def test_the_same_samples_give_the_same_numbers() -> None:
 def test_reasons_in_the_header_become_notes() -> None:
     table = machine()
     header = {**table.header, "skipped_2097152_fault": "no huge page"}
-    notes = analyse(Table("x", header, COLUMNS, table.rows, True)).notes
+    notes = analyse(Table("x", header, SAMPLES.columns, table.rows, True)).notes
     assert "2 MiB pages, fault: skipped: no huge page" in notes
 
 
@@ -198,19 +199,19 @@ def test_a_broken_row_is_named() -> None:
     table = machine()
     rows = (*table.rows, ("tlb", "4096", "8", "spread", "serial", "0", "fast"))
     with pytest.raises(TlbcostError, match=rf"x: row {len(rows)}"):
-        analyse(Table("x", table.header, COLUMNS, rows, True))
+        analyse(Table("x", table.header, SAMPLES.columns, rows, True))
 
 
 def test_a_header_without_page_size_is_refused() -> None:
     table = machine()
     with pytest.raises(TlbcostError, match="base_page_bytes"):
-        analyse(Table("x", {**table.header, "base_page_bytes": "0"}, COLUMNS, table.rows, True))
+        analyse(Table("x", {**table.header, "base_page_bytes": "0"}, SAMPLES.columns, table.rows, True))
 
 
-@pytest.mark.parametrize("file", sorted(SAMPLES.glob("*/samples.tsv")), ids=lambda f: f.parent.name)
+@pytest.mark.parametrize("file", sorted(RECORDED.glob("*/samples.tsv")), ids=lambda f: f.parent.name)
 def test_recorded_samples(file: Path) -> None:
     """Recorded on an Emerald Rapids guest: 96 and 2048 entries, backed with 4 KiB pages."""
-    analysis = analyse(read_table(file, "samples", 1, COLUMNS))
+    analysis = analyse(read_table(file, SAMPLES))
     dtlb, stlb = value(analysis, "dtlb_entries"), value(analysis, "stlb_entries")
     hit = value(analysis, "stlb_hit_ns", BASE, "serial")
     walk = value(analysis, "walk_ns", BASE, "serial", 8192)

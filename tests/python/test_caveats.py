@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from sample_content import MACHINE, RUN, content, process, rebuilt
-from tlbcost.caveats import RULES, caveats, source_kind, tunable
+from tlbcost.caveats import RULES, caveats, source_kind
+from tlbcost.glibc import tunable
 from tlbcost.report.content import Content
 
 DOCUMENT = Path(__file__).parents[2] / "doc" / "caveats.md"

@@ -35,7 +35,7 @@ class Host:
         self.monkeypatch.setattr(remedies, "is_root", lambda: is_root)
 
     def glibc(self, version: tuple[int, int] | None) -> None:
-        self.monkeypatch.setattr(tools, "_glibc_version", lambda: version)
+        self.monkeypatch.setattr(tools, "glibc_version", lambda: version)
 
     def program(self, name: str, script: str) -> None:
         path = self.folder / "bin" / name

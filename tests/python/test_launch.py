@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tlbcost import cgroup, family, launch, paths
+from tlbcost import cgroup, family, launch, paths, user
 from tlbcost.errors import TlbcostError
 from tlbcost.launch import Launcher, Outcome, native_runs
 from tlbcost.program import check_simulatable, resolve, start_failure
@@ -296,12 +296,14 @@ def test_sudo_names_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("SUDO_UID", "1000")
     monkeypatch.setenv("SUDO_GID", "100")
-    assert launch.calling_user() == launch.User(1000, 100)
+    found = user.calling_user()
+    assert found is not None
+    assert (found.uid, found.gid) == (1000, 100)
     monkeypatch.setenv("SUDO_UID", "0")
-    assert launch.calling_user() is None
+    assert user.calling_user() is None
     monkeypatch.setenv("SUDO_UID", "1000")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert launch.calling_user() is None
+    assert user.calling_user() is None
 
 
 def test_a_memory_limit_is_named() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tlbcost import paths
 from tlbcost.errors import TlbcostError
-from tlbcost.geometry import COLUMNS, LEVELS, PublishedCore, cores, published, read_core
+from tlbcost.geometry import LEVELS, PublishedCore, cores, published, read_core
+from tlbcost.kinds import MACHINE
 from tlbcost.records import Machine
 from tlbcost.table import read_table
 
@@ -59,7 +60,7 @@ def test_a_figure_from_memory_is_not_called_verified(core: PublishedCore) -> Non
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_sources_are_explained_and_used(path: Path) -> None:
-    table = read_table(path, "machine", 1, COLUMNS)
+    table = read_table(path, MACHINE)
     used = {f"source_{row['source']}" for row in table.records()}
     explained = {key for key in table.header if key.startswith("source_")}
     assert used == explained

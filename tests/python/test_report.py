@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from sample_content import MACHINE, content, process, rebuilt
 from tlbcost import units
-from tlbcost.errors import TlbcostError
+from tlbcost.errors import TOOL_FAILED, TlbcostError
 from tlbcost.model import total_interval
 from tlbcost.records import Interval
 from tlbcost.report import output
@@ -201,7 +201,7 @@ def test_written_files_are_whole_or_absent(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["missing/report", "."])
 def test_unwritable_files_are_refused_before(tmp_path: Path, name: str) -> None:
     with pytest.raises(TlbcostError, match="cannot write") as error:
-        output.check_writable(tmp_path / name)
+        output.check_writable(tmp_path / name, TOOL_FAILED)
     assert error.value.exit_code == 125
 
 

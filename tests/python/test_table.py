@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tlbcost import kinds
 from tlbcost.errors import TlbcostError
-from tlbcost.table import count, format_table, number, parse_table, read_table, write_file
+from tlbcost.table import Kind, count, format_table, number, parse_table, read_table, write_file
 
+TEST = Kind("test", 1, ("a", "b"))
 GOOD = "# tlbcost test 1\n# name: a value\na\tb\n1\tNA\n# end: 1\n"
 
 
 def test_a_table_is_read() -> None:
-    table = parse_table(GOOD, "x", "test", 1, ("a", "b"))
+    table = parse_table(GOOD, "x", TEST)
     assert table.header == {"name": "a value"}
     assert table.records() == [{"a": "1", "b": None}]
     assert table.complete
@@ -36,18 +38,18 @@ def test_a_table_is_read() -> None:
 )
 def test_defects_are_named(text: str, message: str) -> None:
     with pytest.raises(TlbcostError) as caught:
-        parse_table(text, "x", "test", 1, ("a", "b"))
+        parse_table(text, "x", TEST)
     assert str(caught.value).startswith(message)
 
 
 def test_a_partial_table_is_accepted_on_request() -> None:
     text = GOOD.replace("# end: 1\n", "")
-    assert not parse_table(text, "x", "test", 1, ("a", "b"), partial=True).complete
+    assert not parse_table(text, "x", TEST, partial=True).complete
 
 
 def test_a_missing_key_is_named() -> None:
     with pytest.raises(TlbcostError, match="x: no '# other:' line"):
-        parse_table(GOOD, "x", "test", 1, ("a", "b")).key("other")
+        parse_table(GOOD, "x", TEST).key("other")
 
 
 @pytest.mark.parametrize("text", ["-1", "1.5", "", "x", "²"])
@@ -70,8 +72,8 @@ def test_numbers_are_finite(text: str) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2**64), st.none() | st.floats(-1e9, 1e9))))
 def test_what_is_written_is_read(rows: list[tuple[int, float | None]]) -> None:
-    text = format_table("test", 1, {"name": "v"}, ("a", "b"), rows)
-    table = parse_table(text, "x", "test", 1, ("a", "b"))
+    text = format_table(TEST, {"name": "v"}, rows)
+    table = parse_table(text, "x", TEST)
     assert len(table.rows) == len(rows)
     for (a, b), (read_a, read_b) in zip(rows, table.rows, strict=True):
         assert count(read_a) == a
@@ -83,10 +85,10 @@ def test_what_is_written_is_read(rows: list[tuple[int, float | None]]) -> None:
 
 def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(TlbcostError, match="No such file"):
-        read_table(tmp_path / "none", "test", 1, ())
+        read_table(tmp_path / "none", TEST)
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(TlbcostError, match="not UTF-8"):
-        read_table(tmp_path / "binary", "test", 1, ())
+        read_table(tmp_path / "binary", TEST)
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -96,3 +98,13 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         write_file(tmp_path / "folder", GOOD)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "folder"]
+
+
+@pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.name)
+def test_the_document_has_every_kind_and_its_columns(kind: Kind) -> None:
+    text = (Path(__file__).parents[2] / "doc" / "format.md").read_text(encoding="utf-8")
+    _, found, after = text.partition(f"\n## {kind.name} {kind.version} ")
+    assert found
+    section = after.partition("\n## ")[0]
+    for column in kind.columns:
+        assert f"`{column}`" in section

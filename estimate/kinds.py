@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which tables are there, and what are their columns? doc/format.md tells what they mean."""
+
+from __future__ import annotations
+
+from tlbcost.table import Kind
+
+SAMPLES = Kind(
+    "samples", 1, ("probe", "page_size_bytes", "pages", "layout", "access", "repetition", "ns")
+)
+CALIBRATION = Kind(
+    "calibration",
+    1,
+    ("quantity", "page_size_bytes", "access", "pages", "value", "low", "high", "samples"),
+)
+CURVE = Kind(
+    "curve",
+    1,
+    ("page_size_bytes", "layout", "access", "pages", "delta_ns", "low_ns", "high_ns"),
+)
+COUNTS = Kind(
+    "counts", 1, ("page_size_bytes", "access", "l1_tlb_misses", "stlb_hits", "stlb_misses")
+)
+RUN = Kind(
+    "run",
+    1,
+    ("wall_ns", "user_ns", "system_ns", "minor_faults", "major_faults", "max_rss_bytes",
+     "exit_code", "signal", "exec_errno"),
+)  # fmt: skip
+MACHINE = Kind("machine", 1, ("level", "page_size_bytes", "entries", "ways", "source", "verified"))
+
+ALL = (SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, MACHINE)

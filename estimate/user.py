@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""For whom do we act when sudo has made us root?"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """The user who called sudo. `home` None: the user database does not know him."""
+
+    uid: int
+    gid: int
+    home: Path | None
+
+
+def calling_user() -> User | None:
+    """The user who called sudo, if that is how we became root; else None."""
+    uid, gid = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
+    if os.geteuid() != 0 or not uid.isdigit() or int(uid) == 0:
+        return None
+    try:
+        entry = pwd.getpwuid(int(uid))
+    except KeyError:
+        return User(int(uid), int(gid), None) if gid.isdigit() else None
+    group = int(gid) if gid.isdigit() else entry.pw_gid
+    return User(int(uid), group, Path(entry.pw_dir))
