@@ -221,6 +221,40 @@ simulate_geometry() { # <l1d> <stlb> [<option>...] --
 		'd = {str(i): i for i in range(5000)}; print(sum(d.values()))'
 }
 
+@test "the filter changes no count: references across pages, and conditional ones" {
+	grep -qw avx2 /proc/cpuinfo || skip "this processor has no AVX2"
+	cat >gather.c <<-'END'
+		#include <immintrin.h>
+		#include <stdio.h>
+		#include <stdlib.h>
+		#include <string.h>
+		int main(void)
+		{
+			enum { N = 1 << 18 };
+			int *from = calloc(N, sizeof(int)), *to = calloc(N, sizeof(int));
+			unsigned x = 1;
+			long sum = 0;
+			for (int i = 0; i < N; i++)
+				from[i] = i;
+			for (int i = 0; i + 16 <= N; i += 8) {
+				__m256i at = _mm256_setr_epi32(x & 0x3ffff, 5, 9999, 31, 77777, 1234, 4321, 99);
+				__m256i mask = _mm256_cmpgt_epi32(at, _mm256_set1_epi32(1000));
+				x = x * 1664525 + 1013904223;
+				at = _mm256_mask_i32gather_epi32(_mm256_setzero_si256(), from, at, mask, 4);
+				_mm256_maskstore_epi32(to + i, mask, at);
+				/* every 1024th of these lies in two pages */
+				memcpy((char *)(to + i) + 2, &x, sizeof(x));
+			}
+			for (int i = 0; i < N; i++)
+				sum += to[i];
+			printf("%ld\n", sum);
+			return 0;
+		}
+	END
+	gcc -O2 -mavx2 -o gather gather.c
+	same_without_filter ./gather
+}
+
 @test "the filter changes no count: threads" {
 	# How threads interleave is up to the scheduler; with one word each it hardly matters.
 	same_without_filter "${BUILD}/workloads/threads" --size 16 --count 1000
