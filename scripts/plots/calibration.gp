@@ -21,7 +21,7 @@ set xrange [8:524288]
 least = 0.1
 set yrange [least:1000]
 set format x "2^{%L}"
-set ytics ("0.1" 0.1, "1" 1, "10" 10, "100" 100, "1000" 1000)
+set ytics ("0.1 or less" 0.1, "1" 1, "10" 10, "100" 100, "1000" 1000)
 set mytics 10
 set x2label sprintf("reach in %s pages", base_words)
 set logscale x2 2
