@@ -7,25 +7,20 @@ cannot be told from the samples is None, with a note that gives the reason.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
 from tlbcost import units
-from tlbcost.errors import TlbcostError
 from tlbcost.records import Access, Cost, Interval
+from tlbcost.samples import ACCESSES, MIN_SAMPLES, CurveKey, integer, read_curves
+from tlbcost.samples import notes as left_out
 from tlbcost.steps import Curve, Floats, Levels, find_levels, resamples
-from tlbcost.table import Table, count, number
+from tlbcost.table import Table
 
-ACCESSES: tuple[Access, ...] = ("serial", "overlapped")
-
-_MIN_SAMPLES = 3
 # Chains in huge pages that cost more than this share of a base page's walk show that the TLB
 # holds base pages; below the lower share, that it holds huge pages.
 _SPLINTERED = 0.3
 _WHOLE = 0.1
-
-_Key = tuple[int, str, Access]  # page size in bytes, layout, access
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +75,14 @@ class _Reference:
 
 def analyse(samples: Table) -> Analysis:
     """Calibrated quantities from a `samples` table. Raises TlbcostError if it is not usable."""
-    base = _integer(samples, "base_page_bytes")
-    spacing = _integer(samples, "packed_spacing_bytes")
-    huge = None if samples.key("huge_page_bytes") == "NA" else _integer(samples, "huge_page_bytes")
-    curves, faults = _read(samples)
-    notes = [
-        _note(key, value)
-        for key, value in samples.header.items()
-        if key.startswith(("skipped_", "limited_", "dropped_", "stopped_"))
-    ]
+    base = integer(samples, "base_page_bytes")
+    spacing = integer(samples, "packed_spacing_bytes")
+    huge = None if samples.key("huge_page_bytes") == "NA" else integer(samples, "huge_page_bytes")
+    curves, faults = read_curves(samples)
+    notes = left_out(samples)
     levels = find_levels(curves.get((base, "spread", "serial")))
     if levels.reason:
-        notes.append(f"{units.size(base)} pages: {levels.reason}")
+        notes.append(f"on {units.size(base)} pages {levels.reason}")
     entry = None if huge is None else _entry_bytes(curves, base, huge, levels)
     costs = _entries(base, levels)
     references = {
@@ -118,14 +109,13 @@ def analyse(samples: Table) -> Analysis:
             curves.get((huge, "spread", "serial")), serial.interval.value if serial else None
         )
         if own.reason:
-            notes.append(f"{units.size(huge)} pages: {own.reason}")
+            notes.append(f"on {units.size(huge)} pages {own.reason}")
         costs += _entries(huge, own)
         costs.append(_exact("tlb_entry_bytes", huge, entry))
         if entry == base:
             notes.append(
-                f"{units.size(huge)} pages: the TLB holds {units.size(base)} pieces of them "
-                "(the hypervisor backs this machine with smaller pages); footprints of their "
-                f"walks are in {units.size(base)} pages"
+                f"the hypervisor backs {units.size(huge)} pages with {units.size(base)} ones, so "
+                "that the TLB holds these; footprints of walks count them"
             )
         for access in ACCESSES:
             hit = _hit(curves.get((huge, "spread", access)), access, own)
@@ -137,63 +127,7 @@ def analyse(samples: Table) -> Analysis:
     return Analysis(tuple(costs), tuple(_points(curves)), tuple(notes))
 
 
-def _integer(samples: Table, key: str) -> int:
-    text = samples.key(key)
-    if not text.isdigit() or int(text) == 0:
-        raise TlbcostError(f"{samples.name}: {key} is not a positive number: {text}")
-    return int(text)
-
-
-def _note(key: str, value: str) -> str:
-    what, *where = key.split("_")
-    words = [units.size(int(word)) + " pages," if word.isdigit() else word for word in where]
-    return f"{' '.join(words).rstrip(',')}: {what}: {value}"
-
-
-def _read(samples: Table) -> tuple[dict[_Key, Curve], dict[int, Floats]]:
-    """Pair the timings of each sweep, and collect those of the faults by page size."""
-    times: dict[tuple[int, str, str], dict[tuple[int, int], float]] = defaultdict(dict)
-    faults: dict[int, list[float]] = defaultdict(list)
-    for line, row in enumerate(samples.records(), start=1):
-        try:
-            size, pages = count(row["page_size_bytes"]), count(row["pages"])
-            repetition, ns = count(row["repetition"]), number(row["ns"])
-        except ValueError as error:
-            raise TlbcostError(f"{samples.name}: row {line}: {error}") from error
-        if size is None or pages is None or repetition is None or ns is None:
-            continue
-        if row["probe"] == "fault":
-            faults[size].append(ns)
-        elif row["layout"] is not None and row["access"] is not None:
-            times[size, row["layout"], row["access"]][pages, repetition] = ns
-    curves: dict[_Key, Curve] = {}
-    for size in sorted({size for size, _, _ in times}):
-        for access in ACCESSES:
-            packed = times.get((size, "packed", access), {})
-            for layout in ("spread", "dense"):
-                curve = _pair(times.get((size, layout, access), {}), packed)
-                if curve is not None:
-                    curves[size, layout, access] = curve
-    return curves, {size: np.array(values) for size, values in faults.items()}
-
-
-def _pair(
-    apart: dict[tuple[int, int], float], packed: dict[tuple[int, int], float]
-) -> Curve | None:
-    deltas = {at: apart[at] - packed[at] for at in apart if at in packed}
-    by_pages: dict[int, int] = defaultdict(int)
-    for pages, _ in deltas:
-        by_pages[pages] += 1
-    footprints = sorted(pages for pages, n in by_pages.items() if n >= _MIN_SAMPLES)
-    if not footprints:
-        return None
-    sweeps = sorted({repetition for _, repetition in deltas})
-    matrix = np.array([[deltas.get((p, s), np.nan) for p in footprints] for s in sweeps])
-    matrix = matrix[~np.isnan(matrix).all(axis=1)]
-    return Curve(np.array(footprints, dtype=np.float64), matrix)
-
-
-def _entry_bytes(curves: dict[_Key, Curve], base: int, huge: int, levels: Levels) -> int | None:
+def _entry_bytes(curves: dict[CurveKey, Curve], base: int, huge: int, levels: Levels) -> int | None:
     """What one TLB entry covers when memory is in huge pages; None if that cannot be told.
 
     Under a hypervisor that backs its guest with base pages it is a base page, whatever the guest
@@ -228,7 +162,7 @@ def _exact(quantity: str, size: int, value: int | None) -> Cost:
 
 def _median(values: Floats) -> Interval | None:
     """Median, with the 95 % percentile interval of its bootstrap."""
-    if len(values) < _MIN_SAMPLES:
+    if len(values) < MIN_SAMPLES:
         return None
     value = float(np.median(values))
     medians = np.median(values[resamples(len(values))], axis=1)
@@ -309,7 +243,7 @@ def _fault(size: int, values: Floats | None) -> Cost:
     return replace(nothing, interval=_median(values), samples=len(values))
 
 
-def _points(curves: dict[_Key, Curve]) -> list[CurvePoint]:
+def _points(curves: dict[CurveKey, Curve]) -> list[CurvePoint]:
     points = []
     for (size, layout, access), curve in curves.items():
         for i, pages in enumerate(curve.pages):

@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import os
-import signal
-import subprocess
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tlbcost import kinds
-from tlbcost.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.errors import TlbcostError
 from tlbcost.machine import current_machine
-from tlbcost.paths import libexec, version
+from tlbcost.paths import version
+from tlbcost.probe import run_calibrator
 from tlbcost.records import Access, Calibration, Cost, Interval, Machine
 from tlbcost.table import Cell, count, format_table, number, parse_table, read_table, write_file
 from tlbcost.user import calling_user
@@ -31,9 +28,6 @@ from tlbcost.user import calling_user
 QUANTITIES = (
     "dtlb_entries", "stlb_entries", "tlb_entry_bytes", "stlb_hit_ns", "walk_ns", "fault_ns"
 )  # fmt: skip
-
-# The calibrator ends by itself after 20 s; one that does not hangs.
-_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +61,7 @@ def obtain(
             cached = _load(path, machine, announce)
         if cached is not None:
             return cached
-    samples = _run_calibrator(progress)
+    samples = run_calibrator(progress)
     # pandas' and numpy's start-up time is paid only by those who measure.
     from tlbcost import analysis
 
@@ -97,58 +91,6 @@ def obtain(
         announce(unsaved)
         notes = (*notes, unsaved)
     return Obtained(calibration, "measured now", notes, curve)
-
-
-def find(
-    calibration: Calibration, quantity: str, page_size_bytes: int, access: Access | None = None
-) -> list[Cost]:
-    """All rows of a quantity, by footprint; also those that were not obtained.
-
-    Without `access`, rows of every access.
-    """
-    found = [
-        cost
-        for cost in calibration.costs
-        if cost.quantity == quantity
-        and cost.page_size_bytes == page_size_bytes
-        and (access is None or cost.access == access)
-    ]
-    return sorted(found, key=lambda cost: cost.pages or 0)
-
-
-def cost_at(
-    calibration: Calibration,
-    quantity: str,
-    page_size_bytes: int,
-    access: Access | None,
-    pages: int,
-) -> Interval | None:
-    """A quantity at a footprint in pages, or None if it was not obtained.
-
-    Between the footprints that were measured, straight lines over log(pages); beyond them, the
-    nearest one.
-    """
-    known = [
-        (cost.pages, cost.interval)
-        for cost in find(calibration, quantity, page_size_bytes, access)
-        if cost.interval is not None
-    ]
-    if not known:
-        return None
-    before = [(at, interval) for at, interval in known if at is None or at <= pages]
-    after = [(at, interval) for at, interval in known if at is not None and at > pages]
-    if not before:
-        return after[0][1]
-    at_low, low = before[-1]
-    if not after or at_low is None:
-        return low
-    at_high, high = after[0]
-    share = (math.log(pages) - math.log(at_low)) / (math.log(at_high) - math.log(at_low))
-    return Interval(
-        low.value + share * (high.value - low.value),
-        low.low + share * (high.low - low.low),
-        low.high + share * (high.high - low.high),
-    )
 
 
 def cache_path(machine: Machine) -> Path:
@@ -278,63 +220,3 @@ def _as_calling_user() -> Iterator[None]:
     finally:
         os.seteuid(0)
         os.setegid(group)
-
-
-def _run_calibrator(progress: Callable[[int], None] | None) -> str:
-    """Run the probe; the text of its samples. However this ends, the probe has ended too."""
-    program = libexec("tlbcost-calibrate")
-    reader, writer = os.pipe()
-    try:
-        # It writes to a pipe, so that no file is left if either of us is killed.
-        process = subprocess.Popen(
-            [program, "--output", "-", "--progress-fd", str(writer)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=[writer],
-            text=True,
-        )
-    except OSError as error:
-        os.close(reader)
-        raise TlbcostError(
-            f"cannot start {program}: {error.strerror}", "make  (in tlbcost's source tree)"
-        ) from error
-    finally:
-        os.close(writer)
-    thread = threading.Thread(target=_follow, args=(reader, progress), daemon=True)
-    thread.start()
-    try:
-        samples, complaint = process.communicate(timeout=_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise TlbcostError(f"the calibrator did not end within {_TIMEOUT_S} s") from error
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        thread.join(timeout=1)
-    if process.returncode != 0:
-        raise _failure(process.returncode, complaint)
-    return samples
-
-
-def _follow(reader: int, progress: Callable[[int], None] | None) -> None:
-    with os.fdopen(reader, encoding="ascii", errors="replace") as lines:
-        for line in lines:
-            word, _, percent = line.strip().partition(" ")
-            if progress and word == "progress" and percent.isdigit():
-                progress(int(percent))
-
-
-def _failure(code: int, complaint: str) -> TlbcostError:
-    if code < 0:
-        name = signal.Signals(-code).name
-        hint = "end programs that use the memory" if name == "SIGKILL" else None
-        return TlbcostError(f"cannot calibrate: the calibrator was killed by {name}", hint)
-    message, hint = "cannot calibrate: no reason was given", None
-    for line in complaint.splitlines():
-        text = line.removeprefix("tlbcost: ")
-        if text.startswith("hint: "):
-            hint = text.removeprefix("hint: ")
-        elif text:
-            message = text
-    return TlbcostError(message, hint, CANNOT_MEASURE if code == CANNOT_MEASURE else 1)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What should a reader of an estimate know before relying on it? Paragraphs: doc/caveats.md."""
+"""What should a reader of an estimate know before relying on it? Paragraphs: doc/caveats.md.
+
+One function for each code, all in this file, since a reader comes with a code.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from tlbcost import units
 from tlbcost.glibc import HUGETLB, tunable
 from tlbcost.model import run_time_ns
+from tlbcost.records import ProcessCounts, SourceKind
 from tlbcost.report.content import Content
 from tlbcost.stats import median, spread_fraction
 
@@ -16,6 +20,7 @@ SHORT_RUN_NS = 50_000_000
 SPREAD_FRACTION = 0.10
 KERNEL_FRACTION = 0.20
 FILE_FRACTION = 0.25
+MOST_NOTES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,36 +79,46 @@ def _spread(content: Content) -> tuple[str, str] | None:
 
 def _killed_process(content: Content) -> tuple[str, str] | None:
     killed = [process for process in content.processes if process.counts is None]
-    if not killed:
+    if killed:
+        return (
+            f"{len(killed)} process(es) ended before they could report their counts, and are "
+            f"missing from the sums: {_names(killed)}",
+            "let the program end its helpers with SIGTERM instead of SIGKILL",
+        )
+    untold = [process for process in content.processes if process.touched is None]
+    if not untold:
         return None
-    names = ", ".join(f"{process.program} (pid {process.pid})" for process in killed[:3])
     return (
-        f"{len(killed)} process(es) ended before they could report their counts, and are "
-        f"missing from the sums: {names}",
-        "let the program end its helpers with SIGTERM instead of SIGKILL",
+        f"the memory that {len(untold)} process(es) touched could not be noted, and is missing "
+        f"from the footprint: {_names(untold)}",
+        "ulimit -v unlimited, or give the program less to do",
     )
 
 
+def _names(processes: list[ProcessCounts]) -> str:
+    return ", ".join(f"{process.program} (pid {process.pid})" for process in processes[:3])
+
+
 def _threads(content: Content) -> tuple[str, str] | None:
-    most = max((process.threads for process in content.processes), default=0)
+    most = max((process.threads or 0 for process in content.processes), default=0)
     if most < 2:
         return None
     return (
         f"{most} threads ran one at a time in the simulator: their misses are each thread's own, "
         "but work that depends on timing (spinning, stealing) differs",
-        "compare with --runs 3 and a thread count of 1",
+        "if its threads spin or steal work, compare with one thread (its own option for it, or "
+        "OMP_NUM_THREADS=1)",
     )
 
 
 def _geometry(content: Content) -> tuple[str, str] | None:
-    huge = units.size(content.geometry.huge.page_size_bytes)
-    unmeasured: dict[str, list[str]] = {"published": [], "assumed": []}
-    for level, source in content.geometry.sources.items():
-        kind = source_kind(source)
+    huge = content.geometry.huge.page_size_bytes
+    unmeasured: dict[SourceKind, list[str]] = {"published": [], "assumed": []}
+    for (level, size), source in content.geometry.sources.items():
         # Code stays on base pages, and no calibration measures the instruction side.
-        ignored = level == f"itlb {huge}" or (level.startswith("itlb") and kind == "published")
-        if kind in unmeasured and not ignored:
-            unmeasured[kind].append(level)
+        ignored = level == "itlb" and (size == huge or source.kind == "published")
+        if source.kind in unmeasured and not source.confirmed and not ignored:
+            unmeasured[source.kind].append(f"{level} {units.size(size)}")
     parts = [f"{', '.join(levels)} {kind}" for kind, levels in unmeasured.items() if levels]
     if not parts:
         return None
@@ -145,11 +160,14 @@ def _capped(content: Content) -> tuple[str, str] | None:
 
 
 def _calibration_notes(content: Content) -> tuple[str, str] | None:
-    if not content.calibration.notes:
+    notes = content.calibration.notes
+    if not notes:
         return None
+    left = len(notes) - MOST_NOTES
+    more = f"; {left} more" if left > 0 else ""
     return (
-        "limits of the calibration: " + "; ".join(content.calibration.notes),
-        "tlbcost calibrate shows what was measured",
+        f"about the calibration: {'; '.join(notes[:MOST_NOTES])}{more}",
+        "tlbcost calibrate shows all that was measured",
     )
 
 
@@ -207,12 +225,12 @@ def _other_exit(content: Content) -> tuple[str, str] | None:
 
 
 def _files(content: Content) -> tuple[str, str] | None:
-    stlb = content.geometry.base.stlb or content.geometry.base.l1d
+    stlb = content.geometry.base.stlb or content.geometry.base.dtlb
     # What fits into the TLBs causes no walks to speak of; any process has libraries.
     other = sum(
-        process.touched_other_pages
+        process.touched.other_pages
         for process in content.processes
-        if process.touched_other_pages > stlb.entries
+        if process.touched is not None and process.touched.other_pages > stlb.entries
     )
     total = content.footprint.anonymous_pages + content.footprint.other_pages
     if other == 0 or other / total <= FILE_FRACTION:
@@ -276,12 +294,6 @@ def _overlapped(content: Content) -> tuple[str, str] | None:
         "nothing",
         "tlbcost calibrate --recalibrate on a quiet machine",
     )
-
-
-def source_kind(source: str) -> str:
-    """One word or two for where a TLB's size is from: measured, published, assumed, ..."""
-    kind = source.split(" ", 1)[0].rstrip(",;:")
-    return "published, confirmed" if kind == "published" and "confirmed" in source else kind
 
 
 def _splintered(content: Content) -> tuple[str, str] | None:

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tlbcost import kinds, paths, units
+from tlbcost.costs import cost_at
 from tlbcost.errors import TlbcostError
 from tlbcost.records import (
     Calibration,
     Geometry,
     Interval,
     Level,
+    LevelSource,
     Machine,
     PageSizeGeometry,
     TlbLevel,
@@ -145,31 +147,33 @@ def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: i
     Where a hypervisor splinters huge pages, `huge` has the TLBs of base pages: see `entry_bytes`.
     """
     core = published(machine)
-    sources: dict[str, str] = {}
+    sources: dict[tuple[Level, int], LevelSource] = {}
 
     def level(name: Level, size: int, assumed: dict[Level, TlbLevel]) -> TlbLevel | None:
         measured = _measured(calibration, name, size)
-        chosen, sentence = _choose_level(name, size, core, measured, assumed[name])
-        sources[f"{name} {units.size(size)}"] = sentence
+        chosen, sources[name, size] = _choose_level(name, size, core, measured, assumed[name])
         return chosen
 
     def page_size(size: int, assumed: dict[Level, TlbLevel]) -> PageSizeGeometry:
-        l1d, l1i = level("dtlb", size, assumed), level("itlb", size, assumed)
-        assert l1d is not None
-        assert l1i is not None
-        return PageSizeGeometry(size, l1d, l1i, level("stlb", size, assumed))
+        dtlb, itlb = level("dtlb", size, assumed), level("itlb", size, assumed)
+        assert dtlb is not None
+        assert itlb is not None
+        return PageSizeGeometry(size, dtlb, itlb, level("stlb", size, assumed))
 
     base = page_size(machine.base_page_bytes, _ASSUMED_BASE)
-    pieces = _quantity(calibration, "tlb_entry_bytes", huge_page_bytes)
+    pieces = cost_at(calibration, "tlb_entry_bytes", huge_page_bytes) if calibration else None
     if pieces is None or pieces.value != machine.base_page_bytes:
         return Geometry(base, page_size(huge_page_bytes, _ASSUMED_HUGE), sources)
     # A TLB entry covers the smaller of the guest's page and the host's.
     covered, whole = units.size(machine.base_page_bytes), units.size(huge_page_bytes)
-    for name in ("dtlb", "itlb", "stlb"):
-        sources[f"{name} {whole}"] = (
-            f"measured: one entry covers {covered} of a {whole} page in this virtual machine, so "
-            f"that this level is as for {covered} pages"
-        )
+    pieces_source = LevelSource(
+        "measured",
+        f"measured: one entry covers {covered} of a {whole} page in this virtual machine, so "
+        f"that this level is as for {covered} pages",
+    )
+    for name in LEVELS:
+        if (name, machine.base_page_bytes) in sources:
+            sources[name, huge_page_bytes] = pieces_source
     huge = replace(base, page_size_bytes=huge_page_bytes, entry_bytes=machine.base_page_bytes)
     return Geometry(base, huge, sources)
 
@@ -180,7 +184,7 @@ def _choose_level(
     core: PublishedCore | None,
     measured: Interval | None,
     assumed: TlbLevel,
-) -> tuple[TlbLevel | None, str]:
+) -> tuple[TlbLevel | None, LevelSource]:
     row = core.levels.get((name, size)) if core else None
     origin = f"for {core.name}" if core else "for this CPU"
     if core and row and row.entries is not None:
@@ -189,39 +193,37 @@ def _choose_level(
         if row.ways is None:
             sentence += f"; ways not published, {chosen.ways} assumed"
         if measured is None:
-            return chosen, sentence
+            return chosen, LevelSource("published", sentence)
         if _agree(row.entries, measured):
-            return chosen, f"{sentence}, confirmed by measurement ({_entries(measured)})"
+            sentence += f", confirmed by measurement ({_entries(measured)})"
+            return chosen, LevelSource("published", sentence, confirmed=True)
         fitted = _fit(measured, row.ways if row.ways != row.entries else None, name)
         if row.ways == row.entries:
             entries = round(measured.value)
             fitted = TlbLevel(entries, entries)
-        return fitted, (
+        return fitted, LevelSource(
+            "measured",
             f"measured ({_entries(measured)}, modelled as {_text(fitted)}); "
-            f"this contradicts the {row.entries} entries published {origin} ({row.explanation})"
+            f"this contradicts the {row.entries} entries published {origin} ({row.explanation})",
         )
     if measured is not None:
         fitted = _fit(measured, None, name)
-        return fitted, (
+        return fitted, LevelSource(
+            "measured",
             f"measured ({_entries(measured)}, modelled as {_text(fitted)}); "
-            f"nothing is published {origin}"
+            f"nothing is published {origin}",
         )
     if core and name == "stlb" and core.lacks(name, size):
-        return None, f"published {origin}: this level holds no {units.size(size)} pages"
-    return assumed, f"assumed ({_text(assumed)}): not measured, and nothing is published {origin}"
+        sentence = f"published {origin}: this level holds no {units.size(size)} pages"
+        return None, LevelSource("published", sentence)
+    sentence = f"assumed ({_text(assumed)}): not measured, and nothing is published {origin}"
+    return assumed, LevelSource("assumed", sentence)
 
 
 def _measured(calibration: Calibration | None, name: Level, size: int) -> Interval | None:
-    interval = _quantity(calibration, f"{name}_entries", size)
+    interval = cost_at(calibration, f"{name}_entries", size) if calibration else None
     # Less than one entry is no TLB: the knee was not found.
     return interval if interval and interval.value >= 1 else None
-
-
-def _quantity(calibration: Calibration | None, quantity: str, size: int) -> Interval | None:
-    for cost in calibration.costs if calibration else ():
-        if cost.quantity == quantity and cost.page_size_bytes == size:
-            return cost.interval
-    return None
 
 
 def _agree(entries: int, measured: Interval) -> bool:

@@ -1,62 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Counts and costs in, gain out: what do page walks cost a program, and what would huge pages give?
+"""Counts and costs in, gain out: what does translation cost, and what would huge pages give?
 
 Pure functions: no I/O, no pandas. The formulas and their sources are in doc/method.md.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from tlbcost.records import Access, Interval, ProcessCounts, Run, Side, SideCounts
+from tlbcost.costs import PageCosts, missing_costs, with_substitutes
+from tlbcost.records import Interval, Run, Side
 from tlbcost.stats import centre, median
+from tlbcost.totals import CODE, DATA, Counts, Footprint
 
 # Less than this share of the run time is not worth a change of the system: it is the size of the
 # differences that code alignment and page colouring make between two builds of one program.
 WORTHWHILE_FRACTION = 0.02
 
-DATA: tuple[Side, ...] = ("load", "store")
-CODE: tuple[Side, ...] = ("fetch",)
 
-Counts = Mapping[tuple[int, Side], SideCounts]
-CostLookup = Callable[[str, int, Access | None, int], Interval | None]
 VerdictCode = Literal["worth_trying", "not_worth_it", "too_close_to_call"]
-
-
-@dataclass(frozen=True, slots=True)
-class PageCosts:
-    """What one event costs on one page size at one footprint, in ns. None: not obtained.
-
-    The footprint is in TLB entries: pages, or the pieces of them that one entry covers. `cached`
-    is the overlapped cost of a walk at the smallest footprint that has any: a program whose
-    accesses lie together finds its page tables in the caches there, however much it touches.
-    """
-
-    page_size_bytes: int
-    footprint_entries: int
-    stlb_hit_serial_ns: Interval | None
-    stlb_hit_overlapped_ns: Interval | None
-    walk_serial_ns: Interval | None
-    walk_overlapped_ns: Interval | None
-    walk_cached_ns: Interval | None
-    fault_ns: Interval | None
-
-
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """The memory that was touched.
-
-    Anonymous memory in base pages, in the huge pages that hold any of it, and in as many as would
-    hold it if each process's lay dense; and the base pages of files and shared memory.
-    """
-
-    anonymous_pages: int
-    anonymous_huge_pages: int
-    dense_huge_pages: int
-    other_pages: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +28,7 @@ class Estimate:
     """The answer. Fractions are shares of `run_time_ns`.
 
     Times in translation run from the lowest costs, of overlapped accesses, to the highest, of
-    ones that wait for each other; in ns.
+    ones that wait for each other; in ns. So does the bound, whose value is its high end.
     """
 
     run_time_ns: float
@@ -72,7 +36,7 @@ class Estimate:
     base_data_ns: Interval
     base_code_ns: Interval
     huge_data_ns: Interval
-    bound_fraction: float
+    bound_fraction: Interval
     bound_capped: bool
     expected_fraction: Interval
     code_fraction: Interval
@@ -83,106 +47,6 @@ class Estimate:
 def run_time_ns(run: Run) -> int:
     """The time that shares refer to: CPU time where several threads outrun the clock."""
     return max(run.wall_ns, run.user_ns + run.system_ns)
-
-
-def total_counts(processes: Iterable[ProcessCounts]) -> dict[tuple[int, Side], SideCounts]:
-    """The sum over the processes that have counts."""
-    total: dict[tuple[int, Side], SideCounts] = {}
-    for process in processes:
-        for key, side in (process.counts or {}).items():
-            before = total.get(key, SideCounts(0, 0, 0))
-            total[key] = SideCounts(
-                before.l1_tlb_misses + side.l1_tlb_misses,
-                before.stlb_hits + side.stlb_hits,
-                before.stlb_misses + side.stlb_misses,
-            )
-    return total
-
-
-def total_footprint(processes: Iterable[ProcessCounts], pages_per_huge: int) -> Footprint:
-    """The memory that all processes touched together: each takes its own page faults."""
-    anonymous = huge = dense = other = 0
-    for process in processes:
-        anonymous += process.touched_anonymous_pages
-        huge += process.touched_anonymous_huge_pages
-        dense += math.ceil(process.touched_anonymous_pages / pages_per_huge)
-        other += process.touched_other_pages
-    return Footprint(anonymous, huge, dense, other)
-
-
-def footprint_pages(processes: Iterable[ProcessCounts]) -> int:
-    """Base pages of the largest process: the footprint that walk costs are taken at."""
-    return max(
-        (p.touched_anonymous_pages + p.touched_other_pages for p in processes),
-        default=0,
-    )
-
-
-def page_costs(
-    lookup: CostLookup,
-    fault_ns: Interval | None,
-    page_size_bytes: int,
-    entry_bytes: int,
-    footprint_bytes: int,
-) -> PageCosts:
-    """The costs of one page size for a program that touches `footprint_bytes`.
-
-    `lookup` gives the interval of (quantity, page size, access, entries), or None; `entry_bytes`
-    is what one TLB entry covers, the page itself but in some virtual machines.
-    """
-    entries = max(1, math.ceil(footprint_bytes / entry_bytes))
-    return PageCosts(
-        page_size_bytes,
-        entries,
-        lookup("stlb_hit_ns", page_size_bytes, "serial", entries),
-        lookup("stlb_hit_ns", page_size_bytes, "overlapped", entries),
-        lookup("walk_ns", page_size_bytes, "serial", entries),
-        lookup("walk_ns", page_size_bytes, "overlapped", entries),
-        lookup("walk_ns", page_size_bytes, "overlapped", 1),
-        fault_ns,
-    )
-
-
-def splintered(process: ProcessCounts, base_bytes: int, huge_bytes: int) -> ProcessCounts:
-    """The process where a TLB entry holds a base page whatever the guest maps.
-
-    Huge pages then miss as base pages do; only the walks are shorter.
-    """
-    if process.counts is None:
-        return process
-    counts = {key: seen for key, seen in process.counts.items() if key[0] == base_bytes}
-    counts |= {(huge_bytes, side): seen for (_, side), seen in counts.items()}
-    return replace(process, counts=counts)
-
-
-def missing_costs(costs: PageCosts) -> list[str]:
-    """The serial costs that were not obtained; on base pages there is no estimate without them."""
-    serial = {
-        "stlb_hit_ns": costs.stlb_hit_serial_ns,
-        "walk_ns": costs.walk_serial_ns,
-    }
-    return [name for name, interval in serial.items() if interval is None]
-
-
-def with_substitutes(costs: PageCosts, base: PageCosts) -> PageCosts:
-    """Price what was not obtained so that the gain is never overstated.
-
-    A huge-page cost becomes the base page's: a walk of a huge page has one step less, so that
-    this is an upper limit of what it costs. An overlapped cost becomes anything from nothing (it
-    may be hidden wholly) to the serial one.
-    """
-    hit = costs.stlb_hit_serial_ns or base.stlb_hit_serial_ns
-    walk = costs.walk_serial_ns or base.walk_serial_ns
-    return PageCosts(
-        costs.page_size_bytes,
-        costs.footprint_entries,
-        hit,
-        costs.stlb_hit_overlapped_ns or _hidden(hit),
-        walk,
-        costs.walk_overlapped_ns or _hidden(walk),
-        costs.walk_cached_ns or _hidden(walk),
-        costs.fault_ns,
-    )
 
 
 def estimate(
@@ -201,7 +65,6 @@ def estimate(
     huge_costs = with_substitutes(huge, base_costs)
     base_data = _translation(counts, base_costs, DATA)
     base_code = _translation(counts, base_costs, CODE)
-    bound, capped = _bound(runs, base_data.high + base_code.high)
     expected = _expected(runs, counts, base_costs, huge_costs)
     fault = _fault(runs, memory, base, huge)
     return Estimate(
@@ -210,8 +73,8 @@ def estimate(
         base_data_ns=base_data,
         base_code_ns=base_code,
         huge_data_ns=_translation(counts, huge_costs, DATA),
-        bound_fraction=bound,
-        bound_capped=capped,
+        bound_fraction=_bound(runs, base_data, base_code),
+        bound_capped=any(base_data.high + base_code.high > run.user_ns for run in runs),
         expected_fraction=expected,
         code_fraction=_shares(runs, base_code.low, base_code.high, _user),
         fault_fraction=fault,
@@ -232,20 +95,12 @@ def speedup_ratio(fraction: float) -> float | None:
     return 1 / (1 - fraction) if fraction < 1 else None
 
 
-def _hidden(serial: Interval | None) -> Interval | None:
-    if serial is None:
-        return None
-    high = max(0.0, serial.high)
-    return Interval(high / 2, 0.0, high)
-
-
 def _low(interval: Interval | None) -> float:
-    # A calibrated cost below zero is noise: no miss makes a program faster.
-    return max(0.0, interval.low) if interval else 0.0
+    return interval.low if interval else 0.0
 
 
 def _high(interval: Interval | None) -> float:
-    return max(0.0, interval.high) if interval else 0.0
+    return interval.high if interval else 0.0
 
 
 def _time(
@@ -305,13 +160,13 @@ def _shares(
     return Interval(centre(low, high), low, high)
 
 
-def _bound(runs: Sequence[Run], total_ns: float) -> tuple[float, bool]:
-    """The share of `total_ns`, all translation on base pages at the serial cost's upper end.
+def _bound(runs: Sequence[Run], data: Interval, code: Interval) -> Interval:
+    """The share of all translation on base pages; its high end is the bound itself.
 
     Misses taken in user mode cannot cost more than the time spent there.
     """
-    share = max(min(total_ns, run.user_ns) / run_time_ns(run) for run in runs)
-    return share, any(total_ns > run.user_ns for run in runs)
+    shares = _shares(runs, data.low + code.low, data.high + code.high, _user)
+    return Interval(shares.high, shares.low, shares.high)
 
 
 def _expected(runs: Sequence[Run], counts: Counts, base: PageCosts, huge: PageCosts) -> Interval:
@@ -359,7 +214,7 @@ def _fault(
     if pages:
         repeated = max(1.0, (measured - memory.other_pages) / pages)
         low, high = min(low, low * repeated), max(high, high * repeated)
-    value = pages * max(0.0, base.fault_ns.value) - least * max(0.0, huge.fault_ns.value)
+    value = pages * base.fault_ns.value - least * huge.fault_ns.value
     share = _shares(runs, low, max(low, high), _system)
     middle = min(value, median([run.system_ns for run in runs]))
     middle /= median([run_time_ns(run) for run in runs])

@@ -12,6 +12,7 @@ from typing import Literal
 Access = Literal["serial", "overlapped"]
 Side = Literal["load", "store", "fetch"]
 Level = Literal["dtlb", "dtlb_store", "itlb", "stlb"]
+SourceKind = Literal["measured", "published", "assumed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +62,31 @@ class PageSizeGeometry:
     """
 
     page_size_bytes: int
-    l1d: TlbLevel
-    l1i: TlbLevel
+    dtlb: TlbLevel
+    itlb: TlbLevel
     stlb: TlbLevel | None
     entry_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSource:
+    """Where the figures of a TLB level come from; `confirmed`: published, and measured alike."""
+
+    kind: SourceKind
+    sentence: str
+    confirmed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
     """The TLBs to simulate, and for each level where its figures come from.
 
-    `sources` maps a level's name ("dtlb 4 KiB") to one sentence: measured, published or assumed.
+    `sources` is keyed by the level and its page size in bytes.
     """
 
     base: PageSizeGeometry
     huge: PageSizeGeometry
-    sources: dict[str, str] = field(default_factory=dict)
+    sources: dict[tuple[Level, int], LevelSource] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +134,34 @@ class SideCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Touched:
+    """The memory that a process touched.
+
+    Base pages of anonymous memory, the huge-page-sized regions that these lie in, and base pages
+    of files and shared memory.
+    """
+
+    anonymous_pages: int
+    anonymous_huge_pages: int
+    other_pages: int
+
+    @property
+    def pages(self) -> int:
+        """Base pages of any kind."""
+        return self.anonymous_pages + self.other_pages
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessCounts:
     """What the simulator counted in one process image.
 
-    `counts` maps (page size in bytes, side) to the misses; None if the process was killed before
-    it could report.
+    `counts` maps (page size in bytes, side) to the misses. The last three are None if the process
+    was killed before it could report; `touched` alone if its pages could not be noted.
     """
 
     pid: int
     parent_pid: int
     program: str
-    threads: int
+    threads: int | None
     counts: dict[tuple[int, Side], SideCounts] | None
-    touched_anonymous_pages: int
-    touched_anonymous_huge_pages: int
-    touched_other_pages: int
+    touched: Touched | None

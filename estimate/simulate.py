@@ -14,7 +14,7 @@ from pathlib import Path
 from tlbcost import kinds, paths
 from tlbcost.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.launch import Launcher, Outcome, describe_limit
-from tlbcost.records import Geometry, ProcessCounts, Side, SideCounts, TlbLevel
+from tlbcost.records import Geometry, ProcessCounts, Side, SideCounts, TlbLevel, Touched
 from tlbcost.table import Table, count, read_table
 
 _SIDES: Mapping[str, Side] = {"load": "load", "store": "store", "fetch": "fetch"}
@@ -79,8 +79,8 @@ def simulator_command(valgrind: Path, folder: Path, geometry: Geometry) -> list[
         f"--counts-dir={folder}",
         f"--base-page={base.page_size_bytes}",
         f"--huge-page={huge.page_size_bytes}",
-        f"--l1d={_level(base.l1d)},{_level(huge.l1d)}",
-        f"--l1i={_level(base.l1i)},{_level(huge.l1i)}",
+        f"--l1d={_level(base.dtlb)},{_level(huge.dtlb)}",
+        f"--l1i={_level(base.itlb)},{_level(huge.itlb)}",
         f"--stlb={_level(base.stlb)},{_level(huge.stlb)}",
     ]
 
@@ -128,6 +128,12 @@ def simulate(
             "tlbcost doctor",
             TOOL_FAILED,
         )
+    if all(process.touched is None for process in processes):
+        raise TlbcostError(
+            "the simulator had no memory to note which pages the program touches",
+            "ulimit -v unlimited, or give the program less to do",
+            TOOL_FAILED,
+        )
     return Simulation(processes, outcome)
 
 
@@ -163,18 +169,25 @@ def _process(path: Path) -> ProcessCounts:
         pid=int(table.key("pid")),
         parent_pid=int(table.key("parent_pid")),
         program=table.key("program"),
-        threads=_header_count(table, "threads"),
+        threads=_header_count(table, "threads") if finished else None,
         counts=_sides(table) if finished else None,
-        touched_anonymous_pages=_header_count(table, "touched_anonymous_pages"),
-        touched_anonymous_huge_pages=_header_count(table, "touched_anonymous_huge_pages"),
-        touched_other_pages=_header_count(table, "touched_other_pages"),
+        touched=_touched(table) if finished else None,
     )
 
 
-def _header_count(table: Table, key: str) -> int:
-    # A process that was killed has no figures; `counts` being None says so.
-    value = table.header.get(key, "0")
-    return int(value) if value.isdigit() else 0
+def _touched(table: Table) -> Touched | None:
+    names = ("anonymous_pages", "anonymous_huge_pages", "other_pages")
+    pages = [_header_count(table, f"touched_{name}") for name in names]
+    known = [n for n in pages if n is not None]
+    return Touched(*known) if len(known) == len(pages) else None
+
+
+def _header_count(table: Table, key: str) -> int | None:
+    text = table.key(key)
+    try:
+        return count(None if text == "NA" else text)
+    except ValueError as error:
+        raise TlbcostError(f"{table.name}: {key}: {error}") from error
 
 
 def _sides(table: Table) -> dict[tuple[int, Side], SideCounts]:

@@ -85,7 +85,7 @@ def find_levels(curve: Curve | None, hit_ns: float | None = None) -> Levels:
     only one step is found, whether that leads to the second level or to walks.
     """
     if curve is None:
-        return Levels(None, None, "not measured")
+        return Levels(None, None, "nothing was measured")
     near = curve.pages <= _NEAR_PAGES
     deltas = curve.deltas[:, near]
     curve = Curve(curve.pages[near], deltas[~np.isnan(deltas).all(axis=1)])

@@ -119,9 +119,7 @@ def number(cell: str | None) -> float | None:
     return value
 
 
-def format_table(
-    kind: Kind, header: Mapping[str, Cell], rows: Iterable[Sequence[Cell]]
-) -> str:
+def format_table(kind: Kind, header: Mapping[str, Cell], rows: Iterable[Sequence[Cell]]) -> str:
     """The text of a table. None becomes NA."""
     lines = [f"# tlbcost {kind.name} {kind.version}"]
     lines += [f"# {key}: {_cell(value)}" for key, value in header.items()]

@@ -133,7 +133,11 @@ def check_glibc() -> Check:
     if version >= FIRST_WITH_HUGETLB:
         finding = f"{text}: GLIBC_TUNABLES={HUGETLB}=1 (THP) or =2 (pool) works"
         return Check("glibc", "ok", finding, values=values)
-    way = "hugectl --heap still works" if version < FIRST_WITHOUT_HOOK else "hugectl --heap is gone too"
+    way = (
+        "hugectl --heap still works"
+        if version < FIRST_WITHOUT_HOOK
+        else "hugectl --heap is gone too"
+    )
     finding = f"{text}: {HUGETLB} came with 2.35; {way}"
     return Check("glibc", "limited", finding, values=values)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 _BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 NOT_OBTAINED = "NA"
+ABOUT_ZERO = "about 0"
+ZERO = "0 %"
 
 
 def size(n_bytes: int) -> str:
@@ -42,13 +44,13 @@ def count(n: int) -> str:
 def percent(fraction: float) -> str:
     """A share 0..1 as percent: two significant digits below 10 %, whole percent above.
 
-    Shares below 0.05 % are written as such: '0 %' would read as 'nothing at all'.
+    Shares below 0.05 % are 'about 0': '0 %' would read as 'nothing at all'.
     """
     value = 100 * fraction
     if value == 0:
-        return "0 %"
+        return ZERO
     if abs(value) < 0.05:
-        return "< 0.05 %" if value > 0 else "> -0.05 %"
+        return ABOUT_ZERO
     return f"{value:.1f} %" if abs(value) < 9.95 else f"{value:.0f} %"
 
 

@@ -13,7 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tlbcost import units
-from tlbcost.calibration import Obtained, find, obtain
+from tlbcost.calibration import Obtained, obtain
+from tlbcost.costs import cost_at, find
 from tlbcost.errors import TlbcostError
 from tlbcost.paths import plot as plot_file
 from tlbcost.records import Calibration, Cost, Machine
@@ -216,9 +217,9 @@ def _machine_lines(machine: Machine) -> list[str]:
         *_wrap("Machine    ", _cpu(machine)),
         *_wrap("           ", f"{machine.cpu_vendor or 'unknown vendor'} {numbers}, microcode "
                f"{machine.microcode or 'unknown'}, {where}"),
-        *_wrap("Kernel     ", f"{machine.kernel or 'unknown'}, {units.size(machine.base_page_bytes)} "
-               f"pages, transparent huge pages {machine.thp_mode or 'absent'}, governor "
-               f"{machine.governor or 'unknown'}"),
+        *_wrap("Kernel     ", f"{machine.kernel or 'unknown'}, "
+               f"{units.size(machine.base_page_bytes)} pages, transparent huge pages "
+               f"{machine.thp_mode or 'absent'}, governor {machine.governor or 'unknown'}"),
     ]  # fmt: skip
 
 
@@ -227,8 +228,7 @@ def _cpu(machine: Machine) -> str:
 
 
 def _entries(calibration: Calibration, quantity: str) -> int:
-    found = find(calibration, quantity, calibration.machine.base_page_bytes)
-    interval = found[0].interval if found else None
+    interval = cost_at(calibration, quantity, calibration.machine.base_page_bytes)
     return 0 if interval is None else round(interval.value)
 
 

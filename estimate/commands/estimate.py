@@ -5,20 +5,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import io
 import os
 import signal
 import sys
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
+from tlbcost.cleanup import Stopped, signals_raise, temporary_folder
 from tlbcost.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
-from tlbcost.records import Calibration, Geometry, Interval, Machine
+from tlbcost.progress import Progress
+from tlbcost.records import Calibration, Geometry, Machine
 
 if TYPE_CHECKING:
     from tlbcost.launch import Outcome
@@ -26,14 +24,6 @@ if TYPE_CHECKING:
     from tlbcost.simulate import Simulation
 
 _MOST_RUNS = 1000
-
-
-class Stopped(BaseException):
-    """A signal asked us to end; not an Exception, so that no fallback can swallow it."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Estimate; returns 0, raises TlbcostError."""
     try:
-        with _signals():
+        with signals_raise():
             _estimate(arguments)
     except Stopped as stop:
         print(f"tlbcost: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
@@ -130,7 +120,7 @@ def _run_program(
     from tlbcost.stdin import ProgramInput
     from tlbcost.user import calling_user
 
-    with _folder() as folder, contextlib.closing(ProgramInput()) as stdin:
+    with temporary_folder() as folder, contextlib.closing(ProgramInput()) as stdin:
         launcher = Launcher(folder, stdin, calling_user(), arguments.prepare)
         if launcher.user is not None:
             os.chown(folder, launcher.user.uid, launcher.user.gid)
@@ -138,7 +128,7 @@ def _run_program(
             launcher, argv, path, arguments.runs, ignore_failure=arguments.ignore_failure
         )
         wall_ns = max(outcome.run.wall_ns for outcome in native if outcome.run is not None)
-        with _Progress(wall_ns) as progress:
+        with Progress(wall_ns) as progress:
             tick = progress.simulating if progress.shown else None
             return native, simulate(launcher, valgrind, geometry, argv, native[0], tick)
 
@@ -153,7 +143,7 @@ def _calibration(arguments: argparse.Namespace) -> _Calibrated:
             )
         file: Path = arguments.calibration
         return _Calibrated(calibration.read_calibration(file), f"from {file}", ())
-    with _Progress(0) as progress:
+    with Progress(0) as progress:
         obtained = calibration.obtain(
             recalibrate=arguments.recalibrate,
             announce=progress.announce,
@@ -179,13 +169,13 @@ def _geometry(calibrated: Calibration, machine: Machine) -> tuple[Geometry, tupl
 
 def _check_costs(calibrated: Calibration, machine: Machine) -> None:
     """Without the costs on base pages there is no estimate: say so before the program runs."""
-    from tlbcost.calibration import cost_at
+    from tlbcost.costs import cost_at
 
     size = machine.base_page_bytes
     missing = [
         name
         for name in ("stlb_hit_ns", "walk_ns")
-        if cost_at(calibrated, name, size, "serial", 1) is None
+        if cost_at(calibrated, name, size, "serial") is None
     ]
     if missing:
         raise TlbcostError(
@@ -209,25 +199,20 @@ def assemble(
     """Apply the model to what was obtained."""
     import datetime
 
-    from tlbcost import model
-    from tlbcost.calibration import cost_at, find
+    from tlbcost import model, totals
+    from tlbcost.costs import page_costs
     from tlbcost.paths import version
     from tlbcost.report.content import CalibrationUsed, Content
     from tlbcost.surroundings import surroundings
 
-    def fault_ns(page_size_bytes: int) -> Interval | None:
-        costs = find(calibrated.calibration, "fault_ns", page_size_bytes)
-        return costs[0].interval if costs else None
-
     sizes = (geometry.base.page_size_bytes, geometry.huge.page_size_bytes)
     processes = simulation.processes
     if geometry.huge.entry_bytes == sizes[0]:
-        processes = tuple(model.splintered(process, *sizes) for process in processes)
-    footprint_bytes = model.footprint_pages(processes) * sizes[0]
+        processes = tuple(totals.splintered(process, *sizes) for process in processes)
+    footprint_bytes = totals.footprint_pages(processes) * sizes[0]
     base, huge = (
-        model.page_costs(
-            functools.partial(cost_at, calibrated.calibration),
-            fault_ns(level.page_size_bytes),
+        page_costs(
+            calibrated.calibration,
             level.page_size_bytes,
             level.entry_bytes or level.page_size_bytes,
             footprint_bytes,
@@ -235,8 +220,8 @@ def assemble(
         for level in (geometry.base, geometry.huge)
     )
     runs = tuple(outcome.run for outcome in native if outcome.run is not None)
-    counts = model.total_counts(processes)
-    footprint = model.total_footprint(processes, sizes[1] // sizes[0])
+    counts = totals.total_counts(processes)
+    footprint = totals.total_footprint(processes, sizes[1] // sizes[0])
     return Content(
         version=version(),
         date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -275,85 +260,3 @@ def _print(content: Content, arguments: argparse.Namespace) -> None:
         write(arguments.output, text.getvalue(), TOOL_FAILED)
     if arguments.json is not None:
         write(arguments.json, to_json(content), TOOL_FAILED)
-
-
-@contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    """A folder for our own files, gone afterwards however it ends."""
-    chosen = os.environ.get("TMPDIR")
-    if chosen and not (Path(chosen).is_dir() and os.access(chosen, os.W_OK | os.X_OK)):
-        # Python would take another folder in silence, and Valgrind would give up.
-        raise TlbcostError(
-            f"cannot write temporary files: TMPDIR is {chosen}, not a folder that can be written",
-            "unset TMPDIR",
-            TOOL_FAILED,
-        )
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="tlbcost-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise TlbcostError(
-            f"cannot make a temporary folder: {error.strerror}",
-            "TMPDIR=/a/folder/with/room tlbcost estimate ...",
-            TOOL_FAILED,
-        ) from error
-    with folder as name:
-        yield Path(name)
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[None]:
-    """Turn the signals that end us into exceptions, so that everything is cleaned up.
-
-    A signal that our parent has us ignore (nohup) stays ignored.
-    """
-
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        raise Stopped(number)
-
-    caught = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.getsignal(number) for number in caught}
-    try:
-        for number, handler in before.items():
-            if handler != signal.SIG_IGN:
-                signal.signal(number, stop)
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-class _Progress:
-    """One line on a terminal's stderr that is rewritten, and gone at the end."""
-
-    def __init__(self, native_ns: int) -> None:
-        self.shown = sys.stderr.isatty()
-        self._native_ns = native_ns
-        self._dirty = False
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._clear()
-
-    def announce(self, text: str) -> None:
-        self._clear()
-        print(f"tlbcost: {text}", file=sys.stderr, flush=True)
-
-    def percent(self, percent: int) -> None:
-        self._show(f"calibrating: {percent} %")
-
-    def simulating(self, seconds: float) -> None:
-        from tlbcost import units
-
-        native = units.time(self._native_ns)
-        self._show(f"simulating: {seconds:.0f} s so far; natively it took {native}")
-
-    def _show(self, text: str) -> None:
-        print(f"\r\033[Ktlbcost: {text}", end="", file=sys.stderr, flush=True)
-        self._dirty = True
-
-    def _clear(self) -> None:
-        if self._dirty:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-            self._dirty = False

@@ -6,8 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.model import Counts, Estimate, Footprint, PageCosts
+from tlbcost.costs import PageCosts
+from tlbcost.model import Estimate
 from tlbcost.records import Geometry, Machine, ProcessCounts, Run
+from tlbcost.totals import Counts, Footprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,18 @@ import json
 from dataclasses import asdict
 
 from tlbcost.caveats import caveats
-from tlbcost.model import PageCosts, run_time_ns, speedup_ratio
-from tlbcost.records import Interval, PageSizeGeometry, ProcessCounts, Side, SideCounts, TlbLevel
+from tlbcost.costs import PageCosts
+from tlbcost.model import run_time_ns, speedup_ratio
+from tlbcost.records import (
+    Interval,
+    Level,
+    LevelSource,
+    PageSizeGeometry,
+    ProcessCounts,
+    Side,
+    SideCounts,
+    TlbLevel,
+)
 from tlbcost.report.content import Content
 from tlbcost.report.words import next_steps, verdict_sentence
 from tlbcost.stats import spread_fraction
@@ -19,6 +29,7 @@ from tlbcost.stats import spread_fraction
 SCHEMA = "tlbcost-estimate-1"
 
 Value = dict[str, object]
+Sources = dict[tuple[Level, int], LevelSource]
 
 
 def to_json(content: Content) -> str:
@@ -84,21 +95,25 @@ def _program(content: Content) -> Value:
     }
 
 
-def _geometry(level: PageSizeGeometry, sources: dict[str, str]) -> Value:
-    from tlbcost import units
-
-    size = units.size(level.page_size_bytes)
+def _geometry(level: PageSizeGeometry, sources: Sources) -> Value:
+    size = level.page_size_bytes
     return {
-        "page_size_bytes": level.page_size_bytes,
-        "entry_bytes": level.entry_bytes or level.page_size_bytes,
-        "dtlb": _level(level.l1d, sources.get(f"dtlb {size}")),
-        "itlb": _level(level.l1i, sources.get(f"itlb {size}")),
-        "stlb": _level(level.stlb, sources.get(f"stlb {size}")),
+        "page_size_bytes": size,
+        "entry_bytes": level.entry_bytes or size,
+        "dtlb": _level(level.dtlb, sources.get(("dtlb", size))),
+        "itlb": _level(level.itlb, sources.get(("itlb", size))),
+        "stlb": _level(level.stlb, sources.get(("stlb", size))),
     }
 
 
-def _level(level: TlbLevel | None, source: str | None) -> Value | None:
-    return None if level is None else {**asdict(level), "source": source}
+def _level(level: TlbLevel | None, source: LevelSource | None) -> Value | None:
+    if level is None:
+        return None
+    return {
+        **asdict(level),
+        "source_kind": source.kind if source else None,
+        "source": source.sentence if source else None,
+    }
 
 
 def _costs(costs: PageCosts) -> Value:
@@ -115,15 +130,15 @@ def _costs(costs: PageCosts) -> Value:
 
 
 def _process(process: ProcessCounts) -> Value:
-    killed = process.counts is None
+    touched = process.touched
     return {
         "pid": process.pid,
         "parent_pid": process.parent_pid,
         "program": process.program,
-        "threads": None if killed else process.threads,
-        "touched_anonymous_pages": None if killed else process.touched_anonymous_pages,
-        "touched_anonymous_huge_pages": None if killed else process.touched_anonymous_huge_pages,
-        "touched_other_pages": None if killed else process.touched_other_pages,
+        "threads": process.threads,
+        "touched_anonymous_pages": touched.anonymous_pages if touched else None,
+        "touched_anonymous_huge_pages": touched.anonymous_huge_pages if touched else None,
+        "touched_other_pages": touched.other_pages if touched else None,
         "counts": None if process.counts is None else _counts(process.counts),
     }
 
@@ -142,10 +157,8 @@ def _estimate(content: Content) -> Value:
         "base_data_translation_ns": _interval(estimate.base_data_ns),
         "base_code_translation_ns": _interval(estimate.base_code_ns),
         "huge_data_translation_ns": _interval(estimate.huge_data_ns),
-        "bound_fraction": estimate.bound_fraction,
+        **_saving("bound", estimate.bound_fraction, wall),
         "bound_capped": estimate.bound_capped,
-        "bound_saved_ns": estimate.bound_fraction * wall,
-        "bound_speedup_ratio": speedup_ratio(estimate.bound_fraction),
         **_saving("expected", estimate.expected_fraction, wall),
         **_saving("fault", estimate.fault_fraction, wall),
         "code_fraction": _interval(estimate.code_fraction),

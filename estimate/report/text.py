@@ -8,12 +8,13 @@ import shlex
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost import units
-from tlbcost.caveats import caveats, source_kind
-from tlbcost.model import CODE, DATA, run_time_ns, speedup_ratio
-from tlbcost.records import Interval, ProcessCounts, Side, SideCounts
+from tlbcost.caveats import caveats
+from tlbcost.model import run_time_ns, speedup_ratio
+from tlbcost.records import Interval, Level, LevelSource, ProcessCounts, Side, SideCounts, TlbLevel
 from tlbcost.report.content import Content
 from tlbcost.report.words import next_steps, range_of, verdict_sentence
 from tlbcost.stats import median
+from tlbcost.totals import CODE, DATA
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,12 +73,21 @@ def _tlbs(console: Console, content: Content) -> None:
     table = _table("TLB", "pages", "entries", "ways", "from")
     table.columns[-1].justify = "left"
     for level in (content.geometry.base, content.geometry.huge):
-        size = units.size(level.page_size_bytes)
-        for name, tlb in (("dtlb", level.l1d), ("itlb", level.l1i), ("stlb", level.stlb)):
-            source = content.geometry.sources.get(f"{name} {size}", units.NOT_OBTAINED)
+        size = level.page_size_bytes
+        levels: tuple[tuple[Level, TlbLevel | None], ...] = (
+            ("dtlb", level.dtlb), ("itlb", level.itlb), ("stlb", level.stlb)
+        )  # fmt: skip
+        for name, tlb in levels:
+            source = _source(content.geometry.sources.get((name, size)))
             shape = ("none", "") if tlb is None else (str(tlb.entries), str(tlb.ways))
-            table.add_row(name, size, *shape, source_kind(source))
+            table.add_row(name, units.size(size), *shape, source)
     _section(console, table)
+
+
+def _source(source: LevelSource | None) -> str:
+    if source is None:
+        return units.NOT_OBTAINED
+    return f"{source.kind}, confirmed" if source.confirmed else source.kind
 
 
 def _program(console: Console, content: Content) -> None:
@@ -119,7 +129,7 @@ def _counts(console: Console, content: Content) -> None:
         for name, sides in (("loads", DATA[:1]), ("stores", DATA[1:]), ("code", CODE)):
             side: Side = sides[0]
             counts = content.counts.get((page_size, side))
-            cells = ["NA"] * 3 if counts is None else _cells(counts)
+            cells = [units.NOT_OBTAINED] * 3 if counts is None else _cells(counts)
             table.add_row(name, units.size(page_size), *cells)
     _section(console, table)
     if len(content.processes) > 1:
@@ -145,14 +155,14 @@ def _processes(
     )  # fmt: skip
     ordered = sorted(processes, key=lambda each: walks(each, size) or 0, reverse=True)
     for process in ordered[:_MOST_PROCESSES]:
-        pages = process.touched_anonymous_pages + process.touched_other_pages
+        touched = process.touched
         n_walks = [walks(process, page_size) for page_size in (size, huge)]
         table.add_row(
             process.program.rpartition("/")[2],
             str(process.pid),
-            str(process.threads),
-            "NA" if process.counts is None else units.size(pages * size),
-            *("NA" if n is None else units.count(n) for n in n_walks),
+            units.NOT_OBTAINED if process.threads is None else str(process.threads),
+            units.NOT_OBTAINED if touched is None else units.size(touched.pages * size),
+            *(units.NOT_OBTAINED if n is None else units.count(n) for n in n_walks),
         )
     _section(console, table)
     left = len(processes) - _MOST_PROCESSES
@@ -190,7 +200,7 @@ def _results(console: Console, content: Content) -> None:
     estimate = content.estimate
     wall = estimate.wall_ns
     table = _table("result", "share", "interval", "time saved", "speed-up")
-    bound = estimate.bound_fraction
+    bound = estimate.bound_fraction.value
     table.add_row(
         "bound (capped)" if estimate.bound_capped else "bound",
         units.percent(bound),

@@ -28,6 +28,8 @@ def verdict_sentence(estimate: Estimate, huge_page_bytes: int) -> str:
     if estimate.verdict == "not_worth_it":
         if total.high <= 0:
             return f"Not worth it: even at the highest costs {pages} would save nothing."
+        if units.percent(total.high) == units.ABOUT_ZERO:
+            return f"Not worth it: even at the highest costs {pages} would save next to nothing."
         return (
             f"Not worth it: even at the highest costs {pages} would save "
             f"{units.percent(total.high)} of the run time, less than the {threshold} that are "
@@ -50,6 +52,8 @@ def _main_part(estimate: Estimate) -> str:
 def range_of(interval: Interval) -> str:
     """The interval's ends as percent: '12 % to 38 %', or one where both read alike."""
     low, high = units.percent(interval.low), units.percent(interval.high)
+    if {low, high} == {units.ZERO, units.ABOUT_ZERO}:
+        return units.ABOUT_ZERO
     return low if low == high else f"{low} to {high}"
 
 

@@ -6,11 +6,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tlbcost import model
-from tlbcost.model import PageCosts
+from tlbcost import model, totals
+from tlbcost.costs import PageCosts
 from tlbcost.records import (
     Geometry,
     Interval,
+    Level,
+    LevelSource,
     Machine,
     PageSizeGeometry,
     ProcessCounts,
@@ -18,11 +20,13 @@ from tlbcost.records import (
     Side,
     SideCounts,
     TlbLevel,
+    Touched,
 )
 from tlbcost.report.content import CalibrationUsed, Content, Surroundings
 
 BASE, HUGE = 4096, 2097152
 
+LEVELS: tuple[Level, ...] = ("dtlb", "itlb", "stlb")
 MACHINE = Machine(
     "GenuineIntel", "6", "207", "2", "A made-up CPU", "0x1", None, "6.1.0", BASE, "madvise", None
 )
@@ -30,9 +34,9 @@ GEOMETRY = Geometry(
     PageSizeGeometry(BASE, TlbLevel(96, 6), TlbLevel(256, 8), TlbLevel(2048, 16)),
     PageSizeGeometry(HUGE, TlbLevel(32, 4), TlbLevel(32, 8), TlbLevel(2048, 16)),
     {
-        f"{level} {size}": "measured (so many entries)"
-        for level in ("dtlb", "itlb", "stlb")
-        for size in ("4 KiB", "2 MiB")
+        (level, size): LevelSource("measured", "measured (so many entries)")
+        for level in LEVELS
+        for size in (BASE, HUGE)
     },
 )
 RUN = Run(1_000_000_000, 900_000_000, 100_000_000, 70_000, 0, 300 << 20)
@@ -79,24 +83,24 @@ def counts(walks: int) -> dict[tuple[int, Side], SideCounts]:
 
 def process(walks: int = 10_000_000, pid: int = 100) -> ProcessCounts:
     """A process of 256 MiB."""
-    return ProcessCounts(pid, 1, "/opt/app", 1, counts(walks), 65536, 130, 200)
+    return ProcessCounts(pid, 1, "/opt/app", 1, counts(walks), Touched(65536, 130, 200))
 
 
 def rebuilt(content: Content) -> Content:
     """The content with what follows from its parts computed anew."""
-    totals = model.total_counts(content.processes)
-    footprint = model.total_footprint(content.processes, HUGE // BASE)
+    summed = totals.total_counts(content.processes)
+    footprint = totals.total_footprint(content.processes, HUGE // BASE)
     estimate = model.estimate(
-        content.runs, totals, footprint, content.base_costs, content.huge_costs
+        content.runs, summed, footprint, content.base_costs, content.huge_costs
     )
-    return replace(content, counts=totals, footprint=footprint, estimate=estimate)
+    return replace(content, counts=summed, footprint=footprint, estimate=estimate)
 
 
 def content(walks: int = 10_000_000) -> Content:
     """An estimate of a program that is worth trying (with the default number of walks)."""
     processes = (process(walks),)
-    totals = model.total_counts(processes)
-    footprint = model.total_footprint(processes, HUGE // BASE)
+    summed = totals.total_counts(processes)
+    footprint = totals.total_footprint(processes, HUGE // BASE)
     runs = (RUN, RUN, RUN)
     return Content(
         version="0.0.1",
@@ -114,7 +118,12 @@ def content(walks: int = 10_000_000) -> Content:
         base_costs=BASE_COSTS,
         huge_costs=HUGE_COSTS,
         processes=processes,
-        counts=totals,
+        counts=summed,
         footprint=footprint,
-        estimate=model.estimate(runs, totals, footprint, BASE_COSTS, HUGE_COSTS),
+        estimate=model.estimate(runs, summed, footprint, BASE_COSTS, HUGE_COSTS),
     )
+
+
+def killed(pid: int = 7) -> ProcessCounts:
+    """A process that left nothing but its name."""
+    return replace(process(pid=pid), threads=None, counts=None, touched=None)

@@ -190,9 +190,11 @@ def test_the_same_samples_give_the_same_numbers() -> None:
 
 def test_reasons_in_the_header_become_notes() -> None:
     table = machine()
-    header = {**table.header, "skipped_2097152_fault": "no huge page"}
+    header = {**table.header, "skipped_2097152_fault": "no huge page",
+              "limited_2097152_spread": "up to 5 pages: no time"}  # fmt: skip
     notes = analyse(Table("x", header, SAMPLES.columns, table.rows, True)).notes
-    assert "2 MiB pages, fault: skipped: no huge page" in notes
+    assert "page faults on 2 MiB pages were not measured: no huge page" in notes
+    assert "2 MiB pages were measured in part: up to 5 pages (no time)" in notes
 
 
 def test_a_broken_row_is_named() -> None:

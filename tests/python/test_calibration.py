@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 from tlbcost import calibration as module
+from tlbcost import probe as probe_module
 from tlbcost.calibration import (
     cache_folder,
     cache_path,
-    cost_at,
-    find,
     obtain,
     read_calibration,
     write_calibration,
 )
+from tlbcost.costs import cost_at, find
 from tlbcost.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.machine import current_machine
 from tlbcost.records import Calibration, Cost, Interval
@@ -49,7 +49,7 @@ def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.write_text(f"#!/bin/bash\necho run >>{tmp_path}/runs\necho progress 50 >&$4\n"
                        f"cat {SAMPLES}\n")  # fmt: skip
     program.chmod(0o755)
-    monkeypatch.setattr(module, "libexec", lambda _: program)
+    monkeypatch.setattr(probe_module, "libexec", lambda _: program)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return program
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sample_content import MACHINE, RUN, content, process, rebuilt
-from tlbcost.caveats import RULES, caveats, source_kind
+from sample_content import BASE, MACHINE, RUN, content, killed, process, rebuilt
+from tlbcost.caveats import RULES, caveats
 from tlbcost.glibc import tunable
+from tlbcost.records import LevelSource, Touched
 from tlbcost.report.content import Content
 
 DOCUMENT = Path(__file__).parents[2] / "doc" / "caveats.md"
@@ -17,9 +18,9 @@ DOCUMENT = Path(__file__).parents[2] / "doc" / "caveats.md"
 Change = Callable[[Content], Content]
 
 
-def _with_sources(source: str) -> Change:
+def _with_source(source: LevelSource) -> Change:
     def change(c: Content) -> Content:
-        sources = {**c.geometry.sources, "stlb 4 KiB": source}
+        sources = {**c.geometry.sources, ("stlb", BASE): source}
         return replace(c, geometry=replace(c.geometry, sources=sources))
 
     return change
@@ -37,7 +38,7 @@ def _with_surroundings(**values: object) -> Change:
 
 
 def _with_files(pages: int) -> Change:
-    return lambda c: rebuilt(replace(c, processes=(replace(process(), touched_other_pages=pages),)))
+    return lambda c: rebuilt(replace(c, processes=(replace(process(), touched=Touched(65536, 130, pages)),)))
 
 
 def _with_run_times(second_ns: int) -> Change:
@@ -56,7 +57,7 @@ CASES: dict[str, tuple[Change, Change]] = {
     ),
     "T03": (_with_run_times(1_300_000_000), _with_run_times(1_050_000_000)),
     "T04": (
-        lambda c: rebuilt(replace(c, processes=(process(), replace(process(pid=7), counts=None)))),
+        lambda c: rebuilt(replace(c, processes=(process(), killed()))),
         lambda c: rebuilt(replace(c, processes=(process(), process(pid=7)))),
     ),
     "T05": (
@@ -64,8 +65,8 @@ CASES: dict[str, tuple[Change, Change]] = {
         lambda c: replace(c, processes=(process(), process(pid=7))),
     ),
     "T06": (
-        _with_sources("assumed (1536 entries, 12-way): not measured"),
-        _with_sources("published for Some Core (a manual), confirmed by measurement (2048)"),
+        _with_source(LevelSource("assumed", "assumed (1536 entries): not measured")),
+        _with_source(LevelSource("published", "published for Some Core", confirmed=True)),
     ),
     "T07": (
         lambda c: replace(c, huge_costs=replace(c.huge_costs, walk_serial_ns=None)),
@@ -163,8 +164,22 @@ def test_tunable() -> None:
     assert tunable("", "a.b") is None
 
 
-def test_source_kind() -> None:
-    assert source_kind("measured (96 entries); nothing is published") == "measured"
-    assert source_kind("assumed (64 entries): why") == "assumed"
-    assert source_kind("published for X (y)") == "published"
-    assert source_kind("published for X (y), confirmed by it") == "published, confirmed"
+def test_a_process_whose_pages_were_not_noted_is_told() -> None:
+    untold = replace(process(pid=7), touched=None)
+    changed = rebuilt(replace(content(), processes=(process(), untold)))
+    caveat = next(each for each in caveats(changed) if each.code == "T04")
+    assert "missing from the footprint" in caveat.sentence
+    assert changed.footprint == content().footprint
+
+
+def test_published_levels_are_told_unless_confirmed() -> None:
+    changed = _with_source(LevelSource("published", "published for X"))(content())
+    caveat = next(each for each in caveats(changed) if each.code == "T06")
+    assert "stlb 4 KiB published" in caveat.sentence
+
+
+def test_many_notes_are_cut_short() -> None:
+    c = content()
+    noted = replace(c, calibration=replace(c.calibration, notes=("a", "b", "c", "d")))
+    caveat = next(each for each in caveats(noted) if each.code == "T09")
+    assert caveat.sentence == "about the calibration: a; b; 2 more"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from sample_content import BASE, GEOMETRY, HUGE, MACHINE, RUN, process
-from tlbcost import __main__, paths
+from tlbcost import __main__, cleanup, paths
 from tlbcost.calibration import read_calibration
 from tlbcost.commands import estimate
 from tlbcost.errors import TlbcostError
@@ -112,7 +112,7 @@ def test_a_signal_that_is_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_temporary_folder_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", "/no/such/folder")
-    with pytest.raises(TlbcostError, match="TMPDIR") as error, estimate._folder():
+    with pytest.raises(TlbcostError, match="TMPDIR") as error, cleanup.temporary_folder():
         pass
     assert error.value.exit_code == 125
 

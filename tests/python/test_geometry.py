@@ -37,31 +37,33 @@ def calibration(
 
 def test_published_without_measurement() -> None:
     geometry = choose(None, SKYLAKE, M2)
-    assert geometry.base.l1d == TlbLevel(64, 4)
-    assert geometry.base.l1i == TlbLevel(128, 8)
+    assert geometry.base.dtlb == TlbLevel(64, 4)
+    assert geometry.base.itlb == TlbLevel(128, 8)
     assert geometry.base.stlb == TlbLevel(1536, 12)
-    assert geometry.huge.l1d == TlbLevel(32, 4)
+    assert geometry.huge.dtlb == TlbLevel(32, 4)
     assert geometry.huge.stlb == TlbLevel(1536, 12)
     assert set(geometry.sources) == {
-        f"{level} {size}" for level in ("dtlb", "itlb", "stlb") for size in ("4 KiB", "2 MiB")
+        (level, size) for level in ("dtlb", "itlb", "stlb") for size in (K4, M2)
     }
-    assert geometry.sources["dtlb 4 KiB"].startswith("published for Intel Skylake")
-    assert "WikiChip" in geometry.sources["dtlb 4 KiB"]
+    assert geometry.sources["dtlb", K4].sentence.startswith("published for Intel Skylake")
+    assert "WikiChip" in geometry.sources["dtlb", K4].sentence
 
 
 @pytest.mark.parametrize("measured", [64, 56, 75, (90, 60, 110)])
 def test_measurement_confirms(measured: float | tuple[float, float, float]) -> None:
     geometry = choose(calibration(SKYLAKE, dtlb_4=measured), SKYLAKE, M2)
-    assert geometry.base.l1d == TlbLevel(64, 4)
+    assert geometry.base.dtlb == TlbLevel(64, 4)
     value = measured[0] if isinstance(measured, tuple) else measured
-    assert f"confirmed by measurement ({value} entries)" in geometry.sources["dtlb 4 KiB"]
+    assert f"confirmed by measurement ({value} entries)" in geometry.sources["dtlb", K4].sentence
+    assert geometry.sources["dtlb", K4].confirmed
+    assert geometry.sources["dtlb", K4].kind == "published"
 
 
 def test_measurement_contradicts() -> None:
     geometry = choose(calibration(SKYLAKE, dtlb_4=96, stlb_4=2048), SKYLAKE, M2)
-    assert geometry.base.l1d == TlbLevel(96, 3)
+    assert geometry.base.dtlb == TlbLevel(96, 3)
     assert geometry.base.stlb == TlbLevel(2048, 16)
-    sentence = geometry.sources["stlb 4 KiB"]
+    sentence = geometry.sources["stlb", K4].sentence
     assert sentence.startswith("measured (2048 entries, modelled as 2048 entries, 16-way)")
     assert "contradicts the 1536 entries published" in sentence
     # What was not measured stays as published.
@@ -78,7 +80,7 @@ def test_odd_measured_size_is_modelled_in_whole_sets() -> None:
 
 def test_fully_associative_stays_so_when_the_size_differs() -> None:
     geometry = choose(calibration(ZEN4, dtlb_4=40), ZEN4, M2)
-    assert geometry.base.l1d == TlbLevel(40, 40)
+    assert geometry.base.dtlb == TlbLevel(40, 40)
     assert geometry.base.stlb == TlbLevel(3072, 24)
 
 
@@ -90,7 +92,7 @@ def test_a_level_that_holds_no_huge_pages() -> None:
     geometry = choose(None, SANDY_BRIDGE, M2)
     assert geometry.base.stlb == TlbLevel(512, 4)
     assert geometry.huge.stlb is None
-    assert "holds no 2 MiB pages" in geometry.sources["stlb 2 MiB"]
+    assert "holds no 2 MiB pages" in geometry.sources["stlb", M2].sentence
 
 
 def test_measured_huge_second_level_wins_over_published_absence() -> None:
@@ -101,31 +103,31 @@ def test_measured_huge_second_level_wins_over_published_absence() -> None:
 
 def test_ways_that_are_not_published_are_announced() -> None:
     geometry = choose(None, GRANITE_RAPIDS, M2)
-    assert geometry.base.l1d == TlbLevel(96, 6)
+    assert geometry.base.dtlb == TlbLevel(96, 6)
     assert geometry.base.stlb == TlbLevel(2048, 16)
-    assert "ways not published, 16 assumed" in geometry.sources["stlb 4 KiB"]
+    assert "ways not published, 16 assumed" in geometry.sources["stlb", K4].sentence
     # A level whose entries are open falls back to the stated default, and says so.
-    assert geometry.huge.l1d == TlbLevel(32, 4)
-    assert geometry.sources["dtlb 2 MiB"].startswith("assumed (32 entries, 4-way)")
+    assert geometry.huge.dtlb == TlbLevel(32, 4)
+    assert geometry.sources["dtlb", M2].sentence.startswith("assumed (32 entries, 4-way)")
 
 
 def test_unknown_machine() -> None:
     geometry = choose(None, NOBODY, M2)
     assert geometry.base == replace(
-        geometry.base, l1d=TlbLevel(64, 4), l1i=TlbLevel(64, 8), stlb=TlbLevel(1536, 12)
+        geometry.base, dtlb=TlbLevel(64, 4), itlb=TlbLevel(64, 8), stlb=TlbLevel(1536, 12)
     )
-    assert geometry.huge.l1d == TlbLevel(32, 4)
-    assert geometry.huge.l1i == TlbLevel(8, 8)
+    assert geometry.huge.dtlb == TlbLevel(32, 4)
+    assert geometry.huge.itlb == TlbLevel(8, 8)
     assert geometry.huge.stlb == TlbLevel(1536, 12)
-    assert all(text.startswith("assumed") for text in geometry.sources.values())
+    assert all(source.kind == "assumed" for source in geometry.sources.values())
 
 
 def test_unknown_machine_measured() -> None:
     geometry = choose(calibration(NOBODY, dtlb_4=96, stlb_4=2048, dtlb_2048=8), NOBODY, M2)
-    assert geometry.base.l1d.entries == 96
+    assert geometry.base.dtlb.entries == 96
     assert geometry.base.stlb == TlbLevel(2048, 16)
-    assert geometry.huge.l1d == TlbLevel(8, 8)
-    assert "nothing is published for this CPU" in geometry.sources["dtlb 4 KiB"]
+    assert geometry.huge.dtlb == TlbLevel(8, 8)
+    assert "nothing is published for this CPU" in geometry.sources["dtlb", K4].sentence
 
 
 def test_other_page_sizes() -> None:
@@ -133,10 +135,10 @@ def test_other_page_sizes() -> None:
         NOBODY, cpu_vendor="0x41", cpu_family="8", cpu_model="0xd0c", base_page_bytes=65536
     )
     geometry = choose(None, machine, 512 << 20)
-    assert geometry.base.l1d == TlbLevel(48, 48)
+    assert geometry.base.dtlb == TlbLevel(48, 48)
     assert geometry.huge.stlb == TlbLevel(1280, 5)
-    assert "dtlb 64 KiB" in geometry.sources
-    assert "stlb 512 MiB" in geometry.sources
+    assert ("dtlb", 65536) in geometry.sources
+    assert ("stlb", 512 << 20) in geometry.sources
 
 
 def test_a_page_size_that_nobody_lists_is_assumed() -> None:
@@ -147,7 +149,7 @@ def test_huge_pages_in_pieces() -> None:
     made = calibration(SKYLAKE, dtlb_4=64, dtlb_2048=101, **{"tlb-entry_2048": 4096})
     geometry = choose(made, SKYLAKE, M2)
     assert geometry.huge == replace(geometry.base, page_size_bytes=M2, entry_bytes=K4)
-    assert "one entry covers 4 KiB of a 2 MiB page" in geometry.sources["dtlb 2 MiB"]
+    assert "one entry covers 4 KiB of a 2 MiB page" in geometry.sources["dtlb", M2].sentence
     assert len(geometry.sources) == 6
 
 
@@ -159,7 +161,7 @@ def test_huge_pages_whole(entry: int | None) -> None:
 
 def levels(geometry: Geometry) -> list[TlbLevel]:
     pages = (geometry.base, geometry.huge)
-    found = [level for page in pages for level in (page.l1d, page.l1i, page.stlb)]
+    found = [level for page in pages for level in (page.dtlb, page.itlb, page.stlb)]
     return [level for level in found if level is not None]
 
 

@@ -6,11 +6,23 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sample_content import BASE, BASE_COSTS, HUGE, HUGE_COSTS, RUN, counts, interval, process
-from tlbcost import model
-from tlbcost.model import Counts, Footprint, PageCosts
-from tlbcost.records import Access, Interval, Run, Side, SideCounts
+from sample_content import (
+    BASE,
+    BASE_COSTS,
+    HUGE,
+    HUGE_COSTS,
+    MACHINE,
+    RUN,
+    counts,
+    interval,
+    killed,
+    process,
+)
+from tlbcost import model, totals
+from tlbcost.costs import PageCosts, missing_costs, page_costs, price, with_substitutes
+from tlbcost.records import Calibration, Cost, Interval, Run, Side, SideCounts, Touched
 from tlbcost.stats import centre, median, spread_fraction
+from tlbcost.totals import Counts, Footprint
 
 NO_MEMORY = Footprint(0, 0, 0, 0)
 SIDES: tuple[Side, ...] = ("load", "store", "fetch")
@@ -20,10 +32,12 @@ many = st.integers(0, 10**12)
 
 @st.composite
 def intervals(draw: st.DrawFn) -> Interval:
-    """A cost in ns; noise may bring its low end below zero."""
+    """A price in ns; noise may have brought the measured low end below zero."""
     low = draw(st.floats(-5, 200))
     value = low + draw(st.floats(0, 100))
-    return Interval(value, low, value + draw(st.floats(0, 100)))
+    made = price(Interval(value, low, value + draw(st.floats(0, 100))))
+    assert made is not None
+    return made
 
 
 @st.composite
@@ -62,6 +76,10 @@ def native_runs(draw: st.DrawFn) -> list[Run]:
     ]  # fmt: skip
 
 
+def calibration(*costs: Cost) -> Calibration:
+    return Calibration(MACHINE, "2026-01-01T00:00:00Z", "0", 1.0, costs)
+
+
 memories = st.builds(Footprint, *[st.integers(0, 10**7)] * 4)
 
 
@@ -72,7 +90,9 @@ def test_expected_gain_is_an_interval_below_the_bound_and_the_run_time(
     result = model.estimate(runs, seen, memory, base, huge)
     expected = result.expected_fraction
     assert expected.low <= expected.value <= expected.high
-    assert expected.high <= result.bound_fraction * (1 + 1e-9) <= 1 + 1e-9
+    bound = result.bound_fraction
+    assert 0 <= bound.low <= bound.value == bound.high <= 1 + 1e-9
+    assert expected.high <= bound.value * (1 + 1e-9)
     assert result.base_data_ns.low >= 0
     assert result.huge_data_ns.low >= 0
 
@@ -83,7 +103,7 @@ def test_no_misses_no_gain(
 ) -> None:
     none = {(size, side): SideCounts(0, 0, 0) for size in (BASE, HUGE) for side in SIDES}
     result = model.estimate(runs, none, memory, base, huge)
-    assert result.bound_fraction == 0
+    assert result.bound_fraction == Interval(0, 0, 0)
     assert result.expected_fraction == Interval(0, 0, 0)
     assert result.code_fraction == Interval(0, 0, 0)
     assert not result.bound_capped
@@ -103,7 +123,7 @@ def test_more_walks_on_base_pages_never_lower_the_estimate(
     before = model.estimate(runs, seen, NO_MEMORY, base, huge)
     after = model.estimate(runs, larger, NO_MEMORY, base, huge)
     slack = 1e-9
-    assert after.bound_fraction >= before.bound_fraction - slack
+    assert after.bound_fraction.value >= before.bound_fraction.value - slack
     assert after.expected_fraction.low >= before.expected_fraction.low - slack
     assert after.expected_fraction.high >= before.expected_fraction.high - slack
 
@@ -158,7 +178,9 @@ def test_known_figures() -> None:
     result = model.estimate([RUN], seen, NO_MEMORY, base, huge)
     # Serial: 20 M x 2 ns + 10 M x 30 ns; with code 2 M x 30 ns more; huge pages 5 M x 2 ns.
     assert result.base_data_ns.high == pytest.approx(340e6)
-    assert result.bound_fraction == pytest.approx(0.400)
+    assert result.bound_fraction.value == pytest.approx(0.400)
+    # Overlapped: 20 M x 1 ns + 12 M x 6 ns.
+    assert result.bound_fraction.low == pytest.approx(0.092)
     assert result.expected_fraction.high == pytest.approx(0.330)
     # Overlapped: 20 M x 1 ns + 10 M x 6 ns - 5 M x 1 ns.
     assert result.expected_fraction.low == pytest.approx(0.075)
@@ -169,7 +191,7 @@ def test_known_figures() -> None:
 def test_bound_is_capped_at_user_time_and_says_so() -> None:
     result = model.estimate([RUN], counts(10**9), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
     assert result.bound_capped
-    assert result.bound_fraction == pytest.approx(0.9)
+    assert result.bound_fraction.value == pytest.approx(0.9)
     assert result.expected_fraction.high == pytest.approx(0.9)
 
 
@@ -199,14 +221,14 @@ def test_spread_of_the_runs_widens_the_interval() -> None:
 
 def test_missing_huge_costs_are_priced_as_base_pages() -> None:
     bare = replace(HUGE_COSTS, walk_serial_ns=None, walk_overlapped_ns=None, walk_cached_ns=None)
-    filled = model.with_substitutes(bare, BASE_COSTS)
+    filled = with_substitutes(bare, BASE_COSTS)
     assert filled.walk_serial_ns == BASE_COSTS.walk_serial_ns
     assert filled.walk_overlapped_ns is not None
     assert filled.walk_overlapped_ns.low == 0
 
 
 def test_noise_cannot_make_a_huge_page_s_walk_the_dearer_one() -> None:
-    wide = Interval(25.0, -5.0, 40.0)
+    wide = Interval(25.0, 0.0, 40.0)
     base = replace(BASE_COSTS, walk_serial_ns=wide)
     huge = replace(HUGE_COSTS, walk_serial_ns=replace(wide, low=0.0))
     seen: Counts = {(size, "load"): SideCounts(10**6, 0, 10**6) for size in (BASE, HUGE)}
@@ -215,7 +237,7 @@ def test_noise_cannot_make_a_huge_page_s_walk_the_dearer_one() -> None:
 
 def test_missing_base_costs_are_refused() -> None:
     bare = replace(BASE_COSTS, walk_serial_ns=None)
-    assert model.missing_costs(bare) == ["walk_ns"]
+    assert missing_costs(bare) == ["walk_ns"]
     with pytest.raises(ValueError, match="cost"):
         model.estimate([RUN], counts(1), NO_MEMORY, bare, HUGE_COSTS)
 
@@ -260,42 +282,60 @@ def test_verdicts(walks: int, verdict: str) -> None:
 
 
 def test_totals_leave_out_processes_without_counts() -> None:
-    killed = replace(process(), counts=None)
-    assert model.total_counts([process(1000), killed, process(500)]) == model.total_counts(
+    assert totals.total_counts([process(1000), killed(), process(500)]) == totals.total_counts(
         [process(500), process(1000)]
     )
-    assert model.total_counts([process(7)])[BASE, "load"].stlb_misses == 7
+    assert totals.total_counts([process(7)])[BASE, "load"].stlb_misses == 7
 
 
 def test_costs_are_looked_up_at_the_footprint_in_each_page_size() -> None:
-    asked: list[tuple[str, int, Access | None, int]] = []
-
-    def lookup(quantity: str, size: int, access: Access | None, pages: int) -> Interval | None:
-        asked.append((quantity, size, access, pages))
-        return None
-
-    costs = model.page_costs(lookup, None, HUGE, HUGE, (2 << 21) + 1)
+    near, far = interval(10), interval(20)
+    costs = page_costs(
+        calibration(
+            Cost("walk_ns", HUGE, "overlapped", 1, near, 9),
+            Cost("walk_ns", HUGE, "overlapped", 3, far, 9),
+            Cost("walk_ns", BASE, "serial", 3, interval(30), 9),
+            Cost("fault_ns", HUGE, None, None, interval(500), 9),
+        ),
+        HUGE,
+        HUGE,
+        (2 << 21) + 1,
+    )
     assert costs.footprint_entries == 3
-    # At the smallest footprint too, for walks whose tables are cached.
-    assert {call[0::3] for call in asked} == {("stlb_hit_ns", 3), ("walk_ns", 3), ("walk_ns", 1)}
-    assert {call[2] for call in asked} == {"serial", "overlapped"}
+    assert costs.walk_overlapped_ns == far
+    # Walks whose tables are cached cost what they do at the smallest footprint.
+    assert costs.walk_cached_ns == near
+    assert costs.walk_serial_ns is None
+    assert costs.fault_ns == interval(500)
+
+
+def test_no_price_is_below_zero_though_the_calibration_may_be() -> None:
+    noisy = Cost("walk_ns", BASE, "serial", 4096, Interval(12, -4.7, 40), 9)
+    below = Cost("walk_ns", BASE, "overlapped", 4096, Interval(-2, -3, -1), 9)
+    made = calibration(noisy, below)
+    costs = page_costs(made, BASE, BASE, 1 << 24)
+    assert costs.walk_serial_ns == Interval(12, 0, 40)
+    assert costs.walk_overlapped_ns == Interval(0, 0, 0)
+    assert made.costs[0].interval == Interval(12, -4.7, 40)
 
 
 def test_splintered_pages_miss_as_base_pages_and_are_priced_by_their_pieces() -> None:
-    split = model.splintered(process(1000), BASE, HUGE)
+    split = totals.splintered(process(1000), BASE, HUGE)
     assert split.counts is not None
     for side in SIDES:
         assert split.counts[HUGE, side] == split.counts[BASE, side]
-    costs = model.page_costs(lambda *_: None, None, HUGE, BASE, 8192)
+    costs = page_costs(calibration(), HUGE, BASE, 8192)
     assert (costs.page_size_bytes, costs.footprint_entries) == (HUGE, 2)
-    killed = replace(process(), counts=None)
-    assert model.splintered(killed, BASE, HUGE) is killed
+    gone = killed()
+    assert totals.splintered(gone, BASE, HUGE) is gone
 
 
 def test_footprint_is_the_largest_process_s() -> None:
-    small = replace(process(), touched_anonymous_pages=10, touched_other_pages=5)
-    assert model.footprint_pages([small, process()]) == 65736
-    assert model.footprint_pages([]) == 0
+    small = replace(process(), touched=Touched(10, 1, 5))
+    assert totals.footprint_pages([small, process()]) == 65736
+    assert totals.footprint_pages([small, killed()]) == 15
+    with pytest.raises(ValueError, match="empty"):
+        totals.footprint_pages([killed()])
 
 
 def test_speedup() -> None:

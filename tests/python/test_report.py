@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from sample_content import MACHINE, content, process, rebuilt
+from sample_content import MACHINE, content, killed, process, rebuilt
 from tlbcost import units
 from tlbcost.errors import TOOL_FAILED, TlbcostError
 from tlbcost.model import total_interval
@@ -19,7 +19,7 @@ from tlbcost.report import output
 from tlbcost.report.content import Content
 from tlbcost.report.json import document, to_json
 from tlbcost.report.text import print_report
-from tlbcost.report.words import next_steps, verdict_sentence
+from tlbcost.report.words import next_steps, range_of, verdict_sentence
 
 SCHEMA = Path(__file__).parents[2] / "data" / "schema" / "estimate.schema.json"
 UNITS = ("_ns", "_bytes", "_pages", "_entries", "_fraction", "_ratio")
@@ -30,7 +30,7 @@ PLAIN = {
     "threads", "entries", "ways", "minor_faults", "major_faults", "l1_tlb_misses", "stlb_hits",
     "stlb_misses", "bound_capped", "has_pmu", "thp_mode", "kernel", "governor", "hypervisor",
     "microcode", "cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping", "cpu_name",
-    "next_steps", "value", "low", "high",
+    "next_steps", "value", "low", "high", "source_kind",
 }  # fmt: skip
 
 
@@ -45,7 +45,6 @@ def bare() -> Content:
     c = content()
     kinds = ("stlb_hit_overlapped_ns", "walk_overlapped_ns", "walk_cached_ns", "fault_ns")
     none = dict.fromkeys(kinds)
-    killed = replace(process(pid=9), counts=None)
     huge = replace(c.huge_costs, stlb_hit_serial_ns=None, walk_serial_ns=None, **none)
     geometry = replace(c.geometry, huge=replace(c.geometry.huge, stlb=None), sources={})
     machine = replace(MACHINE, cpu_name=None, kernel=None, thp_mode=None, hypervisor="unknown")
@@ -56,7 +55,7 @@ def bare() -> Content:
             base_costs=replace(c.base_costs, **none),
             huge_costs=huge,
             geometry=geometry,
-            processes=(process(), killed),
+            processes=(process(), killed()),
             surroundings=replace(c.surroundings, glibc=None),
             simulated=None,
             runs=c.runs[:1],
@@ -90,7 +89,7 @@ def test_absent_figures_are_shown_as_absent() -> None:
     text = text_of(bare())
     assert re.search(r"page walk, waited for +35 \(31.5 to 38.5\) +NA$", text, re.MULTILINE)
     assert re.search(r"page faults +NA +NA +NA +NA", text)
-    assert re.search(r"app +9 .*NA +NA +NA", text)
+    assert re.search(r"app +7 +NA +NA +NA +NA", text)
     assert "T16:" in text
 
 
@@ -159,6 +158,17 @@ def test_a_gain_below_zero_is_called_nothing() -> None:
     assert verdict_sentence(none, 2 << 20).endswith("would save nothing.")
 
 
+def test_ends_that_round_to_nothing_are_said_once() -> None:
+    assert range_of(Interval(0, 0, 1e-4)) == range_of(Interval(0, -1e-4, 1e-4)) == "about 0"
+    assert range_of(Interval(0, 0, 0)) == "0 %"
+    assert range_of(Interval(0.1, -1e-4, 0.2)) == "about 0 to 20 %"
+
+
+def test_a_tiny_gain_is_next_to_nothing() -> None:
+    small = replace(content(0).estimate, fault_fraction=None)
+    assert verdict_sentence(small, 2 << 20).endswith("would save next to nothing.")
+
+
 def test_next_steps_depend_on_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tlbcost.remedies.as_root", lambda command: f"sudo {command}")
     monkeypatch.setattr("tlbcost.remedies.write_setting", lambda value, path: f"{value}>{path}")
@@ -223,8 +233,8 @@ def test_a_device_is_written_to_and_not_replaced() -> None:
         (units.times(197e6, 238.4e6), "197-238 ms"),
         (units.count(59_800_000), "59.8 M"), (units.count(12_345), "12,345"),
         (units.percent(0.1284), "13 %"), (units.percent(0.0123), "1.2 %"),
-        (units.percent(0), "0 %"), (units.percent(0.0001), "< 0.05 %"),
-        (units.percent(-0.0001), "> -0.05 %"), (units.speedup(1.253), "1.25x"),
+        (units.percent(0), "0 %"), (units.percent(0.0001), "about 0"),
+        (units.percent(-0.0001), "about 0"), (units.speedup(1.253), "1.25x"),
         (units.speedup(None), "no limit"),
     ],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from sample_content import GEOMETRY
 from tlbcost import cgroup, paths
 from tlbcost.errors import TlbcostError
 from tlbcost.launch import Launcher, Outcome
-from tlbcost.records import SideCounts
+from tlbcost.records import SideCounts, Touched
 from tlbcost.simulate import (
     Simulation,
     find_bad_instruction,
@@ -98,7 +99,7 @@ def test_counts_are_read(launcher: Launcher, tmp_path: Path) -> None:
     assert process.counts is not None
     assert process.counts[4096, "load"] == SideCounts(10, 4, 6)
     assert (process.pid, process.threads, process.program) == (100, 2, "/bin/app")
-    assert process.touched_anonymous_pages == 50
+    assert process.touched == Touched(50, 3, 20)
     assert result.outcome.code == 0
     assert (tmp_path / "counts" / "lib").read_text().strip() == str(paths.valgrind_lib())
 
@@ -110,6 +111,18 @@ def test_a_process_that_did_not_finish_has_no_counts(tmp_path: Path, text: str) 
     (tmp_path / "counts.7.0.tsv").write_text(text)
     (process,) = read_counts(tmp_path)
     assert process.counts is None
+    assert process.touched is None
+    assert process.threads is None
+
+
+def test_pages_that_were_not_noted_are_none(launcher: Launcher, tmp_path: Path) -> None:
+    text = re.sub(r"(# touched_\w+): \d+", r"\1: NA", table())
+    (tmp_path / "counts.7.0.tsv").write_text(text)
+    (process,) = read_counts(tmp_path)
+    assert process.counts is not None
+    assert process.touched is None
+    with pytest.raises(TlbcostError, match="no memory to note"):
+        run(launcher, fake(tmp_path, text))
 
 
 def test_processes_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is the calibrator run so that it ends with us, whatever happens?"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+
+from tlbcost.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.paths import libexec
+
+# The calibrator ends by itself after 20 s; one that does not hangs.
+_TIMEOUT_S = 60
+
+
+def run_calibrator(progress: Callable[[int], None] | None) -> str:
+    """Run tlbcost-calibrate; the text of its `samples` table.
+
+    `progress` gets the percentage. Raises TlbcostError with the calibrator's own words and hint.
+    However this ends, the calibrator has ended too.
+    """
+    program = libexec("tlbcost-calibrate")
+    reader, writer = os.pipe()
+    try:
+        # It writes to a pipe, so that no file is left if either of us is killed.
+        process = subprocess.Popen(
+            [program, "--output", "-", "--progress-fd", str(writer)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=[writer],
+            text=True,
+        )
+    except OSError as error:
+        os.close(reader)
+        raise TlbcostError(
+            f"cannot start {program}: {error.strerror}", "make  (in tlbcost's source tree)"
+        ) from error
+    finally:
+        os.close(writer)
+    thread = threading.Thread(target=_follow, args=(reader, progress), daemon=True)
+    thread.start()
+    try:
+        samples, complaint = process.communicate(timeout=_TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        raise TlbcostError(f"the calibrator did not end within {_TIMEOUT_S} s") from error
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        thread.join(timeout=1)
+    if process.returncode != 0:
+        raise _failure(process.returncode, complaint)
+    return samples
+
+
+def _follow(reader: int, progress: Callable[[int], None] | None) -> None:
+    with os.fdopen(reader, encoding="ascii", errors="replace") as lines:
+        for line in lines:
+            word, _, percent = line.strip().partition(" ")
+            if progress and word == "progress" and percent.isdigit():
+                progress(int(percent))
+
+
+def _failure(code: int, complaint: str) -> TlbcostError:
+    if code < 0:
+        name = signal.Signals(-code).name
+        hint = "end programs that use the memory" if name == "SIGKILL" else None
+        return TlbcostError(f"cannot calibrate: the calibrator was killed by {name}", hint)
+    message, hint = "cannot calibrate: no reason was given", None
+    for line in complaint.splitlines():
+        text = line.removeprefix("tlbcost: ")
+        if text.startswith("hint: "):
+            hint = text.removeprefix("hint: ")
+        elif text:
+            message = text
+    return TlbcostError(message, hint, CANNOT_MEASURE if code == CANNOT_MEASURE else 1)
