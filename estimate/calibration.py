@@ -111,7 +111,7 @@ def cache_folder() -> Path:
 
 def read_calibration(path: Path) -> Calibration:
     """Read a calibration. Raises TlbcostError naming the file and its defect."""
-    return _read(path).calibration
+    return read_with_notes(path).calibration
 
 
 def write_calibration(path: Path, calibration: Calibration, notes: tuple[str, ...] = ()) -> None:
@@ -133,7 +133,8 @@ def _row(cost: Cost) -> tuple[Cell, ...]:
     return (cost.quantity, cost.page_size_bytes, cost.access, cost.pages, *values, cost.samples)
 
 
-def _read(path: Path) -> Obtained:
+def read_with_notes(path: Path) -> Obtained:
+    """Read a calibration with its notes. Raises TlbcostError naming the file and its defect."""
     table = read_table(path, kinds.CALIBRATION)
     costs = []
     for i, row in enumerate(table.records(), start=1):
@@ -188,7 +189,7 @@ def _load(path: Path, machine: Machine, announce: Callable[[str], None]) -> Obta
         if not path.exists():
             announce("no calibration of this machine is cached: measuring, 20 s at most")
             return None
-        cached = _read(path)
+        cached = read_with_notes(path)
     except (TlbcostError, OSError) as error:
         announce(f"the cached calibration is of no use: {error}; measuring again")
         return None

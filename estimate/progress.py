@@ -9,11 +9,13 @@ from tlbcost import units
 
 
 class Progress:
-    """One line on a terminal's stderr that is rewritten, and gone at the end."""
+    """One line on a terminal's stderr that is rewritten, and gone at the end.
 
-    def __init__(self, native_ns: int) -> None:
+    Ask `shown` first: where stderr is no terminal there is no line to rewrite.
+    """
+
+    def __init__(self) -> None:
         self.shown = sys.stderr.isatty()
-        self._native_ns = native_ns
         self._dirty = False
 
     def __enter__(self) -> Progress:
@@ -23,15 +25,17 @@ class Progress:
         self._clear()
 
     def announce(self, text: str) -> None:
+        """Print a message that stays."""
         self._clear()
         print(f"tlbcost: {text}", file=sys.stderr, flush=True)
 
-    def percent(self, percent: int) -> None:
+    def calibrating(self, percent: int) -> None:
+        """How much of the calibration is done."""
         self._show(f"calibrating: {percent} %")
 
-    def simulating(self, seconds: float) -> None:
-
-        native = units.time(self._native_ns)
+    def simulating(self, seconds: float, native_ns: int) -> None:
+        """How long the simulation has taken, beside the native run."""
+        native = units.time(native_ns)
         self._show(f"simulating: {seconds:.0f} s so far; natively it took {native}")
 
     def _show(self, text: str) -> None:

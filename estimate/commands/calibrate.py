@@ -6,9 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from tlbcost.calibration import Obtained, obtain
 from tlbcost.costs import cost_at, find
 from tlbcost.errors import TlbcostError
 from tlbcost.paths import plot as plot_file
+from tlbcost.progress import Progress
 from tlbcost.records import Calibration, Cost, Machine
 from tlbcost.report.output import check_writable, write
 
@@ -49,10 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     for path in (picture, arguments.json, arguments.output):
         if path is not None:
             check_writable(path)
-    obtained = _obtain(arguments.recalibrate)
-    if picture is not None and obtained.curve is None:
-        _say("the curve behind the cached calibration is lost: measuring again")
-        obtained = _obtain(True)
+    obtained = _obtain(arguments.recalibrate, picture is not None)
     text = describe(obtained)
     if arguments.output is None:
         print(text, end="")
@@ -158,26 +154,14 @@ def draw(obtained: Obtained, picture: Path) -> None:
             raise TlbcostError(f"cannot write {picture}: {error.strerror}") from error
 
 
-def _obtain(recalibrate: bool) -> Obtained:
-    try:
-        return obtain(recalibrate=recalibrate, announce=_say, progress=_progress())
-    finally:
-        if sys.stderr.isatty():
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
-def _say(sentence: str) -> None:
-    print(f"tlbcost: {sentence}", file=sys.stderr)
-
-
-def _progress() -> Callable[[int], None] | None:
-    if not sys.stderr.isatty():
-        return None
-
-    def show(percent: int) -> None:
-        print(f"\rcalibrating: {percent:3} %", end="", file=sys.stderr, flush=True)
-
-    return show
+def _obtain(recalibrate: bool, with_curve: bool) -> Obtained:
+    with Progress() as progress:
+        show = progress.calibrating if progress.shown else None
+        obtained = obtain(recalibrate=recalibrate, announce=progress.announce, progress=show)
+        if obtained.curve is not None or not with_curve:
+            return obtained
+        progress.announce("the curve behind the cached calibration is lost: measuring again")
+        return obtain(recalibrate=True, announce=progress.announce, progress=show)
 
 
 def _ordered(calibration: Calibration) -> list[Cost]:

@@ -9,7 +9,7 @@ import io
 import os
 import signal
 import sys
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,18 +19,12 @@ from tlbcost.progress import Progress
 from tlbcost.records import Calibration, Geometry, Machine
 
 if TYPE_CHECKING:
+    from tlbcost.calibration import Obtained
     from tlbcost.launch import Outcome
     from tlbcost.report.content import Content
     from tlbcost.simulate import Simulation
 
 _MOST_RUNS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class _Calibrated:
-    calibration: Calibration
-    source: str
-    notes: tuple[str, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,12 +122,12 @@ def _run_program(
             launcher, argv, path, arguments.runs, ignore_failure=arguments.ignore_failure
         )
         wall_ns = max(outcome.run.wall_ns for outcome in native if outcome.run is not None)
-        with Progress(wall_ns) as progress:
-            tick = progress.simulating if progress.shown else None
+        with Progress() as progress:
+            tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None
             return native, simulate(launcher, valgrind, geometry, argv, native[0], tick)
 
 
-def _calibration(arguments: argparse.Namespace) -> _Calibrated:
+def _calibration(arguments: argparse.Namespace) -> Obtained:
     from tlbcost import calibration
 
     if arguments.calibration is not None:
@@ -142,14 +136,13 @@ def _calibration(arguments: argparse.Namespace) -> _Calibrated:
                 "--calibration and --recalibrate exclude each other", "give one of them", USAGE
             )
         file: Path = arguments.calibration
-        return _Calibrated(calibration.read_calibration(file), f"from {file}", ())
-    with Progress(0) as progress:
-        obtained = calibration.obtain(
+        return replace(calibration.read_with_notes(file), source=f"from {file}")
+    with Progress() as progress:
+        return calibration.obtain(
             recalibrate=arguments.recalibrate,
             announce=progress.announce,
-            progress=progress.percent if progress.shown else None,
+            progress=progress.calibrating if progress.shown else None,
         )
-    return _Calibrated(obtained.calibration, obtained.source, obtained.notes)
 
 
 def _geometry(calibrated: Calibration, machine: Machine) -> tuple[Geometry, tuple[str, ...]]:
@@ -190,7 +183,7 @@ def assemble(
     argv: list[str],
     path: Path,
     machine: Machine,
-    calibrated: _Calibrated,
+    calibrated: Obtained,
     notes: tuple[str, ...],
     geometry: Geometry,
     native: list[Outcome],

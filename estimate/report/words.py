@@ -97,10 +97,6 @@ def _command(content: Content) -> str:
 
 def _with_tunable(content: Content, value: str) -> str:
     present = content.surroundings.glibc_tunables or ""
-    kept = [
-        part
-        for part in present.split(":")
-        if part and tunable(part, HUGETLB) is None
-    ]
+    kept = [part for part in present.split(":") if part and tunable(part, HUGETLB) is None]
     tunables = ":".join([*kept, f"{HUGETLB}={value}"])
     return f"GLIBC_TUNABLES={shlex.quote(tunables)} {_command(content)}"

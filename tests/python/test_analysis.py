@@ -207,10 +207,14 @@ def test_a_broken_row_is_named() -> None:
 def test_a_header_without_page_size_is_refused() -> None:
     table = machine()
     with pytest.raises(TlbcostError, match="base_page_bytes"):
-        analyse(Table("x", {**table.header, "base_page_bytes": "0"}, SAMPLES.columns, table.rows, True))
+        analyse(
+            Table("x", {**table.header, "base_page_bytes": "0"}, SAMPLES.columns, table.rows, True)
+        )
 
 
-@pytest.mark.parametrize("file", sorted(RECORDED.glob("*/samples.tsv")), ids=lambda f: f.parent.name)
+@pytest.mark.parametrize(
+    "file", sorted(RECORDED.glob("*/samples.tsv")), ids=lambda f: f.parent.name
+)
 def test_recorded_samples(file: Path) -> None:
     """Recorded on an Emerald Rapids guest: 96 and 2048 entries, backed with 4 KiB pages."""
     analysis = analyse(read_table(file, SAMPLES))

@@ -38,7 +38,9 @@ def _with_surroundings(**values: object) -> Change:
 
 
 def _with_files(pages: int) -> Change:
-    return lambda c: rebuilt(replace(c, processes=(replace(process(), touched=Touched(65536, 130, pages)),)))
+    return lambda c: rebuilt(
+        replace(c, processes=(replace(process(), touched=Touched(65536, 130, pages)),))
+    )
 
 
 def _with_run_times(second_ns: int) -> Change:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sample_content import BASE, GEOMETRY, HUGE, MACHINE, RUN, process
 from tlbcost import __main__, cleanup, paths
-from tlbcost.calibration import read_calibration
+from tlbcost.calibration import Obtained, read_calibration
 from tlbcost.commands import estimate
 from tlbcost.errors import TlbcostError
 from tlbcost.launch import Outcome
@@ -27,8 +27,8 @@ def parse(*arguments: str) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def calibrated() -> estimate._Calibrated:
-    return estimate._Calibrated(read_calibration(CALIBRATION), "from a test", ())
+def calibrated() -> Obtained:
+    return Obtained(read_calibration(CALIBRATION), "from a test", ())
 
 
 def test_options() -> None:
