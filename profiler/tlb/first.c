@@ -2,7 +2,6 @@
 #include "first.h"
 
 #define NO_ENTRY UINT32_MAX
-#define REUSE_MOST 15u
 
 size_t tlb_first_bytes(struct tlb_geometry base, struct tlb_geometry huge)
 {
@@ -40,7 +39,6 @@ void tlb_first_init(struct tlb_first *first, struct tlb_geometry base,
 		first->link[i] = (struct tlb_filter_link){ 0, 0, i, i };
 	first->filter = filter;
 	first->suspended = false;
-	first->reuse = REUSE_MOST;
 	for (uint32_t i = 0; filter && i < TLB_FILTER_SLOTS; i++)
 		filter->slot[i] = (struct tlb_filter_slot){ TLB_FILTER_EMPTY, 0 };
 }
@@ -130,18 +128,9 @@ static inline uint32_t replace_base(struct tlb_first *first, uint64_t page,
 		least = time < least ? time : least;
 	}
 	entry += start;
-	if (first->when[entry] == &first->base.times[entry]) {
-		first->reuse -= first->reuse > 0;
-	} else {
-		/* A page put in at its first use keeps the time of then if it
-		   is not used again. */
-		if (least != first->base.times[entry])
-			first->reuse += first->reuse < REUSE_MOST;
-		else
-			first->reuse -= first->reuse > 0;
+	if (first->when[entry] != &first->base.times[entry])
 		drop(first, tlb_filter_index(first, first->base.pages[entry]
 						    << first->base_shift));
-	}
 	first->base.pages[entry] = page;
 	return entry;
 }
@@ -191,8 +180,7 @@ unsigned tlb_first_access(struct tlb_first *first, uint64_t address,
 		return missed;
 	if (first->when[base_entry] != &first->base.times[base_entry])
 		*first->when[base_entry] = time;
-	else if (!missed || first->reuse > REUSE_MOST / 2)
-		/* Pages that are used once are not worth a slot. */
+	else
 		put(first, address, time, base_entry, huge_entry);
 	return missed;
 }

@@ -57,8 +57,6 @@ struct tlb_first {
 	uint32_t base_shift, huge_shift;	/* log2 of the page sizes */
 	struct tlb_filter *filter;		/* NULL: do without */
 	bool suspended;				/* put nothing into it */
-	/* Have pages lately been used again before they were replaced? */
-	uint32_t reuse;
 };
 
 /* Bytes that tlb_first_init() needs. */
