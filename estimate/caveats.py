@@ -81,18 +81,22 @@ def _killed_process(content: Content) -> tuple[str, str] | None:
     killed = [process for process in content.processes if process.counts is None]
     if killed:
         return (
-            f"{len(killed)} process(es) ended before they could report their counts, and are "
-            f"missing from the sums: {_names(killed)}",
+            f"{_number_of(killed)} ended without reporting any counts, and what was missed there "
+            f"is not in the sums: {_names(killed)}",
             "let the program end its helpers with SIGTERM instead of SIGKILL",
         )
     untold = [process for process in content.processes if process.touched is None]
     if not untold:
         return None
     return (
-        f"the memory that {len(untold)} process(es) touched could not be noted, and is missing "
+        f"the memory that {_number_of(untold)} touched could not be noted, and is missing "
         f"from the footprint: {_names(untold)}",
         "ulimit -v unlimited, or give the program less to do",
     )
+
+
+def _number_of(processes: list[ProcessCounts]) -> str:
+    return f"{len(processes)} process{'es' if len(processes) > 1 else ''}"
 
 
 def _names(processes: list[ProcessCounts]) -> str:

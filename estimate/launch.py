@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlbcost import cgroup, family, kinds, paths, program, units
+from tlbcost import cgroup, family, kinds, paths, program, remedies, units
 from tlbcost.errors import SIGNAL_BASE, TOOL_FAILED, TlbcostError
 from tlbcost.records import Run
 from tlbcost.stdin import ProgramInput
@@ -137,7 +137,7 @@ class Launcher:
         except OSError as error:
             raise TlbcostError(
                 f"cannot run {launcher}: {error.strerror}",
-                "build tlbcost first: make",
+                remedies.rebuild(),
                 TOOL_FAILED,
             ) from error
         try:

@@ -182,10 +182,11 @@ def _expected(runs: Sequence[Run], counts: Counts, base: PageCosts, huge: PageCo
         # A walk of a huge page has one step less: whatever the noise of either figure, it is not
         # the dearer one.
         dear = min(_high(huge_walk), _low(walk))
+        cheap = min(_low(huge_walk), dear)
         on_base = _time(counts, size, DATA, _low(hit), _low(walk))
         low = on_base - _time(counts, huge_size, DATA, _high(huge_hit), dear)
         on_base = _time(counts, size, DATA, _high(hit), _high(walk))
-        high = on_base - _time(counts, huge_size, DATA, _low(huge_hit), _low(huge_walk))
+        high = on_base - _time(counts, huge_size, DATA, _low(huge_hit), cheap)
         differences.append((low, high))
     low = min(low for low, _ in differences)
     high = max(high for _, high in differences)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from tlbcost.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.paths import libexec
+from tlbcost.remedies import rebuild
 
 # The calibrator ends by itself after 20 s; one that does not hangs.
 _TIMEOUT_S = 60
@@ -36,9 +37,7 @@ def run_calibrator(progress: Callable[[int], None] | None) -> str:
         )
     except OSError as error:
         os.close(reader)
-        raise TlbcostError(
-            f"cannot start {program}: {error.strerror}", "make  (in tlbcost's source tree)"
-        ) from error
+        raise TlbcostError(f"cannot start {program}: {error.strerror}", rebuild()) from error
     finally:
         os.close(writer)
     thread = threading.Thread(target=_follow, args=(reader, progress), daemon=True)
@@ -46,7 +45,10 @@ def run_calibrator(progress: Callable[[int], None] | None) -> str:
     try:
         samples, complaint = process.communicate(timeout=_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
-        raise TlbcostError(f"the calibrator did not end within {_TIMEOUT_S} s") from error
+        raise TlbcostError(
+            f"cannot calibrate: the calibrator did not end within {_TIMEOUT_S} s",
+            "try again when the machine is less busy",
+        ) from error
     finally:
         if process.poll() is None:
             process.kill()

@@ -70,3 +70,8 @@ def build(target: str) -> str | None:
     """Build a part of tlbcost; None if it is installed without its source."""
     tree = source_tree()
     return None if tree is None else f"make -C {shlex.quote(str(tree))} {target}"
+
+
+def rebuild() -> str:
+    """Get back a program of tlbcost's own that is not there."""
+    return build("all") or "install tlbcost again: one of its own programs is missing"

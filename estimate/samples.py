@@ -34,7 +34,10 @@ CurveKey = tuple[int, str, Access]  # page size in bytes, layout, access
 
 
 def read_curves(samples: Table) -> tuple[dict[CurveKey, Curve], dict[int, Floats]]:
-    """Pair the timings of each sweep, and collect those of the faults by page size."""
+    """Pair the timings of each sweep, and collect those of the faults by page size; all in ns.
+
+    Raises TlbcostError naming the row that is not one of samples.
+    """
     times: dict[tuple[int, str, str], dict[tuple[int, int], float]] = defaultdict(dict)
     faults: dict[int, list[float]] = defaultdict(list)
     for line, row in enumerate(samples.records(), start=1):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost import kinds, paths
+from tlbcost import kinds, paths, remedies
 from tlbcost.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.launch import Launcher, Outcome, describe_limit
 from tlbcost.records import Geometry, ProcessCounts, Side, SideCounts, TlbLevel, Touched
@@ -52,14 +52,13 @@ def find_valgrind() -> Path:
     if found is None:
         raise TlbcostError(
             "cannot count TLB misses: valgrind is not installed",
-            "scripts/install-deps, or: apt install valgrind; 'tlbcost doctor' shows what else "
-            "is missing",
+            remedies.install("valgrind") or "tlbcost doctor, which tells how to get valgrind",
             CANNOT_MEASURE,
         )
     if not any(paths.valgrind_lib().glob("tlbsim-*")):
         raise TlbcostError(
             f"cannot count TLB misses: the simulator is not built ({paths.valgrind_lib()})",
-            "make, with the valgrind package installed",
+            remedies.rebuild(),
             CANNOT_MEASURE,
         )
     real = Path(found).with_name("valgrind.bin")
@@ -111,7 +110,7 @@ def simulate(
     if outcome.exec_errno is not None:
         raise TlbcostError(
             f"cannot run {valgrind}: {os.strerror(outcome.exec_errno).lower()}",
-            "scripts/install-deps",
+            remedies.install("valgrind") or "tlbcost doctor, which tells how to get valgrind",
             CANNOT_MEASURE,
         )
     processes = read_counts(folder)

@@ -136,7 +136,11 @@ def _calibration(arguments: argparse.Namespace) -> Obtained:
                 "--calibration and --recalibrate exclude each other", "give one of them", USAGE
             )
         file: Path = arguments.calibration
-        return replace(calibration.read_with_notes(file), source=f"from {file}")
+        try:
+            return replace(calibration.read_with_notes(file), source=f"from {file}")
+        except TlbcostError as error:
+            hint = "leave --calibration out to measure this machine"
+            raise TlbcostError(f"cannot use the calibration: {error}", hint, TOOL_FAILED) from error
     with Progress() as progress:
         return calibration.obtain(
             recalibrate=arguments.recalibrate,
@@ -162,18 +166,19 @@ def _geometry(calibrated: Calibration, machine: Machine) -> tuple[Geometry, tupl
 
 def _check_costs(calibrated: Calibration, machine: Machine) -> None:
     """Without the costs on base pages there is no estimate: say so before the program runs."""
+    from tlbcost import units
     from tlbcost.costs import cost_at
 
     size = machine.base_page_bytes
     missing = [
-        name
-        for name in ("stlb_hit_ns", "walk_ns")
+        words
+        for name, words in (("stlb_hit_ns", "an STLB hit"), ("walk_ns", "a page walk"))
         if cost_at(calibrated, name, size, "serial") is None
     ]
     if missing:
         raise TlbcostError(
-            f"no estimate: the calibration has no {' and no '.join(missing)} on pages of "
-            f"{size} bytes",
+            f"no estimate: the calibration does not tell what {' and '.join(missing)} "
+            f"cost{'s' if len(missing) == 1 else ''} on {units.size(size)} pages",
             "tlbcost calibrate --recalibrate, on a quiet machine",
             CANNOT_MEASURE,
         )

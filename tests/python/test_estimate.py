@@ -56,7 +56,7 @@ def test_a_calibration_without_base_costs_gives_no_estimate() -> None:
     whole = read_calibration(CALIBRATION)
     estimate._check_costs(whole, MACHINE)
     bare = replace(whole, costs=tuple(c for c in whole.costs if c.quantity != "stlb_hit_ns"))
-    with pytest.raises(TlbcostError, match="no stlb_hit_ns on pages of 4096") as error:
+    with pytest.raises(TlbcostError, match="what an STLB hit costs on 4 KiB pages") as error:
         estimate._check_costs(bare, MACHINE)
     assert error.value.exit_code == 4
 

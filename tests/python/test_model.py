@@ -235,6 +235,15 @@ def test_noise_cannot_make_a_huge_page_s_walk_the_dearer_one() -> None:
     assert model.estimate([RUN], seen, NO_MEMORY, base, huge).expected_fraction.low == 0
 
 
+def test_a_huge_page_s_walk_above_the_base_page_s_is_priced_as_that() -> None:
+    base = replace(BASE_COSTS, walk_serial_ns=interval(0), walk_cached_ns=None)
+    base = replace(base, walk_overlapped_ns=None, stlb_hit_serial_ns=interval(0))
+    huge = replace(HUGE_COSTS, walk_serial_ns=interval(1), walk_overlapped_ns=interval(1))
+    seen: Counts = {(size, "load"): SideCounts(10**6, 0, 10**6) for size in (BASE, HUGE)}
+    result = model.estimate([RUN], seen, NO_MEMORY, base, huge)
+    assert result.expected_fraction == Interval(0, 0, 0)
+
+
 def test_missing_base_costs_are_refused() -> None:
     bare = replace(BASE_COSTS, walk_serial_ns=None)
     assert missing_costs(bare) == ["walk_ns"]
