@@ -19,7 +19,6 @@ from tlbcost.totals import CODE, DATA, Counts, Footprint
 # differences that code alignment and page colouring make between two builds of one program.
 WORTHWHILE_FRACTION = 0.02
 
-
 VerdictCode = Literal["worth_trying", "not_worth_it", "too_close_to_call"]
 
 
