@@ -17,7 +17,7 @@
 #include "pub_tool_mallocfree.h"
 
 /* A longer range would often cross a page and call the model in vain. */
-#define RANGE_BYTES 256
+#define RANGE_BYTES 512
 
 /* How far a range is from the page in its filter slot. */
 static IRExpr *range_distance(struct block *block, struct open_range *range)
