@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tlbcost import units
 from tlbcost.glibc import HUGETLB, tunable
-from tlbcost.model import run_time_ns
+from tlbcost.model import already_huge, run_time_ns
 from tlbcost.records import ProcessCounts, SourceKind
 from tlbcost.report.content import Content
 from tlbcost.stats import median, spread_fraction
@@ -313,6 +313,19 @@ def _splintered(content: Content) -> tuple[str, str] | None:
     )
 
 
+def _already_huge(content: Content) -> tuple[str, str] | None:
+    if not already_huge(content.runs, content.footprint):
+        return None
+    faults = median([run.minor_faults for run in content.runs])
+    pages = content.footprint.largest_anonymous_pages
+    return (
+        f"the program took only {faults:,.0f} page faults for {pages:,} pages of memory: it has "
+        "huge pages already, by its own request or the system's, and the shares are of that time",
+        "to see the time without: echo never | sudo tee "
+        "/sys/kernel/mm/transparent_hugepage/enabled, and put it back afterwards",
+    )
+
+
 RULES: dict[str, Rule] = {
     "T01": _virtual_machine,
     "T02": _short_run,
@@ -335,4 +348,5 @@ RULES: dict[str, Rule] = {
     "T19": _other_machine,
     "T20": _overlapped,
     "T21": _splintered,
+    "T22": _already_huge,
 }

@@ -19,7 +19,12 @@ from tlbcost.totals import CODE, DATA, Counts, Footprint
 # differences that code alignment and page colouring make between two builds of one program.
 WORTHWHILE_FRACTION = 0.02
 
-VerdictCode = Literal["worth_trying", "not_worth_it", "too_close_to_call"]
+VerdictCode = Literal["worth_trying", "not_worth_it", "too_close_to_call", "already_huge"]
+
+# With fewer page faults than this share of the pages it touched, a program's memory came in larger
+# pieces. Below so many pages the start of any program hides it.
+FAULTS_PER_PAGE = 0.5
+SURE_PAGES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ def estimate(
         expected_fraction=expected,
         code_fraction=_shares(runs, base_code.low, base_code.high, _user),
         fault_fraction=fault,
-        verdict=_verdict(expected, fault),
+        verdict=_verdict(expected, fault, already_huge(runs, memory)),
     )
 
 
@@ -221,10 +226,22 @@ def _fault(
     return Interval(min(max(middle, share.low), share.high), share.low, share.high)
 
 
-def _verdict(expected: Interval, fault: Interval | None) -> VerdictCode:
+def already_huge(runs: Sequence[Run], memory: Footprint) -> bool:
+    """Did the native runs have most of their memory on huge pages as it is?
+
+    The largest process alone is looked at: a forked child reads its parent's memory without faults.
+    """
+    pages = memory.largest_anonymous_pages
+    faults = median([run.minor_faults for run in runs])
+    return pages >= SURE_PAGES and faults < FAULTS_PER_PAGE * pages
+
+
+def _verdict(expected: Interval, fault: Interval | None, already: bool) -> VerdictCode:
     fault_low, fault_high = (fault.low, fault.high) if fault else (0.0, 0.0)
-    if expected.low + fault_low >= WORTHWHILE_FRACTION:
-        return "worth_trying"
     if expected.high + fault_high < WORTHWHILE_FRACTION:
         return "not_worth_it"
+    if already:
+        return "already_huge"
+    if expected.low + fault_low >= WORTHWHILE_FRACTION:
+        return "worth_trying"
     return "too_close_to_call"

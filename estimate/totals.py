@@ -20,13 +20,15 @@ class Footprint:
     """The memory that was touched.
 
     Anonymous memory in base pages, in the huge pages that hold any of it, and in as many as would
-    hold it if each process's lay dense; and the base pages of files and shared memory.
+    hold it if each process's lay dense; the base pages of files and shared memory; and the
+    anonymous memory of the process with most of it.
     """
 
     anonymous_pages: int
     anonymous_huge_pages: int
     dense_huge_pages: int
     other_pages: int
+    largest_anonymous_pages: int
 
 
 def total_counts(processes: Iterable[ProcessCounts]) -> dict[tuple[int, Side], SideCounts]:
@@ -45,14 +47,15 @@ def total_counts(processes: Iterable[ProcessCounts]) -> dict[tuple[int, Side], S
 
 def total_footprint(processes: Iterable[ProcessCounts], pages_per_huge: int) -> Footprint:
     """The memory of the processes that told theirs: each takes its own page faults."""
-    anonymous = huge = dense = other = 0
+    anonymous = huge = dense = other = largest = 0
     for process in processes:
         if process.touched is not None:
             anonymous += process.touched.anonymous_pages
             huge += process.touched.anonymous_huge_pages
             dense += math.ceil(process.touched.anonymous_pages / pages_per_huge)
             other += process.touched.other_pages
-    return Footprint(anonymous, huge, dense, other)
+            largest = max(largest, process.touched.anonymous_pages)
+    return Footprint(anonymous, huge, dense, other, largest)
 
 
 def footprint_pages(processes: Iterable[ProcessCounts]) -> int:

@@ -25,6 +25,11 @@ def verdict_sentence(estimate: Estimate, huge_page_bytes: int) -> str:
             f"and {units.percent(total.low)} even at the lowest costs; mostly "
             f"{_main_part(estimate)}."
         )
+    if estimate.verdict == "already_huge":
+        return (
+            "Already there: the program was timed with most of its memory on huge pages, so that "
+            "the shares above are what it may have gained, not what is left to gain."
+        )
     if estimate.verdict == "not_worth_it":
         if total.high <= 0:
             return f"Not worth it: even at the highest costs {pages} would save nothing."
@@ -59,7 +64,7 @@ def range_of(interval: Interval) -> str:
 
 def next_steps(content: Content) -> list[str]:
     """Commands to type, each of which works on this system; lines with # explain."""
-    if content.estimate.verdict == "not_worth_it":
+    if content.estimate.verdict in ("not_worth_it", "already_huge"):
         return ["# Nothing to configure for this program."]
     steps: list[str] = []
     if content.estimate.verdict == "too_close_to_call" and len(content.runs) < 10:

@@ -80,6 +80,31 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ $(json 'report["expected_fraction"]["low"] > 0.02') == True ]]
 }
 
+@test "a program that asks for huge pages itself is told to have them" {
+	grep -q '\[never\]' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null &&
+		skip "transparent huge pages are off"
+	build asks <<-'END'
+		#include <stdlib.h>
+		#include <sys/mman.h>
+		int main(void)
+		{
+			enum { SIZE = 64 << 20 };
+			char *memory = aligned_alloc(2 << 20, SIZE);
+			unsigned x = 1;
+			if (madvise(memory, SIZE, MADV_HUGEPAGE) != 0)
+				return 1;
+			for (int i = 0; i < 5000000; i++) {
+				x = x * 1664525 + 1013904223;
+				memory[x >> 6]++;
+			}
+			return memory[0] == 99 && memory[1] == 99;
+		}
+	END
+	run -0 "${ESTIMATE[@]}" --runs 1 --json report.json -- ./asks
+	[[ $(json 'report["verdict"]["code"]') == already_huge ]]
+	[[ ${output} == *"Already there"*"T22:"* ]]
+}
+
 @test "each process of a pipeline has its counts" {
 	run -0 --separate-stderr "${ESTIMATE[@]}" --runs 1 --json report.json -- \
 		sh -c 'seq 1000 | sort | tail -n 1'

@@ -125,6 +125,11 @@ CASES: dict[str, tuple[Change, Change]] = {
             c, geometry=replace(c.geometry, huge=replace(c.geometry.huge, entry_bytes=2 << 20))
         ),
     ),
+    "T22": (
+        lambda c: replace(c, footprint=replace(c.footprint, largest_anonymous_pages=200_000)),
+        # as many faults as pages, and too few pages to tell
+        lambda c: replace(c, footprint=replace(c.footprint, largest_anonymous_pages=70_000)),
+    ),
 }
 
 

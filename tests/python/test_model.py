@@ -24,7 +24,7 @@ from tlbcost.records import Calibration, Cost, Interval, Run, Side, SideCounts, 
 from tlbcost.stats import centre, median, spread_fraction
 from tlbcost.totals import Counts, Footprint
 
-NO_MEMORY = Footprint(0, 0, 0, 0)
+NO_MEMORY = Footprint(0, 0, 0, 0, 0)
 SIDES: tuple[Side, ...] = ("load", "store", "fetch")
 
 many = st.integers(0, 10**12)
@@ -252,7 +252,7 @@ def test_missing_base_costs_are_refused() -> None:
 
 
 def test_faults_are_net_of_what_huge_faults_cost() -> None:
-    memory = Footprint(65536, 128, 128, 0)
+    memory = Footprint(65536, 128, 128, 0, 65536)
     run = replace(RUN, minor_faults=65536)
     exact = replace(BASE_COSTS, fault_ns=interval(500, 0))
     huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0))
@@ -264,7 +264,7 @@ def test_faults_are_net_of_what_huge_faults_cost() -> None:
 
 
 def test_faults_avoided_are_no_more_than_were_measured() -> None:
-    memory = Footprint(65536, 128, 128, 0)
+    memory = Footprint(65536, 128, 128, 0, 65536)
     run = replace(RUN, minor_faults=1000)
     huge = replace(HUGE_COSTS, fault_ns=interval(0, 0))
     result = model.estimate([run], {}, memory, BASE_COSTS, huge)
@@ -273,7 +273,7 @@ def test_faults_avoided_are_no_more_than_were_measured() -> None:
 
 
 def test_sparse_regions_make_the_fault_saving_uncertain() -> None:
-    memory = Footprint(200, 20, 1, 0)
+    memory = Footprint(200, 20, 1, 0, 200)
     run = replace(RUN, minor_faults=200)
     result = model.estimate([run], {}, memory, BASE_COSTS, HUGE_COSTS)
     assert result.fault_fraction is not None
@@ -288,6 +288,19 @@ def test_sparse_regions_make_the_fault_saving_uncertain() -> None:
 def test_verdicts(walks: int, verdict: str) -> None:
     result = model.estimate([RUN], counts(walks), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
     assert result.verdict == verdict
+
+
+def test_a_program_on_huge_pages_already_has_nothing_left_to_gain() -> None:
+    memory = Footprint(150_000, 300, 293, 0, 150_000)
+    few, many = replace(RUN, minor_faults=7_000), replace(RUN, minor_faults=150_000)
+    args = (counts(10_000_000), memory, BASE_COSTS, HUGE_COSTS)
+    assert model.estimate([few], *args).verdict == "already_huge"
+    assert model.estimate([many], *args).verdict == "worth_trying"
+    idle = (counts(1000), replace(memory, anonymous_pages=0), BASE_COSTS, HUGE_COSTS)
+    assert model.estimate([few], *idle).verdict == "not_worth_it"
+    # A few pages less than faults say nothing: every program's start takes as many.
+    small = replace(memory, largest_anonymous_pages=1000)
+    assert not model.already_huge([replace(RUN, minor_faults=100)], small)
 
 
 def test_totals_leave_out_processes_without_counts() -> None:
