@@ -6,18 +6,22 @@ from __future__ import annotations
 from tlbcost.table import Kind
 
 SAMPLES = Kind(
-    "samples", 1, ("probe", "page_size_bytes", "pages", "layout", "access", "repetition", "ns")
-)
+    "samples",
+    2,
+    ("probe", "page_size_bytes", "layout", "spacing_bytes", "access", "lines", "repetition", "ns",
+     "packed_ns"),
+)  # fmt: skip
 CALIBRATION = Kind(
     "calibration",
-    1,
+    2,
     ("quantity", "page_size_bytes", "access", "pages", "value", "low", "high", "samples"),
 )
 CURVE = Kind(
     "curve",
-    1,
-    ("page_size_bytes", "layout", "access", "pages", "delta_ns", "low_ns", "high_ns"),
-)
+    2,
+    ("probe", "page_size_bytes", "layout", "spacing_bytes", "access", "lines", "ns", "low_ns",
+     "high_ns"),
+)  # fmt: skip
 COUNTS = Kind(
     "counts", 1, ("page_size_bytes", "access", "l1_tlb_misses", "stlb_hits", "stlb_misses")
 )
