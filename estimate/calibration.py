@@ -26,7 +26,13 @@ from tlbcost.table import Cell, count, format_table, number, parse_table, read_t
 from tlbcost.user import calling_user
 
 QUANTITIES = (
-    "dtlb_entries", "stlb_entries", "tlb_entry_bytes", "stlb_hit_ns", "walk_ns", "fault_ns"
+    "cycles_per_ns",
+    "l1d_bytes", "l2_bytes", "l3_bytes", "l1d_ns", "l2_ns", "l3_ns", "memory_ns",
+    "dtlb_entries", "dtlb_ways", "dtlb_store_entries", "itlb_entries", "stlb_entries", "stlb_ways",
+    "tlb_entry_bytes",
+    "stlb_hit_ns", "itlb_miss_ns", "walk_ns", "code_walk_ns",
+    "walks_at_once", "walk_cache_regions", "walk_cache_miss_ns",
+    "fault_ns", "unmap_ns",
 )  # fmt: skip
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-Access = Literal["serial", "overlapped"]
+Access = Literal["serial", "overlapped", "chains_2", "chains_4", "chains_8"]
+Extent = Literal["quick", "full"]
 Side = Literal["load", "store", "fetch"]
 Level = Literal["dtlb", "dtlb_store", "itlb", "stlb"]
 SourceKind = Literal["measured", "published", "assumed"]
@@ -91,10 +92,13 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One calibrated quantity (doc/format.md, "calibration"); `interval` None: not obtained."""
+    """One calibrated quantity (doc/format.md, "calibration"); `interval` None: not obtained.
+
+    `page_size_bytes` None: the quantity belongs to no page size.
+    """
 
     quantity: str
-    page_size_bytes: int
+    page_size_bytes: int | None
     access: Access | None
     pages: int | None
     interval: Interval | None
@@ -103,13 +107,19 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Everything that was calibrated on one machine."""
+    """Everything that was calibrated on one machine.
+
+    `cpuid` has the raw words of CPUID leaves by their key in the samples' header; empty where the
+    CPU has no such instruction.
+    """
 
     machine: Machine
     date: str
     version: str
     duration_s: float
     costs: tuple[Cost, ...]
+    extent: Extent = "quick"
+    cpuid: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
