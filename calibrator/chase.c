@@ -18,9 +18,9 @@ static void **line_of(const struct chase *chase, size_t line)
 	return (void **)(void *)(chase->memory + line * chase->stride);
 }
 
-void chase_link(const struct chase *chase, uint32_t *order, uint64_t *seed)
+void chase_shuffle(uint32_t *order, size_t n, uint64_t *seed)
 {
-	size_t n = chase->lines, other;
+	size_t other;
 	uint32_t swap;
 
 	for (size_t i = 0; i < n; i++)
@@ -31,6 +31,13 @@ void chase_link(const struct chase *chase, uint32_t *order, uint64_t *seed)
 		order[i - 1] = order[other];
 		order[other] = swap;
 	}
+}
+
+void chase_link(const struct chase *chase, uint32_t *order, uint64_t *seed)
+{
+	const size_t n = chase->lines;
+
+	chase_shuffle(order, n, seed);
 	for (size_t i = 0; i < n; i++)
 		*line_of(chase, order[i]) = line_of(chase, order[i + 1 < n ? i + 1 : 0]);
 }

@@ -23,6 +23,9 @@ struct chase {
 /* The next number of a random sequence; *state is any seed. */
 uint64_t chase_random(uint64_t *state);
 
+/* Fill order[0..n) with the numbers 0..n-1 in random order. */
+void chase_shuffle(uint32_t *order, size_t n, uint64_t *seed);
+
 /*
  * Make the ring: each line's first word becomes the address of the next line,
  * in random order, one cycle through all.  `order` has room for chase->lines.
