@@ -11,92 +11,177 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tlbcost import kinds
+from tlbcost.calibration_file import CPUID, read_calibration, write_calibration
 from tlbcost.errors import TlbcostError
 from tlbcost.machine import current_machine
+from tlbcost.measure import BOUND_S, Measured, measure
 from tlbcost.paths import version
-from tlbcost.probe import run_calibrator
-from tlbcost.records import Access, Calibration, Cost, Interval, Machine
-from tlbcost.table import Cell, count, format_table, number, parse_table, read_table, write_file
+from tlbcost.records import Calibration, Extent, Machine
+from tlbcost.table import Cell, format_table, write_file
 from tlbcost.user import calling_user
 
-QUANTITIES = (
-    "cycles_per_ns",
-    "l1d_bytes", "l2_bytes", "l3_bytes", "l1d_ns", "l2_ns", "l3_ns", "memory_ns",
-    "dtlb_entries", "dtlb_ways", "dtlb_store_entries", "itlb_entries", "stlb_entries", "stlb_ways",
-    "tlb_entry_bytes",
-    "stlb_hit_ns", "itlb_miss_ns", "walk_ns", "code_walk_ns",
-    "walks_at_once", "walk_cache_regions", "walk_cache_miss_ns",
-    "fault_ns", "unmap_ns",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from tlbcost.analysis import Analysis
 
 
 @dataclass(frozen=True, slots=True)
 class Obtained:
-    """A calibration, where it came from (part of a sentence), and what to know about it.
+    """A calibration, and where it came from (part of a sentence).
 
     `curve` is the text of the `curve` table behind it; None if it was not kept.
     """
 
     calibration: Calibration
     source: str
-    notes: tuple[str, ...]
     curve: str | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about it: sentences about what is missing or limited."""
+        return self.calibration.notes
 
 
 def obtain(
     *,
-    recalibrate: bool,
+    recalibrate: bool = False,
+    extent: Extent | None = None,
+    page_sizes: Sequence[int] = (),
     announce: Callable[[str], None],
     progress: Callable[[int], None] | None = None,
 ) -> Obtained:
-    """The calibration of this machine: the cached one, or a new one that takes 20 s at most.
+    """The calibration of this machine: the cached one, or a new one.
 
-    `announce` gets a sentence for everything that is not the ordinary way; `progress` gets the
-    percentage while it measures. Raises TlbcostError if it cannot be measured here.
+    A new one takes BOUND_S[extent] seconds at most. A full calibration stands in for a quick one;
+    `extent` None takes what is cached, else a quick one. With `page_sizes` (bytes) only these and
+    the base page are measured, and what was found is not cached. `announce` gets a sentence for
+    everything that is not the ordinary way; `progress` gets the percentage while it measures.
+    Raises TlbcostError if it cannot be measured here.
     """
+    cached, reason = (None, "") if page_sizes else look_up()
+    if cached is not None and not recalibrate:
+        if cached.calibration.extent in (extent, "full") or extent is None:
+            return cached
+        reason = "the cached calibration is a quick one"
+    extent = extent or (cached.calibration.extent if cached else "quick")
+    if reason:
+        announce(f"{reason}: measuring, {BOUND_S[extent]} s at most")
+    calibration, curve = _measured_now(extent, page_sizes, announce, progress)
+    if page_sizes:
+        unsaved = "not kept for later: only the page sizes asked for were measured"
+    else:
+        unsaved = _save(calibration, curve)
+        if unsaved:
+            announce(unsaved)
+    if unsaved:
+        calibration = replace(calibration, notes=(*calibration.notes, unsaved))
+    return Obtained(calibration, "measured now", curve)
+
+
+def look_up() -> tuple[Obtained | None, str]:
+    """The cached calibration of this machine; if there is none of use, why."""
     machine = current_machine()
     path = cache_path(machine)
-    if not recalibrate:
-        with _as_calling_user():
-            cached = _load(path, machine, announce)
-        if cached is not None:
-            return cached
-    samples = run_calibrator(progress)
-    # pandas' and numpy's start-up time is paid only by those who measure.
-    from tlbcost import analysis
+    with _as_calling_user():
+        try:
+            if not path.exists():
+                return None, "no calibration of this machine is cached"
+            calibration = read_calibration(path)
+        except (TlbcostError, OSError) as error:
+            return None, f"the cached calibration is of no use ({error})"
+        if calibration.machine != machine:
+            return None, f"the cached calibration is of another machine ({path})"
+        curve = None
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            curve = _curve_path(path).read_text(encoding="utf-8")
+    return Obtained(calibration, f"cached in {path}", curve), ""
 
-    table = parse_table(samples, "the calibrator's samples", kinds.SAMPLES)
-    result = analysis.analyse(table)
+
+def _measured_now(
+    extent: Extent,
+    page_sizes: Sequence[int],
+    announce: Callable[[str], None],
+    progress: Callable[[int], None] | None,
+) -> tuple[Calibration, str]:
+    """A new calibration, and the text of its curve."""
+    measured, machine = _measure(extent, page_sizes, announce, progress)
     calibration = Calibration(
         machine=machine,
         date=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         version=version(),
-        duration_s=float(table.key("duration_s")),
-        costs=result.costs,
+        duration_s=round(measured.duration_s, 1),
+        costs=measured.analysis.costs,
+        extent=extent,
+        cpuid={
+            key: value for key, value in measured.samples[0].header.items() if key.startswith(CPUID)
+        },
+        notes=(*measured.notes, *measured.analysis.notes),
     )
-    header: dict[str, Cell] = {"date": calibration.date, "version": calibration.version}
-    rows = [
-        (p.page_size_bytes, p.layout, p.access, p.pages, p.delta.value, p.delta.low, p.delta.high)
-        for p in result.curve
-    ]
-    curve = format_table(kinds.CURVE, header, rows)
-    notes = result.notes
+    return calibration, _curve(calibration, measured.analysis)
+
+
+def _save(calibration: Calibration, curve: str) -> str:
+    """Keep it for later; if that fails, why."""
+    path = cache_path(calibration.machine)
     try:
         with _as_calling_user():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(_curve_path(path), curve)
-            write_calibration(path, calibration, notes)
+            write_calibration(path, calibration)
     except OSError as error:
-        unsaved = f"the calibration could not be saved: {path}: {error.strerror}"
-        announce(unsaved)
-        notes = (*notes, unsaved)
-    return Obtained(calibration, "measured now", notes, curve)
+        return f"the calibration could not be saved: {path}: {error.strerror}"
+    return ""
+
+
+def _measure(
+    extent: Extent,
+    page_sizes: Sequence[int],
+    announce: Callable[[str], None],
+    progress: Callable[[int], None] | None,
+) -> tuple[Measured, Machine]:
+    """Measure while the machine stays as it is; the machine that the figures belong to."""
+    machine = current_machine()
+    for _ in range(2):
+        measured = measure(extent, page_sizes, progress)
+        after = current_machine()
+        changes = _changes(machine, after)
+        if not changes:
+            return measured, after
+        announce(f"{changes} while it was measured: measuring again")
+        machine = after
+    raise TlbcostError(
+        f"cannot calibrate: {changes} while it was measured, twice",
+        "stop what changes it (a power daemon, a tuning script), then repeat",
+    )
+
+
+def _changes(before: Machine, after: Machine) -> str:
+    """What became of a setting that the figures depend on, as words; empty if nothing did."""
+    words = {
+        "governor": "the frequency governor",
+        "thp_mode": "the mode of transparent huge pages",
+    }
+    return " and ".join(
+        f"{name} changed from {getattr(before, key) or 'none'} to {getattr(after, key) or 'none'}"
+        for key, name in words.items()
+        if getattr(before, key) != getattr(after, key)
+    )
+
+
+def _curve(calibration: Calibration, analysis: Analysis) -> str:
+    header: dict[str, Cell] = {"date": calibration.date, "version": calibration.version}
+    rows = [
+        (p.probe, p.page_size_bytes, p.layout, p.spacing_bytes, p.access, p.lines,
+         p.ns.value, p.ns.low, p.ns.high)
+        for p in analysis.curve
+    ]  # fmt: skip
+    return format_table(kinds.CURVE, header, rows)
 
 
 def cache_path(machine: Machine) -> Path:
@@ -113,99 +198,6 @@ def cache_folder() -> Path:
     user = calling_user()
     home = user.home if user else None
     return (home or Path(os.environ.get("HOME") or "/")) / ".cache" / "tlbcost"
-
-
-def read_calibration(path: Path) -> Calibration:
-    """Read a calibration. Raises TlbcostError naming the file and its defect."""
-    return read_with_notes(path).calibration
-
-
-def write_calibration(path: Path, calibration: Calibration, notes: tuple[str, ...] = ()) -> None:
-    """Write a calibration whole or not at all. Raises OSError."""
-    header: dict[str, Cell] = {
-        field.name: getattr(calibration.machine, field.name) for field in fields(Machine)
-    }
-    header["date"] = calibration.date
-    header["duration_s"] = calibration.duration_s
-    header["version"] = calibration.version
-    for i, note in enumerate(notes, start=1):
-        header[f"note_{i}"] = note
-    write_file(path, format_table(kinds.CALIBRATION, header, map(_row, calibration.costs)))
-
-
-def _row(cost: Cost) -> tuple[Cell, ...]:
-    interval = cost.interval
-    values = (None,) * 3 if interval is None else (interval.value, interval.low, interval.high)
-    return (cost.quantity, cost.page_size_bytes, cost.access, cost.pages, *values, cost.samples)
-
-
-def read_with_notes(path: Path) -> Obtained:
-    """Read a calibration with its notes. Raises TlbcostError naming the file and its defect."""
-    table = read_table(path, kinds.CALIBRATION)
-    costs = []
-    for i, row in enumerate(table.records(), start=1):
-        try:
-            costs.append(_cost(row))
-        except ValueError as error:
-            raise TlbcostError(f"{path}: row {i}: {error}") from error
-    try:
-        calibration = Calibration(
-            machine=_machine(table.header),
-            date=table.key("date"),
-            version=table.key("version"),
-            duration_s=float(table.key("duration_s")),
-            costs=tuple(costs),
-        )
-    except (KeyError, ValueError) as error:
-        raise TlbcostError(f"{path}: the header is not a calibration's: {error}") from error
-    notes = tuple(value for key, value in table.header.items() if key.startswith("note_"))
-    return Obtained(calibration, f"cached in {path}", notes)
-
-
-def _machine(header: Mapping[str, str]) -> Machine:
-    text = {
-        field.name: None if header[field.name] == "NA" else header[field.name]
-        for field in fields(Machine)
-        if field.name != "base_page_bytes"
-    }
-    return Machine(base_page_bytes=int(header["base_page_bytes"]), **text)
-
-
-def _cost(row: Mapping[str, str | None]) -> Cost:
-    quantity, size, access = row["quantity"], count(row["page_size_bytes"]), row["access"]
-    samples = count(row["samples"])
-    if quantity not in QUANTITIES or size is None or samples is None:
-        raise ValueError(f"not a calibrated quantity: {quantity}")
-    value, low, high = number(row["value"]), number(row["low"]), number(row["high"])
-    interval = None
-    if value is not None and low is not None and high is not None:
-        interval = Interval(value, low, high)
-    elif not value is low is high is None:
-        raise ValueError("a value without its interval")
-    known: Access | None
-    match access:
-        case "serial" | "overlapped" | None as known:
-            return Cost(quantity, size, known, count(row["pages"]), interval, samples)
-    raise ValueError(f"not a kind of access: {access}")
-
-
-def _load(path: Path, machine: Machine, announce: Callable[[str], None]) -> Obtained | None:
-    """The cached calibration; None, with the reason announced, if it has to be measured."""
-    try:
-        if not path.exists():
-            announce("no calibration of this machine is cached: measuring, 20 s at most")
-            return None
-        cached = read_with_notes(path)
-    except (TlbcostError, OSError) as error:
-        announce(f"the cached calibration is of no use: {error}; measuring again")
-        return None
-    if cached.calibration.machine != machine:
-        announce(f"the cached calibration is of another machine: {path}; measuring again")
-        return None
-    curve = None
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        curve = _curve_path(path).read_text(encoding="utf-8")
-    return Obtained(cached.calibration, cached.source, cached.notes, curve)
 
 
 def _curve_path(path: Path) -> Path:

@@ -30,6 +30,7 @@ class PageCosts:
     walk_overlapped_ns: Interval | None
     walk_cached_ns: Interval | None
     fault_ns: Interval | None
+    unmap_ns: Interval | None = None
 
 
 def find(
@@ -112,6 +113,7 @@ def page_costs(
         at("walk_ns", "overlapped", entries),
         at("walk_ns", "overlapped", 1),
         at("fault_ns", None, 1),
+        at("unmap_ns", None, 1),
     )
 
 
@@ -142,6 +144,7 @@ def with_substitutes(costs: PageCosts, base: PageCosts) -> PageCosts:
         costs.walk_overlapped_ns or _hidden(walk),
         costs.walk_cached_ns or _hidden(walk),
         costs.fault_ns,
+        costs.unmap_ns,
     )
 
 

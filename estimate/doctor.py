@@ -7,6 +7,7 @@ import os
 import re
 
 from tlbcost import calibration, units
+from tlbcost.calibration_file import read_calibration
 from tlbcost.cgroup import memory_limit
 from tlbcost.check import Check, Value
 from tlbcost.errors import TlbcostError
@@ -220,7 +221,7 @@ def _calibration(machine: Machine) -> Check:
     others: list[str] = []
     for path in sorted(calibration.cache_folder().glob("calibration-*.tsv")):
         try:
-            cached = calibration.read_calibration(path)
+            cached = read_calibration(path)
         except TlbcostError:
             others.append("an unreadable one")
             continue

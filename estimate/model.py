@@ -202,6 +202,8 @@ def _fault(
 ) -> Interval | None:
     """The page faults that huge pages avoid, less what their own faults cost (see doc/method.md).
 
+    A page costs the kernel time of its first touch and, where it was obtained, of giving it back.
+
     How many huge pages there will be is known within limits: at most every region touched, at
     least as many as would hold the touched pages if these were dense. The value takes the latter:
     the sparse regions are mostly stacks and libraries' data, too small for a huge page. Memory
@@ -210,20 +212,27 @@ def _fault(
     """
     if base.fault_ns is None or huge.fault_ns is None:
         return None
+    small, large = base.fault_ns, huge.fault_ns
+    if base.unmap_ns is not None and huge.unmap_ns is not None:
+        small, large = _sum(small, base.unmap_ns), _sum(large, huge.unmap_ns)
     measured = int(median([run.minor_faults for run in runs]))
     pages = min(memory.anonymous_pages, measured)
     most = min(memory.anonymous_huge_pages, pages)
     least = min(memory.dense_huge_pages, most)
-    low = pages * _low(base.fault_ns) - most * _high(huge.fault_ns)
-    high = pages * _high(base.fault_ns) - least * _low(huge.fault_ns)
+    low = pages * small.low - most * large.high
+    high = pages * small.high - least * large.low
     if pages:
         repeated = max(1.0, (measured - memory.other_pages) / pages)
         low, high = min(low, low * repeated), max(high, high * repeated)
-    value = pages * base.fault_ns.value - least * huge.fault_ns.value
+    value = pages * small.value - least * large.value
     share = _shares(runs, low, max(low, high), _system)
     middle = min(value, median([run.system_ns for run in runs]))
     middle /= median([run_time_ns(run) for run in runs])
     return Interval(min(max(middle, share.low), share.high), share.low, share.high)
+
+
+def _sum(one: Interval, other: Interval) -> Interval:
+    return Interval(one.value + other.value, one.low + other.low, one.high + other.high)
 
 
 def already_huge(runs: Sequence[Run], memory: Footprint) -> bool:

@@ -7,28 +7,33 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from tlbcost import kinds
 from tlbcost.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.paths import libexec
 from tlbcost.remedies import rebuild
+from tlbcost.table import Table, parse_table
 
-# The calibrator ends by itself after 20 s; one that does not hangs.
-_TIMEOUT_S = 60
+# The calibrator keeps to its time limit; one that takes this much longer hangs.
+_GRACE_S = 40
 
 
-def run_calibrator(progress: Callable[[int], None] | None) -> str:
-    """Run tlbcost-calibrate; the text of its `samples` table.
+def run_calibrator(
+    options: Sequence[str], limit_s: float, progress: Callable[[int], None] | None
+) -> Table:
+    """Run tlbcost-calibrate for `limit_s` seconds at most; its `samples` table.
 
     `progress` gets the percentage. Raises TlbcostError with the calibrator's own words and hint.
     However this ends, the calibrator has ended too.
     """
     program = libexec("tlbcost-calibrate")
     reader, writer = os.pipe()
+    ends = ["--time-limit", f"{limit_s:.2f}", "--output", "-", "--progress-fd", str(writer)]
     try:
         # It writes to a pipe, so that no file is left if either of us is killed.
         process = subprocess.Popen(
-            [program, "--output", "-", "--progress-fd", str(writer)],
+            [program, *options, *ends],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -43,10 +48,10 @@ def run_calibrator(progress: Callable[[int], None] | None) -> str:
     thread = threading.Thread(target=_follow, args=(reader, progress), daemon=True)
     thread.start()
     try:
-        samples, complaint = process.communicate(timeout=_TIMEOUT_S)
+        samples, complaint = process.communicate(timeout=limit_s + _GRACE_S)
     except subprocess.TimeoutExpired as error:
         raise TlbcostError(
-            f"cannot calibrate: the calibrator did not end within {_TIMEOUT_S} s",
+            f"cannot calibrate: the calibrator did not end within {limit_s + _GRACE_S:.0f} s",
             "try again when the machine is less busy",
         ) from error
     finally:
@@ -56,7 +61,7 @@ def run_calibrator(progress: Callable[[int], None] | None) -> str:
         thread.join(timeout=1)
     if process.returncode != 0:
         raise _failure(process.returncode, complaint)
-    return samples
+    return parse_table(samples, "the calibrator's samples", kinds.SAMPLES)
 
 
 def _follow(reader: int, progress: Callable[[int], None] | None) -> None:

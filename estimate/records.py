@@ -110,7 +110,7 @@ class Calibration:
     """Everything that was calibrated on one machine.
 
     `cpuid` has the raw words of CPUID leaves by their key in the samples' header; empty where the
-    CPU has no such instruction.
+    CPU has no such instruction. `notes` are sentences about what is missing or limited.
     """
 
     machine: Machine
@@ -120,6 +120,7 @@ class Calibration:
     costs: tuple[Cost, ...]
     extent: Extent = "quick"
     cpuid: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import io
 import os
 import signal
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -129,6 +128,7 @@ def _run_program(
 
 def _calibration(arguments: argparse.Namespace) -> Obtained:
     from tlbcost import calibration
+    from tlbcost.calibration_file import read_calibration
 
     if arguments.calibration is not None:
         if arguments.recalibrate:
@@ -137,7 +137,7 @@ def _calibration(arguments: argparse.Namespace) -> Obtained:
             )
         file: Path = arguments.calibration
         try:
-            return replace(calibration.read_with_notes(file), source=f"from {file}")
+            return calibration.Obtained(read_calibration(file), f"from {file}")
         except TlbcostError as error:
             hint = "leave --calibration out to measure this machine"
             raise TlbcostError(f"cannot use the calibration: {error}", hint, TOOL_FAILED) from error

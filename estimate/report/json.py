@@ -126,6 +126,7 @@ def _costs(costs: PageCosts) -> Value:
         "walk_overlapped_ns": _interval(costs.walk_overlapped_ns),
         "walk_cached_ns": _interval(costs.walk_cached_ns),
         "fault_ns": _interval(costs.fault_ns),
+        "unmap_ns": _interval(costs.unmap_ns),
     }
 
 

@@ -180,6 +180,7 @@ def _costs(console: Console, content: Content) -> None:
         "page walk, overlapped": [costs.walk_overlapped_ns for costs in both],
         "... with cached tables": [costs.walk_cached_ns for costs in both],
         "page fault": [costs.fault_ns for costs in both],
+        "page given back": [costs.unmap_ns for costs in both],
     }
     for label, intervals in rows.items():
         table.add_row(label, *(_cost(interval) for interval in intervals))

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from sample_content import BASE, GEOMETRY, HUGE, MACHINE, RUN, process
 from tlbcost import __main__, cleanup, paths
-from tlbcost.calibration import Obtained, read_calibration
+from tlbcost.calibration import Obtained
+from tlbcost.calibration_file import read_calibration
 from tlbcost.commands import estimate
 from tlbcost.errors import TlbcostError
 from tlbcost.launch import Outcome
@@ -28,7 +29,7 @@ def parse(*arguments: str) -> argparse.Namespace:
 
 
 def calibrated() -> Obtained:
-    return Obtained(read_calibration(CALIBRATION), "from a test", ())
+    return Obtained(read_calibration(CALIBRATION), "from a test")
 
 
 def test_options() -> None:

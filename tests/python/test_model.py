@@ -263,6 +263,20 @@ def test_faults_are_net_of_what_huge_faults_cost() -> None:
     assert result.fault_fraction.low == pytest.approx(saved / 1e9)
 
 
+def test_giving_pages_back_counts_where_it_is_known_for_both_page_sizes() -> None:
+    memory = Footprint(65536, 128, 128, 0, 65536)
+    run = replace(RUN, minor_faults=65536)
+    base = replace(BASE_COSTS, fault_ns=interval(500, 0), unmap_ns=interval(200, 0))
+    huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0), unmap_ns=interval(20_000, 0))
+    both = model.estimate([run], {}, memory, base, huge).fault_fraction
+    assert both is not None
+    assert both.value == pytest.approx((65536 * 700 - 128 * 120_000) / 1e9)
+    alone = replace(huge, unmap_ns=None)
+    one = model.estimate([run], {}, memory, base, alone).fault_fraction
+    assert one is not None
+    assert one.value == pytest.approx((65536 * 500 - 128 * 100_000) / 1e9)
+
+
 def test_faults_avoided_are_no_more_than_were_measured() -> None:
     memory = Footprint(65536, 128, 128, 0, 65536)
     run = replace(RUN, minor_faults=1000)
