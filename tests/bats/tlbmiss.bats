@@ -240,3 +240,16 @@ signalled() { # <signal> <script>
 	[[ ${output} =~ ^TLB_MISS_COST=[1-9][0-9]*$ ]]
 	[[ ${stderr} == *"TRACE: Measured TLB Latency "* ]]
 }
+
+@test "the man pages have the options of --help, and groff has no complaint" {
+	need_program groff
+	local name
+	for name in run-calibrator.sh tlbmiss_cost.sh; do
+		run -0 "${TREE}/scripts/${name}" --help
+		diff <(grep -Eo -e '--[a-z][a-z-]*' <<<"${output}" | sort -u) \
+			<(sed -n '/^\.SH OPTIONS/,/^\.SH EXIT/p' "${TREE}/doc/man/${name}.1" | grep -A 1 '^\.TP' |
+				sed 's/\\-/-/g' | grep -Eo -e '--[a-z][a-z-]*' | sort -u)
+		run -0 groff -man -ww -z "${TREE}/doc/man/${name}.1"
+		[[ ${output} == "" ]]
+	done
+}
