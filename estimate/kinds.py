@@ -32,5 +32,6 @@ RUN = Kind(
      "exit_code", "signal", "exec_errno"),
 )  # fmt: skip
 MACHINE = Kind("machine", 1, ("level", "page_size_bytes", "entries", "ways", "source", "verified"))
+DESCRIPTORS = Kind("descriptors", 1, ("descriptor", "level", "page_size_bytes", "entries", "ways"))
 
-ALL = (SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, MACHINE)
+ALL = (SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, MACHINE, DESCRIPTORS)
