@@ -150,8 +150,8 @@ def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: i
     sources: dict[tuple[Level, int], LevelSource] = {}
 
     def level(name: Level, size: int, assumed: dict[Level, TlbLevel]) -> TlbLevel | None:
-        measured = _measured(calibration, name, size)
-        chosen, sources[name, size] = _choose_level(name, size, core, measured, assumed[name])
+        measured, ways = _measured(calibration, name, size), _measured_ways(calibration, name, size)
+        chosen, sources[name, size] = _choose_level(name, size, core, measured, ways, assumed[name])
         return chosen
 
     def page_size(size: int, assumed: dict[Level, TlbLevel]) -> PageSizeGeometry:
@@ -183,15 +183,20 @@ def _choose_level(
     size: int,
     core: PublishedCore | None,
     measured: Interval | None,
+    measured_ways: int | None,
     assumed: TlbLevel,
 ) -> tuple[TlbLevel | None, LevelSource]:
     row = core.levels.get((name, size)) if core else None
     origin = f"for {core.name}" if core else "for this CPU"
     if core and row and row.entries is not None:
-        chosen = _with_ways(name, row.entries, row.ways)
+        chosen = _with_ways(name, row.entries, row.ways or measured_ways)
         sentence = f"published {origin} ({row.explanation})"
-        if row.ways is None:
+        if row.ways is None and measured_ways is None:
             sentence += f"; ways not published, {chosen.ways} assumed"
+        elif row.ways is None:
+            sentence += f"; ways not published, {chosen.ways} as measured"
+        elif measured_ways not in (None, row.ways):
+            sentence += f"; {measured_ways} ways measured"
         if measured is None:
             return chosen, LevelSource("published", sentence)
         if _agree(row.entries, measured):
@@ -207,7 +212,7 @@ def _choose_level(
             f"this contradicts the {row.entries} entries published {origin} ({row.explanation})",
         )
     if measured is not None:
-        fitted = _fit(measured, None, name)
+        fitted = _fit(measured, measured_ways, name)
         return fitted, LevelSource(
             "measured",
             f"measured ({_entries(measured)}, modelled as {_text(fitted)}); "
@@ -226,17 +231,22 @@ def _measured(calibration: Calibration | None, name: Level, size: int) -> Interv
     return interval if interval and interval.value >= 1 else None
 
 
+def _measured_ways(calibration: Calibration | None, name: Level, size: int) -> int | None:
+    interval = cost_at(calibration, f"{name}_ways", size) if calibration else None
+    return round(interval.value) if interval and interval.value >= 1 else None
+
+
 def _agree(entries: int, measured: Interval) -> bool:
     near = abs(entries - measured.value) <= AGREEMENT_FRACTION * measured.value
     return near or measured.low <= entries <= measured.high
 
 
 def _with_ways(name: Level, entries: int, ways: int | None) -> TlbLevel:
-    if ways is not None:
+    if ways is not None and entries % ways == 0:
         return TlbLevel(entries, ways)
     if entries <= _SMALL_ENTRIES:
         return TlbLevel(entries, entries)
-    return _shape(entries, _USUAL_WAYS[name], 0)
+    return _shape(entries, ways or _USUAL_WAYS[name], 0)
 
 
 def _fit(measured: Interval, ways: int | None, name: Level) -> TlbLevel:

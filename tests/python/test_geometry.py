@@ -30,8 +30,9 @@ def calibration(
             interval = Interval(*figure)
         else:
             interval = None if figure is None else Interval(figure, figure, figure)
-        quantity = f"{level}_bytes" if level == "tlb-entry" else f"{level}_entries"
-        costs.append(Cost(quantity.replace("-", "_"), int(kib) * 1024, None, None, interval, 9))
+        quantity = {"tlb-entry": "tlb_entry_bytes", "dtlb-ways": "dtlb_ways",
+                    "stlb-ways": "stlb_ways"}.get(level, f"{level}_entries")  # fmt: skip
+        costs.append(Cost(quantity, int(kib) * 1024, None, None, interval, 9))
     return Calibration(machine, "2026-01-01T00:00:00Z", "0", 1.0, tuple(costs))
 
 
@@ -183,3 +184,17 @@ def test_every_choice_can_be_simulated(entries: float, core: PublishedCore | Non
         assert level.entries > 0
         assert level.ways > 0
         assert level.entries % level.ways == 0
+
+
+def test_measured_ways_stand_in_for_what_is_not_published() -> None:
+    figures = {"stlb_4": 2048, "stlb-ways_4": 8, "dtlb_4": 64, "dtlb-ways_4": 8}
+    emerald = replace(SKYLAKE, cpu_model="207")
+    geometry = choose(calibration(emerald, **figures), emerald, M2)
+    assert geometry.base.stlb == TlbLevel(2048, 8)
+    assert "8 as measured" in geometry.sources["stlb", K4].sentence
+    unknown = replace(SKYLAKE, cpu_vendor="Nobody")
+    assert choose(calibration(unknown, **figures), unknown, M2).base.dtlb == TlbLevel(64, 8)
+    # What is published stays, and the contradiction is told.
+    skylake = choose(calibration(SKYLAKE, **figures), SKYLAKE, M2)
+    assert skylake.base.dtlb == TlbLevel(64, 4)
+    assert "; 8 ways measured" in skylake.sources["dtlb", K4].sentence
