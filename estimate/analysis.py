@@ -1,253 +1,206 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do the calibrator's samples say: TLB entries, cost of a hit and of a walk, cost of a fault?
+"""What do the calibrator's samples say: TLB entries, costs of a hit, a walk and a fault, caches?
 
-Pure functions from a `samples` table to calibrated quantities and the curve behind them. What
+Pure functions from `samples` tables to calibrated quantities and the curves behind them. What
 cannot be told from the samples is None, with a note that gives the reason.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from tlbcost import units
+from tlbcost import bootstrap, units
+from tlbcost.levels import Knee, Levels, confirm, find_levels, settle
 from tlbcost.records import Access, Cost, Interval
-from tlbcost.samples import ACCESSES, MIN_SAMPLES, CurveKey, integer, read_curves
-from tlbcost.samples import notes as left_out
-from tlbcost.steps import Curve, Floats, Levels, find_levels, resamples
+from tlbcost.samples import Samples, read_samples
 from tlbcost.table import Table
+from tlbcost.walks import Reference, entry_bytes, find_hit, hit_cost, walk_costs
 
-# Chains in huge pages that cost more than this share of a base page's walk show that the TLB
-# holds base pages; below the lower share, that it holds huge pages.
-_SPLINTERED = 0.3
-_WHOLE = 0.1
+__all__ = ["Analysis", "CurvePoint", "Knee", "analyse", "candidates"]
+
+_ACCESSES: tuple[Access, ...] = ("serial", "overlapped")
+# A cost whose interval is wider than this share on either side is worth measuring longer.
+_WIDE = 0.15
+# The footprint whose walk_ns stands for the machine.
+_USUAL_PAGES = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """Translation time per access at one footprint, in ns."""
+    """Time per access at one footprint, in ns: a row of the `curve` table."""
 
+    probe: str
     page_size_bytes: int
     layout: str
-    access: Access
-    pages: int
-    delta: Interval
+    spacing_bytes: int
+    access: str
+    lines: int
+    ns: Interval
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What the samples say. `notes` are sentences about what is missing or limited."""
+    """What the samples say.
+
+    `notes` are sentences about what is missing or limited; `unsettled` names what would be more
+    certain if it were measured longer.
+    """
 
     costs: tuple[Cost, ...]
     curve: tuple[CurvePoint, ...]
     notes: tuple[str, ...]
+    unsettled: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    """What the packed chains themselves pay for translation.
+# The columns of `samples` that a curve over lines has in common: probe to access.
+_CurveKey = tuple[str, int, str, str]
+# What the two levels of a curve are called, by probe and access.
+_QUANTITIES = {("tlb", "serial"): ("dtlb_entries", "stlb_entries")}
 
-    They are close together, but many lines need many pages all the same: if the TLB holds base
-    pages, a packed chain of more than 2000 lines starts to miss it.
+
+def candidates(samples: Sequence[Table]) -> tuple[Knee, ...]:
+    """The ends of TLB levels that a first pass shows, to be measured once more."""
+    first = read_samples(samples)
+    return tuple(knee for key, found in _levels(first, ()).items() for knee in _knees(key, found))
+
+
+def analyse(samples: Sequence[Table], confirmation: Sequence[Table] = ()) -> Analysis:
+    """Calibrated quantities from `samples` tables. Raises TlbcostError if they are of no use.
+
+    `confirmation` is of a second pass, with lines around each of candidates(samples): entries
+    that it does not show as well are not reported.
     """
-
-    spacing_bytes: int
-    entry_bytes: int
-    levels: Levels
-    walks: Curve | None
-
-    def paid_ns(self, lines: float, hit_ns: float) -> float:
-        """Translation time per access of a packed chain of that many lines, in random order."""
-        pages = lines * self.spacing_bytes / self.entry_bytes
-        if self.levels.dtlb is None or pages <= self.levels.dtlb.value:
-            return 0.0
-        paid = (1 - self.levels.dtlb.value / pages) * hit_ns
-        first = self.levels.walk_from()
-        if self.levels.stlb is None or first is None or pages <= self.levels.stlb.value:
-            return paid
-        if self.walks is None:
-            return paid
-        walk = float(
-            np.interp(np.log(max(pages, first)), np.log(self.walks.pages), self.walks.medians)
-        )
-        return paid + (1 - self.levels.stlb.value / pages) * max(walk - hit_ns, 0.0)
-
-
-def analyse(samples: Table) -> Analysis:
-    """Calibrated quantities from a `samples` table. Raises TlbcostError if it is not usable."""
-    base = integer(samples, "base_page_bytes")
-    spacing = integer(samples, "packed_spacing_bytes")
-    huge = None if samples.key("huge_page_bytes") == "NA" else integer(samples, "huge_page_bytes")
-    curves, faults = read_curves(samples)
-    notes = left_out(samples)
-    levels = find_levels(curves.get((base, "spread", "serial")))
-    if levels.reason:
-        notes.append(f"on {units.size(base)} pages {levels.reason}")
-    entry = None if huge is None else _entry_bytes(curves, base, huge, levels)
-    costs = _entries(base, levels)
-    references = {
-        access: _Reference(
-            spacing, base if huge is None or entry == base else huge, levels,
-            curves.get((huge, "dense", access) if huge is not None and entry == base
-                       else (base, "spread", access)),
-        )
-        for access in ACCESSES
-    }  # fmt: skip
-    hits = {
-        access: _hit(curves.get((base, "spread", access)), access, levels) for access in ACCESSES
-    }
-    for access in ACCESSES:
-        costs.append(_hit_cost(base, access, hits[access]))
-        costs += _walks(
-            curves.get((base, "spread", access)), base, access, levels, hits[access],
-            references[access],
-        )  # fmt: skip
-    costs.append(_fault(base, faults.get(base)))
-    if huge is not None:
-        serial = hits["serial"]
-        own = find_levels(
-            curves.get((huge, "spread", "serial")), serial.interval.value if serial else None
-        )
-        if own.reason:
-            notes.append(f"on {units.size(huge)} pages {own.reason}")
-        costs += _entries(huge, own)
-        costs.append(_exact("tlb_entry_bytes", huge, entry))
-        if entry == base:
-            notes.append(
-                f"the hypervisor backs {units.size(huge)} pages with {units.size(base)} ones, so "
-                "that the TLB holds these; footprints of walks count them"
-            )
-        for access in ACCESSES:
-            hit = _hit(curves.get((huge, "spread", access)), access, own)
-            costs.append(_hit_cost(huge, access, hit))
-            layout, at = ("dense", levels) if entry == base else ("spread", own)
-            curve = curves.get((huge, layout, access))
-            costs += _walks(curve, huge, access, at, hit, references[access])
-        costs.append(_fault(huge, faults.get(huge)))
-    return Analysis(tuple(costs), tuple(_points(curves)), tuple(notes))
+    first, every = read_samples(samples), read_samples([*samples, *confirmation])
+    second = read_samples(confirmation) if confirmation else None
+    base, notes, unsettled = every.base_bytes, list(every.notes), []
+    levels: dict[_CurveKey, Levels] = {}
+    for key, found in _levels(first, every.page_sizes()).items():
+        verdicts = [
+            (knee, confirm(knee, second.curve(*key) if second else None))
+            for knee in _knees(key, found)
+        ]
+        levels[key] = settle(found, [verdict for _, verdict in verdicts])
+        doubts = [f"{_subject(knee)} {v.reason}" for knee, v in verdicts if v.reason]
+        unsettled += doubts
+        notes += [f"{doubt}: not reported" for doubt in doubts]
+        if found.reason:
+            notes.append(f"{_place(key)}: {found.reason}")
+    data = levels[_data(base)]
+    hit = find_hit(every.tlb(base, "spread", "serial"), "serial", data)
+    covers = {size: entry_bytes(every, size, data, hit) for size in every.page_sizes()}
+    covers[base] = base
+    costs: list[Cost] = []
+    for size, covered in sorted(covers.items()):
+        own = levels[_data(size)]
+        costs.append(_entries("dtlb_entries", size, own.first))
+        costs.append(_entries("stlb_entries", size, own.second))
+        if size != base:
+            exact = None if covered is None else Interval(covered, covered, covered)
+            costs.append(Cost("tlb_entry_bytes", size, None, None, exact, 0))
+            if covered == base:
+                notes.append(_splintered(size, every))
+        for access in _ACCESSES:
+            spread = every.tlb(size, "spread", access)
+            hit = find_hit(spread, access, own)
+            costs.append(hit_cost("stlb_hit_ns", size, access, hit))
+            reference = _reference(every, access, data, covers)
+            if size != base and covered == base:
+                # Of the walks of pieces the dense chain has one at each line.
+                costs += walk_costs("walk_ns", every.tlb(size, "dense", access), size, access,
+                                    data, hit, reference)  # fmt: skip
+            else:
+                costs += walk_costs("walk_ns", spread, size, access, own, hit, reference)
+        costs += [_single(every, "fault", size), _single(every, "unmap", size)]
+    unsettled += _wide(costs, base)
+    return Analysis(tuple(costs), tuple(_points(every)), tuple(notes), tuple(unsettled))
 
 
-def _entry_bytes(curves: dict[CurveKey, Curve], base: int, huge: int, levels: Levels) -> int | None:
-    """What one TLB entry covers when memory is in huge pages; None if that cannot be told.
-
-    Under a hypervisor that backs its guest with base pages it is a base page, whatever the guest
-    maps. Judged at a footprint that overflows the TLBs in base pages but is few huge pages.
-    """
-    dense, spread = curves.get((huge, "dense", "serial")), curves.get((base, "spread", "serial"))
-    first = levels.walk_from()
-    if dense is None or spread is None or first is None:
-        return None
-    beyond = np.flatnonzero(dense.pages >= first)
-    if len(beyond) == 0:
-        return None
-    at = int(beyond[0])
-    walk = float(np.interp(np.log(dense.pages[at]), np.log(spread.pages), spread.medians))
-    share = float(dense.medians[at]) / walk
-    if share >= _SPLINTERED:
-        return base
-    return huge if share <= _WHOLE else None
+def _data(size: int) -> _CurveKey:
+    return "tlb", size, "spread", "serial"
 
 
-def _entries(size: int, levels: Levels) -> list[Cost]:
+def _levels(samples: Samples, sizes: Sequence[int]) -> dict[_CurveKey, Levels]:
+    """The levels that each curve shows, the base page's first; none for other `sizes` in bytes."""
+    base = samples.base_bytes
+    found = find_levels(samples.curve(*_data(base)))
+    levels = {_data(base): found}
+    hit = find_hit(samples.curve(*_data(base)), "serial", found)
+    hit_ns = hit.interval.value if hit else None
+    for size in sorted({*samples.page_sizes(), *sizes}):
+        if size != base:
+            levels[_data(size)] = find_levels(samples.curve(*_data(size)), hit_ns)
+    return levels
+
+
+def _knees(key: _CurveKey, found: Levels) -> list[Knee]:
+    intervals = zip(_QUANTITIES[key[0], key[3]], (found.first, found.second), strict=True)
     return [
-        Cost("dtlb_entries", size, None, None, levels.dtlb, 0),
-        Cost("stlb_entries", size, None, None, levels.stlb, 0),
+        Knee(quantity, key[1], key[0], key[2], key[3], interval)
+        for quantity, interval in intervals
+        if interval is not None
     ]
 
 
-def _exact(quantity: str, size: int, value: int | None) -> Cost:
-    interval = None if value is None else Interval(value, value, value)
+def _place(key: _CurveKey) -> str:
+    return f"on {units.size(key[1])} pages"
+
+
+def _subject(knee: Knee) -> str:
+    return f"{knee.quantity} of {units.size(knee.page_size_bytes)} pages:"
+
+
+def _splintered(size: int, samples: Samples) -> str:
+    pages, base = units.size(size), units.size(samples.base_bytes)
+    if samples.huge_bytes is not None and size >= samples.huge_bytes:
+        why = f"the hypervisor backs {pages} pages with {base} ones, so that the TLB holds these"
+    else:
+        why = f"the TLB holds {pages} pages as {base} ones"
+    return f"{why}; footprints of walks count them"
+
+
+def _reference(
+    samples: Samples, access: Access, data: Levels, covers: dict[int, int | None]
+) -> Reference:
+    base = samples.base_bytes
+    packed = samples.packed_page_bytes or base
+    covered = covers.get(packed)
+    if packed == base or covered == base:
+        walks = samples.tlb(packed, "spread" if packed == base else "dense", access)
+        return Reference(samples.packed_spacing_bytes, base, data, walks)
+    return Reference(samples.packed_spacing_bytes, packed, data, None)
+
+
+def _entries(quantity: str, size: int, interval: Interval | None) -> Cost:
     return Cost(quantity, size, None, None, interval, 0)
 
 
-def _median(values: Floats) -> Interval | None:
-    """Median, with the 95 % percentile interval of its bootstrap."""
-    if len(values) < MIN_SAMPLES:
-        return None
-    value = float(np.median(values))
-    medians = np.median(values[resamples(len(values))], axis=1)
-    low, high = np.percentile(medians, [2.5, 97.5])
-    return Interval(value, min(value, float(low)), max(value, float(high)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Hit:
-    """Cost of an STLB hit, and the footprint in the middle of those that it comes from."""
-
-    interval: Interval
-    pages: int
-    samples: int
-
-
-def _hit(curve: Curve | None, access: Access, levels: Levels) -> _Hit | None:
-    between = levels.hit_range()
-    if curve is None or between is None or levels.dtlb is None:
-        return None
-    inside = (curve.pages >= between[0]) & (curve.pages <= between[1])
-    if not inside.any():
-        return None
-    pages, deltas = curve.pages[inside], curve.deltas[:, inside]
-    deltas = deltas[~np.isnan(deltas).all(axis=1)]
-    if access == "overlapped":
-        # A ring beyond the first level misses it always, random updates only where they do not
-        # fit: charge the time to those.
-        deltas = deltas / (1 - levels.dtlb.value / pages)
-    interval = _median(np.asarray(np.nanmedian(deltas, axis=1)))
-    if interval is None:
-        return None
-    middle = round(float(np.sqrt(pages[0] * pages[-1])))
-    return _Hit(interval, middle, int(np.count_nonzero(~np.isnan(deltas))))
-
-
-def _hit_cost(size: int, access: Access, hit: _Hit | None) -> Cost:
-    if hit is None:
-        return Cost("stlb_hit_ns", size, access, None, None, 0)
-    return Cost("stlb_hit_ns", size, access, hit.pages, hit.interval, hit.samples)
-
-
-def _walks(
-    curve: Curve | None,
-    size: int,
-    access: Access,
-    levels: Levels,
-    hit: _Hit | None,
-    reference: _Reference,
-) -> list[Cost]:
-    """Cost of a walk at each footprint that overflows the TLBs."""
-    first, last = levels.walk_from(), levels.last
-    nothing = Cost("walk_ns", size, access, None, None, 0)
-    if curve is None or first is None or last is None:
-        return [nothing]
-    hit_ns = hit.interval.value if hit else 0.0
-    costs = []
-    for i, pages in enumerate(curve.pages):
-        interval = _median(curve.column(i)) if pages >= first else None
-        if interval is None:
-            continue
-        # What the packed chain paid is missing from the difference.
-        paid = reference.paid_ns(float(pages), hit_ns)
-        # A ring misses on every access; of random updates the share that fits still hits.
-        hits = last / pages if access == "overlapped" else 0.0
-        scaled = [(v + paid - hits * hit_ns) / (1 - hits)
-                  for v in (interval.value, interval.low, interval.high)]  # fmt: skip
-        costs.append(
-            Cost("walk_ns", size, access, int(pages), Interval(*scaled), len(curve.column(i)))
-        )
-    return costs or [nothing]
-
-
-def _fault(size: int, values: Floats | None) -> Cost:
-    nothing = Cost("fault_ns", size, None, None, None, 0)
+def _single(samples: Samples, probe: str, size: int) -> Cost:
+    nothing = Cost(f"{probe}_ns", size, None, None, None, 0)
+    values = samples.singles.get((probe, size))
     if values is None:
         return nothing
-    return replace(nothing, interval=_median(values), samples=len(values))
+    return replace(nothing, interval=bootstrap.median(values), samples=len(values))
 
 
-def _points(curves: dict[CurveKey, Curve]) -> list[CurvePoint]:
-    points = []
-    for (size, layout, access), curve in curves.items():
-        for i, pages in enumerate(curve.pages):
-            delta = _median(curve.column(i))
-            if delta is not None:
-                points.append(CurvePoint(size, layout, access, int(pages), delta))
-    return points
+def _wide(costs: list[Cost], base: int) -> list[str]:
+    """What is known too roughly of the base page's costs, as sentences."""
+    wide = []
+    for cost in costs:
+        usual = cost.quantity == "stlb_hit_ns" or cost.pages == _USUAL_PAGES
+        known = cost.interval
+        if cost.access != "serial" or cost.page_size_bytes != base or not usual or known is None:
+            continue
+        if max(known.high - known.value, known.value - known.low) > _WIDE * known.value:
+            wide.append(f"{cost.quantity} lies between {known.low:.3g} and {known.high:.3g} ns")
+    return wide
+
+
+def _points(samples: Samples) -> list[CurvePoint]:
+    return [
+        CurvePoint(key.probe, key.page_size_bytes, key.layout, key.spacing_bytes, key.access,
+                   int(lines), ns)
+        for key, curve in samples.curves.items()
+        for i, lines in enumerate(curve.lines)
+        if (ns := bootstrap.median(curve.column(i))) is not None
+    ]  # fmt: skip

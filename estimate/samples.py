@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which of the calibrator's timings belong together? Pairs them into curves."""
+"""Which of the calibrator's timings belong together? Makes curves of them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from tlbcost import units
+from tlbcost.bootstrap import MIN_SAMPLES, Floats
 from tlbcost.errors import TlbcostError
-from tlbcost.records import Access
-from tlbcost.steps import Curve, Floats
+from tlbcost.steps import Curve
 from tlbcost.table import Table, count, number
-
-ACCESSES: tuple[Access, ...] = ("serial", "overlapped")
-# A footprint with fewer says nothing of its spread.
-MIN_SAMPLES = 3
 
 # Keys of the header, e.g. limited_2097152_spread, and what they mean.
 _LEFT_OUT = {
@@ -27,67 +26,138 @@ _PARTS = {
     "near": "small footprints of {}",
     "middle": "medium footprints of {}",
     "far": "large footprints of {}",
+    "large": "footprints of {}",
+    "dense": "chains in {}",
+    "ways": "ways on {}",
+    "regions": "the page-walk caches on {}",
+    "stores": "stores on {}",
+    "chains": "chains side by side on {}",
+    "code": "code on {}",
+    "caches": "data caches on {}",
     "fault": "page faults on {}",
+    "unmap": "unmapping of {}",
 }
 
-CurveKey = tuple[int, str, Access]  # page size in bytes, layout, access
+
+class Key(NamedTuple):
+    """What the timings of one curve have in common; the columns of `samples`."""
+
+    probe: str
+    page_size_bytes: int
+    layout: str
+    access: str
+    spacing_bytes: int
 
 
-def read_curves(samples: Table) -> tuple[dict[CurveKey, Curve], dict[int, Floats]]:
-    """Pair the timings of each sweep, and collect those of the faults by page size; all in ns.
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Everything that one or more invocations of the probe measured, in ns.
 
-    Raises TlbcostError naming the row that is not one of samples.
+    `curves` are over lines; `singles` are the timings without a footprint (`cycles`, `fault`,
+    `unmap`) by probe and page size (None: cycles), in the order in which they were taken.
     """
-    times: dict[tuple[int, str, str], dict[tuple[int, int], float]] = defaultdict(dict)
-    faults: dict[int, list[float]] = defaultdict(list)
-    for line, row in enumerate(samples.records(), start=1):
-        try:
-            size, pages = count(row["page_size_bytes"]), count(row["pages"])
-            repetition, ns = count(row["repetition"]), number(row["ns"])
-        except ValueError as error:
-            raise TlbcostError(f"{samples.name}: row {line}: {error}") from error
-        if size is None or pages is None or repetition is None or ns is None:
-            continue
-        if row["probe"] == "fault":
-            faults[size].append(ns)
-        elif row["layout"] is not None and row["access"] is not None:
-            times[size, row["layout"], row["access"]][pages, repetition] = ns
-    curves: dict[CurveKey, Curve] = {}
-    for size in sorted({size for size, _, _ in times}):
-        for access in ACCESSES:
-            packed = times.get((size, "packed", access), {})
-            for layout in ("spread", "dense"):
-                curve = _pair(times.get((size, layout, access), {}), packed)
-                if curve is not None:
-                    curves[size, layout, access] = curve
-    return curves, {size: np.array(values) for size, values in faults.items()}
+
+    base_bytes: int
+    huge_bytes: int | None
+    packed_spacing_bytes: int
+    packed_page_bytes: int | None
+    region_bytes: int | None
+    curves: dict[Key, Curve]
+    singles: dict[tuple[str, int | None], Floats]
+    notes: tuple[str, ...]
+
+    def tlb(self, size: int, layout: str, access: str) -> Curve | None:
+        """The curve of a layout that has one spacing: `spread` or `dense`."""
+        return self.curve("tlb", size, layout, access)
+
+    def curve(self, probe: str, size: int, layout: str, access: str) -> Curve | None:
+        """The curve with the smallest spacing; None if that was not measured."""
+        found = self.spaced(probe, size, layout, access)
+        return found[min(found)] if found else None
+
+    def spaced(self, probe: str, size: int, layout: str, access: str) -> dict[int, Curve]:
+        """Curves by spacing in bytes, ascending."""
+        wanted = (probe, size, layout, access)
+        return {key[4]: curve for key, curve in sorted(self.curves.items()) if key[:4] == wanted}
+
+    def page_sizes(self) -> list[int]:
+        """Page sizes of the data chains and page faults, ascending."""
+        sizes = {key.page_size_bytes for key in self.curves if key.probe == "tlb"}
+        return sorted(sizes | {size for _, size in self.singles if size is not None})
 
 
-def _pair(
-    apart: dict[tuple[int, int], float], packed: dict[tuple[int, int], float]
-) -> Curve | None:
-    deltas = {at: apart[at] - packed[at] for at in apart if at in packed}
-    by_pages: dict[int, int] = defaultdict(int)
-    for pages, _ in deltas:
-        by_pages[pages] += 1
-    footprints = sorted(pages for pages, n in by_pages.items() if n >= MIN_SAMPLES)
+def read_samples(tables: Sequence[Table]) -> Samples:
+    """Merge the tables of one or more invocations on one machine; the first tells the machine.
+
+    Raises TlbcostError naming the row that is not one of samples, or the header's defect.
+    """
+    first = tables[0]
+    # By lines and sweep; a sweep of one invocation is not that of another.
+    times: dict[Key, dict[tuple[int, int], float]] = defaultdict(dict)
+    singles: dict[tuple[str, int | None], list[float]] = defaultdict(list)
+    sweeps: dict[tuple[int, int], int] = {}
+    for t, table in enumerate(tables):
+        if table.key("base_page_bytes") != first.key("base_page_bytes"):
+            raise TlbcostError(f"{table.name}: base pages of another size than {first.name}")
+        for line, row in enumerate(table.records(), start=1):
+            try:
+                lines, repetition = count(row["lines"]), count(row["repetition"])
+                size, spacing = count(row["page_size_bytes"]), count(row["spacing_bytes"])
+                ns, packed = number(row["ns"]), number(row["packed_ns"])
+            except ValueError as error:
+                raise TlbcostError(f"{table.name}: row {line}: {error}") from error
+            probe, layout, access = row["probe"], row["layout"], row["access"]
+            if probe is None or ns is None or repetition is None:
+                continue
+            if layout is None or access is None:
+                singles[probe, size].append(ns)
+            elif size is not None and lines is not None and spacing is not None:
+                sweep = sweeps.setdefault((t, repetition), len(sweeps))
+                key = Key(probe, size, layout, access, spacing)
+                times[key][lines, sweep] = ns if packed is None else ns - packed
+    curves = {key: curve for key in times if (curve := _curve(times[key])) is not None}
+    return Samples(
+        base_bytes=_integer(first, "base_page_bytes"),
+        huge_bytes=_known(first, "huge_page_bytes"),
+        packed_spacing_bytes=_integer(first, "packed_spacing_bytes"),
+        packed_page_bytes=_known(first, "packed_page_bytes"),
+        region_bytes=_known(first, "region_bytes"),
+        curves=curves,
+        singles={key: np.array(values) for key, values in singles.items()},
+        notes=tuple(dict.fromkeys(note for table in tables for note in _notes(table))),
+    )
+
+
+def _curve(times: dict[tuple[int, int], float]) -> Curve | None:
+    by_lines: dict[int, int] = defaultdict(int)
+    for lines, _ in times:
+        by_lines[lines] += 1
+    footprints = sorted(lines for lines, n in by_lines.items() if n >= MIN_SAMPLES)
     if not footprints:
         return None
-    sweeps = sorted({repetition for _, repetition in deltas})
-    matrix = np.array([[deltas.get((p, s), np.nan) for p in footprints] for s in sweeps])
+    rows = {sweep: i for i, sweep in enumerate(sorted({sweep for _, sweep in times}))}
+    columns = {lines: i for i, lines in enumerate(footprints)}
+    matrix = np.full((len(rows), len(columns)), np.nan)
+    for (lines, sweep), ns in times.items():
+        if lines in columns:
+            matrix[rows[sweep], columns[lines]] = ns
     matrix = matrix[~np.isnan(matrix).all(axis=1)]
     return Curve(np.array(footprints, dtype=np.float64), matrix)
 
 
-def integer(samples: Table, key: str) -> int:
-    """A positive number from the header. Raises TlbcostError if there is none."""
+def _integer(samples: Table, key: str) -> int:
     text = samples.key(key)
     if not text.isdigit() or int(text) == 0:
         raise TlbcostError(f"{samples.name}: {key} is not a positive number: {text}")
     return int(text)
 
 
-def notes(samples: Table) -> list[str]:
+def _known(samples: Table, key: str) -> int | None:
+    """As _integer(), or None if the header says NA or nothing."""
+    return None if samples.header.get(key, "NA") == "NA" else _integer(samples, key)
+
+
+def _notes(samples: Table) -> list[str]:
     """What the header says was left out, as sentences without a full stop."""
     said = ((key.split("_"), value) for key, value in samples.header.items())
     return [_note(what, where, value) for (what, *where), value in said if what in _LEFT_OUT]

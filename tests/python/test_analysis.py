@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tlbcost.analysis import Analysis, analyse
+from tlbcost.analysis import Analysis, analyse, candidates
 from tlbcost.errors import TlbcostError
 from tlbcost.kinds import SAMPLES
+from tlbcost.levels import find_levels
 from tlbcost.records import Interval
-from tlbcost.steps import Curve, find_levels
+from tlbcost.steps import Curve
 from tlbcost.table import Table, read_table
 
 BASE, HUGE = 4096, 2 << 20
@@ -44,18 +46,21 @@ def machine(
     noise: float = 0.3,
     entry: int | None = HUGE,
     sweeps: int = 12,
+    seed: int = 7,
 ) -> Table:
     """The samples of a made-up machine; `entry` None: without huge pages."""
-    random = np.random.default_rng(7)
+    random = np.random.default_rng(seed)
     rows: list[tuple[str | None, ...]] = []
 
-    def pair(size: int, layout: str, access: str, pages: int, sweep: int, delta: float) -> None:
-        packed = 1.7 + (pages > 700) * 3.6 + random.normal(0, noise)
-        for name, ns in ((layout, packed + delta + random.normal(0, noise)), ("packed", packed)):
-            rows.append(("tlb", str(size), str(pages), name, access, str(sweep), f"{ns:.3f}"))
+    def pair(size: int, layout: str, access: str, lines: int, sweep: int, delta: float) -> None:
+        packed = 1.7 + (lines > 700) * 3.6 + random.normal(0, noise)
+        ns = packed + delta + random.normal(0, noise)
+        rows.append(("tlb", str(size), layout, str(BASE), access, str(lines), str(sweep),
+                     f"{ns:.3f}", f"{packed:.3f}"))  # fmt: skip
 
     for sweep in range(sweeps):
-        rows.append(("fault", str(BASE), "1024", None, None, str(sweep), f"{500 + sweep}"))
+        rows.append(("fault", str(BASE), None, None, None, "1024", str(sweep), f"{500 + sweep}",
+                     None))  # fmt: skip
         for access in ("serial", "overlapped"):
             for pages in LADDER:
                 delta = translation(pages, access, dtlb, stlb, hit, walk)
@@ -70,8 +75,16 @@ def machine(
         "base_page_bytes": str(BASE),
         "huge_page_bytes": str(HUGE) if entry else "NA",
         "packed_spacing_bytes": "192",
+        "packed_page_bytes": str(HUGE if entry else BASE),
+        "region_bytes": str(HUGE),
     }
     return Table("made-up", header, SAMPLES.columns, tuple(rows), True)
+
+
+def measured_twice(**changed: float | None) -> Analysis:
+    """What the samples of a made-up machine say, with a second pass that confirms them."""
+    make: Callable[..., Table] = machine
+    return analyse([make(**changed)], [make(**changed, seed=8)])
 
 
 def packed_pays(lines: int, dtlb: int, stlb: int, hit: float, walk: float) -> float:
@@ -97,7 +110,7 @@ def value(analysis: Analysis, quantity: str, size: int = BASE, access: str | Non
     ("dtlb", "stlb"), [(48, 512), (64, 1536), (64, 1024), (96, 2048), (72, 3072)]
 )
 def test_entries_are_found_within_ten_percent(dtlb: int, stlb: int) -> None:
-    analysis = analyse(machine(dtlb=dtlb, stlb=stlb))
+    analysis = measured_twice(dtlb=dtlb, stlb=stlb)
     for quantity, entries in (("dtlb_entries", dtlb), ("stlb_entries", stlb)):
         interval = value(analysis, quantity)
         assert interval is not None
@@ -106,7 +119,7 @@ def test_entries_are_found_within_ten_percent(dtlb: int, stlb: int) -> None:
 
 
 def test_costs_are_found() -> None:
-    analysis = analyse(machine())
+    analysis = measured_twice()
     for access in ("serial", "overlapped"):
         hit, walk = (
             value(analysis, "stlb_hit_ns", BASE, access),
@@ -123,14 +136,14 @@ def test_costs_are_found() -> None:
 
 @pytest.mark.parametrize("entry", [None, BASE])
 def test_what_packed_chains_pay_is_added_back(entry: int | None) -> None:
-    walk = value(analyse(machine(entry=entry)), "walk_ns", BASE, "serial", 16384)
+    walk = value(measured_twice(entry=entry), "walk_ns", BASE, "serial", 16384)
     assert walk is not None
     # Without it: 2.3 * (1 - 96 / 768) less.
     assert walk.value == pytest.approx(18, abs=0.5)
 
 
 def test_one_entry_covers_what_the_hypervisor_backs() -> None:
-    whole, splintered = analyse(machine()), analyse(machine(entry=BASE))
+    whole, splintered = measured_twice(), measured_twice(entry=BASE)
     assert value(whole, "tlb_entry_bytes", HUGE) == Interval(HUGE, HUGE, HUGE)
     assert value(splintered, "tlb_entry_bytes", HUGE) == Interval(BASE, BASE, BASE)
     walk = value(splintered, "walk_ns", HUGE, "serial", 8192)
@@ -142,7 +155,7 @@ def test_one_entry_covers_what_the_hypervisor_backs() -> None:
 
 @pytest.mark.parametrize("noise", [0.0, 0.05, 2.0])
 def test_no_step_gives_no_number(noise: float) -> None:
-    analysis = analyse(machine(hit=0, walk=0, noise=noise))
+    analysis = measured_twice(hit=0, walk=0, noise=noise)
     for cost in analysis.costs:
         if cost.quantity != "fault_ns":
             assert cost.interval is None, cost
@@ -150,13 +163,13 @@ def test_no_step_gives_no_number(noise: float) -> None:
 
 
 def test_steps_below_the_noise_give_no_number() -> None:
-    analysis = analyse(machine(hit=2.3, walk=6, noise=60))
+    analysis = measured_twice(hit=2.3, walk=6, noise=60)
     assert value(analysis, "dtlb_entries") is None
     assert value(analysis, "stlb_hit_ns", BASE, "serial") is None
 
 
 def test_a_single_level_has_no_second_one() -> None:
-    analysis = analyse(machine(dtlb=64, stlb=64, hit=0, walk=20))
+    analysis = measured_twice(dtlb=64, stlb=64, hit=0, walk=20)
     entries = value(analysis, "dtlb_entries")
     assert entries is not None
     assert entries.value == pytest.approx(64, rel=0.1)
@@ -171,44 +184,48 @@ def test_a_short_ladder_does_not_invent_a_second_level() -> None:
     pages = np.array([8, 16, 32, 48, 64, 96, 128, 256, 512, 1024], dtype=np.float64)
     deltas = np.tile(np.where(pages > 64, 2.3, 0.0), (5, 1))
     alone, informed = find_levels(Curve(pages, deltas)), find_levels(Curve(pages, deltas), 2.4)
-    assert alone.stlb is None
+    assert alone.second is None
     assert alone.walk_from() is None
     assert alone.hit_range() is None
     assert informed.hit_range() is not None
-    assert informed.stlb is None
+    assert informed.second is None
     assert informed.reason is not None
 
 
 def test_few_samples_give_no_number() -> None:
-    analysis = analyse(machine(sweeps=2))
+    analysis = measured_twice(sweeps=1)
     assert all(cost.interval is None for cost in analysis.costs)
 
 
 def test_the_same_samples_give_the_same_numbers() -> None:
-    assert analyse(machine()) == analyse(machine())
+    assert measured_twice() == measured_twice()
 
 
 def test_reasons_in_the_header_become_notes() -> None:
     table = machine()
     header = {**table.header, "skipped_2097152_fault": "no huge page",
               "limited_2097152_spread": "up to 5 pages: no time"}  # fmt: skip
-    notes = analyse(Table("x", header, SAMPLES.columns, table.rows, True)).notes
+    notes = analyse([Table("x", header, SAMPLES.columns, table.rows, True)]).notes
     assert "page faults on 2 MiB pages were not measured: no huge page" in notes
     assert "2 MiB pages were measured in part: up to 5 pages (no time)" in notes
 
 
 def test_a_broken_row_is_named() -> None:
     table = machine()
-    rows = (*table.rows, ("tlb", "4096", "8", "spread", "serial", "0", "fast"))
+    rows = (*table.rows, ("tlb", "4096", "spread", "4096", "serial", "8", "0", "fast", None))
     with pytest.raises(TlbcostError, match=rf"x: row {len(rows)}"):
-        analyse(Table("x", table.header, SAMPLES.columns, rows, True))
+        analyse([Table("x", table.header, SAMPLES.columns, rows, True)])
 
 
 def test_a_header_without_page_size_is_refused() -> None:
     table = machine()
     with pytest.raises(TlbcostError, match="base_page_bytes"):
         analyse(
-            Table("x", {**table.header, "base_page_bytes": "0"}, SAMPLES.columns, table.rows, True)
+            [
+                Table(
+                    "x", {**table.header, "base_page_bytes": "0"}, SAMPLES.columns, table.rows, True
+                )
+            ]
         )
 
 
@@ -217,7 +234,8 @@ def test_a_header_without_page_size_is_refused() -> None:
 )
 def test_recorded_samples(file: Path) -> None:
     """Recorded on an Emerald Rapids guest: 96 and 2048 entries, backed with 4 KiB pages."""
-    analysis = analyse(read_table(file, SAMPLES))
+    table = read_table(file, SAMPLES)
+    analysis = analyse([table], [table])
     dtlb, stlb = value(analysis, "dtlb_entries"), value(analysis, "stlb_entries")
     hit = value(analysis, "stlb_hit_ns", BASE, "serial")
     walk = value(analysis, "walk_ns", BASE, "serial", 8192)
@@ -230,3 +248,26 @@ def test_recorded_samples(file: Path) -> None:
     assert 1.8 < hit.value < 3
     assert 12 < walk.value < 40
     assert value(analysis, "tlb_entry_bytes", HUGE) == Interval(BASE, BASE, BASE)
+
+
+def test_a_knee_that_a_second_pass_does_not_show_is_not_reported() -> None:
+    first, flat = machine(), machine(hit=0, walk=0, seed=8)
+    analysis = analyse([first], [flat])
+    assert value(analysis, "dtlb_entries") is None
+    assert value(analysis, "stlb_entries") is None
+    assert value(analysis, "stlb_hit_ns", BASE, "serial") is None
+    assert any("dtlb_entries of 4 KiB pages" in doubt for doubt in analysis.unsettled)
+
+
+def test_a_knee_that_moves_is_not_reported_but_walks_far_from_it_are() -> None:
+    analysis = analyse([machine(stlb=2048)], [machine(stlb=1024, seed=8)])
+    assert value(analysis, "dtlb_entries") is not None
+    assert value(analysis, "stlb_entries") is None
+    assert value(analysis, "walk_ns", BASE, "serial", 8192) is not None
+
+
+def test_without_a_second_pass_knees_are_candidates_only() -> None:
+    first = [machine()]
+    analysis = analyse(first)
+    assert value(analysis, "dtlb_entries") is None
+    assert [knee.quantity for knee in candidates(first)] == ["dtlb_entries", "stlb_entries"]

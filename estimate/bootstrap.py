@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How far off may a median be? The bootstrap, with the same draws every time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from tlbcost.records import Interval
+
+Floats = NDArray[np.float64]
+
+# Fewer values say nothing of their spread.
+MIN_SAMPLES = 3
+_REPLICATES = 400
+_SEED = 20
+
+
+def resamples(rows: int) -> NDArray[np.int64]:
+    """Row numbers of replicates, the same every time: shape (400, rows)."""
+    return np.random.default_rng(_SEED).integers(0, rows, (_REPLICATES, rows))
+
+
+def median(values: Floats) -> Interval | None:
+    """Median with its 95 % interval; None for fewer than MIN_SAMPLES values."""
+    if len(values) < MIN_SAMPLES:
+        return None
+    return _interval(float(np.median(values)), np.median(values[resamples(len(values))], axis=1))
+
+
+def ratio(above: Floats, below: Floats) -> Interval | None:
+    """Ratio of two medians with its 95 % interval; None if the lower one may be zero."""
+    if min(len(above), len(below)) < MIN_SAMPLES:
+        return None
+    tops = np.median(above[resamples(len(above))], axis=1)
+    # Drawn from the other end, so that the same rows are not drawn together.
+    bottoms = np.median(below[resamples(len(below))], axis=1)[::-1]
+    middle = float(np.median(below))
+    if middle <= 0 or float(np.percentile(bottoms, 2.5)) <= 0:
+        return None
+    return _interval(
+        float(np.median(above)) / middle, tops / np.where(bottoms > 0, bottoms, np.nan)
+    )
+
+
+def _interval(value: float, replicates: Floats) -> Interval:
+    low, high = np.nanpercentile(replicates, [2.5, 97.5])
+    return Interval(value, min(value, float(low)), max(value, float(high)))
