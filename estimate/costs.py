@@ -34,7 +34,10 @@ class PageCosts:
 
 
 def find(
-    calibration: Calibration, quantity: str, page_size_bytes: int, access: Access | None = None
+    calibration: Calibration,
+    quantity: str,
+    page_size_bytes: int | None,
+    access: Access | None = None,
 ) -> list[Cost]:
     """All rows of a quantity, by footprint; also those that were not obtained.
 
