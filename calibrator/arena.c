@@ -28,19 +28,40 @@ static int log2_of(size_t power)
 	return n;
 }
 
+/*
+ * Make the inside mappings of two pages each, from an odd page to the next even
+ * one, so that no aligned page of twice the size or more fits into any of them:
+ * the kernel takes the largest size that is allowed and fits.  Neighbours with
+ * the same flags would be merged; whether memory is dumped makes no difference.
+ */
+static int keep_larger_pages_out(const struct arena *arena)
+{
+	const size_t pair = 2 * arena->page_bytes;
+	const size_t bytes = arena->reserved_pages * arena->page_bytes;
+	size_t at = (uintptr_t)arena->memory % pair ? 0 : arena->page_bytes;
+
+	for (; at < bytes; at += 2 * pair)
+		if (madvise(arena->memory + at, bytes - at < pair ? bytes - at : pair,
+			    MADV_DONTDUMP) != 0)
+			return -1;
+	return 0;
+}
+
 /* Replace the guarded reservation's inside by memory of the page size. */
 static int map_inside(const struct arena *arena)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-	int advice = arena->method == ARENA_THP ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
+	int advice = arena->method == ARENA_BASE ? MADV_NOHUGEPAGE : MADV_HUGEPAGE;
 	size_t bytes = arena->reserved_pages * arena->page_bytes;
 
 	if (arena->method == ARENA_HUGETLB)
 		flags |= MAP_HUGETLB | log2_of(arena->page_bytes) << MAP_HUGE_SHIFT;
 	if (mmap(arena->memory, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
 		return -1;
-	if (arena->method == ARENA_HUGETLB || madvise(arena->memory, bytes, advice) == 0)
+	if (arena->method == ARENA_HUGETLB)
 		return 0;
+	if (madvise(arena->memory, bytes, advice) == 0)
+		return arena->method == ARENA_MTHP ? keep_larger_pages_out(arena) : 0;
 	/* A kernel without transparent huge pages has no such advice, and needs none. */
 	return arena->method == ARENA_BASE && errno == EINVAL ? 0 : -1;
 }
@@ -138,38 +159,58 @@ int arena_prove(const struct arena *arena, struct arena_proof *proof)
 	return 0;
 }
 
-static int proves(const struct arena *arena, const struct arena_proof *proof, size_t pages)
+/* Is every base page of the first `pages` pages there?  Returns 1 or 0; -1 with errno set. */
+static int all_resident(const struct arena *arena, size_t pages)
+{
+	const size_t base = (size_t)sysconf(_SC_PAGESIZE), bytes = pages * arena->page_bytes;
+	unsigned char there[4096];
+	size_t part;
+
+	for (size_t at = 0; at < bytes; at += part) {
+		part = bytes - at < sizeof(there) * base ? bytes - at : sizeof(there) * base;
+		if (mincore(arena->memory + at, part, there) != 0)
+			return -1;
+		for (size_t i = 0; i < part / base; i++)
+			if (!(there[i] & 1))
+				return 0;
+	}
+	return 1;
+}
+
+/* Have the first `pages` pages the size asked for?  Returns 1 or 0; -1 with errno set. */
+static int proves(const struct arena *arena, size_t pages)
 {
 	uint64_t bytes = (uint64_t)pages * arena->page_bytes;
+	struct arena_proof proof;
 
+	if (arena->method != ARENA_MTHP && arena_prove(arena, &proof) != 0)
+		return -1;
 	switch (arena->method) {
 	case ARENA_THP:
-		return proof->transparent_huge >= bytes &&
-		       proof->resident == proof->transparent_huge && !proof->swapped;
+		return proof.transparent_huge >= bytes &&
+		       proof.resident == proof.transparent_huge && !proof.swapped;
+	case ARENA_MTHP:
+		return all_resident(arena, pages);
 	case ARENA_HUGETLB:
-		return proof->hugetlb >= bytes && proof->kernel_page == arena->page_bytes;
+		return proof.hugetlb >= bytes && proof.kernel_page == arena->page_bytes;
 	case ARENA_BASE:
 		/* Pages in between that were never touched are not resident. */
-		return proof->transparent_huge == 0 && proof->resident >= bytes &&
-		       proof->kernel_page == arena->page_bytes && !proof->swapped;
+		return proof.transparent_huge == 0 && proof.resident >= bytes &&
+		       proof.kernel_page == arena->page_bytes && !proof.swapped;
 	}
 	return 0;
 }
 
 int arena_holds(const struct arena *arena)
 {
-	struct arena_proof proof;
-
-	if (arena_prove(arena, &proof) != 0)
-		return -1;
-	return proves(arena, &proof, arena->pages);
+	return proves(arena, arena->pages);
 }
 
 int arena_extend(struct arena *arena, size_t pages, uint64_t deadline_ns)
 {
 	size_t part = (pages + PARTS - 1) / PARTS;
-	struct arena_proof proof;
 	size_t at, target;
+	int rc;
 
 	if (pages > arena->reserved_pages) {
 		errno = EINVAL;
@@ -185,9 +226,10 @@ int arena_extend(struct arena *arena, size_t pages, uint64_t deadline_ns)
 			return -1;
 		for (; at < target; at++)
 			*(volatile char *)(arena->memory + at * arena->page_bytes) = 1;
-		if (arena_prove(arena, &proof) != 0)
+		rc = proves(arena, target);
+		if (rc < 0)
 			return -1;
-		if (!proves(arena, &proof, target)) {
+		if (rc == 0) {
 			madvise(arena->memory + arena->pages * arena->page_bytes,
 				(arena->reserved_pages - arena->pages) * arena->page_bytes,
 				MADV_DONTNEED);

@@ -8,7 +8,8 @@
 
 enum arena_method {
 	ARENA_BASE,	/* the kernel's base pages: MADV_NOHUGEPAGE */
-	ARENA_THP,	/* transparent huge pages: MADV_HUGEPAGE */
+	ARENA_THP,	/* transparent huge pages, of the size of a page middle directory's entry */
+	ARENA_MTHP,	/* smaller transparent huge pages ("multi-size"), since Linux 6.8 */
 	ARENA_HUGETLB,	/* pages from a hugetlb pool: MAP_HUGETLB */
 };
 
@@ -35,17 +36,23 @@ struct arena_proof {
 /*
  * Reserve address space for `pages` pages of `page_bytes`; no memory is used
  * yet.  Returns 0, or -1 with errno set (EINVAL: no such page size for this
- * method, ENOMEM: the pool or the address space has no room).
+ * method, ENOMEM: the pool or the address space has no room; ARENA_MTHP: or
+ * vm.max_map_count is below half of `pages`).
+ *
+ * No setting of the system is changed: offers.h tells which sizes it allows.
  */
 int arena_open(struct arena *arena, enum arena_method method, size_t page_bytes,
 	       size_t pages);
 
 /*
- * Touch pages until there are `pages`, the first byte of each, and prove from
- * /proc/self/smaps that all of them have the page size asked for.  What could
- * not be proven is given back to the kernel.  Stops early, without an error, at
- * `deadline_ns` of clock_ns(); arena->pages tells how far it got.  Returns 0, or
- * -1 with errno set; ENODATA: the kernel gave another page size.
+ * Touch pages until there are `pages`, the first byte of each, and prove that
+ * all of them have the page size asked for: from /proc/self/smaps, which does
+ * not show multi-size pages.  Those are proven thus: no mapping of the arena has
+ * room for an aligned larger page, and the first touch of each page made all of
+ * it resident (mincore), which a fault that gets a smaller page never does.
+ * What could not be proven is given back to the kernel.  Stops early, without an
+ * error, at `deadline_ns` of clock_ns(); arena->pages tells how far it got.
+ * Returns 0, or -1 with errno set; ENODATA: the kernel gave another page size.
  */
 int arena_extend(struct arena *arena, size_t pages, uint64_t deadline_ns);
 

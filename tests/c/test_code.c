@@ -14,6 +14,7 @@
 
 #include "arena.h"
 #include "code.h"
+#include "emulated.h"
 
 /* Since Linux 6.3: memory that was writable cannot become executable. */
 #ifndef PR_SET_MDWE
@@ -206,6 +207,7 @@ static void arena_stays_proven(void)
 
 	if (!runs_here())
 		CHECK_SKIP(NO_JUMPS);
+	SKIP_UNLESS_BASE_PAGE_IS_REAL();
 	CHECK_EQUAL(arena_open(&arena, ARENA_BASE, base(), 2 * LINES), 0);
 	CHECK_EQUAL(arena_extend(&arena, 2 * LINES, UINT64_MAX), 0);
 	code.memory = arena.memory;
