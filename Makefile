@@ -92,6 +92,9 @@ lint: $(B)/venv/.check  ## shellcheck, ruff, mypy
 bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs a quiet machine)
 	scripts/bench-simulator
 
+bench-calibrator: all  ## ten full calibrations, five with other programs beside them (20 minutes)
+	scripts/bench-calibrator
+
 install: all  ## install below $(DESTDIR)$(PREFIX)
 	scripts/install-files "$(DESTDIR)" "$(PREFIX)" $(B)
 
@@ -99,8 +102,8 @@ clean:  ## remove what was built
 	rm -rf $(B)
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: all workloads simulator install-deps demo check lint bench install clean help
+.PHONY: all workloads simulator install-deps demo check lint bench bench-calibrator install clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
