@@ -3,56 +3,22 @@
 #include "check.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "made_up.h"
 #include "sysfile.h"
 
-static char root[] = "/tmp/test_sysfile.XXXXXX";
-
-/* Make a file of the made-up machine, with the folders above it. */
-static void put(const char *path, const char *text)
+static void start_with_memory(void)
 {
-	char full[512];
-	FILE *file;
-
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	for (char *c = full + strlen(root) + 1; (c = strchr(c, '/')); *c++ = '/') {
-		*c = '\0';
-		mkdir(full, 0755);
-	}
-	file = fopen(full, "w");
-	CHECK(file != NULL);
-	if (!file)
-		return;
-	fputs(text, file);
-	fclose(file);
-}
-
-static void start(void)
-{
-	strcpy(root + strlen(root) - 6, "XXXXXX");
-	CHECK(mkdtemp(root) != NULL);
-	setenv("TLBCOST_ROOT", root, 1);
+	start();
 	put("/proc/meminfo", "MemTotal:  8388608 kB\nMemFree:  1024 kB\nMemAvailable:  4194304 kB\n");
-}
-
-static void finish(void)
-{
-	char command[600];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", root);
-	CHECK_EQUAL(system(command), 0);
-	unsetenv("TLBCOST_ROOT");
 }
 
 static void available_memory(void)
 {
 	struct memory_room room;
 
-	start();
+	start_with_memory();
 	CHECK_EQUAL(sysfile_memory_room(&room), 0);
 	CHECK_EQUAL(room.bytes, 4294967296);
 	CHECK(strstr(room.limit, "MemAvailable"));
@@ -63,7 +29,7 @@ static void old_kernel(void)
 {
 	struct memory_room room;
 
-	start();
+	start_with_memory();
 	put("/proc/meminfo", "MemTotal:  8388608 kB\nMemFree:  1024 kB\n");
 	CHECK_EQUAL(sysfile_memory_room(&room), 0);
 	CHECK_EQUAL(room.bytes, 1048576);
@@ -78,7 +44,7 @@ static void version2_ancestor(void)
 {
 	struct memory_room room;
 
-	start();
+	start_with_memory();
 	put("/proc/self/cgroup", "0::/a.slice/b.scope\n");
 	put("/sys/fs/cgroup/a.slice/memory.max", "419430400\n");
 	put("/sys/fs/cgroup/a.slice/memory.current", "104857600\n");
@@ -96,7 +62,7 @@ static void version1_in_container(void)
 	struct memory_room room;
 
 	/* Only the container's own part of the hierarchy is mounted. */
-	start();
+	start_with_memory();
 	put("/proc/self/cgroup", "7:cpu,cpuacct:/x\n4:memory:/docker/abc/job\n0::/\n");
 	put("/proc/self/mountinfo",
 	    "30 24 0:26 / /sys/fs/cgroup rw shared:4 - tmpfs tmpfs rw\n"
@@ -116,7 +82,7 @@ static void numbers_and_lines(void)
 	uint64_t number = 7;
 	char line[16];
 
-	start();
+	start_with_memory();
 	put("/sys/n", "12\n");
 	put("/sys/max", "max\n");
 	put("/sys/word", "word\n");
