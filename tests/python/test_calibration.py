@@ -4,25 +4,22 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from tlbcost import calibration as module
-from tlbcost import probe as probe_module
-from tlbcost.calibration import (
-    cache_folder,
-    cache_path,
-    obtain,
-    read_calibration,
-    write_calibration,
-)
+from tlbcost.analysis import Analysis
+from tlbcost.calibration import cache_folder, cache_path, look_up, obtain
+from tlbcost.calibration_file import read_calibration, write_calibration
 from tlbcost.costs import cost_at, find
-from tlbcost.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.errors import TlbcostError
+from tlbcost.kinds import SAMPLES
 from tlbcost.machine import current_machine
-from tlbcost.records import Calibration, Cost, Interval
-
-SAMPLES = Path(__file__).parents[2] / "data" / "samples" / "emerald-rapids-guest" / "samples.tsv"
+from tlbcost.measure import Measured
+from tlbcost.records import Calibration, Cost, Extent, Interval
+from tlbcost.table import Table
 
 
 def made_up() -> Calibration:
@@ -37,55 +34,115 @@ def made_up() -> Calibration:
             Cost("walk_ns", 4096, "serial", 4096, Interval(10, 8, 12), 40),
             Cost("walk_ns", 4096, "serial", 65536, Interval(30, 20, 50), 9),
             Cost("walk_ns", 4096, "overlapped", None, None, 0),
+            Cost("walk_ns", 4096, "chains_4", 8192, Interval(5, 4, 6), 12),
             Cost("fault_ns", 4096, None, None, Interval(500, 400, 600), 23),
+            Cost("cycles_per_ns", None, None, None, Interval(3.3, 3.2, 3.4), 99),
         ),
+        extent="full",
+        cpuid={"cpuid_00000004_03": "1 2 3 4"},
+        notes=("first", "second"),
     )
 
 
+@dataclass
+class Measurements:
+    """Stands in for the minutes of measuring, and notes what was asked for."""
+
+    asked: list[tuple[Extent, tuple[int, ...]]] = field(default_factory=list)
+
+    def __call__(
+        self, extent: Extent, page_sizes: Sequence[int], progress: Callable[[int], None] | None
+    ) -> Measured:
+        self.asked.append((extent, tuple(page_sizes)))
+        if progress:
+            progress(50)
+        samples = Table("x", {"cpuid_00000002_00": "ff 0 0 0"}, SAMPLES.columns, (), True)
+        analysis = Analysis(made_up().costs, (), ("a note",), ())
+        return Measured((samples,), analysis, 9.53, ("measured longer",))
+
+
 @pytest.fixture
-def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A calibrator that answers at once with recorded samples; it counts its runs."""
-    program = tmp_path / "probe"
-    program.write_text(f"#!/bin/bash\necho run >>{tmp_path}/runs\necho progress 50 >&$4\n"
-                       f"cat {SAMPLES}\n")  # fmt: skip
-    program.chmod(0o755)
-    monkeypatch.setattr(probe_module, "libexec", lambda _: program)
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measurements:
+    measurements = Measurements()
+    monkeypatch.setattr(module, "measure", measurements)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return program
+    return measurements
 
 
-def runs(probe: Path) -> int:
-    log = probe.parent / "runs"
-    return len(log.read_text().splitlines()) if log.exists() else 0
-
-
-def get(recalibrate: bool = False) -> tuple[module.Obtained, list[str]]:
+def get(
+    recalibrate: bool = False, extent: Extent | None = None
+) -> tuple[module.Obtained, list[str]]:
     said: list[str] = []
-    return obtain(recalibrate=recalibrate, announce=said.append), said
+    return obtain(recalibrate=recalibrate, extent=extent, announce=said.append), said
 
 
-def test_it_is_measured_once(probe: Path) -> None:
+def test_it_is_measured_once(measured: Measurements) -> None:
     percents: list[int] = []
-    first = obtain(recalibrate=False, announce=lambda _: None, progress=percents.append)
+    first = obtain(announce=lambda _: None, progress=percents.append)
     assert percents == [50]
     second, said = get()
-    assert runs(probe) == 1
+    assert measured.asked == [("quick", ())]
     assert said == []
-    assert [cost.quantity for cost in second.calibration.costs] == [
-        cost.quantity for cost in first.calibration.costs
-    ]
-    assert second.notes == first.notes
+    assert second.calibration == first.calibration
+    assert second.notes == ("measured longer", "a note")
+    assert second.calibration.cpuid == {"cpuid_00000002_00": "ff 0 0 0"}
     assert second.curve == first.curve
     assert "cached" in second.source
     get(recalibrate=True)
-    assert runs(probe) == 2
+    assert len(measured.asked) == 2
+
+
+def test_a_full_one_stands_in_for_a_quick_one_and_not_the_other_way(
+    measured: Measurements,
+) -> None:
+    get()
+    _, said = get(extent="full")
+    assert said == ["the cached calibration is a quick one: measuring, 120 s at most"]
+    assert get(extent="quick")[0].calibration.extent == "full"
+    assert get()[0].calibration.extent == "full"
+    # Measured again it is as full as it was, unless less is asked for.
+    assert get(recalibrate=True)[0].calibration.extent == "full"
+    assert get(recalibrate=True, extent="quick")[0].calibration.extent == "quick"
+    assert [extent for extent, _ in measured.asked] == ["quick", "full", "full", "quick"]
+
+
+def test_chosen_page_sizes_are_measured_and_not_kept(measured: Measurements) -> None:
+    obtained = obtain(page_sizes=(65536,), announce=lambda _: None)
+    assert measured.asked == [("quick", (65536,))]
+    assert "not kept" in obtained.notes[-1]
+    assert look_up() == (None, "no calibration of this machine is cached")
+
+
+def test_a_machine_that_changes_meanwhile_is_measured_again(
+    measured: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = replace(current_machine(), governor="powersave")
+    faster = replace(machine, governor="performance")
+    answers = iter([machine, machine, faster, faster])
+    monkeypatch.setattr(module, "current_machine", lambda: next(answers))
+    obtained, said = get()
+    assert obtained.calibration.machine == faster
+    assert len(measured.asked) == 2
+    assert "the frequency governor changed from powersave to performance" in said[1]
+
+
+def test_a_machine_that_goes_on_changing_is_refused(
+    measured: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = iter(["always", "always", "never", "madvise"])
+    machine = current_machine()
+    monkeypatch.setattr(module, "current_machine", lambda: replace(machine, thp_mode=next(modes)))
+    with pytest.raises(TlbcostError, match=r"changed from never to madvise .* twice"):
+        get()
+    assert not list(cache_folder().glob("*"))
+    assert len(measured.asked) == 2
 
 
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
         (lambda text: text[: text.rindex("# end")], "truncated"),
-        (lambda text: text[: len(text) // 2], "measuring again"),
+        (lambda text: text[: text.index("walk_ns") + 30], "truncated"),
         (lambda _: "", "not a tlbcost calibration"),
         (lambda _: "\0\1garbage", "not a tlbcost calibration"),
         (lambda text: text.replace("walk_ns", "walk_xs"), "not a calibrated quantity"),
@@ -94,12 +151,14 @@ def test_it_is_measured_once(probe: Path) -> None:
     ],
     ids=["truncated", "cut in a row", "empty", "garbage", "unknown row", "lost key", "foreign"],
 )
-def test_a_useless_cache_is_announced_and_remeasured(probe: Path, spoil, words: str) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001
+def test_a_useless_cache_is_announced_and_remeasured(
+    measured: Measurements, spoil: Callable[[str], str], words: str
+) -> None:
     get()
     path = cache_path(current_machine())
     path.write_text(spoil(path.read_text()))
     obtained, said = get()
-    assert runs(probe) == 2
+    assert len(measured.asked) == 2
     assert len(said) == 1
     assert words in said[0]
     assert obtained.source == "measured now"
@@ -107,34 +166,15 @@ def test_a_useless_cache_is_announced_and_remeasured(probe: Path, spoil, words: 
 
 
 def test_without_a_place_for_the_cache_it_goes_on(
-    probe: Path, monkeypatch: pytest.MonkeyPatch
+    measured: Measurements, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (probe.parent / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(probe.parent / "file"))
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     obtained, said = get()
+    assert measured.asked
     assert obtained.calibration.costs
     assert any("could not be saved" in sentence for sentence in said)
     assert any("could not be saved" in note for note in obtained.notes)
-
-
-def test_failures_of_the_calibrator_are_told(probe: Path) -> None:
-    probe.write_text("#!/bin/sh\necho 'tlbcost: no room: 3 MiB' >&2\n"
-                     "echo 'tlbcost: hint: buy some' >&2\nexit 4\n")  # fmt: skip
-    with pytest.raises(TlbcostError, match=r"^no room: 3 MiB$") as caught:
-        get()
-    assert caught.value.exit_code == CANNOT_MEASURE
-    assert caught.value.hint == "buy some"
-    probe.write_text("#!/bin/sh\nkill -9 $$\n")
-    with pytest.raises(TlbcostError, match="killed by SIGKILL"):
-        get()
-    probe.write_text(f"#!/bin/sh\nhead -c 3000 {SAMPLES}\n")
-    with pytest.raises(TlbcostError, match=r"expected 7|truncated"):
-        get()
-    probe.unlink()
-    with pytest.raises(TlbcostError, match="cannot start") as caught:
-        get()
-    assert caught.value.hint
-    assert not (probe.parent / "cache").exists()
 
 
 def test_written_and_read_it_is_the_same(tmp_path: Path) -> None:
@@ -169,10 +209,11 @@ def test_the_cache_is_in_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can play sudo")
-def test_under_sudo_the_cache_is_the_users(probe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_under_sudo_the_cache_is_the_users(
+    measured: Measurements, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import pwd
 
-    tmp_path = probe.parent
     nobody = pwd.getpwnam("nobody")
     folder = tmp_path / "home"
     folder.mkdir()
@@ -183,6 +224,7 @@ def test_under_sudo_the_cache_is_the_users(probe: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("SUDO_UID", str(nobody.pw_uid))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     obtained, said = get()
+    assert measured.asked
     assert not any("could not be saved" in sentence for sentence in said)
     assert obtained.calibration.costs
     path = cache_path(current_machine())
