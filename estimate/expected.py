@@ -93,27 +93,39 @@ def said(
 
 
 def disagreements(calibration: Calibration, known: Iterable[Saying]) -> list[str]:
-    """A sentence for each saying that the measurement contradicts."""
-    sentences = []
+    """A sentence for each figure that the measurement contradicts, with who says so."""
+    claims: dict[tuple[str, int | None, int], list[Saying]] = {}
     for saying in known:
-        size = saying.page_size_bytes
-        measured = _measured(calibration, saying.quantity, size)
-        if measured is None or _agree(saying, measured) or _splintered(calibration, size):
+        key = saying.quantity, saying.page_size_bytes, saying.value
+        claims.setdefault(key, []).append(saying)
+    sentences = []
+    for (quantity, size, figure), claim in claims.items():
+        measured = _measured(calibration, quantity, size)
+        if measured is None or _agree(claim[0], measured) or is_splintered(calibration, size):
             continue
-        name = WORDS[saying.quantity]
+        name = WORDS[quantity]
         if size is None:
-            value, told = units.size(round(measured.value)), units.size(saying.value)
+            value, told = units.size(round(measured.value)), units.size(figure)
         else:
             name += f" on {units.size(size)} pages"
-            value, told = f"{measured.value:.0f}", str(saying.value)
-        sentences.append(f"{name}: {value} measured, but {_claim(saying, told)}")
+            value, told = f"{measured.value:.0f}", str(figure)
+        sentences.append(f"{name}: {value} measured, but {told} {_by(claim)}")
     return sentences
 
 
-def _claim(saying: Saying, told: str) -> str:
-    if saying.source == "published":
-        return f"{told} published{'' if saying.verified else ' (unverified)'}"
-    return f"{told} told by {NAMES[saying.source]}"
+def is_splintered(calibration: Calibration, page_size_bytes: int | None) -> bool:
+    """Whether the TLB holds pieces of such pages; others speak of whole ones."""
+    entry = _measured(calibration, "tlb_entry_bytes", page_size_bytes)
+    return entry is not None and entry.value != page_size_bytes
+
+
+def _by(claim: Iterable[Saying]) -> str:
+    tellers = [NAMES[saying.source] for saying in claim if saying.source != "published"]
+    words = [f"told by {' and '.join(tellers)}"] if tellers else []
+    for saying in claim:
+        if saying.source == "published":
+            words.insert(0, "published" if saying.verified else "published (unverified)")
+    return " and ".join(words)
 
 
 def _published(calibration: Calibration) -> Iterator[Saying]:
@@ -147,12 +159,6 @@ def _measured(calibration: Calibration, quantity: str, size: int | None) -> Inte
         if cost.interval is not None:
             return cost.interval
     return None
-
-
-def _splintered(calibration: Calibration, size: int | None) -> bool:
-    """Whether the TLB holds pieces of such pages, of which the sayings do not speak."""
-    entry = None if size is None else _measured(calibration, "tlb_entry_bytes", size)
-    return entry is not None and entry.value != size
 
 
 def _agree(saying: Saying, measured: Interval) -> bool:

@@ -3,9 +3,15 @@
 
 from __future__ import annotations
 
+import math
 import sys
+import time
 
 from tlbcost import units
+
+_BAR = 20
+# Before this much is done, how long the rest takes is anyone's guess.
+_TELLING_PERCENT = 5
 
 
 class Progress:
@@ -17,6 +23,7 @@ class Progress:
     def __init__(self) -> None:
         self.shown = sys.stderr.isatty()
         self._dirty = False
+        self._begun: tuple[float, int] | None = None
 
     def __enter__(self) -> Progress:
         return self
@@ -30,8 +37,17 @@ class Progress:
         print(f"tlbcost: {text}", file=sys.stderr, flush=True)
 
     def calibrating(self, percent: int) -> None:
-        """How much of the calibration is done."""
-        self._show(f"calibrating: {percent} %")
+        """How much of the calibration is done; the rest of the time is told from that."""
+        now = time.monotonic()
+        if self._begun is None or percent < self._begun[1]:
+            self._begun = now, percent
+        start, first = self._begun
+        bar = ("=" * (_BAR * percent // 100) + ">")[:_BAR]
+        left = ""
+        if _TELLING_PERCENT <= percent - first:
+            seconds = (now - start) * (100 - percent) / (percent - first)
+            left = f", {math.ceil(seconds)} s left"
+        self._show(f"calibrating [{bar:<{_BAR}}] {percent} %{left}")
 
     def simulating(self, seconds: float, native_ns: int) -> None:
         """How long the simulation has taken, beside the native run."""
