@@ -1,67 +1,134 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What do TLB misses and page faults cost on this machine?  Measures; concludes nothing. */
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "cpu.h"
+#include "cpuid_raw.h"
+#include "cycles.h"
+#include "offers.h"
 #include "options.h"
 #include "plan.h"
 #include "sysfile.h"
 
-static uint64_t free_pool_bytes(uint64_t page_bytes)
-{
-	uint64_t pages;
+/* What the largest packed chains need. */
+#define PACKED_BYTES ((size_t)64 << 20)
 
-	if (sysfile_number(&pages, "/sys/kernel/mm/hugepages/hugepages-%llukB/free_hugepages",
-			   (unsigned long long)(page_bytes >> 10)) != 0)
+/* Can so much memory of these pages really be had? */
+static int can_have(const struct page_kind *pages, size_t bytes)
+{
+	size_t count = bytes / pages->bytes ? bytes / pages->bytes : 1;
+	struct arena arena;
+	int had;
+
+	if (count > pages->limit / pages->bytes)
+		count = pages->limit / pages->bytes;
+	if (arena_open(&arena, pages->method, pages->bytes, count) != 0)
 		return 0;
-	return pages * page_bytes;
+	had = arena_extend(&arena, count, UINT64_MAX) == 0;
+	arena_close(&arena);
+	return had;
 }
 
-/* Which huge pages can be had, and how?  Leaves huge_bytes 0 if none, with the reason noted. */
-static void find_huge(const struct options *options, struct sweep_machine *machine,
+/* Pages of this size, as the options want them.  Returns 0, or -1 with the reason noted. */
+static int find_pages(const struct options *options, const struct machine *machine,
+		      const struct offers *offers, size_t bytes, struct page_kind *pages,
 		      struct samples *samples)
 {
 	const char *method = options->huge_method;
-	uint64_t size = 0;
-	char mode[64];
-	int thp;
+	const struct offer *offer =
+		offers_pick(offers, bytes, !method ? ARENA_BASE :
+			    strcmp(method, "thp") == 0 ? ARENA_THP : ARENA_HUGETLB);
+	const char *reason = NULL;
+	char key[48];
 
-	if (sysfile_number(&size, "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") != 0 &&
-	    sysfile_meminfo("Hugepagesize", &size) != 0) {
-		samples_note(samples, "skipped_huge", "the kernel tells no huge page size");
-		return;
-	}
-	thp = sysfile_line(mode, sizeof(mode), "/sys/kernel/mm/transparent_hugepage/enabled") == 0 &&
-	      !strstr(mode, "[never]");
-	if (method ? strcmp(method, "thp") == 0 : thp) {
-		machine->huge_method = ARENA_THP;
-		machine->huge_limit = machine->memory_limit;
+	if (!offer) {
+		reason = "not a page size that can be had here";
+	} else if (!offer->available_bytes) {
+		reason = offer->reason;
 	} else {
-		machine->huge_method = ARENA_HUGETLB;
-		machine->huge_limit = free_pool_bytes(size);
+		*pages = (struct page_kind){ bytes, offer->method, machine->memory_limit };
+		if (offer->available_bytes != UINT64_MAX)
+			pages->limit = (size_t)offer->available_bytes;
+		if (options->max_memory && options->max_memory < pages->limit)
+			pages->limit = options->max_memory;
+		if (pages->limit < bytes)
+			reason = "not enough memory";
+		else if (!can_have(pages, bytes))
+			reason = "the kernel did not give pages of this size";
 	}
-	if (machine->huge_limit / (size_t)size < 2) {
-		char key[48];
+	if (!reason)
+		return 0;
+	snprintf(key, sizeof(key), "skipped_%zu", bytes);
+	samples_note(samples, key, "%s", reason);
+	return -1;
+}
 
-		snprintf(key, sizeof(key), "skipped_%llu", (unsigned long long)size);
-		samples_note(samples, key, "%s", machine->huge_method == ARENA_THP ?
-			     "not enough memory" :
-			     "transparent huge pages are off and the hugetlb pool is empty");
+/* The usual huge page, and whether packed chains can lie in such. */
+static int find_huge(const struct options *options, struct machine *machine,
+		     const struct offers *offers, struct page_kind *huge, struct samples *samples)
+{
+	size_t bytes = offers_huge_bytes();
+	char key[48];
+
+	machine->packed = machine->base;
+	if (!bytes) {
+		samples_note(samples, "skipped_huge", "the kernel tells no huge page size");
+		return -1;
+	}
+	if (find_pages(options, machine, offers, bytes, huge, samples) != 0)
+		return -1;
+	if (can_have(huge, PACKED_BYTES)) {
+		machine->packed = *huge;
+		return 0;
+	}
+	snprintf(key, sizeof(key), "limited_%zu_packed", bytes);
+	samples_note(samples, key, "too few of them, so that packed chains lie in base pages");
+	return 0;
+}
+
+/* The page sizes to measure. */
+static void find_sizes(const struct options *options, struct machine *machine,
+		       struct page_kind *huge, struct plan *plan, struct samples *samples)
+{
+	struct offers offers;
+	int have_huge;
+
+	offers_find(&offers, machine->base.bytes);
+	have_huge = find_huge(options, machine, &offers, huge, samples) == 0;
+	if (!have_huge)
+		huge->bytes = 0;
+	if (!options->size_count) {
+		plan->sizes[plan->size_count++] = machine->base;
+		if (have_huge)
+			plan->sizes[plan->size_count++] = *huge;
 		return;
 	}
-	machine->huge_bytes = (size_t)size;
+	for (size_t i = 0; i < options->size_count; i++) {
+		struct page_kind *pages = &plan->sizes[plan->size_count];
+
+		if (options->page_sizes[i] == machine->base.bytes)
+			*pages = machine->base;
+		else if (have_huge && options->page_sizes[i] == huge->bytes)
+			*pages = *huge;
+		else if (find_pages(options, machine, &offers, options->page_sizes[i], pages,
+				    samples) != 0)
+			continue;
+		plan->size_count++;
+	}
 }
 
 /* How much memory to use.  Returns -1 to go on, or an exit code. */
-static int find_memory(const struct options *options, struct sweep_machine *machine)
+static int find_memory(const struct options *options, const struct plan *plan,
+		       struct machine *machine)
 {
 	struct memory_room room;
 	char what[160], why[640];
+	size_t least;
 
 	if (sysfile_memory_room(&room) != 0) {
 		if (!options->max_memory)
@@ -76,28 +143,20 @@ static int find_memory(const struct options *options, struct sweep_machine *mach
 		room.bytes = options->max_memory;
 		strcpy(room.limit, "--max-memory");
 	}
-	if (machine->memory_limit >= plan_least_bytes(machine))
+	machine->base = (struct page_kind){
+		(size_t)sysconf(_SC_PAGESIZE), ARENA_BASE, machine->memory_limit,
+	};
+	machine->packed = machine->base;
+	least = plan_least_bytes(plan, machine);
+	if (machine->memory_limit >= least)
 		return -1;
 	snprintf(what, sizeof(what), "not enough memory to calibrate: %zu MiB are needed%s",
-		 (plan_least_bytes(machine) >> 20) + 1,
+		 (least >> 20) + 1,
 		 strcmp(room.limit, "--max-memory") == 0 ? "" : ", twice that must be free");
 	snprintf(why, sizeof(why), "%s leaves %llu MiB", room.limit,
 		 (unsigned long long)(room.bytes >> 20));
 	return complain(CANNOT_MEASURE, what, why,
 			"raise that limit, or end programs that use the memory");
-}
-
-/* Stay on one CPU: caches and TLBs are its own.  Returns the CPU, or -1 with errno set. */
-static int pin(void)
-{
-	int cpu = sched_getcpu();
-	cpu_set_t set;
-
-	if (cpu < 0)
-		return -1;
-	CPU_ZERO(&set);
-	CPU_SET((unsigned)cpu, &set);
-	return sched_setaffinity(0, sizeof(set), &set) == 0 ? cpu : -1;
 }
 
 static void write_progress(void *closure, double share)
@@ -109,8 +168,8 @@ static void write_progress(void *closure, double share)
 		_exit(FAILED);
 }
 
-static int write_samples(const struct options *options, const struct sweep_machine *machine,
-			 const struct samples *samples, int cpu, uint64_t start_ns)
+static int write_samples(const struct options *options, const struct machine *machine,
+			 size_t huge_bytes, const struct samples *samples, uint64_t start_ns)
 {
 	struct table table;
 	sigset_t all;
@@ -118,83 +177,67 @@ static int write_samples(const struct options *options, const struct sweep_machi
 	/* Ended now, the file would stay under its temporary name. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	if (table_open(&table, options->output, "samples", 1) != 0)
+	if (table_open(&table, options->output, "samples", 2) != 0)
 		return complain(FAILED, options->output, strerror(errno), NULL);
-	table_key(&table, "cpu", "%d", cpu);
-	table_key(&table, "base_page_bytes", "%zu", machine->base_bytes);
-	table_key(&table, "huge_page_bytes", machine->huge_bytes ? "%zu" : "NA",
-		  machine->huge_bytes);
+	table_key(&table, "cpu", "%d", machine->cpu);
+	table_key(&table, "base_page_bytes", "%zu", machine->base.bytes);
+	table_key(&table, "huge_page_bytes", huge_bytes ? "%zu" : "NA", huge_bytes);
 	table_key(&table, "line_bytes", "%zu", machine->line_bytes);
-	table_key(&table, "packed_spacing_bytes", "%zu", SWEEP_PACKED_LINES * machine->line_bytes);
+	table_key(&table, "packed_spacing_bytes", "%zu",
+		  layout_packed(machine->line_bytes).spacing);
+	table_key(&table, "packed_page_bytes", "%zu", machine->packed.bytes);
+	table_key(&table, "region_bytes", "%zu", layout_region_bytes(machine->base.bytes));
 	table_key(&table, "memory_limit_bytes", "%zu", machine->memory_limit);
+	table_key(&table, "seed", "%llu", (unsigned long long)options->seed);
 	table_key(&table, "duration_s", "%.1f", (double)(clock_ns() - start_ns) / 1e9);
+	cpuid_raw_write(&table);
 	samples_write(samples, &table);
 	if (table_close(&table) != 0)
 		return complain(FAILED, options->output, strerror(errno), NULL);
 	return DONE;
 }
 
-static int measure(const struct options *options, struct sweep_machine *machine,
-		   struct samples *samples, uint64_t start_ns)
-{
-	size_t sizes[MAX_SIZES] = { machine->base_bytes, machine->huge_bytes };
-	unsigned count = options->size_count ? options->size_count : machine->huge_bytes ? 2 : 1;
-	/* A share is kept for writing, and for the step that is under way at the end. */
-	double limit_ns = options->time_limit * 1e9 * 0.95;
-
-	if (options->size_count)
-		memcpy(sizes, options->page_sizes, sizeof(sizes));
-	for (unsigned i = 0; i < count; i++) {
-		uint64_t now = clock_ns();
-		double left = limit_ns - (double)(now - start_ns);
-		const struct plan plan = {
-			.page_bytes = sizes[i], .start_ns = now,
-			.limit_ns = left > 0 ? (uint64_t)(left / (count - i)) : 0,
-			.done = i, .sizes = count,
-		};
-		char key[48];
-
-		if (sizes[i] != machine->base_bytes && sizes[i] != machine->huge_bytes) {
-			snprintf(key, sizeof(key), "skipped_%zu", sizes[i]);
-			samples_note(samples, key, "not a page size that can be had here");
-			continue;
-		}
-		if (plan_run(&plan, machine, samples) != 0)
-			return complain(FAILED, "cannot calibrate", strerror(errno), NULL);
-	}
-	return DONE;
-}
-
 int main(int argc, char **argv)
 {
-	struct options options = { .output = "-", .time_limit = 20, .seed = 1, .progress_fd = -1 };
-	struct sweep_machine machine = { 0 };
+	struct options options = {
+		.output = "-", .groups = groups_default, .time_limit = 20, .seed = 1,
+		.progress_fd = -1,
+	};
+	struct plan plan = { 0 };
+	struct machine machine = { .progress = write_progress, .closure = &options.progress_fd };
+	struct page_kind huge = { 0 };
 	struct samples samples = { 0 };
 	uint64_t start_ns = clock_ns();
 	long line = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
-	int cpu, rc;
+	int rc;
 
 	rc = parse_options(argc, argv, &options);
 	if (rc >= 0)
 		return rc;
-	machine.base_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	/* Unknown to glibc on some Arm systems; 128 covers the larger of the usual two. */
 	machine.line_bytes = line > 0 ? (size_t)line : 128;
 	machine.seed = options.seed;
-	machine.progress = write_progress;
-	machine.closure = &options.progress_fd;
-	rc = find_memory(&options, &machine);
+	plan.groups = options.groups;
+	plan.lines = options.line_count ? options.lines : NULL;
+	plan.line_count = options.line_count;
+	plan.sweeps = options.sweeps;
+	/* A share is kept for writing, and for the timing that is under way at the end. */
+	plan.end_ns = start_ns + (uint64_t)(options.time_limit * 1e9 * 0.95);
+	rc = find_memory(&options, &plan, &machine);
 	if (rc >= 0)
 		return rc;
-	find_huge(&options, &machine, &samples);
-	cpu = pin();
-	if (cpu < 0)
+	machine.cpu = cpu_pin();
+	if (machine.cpu < 0)
 		return complain(FAILED, "cannot stay on one CPU", strerror(errno), NULL);
-	rc = measure(&options, &machine, &samples, start_ns);
+	find_sizes(&options, &machine, &huge, &plan, &samples);
+	cycles_wake();
+	rc = DONE;
+	if (plan_run(&plan, &machine, &samples) != 0)
+		rc = complain(FAILED, "cannot calibrate", strerror(errno), NULL);
 	if (options.progress_fd > STDERR_FILENO)
 		close(options.progress_fd);
 	if (rc == DONE)
-		rc = write_samples(&options, &machine, &samples, cpu, start_ns);
+		rc = write_samples(&options, &machine, huge.bytes, &samples, start_ns);
 	samples_free(&samples);
 	return rc;
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long does one access take to memory with one line every `stride` bytes?
+ * How long does one access take to memory whose lines lie as a layout says?
  *
- * The lines of a chain are at memory, memory + stride, ...  A stride of one page
- * and one line gives every line a page of its own and spreads the lines over
- * the cache's sets; a stride of a few lines gives the same number of lines in
- * few pages.  Both are timed by the same instructions, so that their difference
- * is address translation.
+ * A layout with a page from line to line gives every line a page of its own; a
+ * packed one gives the same number of lines in few pages.  Both are timed by the
+ * same instructions, so that their difference is address translation.
  */
 #ifndef TLBCOST_CHASE_H
 #define TLBCOST_CHASE_H
@@ -14,10 +12,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "layout.h"
+
+enum chase_access {
+	CHASE_SERIAL,		/* each access needs the last one's data */
+	CHASE_OVERLAPPED,	/* updates that need nothing of each other */
+	CHASE_STORE,		/* stores that need nothing of each other */
+	CHASE_CHAINS_2,		/* so many serial chains side by side */
+	CHASE_CHAINS_4,
+	CHASE_CHAINS_8,
+};
+
+#define CHASE_MOST_CHAINS 8
+
 struct chase {
 	char *memory;
-	size_t stride;		/* bytes; a multiple of a pointer's size */
+	struct layout layout;
 	size_t lines;
+	uint32_t *order;	/* room for `lines`; chase_link() fills it */
 };
 
 /* The next number of a random sequence; *state is any seed. */
@@ -26,23 +38,36 @@ uint64_t chase_random(uint64_t *state);
 /* Fill order[0..n) with the numbers 0..n-1 in random order. */
 void chase_shuffle(uint32_t *order, size_t n, uint64_t *seed);
 
+/* Write to every line, in the order of addresses, so that its page is there. */
+void chase_touch(const struct chase *chase);
+
+/* Read every line in the order of addresses. */
+void chase_read(const struct chase *chase);
+
 /*
  * Make the ring: each line's first word becomes the address of the next line,
- * in random order, one cycle through all.  `order` has room for chase->lines.
+ * in random order, one cycle through all; block after block if the layout says so.
  */
-void chase_link(const struct chase *chase, uint32_t *order, uint64_t *seed);
+void chase_link(const struct chase *chase, uint64_t *seed);
 
 /* Follow the ring for `count` steps, each needing the last; the line reached. */
 void *chase_serial(void *start, size_t count);
 
-/*
- * Update `count` lines chosen by a generator that lives in registers; no access
- * needs the last one's data.  Leaves the ring as it is.  Returns the new state.
- */
-uint64_t chase_overlapped(const struct chase *chase, size_t count, uint64_t state);
+/* Where the loops over a chain, which is linked, have got to. */
+struct chase_run {
+	const struct chase *chase;
+	void *at[CHASE_MOST_CHAINS];
+	uint64_t state;		/* of the generator of overlapped updates */
+	size_t next;		/* store */
+};
 
-/* ns per access of the loops above, which go on from *at or *state and leave it at the end. */
-double chase_time_serial(void **at, size_t count);
-double chase_time_overlapped(const struct chase *chase, size_t count, uint64_t *state);
+struct chase_run chase_start(const struct chase *chase, uint64_t seed);
+
+/*
+ * ns per access of `count` accesses (a multiple of CHASE_MOST_CHAINS), going on
+ * where the last call ended.  Updates and stores leave the ring as it is, and
+ * want a layout of one block.
+ */
+double chase_time(struct chase_run *run, enum chase_access access, size_t count);
 
 #endif

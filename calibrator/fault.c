@@ -5,10 +5,11 @@
 
 #include "clock.h"
 
-double fault_ns(enum arena_method method, size_t page_bytes, size_t pages)
+int fault_time(enum arena_method method, size_t page_bytes, size_t pages, double *fault_ns,
+	       double *unmap_ns)
 {
+	uint64_t start, touched, unmapped;
 	struct arena arena;
-	uint64_t start;
 	int holds;
 
 	if (arena_open(&arena, method, page_bytes, pages) != 0)
@@ -16,14 +17,18 @@ double fault_ns(enum arena_method method, size_t page_bytes, size_t pages)
 	start = clock_ns();
 	for (size_t i = 0; i < pages; i++)
 		*(volatile char *)(arena.memory + i * page_bytes) = 1;
-	start = clock_ns() - start;
+	touched = clock_ns() - start;
 	arena.pages = pages;
 	holds = arena_holds(&arena);
+	start = clock_ns();
 	arena_close(&arena);
+	unmapped = clock_ns() - start;
 	if (holds != 1) {
 		if (holds == 0)
 			errno = ENODATA;
 		return -1;
 	}
-	return (double)start / (double)pages;
+	*fault_ns = (double)touched / (double)pages;
+	*unmap_ns = (double)unmapped / (double)pages;
+	return 0;
 }

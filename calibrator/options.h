@@ -6,15 +6,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "plan.h"
+
 enum { DONE = 0, FAILED = 1, USAGE = 2, CANNOT_MEASURE = 4 };
 
-#define MAX_SIZES 4
+#define MOST_LINES 512
 
 struct options {
 	const char *output;
 	const char *huge_method;	/* NULL: choose */
-	size_t page_sizes[MAX_SIZES];
-	unsigned size_count;		/* 0: base and huge pages */
+	unsigned groups;		/* bits 1 << enum group_id */
+	uint32_t lines[MOST_LINES];	/* ascending */
+	size_t line_count;		/* 0: each group's own */
+	unsigned sweeps;		/* 0: each group's own */
+	size_t page_sizes[PLAN_MOST_SIZES];
+	size_t size_count;		/* 0: base and huge pages */
 	size_t max_memory;		/* 0: half of what is free */
 	double time_limit;
 	uint64_t seed;

@@ -14,46 +14,52 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A chain, and where its two loops are. */
-struct runner {
-	struct chase chase;
-	void *at;
-	uint64_t state;
-	double ns[MOST_PARTS];
-};
-
-static double run_part(struct runner *runner, int serial, size_t steps)
+static double median(double *values, size_t n)
 {
-	return serial ? chase_time_serial(&runner->at, steps) :
-			chase_time_overlapped(&runner->chase, steps, &runner->state);
+	qsort(values, n, sizeof(*values), compare);
+	return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-void pair_time(const struct chase chases[2], int serial, uint64_t state, unsigned first,
-	       double ns[2])
+/* The first pass over a chain is not timed: it brings it into caches and TLBs. */
+static void warm(struct chase_run *run, enum chase_access access)
 {
-	struct runner runners[2] = {
-		{ .chase = chases[0], .at = chases[0].memory, .state = state },
-		{ .chase = chases[1], .at = chases[1].memory, .state = state },
-	};
+	const struct chase *chase = run->chase;
+	size_t whole = (chase->lines / CHASE_MOST_CHAINS + 1) * CHASE_MOST_CHAINS;
+
+	/*
+	 * One that the TLBs hold window by window may be large; in the order of
+	 * addresses the prefetchers bring it soon.  Twice, since some caches
+	 * keep only what came back.
+	 */
+	if (chase->layout.by_block && chase->lines > STEPS)
+		for (unsigned i = 0; i < 2; i++)
+			chase_read(chase);
+	else
+		chase_time(run, access, whole);
+}
+
+void pair_time(const struct chase *chases, unsigned count, enum chase_access access,
+	       uint64_t seed, unsigned first, double *ns)
+{
+	double parts_ns[2][MOST_PARTS];
+	struct chase_run runs[2];
 	size_t parts = chases[0].lines / STEPS;
-	struct runner *runner;
+	unsigned which;
 
 	parts = parts < 1 ? 1 : parts > MOST_PARTS ? MOST_PARTS : parts;
+	for (unsigned i = 0; i < count; i++)
+		runs[i] = chase_start(&chases[i], seed);
 	/*
-	 * The first pass over a chain is not timed: it warms caches and TLBs.
 	 * Chains too large for the private caches have several parts, and need
 	 * no second warming in between: nothing of theirs would stay there.
 	 */
 	for (size_t part = 0; part < parts; part++)
-		for (unsigned i = 0; i < 2; i++) {
-			runner = &runners[(i + first) & 1];
+		for (unsigned i = 0; i < count; i++) {
+			which = (i + first) % count;
 			if (part == 0)
-				run_part(runner, serial, runner->chase.lines);
-			runner->ns[part] = run_part(runner, serial, STEPS);
+				warm(&runs[which], access);
+			parts_ns[which][part] = chase_time(&runs[which], access, STEPS);
 		}
-	for (unsigned i = 0; i < 2; i++) {
-		runner = &runners[i];
-		qsort(runner->ns, parts, sizeof(runner->ns[0]), compare);
-		ns[i] = (runner->ns[(parts - 1) / 2] + runner->ns[parts / 2]) / 2;
-	}
+	for (unsigned i = 0; i < count; i++)
+		ns[i] = median(parts_ns[i], parts);
 }

@@ -8,12 +8,12 @@
 #include "chase.h"
 
 /*
- * Time both chains, which are linked, in alternating parts, so that what
- * disturbs one disturbs the other too; `first` (0 or 1) begins.  `serial` picks
- * the loop, `state` seeds the overlapped one.  ns gets the median over the parts
- * of the ns per access.
+ * Time the chains (2, or 1 alone), which are linked, in alternating parts, so
+ * that what disturbs one disturbs the other too; chain number `first` begins.
+ * `seed` is that of overlapped updates.  ns gets the median over the parts of
+ * the ns per access, for each chain.
  */
-void pair_time(const struct chase chases[2], int serial, uint64_t state, unsigned first,
-	       double ns[2]);
+void pair_time(const struct chase *chases, unsigned count, enum chase_access access,
+	       uint64_t seed, unsigned first, double *ns);
 
 #endif

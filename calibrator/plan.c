@@ -2,91 +2,160 @@
 #include "plan.h"
 
 #include <errno.h>
-#include <string.h>
+#include <math.h>
 
 #include "clock.h"
 #include "fault.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-/* Dense around the sizes that first-level (48..128) and second-level (512..4096) TLBs have. */
-static const uint32_t base_ladder[] = {
-	8, 16, 32, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 160, 208, 272, 352, 448, 512, 576,
-	640, 768, 896, 1024, 1152, 1280, 1408, 1536, 1664, 1792, 1920, 2048, 2176, 2304, 2560,
-	2816, 3072, 3584, 4096, 6144, 8192, 16384,
-};
-
-/*
- * Far beyond the TLBs, a walk costs more the farther its page-table entries are.
- * Nothing between 16384 and 65536: there the lines alone about fill a 2 MiB
- * cache, and which sets they crowd would be taken for translation.
- */
-static const uint32_t middle_ladder[] = { 65536 };
-static const uint32_t far_ladder[] = { 262144 };
-
-/*
- * Chains with a line per base page, in huge pages: what does the TLB hold when
- * the guest has huge pages but its hypervisor backs them with base pages?
- */
-static const uint32_t dense_ladder[] = { 64, 1024, 4096, 8192, 16384, 65536, 262144 };
-
-static const uint32_t huge_ladder[] = {
-	8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 160, 208,
-	272, 384, 512, 640, 768, 896, 1024, 1152, 1280, 1408, 1536, 1664, 1792, 1920, 2048, 2304,
-	2560, 3072, 4096,
-};
+#include "ground.h"
+#include "sweep.h"
 
 /* The least memory worth measuring in ends here, beyond second levels of 2048 entries. */
 #define LEAST_FOOTPRINT 4096
 
-#define BASE_FAULT_PAGES 1024
-#define HUGE_FAULT_PAGES 8
-#define FAULT_SAMPLES 24
+/* Enough pages that the clock does not matter, and not much memory to clear. */
+#define FAULT_BYTES ((size_t)16 << 20)
+#define FAULT_PAGES 1024
 
-struct step {
-	const char *name;
-	const char *layout;
-	const uint32_t *ladder;
-	size_t count;
-	unsigned sweeps, per_arena;
-	int dense;
-	double touch_share;
-	double begin, end;	/* share of the page size's time; usually it ends earlier */
+/* One group on pages of one size. */
+struct task {
+	enum group_id id;
+	const struct page_kind *pages;
 };
 
-static const struct step base_steps[] = {
-	{ "near", "spread", base_ladder, COUNT(base_ladder), 40, 2, 0, 0.5, 0.05, 0.45 },
-	/* Beyond the private caches neighbours disturb; only more sweeps help. */
-	{ "middle", "spread", middle_ladder, COUNT(middle_ladder), 32, 8, 0, 0.5, 0.45, 0.7 },
-	{ "far", "spread", far_ladder, COUNT(far_ladder), 12, 4, 0, 0.5, 0.7, 1.0 },
-};
+#define MOST_TASKS (GROUP_COUNT * PLAN_MOST_SIZES)
 
-static const struct step huge_steps[] = {
-	{ "dense", "dense", dense_ladder, COUNT(dense_ladder), 9, 9, 1, 0.5, 0.05, 0.4 },
-	{ "spread", "spread", huge_ladder, COUNT(huge_ladder), 24, 24, 0, 0.25, 0.4, 1.0 },
-};
-
-static struct sweep_group first_group(const struct sweep_machine *machine)
+size_t plan_least_bytes(const struct plan *plan, const struct machine *machine)
 {
-	return (struct sweep_group){
-		.name = "near", .layout = "spread", .method = ARENA_BASE,
-		.page_bytes = machine->base_bytes, .spacing = machine->base_bytes,
+	struct series series[MOST_SERIES];
+
+	if (!(plan->groups & 1u << GROUP_NEAR) || plan->lines)
+		return 0;
+	group_series(GROUP_NEAR, machine, machine->base.bytes, series);
+	return ground_bytes(machine, series, &machine->base, LEAST_FOOTPRINT);
+}
+
+static int is_for(enum group_pages wanted, const struct machine *machine,
+		  const struct page_kind *pages)
+{
+	switch (wanted) {
+	case PAGES_BASE:
+		return pages->bytes == machine->base.bytes;
+	case PAGES_LARGER:
+		return pages->bytes != machine->base.bytes;
+	default:
+		return 1;
+	}
+}
+
+static size_t list_tasks(const struct plan *plan, const struct machine *machine,
+			 struct task tasks[MOST_TASKS])
+{
+	size_t n = 0;
+
+	for (enum group_id id = 0; id < GROUP_COUNT; id++) {
+		if (!(plan->groups & 1u << id))
+			continue;
+		if (id == GROUP_CYCLES || groups[id].pages == PAGES_PACKED) {
+			tasks[n++] = (struct task){ id, &machine->packed };
+			continue;
+		}
+		for (size_t i = 0; i < plan->size_count; i++)
+			if (is_for(groups[id].pages, machine, &plan->sizes[i]))
+				tasks[n++] = (struct task){ id, &plan->sizes[i] };
+	}
+	return n;
+}
+
+static int run_cycles(unsigned sweeps, struct machine *machine, struct samples *samples)
+{
+	size_t before;
+
+	for (unsigned i = 0; i < sweeps && !machine->cpu_gone; i++) {
+		before = samples->count;
+		if (sweep_begin(machine, samples) < 0 && samples->failed)
+			return -1;
+		sweep_end(machine, samples, before);
+	}
+	return 0;
+}
+
+/* One sweep of faults.  Returns 0, or -1 with errno set: 0 if the CPU is gone. */
+static int time_faults(const struct page_kind *pages, size_t count, struct machine *machine,
+		       struct samples *samples)
+{
+	size_t before = samples->count;
+	int number = sweep_begin(machine, samples);
+	struct sample sample = {
+		.probe = "fault", .page_bytes = pages->bytes, .lines = count, .packed_ns = NAN,
+		.repetition = (unsigned)number,
 	};
+	double unmap_ns;
+
+	if (number < 0 ||
+	    fault_time(pages->method, pages->bytes, count, &sample.ns, &unmap_ns) != 0 ||
+	    samples_add(samples, sample) != 0)
+		return -1;
+	sample.probe = "unmap";
+	sample.ns = unmap_ns;
+	if (samples_add(samples, sample) != 0)
+		return -1;
+	sweep_end(machine, samples, before);
+	return 0;
 }
 
-size_t plan_least_bytes(const struct sweep_machine *machine)
+static int run_faults(const struct page_kind *pages, unsigned sweeps, uint64_t deadline_ns,
+		      struct machine *machine, struct samples *samples)
 {
-	const struct sweep_group group = first_group(machine);
+	size_t count = FAULT_BYTES / pages->bytes;
+	double unused[2];
 
-	return sweep_bytes(machine, &group, LEAST_FOOTPRINT);
+	count = count > FAULT_PAGES ? FAULT_PAGES : count ? count : 1;
+	if (count > pages->limit / pages->bytes)
+		count = pages->limit / pages->bytes;
+	/* The first time also pays for page tables and for memory new to the guest. */
+	if (count == 0 || fault_time(pages->method, pages->bytes, count, unused, unused + 1) != 0) {
+		sweep_note(samples, "skipped", pages->bytes, "fault",
+			   sweep_reason(count ? errno : ENOMEM, pages));
+		return 0;
+	}
+	for (unsigned i = 0; i < sweeps && clock_ns() < deadline_ns; i++) {
+		if (time_faults(pages, count, machine, samples) == 0)
+			continue;
+		if (samples->failed)
+			return -1;
+		if (!machine->cpu_gone)
+			sweep_note(samples, "dropped", pages->bytes, "fault",
+				   sweep_reason(errno, pages));
+		return 0;
+	}
+	return 0;
 }
 
-/* Turns a step's share into the whole plan's. */
+static int run_chains(const struct plan *plan, const struct task *task, uint64_t deadline_ns,
+		      struct machine *machine, struct samples *samples)
+{
+	const struct group *group = &groups[task->id];
+	struct series series[MOST_SERIES];
+	const struct sweep sweep = {
+		.group = group, .pages = task->pages, .series = series,
+		.series_count = group_series(task->id, machine, task->pages->bytes, series),
+		.sweeps = plan->sweeps ? plan->sweeps : group->sweeps,
+		.deadline_ns = deadline_ns,
+	};
+
+	/* The regions' lines are always as many. */
+	for (size_t i = 0; plan->lines && task->id != GROUP_REGIONS && i < sweep.series_count; i++) {
+		series[i].ladder = plan->lines;
+		series[i].rungs = plan->line_count;
+	}
+	return sweep_run(&sweep, machine, samples);
+}
+
+/* Turns a task's share into the whole plan's. */
 struct span {
-	struct sweep_machine *machine;
-	double from, width;
 	void (*progress)(void *closure, double share);
 	void *closure;
+	double from, width;
 };
 
 static void report(void *closure, double share)
@@ -96,73 +165,47 @@ static void report(void *closure, double share)
 	span->progress(span->closure, span->from + share * span->width);
 }
 
-static int run_faults(const struct plan *plan, const struct sweep_machine *machine,
-		      enum arena_method method, struct samples *samples)
+static int run_task(const struct plan *plan, const struct task *task, uint64_t deadline_ns,
+		    struct machine *machine, struct samples *samples)
 {
-	int base = method == ARENA_BASE;
-	size_t limit = base ? machine->memory_limit : machine->huge_limit;
-	size_t pages = base ? BASE_FAULT_PAGES : HUGE_FAULT_PAGES;
-	uint64_t deadline = plan->start_ns + plan->limit_ns / 20;
-	char key[48];
-	double ns;
+	unsigned sweeps = plan->sweeps ? plan->sweeps : groups[task->id].sweeps;
 
-	if (pages > limit / plan->page_bytes)
-		pages = limit / plan->page_bytes;
-	snprintf(key, sizeof(key), "skipped_%zu_fault", plan->page_bytes);
-	for (unsigned i = 0; i < FAULT_SAMPLES && (i == 0 || clock_ns() < deadline); i++) {
-		ns = fault_ns(method, plan->page_bytes, pages);
-		if (ns < 0) {
-			samples_note(samples, key, "%s", errno == ENODATA ?
-				     "the kernel did not give pages of this size" :
-				     strerror(errno));
-			return 0;
-		}
-		/* The first one also pays for page tables and for memory new to the guest. */
-		if (i > 0 && samples_add(samples, (struct sample){
-				.probe = "fault", .page_bytes = plan->page_bytes,
-				.pages = pages, .repetition = i - 1, .ns = ns }) != 0)
-			return -1;
+	switch (task->id) {
+	case GROUP_CYCLES:
+		return run_cycles(sweeps, machine, samples);
+	case GROUP_FAULTS:
+		return run_faults(task->pages, sweeps, deadline_ns, machine, samples);
+	default:
+		return run_chains(plan, task, deadline_ns, machine, samples);
 	}
-	return 0;
 }
 
-int plan_run(const struct plan *plan, struct sweep_machine *machine, struct samples *samples)
+int plan_run(const struct plan *plan, struct machine *machine, struct samples *samples)
 {
-	int base = plan->page_bytes == machine->base_bytes;
-	const struct step *step = base ? base_steps : huge_steps;
-	size_t count = base ? COUNT(base_steps) : COUNT(huge_steps);
-	enum arena_method method = base ? ARENA_BASE : machine->huge_method;
-	struct sweep_machine own = *machine;
-	struct sweep_group group = first_group(machine);
-	struct span span = {
-		.progress = machine->progress, .closure = machine->closure,
-	};
-	unsigned repetition = 0;
+	struct task tasks[MOST_TASKS];
+	size_t count = list_tasks(plan, machine, tasks);
+	struct span span = { .progress = machine->progress, .closure = machine->closure };
+	double whole = 0, left, weight;
+	uint64_t now;
+	int rc = 0;
 
-	own.progress = report;
-	own.closure = &span;
-	if (run_faults(plan, machine, method, samples) != 0)
-		return -1;
-	for (const struct step *end = step + count; step < end; step++) {
-		span.from = (plan->done + step->begin) / plan->sizes;
-		span.width = (step->end - step->begin) / plan->sizes;
-		group.name = step->name;
-		group.layout = step->layout;
-		group.method = method;
-		group.page_bytes = plan->page_bytes;
-		group.spacing = step->dense ? machine->base_bytes : plan->page_bytes;
-		group.footprints = step->ladder;
-		group.footprint_count = step->count;
-		group.sweeps = step->sweeps;
-		group.sweeps_per_arena = step->per_arena;
-		group.touch_share = step->touch_share;
-		group.first_repetition = repetition;
-		group.deadline_ns = plan->start_ns +
-				    (uint64_t)((double)plan->limit_ns * step->end);
-		if (sweep_run(&own, &group, samples) != 0)
-			return -1;
-		repetition += step->sweeps;
+	for (size_t i = 0; i < count; i++)
+		whole += groups[tasks[i].id].weight;
+	left = whole;
+	machine->progress = report;
+	machine->closure = &span;
+	for (size_t i = 0; i < count && rc == 0 && !machine->cpu_gone; i++) {
+		weight = groups[tasks[i].id].weight;
+		span.from = (whole - left) / whole;
+		span.width = weight / whole;
+		now = clock_ns();
+		if (now < plan->end_ns)
+			now += (uint64_t)((double)(plan->end_ns - now) * weight / left);
+		rc = run_task(plan, &tasks[i], now, machine, samples);
+		left -= weight;
+		report(&span, 1);
 	}
-	machine->seed = own.seed;
-	return 0;
+	machine->progress = span.progress;
+	machine->closure = span.closure;
+	return rc;
 }

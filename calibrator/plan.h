@@ -1,29 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which footprints are measured, how often, and how the time is shared out? */
+/* Which groups are measured on which pages, and how is the time shared out? */
 #ifndef TLBCOST_PLAN_H
 #define TLBCOST_PLAN_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-#include "sweep.h"
+#include "groups.h"
+#include "machine.h"
+#include "samples.h"
 
-/*
- * Measure one page size of the machine (its base or its huge one): page faults
- * first, then the chains, ending before start_ns + limit_ns of clock_ns().
- * `progress` of the machine is called with the share 0..1 of all that is planned
- * for `sizes` page sizes, of which `done` are finished.  Returns 0, or -1 with
- * errno set if the probe itself failed.
- */
+#define PLAN_MOST_SIZES 16
+
 struct plan {
-	size_t page_bytes;
-	uint64_t start_ns;
-	uint64_t limit_ns;
-	unsigned done, sizes;
+	unsigned groups;		/* bits 1 << enum group_id */
+	struct page_kind sizes[PLAN_MOST_SIZES];
+	size_t size_count;
+	const uint32_t *lines;		/* in place of every ladder; NULL: each its own */
+	size_t line_count;
+	unsigned sweeps;		/* in place of every number of sweeps; 0: each its own */
+	uint64_t end_ns;		/* of clock_ns(): no timing starts after it */
 };
 
-int plan_run(const struct plan *plan, struct sweep_machine *machine, struct samples *samples);
+/*
+ * Measure group after group, each on the pages that it is for.  The time that is
+ * left is shared by the groups still to come in proportion to their weights, so
+ * that one which ends early leaves the others more.  `progress` of the machine is
+ * called with the share 0..1 of all that is planned.  Returns 0, or -1 with errno
+ * set if the probe itself failed.
+ */
+int plan_run(const struct plan *plan, struct machine *machine, struct samples *samples);
 
-/* Bytes that the least useful plan needs: a chain beyond every known TLB on base pages. */
-size_t plan_least_bytes(const struct sweep_machine *machine);
+/* Bytes that the least useful plan needs: a chain beyond every usual TLB on base pages. */
+size_t plan_least_bytes(const struct plan *plan, const struct machine *machine);
 
 #endif

@@ -13,10 +13,12 @@ struct sample {
 	const char *probe;
 	const char *layout;	/* NULL: NA */
 	const char *access;	/* NULL: NA */
-	size_t page_bytes;
-	size_t pages;
+	size_t page_bytes;	/* 0: NA, as the next two */
+	size_t spacing;
+	size_t lines;
 	unsigned repetition;
 	double ns;
+	double packed_ns;	/* NAN: NA */
 };
 
 /* A header line about something that was not measured. */
@@ -28,14 +30,15 @@ struct sample_note {
 struct samples {
 	struct sample *rows;
 	size_t count, room;
-	struct sample_note notes[16];
-	size_t note_count;
+	struct sample_note *notes;
+	size_t note_count, note_room;
+	int failed;	/* something was lost for want of memory */
 };
 
-/* Returns 0, or -1 with errno ENOMEM. */
+/* Returns 0, or -1 with errno ENOMEM; then, and if a note finds no memory, `failed` is set. */
 int samples_add(struct samples *samples, struct sample sample);
 
-/* Add a header line; beyond 16 of them, or with a key that is there already, do nothing. */
+/* Add a header line; with a key that is there already, do nothing. */
 void samples_note(struct samples *samples, const char *key, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

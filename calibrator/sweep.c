@@ -2,268 +2,299 @@
 #include "sweep.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
-#include "chase.h"
 #include "clock.h"
+#include "code.h"
+#include "cpu.h"
+#include "cycles.h"
+#include "ground.h"
 #include "pair.h"
 
-/* The memory of a sweep, and how much of the ladder fits into it. */
-struct ground {
-	struct arena apart;
-	struct arena packed;
-	uint32_t *order;
-	size_t usable;		/* footprints */
+static const char *const access_names[] = {
+	[CHASE_SERIAL] = "serial", [CHASE_OVERLAPPED] = "overlapped", [CHASE_STORE] = "store",
+	[CHASE_CHAINS_2] = "chains_2", [CHASE_CHAINS_4] = "chains_4",
+	[CHASE_CHAINS_8] = "chains_8",
 };
+#define ACCESSES (sizeof(access_names) / sizeof(access_names[0]))
 
-static size_t stride_apart(const struct sweep_machine *machine, const struct sweep_group *group)
-{
-	/*
-	 * One line more than the spacing, so that the lines fill the cache's
-	 * sets evenly.  Between huge pages also one base page more: under a
-	 * hypervisor that backs the guest with base pages the TLB holds base
-	 * pages, and equal low bits would crowd them into one set.
-	 */
-	if (group->spacing > machine->base_bytes)
-		return group->spacing + machine->base_bytes + machine->line_bytes;
-	return group->spacing + machine->line_bytes;
-}
+/* Jumps per timing. */
+#define JUMPS 16384
 
-/*
- * Packed lines are three lines apart: an odd number fills all sets evenly, and
- * no two share the pair of lines that Intel's prefetcher fetches as one.
- */
-static size_t stride_packed(const struct sweep_machine *machine)
-{
-	return SWEEP_PACKED_LINES * machine->line_bytes;
-}
-
-static size_t pages_for(size_t lines, size_t stride, size_t page_bytes)
-{
-	return lines * stride / page_bytes + 1;
-}
-
-size_t sweep_bytes(const struct sweep_machine *machine, const struct sweep_group *group,
-		   uint32_t lines)
-{
-	size_t packed_page = machine->huge_bytes ? machine->huge_bytes : machine->base_bytes;
-
-	return pages_for(lines, stride_apart(machine, group), group->page_bytes) *
-		       group->page_bytes +
-	       pages_for(lines, stride_packed(machine), packed_page) * packed_page;
-}
-
-/* Packed lines lie in huge pages if possible, so that they need few TLB entries. */
-static int open_packed(const struct sweep_machine *machine, struct arena *arena, size_t lines,
-		       uint64_t deadline_ns)
-{
-	size_t stride = stride_packed(machine), pages;
-
-	if (machine->huge_bytes) {
-		pages = pages_for(lines, stride, machine->huge_bytes);
-		if (arena_open(arena, machine->huge_method, machine->huge_bytes, pages) == 0 &&
-		    arena_extend(arena, pages, deadline_ns) == 0 && arena->pages == pages)
-			return 0;
-		arena_close(arena);
-	}
-	pages = pages_for(lines, stride, machine->base_bytes);
-	if (arena_open(arena, ARENA_BASE, machine->base_bytes, pages) != 0)
-		return -1;
-	if (arena_extend(arena, pages, deadline_ns) != 0)
-		return -1;
-	if (arena->pages < pages) {
-		errno = ETIME;
-		return -1;
-	}
-	return 0;
-}
-
-static void close_ground(struct ground *ground)
-{
-	arena_close(&ground->apart);
-	arena_close(&ground->packed);
-}
-
-/* The footprints of the ladder that the limit on memory allows. */
-static size_t allowed(const struct sweep_machine *machine, const struct sweep_group *group)
-{
-	size_t limit = group->method == ARENA_BASE ? machine->memory_limit : machine->huge_limit;
-	size_t n = 0;
-
-	while (n < group->footprint_count &&
-	       sweep_bytes(machine, group, group->footprints[n]) <= limit)
-		n++;
-	return n;
-}
-
-/*
- * Fresh memory for the largest allowed footprint, or for what the kernel and the
- * time give of it.  Returns 0, or -1 with errno set if not even the smallest fits.
- */
-static int open_ground(const struct sweep_machine *machine, const struct sweep_group *group,
-		       size_t count, struct ground *ground)
-{
-	size_t stride = stride_apart(machine, group), pages;
-	uint64_t deadline = group->deadline_ns, now = clock_ns();
-	uint32_t most = group->footprints[count - 1];
-	int rc;
-
-	if (now >= deadline) {
-		errno = ETIME;
-		return -1;
-	}
-	pages = pages_for(most, stride, group->page_bytes);
-	if (open_packed(machine, &ground->packed, most, deadline) != 0 ||
-	    arena_open(&ground->apart, group->method, group->page_bytes, pages) != 0)
-		return -1;
-	/*
-	 * First-touching gigabytes may take seconds, the more so in a guest
-	 * whose host has not backed them yet: keep most of the time to measure.
-	 */
-	deadline = now + (uint64_t)((double)(deadline - now) * group->touch_share);
-	rc = arena_extend(&ground->apart, pages, deadline);
-	ground->usable = 0;
-	while (ground->usable < count &&
-	       pages_for(group->footprints[ground->usable], stride, group->page_bytes) <=
-		       ground->apart.pages)
-		ground->usable++;
-	if (ground->usable == 0) {
-		if (rc == 0)
-			errno = ETIME;
-		return -1;
-	}
-	return 0;
-}
-
-static int add(struct samples *samples, const struct sweep_group *group, uint32_t lines,
-	       const char *layout, const char *access, unsigned repetition, double ns)
-{
-	return samples_add(samples, (struct sample){
-		.probe = "tlb", .layout = layout, .access = access,
-		.page_bytes = group->page_bytes, .pages = lines,
-		.repetition = repetition, .ns = ns,
-	});
-}
-
-/* Time one footprint: both layouts, the first one changing with the sweep. */
-static int measure(struct sweep_machine *machine, const struct sweep_group *group,
-		   const struct ground *ground, uint32_t lines, unsigned repetition,
-		   struct samples *samples)
-{
-	const struct chase chases[2] = {
-		{ ground->apart.memory, stride_apart(machine, group), lines },
-		{ ground->packed.memory, stride_packed(machine), lines },
-	};
-	const char *const layouts[2] = { group->layout, "packed" };
-	const uint64_t state = chase_random(&machine->seed);
-	double ns[2];
-
-	for (unsigned i = 0; i < 2; i++)
-		chase_link(&chases[i], ground->order, &machine->seed);
-	for (int serial = 1; serial >= 0; serial--) {
-		pair_time(chases, serial, state, repetition & 1, ns);
-		for (unsigned i = 0; i < 2; i++)
-			if (add(samples, group, lines, layouts[i],
-				serial ? "serial" : "overlapped", repetition, ns[i]) != 0)
-				return -1;
-	}
-	return 0;
-}
-
-static void note(struct samples *samples, const char *what, const struct sweep_group *group,
-		 const char *text)
+void sweep_note(struct samples *samples, const char *what, size_t page_bytes, const char *name,
+		const char *text)
 {
 	char key[48];
 
-	snprintf(key, sizeof(key), "%s_%zu_%s", what, group->page_bytes, group->name);
+	if (page_bytes)
+		snprintf(key, sizeof(key), "%s_%zu_%s", what, page_bytes, name);
+	else
+		snprintf(key, sizeof(key), "%s_%s", what, name);
 	samples_note(samples, key, "%s", text);
 }
 
-static void note_failure(struct samples *samples, const struct sweep_group *group, int error)
+const char *sweep_reason(int error, const struct page_kind *pages)
 {
-	const char *reason = strerror(error);
-
-	if (error == ENODATA)
-		reason = "the kernel did not give pages of this size";
-	else if (error == ETIME)
-		reason = "no time was left";
-	else if (error == ENOMEM)
-		reason = group->method == ARENA_HUGETLB ? "the hugetlb pool has no free pages" :
-							  "not enough memory or address space";
-	note(samples, "skipped", group, reason);
+	switch (error) {
+	case ENODATA:
+		return "the kernel did not give pages of this size";
+	case ETIME:
+		return "no time was left";
+	case ENOMEM:
+		return pages->method == ARENA_HUGETLB ? "the hugetlb pool has no free pages" :
+							"not enough memory or address space";
+	case EACCES:
+	case EPERM:
+		return "this system refuses to execute memory that was written";
+	case ENOTSUP:
+		return "no jumps are known for this CPU";
+	default:
+		return strerror(error);
+	}
 }
 
-static void note_usable(struct samples *samples, const struct sweep_group *group, size_t usable)
+static void note(struct samples *samples, const char *what, const struct sweep *sweep,
+		 const char *text)
+{
+	sweep_note(samples, what, sweep->pages->bytes, sweep->group->name, text);
+}
+
+static void note_moved(struct machine *machine, struct samples *samples, enum cpu_state state)
+{
+	machine->cpu_gone |= state == CPU_GONE;
+	samples_note(samples, state == CPU_GONE ? "moved_cpu" : "moved_cpu_briefly", "%s",
+		     state == CPU_GONE ?
+		     "the CPU went offline: nothing was measured after that" :
+		     "the CPU was away for a while: what was measured meanwhile is left out");
+}
+
+int sweep_begin(struct machine *machine, struct samples *samples)
+{
+	enum cpu_state state = cpu_check(machine->cpu);
+
+	errno = 0;
+	if (state != CPU_SAME)
+		note_moved(machine, samples, state);
+	if (machine->cpu_gone)
+		return -1;
+	if (samples_add(samples, (struct sample){
+			.probe = "cycles", .repetition = machine->sweeps, .ns = cycles_ns(),
+			.packed_ns = NAN }) != 0)
+		return -1;
+	return (int)machine->sweeps++;
+}
+
+void sweep_end(struct machine *machine, struct samples *samples, size_t count)
+{
+	enum cpu_state state = cpu_check(machine->cpu);
+
+	if (state == CPU_SAME)
+		return;
+	note_moved(machine, samples, state);
+	samples->count = count;
+}
+
+/* Time two chains of jumps.  Returns 0, or -1 with errno set. */
+static int time_jumps(const struct ground *ground, const struct chase chases[2], unsigned first,
+		      uint64_t *seed, double ns[2])
+{
+	const struct arena *const arenas[2] = { &ground->apart, &ground->packed };
+	struct code code;
+	unsigned which;
+
+	for (unsigned i = 0; i < 2; i++) {
+		which = i ^ first;
+		code = (struct code){
+			.memory = chases[which].memory,
+			.bytes = arenas[which]->pages * arenas[which]->page_bytes,
+			.stride = chases[which].layout.stride, .lines = chases[which].lines,
+		};
+		if (code_link(&code, chases[which].order, seed) != 0)
+			return -1;
+		ns[which] = code_time(&code, JUMPS);
+	}
+	return 0;
+}
+
+/* Where one timing is. */
+struct rung {
+	const struct sweep *sweep;
+	const struct series *series;
+	const struct ground *ground;
+	size_t lines;
+	unsigned number;	/* of the sweep */
+};
+
+static int add(struct samples *samples, const struct rung *rung, enum chase_access access,
+	       const double ns[2])
+{
+	return samples_add(samples, (struct sample){
+		.probe = rung->sweep->group->probe, .layout = rung->series->name,
+		.access = access_names[access], .page_bytes = rung->sweep->pages->bytes,
+		.spacing = rung->series->layout.spacing, .lines = rung->lines,
+		.repetition = rung->number, .ns = ns[0], .packed_ns = ns[1],
+	});
+}
+
+/* Time one rung; the chain that begins changes with the sweep. */
+static int measure(struct machine *machine, const struct rung *rung, struct samples *samples)
+{
+	const uint64_t state = chase_random(&machine->seed);
+	double ns[2] = { NAN, NAN };
+	struct chase chases[2];
+	unsigned count = ground_chases(rung->ground, machine, rung->series, rung->lines, chases);
+	unsigned first = rung->number & 1;
+
+	if (rung->sweep->group == &groups[GROUP_CODE])
+		return time_jumps(rung->ground, chases, first, &machine->seed, ns) != 0 ?
+			       -1 : add(samples, rung, CHASE_SERIAL, ns);
+	for (unsigned i = 0; i < count; i++)
+		chase_link(&chases[i], &machine->seed);
+	for (unsigned access = 0; access < ACCESSES; access++) {
+		if (!(rung->sweep->group->accesses & 1u << access))
+			continue;
+		pair_time(chases, count, access, state, first, ns);
+		if (add(samples, rung, access, ns) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The memory that is open, and of which series. */
+struct site {
+	struct ground ground;
+	const struct series *series;	/* NULL: none is open */
+	unsigned since;			/* sweep */
+};
+
+static void leave(struct site *site)
+{
+	ground_close(&site->ground);
+	site->series = NULL;
+}
+
+static void note_usable(struct samples *samples, const struct sweep *sweep,
+			const struct series *series, size_t usable)
 {
 	char text[120];
 
-	if (usable == group->footprint_count)
+	if (usable == series->rungs)
 		return;
-	snprintf(text, sizeof(text), "footprints up to %u pages of %u: memory or time allowed no more",
-		 group->footprints[usable - 1], group->footprints[group->footprint_count - 1]);
-	note(samples, "limited", group, text);
+	snprintf(text, sizeof(text), "up to %u lines of %u: memory or time allowed no more",
+		 series->ladder[usable - 1], series->ladder[series->rungs - 1]);
+	note(samples, "limited", sweep, text);
 }
 
-/* One sweep.  Returns 1 done, 0 out of time, -1 with errno set. */
-static int sweep_once(struct sweep_machine *machine, const struct sweep_group *group,
-		      const struct ground *ground, unsigned sweep, struct samples *samples)
+/* Be on memory of the series.  Returns 0, or -1 with errno set. */
+static int enter(struct site *site, const struct sweep *sweep, const struct series *series,
+		 unsigned number, struct machine *machine, struct samples *samples)
 {
-	size_t i;
+	size_t rungs;
 
-	for (size_t n = 0; n < ground->usable; n++) {
-		if (clock_ns() >= group->deadline_ns)
+	if (site->series == series && number - site->since < sweep->group->sweeps_per_arena) {
+		if (ground_holds(&site->ground))
 			return 0;
+		note(samples, "stopped", sweep, "the kernel changed the page size");
+		errno = ENODATA;
+		return -1;
+	}
+	leave(site);
+	rungs = ground_rungs(machine, series, sweep->pages);
+	if (sweep->group == &groups[GROUP_CODE])
+		while (rungs > 0 && code_reach() > 0 &&
+		       layout_span(&series->layout, series->ladder[rungs - 1]) > code_reach())
+			rungs--;
+	if (rungs == 0) {
+		errno = ENOMEM;
+		return -1;
+	}
+	if (ground_open(&site->ground, machine, series, sweep->pages, rungs,
+			sweep->group->touch_share, sweep->deadline_ns) != 0)
+		return -1;
+	note_usable(samples, sweep, series, site->ground.usable);
+	site->series = series;
+	site->since = number;
+	return 0;
+}
+
+/* Sweep number `n` of the group over one series.  Returns 0, or -1 with errno set. */
+static int sweep_series(const struct sweep *sweep, struct site *site, unsigned n, unsigned number,
+			struct machine *machine, struct samples *samples)
+{
+	struct rung rung = {
+		.sweep = sweep, .series = site->series, .ground = &site->ground, .number = number,
+	};
+	size_t usable = site->ground.usable;
+
+	for (size_t i = 0; i < usable; i++) {
+		if (clock_ns() >= sweep->deadline_ns) {
+			errno = ETIME;
+			return -1;
+		}
 		/* Every other sweep runs downwards, against what drifts within one. */
-		i = sweep & 1 ? ground->usable - 1 - n : n;
-		if (measure(machine, group, ground, group->footprints[i],
-			    group->first_repetition + sweep, samples) != 0)
+		rung.lines = rung.series->ladder[n & 1 ? usable - 1 - i : i];
+		if (measure(machine, &rung, samples) != 0)
 			return -1;
 	}
-	return 1;
+	return 0;
 }
 
-int sweep_run(struct sweep_machine *machine, const struct sweep_group *group,
-	      struct samples *samples)
+/* One sweep over all series.  Returns 0, or -1 with errno set. */
+static int sweep_once(const struct sweep *sweep, struct site *site, unsigned n,
+		      struct machine *machine, struct samples *samples)
 {
-	size_t count = allowed(machine, group);
-	struct ground ground = { 0 };
-	unsigned sweep;
-	char text[80];
-	int rc = 1;
+	size_t before = samples->count;
+	int number = sweep_begin(machine, samples);
+	const struct series *series;
+	int rc = 0, error = 0;
 
-	if (count == 0) {
-		note_failure(samples, group, ENOMEM);
+	if (number < 0)
+		return -1;
+	for (size_t i = 0; i < sweep->series_count && rc == 0; i++) {
+		series = &sweep->series[n & 1 ? sweep->series_count - 1 - i : i];
+		rc = enter(site, sweep, series, n, machine, samples);
+		if (rc == 0)
+			rc = sweep_series(sweep, site, n, (unsigned)number, machine, samples);
+		error = errno;
+		/* The others may still fit. */
+		if (rc != 0 && error == ENOMEM && i + 1 < sweep->series_count) {
+			note(samples, "limited", sweep, sweep_reason(error, sweep->pages));
+			rc = 0;
+		}
+	}
+	sweep_end(machine, samples, before);
+	errno = error;
+	return rc;
+}
+
+int sweep_run(const struct sweep *sweep, struct machine *machine, struct samples *samples)
+{
+	const size_t before = samples->count;
+	struct site site = { 0 };
+	unsigned n;
+	char text[80];
+	int rc = 0, error = 0;
+
+	for (n = 0; n < sweep->sweeps && rc == 0; n++) {
+		rc = sweep_once(sweep, &site, n, machine, samples);
+		error = errno;
+		machine->progress(machine->closure, (n + 1) / (double)sweep->sweeps);
+	}
+	leave(&site);
+	if (samples->failed) {
+		errno = ENOMEM;
+		return -1;
+	}
+	if (rc == 0 || machine->cpu_gone)
+		return 0;
+	/* The sample of the cycle is not one of the group. */
+	if (n == 1 && samples->count <= before + 1) {
+		note(samples, "skipped", sweep, sweep_reason(error, sweep->pages));
 		return 0;
 	}
-	ground.order = malloc(group->footprints[count - 1] * sizeof(*ground.order));
-	if (!ground.order)
-		return -1;
-	for (sweep = 0; sweep < group->sweeps && rc == 1; sweep++) {
-		if (sweep % group->sweeps_per_arena == 0) {
-			close_ground(&ground);
-			if (open_ground(machine, group, count, &ground) != 0) {
-				rc = 0;
-				if (sweep == 0)
-					note_failure(samples, group, errno);
-				break;
-			}
-			note_usable(samples, group, ground.usable);
-		}
-		/* The kernel may split or join pages at any time; so prove it anew. */
-		if (arena_holds(&ground.apart) != 1) {
-			note(samples, "stopped", group, "the kernel changed the page size");
-			break;
-		}
-		rc = sweep_once(machine, group, &ground, sweep, samples);
-		machine->progress(machine->closure, (sweep + 1) / (double)group->sweeps);
-	}
-	if (rc == 0 && sweep > 0) {
-		snprintf(text, sizeof(text), "%u of %u sweeps: the time limit",
-			 group->sweeps - sweep, group->sweeps);
-		note(samples, "dropped", group, text);
-	}
-	close_ground(&ground);
-	free(ground.order);
-	return rc < 0 ? -1 : 0;
+	snprintf(text, sizeof(text), "%u of %u sweeps: %s", sweep->sweeps - n + 1, sweep->sweeps,
+		 error == ETIME ? "the time limit" : sweep_reason(error, sweep->pages));
+	note(samples, "dropped", sweep, text);
+	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Does the ring visit every line once, and do the updates stay on the lines? */
+/* Does the ring visit every line once, and do the loops stay on the lines? */
 #include "check.h"
 
 #include <stdlib.h>
@@ -9,26 +9,41 @@
 
 #define STRIDE 192
 
-static struct chase chase_of(size_t lines)
+static struct chase chase_of(struct layout layout, size_t lines)
 {
 	/* One word too many, to see whether something is written behind the last line. */
-	return (struct chase){ calloc(1, lines * STRIDE + sizeof(void *)), STRIDE, lines };
+	return (struct chase){
+		.memory = calloc(1, layout_span(&layout, lines) + sizeof(void *)),
+		.layout = layout, .lines = lines, .order = calloc(lines, sizeof(uint32_t)),
+	};
 }
 
-static void ring_is_one_cycle(size_t lines)
+static void give_back(struct chase *chase)
 {
-	struct chase chase = chase_of(lines);
-	uint32_t *order = calloc(lines, sizeof(*order));
+	free(chase->memory);
+	free(chase->order);
+}
+
+static size_t line_at(const struct chase *chase, const void *at)
+{
+	for (size_t i = 0; i < chase->lines; i++)
+		if (chase->memory + layout_place(&chase->layout, i) == at)
+			return i;
+	return SIZE_MAX;
+}
+
+static void ring_is_one_cycle(struct layout layout, size_t lines)
+{
+	struct chase chase = chase_of(layout, lines);
 	char *seen = calloc(lines, 1);
 	uint64_t seed = lines;
 	void *at = chase.memory;
 	size_t line, visited = 0;
 
-	chase_link(&chase, order, &seed);
+	chase_link(&chase, &seed);
 	for (size_t i = 0; i < lines; i++) {
 		at = chase_serial(at, 1);
-		line = (size_t)((char *)at - chase.memory) / STRIDE;
-		CHECK_EQUAL((size_t)((char *)at - chase.memory) % STRIDE, 0);
+		line = line_at(&chase, at);
 		CHECK(line < lines);
 		visited += line < lines && !seen[line];
 		seen[line < lines ? line : 0] = 1;
@@ -36,78 +51,143 @@ static void ring_is_one_cycle(size_t lines)
 	CHECK_EQUAL(visited, lines);
 	CHECK(at == (void *)chase.memory);
 	CHECK(chase_serial(at, 3 * lines) == at);
-	free(order);
 	free(seen);
-	free(chase.memory);
+	give_back(&chase);
 }
 
 static void every_line_once(void)
 {
-	static const size_t sizes[] = { 1, 2, 3, 23, 64, 1000, 4097 };
+	static const size_t sizes[] = { 1, 2, 3, 23, 64, 1000, 2049 };
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		ring_is_one_cycle(sizes[i]);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		ring_is_one_cycle(layout_apart(STRIDE, 0), sizes[i]);
+		ring_is_one_cycle(layout_windows(1, 512, 64), sizes[i]);
+		ring_is_one_cycle(layout_regions(40, 4096, 64), sizes[i]);
+	}
 }
 
 static void orders_differ(void)
 {
-	struct chase chase = chase_of(512);
-	uint32_t first[512], second[512];
+	struct chase chase = chase_of(layout_apart(STRIDE, 0), 512);
+	uint32_t first[512];
 	uint64_t seed = 1;
 
-	chase_link(&chase, first, &seed);
-	chase_link(&chase, second, &seed);
-	CHECK(memcmp(first, second, sizeof(first)) != 0);
-	free(chase.memory);
+	chase_link(&chase, &seed);
+	memcpy(first, chase.order, sizeof(first));
+	chase_link(&chase, &seed);
+	CHECK(memcmp(first, chase.order, sizeof(first)) != 0);
+	give_back(&chase);
 }
 
-static void updates_hit_the_lines(void)
+static void windows_are_left_when_done(void)
 {
-	const size_t lines = 300;
-	struct chase chase = chase_of(lines);
-	uint32_t *order = calloc(lines, sizeof(*order));
-	size_t touched = 0, elsewhere = 0;
-	uint64_t seed = 5, word;
+	struct layout layout = layout_windows(1, 512, 64);
+	struct chase chase = chase_of(layout, 7 * layout.block_lines + 5);
+	size_t changes = 0, jumps = 0;
+	uint64_t seed = 4;
 
-	chase_link(&chase, order, &seed);
-	chase_overlapped(&chase, 40 * lines, seed);
-	for (size_t at = 0; at < lines * STRIDE; at += sizeof(word)) {
-		memcpy(&word, chase.memory + at, sizeof(word));
+	chase_link(&chase, &seed);
+	for (size_t i = 1; i < chase.lines; i++) {
+		changes += chase.order[i] / layout.block_lines !=
+			   chase.order[i - 1] / layout.block_lines;
+		jumps += chase.order[i] != chase.order[i - 1] + 1;
+	}
+	CHECK_EQUAL(changes, 7);
+	/* Not the order of addresses, in which a prefetcher would hide everything. */
+	CHECK(jumps > chase.lines * 9 / 10);
+	give_back(&chase);
+}
+
+/* Every line's second word was written, and nothing else but the ring. */
+static void check_written(const struct chase *chase)
+{
+	size_t written = 0, elsewhere = 0;
+	uint64_t word;
+
+	for (size_t at = 0; at < chase->lines * STRIDE; at += sizeof(word)) {
+		memcpy(&word, chase->memory + at, sizeof(word));
 		if (at % STRIDE == sizeof(void *))
-			touched += word != 0;
+			written += word != 0;
 		else if (at % STRIDE != 0)
 			elsewhere += word != 0;
 	}
-	/* With 40 updates a line, one that gets none has probability 1e-17. */
-	CHECK_EQUAL(touched, lines);
+	CHECK_EQUAL(written, chase->lines);
 	CHECK_EQUAL(elsewhere, 0);
-	/* The ring is as it was. */
-	CHECK(chase_serial(chase.memory, lines) == (void *)chase.memory);
-	free(order);
-	free(chase.memory);
+	CHECK(chase_serial(chase->memory, chase->lines) == (void *)chase->memory);
+}
+
+static void writes_hit_the_lines(void)
+{
+	static const enum chase_access accesses[] = { CHASE_OVERLAPPED, CHASE_STORE };
+	const size_t lines = 304;
+	uint64_t seed = 5;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct chase chase = chase_of(layout_apart(STRIDE, 0), lines);
+		struct chase_run run;
+
+		chase_link(&chase, &seed);
+		run = chase_start(&chase, seed);
+		/* With 40 random updates a line, one that gets none has probability 1e-17. */
+		CHECK(chase_time(&run, accesses[i], 40 * lines) > 0);
+		check_written(&chase);
+		give_back(&chase);
+	}
 }
 
 static void times_go_on_where_they_ended(void)
 {
-	struct chase chase = chase_of(64);
-	uint32_t order[64];
-	uint64_t seed = 1, state = 3;
-	void *at = chase.memory;
+	struct chase chase = chase_of(layout_apart(STRIDE, 0), 64);
+	struct chase_run run;
+	uint64_t seed = 1;
+	void *start;
 
-	chase_link(&chase, order, &seed);
-	CHECK(chase_time_serial(&at, 10001) > 0);
-	/* 10001 steps round 64 lines end 17 lines on. */
-	CHECK(at == chase_serial(chase.memory, 17));
-	CHECK(chase_time_overlapped(&chase, 10000, &state) > 0);
-	CHECK(state != 3);
-	free(chase.memory);
+	chase_link(&chase, &seed);
+	run = chase_start(&chase, seed);
+	start = run.at[0];
+	CHECK(chase_time(&run, CHASE_SERIAL, 10000) > 0);
+	/* 10000 steps round 64 lines end 16 lines on. */
+	CHECK(run.at[0] == chase_serial(start, 16));
+	CHECK(chase_time(&run, CHASE_OVERLAPPED, 10000) > 0);
+	CHECK(run.state != seed);
+	CHECK(chase_time(&run, CHASE_STORE, 10000) > 0);
+	CHECK_EQUAL(run.next, 16);
+	give_back(&chase);
+}
+
+static void chains_share_the_accesses(void)
+{
+	static const struct {
+		enum chase_access access;
+		size_t chains;
+	} kinds[] = { { CHASE_CHAINS_2, 2 }, { CHASE_CHAINS_4, 4 }, { CHASE_CHAINS_8, 8 } };
+	struct chase chase = chase_of(layout_apart(STRIDE, 0), 800);
+	uint64_t seed = 9;
+
+	chase_link(&chase, &seed);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct chase_run before = chase_start(&chase, 0), run = before;
+		size_t moved = 0, expected;
+
+		CHECK(chase_time(&run, kinds[i].access, 880) > 0);
+		for (size_t j = 0; j < CHASE_MOST_CHAINS; j++) {
+			expected = j % (CHASE_MOST_CHAINS / kinds[i].chains) ? 0 :
+				   880 / kinds[i].chains;
+			CHECK(run.at[j] == chase_serial(before.at[j], expected));
+			moved += run.at[j] != before.at[j];
+		}
+		CHECK_EQUAL(moved, kinds[i].chains);
+	}
+	give_back(&chase);
 }
 
 static const struct check_test tests[] = {
-	{ "a ring visits every line once", every_line_once },
+	{ "a ring visits every line once, in every layout", every_line_once },
 	{ "two rings have different orders", orders_differ },
-	{ "updates reach every line, nothing else, and leave the ring", updates_hit_the_lines },
+	{ "a window is left when all its lines were visited", windows_are_left_when_done },
+	{ "writes reach every line, nothing else, and leave the ring", writes_hit_the_lines },
 	{ "timings are positive, and go on where the last one ended", times_go_on_where_they_ended },
+	{ "chains side by side share the accesses", chains_share_the_accesses },
 };
 
 CHECK_MAIN(tests)

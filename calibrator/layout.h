@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Where do the lines of a chain lie?
+ *
+ * Lines lie `stride` bytes apart in blocks, and blocks `block_stride` bytes apart.
+ * Plain arithmetic: page and line sizes are parameters, so that those of other
+ * machines can be tested here.
+ */
+#ifndef TLBCOST_LAYOUT_H
+#define TLBCOST_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct layout {
+	size_t spacing;		/* bytes from line to line as reported: without any shift */
+	size_t stride;		/* with it, within a block; a multiple of a pointer's size */
+	size_t block_lines;	/* SIZE_MAX: all lines are one block */
+	size_t block_stride;
+	size_t block_shift;	/* by so much a block lies further on in its page than the last, */
+	size_t shift_wrap;	/* modulo this */
+	int by_block;		/* a block is gone through before the next one */
+};
+
+/* Lines of a packed chain are this many lines apart. */
+#define LAYOUT_PACKED_LINES 3
+
+/* Lines of a chain over regions: more than any second level is known to hold. */
+#define LAYOUT_REGION_LINES 8192
+
+/* Lines `spacing` bytes apart, each `shift` bytes further on in its page than the last. */
+struct layout layout_apart(size_t spacing, size_t shift);
+
+/* Lines close together, in as few pages as their number allows. */
+struct layout layout_packed(size_t line);
+
+/* Every `every`th line of memory; random order within windows that the TLB holds. */
+struct layout layout_windows(size_t every, size_t base, size_t line);
+
+/* Bytes that one last-level page table maps, with page table entries of 8 bytes. */
+size_t layout_region_bytes(size_t base);
+
+/*
+ * LAYOUT_REGION_LINES pages over about `regions` regions (LAYOUT_LEAST_REGIONS or
+ * more): exactly over lines x spacing / region.  However many regions there are,
+ * the page table entries lie in as many cache lines.
+ */
+#define LAYOUT_LEAST_REGIONS 16
+struct layout layout_regions(size_t regions, size_t base, size_t line);
+
+/* Bytes from the start of memory to line number `line`. */
+size_t layout_place(const struct layout *layout, size_t line);
+
+/* Bytes of memory that so many lines span. */
+size_t layout_span(const struct layout *layout, size_t lines);
+
+#endif
