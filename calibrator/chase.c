@@ -175,7 +175,7 @@ static __attribute__((noinline)) void store(struct chase_run *run, size_t count)
 
 	/* In the order of the ring, so that one line too many makes all of them miss. */
 	while (count--) {
-		*(volatile uint64_t *)(void *)(memory + order[next] * stride) = count;
+		*(volatile uint64_t *)(void *)(memory + order[next] * stride) = ~count;
 		next = next + 1 < lines ? next + 1 : 0;
 	}
 	run->next = next;
