@@ -83,7 +83,7 @@ const struct group groups[GROUP_COUNT] = {
 		.weight = 0.05,
 	},
 	[GROUP_FAULTS] = {
-		.name = "fault", .pages = PAGES_ANY, .sweeps = 24, .weight = 0.2,
+		.name = "faults", .pages = PAGES_ANY, .sweeps = 24, .weight = 0.2,
 	},
 	[GROUP_NEAR] = {
 		.name = "near", .probe = "tlb", .layout = "spread", .pages = PAGES_BASE,
