@@ -52,6 +52,33 @@ $(B)/tests/%: tests/c/%.c $(SAN_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) -o $@ $< $(SAN_OBJECTS) $(LDLIBS)
 
+# The same for another CPU, run by an emulator of user programs: what holds for one CPU only shows.
+AARCH64_CC ?= aarch64-linux-gnu-gcc
+AARCH64 := $(B)/aarch64
+AARCH64_PROBE := $(AARCH64)/libexec/tlbcost-calibrate
+AARCH64_OBJECTS := $(MODULES:%.c=$(AARCH64)/obj/%.o)
+
+$(AARCH64)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(AARCH64_CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(AARCH64_PROBE): $(AARCH64)/obj/calibrator/calibrate.o $(AARCH64_OBJECTS)
+	@mkdir -p $(@D)
+	$(AARCH64_CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(AARCH64)/tests/%: $(AARCH64)/obj/tests/c/%.o $(AARCH64_OBJECTS)
+	@mkdir -p $(@D)
+	$(AARCH64_CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# Runs a program with the C library that belongs to the compiler.
+$(AARCH64)/emulate: Makefile
+	@mkdir -p $(@D)
+	libc=$$($(AARCH64_CC) -print-file-name=libc.so.6) && root=$$(readlink -f "$${libc%/*}/..") && \
+		printf '#!/bin/sh\nexec qemu-aarch64 -L "%s" "$$@"\n' "$${root}" >$@
+	chmod +x $@
+
+aarch64: $(AARCH64)/emulate $(AARCH64_PROBE) $(C_TESTS:$(B)/%=$(AARCH64)/%)
+
 include profiler/simulator/rules.mk
 
 # The package is imported from build/python, where `tlbcost` stands for estimate/.
@@ -82,9 +109,16 @@ demo: install-deps  ## install what is missing, build, and estimate a real progr
 	$(MAKE) all
 	$(B)/tlbcost estimate --runs 3 -- $(B)/workloads/hash-lookup --size 512M
 
-check: install-deps  ## run every test and the linters
+check:  ## run every test and the linters
+	scripts/install-deps --all
 	$(MAKE) all $(C_TESTS) $(B)/venv/.check
+	if command -v $(AARCH64_CC) && command -v qemu-aarch64; then $(MAKE) aarch64; fi
 	tests/run
+
+check-aarch64:  ## run the C tests and the probe built for aarch64, in an emulator
+	scripts/install-deps --all
+	$(MAKE) aarch64
+	tests/run aarch64
 
 lint: $(B)/venv/.check  ## shellcheck, ruff, mypy
 	tests/lint
@@ -102,8 +136,8 @@ clean:  ## remove what was built
 	rm -rf $(B)
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: all workloads simulator install-deps demo check lint bench bench-calibrator install clean help
+.PHONY: all aarch64 workloads simulator install-deps demo check check-aarch64 lint bench bench-calibrator install clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

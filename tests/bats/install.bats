@@ -131,6 +131,25 @@ install_deps() {
 	[[ ${output} == *"python3 is older than 3.11: Python 3.9.2"* ]]
 }
 
+@test "install-deps --all: installs what only some tests need, and goes on without it" {
+	need_root
+	bare_machine
+	ln -s "$(type -P true)" "${FAKES}/aarch64-linux-gnu-gcc"
+	fake_apt_get 'exit 100'
+	run -0 install_deps
+	[[ ${output} == "" && ! -e ${RECORD} ]]
+	run -0 install_deps --all
+	[[ $(tail -n 1 "${RECORD}") == *" install --no-install-recommends"*" qemu-user" ]]
+	[[ ${output} == *"tlbcost: some tests will be skipped: cannot install "*"qemu-user: apt-get failed"* ]]
+	fake id 'echo 1000'
+	rm "${RECORD}"
+	run -0 install_deps --all
+	[[ ${output} == *"cannot install "*"qemu-user: not root" && ! -e ${RECORD} ]]
+	rm "${FAKES}/apt-get"
+	run -0 install_deps --all
+	[[ ${output} == *"cannot install "*"qemu-user: this system has no apt-get" ]]
+}
+
 @test "install-files: the installed command works from anywhere and through a link" {
 	need_built venv/.run tlbcost libexec/tlbcost-run
 	local root="${BATS_TEST_TMPDIR}/with blank"

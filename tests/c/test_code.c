@@ -231,7 +231,9 @@ static void impossible_chains(void)
 	if (!code_reach())
 		CHECK_SKIP("no jumps for this CPU");
 	errno = 0;
-	for (code.lines = 0; code.lines <= 65; code.lines += 65) {
+	/* None, and one more than there is room for. */
+	for (size_t i = 0; i < 2; i++) {
+		code.lines = i * (code.bytes / code.stride + 1);
 		CHECK_EQUAL(code_link(&code, order, &seed), -1);
 		CHECK_EQUAL(errno, EINVAL);
 	}
