@@ -96,7 +96,7 @@ def measure(
     result = analyse(first, second)
     ordinary_s = session.elapsed_s()
     again, because = session.plan.again, result.unsettled
-    while result.unsettled and session.left_s() >= _LEAST_S + session.plan.confirm_s:
+    while result.unsettled and session.left_s() >= 2 * _LEAST_S:
         first.append(session.run(again.groups, again.limit_s))
         second += session.confirm(candidates(first), int(first[0].key("base_page_bytes")))
         result = analyse(first, second)

@@ -142,7 +142,7 @@ def test_a_machine_that_goes_on_changing_is_refused(
     ("spoil", "words"),
     [
         (lambda text: text[: text.rindex("# end")], "truncated"),
-        (lambda text: text[: text.index("walk_ns") + 30], "truncated"),
+        (lambda text: text[: text.index("walk_ns") + 30], "cells, expected"),
         (lambda _: "", "not a tlbcost calibration"),
         (lambda _: "\0\1garbage", "not a tlbcost calibration"),
         (lambda text: text.replace("walk_ns", "walk_xs"), "not a calibrated quantity"),

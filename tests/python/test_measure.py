@@ -115,7 +115,7 @@ def test_under_noise_it_goes_on_within_the_bound_and_says_so(
 
 
 def test_a_probe_that_needs_all_its_time_leaves_none_to_repeat(machine: Machine) -> None:
-    machine.uncertain_runs = 1000
+    machine.knees, machine.uncertain_runs = (knee(BASE, 96),), 1000
     result = measure("quick", (), None)
     assert machine.now <= BOUND_S["quick"]
     assert result.notes == ("uncertain still when the time was over: a cost varies",)
