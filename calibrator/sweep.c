@@ -166,12 +166,27 @@ struct site {
 	struct ground ground;
 	const struct series *series;	/* NULL: none is open */
 	unsigned since;			/* sweep */
+	size_t first_sample;
 };
 
-static void leave(struct site *site)
+/*
+ * Give the memory back.  The kernel may split or join pages at any time; so what
+ * was measured counts only if they are still what they were.  Returns 0, or -1
+ * with errno ENODATA.
+ */
+static int leave(struct site *site, const struct sweep *sweep, struct samples *samples)
 {
+	int holds = !site->series || ground_holds(&site->ground);
+
 	ground_close(&site->ground);
 	site->series = NULL;
+	if (holds)
+		return 0;
+	if (samples->count > site->first_sample)
+		samples->count = site->first_sample;
+	note(samples, "stopped", sweep, "the kernel changed the page size");
+	errno = ENODATA;
+	return -1;
 }
 
 static void note_usable(struct samples *samples, const struct sweep *sweep,
@@ -192,14 +207,10 @@ static int enter(struct site *site, const struct sweep *sweep, const struct seri
 {
 	size_t rungs;
 
-	if (site->series == series && number - site->since < sweep->group->sweeps_per_arena) {
-		if (ground_holds(&site->ground))
-			return 0;
-		note(samples, "stopped", sweep, "the kernel changed the page size");
-		errno = ENODATA;
+	if (site->series == series && number - site->since < sweep->group->sweeps_per_arena)
+		return 0;
+	if (leave(site, sweep, samples) != 0)
 		return -1;
-	}
-	leave(site);
 	rungs = ground_rungs(machine, series, sweep->pages);
 	if (sweep->group == &groups[GROUP_CODE])
 		while (rungs > 0 && code_reach() > 0 &&
@@ -215,6 +226,7 @@ static int enter(struct site *site, const struct sweep *sweep, const struct seri
 	note_usable(samples, sweep, series, site->ground.usable);
 	site->series = series;
 	site->since = number;
+	site->first_sample = samples->count;
 	return 0;
 }
 
@@ -281,7 +293,8 @@ int sweep_run(const struct sweep *sweep, struct machine *machine, struct samples
 		error = errno;
 		machine->progress(machine->closure, (n + 1) / (double)sweep->sweeps);
 	}
-	leave(&site);
+	if (leave(&site, sweep, samples) != 0 && rc == 0)
+		return 0;
 	if (samples->failed) {
 		errno = ENOMEM;
 		return -1;
