@@ -102,7 +102,7 @@ reason() {
 
 # Measure one footprint: sets $ns, $cycles and $mhz; `NA` for what was not obtained.
 measure() { # <pages>
-	run_probe --measure cycles,near --lines "$1" --sweeps 21 --time-limit "${PROBE_S}"
+	run_probe --measure cycles,near --lines "$1" --sweeps 41 --time-limit "${PROBE_S}"
 	ns=NA cycles=NA mhz=NA
 	# 124: it was stopped since it had not ended: there is no figure for this footprint.
 	((probe_code != 124)) || return 0
