@@ -109,45 +109,6 @@ setup() {
 	[[ ${output} == *"measured now"* ]]
 }
 
-@test "calibrate: SIGINT ends it with 130, and leaves no file and no process" {
-	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
-	# Job control, since a shell makes its background children ignore SIGINT without it.
-	run -0 bash -c '
-		set -m
-		"$1" calibrate --output "$2/out" 2>"$2/err" &
-		sleep 2
-		kill -INT -- "-$!"
-		wait "$!"
-		echo "code $?"
-		pgrep -g "$!" || echo "no process"' - "${BUILD}/tlbcost" "${BATS_TEST_TMPDIR}"
-	[[ ${output} == *"code 130"*"no process"* ]]
-	[[ $(<"${BATS_TEST_TMPDIR}/err") == *"tlbcost: interrupted"* ]]
-	[[ ! -e ${BATS_TEST_TMPDIR}/out ]]
-	[[ -z $(find "${BATS_TEST_TMPDIR}/cache" -type f 2>/dev/null) ]]
-}
-
-@test "calibrate: when tlbcost is killed, its calibrator ends too" {
-	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
-	run -0 bash -c '
-		set -m
-		"$1" calibrate >/dev/null 2>&1 &
-		sleep 2
-		kill -KILL "$!"
-		for ((i = 0; i < 50; i++)); do
-			pgrep -g "$!" >/dev/null || { echo ended; exit; }
-			sleep 0.2
-		done' - "${BUILD}/tlbcost"
-	[[ ${output} == *ended ]]
-}
-
-@test "calibrator: killed by a signal it leaves nothing" {
-	local code=0
-	timeout --signal=TERM --preserve-status 1 "${PROBE}" --output "${BATS_TEST_TMPDIR}/s.tsv" ||
-		code=$?
-	((code == 143))
-	[[ -z $(ls "${BATS_TEST_TMPDIR}") ]]
-}
-
 @test "calibrator: a short time limit drops repetitions and says so" {
 	run -0 "${PROBE}" --page-size "$(getconf PAGESIZE)" --time-limit 1 --output "${BATS_TEST_TMPDIR}/s.tsv"
 	grep -Eq '^# (dropped|skipped)_.*' "${BATS_TEST_TMPDIR}/s.tsv"
@@ -167,57 +128,4 @@ setup() {
 	run -2 "${PROBE}" word
 	run -2 "${PROBE}" --unknown
 	run -0 "${PROBE}" --help
-}
-
-@test "calibrator: a full disk is an error" {
-	run -1 --separate-stderr bash -c '"$1" --page-size 8k --output - >/dev/full' - "${PROBE}"
-	[[ ${stderr} == "tlbcost: -: "* ]]
-}
-
-@test "calibrator: too little memory is exit code 4 and names the limit" {
-	run -4 --separate-stderr "${PROBE}" --max-memory 4M
-	[[ ${stderr} == *"not enough memory to calibrate"*"--max-memory leaves 4 MiB"* ]]
-	[[ ${stderr} == *"tlbcost: hint: "* ]]
-	mkdir -p "${BATS_TEST_TMPDIR}/root/proc"
-	printf 'MemAvailable:   2048 kB\n' >"${BATS_TEST_TMPDIR}/root/proc/meminfo"
-	TLBCOST_ROOT=${BATS_TEST_TMPDIR}/root run -4 --separate-stderr "${PROBE}"
-	[[ ${stderr} == *"MemAvailable of /proc/meminfo leaves 2 MiB"* ]]
-}
-
-# Run a command in a memory cgroup of its own with this limit.
-in_cgroup() { # <bytes> <command> [argument...]
-	local bytes=$1 mine group
-	shift
-	mine=$(awk -F: '$2 == "memory" { print $3 }' /proc/self/cgroup)
-	if [[ -n ${mine} && -w /sys/fs/cgroup/memory${mine} ]]; then
-		group=/sys/fs/cgroup/memory${mine}/tlbcost-test-$$
-		mkdir "${group}" || skip "cannot make a memory cgroup"
-		echo "${bytes}" >"${group}/memory.limit_in_bytes"
-	else
-		mine=$(awk -F: '$1 == 0 { print $3 }' /proc/self/cgroup)
-		group=/sys/fs/cgroup${mine%/}/tlbcost-test-$$
-		mkdir "${group}" 2>/dev/null || skip "no cgroup can be made"
-		if [[ ! -e ${group}/memory.max ]]; then
-			rmdir "${group}"
-			skip "the cgroup hierarchy has no memory controller"
-		fi
-		echo "${bytes}" >"${group}/memory.max"
-	fi
-	local code=0
-	bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' - "${group}" "$@" || code=$?
-	rmdir "${group}" || { sleep 1; rmdir "${group}"; }
-	return "${code}"
-}
-
-@test "calibrator: a small cgroup is respected, or refused by name" {
-	need_root
-	# Not below run, which would take a skip for success.
-	in_cgroup $((1 << 30)) true
-	run -4 --separate-stderr in_cgroup $((24 << 20)) "${PROBE}"
-	[[ ${stderr} == *"/tlbcost-test-"*"memory."*" leaves 2"?" MiB"* ]]
-	run -0 in_cgroup $((200 << 20)) "${PROBE}" --time-limit 4 --output "${BATS_TEST_TMPDIR}/s.tsv"
-	local limit
-	limit=$(awk '/^# memory_limit_bytes:/ { print $3 }' "${BATS_TEST_TMPDIR}/s.tsv")
-	((limit <= 100 << 20))
-	grep -q '^# skipped_.*_far: not enough memory' "${BATS_TEST_TMPDIR}/s.tsv"
 }
