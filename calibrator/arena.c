@@ -125,7 +125,8 @@ static void add_field(struct arena_proof *proof, const char *line)
 		proof->resident += bytes;
 	else if (strcmp(name, "AnonHugePages") == 0)
 		proof->transparent_huge += bytes;
-	else if (strcmp(name, "Private_Hugetlb") == 0)
+	/* Linux 6.18 counts private 1 GiB pages as shared ones now and then. */
+	else if (strcmp(name, "Private_Hugetlb") == 0 || strcmp(name, "Shared_Hugetlb") == 0)
 		proof->hugetlb += bytes;
 	else if (strcmp(name, "Swap") == 0)
 		proof->swapped += bytes;
