@@ -15,6 +15,7 @@ struct ground {
 	struct arena packed;
 	uint32_t *orders[2];	/* apart, packed */
 	size_t usable;		/* rungs */
+	size_t linked;		/* lines of the chains that are linked now; 0: none */
 };
 
 /* Bytes of memory that a chain of so many lines touches, its packed one included. */

@@ -94,17 +94,17 @@ const struct group groups[GROUP_COUNT] = {
 		/* Beyond the private caches neighbours disturb; only more sweeps help. */
 		.name = "middle", .probe = "tlb", .layout = "spread", .pages = PAGES_BASE,
 		LADDER(middle_ladder), .accesses = SERIAL | OVERLAPPED,
-		.sweeps = 32, .sweeps_per_arena = 8, .touch_share = 0.5, .weight = 1,
+		.sweeps = 24, .sweeps_per_arena = 8, .touch_share = 0.5, .weight = 1,
 	},
 	[GROUP_FAR] = {
 		.name = "far", .probe = "tlb", .layout = "spread", .pages = PAGES_BASE,
 		LADDER(far_ladder), .accesses = SERIAL | OVERLAPPED,
-		.sweeps = 12, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 2,
+		.sweeps = 8, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 2,
 	},
 	[GROUP_DENSE] = {
 		.name = "dense", .probe = "tlb", .layout = "dense", .pages = PAGES_LARGER,
 		LADDER(dense_ladder), .accesses = SERIAL | OVERLAPPED,
-		.sweeps = 9, .sweeps_per_arena = 9, .touch_share = 0.5, .weight = 1,
+		.sweeps = 5, .sweeps_per_arena = 5, .touch_share = 0.5, .weight = 1,
 	},
 	[GROUP_LARGE] = {
 		.name = "large", .probe = "tlb", .layout = "spread", .pages = PAGES_LARGER,

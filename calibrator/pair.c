@@ -5,7 +5,7 @@
 
 /* Steps per timing: far above the cost of reading the clock, well below a burst of noise. */
 #define STEPS 16384
-#define MOST_PARTS 16
+#define MOST_PARTS 8
 
 static int compare(const void *a, const void *b)
 {

@@ -121,7 +121,7 @@ static int time_jumps(const struct ground *ground, const struct chase chases[2],
 struct rung {
 	const struct sweep *sweep;
 	const struct series *series;
-	const struct ground *ground;
+	struct ground *ground;
 	size_t lines;
 	unsigned number;	/* of the sweep */
 };
@@ -149,8 +149,10 @@ static int measure(struct machine *machine, const struct rung *rung, struct samp
 	if (rung->sweep->group == &groups[GROUP_CODE])
 		return time_jumps(rung->ground, chases, first, &machine->seed, ns) != 0 ?
 			       -1 : add(samples, rung, CHASE_SERIAL, ns);
-	for (unsigned i = 0; i < count; i++)
+	/* Linking takes as long as timing; the same chain may be timed in the next sweep too. */
+	for (unsigned i = 0; i < count && rung->ground->linked != rung->lines; i++)
 		chase_link(&chases[i], &machine->seed);
+	rung->ground->linked = rung->lines;
 	for (unsigned access = 0; access < ACCESSES; access++) {
 		if (!(rung->sweep->group->accesses & 1u << access))
 			continue;
