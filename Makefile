@@ -112,7 +112,7 @@ demo: install-deps  ## install what is missing, build, and estimate a real progr
 check:  ## run every test and the linters
 	scripts/install-deps --all
 	$(MAKE) all $(C_TESTS) $(B)/venv/.check
-	if command -v $(AARCH64_CC) && command -v qemu-aarch64; then $(MAKE) aarch64; fi
+	if type $(AARCH64_CC) qemu-aarch64 >/dev/null 2>&1; then $(MAKE) aarch64; fi
 	tests/run
 
 check-aarch64:  ## run the C tests and the probe built for aarch64, in an emulator
