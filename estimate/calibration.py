@@ -24,7 +24,7 @@ from tlbcost.machine import current_machine
 from tlbcost.measure import BOUND_S, Measured, measure
 from tlbcost.paths import version
 from tlbcost.records import Calibration, Extent, Machine
-from tlbcost.table import Cell, format_table, write_file
+from tlbcost.table import Cell, Table, format_table, write_file
 from tlbcost.user import calling_user
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _measure(
     for _ in range(2):
         measured = measure(extent, page_sizes, progress)
         after = current_machine()
-        changes = _changes(machine, after)
+        changes = _changes(machine, after, measured.samples)
         if not changes:
             return measured, after
         announce(f"{changes} while it was measured: measuring again")
@@ -161,17 +161,23 @@ def _measure(
     )
 
 
-def _changes(before: Machine, after: Machine) -> str:
-    """What became of a setting that the figures depend on, as words; empty if nothing did."""
+def _changes(before: Machine, after: Machine, samples: Sequence[Table]) -> str:
+    """What became of something that the figures depend on, as words; empty if nothing did."""
     words = {
         "governor": "the frequency governor",
         "thp_mode": "the mode of transparent huge pages",
     }
-    return " and ".join(
+    changes = [
         f"{name} changed from {getattr(before, key) or 'none'} to {getattr(after, key) or 'none'}"
         for key, name in words.items()
         if getattr(before, key) != getattr(after, key)
-    )
+    ]
+    changes += [
+        f"CPU {table.header.get('cpu')} went offline"
+        for table in samples
+        if "moved_cpu" in table.header
+    ]
+    return " and ".join(changes)
 
 
 def _curve(calibration: Calibration, analysis: Analysis) -> str:

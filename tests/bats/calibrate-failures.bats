@@ -182,25 +182,38 @@ in_cgroup() { # <bytes> <command> [argument...]
 	[[ $(tail -n 1 "${SAMPLES}") == "# end: "[1-9]* ]]
 }
 
-@test "a CPU that goes offline meanwhile: what was measured on it is kept, and no other CPU's time" {
+# CPU 1 can be taken offline, and all will be as it was when it is online again.
+need_spare_cpu() {
 	need_root
 	need_program taskset
-	local online=/sys/devices/system/cpu/cpu1/online
-	[[ -w ${online} && $(<"${online}") == 1 ]] || skip "needs a second CPU that can be taken offline"
+	ONLINE=/sys/devices/system/cpu/cpu1/online
+	[[ -w ${ONLINE} && $(<"${ONLINE}") == 1 ]] || skip "needs a second CPU that can be taken offline"
 	# What would not come back by itself: narrower cpusets, and what others pinned to this CPU.
 	[[ -z $(find /sys/fs/cgroup/cpuset -mindepth 1 -type d -print -quit 2>/dev/null) ]] ||
 		skip "cpusets would lose the CPU for good"
 	# shellcheck disable=SC2046  # numbers
 	! grep -qs "^VmSize:" $(grep -lsP "^Cpus_allowed_list:\t1$" /proc/[0-9]*/status) /dev/null ||
 		skip "a program is pinned to CPU 1"
-	RESTORE+=("echo 1 >${online}")
-	run -0 disturb "sleep 0.5; echo 0 >${online}" \
+	RESTORE+=("echo 1 >${ONLINE}")
+}
+
+@test "a CPU that goes offline meanwhile: what was measured on it is kept, and no other CPU's time" {
+	need_spare_cpu
+	run -0 disturb "sleep 0.5; echo 0 >${ONLINE}" \
 		taskset -c 1 "${PROBE}" "${LONG[@]}" --output "${SAMPLES}"
-	echo 1 >"${online}"
+	echo 1 >"${ONLINE}"
 	[[ ${output} == *"code 0"*"no process"* ]]
 	[[ $(awk '/^# cpu:/ { print $3 }' "${SAMPLES}") == 1 ]]
 	grep -q '^# moved_cpu: .' "${SAMPLES}"
 	[[ $(tail -n 1 "${SAMPLES}") == "# end: "[1-9]* ]]
+}
+
+@test "a calibration whose CPU goes offline is no half calibration: it measures again" {
+	need_spare_cpu
+	run -0 disturb "sleep 0.5; echo 0 >${ONLINE}; sleep 2; echo 1 >${ONLINE}" \
+		taskset -c 1 "${BUILD}/tlbcost" calibrate
+	[[ ${output} == *"code 0"*"no process"* ]]
+	grep -q '^tlbcost: CPU 1 went offline while it was measured: measuring again$' "${BATS_TEST_TMPDIR}/err"
 }
 
 @test "a governor that changes meanwhile: measured again; a cache that cannot be kept: said" {

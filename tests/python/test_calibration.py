@@ -126,6 +126,21 @@ def test_a_machine_that_changes_meanwhile_is_measured_again(
     assert "the frequency governor changed from powersave to performance" in said[1]
 
 
+def test_a_cpu_that_goes_away_meanwhile_is_not_half_of_a_calibration(
+    measured: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = iter([{"cpu": "1", "moved_cpu": "it went offline"}, {"cpu": "0"}])
+
+    def measure(*arguments: object) -> Measured:
+        samples = Table("x", next(headers), SAMPLES.columns, (), True)
+        return replace(measured("quick", (), None), samples=(samples,))
+
+    monkeypatch.setattr(module, "measure", measure)
+    _, said = get()
+    assert said[1] == "CPU 1 went offline while it was measured: measuring again"
+    assert len(measured.asked) == 2
+
+
 def test_a_machine_that_goes_on_changing_is_refused(
     measured: Measurements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
