@@ -292,7 +292,7 @@ static void refusal_is_told(void)
 	CHECK_EQUAL(waitpid(child, &status, 0), child);
 	munmap(code.memory, code.bytes);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-		CHECK_SKIP("this kernel cannot refuse executable memory (PR_SET_MDWE)");
+		CHECK_SKIP("executable memory cannot be refused here (PR_SET_MDWE)");
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
