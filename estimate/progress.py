@@ -44,7 +44,7 @@ class Progress:
         start, first = self._begun
         bar = ("=" * (_BAR * percent // 100) + ">")[:_BAR]
         left = ""
-        if _TELLING_PERCENT <= percent - first:
+        if percent - first >= _TELLING_PERCENT:
             seconds = (now - start) * (100 - percent) / (percent - first)
             left = f", {math.ceil(seconds)} s left"
         self._show(f"calibrating [{bar:<{_BAR}}] {percent} %{left}")

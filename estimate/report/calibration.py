@@ -30,7 +30,7 @@ _COUNTS = {
 }
 _CACHE_SIZES = tuple(name for name in WORDS if name.endswith("_bytes"))
 _TLB_SIZES = tuple(name for name in WORDS if not name.endswith("_bytes"))
-_CHAINS = ("chains_2", "chains_4", "chains_8")
+CHAINS = ("chains_2", "chains_4", "chains_8")
 _ENTRY_BYTES = 8
 
 
@@ -103,7 +103,7 @@ class _Sections:
             *(self._tlbs(size) for size in sizes),
             self._costs("STLB hits", {"stlb_hit_ns": "STLB hit"}),
             *(self._walks(size) for size in sizes),
-            self._costs("Chains at once", {"walk_ns": "page walk"}, _CHAINS),
+            self._costs("Chains at once", {"walk_ns": "page walk"}, CHAINS),
             self._counts("Limits of page walks", _COUNTS),
             self._times("Walk caches", {"walk_cache_miss_ns": "walk, caches missed"}),
             self._costs("Code", _CODE),
@@ -176,7 +176,7 @@ class _Sections:
         """Walks over the footprint: serial and overlapped beside each other."""
         at: dict[int | None, dict[str | None, Cost]] = {}
         for cost in find(self._calibration, "walk_ns", size):
-            if cost.access not in _CHAINS:
+            if cost.access not in CHAINS:
                 at.setdefault(cost.pages, {})[cost.access] = cost
         whole = not is_splintered(self._calibration, size)
         rows = []
@@ -202,7 +202,7 @@ class _Sections:
 
     def _ordered(self, name: str) -> list[Cost]:
         found = [cost for cost in self._calibration.costs if cost.quantity == name]
-        order = (None, "serial", "overlapped", *_CHAINS)
+        order = (None, "serial", "overlapped", *CHAINS)
         return sorted(
             found, key=lambda c: (c.page_size_bytes or 0, order.index(c.access), c.pages or 0)
         )
@@ -221,7 +221,7 @@ def _pages(cost: Cost) -> str:
 
 
 def _access(cost: Cost) -> str:
-    if cost.access in _CHAINS:
+    if cost.access in CHAINS:
         return f"{cost.access.removeprefix('chains_')} chains"
     return cost.access or ""
 

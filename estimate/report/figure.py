@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How does a calibration look as a figure? Runs gnuplot on its tables."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost import kinds, units
+from tlbcost.calibration import Obtained
+from tlbcost.calibration_file import write_calibration
+from tlbcost.costs import find
+from tlbcost.errors import TlbcostError
+from tlbcost.expected import WORDS, Saying
+from tlbcost.paths import plot as plot_file
+from tlbcost.records import Calibration
+from tlbcost.report.calibration import CHAINS, cpu
+from tlbcost.table import parse_table
+
+TERMINALS = {".png": "pngcairo", ".svg": "svg"}
+_CACHES = {"l1d_bytes": "L1d", "l2_bytes": "L2", "l3_bytes": "L3"}
+_LEVELS = ("dtlb_entries", "stlb_entries")
+# Knees closer together than this share one label.
+_NEAR = 1.2
+_ENTRY_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A vertical line in a figure, and its label."""
+
+    at: float
+    words: str
+
+
+def draw(obtained: Obtained, known: Sequence[Saying], picture: Path) -> None:
+    """Draw the curve and the walks' costs. Raises TlbcostError if that fails; no file is left."""
+    assert obtained.curve is not None
+    with tempfile.TemporaryDirectory(prefix="tlbcost-") as folder:
+        drawn = Path(folder) / f"drawn{picture.suffix}"
+        try:
+            settings = _settings(obtained, known, Path(folder)) | {
+                "output": str(drawn),
+                "terminal_name": TERMINALS[picture.suffix],
+            }
+        except OSError as error:
+            raise TlbcostError(f"cannot draw {picture}: {folder}: {error.strerror}") from error
+        words = [f"{name}={_quote(value)}" for name, value in settings.items()]
+        command = ["gnuplot", "-e", "; ".join(words), str(plot_file("calibration.gp"))]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise TlbcostError(
+                f"cannot draw {picture}: gnuplot: {error.strerror}", "apt install gnuplot-nox"
+            ) from error
+        if done.returncode != 0 or not drawn.exists() or drawn.stat().st_size == 0:
+            reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}, no picture"
+            raise TlbcostError(
+                f"cannot draw {picture}: gnuplot failed: {reason}",
+                "apt install gnuplot-nox  (5.4 or later, with its cairo terminals)",
+            )
+        try:
+            picture.write_bytes(drawn.read_bytes())
+        except OSError as error:
+            picture.unlink(missing_ok=True)
+            raise TlbcostError(f"cannot write {picture}: {error.strerror}") from error
+
+
+def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict[str, str | int]:
+    """The variables that the gnuplot file asks for; its tables are written to `folder`."""
+    calibration, text = obtained.calibration, obtained.curve
+    assert text is not None
+    curve = parse_table(text, "the curve of the calibration", kinds.CURVE).records()
+    (folder / "curve.tsv").write_text(text, encoding="utf-8")
+    write_calibration(folder / "calibration.tsv", calibration)
+    base = calibration.machine.base_page_bytes
+    tlb = [row for row in curve if row["probe"] == "tlb"]
+    sizes = _sizes(row["page_size_bytes"] for row in tlb if row["layout"] == "spread")
+    dense = _sizes(row["page_size_bytes"] for row in tlb if row["layout"] == "dense")
+    walks = [cost for cost in calibration.costs if cost.quantity == "walk_ns" and cost.interval]
+    walked = _sizes(cost.page_size_bytes for cost in walks if cost.access == "serial")
+    chains = {c.access.removeprefix("chains_") for c in walks if c.access in CHAINS and c.access}
+    # The next power of two but one, for room beyond the last point.
+    last = max([int(str(row["lines"])) for row in tlb] + [cost.pages or 1 for cost in walks])
+    caches = _caches(calibration, known)
+    marks = {
+        "knee": _knees(calibration, sizes),
+        "table": [_Mark(m.at / _ENTRY_BYTES, f"entries fill {m.words}") for m in caches],
+        "cache": caches,
+    }
+    settings: dict[str, str | int] = {
+        "curve": str(folder / "curve.tsv"),
+        "calibration": str(folder / "calibration.tsv"),
+        "title_words": cpu(calibration.machine),
+        "base": base,
+        "huge": max(dense, default=0),
+        "huge_words": units.size(max(dense, default=0)),
+        "sizes": _list(sizes),
+        "size_words": _list(map(units.size, sizes)),
+        "walk_sizes": _list(walked),
+        "walk_words": _list(map(units.size, walked)),
+        "chains": _list(sorted(chains)),
+        "last_page": 1 << last.bit_length() + 1,
+        "caches": int(any(row["probe"] == "cache" for row in curve)),
+    }
+    for name, lines in marks.items():
+        settings[f"{name}_at"] = _list(f"{line.at:.6g}" for line in lines)
+        settings[f"{name}_labels"] = _list(line.words for line in lines)
+    return settings
+
+
+def _sizes(sizes: Iterable[int | str | None]) -> list[int]:
+    return sorted({int(size) for size in sizes if size is not None})
+
+
+def _knees(calibration: Calibration, sizes: Sequence[int]) -> list[_Mark]:
+    """The TLBs' ends; those of several page sizes that lie together have one label."""
+    marks: list[_Mark] = []
+    for quantity in _LEVELS:
+        name = WORDS[quantity].removesuffix(" entries")
+        for cost in (cost for size in sizes for cost in find(calibration, quantity, size)):
+            if cost.interval is None or cost.page_size_bytes is None:
+                continue
+            at = cost.interval.value
+            words = f"{at:.0f} x {units.size(cost.page_size_bytes)}"
+            for i, mark in enumerate(marks):
+                if mark.words.startswith(name) and 1 / _NEAR < at / mark.at < _NEAR:
+                    marks[i] = _Mark(mark.at, f"{mark.words}, {words}")
+                    break
+            else:
+                marks.append(_Mark(at, f"{name} {words}"))
+    return marks
+
+
+def _caches(calibration: Calibration, known: Sequence[Saying]) -> list[_Mark]:
+    """The caches' sizes: measured, else as told."""
+    marks = []
+    for quantity, name in _CACHES.items():
+        measured = [c.interval for c in find(calibration, quantity, None) if c.interval]
+        told = [saying.value for saying in known if saying.quantity == quantity]
+        if measured:
+            size = units.size(round(measured[0].value))
+            marks.append(_Mark(measured[0].value, f"{name} ({size})"))
+        elif told:
+            marks.append(_Mark(told[0], f"{name} ({units.size(told[0])}, told)"))
+    return marks
+
+
+def _list(values: Iterable[object]) -> str:
+    """Words for gnuplot's word(), which takes a quoted text as one."""
+    return " ".join(f'"{value}"' for value in values)
+
+
+def _quote(value: str | int) -> str:
+    # gnuplot's single quotes take everything as it is; a quote is written twice.
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
