@@ -74,7 +74,7 @@ def compare(first: Calibration, second: Calibration, names: tuple[str, str]) -> 
                       f"{calibration.date}, tlbcost {calibration.version}")  # fmt: skip
     lines += ["", *_machines(first.machine, second.machine), ""]
     lines.append(f"{'quantity':<19}{'page':<8}{'access':<10}{'footprint':>9}"
-                 f"{'A':>9}{'B':>9}{'change':>8}  95 %")  # fmt: skip
+                 f"{'A':>9}{'B':>9}{'change':>8} 95 %")  # fmt: skip
     found = pairs(first, second)
     lines += [_row(pair) for pair in found]
     apart = sum(pair.overlap is False for pair in found)
@@ -114,7 +114,7 @@ def _row(pair: Pair) -> str:
     )
     words = {None: units.NOT_OBTAINED, True: "overlap", False: "apart"}[pair.overlap]
     return (f"{cost.quantity:<19}{page:<8}{cost.access or '':<10}{_footprint(pair):>9}{values}"
-            f"{_change(pair.change_fraction):>8}  {words}")  # fmt: skip
+            f"{_change(pair.change_fraction):>8} {words}")  # fmt: skip
 
 
 def _footprint(pair: Pair) -> str:
