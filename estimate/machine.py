@@ -55,6 +55,21 @@ def huge_page_bytes() -> int | None:
     return None if kib is None else kib * 1024
 
 
+def larger_page_bytes() -> list[int]:
+    """Bytes of every page size larger than the base page that this kernel knows; ascending.
+
+    Whether it gives such pages now is another question.
+    """
+    known = set()
+    for folder in (_THP, "/sys/kernel/mm/hugepages"):
+        for path in sys_path(folder).glob("hugepages-*kB"):
+            kib = path.name.removeprefix("hugepages-").removesuffix("kB")
+            if kib.isdigit():
+                known.add(int(kib) * 1024)
+    huge = huge_page_bytes()
+    return sorted(known | ({huge} if huge else set()))
+
+
 def current_machine() -> Machine:
     """The machine that tlbcost runs on, or the one below $TLBCOST_ROOT."""
     cpu = _cpuinfo()

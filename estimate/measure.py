@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tlbcost.machine import current_machine, larger_page_bytes
 from tlbcost.probe import run_calibrator
 from tlbcost.records import Extent
 from tlbcost.table import Table
@@ -83,14 +84,18 @@ def measure(
     page_sizes: Sequence[int],
     progress: Callable[[int], None] | None,
 ) -> Measured:
-    """Measure for at most BOUND_S[extent] seconds. `page_sizes` in bytes; empty: all there are.
+    """Measure for at most BOUND_S[extent] seconds.
+
+    `page_sizes` in bytes; empty: for a quick one the base page and the huge page of transparent
+    huge pages, for a full one every page size that the kernel knows.
 
     `progress` gets the percentage. Raises TlbcostError if the calibrator fails.
     """
     # pandas' and numpy's start-up time is paid only by those who measure.
     from tlbcost.analysis import analyse, candidates
 
-    session = _Session(_PLANS[extent], [str(size) for size in page_sizes], progress)
+    sizes = list(page_sizes) or _sizes(extent)
+    session = _Session(_PLANS[extent], [str(size) for size in sizes], progress)
     first = [session.run(step.groups, step.limit_s) for step in session.plan.first]
     second = session.confirm(candidates(first), int(first[0].key("base_page_bytes")))
     result = analyse(first, second)
@@ -110,6 +115,13 @@ def measure(
     if progress:
         progress(100)
     return Measured((*first, *second), result, session.elapsed_s(), tuple(notes))
+
+
+def _sizes(extent: Extent) -> list[int]:
+    if extent == "quick":
+        return []
+    machine = current_machine()
+    return [machine.base_page_bytes, *larger_page_bytes()]
 
 
 class _Session:

@@ -6,7 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tlbcost.machine import current_machine, huge_page_bytes, sys_path, thp_mode
+from tlbcost.machine import (
+    current_machine,
+    huge_page_bytes,
+    larger_page_bytes,
+    sys_path,
+    thp_mode,
+)
 
 CLOCK = "sys/devices/system/clocksource/clocksource0/available_clocksource"
 THP = "sys/kernel/mm/transparent_hugepage"
@@ -112,3 +118,14 @@ def test_huge_page_size(root: Path) -> None:
 def test_thp_mode_without_brackets_is_not_known(root: Path) -> None:
     put(root, f"{THP}/enabled", "always madvise never\n")
     assert thp_mode() is None
+
+
+def test_page_sizes_are_those_of_both_kinds_of_huge_pages(root: Path) -> None:
+    assert larger_page_bytes() == []
+    put(root, f"{THP}/hpage_pmd_size", "2097152\n")
+    assert larger_page_bytes() == [2 << 20]
+    put(root, f"{THP}/hugepages-64kB/enabled", "never\n")
+    put(root, f"{THP}/hugepages-2048kB/enabled", "inherit\n")
+    put(root, "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "0\n")
+    put(root, "sys/kernel/mm/hugepages/hugepages-oddkB/nr_hugepages", "0\n")
+    assert larger_page_bytes() == [64 << 10, 2 << 20, 1 << 30]
