@@ -2,16 +2,7 @@
 #include "chase.h"
 
 #include "clock.h"
-
-uint64_t chase_random(uint64_t *state)
-{
-	/* A counter and a strong mixer (splitmix64): any seed will do, also 0. */
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
+#include "order.h"
 
 static void **line_of(const struct chase *chase, size_t line)
 {
@@ -30,54 +21,11 @@ void chase_read(const struct chase *chase)
 		(void)*(const volatile char *)line_of(chase, i);
 }
 
-void chase_shuffle(uint32_t *order, size_t n, uint64_t *seed)
-{
-	size_t other;
-	uint32_t swap;
-
-	for (size_t i = 0; i < n; i++)
-		order[i] = (uint32_t)i;
-	for (size_t i = n; i > 1; i--) {
-		other = (size_t)(chase_random(seed) % i);
-		swap = order[i - 1];
-		order[i - 1] = order[other];
-		order[other] = swap;
-	}
-}
-
-static size_t common_divisor(size_t a, size_t b)
-{
-	return b ? common_divisor(b, a % b) : a;
-}
-
-/* Block after block, in an order that no prefetcher foresees; random within each. */
-static void order_blocks(const struct chase *chase, uint64_t *seed)
-{
-	size_t size = chase->layout.block_lines, blocks = (chase->lines + size - 1) / size;
-	size_t step, block, length;
-	uint32_t *order = chase->order;
-
-	do
-		step = 1 + (size_t)(chase_random(seed) % blocks);
-	while (common_divisor(step, blocks) != 1);
-	for (size_t i = 0; i < blocks; i++) {
-		block = i * step % blocks;
-		length = block + 1 < blocks ? size : chase->lines - block * size;
-		chase_shuffle(order, length, seed);
-		for (size_t j = 0; j < length; j++)
-			order[j] += (uint32_t)(block * size);
-		order += length;
-	}
-}
-
 void chase_link(const struct chase *chase, uint64_t *seed)
 {
 	size_t n = chase->lines;
 
-	if (chase->layout.by_block)
-		order_blocks(chase, seed);
-	else
-		chase_shuffle(chase->order, n, seed);
+	order_lines(&chase->layout, chase->order, n, seed);
 	for (size_t i = 0; i < n; i++)
 		*line_of(chase, chase->order[i]) =
 			line_of(chase, chase->order[i + 1 < n ? i + 1 : 0]);

@@ -32,12 +32,6 @@ struct chase {
 	uint32_t *order;	/* room for `lines`; chase_link() fills it */
 };
 
-/* The next number of a random sequence; *state is any seed. */
-uint64_t chase_random(uint64_t *state);
-
-/* Fill order[0..n) with the numbers 0..n-1 in random order. */
-void chase_shuffle(uint32_t *order, size_t n, uint64_t *seed);
-
 /* Write to every line, in the order of addresses, so that its page is there. */
 void chase_touch(const struct chase *chase);
 
@@ -46,7 +40,7 @@ void chase_read(const struct chase *chase);
 
 /*
  * Make the ring: each line's first word becomes the address of the next line,
- * in random order, one cycle through all; block after block if the layout says so.
+ * one cycle through all, in the order of order_lines().
  */
 void chase_link(const struct chase *chase, uint64_t *seed);
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "chase.h"
 #include "clock.h"
+#include "order.h"
 
 /*
  * Only direct jumps: an indirect one would wait for its target's load, which
@@ -103,7 +103,7 @@ int code_link(struct code *code, uint32_t *order, uint64_t *seed)
 	if (check_layout(code) != 0 ||
 	    mprotect(code->memory, code->bytes, PROT_READ | PROT_WRITE) != 0)
 		return -1;
-	chase_shuffle(order, n, seed);
+	order_shuffle(order, n, seed);
 	for (size_t i = 0; i < n; i++) {
 		line = code->memory + order[i] * code->stride;
 		next = code->memory + order[i + 1 < n ? i + 1 : 0] * code->stride;

@@ -157,14 +157,15 @@ enum group_id group_named(const char *name, size_t length)
 }
 
 /* Spacings of 1, 2, 4, ... pages: the fewer bits of the page number differ, the fewer sets are used. */
-#define WAYS_SPACINGS 13
+#define WAYS_SPACINGS 17
 
 static size_t ways_series(const struct machine *machine, struct series model,
 			  struct series *series)
 {
 	for (size_t i = 0; i < WAYS_SPACINGS; i++) {
 		series[i] = model;
-		series[i].layout = layout_apart(machine->base.bytes << i, machine->line_bytes);
+		series[i].layout = layout_strided(machine->base.bytes << i, machine->base.bytes,
+						  machine->line_bytes);
 		series[i].sparse = 1;
 	}
 	return WAYS_SPACINGS;
@@ -208,9 +209,6 @@ size_t group_series(enum group_id id, const struct machine *machine, size_t page
 		/* No line is the neighbour that a prefetcher fetches with another. */
 		model.name = "third";
 		model.layout = layout_windows(3, base, line);
-		/* In as much memory. */
-		while (model.ladder[model.rungs - 1] > group->ladder[group->rungs - 1] / 3)
-			model.rungs--;
 		series[1] = model;
 		return 2;
 	case GROUP_LARGE:

@@ -67,7 +67,7 @@ struct series {
 	int alone;			/* without a packed chain */
 };
 
-#define MOST_SERIES 16
+#define MOST_SERIES 20
 
 /* The series of a group on pages of one size: how many were written to `series`. */
 size_t group_series(enum group_id id, const struct machine *machine, size_t page_bytes,

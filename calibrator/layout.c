@@ -29,6 +29,14 @@ struct layout layout_packed(size_t line)
 	return layout_apart(LAYOUT_PACKED_LINES * line, 0);
 }
 
+struct layout layout_strided(size_t spacing, size_t base, size_t line)
+{
+	return (struct layout){
+		.spacing = spacing, .stride = spacing, .block_lines = 1,
+		.block_stride = spacing, .block_shift = line, .shift_wrap = base,
+	};
+}
+
 struct layout layout_windows(size_t every, size_t base, size_t line)
 {
 	size_t lines = WINDOW_PAGES * base / (every * line);
@@ -63,6 +71,7 @@ struct layout layout_regions(size_t regions, size_t base, size_t line)
 		.spacing = pages * base / CLUSTER_PAGES, .stride = base + line,
 		.block_lines = CLUSTER_PAGES, .block_stride = pages * base,
 		.block_shift = CLUSTER_PAGES * line, .shift_wrap = base,
+		.turn_bytes = layout_region_bytes(base),
 	};
 }
 

@@ -20,6 +20,7 @@ struct layout {
 	size_t block_shift;	/* by so much a block lies further on in its page than the last, */
 	size_t shift_wrap;	/* modulo this */
 	int by_block;		/* a block is gone through before the next one */
+	size_t turn_bytes;	/* pieces of memory of this size are visited in turn; 0: none */
 };
 
 /* Lines of a packed chain are this many lines apart. */
@@ -34,6 +35,13 @@ struct layout layout_apart(size_t spacing, size_t shift);
 /* Lines close together, in as few pages as their number allows. */
 struct layout layout_packed(size_t line);
 
+/*
+ * One line every `spacing` bytes, a power of two, so that few sets of a TLB are
+ * used; within the pages a line further on each time, so that all sets of the
+ * caches are.
+ */
+struct layout layout_strided(size_t spacing, size_t base, size_t line);
+
 /* Every `every`th line of memory; random order within windows that the TLB holds. */
 struct layout layout_windows(size_t every, size_t base, size_t line);
 
@@ -41,11 +49,12 @@ struct layout layout_windows(size_t every, size_t base, size_t line);
 size_t layout_region_bytes(size_t base);
 
 /*
- * LAYOUT_REGION_LINES pages over about `regions` regions (LAYOUT_LEAST_REGIONS or
- * more): exactly over lines x spacing / region.  However many regions there are,
+ * LAYOUT_REGION_LINES pages over about `regions` regions, which are visited in
+ * turn: exactly over lines x spacing / region.  However many regions there are,
  * the page table entries lie in as many cache lines.
  */
 #define LAYOUT_LEAST_REGIONS 16
+#define LAYOUT_MOST_REGIONS 1024
 struct layout layout_regions(size_t regions, size_t base, size_t line);
 
 /* Bytes from the start of memory to line number `line`. */

@@ -10,6 +10,7 @@
 #include "cpu.h"
 #include "cycles.h"
 #include "ground.h"
+#include "order.h"
 #include "pair.h"
 
 static const char *const access_names[] = {
@@ -140,7 +141,7 @@ static int add(struct samples *samples, const struct rung *rung, enum chase_acce
 /* Time one rung; the chain that begins changes with the sweep. */
 static int measure(struct machine *machine, const struct rung *rung, struct samples *samples)
 {
-	const uint64_t state = chase_random(&machine->seed);
+	const uint64_t state = order_random(&machine->seed);
 	double ns[2] = { NAN, NAN };
 	struct chase chases[2];
 	unsigned count = ground_chases(rung->ground, machine, rung->series, rung->lines, chases);
