@@ -88,7 +88,7 @@ def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict
     caches = _caches(calibration, known)
     marks = {
         "knee": _knees(calibration, sizes),
-        "table": [_Mark(m.at / _ENTRY_BYTES, f"entries fill {m.words}") for m in caches],
+        "table": [_Mark(m.at / _ENTRY_BYTES, f"fill {m.words}") for m in caches],
         "cache": caches,
     }
     settings: dict[str, str | int] = {

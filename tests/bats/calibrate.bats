@@ -23,7 +23,8 @@ setup() {
 @test "calibrate: prints entries and costs with units, in 80 columns" {
 	run -0 "${BUILD}/tlbcost" calibrate
 	[[ ${output} == *"L1 dTLB entries"* ]]
-	[[ ${output} == *"page walk "*"serial "*" ns"* ]]
+	[[ ${output} == *"STLB hit "*"serial "* ]]
+	[[ ${output} == *"Walks, "*" pages"*"serial "*"overlapped"* ]]
 	[[ ${output} == *"Source     cached in"*"${CACHE}/tlbcost/calibration-"* ]]
 	local line
 	for line in "${lines[@]}"; do
@@ -44,7 +45,8 @@ setup() {
 		document = json.load(open(sys.argv[1]))
 		assert document["machine"]["base_page_bytes"] > 0
 		for cost in document["costs"]:
-		    assert cost["quantity"].endswith(("_ns", "_entries", "_bytes"))
+		    name = cost["quantity"]
+		    assert name.endswith(("_ns", "_entries", "_bytes", "_ways", "_once", "_regions")), name
 		    assert (cost["value"] is None) == (cost["low"] is None) == (cost["high"] is None)
 		    assert cost["value"] != 0
 	END
@@ -56,7 +58,7 @@ setup() {
 	[[ $(head -c 4 "${BATS_TEST_TMPDIR}/c.png" | od -An -tx1) == " 89 50 4e 47" ]]
 	run -0 "${BUILD}/tlbcost" calibrate --plot "${BATS_TEST_TMPDIR}/c.svg"
 	grep -q "<svg" "${BATS_TEST_TMPDIR}/c.svg"
-	grep -q "STLB" "${BATS_TEST_TMPDIR}/c.svg"
+	grep -q "cost of a page walk (ns)" "${BATS_TEST_TMPDIR}/c.svg"
 }
 
 @test "calibrate: a gnuplot that fails is an error with a hint, and leaves no picture" {
@@ -105,8 +107,54 @@ setup() {
 		printf 'garbage' >"${file}"
 	done
 	run -0 --separate-stderr "${BUILD}/tlbcost" calibrate
-	[[ ${stderr} == *"the cached calibration is of no use"*"measuring again"* ]]
+	[[ ${stderr} == *"the cached calibration is of no use"*"measuring, 10 s at most"* ]]
 	[[ ${output} == *"measured now"* ]]
+}
+
+@test "calibrate: --show prints what is cached, and fails with a hint if nothing is" {
+	run -0 --separate-stderr "${BUILD}/tlbcost" calibrate --show
+	[[ ${output} == *"Source     cached in"*"L1 dTLB entries"* ]]
+	[[ -z ${stderr} ]]
+	XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache run -1 --separate-stderr \
+		"${BUILD}/tlbcost" calibrate --show
+	[[ ${stderr} == "tlbcost: nothing to show: no calibration of this machine is cached"* ]]
+	[[ ${stderr} == *"tlbcost: hint: tlbcost calibrate" ]]
+	[[ -z ${output} && ! -e ${BATS_TEST_TMPDIR}/cache ]]
+}
+
+@test "calibrate: --quick and no option are content with what is cached" {
+	run -0 --separate-stderr "${BUILD}/tlbcost" calibrate --quick
+	[[ ${output} == *"Source     cached in"* ]]
+	[[ -z ${stderr} ]]
+}
+
+@test "calibrate: --compare sets two documents beside each other" {
+	run -0 "${BUILD}/tlbcost" calibrate --json "${BATS_TEST_TMPDIR}/a.json" --output /dev/null
+	run -0 "${BUILD}/tlbcost" calibrate --compare "${BATS_TEST_TMPDIR}/"{a,a}.json
+	[[ ${output} == *"The same machine with the same settings."* ]]
+	[[ ${output} == *"fault_ns "*"+0.0 % overlap"* ]]
+	[[ ${output} == *" of 0 the 95 % intervals lie apart"* ]]
+}
+
+@test "calibrate: --compare refuses what is no calibration by name" {
+	local file=${BATS_TEST_TMPDIR}/a.json
+	printf 'garbage' >"${file}"
+	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --compare "${file}" "${file}"
+	[[ ${stderr} == "tlbcost: ${file}: not a JSON document"* ]]
+	printf '{"schema": "tlbcost-calibration-1"}' >"${file}"
+	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --compare "${file}" "${file}"
+	[[ ${stderr} == "tlbcost: ${file}: a calibration of schema tlbcost-calibration-1, not "* ]]
+	[[ ${stderr} == *"tlbcost: hint: tlbcost calibrate --json"* ]]
+}
+
+@test "calibrate: no bar where stderr is no terminal, and one with the time left where it is" {
+	need_program script
+	run -1 grep -q $'\r' "${BATS_FILE_TMPDIR}/first"
+	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
+	# shellcheck disable=SC2016  # expands in the shell that script starts
+	TLBCOST=${BUILD}/tlbcost run -0 script -q -e -c '"${TLBCOST}" calibrate --output /dev/null' \
+		/dev/null
+	[[ ${output} == *"calibrating [="*">"*"] "*" %, "*" s left"* ]]
 }
 
 @test "calibrator: a short time limit drops repetitions and says so" {

@@ -273,7 +273,7 @@ def test_the_figure_has_labels_units_and_marks(
         assert words in text, words
     assert ("load-to-use latency (ns)" in text) == caches
     assert ("2 chains at once" in text) == (obtained.calibration.extent == "full")
-    assert ("entries fill L2 (2 MiB)" in text) == (obtained.calibration.extent == "full")
+    assert ("fill L2 (2 MiB)" in text) == (obtained.calibration.extent == "full")
     assert 'width="800"' in text
 
 
