@@ -10,18 +10,7 @@
 #include "cpu.h"
 #include "cycles.h"
 #include "ground.h"
-#include "order.h"
-#include "pair.h"
-
-static const char *const access_names[] = {
-	[CHASE_SERIAL] = "serial", [CHASE_OVERLAPPED] = "overlapped", [CHASE_STORE] = "store",
-	[CHASE_CHAINS_2] = "chains_2", [CHASE_CHAINS_4] = "chains_4",
-	[CHASE_CHAINS_8] = "chains_8",
-};
-#define ACCESSES (sizeof(access_names) / sizeof(access_names[0]))
-
-/* Jumps per timing. */
-#define JUMPS 16384
+#include "rung.h"
 
 void sweep_note(struct samples *samples, const char *what, size_t page_bytes, const char *name,
 		const char *text)
@@ -94,74 +83,6 @@ void sweep_end(struct machine *machine, struct samples *samples, size_t count)
 		return;
 	note_moved(machine, samples, state);
 	samples->count = count;
-}
-
-/* Time two chains of jumps.  Returns 0, or -1 with errno set. */
-static int time_jumps(const struct ground *ground, const struct chase chases[2], unsigned first,
-		      uint64_t *seed, double ns[2])
-{
-	const struct arena *const arenas[2] = { &ground->apart, &ground->packed };
-	struct code code;
-	unsigned which;
-
-	for (unsigned i = 0; i < 2; i++) {
-		which = i ^ first;
-		code = (struct code){
-			.memory = chases[which].memory,
-			.bytes = arenas[which]->pages * arenas[which]->page_bytes,
-			.stride = chases[which].layout.stride, .lines = chases[which].lines,
-		};
-		if (code_link(&code, chases[which].order, seed) != 0)
-			return -1;
-		ns[which] = code_time(&code, JUMPS);
-	}
-	return 0;
-}
-
-/* Where one timing is. */
-struct rung {
-	const struct sweep *sweep;
-	const struct series *series;
-	struct ground *ground;
-	size_t lines;
-	unsigned number;	/* of the sweep */
-};
-
-static int add(struct samples *samples, const struct rung *rung, enum chase_access access,
-	       const double ns[2])
-{
-	return samples_add(samples, (struct sample){
-		.probe = rung->sweep->group->probe, .layout = rung->series->name,
-		.access = access_names[access], .page_bytes = rung->sweep->pages->bytes,
-		.spacing = rung->series->layout.spacing, .lines = rung->lines,
-		.repetition = rung->number, .ns = ns[0], .packed_ns = ns[1],
-	});
-}
-
-/* Time one rung; the chain that begins changes with the sweep. */
-static int measure(struct machine *machine, const struct rung *rung, struct samples *samples)
-{
-	const uint64_t state = order_random(&machine->seed);
-	double ns[2] = { NAN, NAN };
-	struct chase chases[2];
-	unsigned count = ground_chases(rung->ground, machine, rung->series, rung->lines, chases);
-	unsigned first = rung->number & 1;
-
-	if (rung->sweep->group == &groups[GROUP_CODE])
-		return time_jumps(rung->ground, chases, first, &machine->seed, ns) != 0 ?
-			       -1 : add(samples, rung, CHASE_SERIAL, ns);
-	/* Linking takes as long as timing; the same chain may be timed in the next sweep too. */
-	for (unsigned i = 0; i < count && rung->ground->linked != rung->lines; i++)
-		chase_link(&chases[i], &machine->seed);
-	rung->ground->linked = rung->lines;
-	for (unsigned access = 0; access < ACCESSES; access++) {
-		if (!(rung->sweep->group->accesses & 1u << access))
-			continue;
-		pair_time(chases, count, access, state, first, ns);
-		if (add(samples, rung, access, ns) != 0)
-			return -1;
-	}
-	return 0;
 }
 
 /* The memory that is open, and of which series. */
@@ -238,7 +159,8 @@ static int sweep_series(const struct sweep *sweep, struct site *site, unsigned n
 			struct machine *machine, struct samples *samples)
 {
 	struct rung rung = {
-		.sweep = sweep, .series = site->series, .ground = &site->ground, .number = number,
+		.group = sweep->group, .pages = sweep->pages, .series = site->series,
+		.ground = &site->ground, .number = number,
 	};
 	size_t usable = site->ground.usable;
 
@@ -249,7 +171,7 @@ static int sweep_series(const struct sweep *sweep, struct site *site, unsigned n
 		}
 		/* Every other sweep runs downwards, against what drifts within one. */
 		rung.lines = rung.series->ladder[n & 1 ? usable - 1 - i : i];
-		if (measure(machine, &rung, samples) != 0)
+		if (rung_time(&rung, machine, samples) != 0)
 			return -1;
 	}
 	return 0;
