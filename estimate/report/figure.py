@@ -25,6 +25,7 @@ _CACHES = {"l1d_bytes": "L1d", "l2_bytes": "L2", "l3_bytes": "L3"}
 _LEVELS = ("dtlb_entries", "stlb_entries")
 # Knees closer together than this share one label.
 _NEAR = 1.2
+_MOST_IN_LABEL = 2
 _ENTRY_BYTES = 8
 
 
@@ -118,20 +119,24 @@ def _sizes(sizes: Iterable[int | str | None]) -> list[int]:
 
 def _knees(calibration: Calibration, sizes: Sequence[int]) -> list[_Mark]:
     """The TLBs' ends; those of several page sizes that lie together have one label."""
-    marks: list[_Mark] = []
+    marks = []
     for quantity in _LEVELS:
-        name = WORDS[quantity].removesuffix(" entries")
+        groups: list[list[tuple[float, int]]] = []
         for cost in (cost for size in sizes for cost in find(calibration, quantity, size)):
-            if cost.interval is None or cost.page_size_bytes is None:
-                continue
-            at = cost.interval.value
-            words = f"{at:.0f} x {units.size(cost.page_size_bytes)}"
-            for i, mark in enumerate(marks):
-                if mark.words.startswith(name) and 1 / _NEAR < at / mark.at < _NEAR:
-                    marks[i] = _Mark(mark.at, f"{mark.words}, {words}")
-                    break
-            else:
-                marks.append(_Mark(at, f"{name} {words}"))
+            if cost.interval is not None and cost.page_size_bytes is not None:
+                knee = cost.interval.value, cost.page_size_bytes
+                for group in groups:
+                    if 1 / _NEAR < knee[0] / group[0][0] < _NEAR:
+                        group.append(knee)
+                        break
+                else:
+                    groups.append([knee])
+        for group in groups:
+            at = [entries for entries, _ in group]
+            words = ", ".join(f"{entries:.0f} x {units.size(size)}" for entries, size in group)
+            if len(group) > _MOST_IN_LABEL:
+                words = f"{min(at):.0f} to {max(at):.0f} ({len(group)} page sizes)"
+            marks.append(_Mark(at[0], f"{WORDS[quantity].removesuffix(' entries')} {words}"))
     return marks
 
 

@@ -31,9 +31,11 @@ set encoding utf8
 set lmargin 11
 set rmargin 4
 set tmargin 3.6
-set bmargin 7.5
 set grid xtics ytics lt 1 lc rgb "#d8d8d8"
-set key bmargin center horizontal Left reverse maxcols 3 width 2 samplen 2 font "sans,10"
+# The key is below its panel, in three columns, and takes the room that it needs.
+rows(n) = ceil(n / 3.0)
+key(n) = sprintf("set bmargin %g; set key bmargin center vertical Left reverse maxrows %d width 1 samplen 2 ".\
+	"font 'sans,10'", 4.2 + 1.05 * rows(n), rows(n))
 set xtics nomirror font "sans,10"
 set ytics nomirror
 
@@ -45,6 +47,7 @@ row(probe, size, layout, access) = strcol("probe") eq probe && column("page_size
 pages(size, layout, access) = row("tlb", size, layout, access) ? column("lines") : NaN
 
 # 1. Translation time over footprint.
+eval key(words(sizes) + 1 + (huge > 0))
 set logscale x 2
 set logscale y 10
 set xlabel "footprint (pages, one cache line in each)"
@@ -66,19 +69,20 @@ do for [i = 1:words(knee_at)] {
 plot \
 	for [i = 1:words(sizes)] curve \
 		using (pages(real(word(sizes, i)), "spread", "serial")):(above("ns")):(above("low_ns")):(above("high_ns")) \
-		with yerrorlines lw 2 pt points(i) ps 0.6 lc rgb colour(i) title word(size_words, i)." pages, serial", \
+		with yerrorlines lw 2 pt points(i) ps 0.6 lc rgb colour(i) title word(size_words, i).", serial", \
 	curve using (pages(base, "spread", "overlapped")):(above("ns")):(above("low_ns")):(above("high_ns")) \
-		with yerrorlines lw 1 dt 3 pt 6 ps 0.5 lc rgb colour(1) title word(size_words, 1)." pages, overlapped", \
+		with yerrorlines lw 1 dt 3 pt 6 ps 0.5 lc rgb colour(1) title word(size_words, 1).", overlapped", \
 	(huge ? curve : "/dev/null") \
 		using (pages(huge, "dense", "serial")):(above("ns")):(above("low_ns")):(above("high_ns")) \
 		with yerrorlines lw 1 pt 5 ps 0.5 lc rgb "#e0a000" \
-		title huge ? sprintf("%s apart in %s pages, serial", word(size_words, 1), huge_words) : ""
+		title huge ? sprintf("%s in %s pages, serial", word(size_words, 1), huge_words) : ""
 unset arrow
 unset label
 
 # 2. Cost of a walk over footprint.
 walk(size, access) = strcol("quantity") eq "walk_ns" && column("page_size_bytes") == size \
 	&& strcol("access") eq access ? column("pages") : NaN
+eval key(words(walk_sizes) + 1 + words(chains))
 set xrange [1024:last_page]
 set yrange [0.5:1000]
 set xlabel "footprint (TLB entries needed)"
@@ -95,9 +99,9 @@ if (words(walk_sizes)) {
 	plot \
 		for [i = 1:words(walk_sizes)] calibration \
 			using (walk(real(word(walk_sizes, i)), "serial")):"value":"low":"high" \
-			with yerrorlines lw 2 pt points(i) ps 0.7 lc rgb colour(i) title word(walk_words, i)." pages, serial", \
+			with yerrorlines lw 2 pt points(i) ps 0.7 lc rgb colour(i) title word(walk_words, i).", serial", \
 		calibration using (walk(base, "overlapped")):"value":"low":"high" \
-			with yerrorlines lw 1 dt 3 pt 6 ps 0.6 lc rgb colour(1) title word(size_words, 1)." pages, overlapped", \
+			with yerrorlines lw 1 dt 3 pt 6 ps 0.6 lc rgb colour(1) title word(size_words, 1).", overlapped", \
 		for [i = 1:words(chains)] calibration \
 			using (walk(base, "chains_".word(chains, i))):"value":"low":"high" \
 			with yerrorlines lw 1 pt 2 * i ps 0.7 lc rgb colour(3 + i) title word(chains, i)." chains at once"
@@ -118,6 +122,7 @@ if (caches) {
 	set ylabel "load-to-use latency (ns)"
 	set xtics ("4 KiB" 2.0**12, "16 KiB" 2.0**14, "64 KiB" 2.0**16, "256 KiB" 2.0**18, "1 MiB" 2.0**20, \
 		"4 MiB" 2.0**22, "16 MiB" 2.0**24, "64 MiB" 2.0**26, "256 MiB" 2.0**28, "1 GiB" 2.0**30)
+	eval key(2)
 	unset x2tics
 	unset x2label
 	set tmargin 2
@@ -128,7 +133,7 @@ if (caches) {
 		curve using (cache("each")):"ns":"low_ns":"high_ns" \
 			with yerrorlines lw 1 pt 6 ps 0.6 lc rgb colour(1) title "every line", \
 		curve using (cache("third")):"ns":"low_ns":"high_ns" \
-			with yerrorlines lw 2 pt 7 ps 0.6 lc rgb colour(2) title "every third line: no neighbours to prefetch"
+			with yerrorlines lw 2 pt 7 ps 0.6 lc rgb colour(2) title "every third line (fewer prefetched)"
 }
 unset multiplot
 set output

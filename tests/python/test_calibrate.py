@@ -268,7 +268,7 @@ def test_the_figure_has_labels_units_and_marks(
     text = picture.read_text(encoding="utf-8")
     for words in ("translation time per access (ns)", "cost of a page walk (ns)",
                   "footprint (pages, one cache line in each)", "reach in 4 KiB pages",
-                  "L1 dTLB 96 x 4 KiB", "STLB 2048 x 4 KiB", "4 KiB pages, serial",
+                  "L1 dTLB 96 x 4 KiB", "STLB 2048 x 4 KiB", "4 KiB, serial", "4 KiB in 2 MiB pages, serial",
                   "A made-up CPU"):  # fmt: skip
         assert words in text, words
     assert ("load-to-use latency (ns)" in text) == caches
