@@ -16,6 +16,7 @@ readonly SIZES=12 MATCHES=3
 readonly TOLERANCE_CYCLES=2 TOLERANCE_PERCENT=10
 # No footprint is begun after BEGIN_S; the probe is to end after PROBE_S, and is made to after KILL_S.
 readonly BEGIN_S=20 PROBE_S=2 KILL_S=6
+# shellcheck disable=SC2034  # for --help
 readonly BOUND_S=30
 
 probe_pid=""
@@ -51,6 +52,7 @@ guard() {
 # It writes to a pipe: there is no file to be left, and a trap need not wait for it.
 run_probe() { # <option>...
 	local from
+	# shellcheck disable=SC2312  # the status is waited for
 	exec {from}< <(exec timeout "${KILL_S}" "${probe}" --output - "$@")
 	probe_pid=$!
 	IFS= read -r -d '' -u "${from}" samples || true
@@ -100,10 +102,10 @@ reason() {
 	printf '%s\n' "${line:+: ${line#*: }}"
 }
 
-# Measure one footprint: sets $ns, $cycles and $mhz; `NA` for what was not obtained.
+# Measure one footprint: sets $ns and $cycles; `NA` for what was not obtained.
 measure() { # <pages>
 	run_probe --measure cycles,near --lines "$1" --sweeps 41 --time-limit "${PROBE_S}"
-	ns=NA cycles=NA mhz=NA
+	ns=NA cycles=NA
 	# 124: it was stopped since it had not ended: there is no figure for this footprint.
 	((probe_code != 124)) || return 0
 	# Its own words are on standard error already.
@@ -112,7 +114,7 @@ measure() { # <pages>
 	result=$(conclude "$1" <<<"${samples}")
 	[[ ${result} != garbage ]] ||
 		die "cannot measure: ${probe} wrote no complete samples table" "make"
-	read -r ns cycles mhz <<<"${result}"
+	read -r ns cycles _ <<<"${result}"
 }
 
 # Nothing was extra: that is noise, not a cost.
@@ -149,11 +151,15 @@ find_walk_cost() { # <told>
 	done
 	((matches < MATCHES)) || return 0
 	((${#all[@]} > 0)) || {
-		printf 'tlbcost: cannot measure the cost of a page walk here%s\n' "$(reason)" >&2
+		local why
+		why=$(reason)
+		printf 'tlbcost: cannot measure the cost of a page walk here%s\n' "${why}" >&2
 		printf 'tlbcost: hint: tlbcost calibrate --full\n' >&2
 		exit 4
 	}
-	mapfile -t all < <(printf '%s\n' "${all[@]}" | sort -g)
+	local sorted
+	sorted=$(printf '%s\n' "${all[@]}" | sort -g)
+	mapfile -t all <<<"${sorted}"
 	# The lower of the middle two, so that ns and cycles belong together.
 	read -r ns cycles <<<"${all[(${#all[@]} - 1) / 2]}"
 	local low=${all[0]% *} high=${all[-1]% *}
