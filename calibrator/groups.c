@@ -176,13 +176,17 @@ static size_t regions_series(const struct machine *machine, struct series model,
 {
 	/* 520: the last number at which each of its 512 clusters has a region to itself. */
 	static const unsigned counts[] = { 16, 24, 40, 56, 72, 104, 136, 200, 264, 392, 520 };
-	const size_t n = sizeof(counts) / sizeof(counts[0]);
+	struct layout layout;
+	size_t n = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		series[i] = model;
-		series[i].layout = layout_regions(counts[i], machine->base.bytes,
-						  machine->line_bytes);
-		series[i].sparse = 1;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		layout = layout_regions(counts[i], machine->base.bytes, machine->line_bytes);
+		/* With long cache lines two numbers may be rounded up to the same. */
+		if (n > 0 && layout.spacing == series[n - 1].layout.spacing)
+			continue;
+		series[n] = model;
+		series[n].layout = layout;
+		series[n++].sparse = 1;
 	}
 	return n;
 }

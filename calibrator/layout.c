@@ -64,7 +64,7 @@ struct layout layout_regions(size_t regions, size_t base, size_t line)
 	 * caches.  Otherwise the caches' costs would pass for walk caches'.
 	 */
 	if (pages > CLUSTER_PAGES)
-		pages = (pages / ptes | 1) * ptes;
+		pages = ((pages + ptes - 1) / ptes | 1) * ptes;
 	else
 		pages = CLUSTER_PAGES;
 	return (struct layout){
