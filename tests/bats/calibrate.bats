@@ -17,7 +17,6 @@ setup() {
 	load common
 	need_built tlbcost libexec/tlbcost-calibrate
 	export XDG_CACHE_HOME=${CACHE}
-	PROBE=${BUILD}/libexec/tlbcost-calibrate
 }
 
 @test "calibrate: prints entries and costs with units, in 80 columns" {
@@ -132,7 +131,7 @@ setup() {
 	run -0 "${BUILD}/tlbcost" calibrate --json "${BATS_TEST_TMPDIR}/a.json" --output /dev/null
 	run -0 "${BUILD}/tlbcost" calibrate --compare "${BATS_TEST_TMPDIR}/"{a,a}.json
 	[[ ${output} == *"The same machine with the same settings."* ]]
-	[[ ${output} == *"fault_ns "*"+0.0 % overlap"* ]]
+	[[ ${output} == *"fault_ns "*" 0 % overlap"* ]]
 	[[ ${output} == *" of 0 the 95 % intervals lie apart"* ]]
 }
 
@@ -155,25 +154,4 @@ setup() {
 	TLBCOST=${BUILD}/tlbcost run -0 script -q -e -c '"${TLBCOST}" calibrate --output /dev/null' \
 		/dev/null
 	[[ ${output} == *"calibrating [="*">"*"] "*" %, "*" s left"* ]]
-}
-
-@test "calibrator: a short time limit drops repetitions and says so" {
-	run -0 "${PROBE}" --page-size "$(getconf PAGESIZE)" --time-limit 1 --output "${BATS_TEST_TMPDIR}/s.tsv"
-	grep -Eq '^# (dropped|skipped)_.*' "${BATS_TEST_TMPDIR}/s.tsv"
-	grep -q '^# end: [1-9]' "${BATS_TEST_TMPDIR}/s.tsv"
-}
-
-@test "calibrator: a page size that cannot be had is skipped with the reason" {
-	run -0 "${PROBE}" --page-size 8k --output -
-	[[ ${output} == *"# skipped_8192: not a page size that can be had here"* ]]
-	[[ ${lines[-1]} == "# end: 0" ]]
-}
-
-@test "calibrator: wrong options are usage errors" {
-	run -2 "${PROBE}" --page-size x
-	run -2 "${PROBE}" --time-limit 0
-	run -2 "${PROBE}" --huge-method magic
-	run -2 "${PROBE}" word
-	run -2 "${PROBE}" --unknown
-	run -0 "${PROBE}" --help
 }

@@ -1,0 +1,149 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Does the calibrator's probe measure what it is asked for, and write it as doc/format.md says?
+# shellcheck disable=SC2030,SC2031  # each test has a shell of its own
+# shellcheck disable=SC2154  # run sets stderr
+
+setup() {
+	load common
+	need_built libexec/tlbcost-calibrate libexec/tlbcost-run
+	PROBE=${BUILD}/libexec/tlbcost-calibrate
+	SAMPLES=${BATS_TEST_TMPDIR}/samples.tsv
+}
+
+# The different values of columns, one row of them a line, in the rows of one probe.
+values() { # <probe> <column>...
+	local probe=$1
+	shift
+	awk -F '\t' -v probe="${probe}" -v columns="$*" '
+		/^#/ { next }
+		!n { for (i = 1; i <= NF; i++) at[$i] = i; n = split(columns, wanted, " "); next }
+		$at["probe"] == probe {
+			row = ""
+			for (i = 1; i <= n; i++) row = row (i > 1 ? " " : "") $at[wanted[i]]
+			if (!seen[row]++) print row
+		}' "${SAMPLES}"
+}
+
+@test "the header describes the machine, and says where packed chains lay" {
+	run -0 "${PROBE}" --measure cycles --sweeps 1 --seed 7 --output "${SAMPLES}"
+	grep -q "^# base_page_bytes: $(getconf PAGESIZE)$" "${SAMPLES}"
+	grep -q '^# seed: 7$' "${SAMPLES}"
+	local key
+	for key in cpu huge_page_bytes line_bytes packed_spacing_bytes packed_page_bytes \
+		region_bytes memory_limit_bytes duration_s; do
+		grep -Eq "^# ${key}: ([0-9.]+|NA)$" "${SAMPLES}"
+	done
+	if [[ $(uname -m) == x86_64 ]]; then
+		grep -Eq '^# cpuid_2_0: [0-9a-f]{8}( [0-9a-f]{8}){3}$' "${SAMPLES}"
+	else
+		run -1 grep -q '^# cpuid_' "${SAMPLES}"
+	fi
+}
+
+@test "without --measure it measures what a quick calibration needs" {
+	run -0 "${PROBE}" --lines 8,64 --sweeps 1 --output "${SAMPLES}"
+	[[ $(values tlb layout | head -n 1) == spread ]]
+	[[ $(values fault ns) && $(values unmap ns) && $(values cycles ns) ]]
+	[[ -z $(values cache ns) && -z $(values code ns) ]]
+}
+
+@test "each group has the layouts and accesses that it is for" {
+	local base
+	base=$(getconf PAGESIZE)
+	measure() {
+		"${PROBE}" --measure "$1" --lines 8,64 --sweeps 1 --page-size "${base}" \
+			--output "${SAMPLES}"
+		values tlb page_size_bytes layout access | paste -sd ,
+	}
+	[[ $(measure near) == "${base} spread serial,${base} spread overlapped" ]]
+	[[ $(measure stores) == "${base} spread store" ]]
+	[[ $(measure ways) == "${base} strided serial" ]]
+	[[ $(measure chains) == \
+		"${base} spread chains_2,${base} spread chains_4,${base} spread chains_8" ]]
+	[[ -z $(measure large) && -z $(measure dense) ]]
+	measure ways
+	[[ $(values tlb spacing_bytes | wc -l) == 17 ]]
+	measure caches
+	[[ $(values cache layout access packed_ns | paste -sd ,) == "each serial NA,third serial NA" ]]
+	if [[ $(uname -m) =~ ^(x86_64|aarch64)$ ]]; then
+		measure code
+		[[ $(values code layout access lines | paste -sd ,) == \
+			"spread serial 8,spread serial 64" ]] || grep '^# skipped_.*code' "${SAMPLES}"
+	fi
+}
+
+@test "regions are as many as told, and only the pages of the chain are touched" {
+	run -0 "${BUILD}/libexec/tlbcost-run" --output "${BATS_TEST_TMPDIR}/run.tsv" -- \
+		"${PROBE}" --measure regions --sweeps 1 --max-memory 256M --output "${SAMPLES}"
+	if [[ $(getconf PAGESIZE) -gt 8192 ]]; then
+		grep -q '^# .*_regions: ' "${SAMPLES}"
+		skip "the base page is too large for this little memory"
+	fi
+	[[ $(values tlb layout access lines) == "regions serial 8192" ]]
+	(($(cell "${BATS_TEST_TMPDIR}/run.tsv" max_rss_bytes) < 256 << 20))
+	local region
+	region=$(awk '/^# region_bytes:/ { print $3 }' "${SAMPLES}")
+	[[ $(values tlb spacing_bytes | awk -v region="${region}" '{ print 8192 * $1 / region }' |
+		head -n 2 | paste -sd ,) =~ ^(16,24|16,48|20,28)$ ]]
+}
+
+@test "--lines takes numbers in any order, once each; --sweeps repeats them" {
+	run -0 "${PROBE}" --measure near --lines 64,8,64,23 --sweeps 3 --output "${SAMPLES}"
+	[[ $(values tlb lines | sort -n | paste -sd ,) == "8,23,64" ]]
+	[[ $(values tlb repetition | paste -sd ,) == "0,1,2" ]]
+	# Each sweep has a sample of the cycle.
+	[[ $(values cycles repetition | paste -sd ,) == "0,1,2" ]]
+	# Three footprints, serial and overlapped, three times, and the cycles.
+	[[ $(tail -n 1 "${SAMPLES}") == "# end: 21" ]]
+}
+
+@test "every sample is a positive number of ns" {
+	run -0 "${PROBE}" --measure cycles,faults,near,stores,chains,ways,code,caches \
+		--lines 8,64 --sweeps 2 --output "${SAMPLES}"
+	run -0 awk -F '\t' '
+		/^#/ || /^probe/ { next }
+		$8 + 0 <= 0 || ($9 != "NA" && $9 + 0 <= 0) || ($1 == "tlb" && $9 == "NA") { print }
+	' "${SAMPLES}"
+	[[ -z ${output} ]]
+}
+
+@test "a short time limit drops repetitions and says so" {
+	run -0 "${PROBE}" --page-size "$(getconf PAGESIZE)" --time-limit 1 --output "${SAMPLES}"
+	grep -Eq '^# (dropped|skipped)_.*' "${SAMPLES}"
+	grep -q '^# end: [1-9]' "${SAMPLES}"
+}
+
+@test "a page size that cannot be had is skipped with the reason" {
+	run -0 "${PROBE}" --measure near,large --page-size 8k --output -
+	[[ ${output} == *"# skipped_8192: not a page size that can be had here"* ]]
+	[[ ${lines[-1]} == "# end: 0" ]]
+}
+
+@test "little address space limits the chains that lie far apart" {
+	run -0 bash -c 'ulimit -v 1000000; "$@"' - "${PROBE}" --measure ways --lines 4,64 \
+		--sweeps 1 --max-memory 64M --output "${SAMPLES}"
+	grep -q '^# limited_.*_ways: not enough memory or address space' "${SAMPLES}"
+	[[ $(values tlb layout) == strided ]]
+}
+
+@test "wrong options are usage errors" {
+	local words
+	for words in "--page-size x" "--time-limit 0" "--huge-method magic" "word" "--unknown" \
+		"--measure nothing" "--measure near," "--measure=" "--lines 1" "--lines 8,,9" \
+		"--lines 8," "--lines -8" "--lines 8x" "--lines 99999999999" "--sweeps 0" \
+		"--sweeps many" "--seed -1"; do
+		# shellcheck disable=SC2086  # one or two words
+		run -2 --separate-stderr "${PROBE}" ${words}
+		[[ ${stderr} == *"tlbcost: hint: tlbcost-calibrate --help" ]]
+	done
+}
+
+@test "--help names every group and option" {
+	run -0 "${PROBE}" --help
+	local word
+	for word in cycles faults near middle far dense large stores chains ways regions code caches \
+		--lines --sweeps --measure --seed --time-limit; do
+		[[ ${output} == *"${word}"* ]]
+	done
+}
