@@ -25,8 +25,8 @@ _CODE = {
     "code_walk_ns": "page walk for code",
 }
 _COUNTS = {
-    "walks_at_once": "walks at once, times cheaper",
-    "walk_cache_regions": "walk caches, regions held",
+    "walks_at_once": "walks at once, factor",
+    "walk_cache_regions": "walk caches, regions",
 }
 _CACHE_SIZES = tuple(name for name in WORDS if name.endswith("_bytes"))
 _TLB_SIZES = tuple(name for name in WORDS if not name.endswith("_bytes"))
@@ -115,8 +115,9 @@ class _Sections:
         rows = []
         for name, words in names.items():
             for cost in self._ordered(name):
-                where = " ".join(filter(None, (_page(cost), _access(cost))))
-                rows.append(f"{words:<29}{where:<16}{_number(cost.interval):>9}  "
+                pages = "" if cost.pages is None else f"{cost.pages} pages"
+                where = ", ".join(filter(None, (_page(cost), _access(cost), pages)))
+                rows.append(f"{words:<23}{where:<22}{_number(cost.interval):>9}  "
                             f"{_between(cost.interval)}")  # fmt: skip
         return _titled(f"{title:<45}{'value':>9}  95 % interval", rows)
 
@@ -253,6 +254,13 @@ def _between(interval: Interval | None, name: str = "") -> str:
     return f"{_figure(name, interval.low)} .. {_figure(name, interval.high)}"
 
 
+def _in_words(note: str) -> str:
+    """A note about a quantity with the words of the report for it."""
+    name, colon, rest = note.partition(": ")
+    words = WORDS | _CODE | _COUNTS | {key: f"{text}, ns" for key, text in _LATENCIES.items()}
+    return f"{words[name]}: {rest}" if colon and name in words else note
+
+
 def _legend() -> list[str]:
     return wrap(
         "",
@@ -264,7 +272,7 @@ def _legend() -> list[str]:
 
 def _notes(obtained: Obtained, known: Sequence[Saying]) -> list[str]:
     calibration = obtained.calibration
-    notes = [*disagreements(calibration, known), *obtained.notes]
+    notes = [*disagreements(calibration, known), *map(_in_words, obtained.notes)]
     silence = cpuid.told(calibration.cpuid).silence if calibration.cpuid else None
     if silence:
         notes.append(silence)

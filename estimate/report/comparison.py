@@ -12,6 +12,7 @@ from tlbcost.report.calibration import cpu, wrap
 
 # Shares of this and more are written without decimals.
 _WHOLE_PERCENT = 10
+_ABOUT_ZERO_PERCENT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,8 @@ def _change(fraction: float | None) -> str:
     if fraction is None:
         return units.NOT_OBTAINED
     percent = 100 * fraction
+    if abs(percent) < _ABOUT_ZERO_PERCENT:
+        return units.ZERO
     return f"{percent:+.0f} %" if abs(percent) >= _WHOLE_PERCENT else f"{percent:+.1f} %"
 
 

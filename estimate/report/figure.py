@@ -86,6 +86,7 @@ def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict
     chains = {c.access.removeprefix("chains_") for c in walks if c.access in CHAINS and c.access}
     # The next power of two but one, for room beyond the last point.
     last = max([int(str(row["lines"])) for row in tlb] + [cost.pages or 1 for cost in walks])
+    spacings = _sizes(row["spacing_bytes"] for row in curve if row["probe"] == "cache")
     caches = _caches(calibration, known)
     marks = {
         "knee": _knees(calibration, sizes),
@@ -105,7 +106,9 @@ def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict
         "walk_words": _list(map(units.size, walked)),
         "chains": _list(sorted(chains)),
         "last_page": 1 << last.bit_length() + 1,
-        "caches": int(any(row["probe"] == "cache" for row in curve)),
+        "caches": int(bool(spacings)),
+        # A chain of every line has them closest together.
+        "line": min(spacings, default=0),
     }
     for name, lines in marks.items():
         settings[f"{name}_at"] = _list(f"{line.at:.6g}" for line in lines)

@@ -7,7 +7,7 @@
 # svg), title_words, base and huge (page sizes in bytes; huge 0: none), sizes and size_words (all
 # page sizes of the curve, in bytes and as people write them), walk_sizes and walk_words (the same
 # of those whose walks were measured), chains (how many at once), last_page (end of the axis of
-# pages), caches (1: draw them), and marks as lists of words: knee_at (pages) and knee_labels,
+# pages), caches (1: draw them), line (bytes of a cache line), and marks as lists of words: knee_at (pages) and knee_labels,
 # table_at (pages) and table_labels, cache_at (bytes) and cache_labels.
 panels = 2 + caches
 height = 500
@@ -115,10 +115,10 @@ unset label
 # 3. Latency of the data caches over footprint.
 if (caches) {
 	cache(layout) = strcol("probe") eq "cache" && strcol("layout") eq layout \
-		? column("lines") * column("spacing_bytes") : NaN
+		? column("lines") * line : NaN
 	set xrange [4096:*]
 	set yrange [0.5:1000]
-	set xlabel "footprint (bytes)"
+	set xlabel "footprint (bytes of the cache lines in use)"
 	set ylabel "load-to-use latency (ns)"
 	set xtics ("4 KiB" 2.0**12, "16 KiB" 2.0**14, "64 KiB" 2.0**16, "256 KiB" 2.0**18, "1 MiB" 2.0**20, \
 		"4 MiB" 2.0**22, "16 MiB" 2.0**24, "64 MiB" 2.0**26, "256 MiB" 2.0**28, "1 GiB" 2.0**30)

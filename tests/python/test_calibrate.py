@@ -152,6 +152,15 @@ def test_others_stand_beside_the_measurement_and_disagreement_is_named() -> None
     assert line.split()[-3:] == ["2048", "?", "NA"]
 
 
+def test_notes_about_a_quantity_have_its_words() -> None:
+    noted = full()
+    notes = ("stlb_ways: no step", "l3_ns: not the same", "why: because", "a sentence")
+    noted = replace(noted, calibration=replace(noted.calibration, notes=notes))
+    text = describe(noted)
+    for words in ("STLB ways: no step", "L3 cache, ns: not the same", "why: because", "a sentence"):
+        assert f"note: {words}\n" in text
+
+
 def test_a_guest_is_called_one() -> None:
     assert "nested paging" in describe(full())
     bare = full()
@@ -268,7 +277,8 @@ def test_the_figure_has_labels_units_and_marks(
     text = picture.read_text(encoding="utf-8")
     for words in ("translation time per access (ns)", "cost of a page walk (ns)",
                   "footprint (pages, one cache line in each)", "reach in 4 KiB pages",
-                  "L1 dTLB 96 x 4 KiB", "STLB 2048 x 4 KiB", "4 KiB, serial", "4 KiB in 2 MiB pages, serial",
+                  "L1 dTLB 96 x 4 KiB", "STLB 2048 x 4 KiB", "4 KiB, serial",
+                  "4 KiB in 2 MiB pages, serial",
                   "A made-up CPU"):  # fmt: skip
         assert words in text, words
     assert ("load-to-use latency (ns)" in text) == caches
