@@ -7,8 +7,8 @@
 # svg), title_words, base and huge (page sizes in bytes; huge 0: none), sizes and size_words (all
 # page sizes of the curve, in bytes and as people write them), walk_sizes and walk_words (the same
 # of those whose walks were measured), chains (how many at once), last_page (end of the axis of
-# pages), caches (1: draw them), line (bytes of a cache line), and marks as lists of words: knee_at (pages) and knee_labels,
-# table_at (pages) and table_labels, cache_at (bytes) and cache_labels.
+# pages), caches (1: draw them), line (bytes of a cache line), and marks as lists of words: knee_at
+# (pages) and knee_labels, table_at (pages) and table_labels, cache_at (bytes) and cache_labels.
 panels = 2 + caches
 height = 500
 set terminal terminal_name size 800,panels*height enhanced font "sans,11" background rgb "white"
@@ -54,7 +54,8 @@ set xlabel "footprint (pages, one cache line in each)"
 set ylabel "translation time per access (ns)"
 first_page = 4
 set xrange [first_page:last_page]
-set yrange [least:1000]
+# Room for labels above the curves.
+set yrange [least:5000]
 set xtics ("4" 4, "16" 16, "64" 64, "256" 256, "1024" 1024, "4096" 4096, "16384" 16384, \
 	"65536" 65536, "262144" 262144, "1048576" 1048576, "4194304" 4194304, "16777216" 16777216)
 set ytics ("≤ 0.1" 0.1, "1" 1, "10" 10, "100" 100, "1000" 1000)
