@@ -7,21 +7,35 @@ cannot be told from the samples is None, with a note that gives the reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from tlbcost import bootstrap, units
-from tlbcost.levels import Knee, Levels, confirm, find_levels, settle
+from tlbcost.caches import caches
+from tlbcost.levels import AGREEMENT, ONE_LEVEL, Knee, Levels, confirm, find_levels, settle
 from tlbcost.records import Access, Cost, Interval
 from tlbcost.samples import Samples, read_samples
 from tlbcost.table import Table
-from tlbcost.walks import Reference, entry_bytes, find_hit, hit_cost, walk_costs
+from tlbcost.walk_caches import walk_caches
+from tlbcost.walks import (
+    Reference,
+    entry_bytes,
+    find_hit,
+    hit_cost,
+    walk_costs,
+    walks_side_by_side,
+)
+from tlbcost.ways import ways
 
 __all__ = ["Analysis", "CurvePoint", "Knee", "analyse", "candidates"]
 
 _ACCESSES: tuple[Access, ...] = ("serial", "overlapped")
 # A cost whose interval is wider than this share on either side is worth measuring longer.
 _WIDE = 0.15
+# The clock is steady if the medians of so many parts of the run differ by less than this share.
+_CLOCK_PARTS = 8
+_STEADY = 0.05
 # The footprint whose walk_ns stands for the machine.
 _USUAL_PAGES = 8192
 
@@ -53,16 +67,21 @@ class Analysis:
     unsettled: tuple[str, ...]
 
 
+_Part = tuple[list[Cost], list[str]]  # rows of a calibration, and notes
 # The columns of `samples` that a curve over lines has in common: probe to access.
 _CurveKey = tuple[str, int, str, str]
-# What the two levels of a curve are called, by probe and access.
-_QUANTITIES = {("tlb", "serial"): ("dtlb_entries", "stlb_entries")}
+# What the ends of a curve's levels are called, by probe and access.
+_QUANTITIES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("tlb", "serial"): ("dtlb_entries", "stlb_entries"),
+    ("tlb", "store"): ("dtlb_store_entries",),
+    ("code", "serial"): ("itlb_entries",),
+}
 
 
 def candidates(samples: Sequence[Table]) -> tuple[Knee, ...]:
     """The ends of TLB levels that a first pass shows, to be measured once more."""
-    first = read_samples(samples)
-    return tuple(knee for key, found in _levels(first, ()).items() for knee in _knees(key, found))
+    found = _all_levels(read_samples(samples), ())
+    return tuple(knee for key, levels in found.items() for knee in _knees(key, levels))
 
 
 def analyse(samples: Sequence[Table], confirmation: Sequence[Table] = ()) -> Analysis:
@@ -73,81 +92,163 @@ def analyse(samples: Sequence[Table], confirmation: Sequence[Table] = ()) -> Ana
     """
     first, every = read_samples(samples), read_samples([*samples, *confirmation])
     second = read_samples(confirmation) if confirmation else None
-    base, notes, unsettled = every.base_bytes, list(every.notes), []
     levels: dict[_CurveKey, Levels] = {}
-    for key, found in _levels(first, every.page_sizes()).items():
-        verdicts = [
-            (knee, confirm(knee, second.curve(*key) if second else None))
-            for knee in _knees(key, found)
-        ]
-        levels[key] = settle(found, [verdict for _, verdict in verdicts])
-        doubts = [f"{_subject(knee)} {v.reason}" for knee, v in verdicts if v.reason]
-        unsettled += doubts
+    notes, unsettled = list(every.notes), []
+    for key, found in _all_levels(first, every.page_sizes()).items():
+        doubts = []
+        verdicts = []
+        for knee in _knees(key, found):
+            verdict = confirm(knee, second.curve(*key) if second else None)
+            verdicts.append(verdict)
+            if verdict.entries is None:
+                doubts.append(f"{knee.quantity} of {_place(key)}: {verdict.reason}")
+        levels[key] = settle(found, verdicts)
+        if found.reason and key[3] != "store":
+            notes.append(f"on {_place(key)} {found.reason}")
+            if key == _data(first.base_bytes) and found.reason != ONE_LEVEL:
+                unsettled.append(notes[-1])
         notes += [f"{doubt}: not reported" for doubt in doubts]
-        if found.reason:
-            notes.append(f"{_place(key)}: {found.reason}")
-    data = levels[_data(base)]
-    hit = find_hit(every.tlb(base, "spread", "serial"), "serial", data)
-    covers = {size: entry_bytes(every, size, data, hit) for size in every.page_sizes()}
-    covers[base] = base
-    costs: list[Cost] = []
-    for size, covered in sorted(covers.items()):
-        own = levels[_data(size)]
-        costs.append(_entries("dtlb_entries", size, own.first))
-        costs.append(_entries("stlb_entries", size, own.second))
-        if size != base:
-            exact = None if covered is None else Interval(covered, covered, covered)
-            costs.append(Cost("tlb_entry_bytes", size, None, None, exact, 0))
-            if covered == base:
-                notes.append(_splintered(size, every))
-        for access in _ACCESSES:
-            spread = every.tlb(size, "spread", access)
-            hit = find_hit(spread, access, own)
-            costs.append(hit_cost("stlb_hit_ns", size, access, hit))
-            reference = _reference(every, access, data, covers)
-            if size != base and covered == base:
-                # Of the walks of pieces the dense chain has one at each line.
-                costs += walk_costs("walk_ns", every.tlb(size, "dense", access), size, access,
-                                    data, hit, reference)  # fmt: skip
-            else:
-                costs += walk_costs("walk_ns", spread, size, access, own, hit, reference)
-        costs += [_single(every, "fault", size), _single(every, "unmap", size)]
-    unsettled += _wide(costs, base)
+        unsettled += doubts
+    parts = [
+        _clock(every),
+        caches(every),
+        *_page_sizes(every, levels),
+        _geometry(every, levels),
+        _code(every, levels),
+    ]
+    costs = [cost for part, _ in parts for cost in part]
+    notes += [note for _, part in parts for note in part]
+    unsettled += _wide(costs, every.base_bytes)
     return Analysis(tuple(costs), tuple(_points(every)), tuple(notes), tuple(unsettled))
 
 
-def _data(size: int) -> _CurveKey:
-    return "tlb", size, "spread", "serial"
+def _data(size: int, access: str = "serial") -> _CurveKey:
+    return "tlb", size, "spread", access
 
 
-def _levels(samples: Samples, sizes: Sequence[int]) -> dict[_CurveKey, Levels]:
+def _code_key(base: int) -> _CurveKey:
+    return "code", base, "spread", "serial"
+
+
+def _place(key: _CurveKey) -> str:
+    words = {"code": " of code", "store": " for stores"}
+    return f"{units.size(key[1])} pages{words.get(key[0]) or words.get(key[3]) or ''}"
+
+
+def _all_levels(samples: Samples, sizes: Sequence[int]) -> dict[_CurveKey, Levels]:
     """The levels that each curve shows, the base page's first; none for other `sizes` in bytes."""
     base = samples.base_bytes
-    found = find_levels(samples.curve(*_data(base)))
+    share = samples.packed_spacing_bytes / base
+    packed = share if samples.packed_page_bytes in (None, base) else 0.0
+    found = find_levels(samples.curve(*_data(base)), None, packed)
     levels = {_data(base): found}
     hit = find_hit(samples.curve(*_data(base)), "serial", found)
     hit_ns = hit.interval.value if hit else None
-    for size in sorted({*samples.page_sizes(), *sizes}):
-        if size != base:
-            levels[_data(size)] = find_levels(samples.curve(*_data(size)), hit_ns)
+    for size in sorted({*samples.page_sizes(), *sizes} - {base}):
+        levels[_data(size)] = find_levels(samples.curve(*_data(size)), hit_ns)
+    # Packed code lies in base pages.
+    for key, taken in ((_data(base, "store"), packed), (_code_key(base), share)):
+        curve = samples.curve(*key)
+        if curve is not None:
+            levels[key] = find_levels(curve, None, taken)
     return levels
 
 
 def _knees(key: _CurveKey, found: Levels) -> list[Knee]:
-    intervals = zip(_QUANTITIES[key[0], key[3]], (found.first, found.second), strict=True)
+    ends = zip(_QUANTITIES[key[0], key[3]], (found.first, found.second), strict=False)
+    return [Knee(quantity, key[1], key[0], key[2], key[3], end) for quantity, end in ends if end]
+
+
+def _clock(samples: Samples) -> _Part:
+    """Cycles per ns, and a note if they changed meanwhile."""
+    times = samples.singles.get(("cycles", None))
+    if times is None:
+        return [], []
+    rates = 1 / times
+    row = Cost("cycles_per_ns", None, None, None, bootstrap.median(rates), len(rates))
+    parts = [float(np.median(part)) for part in np.array_split(rates, _CLOCK_PARTS) if len(part)]
+    low, high = min(parts), max(parts)
+    if len(rates) < 3 * _CLOCK_PARTS or high - low <= _STEADY * float(np.median(rates)):
+        return [row], []
+    return [row], [f"the clock changed while it was measured: {low:.2f} to {high:.2f} cycles/ns"]
+
+
+def _page_sizes(samples: Samples, levels: dict[_CurveKey, Levels]) -> Iterator[_Part]:
+    """Entries and costs of each page size, the base page's first."""
+    base = samples.base_bytes
+    data = levels[_data(base)]
+    hit = find_hit(samples.tlb(base, "spread", "serial"), "serial", data)
+    covers: dict[int, int | None] = {
+        size: entry_bytes(samples, size, data, hit) for size in samples.page_sizes()
+    }
+    covers[base] = base
+    for size, covered in sorted(covers.items()):
+        own, notes = levels[_data(size)], []
+        costs = [
+            Cost("dtlb_entries", size, None, None, own.first, 0),
+            Cost("stlb_entries", size, None, None, own.second, 0),
+        ]
+        if size != base:
+            exact = None if covered is None else Interval(covered, covered, covered)
+            costs.append(Cost("tlb_entry_bytes", size, None, None, exact, 0))
+            if covered == base:
+                notes.append(_splintered(size, samples))
+        for access in _ACCESSES:
+            spread = samples.tlb(size, "spread", access)
+            hit = find_hit(spread, access, own)
+            costs.append(hit_cost("stlb_hit_ns", size, access, hit))
+            reference = _reference(samples, access, data, covers)
+            # Where the TLB holds pieces of pages, only dense chains have each of them once.
+            curve, at = (
+                (samples.tlb(size, "dense", access), data)
+                if size != base and covered == base
+                else (spread, own)
+            )
+            costs += walk_costs("walk_ns", curve, size, access, at, hit, reference)
+        if size == base:
+            costs += walks_side_by_side(samples, [c for c in costs if _is_walk(c)])
+            rows, reason = walk_caches(samples)
+            costs += rows
+            notes += [f"walk_cache_regions: {reason}"] if reason else []
+        costs += [_single(samples, "fault", size), _single(samples, "unmap", size)]
+        yield costs, notes
+
+
+def _geometry(samples: Samples, levels: dict[_CurveKey, Levels]) -> _Part:
+    """Ways of the base page's TLBs, and the entries that stores have for themselves."""
+    base = samples.base_bytes
+    data, costs, notes = levels[_data(base)], [], []
+    if samples.spaced("tlb", base, "strided", "serial"):
+        for i, (name, entries) in enumerate((("dtlb", data.first), ("stlb", data.second))):
+            found, reason = ways(samples, i, entries)
+            costs.append(Cost(f"{name}_ways", base, None, None, found, 0))
+            notes += [f"{name}_ways: {reason}"] if reason else []
+    stores = levels.get(_data(base, "store"))
+    if stores is not None:
+        own, reason = stores.first, ""
+        if stores.miss_from is None:
+            reason = "stores show no step: what they miss may be hidden behind the store buffer"
+        elif own and data.first and abs(own.value / data.first.value - 1) <= AGREEMENT:
+            own, reason = None, "stores miss where loads do, so that they have no TLB of their own"
+        costs.append(Cost("dtlb_store_entries", base, None, None, own, 0))
+        notes += [f"dtlb_store_entries: {reason}"] if reason else []
+    return costs, notes
+
+
+def _code(samples: Samples, levels: dict[_CurveKey, Levels]) -> _Part:
+    """Entries and costs of the instruction side."""
+    base = samples.base_bytes
+    found = levels.get(_code_key(base))
+    if found is None:
+        return [], []
+    curve = samples.curve(*_code_key(base))
+    hit = find_hit(curve, "serial", found)
+    reference = Reference(samples.packed_spacing_bytes, base, found, curve)
     return [
-        Knee(quantity, key[1], key[0], key[2], key[3], interval)
-        for quantity, interval in intervals
-        if interval is not None
-    ]
-
-
-def _place(key: _CurveKey) -> str:
-    return f"on {units.size(key[1])} pages"
-
-
-def _subject(knee: Knee) -> str:
-    return f"{knee.quantity} of {units.size(knee.page_size_bytes)} pages:"
+        Cost("itlb_entries", base, None, None, found.first, 0),
+        hit_cost("itlb_miss_ns", base, "serial", hit),
+        *walk_costs("code_walk_ns", curve, base, "serial", found, hit, reference),
+    ], []
 
 
 def _splintered(size: int, samples: Samples) -> str:
@@ -171,8 +272,8 @@ def _reference(
     return Reference(samples.packed_spacing_bytes, packed, data, None)
 
 
-def _entries(quantity: str, size: int, interval: Interval | None) -> Cost:
-    return Cost(quantity, size, None, None, interval, 0)
+def _is_walk(cost: Cost) -> bool:
+    return cost.quantity == "walk_ns" and cost.access == "serial"
 
 
 def _single(samples: Samples, probe: str, size: int) -> Cost:

@@ -21,6 +21,8 @@ AGREEMENT = 0.15
 _FEWEST = 6
 _TOO_SHORT = "the footprints do not reach beyond the second level"
 ONE_LEVEL = "only one TLB level was found"
+# A curve that ends below this share of its peak goes down.
+_DOWN = 0.7
 # What counts as the surroundings of a knee, as multiples of it.
 _AROUND = (0.4, 2.5)
 
@@ -54,11 +56,14 @@ class Levels:
         return None if self.last is None else 1.8 * self.last
 
 
-def find_levels(curve: Curve | None, hit_ns: float | None = None) -> Levels:
+def find_levels(
+    curve: Curve | None, hit_ns: float | None = None, packed_pages: float = 0
+) -> Levels:
     """The TLB entries that a serial curve shows: the footprints up to which it stays on a level.
 
     `hit_ns` is the cost of an STLB hit if it is known from another page size: it tells, where
-    only one step is found, whether that leads to the second level or to walks.
+    only one step is found, whether that leads to the second level or to walks. `packed_pages` is
+    how many entries a line of the packed chain takes, where it lies in the same pages.
     """
     if curve is None:
         return Levels(None, None, "nothing was measured")
@@ -66,7 +71,9 @@ def find_levels(curve: Curve | None, hit_ns: float | None = None) -> Levels:
     deltas = curve.deltas[:, near]
     curve = Curve(curve.lines[near], deltas[~np.isnan(deltas).all(axis=1)])
     if len(curve.lines) < _FEWEST:
-        return Levels(None, None, "too few footprints were measured")
+        most = 0 if len(curve.lines) == 0 else int(curve.lines[-1])
+        return Levels(None, None, f"too few footprints were measured, {most} pages at most")
+    curve = _without_packed(curve, packed_pages)
     steps = find_steps(curve)
     if not steps:
         return Levels(None, None, "no step above the noise in translation time over footprint")
@@ -86,6 +93,39 @@ def find_levels(curve: Curve | None, hit_ns: float | None = None) -> Levels:
         return Levels(first.at, None, _TOO_SHORT, miss, hit_to=second.at.low)
     end = second.at.value
     return Levels(first.at, second.at, None, miss, hit_to=end, last=end)
+
+
+def _without_packed(curve: Curve, packed_pages: float) -> Curve:
+    """Add what packed chains pay at the first level, so that the curve does not go down there.
+
+    The curve ends where they pay at the second level too.
+    """
+    if not packed_pages:
+        return curve
+    first = _leftmost(curve, 1)
+    if first is None:
+        return curve
+    misses = np.clip(1 - first.at.value / (curve.lines * packed_pages), 0, None)
+    curve = Curve(curve.lines, curve.deltas + misses * first.high_ns)
+    second = _leftmost(curve, 2)
+    if second is None or curve.medians[-1] > _DOWN * curve.medians.max():
+        return curve
+    return _between(curve, 0, second.at.value / packed_pages) or curve
+
+
+def _leftmost(curve: Curve, number: int) -> Step | None:
+    """The first or second step, found in as little of the curve as shows it."""
+    before = 0.0
+    for end in range(_FEWEST, len(curve.lines) + 1):
+        largest = float(curve.lines[end - 1])
+        if largest < 1.4 * before:
+            continue
+        before = largest
+        steps = find_steps(Curve(curve.lines[:end], curve.deltas[:, :end]), most=number)
+        found = steps[-1] if len(steps) == number else None
+        if found is not None and largest >= 2 * found.at.value:
+            return found
+    return None
 
 
 def _one_step(curve: Curve, step: Step, hit_ns: float | None) -> Levels:
@@ -125,7 +165,7 @@ class Verdict:
 def confirm(knee: Knee, curve: Curve | None) -> Verdict:
     """Is the knee there once more in `curve`, measured anew with lines around it?"""
     entries = knee.entries
-    again = None if curve is None else _around(curve, entries.value)
+    again = None if curve is None else _between(curve, *(f * entries.value for f in _AROUND))
     if again is None:
         return Verdict(None, "not measured a second time")
     steps = find_steps(again, most=1)
@@ -140,6 +180,23 @@ def confirm(knee: Knee, curve: Curve | None) -> Verdict:
     # The second one has the footprints closer together.
     value = math.sqrt(entries.value * at.value)
     return Verdict(Interval(value, min(entries.value, at.low), max(entries.value, at.high)))
+
+
+def same_in_halves(curve: Curve, step: Step, most: int) -> Verdict:
+    """Is a step there in the even sweeps as well as in the odd ones, which are of other memory?
+
+    For what is too long to be measured twice. `most` steps are looked for in the curve.
+    """
+    for half in (curve.deltas[0::2], curve.deltas[1::2]):
+        found = [other.at for other in find_steps(Curve(curve.lines, half), most) if other]
+        if not any(_agree(step.at, at) for at in found):
+            return Verdict(None, "half of the sweeps do not show it there", refuted=True)
+    return Verdict(step.at)
+
+
+def _agree(one: Interval, other: Interval) -> bool:
+    overlap = one.low <= other.high and other.low <= one.high
+    return overlap or abs(other.value / one.value - 1) <= AGREEMENT
 
 
 def settle(levels: Levels, verdicts: Sequence[Verdict]) -> Levels:
@@ -162,8 +219,8 @@ def settle(levels: Levels, verdicts: Sequence[Verdict]) -> Levels:
     return levels
 
 
-def _around(curve: Curve, lines: float) -> Curve | None:
-    near = (curve.lines >= _AROUND[0] * lines) & (curve.lines <= _AROUND[1] * lines)
+def _between(curve: Curve, low: float, high: float) -> Curve | None:
+    near = (curve.lines >= low) & (curve.lines <= high)
     if np.count_nonzero(near) < _FEWEST:
         return None
     return Curve(curve.lines[near], curve.deltas[:, near])

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
 from tlbcost.bootstrap import Floats, resamples
@@ -22,6 +23,8 @@ _LEAST_GAIN = 0.4
 # The entries are what still fits: the footprint where the curve is a third of the way up. Under
 # true LRU any point of the step would do; real replacement makes it a slope around the capacity.
 _CROSSING = 1 / 3
+# Replicates of a crossing: more would not move the ends of its interval by as much as a footprint.
+_REPLICATES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Step:
 
 
 def find_steps(curve: Curve, most: int = 2) -> list[Step | None]:
-    """The steps of a curve, at most so many; None: there is one, but where is not clear."""
+    """The steps up of a curve, at most so many; None: there is one, but where is not clear."""
     curve = Curve(curve.lines, curve.deltas[~np.isnan(curve.deltas).all(axis=1)])
     cuts = _fit(curve, most)
     heights = [float(np.median(curve.medians[a:b])) for a, b in pairwise(cuts)]
@@ -66,39 +69,61 @@ def find_steps(curve: Curve, most: int = 2) -> list[Step | None]:
     ]
 
 
+def is_step(curve: Curve) -> bool:
+    """Does one step say more of a curve than a straight line over log(lines) does?"""
+    values = curve.medians
+    cuts = _fit(curve, 1)
+    apart = sum(
+        float(np.abs(values[a:b] - np.median(values[a:b])).sum()) for a, b in pairwise(cuts)
+    )
+    logs = np.log(curve.lines)
+    line = np.polynomial.Polynomial.fit(logs, values, 1)
+    return len(cuts) == 3 and apart < float(np.abs(values - line(logs)).sum())
+
+
 def _fit(curve: Curve, most: int) -> list[int]:
     """Cut the curve into levels: the indices at which they begin, and the end."""
     values = curve.medians
     scaled = np.log(np.maximum(values, 0) + _FLOOR_NS)
     n = len(values)
-    costs = np.zeros((n, n + 1))
+    best, cost = [0, n], float(np.abs(scaled - np.median(scaled)).sum())
+    for cuts, total in _segmentations(scaled, most):
+        if total <= (1 - _LEAST_GAIN) * cost and _are_steps(curve, cuts):
+            best, cost = cuts, total
+    return best
+
+
+def _segmentations(values: Floats, most: int) -> list[tuple[list[int], float]]:
+    """The best cuts into two and more levels, with the sum of distances from their medians."""
+    n = len(values)
+    apart = np.full((n, n + 1), np.inf)
     for a in range(n):
-        for b in range(a + 1, n + 1):
-            part = scaled[a:b]
-            costs[a, b] = np.abs(part - np.median(part)).sum()
-    best: tuple[int, ...] = ()
-    cost = costs[0, n]
-    for steps in range(1, most + 1):
         # A level has three footprints at least, so that a slope is not taken for one; only the
         # first may have two.
-        candidates = [
-            cut
-            for cut in combinations(range(2, n - 1), steps)
-            if all(b - a >= 3 for a, b in pairwise([*cut, n]))
-        ]
-        if not candidates:
+        for b in range(a + (3 if a else 2), n + 1):
+            part = values[a:b]
+            apart[a, b] = np.abs(part - np.median(part)).sum()
+    found = []
+    # Least cost of the first b values in one level, in two, ...; and where the last one begins.
+    least, begins = apart[0], []
+    for _ in range(most):
+        totals = least[:n, None] + apart
+        totals[0] = np.inf
+        begins.append(np.argmin(totals, axis=0))
+        least = np.min(totals, axis=0)
+        if not np.isfinite(least[n]):
             break
-        totals = [sum(costs[a, b] for a, b in pairwise([0, *cut, n])) for cut in candidates]
-        chosen = candidates[int(np.argmin(totals))]
-        if min(totals) <= (1 - _LEAST_GAIN) * cost and _are_steps(curve, chosen):
-            best, cost = chosen, min(totals)
-    return [0, *best, n]
+        cuts = [n]
+        for begin in reversed(begins):
+            cuts.append(int(begin[cuts[-1]]))
+        found.append(([0, *reversed(cuts)], float(least[n])))
+    return found
 
 
-def _are_steps(curve: Curve, cuts: tuple[int, ...]) -> bool:
+def _are_steps(curve: Curve, cuts: list[int]) -> bool:
     values = curve.medians
     errors = np.array([_standard_error(curve.column(i)) for i in range(len(values))])
-    for (a, b), (_, c) in pairwise(pairwise([0, *cuts, len(values)])):
+    for (a, b), (_, c) in pairwise(pairwise(cuts)):
         low, high = float(np.median(values[a:b])), float(np.median(values[b:c]))
         noise = max(float(np.median(errors[a:b])), float(np.median(errors[b:c])))
         if high - low < max(LEAST_STEP_NS, _LEAST_ERRORS * noise):
@@ -123,30 +148,29 @@ def _step(curve: Curve, start: int, end: int, low: float, high: float) -> Step |
     them nothing was measured.
     """
     threshold = low + _CROSSING * (high - low)
-    found = _crossing(curve.lines, curve.medians, start, end, threshold)
+    lines, deltas = curve.lines[start:end], curve.deltas[:, start:end]
+    found = _crossing(lines, curve.medians[start:end], threshold)
     if found is None:
         return None
     value, before, after = found
-    rows = resamples(len(curve.deltas))
-    others = []
-    for row in rows[:100]:
-        with np.errstate(all="ignore"):
-            medians = np.nanmedian(curve.deltas[row], axis=0)
-        other = _crossing(curve.lines, medians, start, end, threshold)
-        if other is not None:
-            others.append(other[0])
+    with warnings.catch_warnings():
+        # A footprint that no sweep of a replicate got to has no median.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        replicates = np.nanmedian(deltas[resamples(len(deltas))[:_REPLICATES]], axis=1)
+    others = [other[0] for row in replicates if (other := _crossing(lines, row, threshold))]
     low_end, high_end = np.percentile(others, [2.5, 97.5]) if others else (value, value)
     at = Interval(value, min(before, float(low_end)), max(after, float(high_end)))
     return Step(at, low, high)
 
 
 def _crossing(
-    lines: Floats, medians: Floats, start: int, end: int, threshold: float
+    lines: Floats, medians: Floats, threshold: float
 ) -> tuple[float, float, float] | None:
-    for i in range(start + 1, end):
+    """Where `medians` go through `threshold` to stay, and the footprints next to it."""
+    for i in range(1, len(lines)):
         a, b = float(medians[i - 1]), float(medians[i])
         # One high footprint alone is noise.
-        if a < threshold <= b and (i + 1 == end or medians[i + 1] >= threshold):
+        if a < threshold <= b and (i + 1 == len(lines) or medians[i + 1] >= threshold):
             share = (threshold - a) / (b - a)
             value = lines[i - 1] * (lines[i] / lines[i - 1]) ** share
             return float(value), float(lines[i - 1]), float(lines[i])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from tlbcost import bootstrap
+from tlbcost.bootstrap import Floats
 from tlbcost.levels import Levels
 from tlbcost.records import Access, Cost, Interval
 from tlbcost.samples import Samples
@@ -18,6 +19,7 @@ _SPLINTERED = 0.3
 _WHOLE = 0.1
 # An STLB hit's cost, give or take noise.
 _LIKE_A_HIT = 1.5
+_CHAINS: tuple[Access, ...] = ("chains_2", "chains_4", "chains_8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +141,37 @@ def walk_costs(
             Cost(quantity, size, access, int(lines), Interval(*scaled), len(curve.column(i)))
         )
     return costs or [nothing]
+
+
+def walks_side_by_side(samples: Samples, serial: list[Cost]) -> list[Cost]:
+    """Cost of a walk when independent chains walk at the same time, and how many do at once.
+
+    `serial` are the walk_ns of the base page. The chains are compared with the serial one at the
+    same footprint, so that what their packed chains pay is in both.
+    """
+    base = samples.base_bytes
+    alone = samples.tlb(base, "spread", "serial")
+    walks: list[Cost] = []
+    most: dict[int, Cost] = {}
+    for access in _CHAINS:
+        curve = samples.tlb(base, "spread", access)
+        for cost in serial:
+            one, other = _times_at(alone, cost.pages), _times_at(curve, cost.pages)
+            at_once, each = bootstrap.ratio(one, other), bootstrap.median(other)
+            if cost.interval is None or cost.pages is None or at_once is None or each is None:
+                continue
+            scale = cost.interval.value / float(np.median(one))
+            ns = Interval(each.value * scale, each.low * scale, each.high * scale)
+            walks.append(Cost("walk_ns", base, access, cost.pages, ns, len(other)))
+            best = most.get(cost.pages)
+            if not best or not best.interval or best.interval.value < at_once.value:
+                most[cost.pages] = Cost(
+                    "walks_at_once", base, None, cost.pages, at_once, len(other)
+                )
+    return [*walks, *most.values()]
+
+
+def _times_at(curve: Curve | None, lines: int | None) -> Floats:
+    if curve is None or lines not in curve.lines:
+        return np.array([])
+    return curve.column(int(np.flatnonzero(curve.lines == lines)[0]))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How large are the data caches, and how long does a load from each take?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from tlbcost import bootstrap, units
+from tlbcost.levels import same_in_halves
+from tlbcost.records import Cost, Interval
+from tlbcost.samples import Samples
+from tlbcost.steps import Curve, find_steps
+
+_NAMES = ("l1d", "l2", "l3")
+# A latency is read off where nearly all lines are in the level: from this multiple of the smaller
+# level's size to this share of its own.
+_FROM, _TO = 2.0, 0.5
+# Over the footprints it is read off, latency may differ by this share from its median.
+_FLAT = 0.15
+# Beyond a second level there is a third one or memory: the one takes less, the other more.
+_L3_AT_MOST_NS, _MEMORY_AT_LEAST_NS = 45.0, 90.0
+
+
+def caches(samples: Samples) -> tuple[list[Cost], list[str]]:
+    """Sizes and latencies of the levels as rows of a calibration, and notes on what is missing.
+
+    Sizes come from chains through all lines; latencies from those through every third, of which a
+    prefetcher fetches none with its neighbour.
+    """
+    each, third = _chains(samples, "each"), _chains(samples, "third")
+    if each is None or third is None:
+        return [], []
+    line, curve = each
+    notes, borders = [], [0.0]
+    rows = [Cost(f"{name}_bytes", None, None, None, None, 0) for name in _NAMES]
+    for i, step in enumerate(find_steps(curve, most=len(_NAMES))):
+        if step is None:
+            break
+        borders.append(step.at.value)
+        verdict = same_in_halves(curve, step, len(_NAMES))
+        if verdict.entries is None:
+            notes.append(f"{rows[i].quantity}: {verdict.reason}")
+        else:
+            size = _scaled(verdict.entries, line)
+            rows[i] = replace(rows[i], interval=size, samples=len(curve.deltas))
+    ends = len(borders) - 1
+    for i, name in enumerate([*_NAMES, "memory"]):
+        latency, used, why = None, 0, None
+        if i < ends:
+            latency, used, why = _latency(third[1], borders[i], borders[i + 1])
+        elif name == _beyond(third[1], borders[-1], ends):
+            latency, used, why = _latency(third[1], borders[-1], np.inf)
+        if why:
+            notes.append(f"{name}_ns: {why}")
+        rows.append(Cost(f"{name}_ns", None, None, None, latency, used))
+    if rows[-1].interval is None and not any("memory" in note for note in notes):
+        largest = units.size(int(third[1].lines[-1]) * third[0])
+        notes.append(f"memory_ns: {largest} do not tell it from the caches' latency")
+    return rows, notes
+
+
+def _chains(samples: Samples, layout: str) -> tuple[int, Curve] | None:
+    """Bytes from line to line, and the curve."""
+    for key, curve in samples.curves.items():
+        if key.probe == "cache" and key.layout == layout:
+            return key.spacing_bytes, curve
+    return None
+
+
+def _scaled(end: Interval, line: int) -> Interval:
+    return Interval(end.value * line, end.low * line, end.high * line)
+
+
+def _beyond(third: Curve, end: float, levels: int) -> str | None:
+    """What is beyond the last level that was found; None: that cannot be told."""
+    if levels == len(_NAMES):
+        return "memory"
+    if levels != len(_NAMES) - 1:
+        return None
+    ns = third.medians[third.lines >= _FROM * end]
+    if len(ns) == 0:
+        return None
+    if np.median(ns) <= _L3_AT_MOST_NS:
+        return _NAMES[-1]
+    return "memory" if np.median(ns) >= _MEMORY_AT_LEAST_NS else None
+
+
+def _latency(third: Curve, low: float, high: float) -> tuple[Interval | None, int, str | None]:
+    """Latency between two ends in lines; how many timings it comes from; or why there is none."""
+    inside = (third.lines >= _FROM * low) & (third.lines <= _TO * high)
+    if not inside.any():
+        return None, 0, "no footprint is far enough from the ends of the level"
+    medians = third.medians[inside]
+    middle = float(np.median(medians))
+    if np.abs(np.percentile(medians, [10, 90]) - middle).max() > _FLAT * middle:
+        return None, 0, "it is not the same over the footprints that should be in it"
+    times = third.deltas[:, inside]
+    times = times[~np.isnan(times).all(axis=1)]
+    sweeps = np.asarray(np.nanmedian(times, axis=1))
+    return bootstrap.median(sweeps), int(np.count_nonzero(~np.isnan(times))), None
