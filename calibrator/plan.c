@@ -108,6 +108,8 @@ static int run_faults(const struct page_kind *pages, unsigned sweeps, uint64_t d
 {
 	size_t count = FAULT_BYTES / pages->bytes;
 	double unused[2];
+	char text[120];
+	int rc;
 
 	count = count > FAULT_PAGES ? FAULT_PAGES : count ? count : 1;
 	if (count > pages->limit / pages->bytes)
@@ -118,14 +120,15 @@ static int run_faults(const struct page_kind *pages, unsigned sweeps, uint64_t d
 			   sweep_reason(count ? errno : ENOMEM, pages));
 		return 0;
 	}
-	for (unsigned i = 0; i < sweeps && clock_ns() < deadline_ns; i++) {
-		if (time_faults(pages, count, machine, samples) == 0)
-			continue;
+	for (unsigned i = 0; i < sweeps && !machine->cpu_gone; i++) {
+		rc = clock_ns() < deadline_ns ? time_faults(pages, count, machine, samples) : -1;
 		if (samples->failed)
 			return -1;
-		if (!machine->cpu_gone)
-			sweep_note(samples, "dropped", pages->bytes, "fault",
-				   sweep_reason(errno, pages));
+		if (rc == 0 || machine->cpu_gone)
+			continue;
+		snprintf(text, sizeof(text), "%u of %u sweeps: %s", sweeps - i, sweeps,
+			 clock_ns() < deadline_ns ? sweep_reason(errno, pages) : "the time limit");
+		sweep_note(samples, "dropped", pages->bytes, "fault", text);
 		return 0;
 	}
 	return 0;

@@ -32,7 +32,7 @@ const char *sweep_reason(int error, const struct page_kind *pages)
 	case ETIME:
 		return "no time was left";
 	case ENOMEM:
-		return pages->method == ARENA_HUGETLB ? "the hugetlb pool has no free pages" :
+		return pages->method == ARENA_HUGETLB ? "the hugetlb pool has too few free pages" :
 							"not enough memory or address space";
 	case EACCES:
 	case EPERM:

@@ -115,8 +115,8 @@ values() { # <probe> <column>...
 }
 
 @test "a page size that cannot be had is skipped with the reason" {
-	run -0 "${PROBE}" --measure near,large --page-size 8k --output -
-	[[ ${output} == *"# skipped_8192: not a page size that can be had here"* ]]
+	run -0 "${PROBE}" --measure near,large --page-size 12k --output -
+	[[ ${output} == *"# skipped_12288: not a page size that can be had here"* ]]
 	[[ ${lines[-1]} == "# end: 0" ]]
 }
 
