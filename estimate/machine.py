@@ -60,12 +60,11 @@ def larger_page_bytes() -> list[int]:
 
     Whether it gives such pages now is another question.
     """
-    known = set()
-    for folder in (_THP, "/sys/kernel/mm/hugepages"):
-        for path in sys_path(folder).glob("hugepages-*kB"):
-            kib = path.name.removeprefix("hugepages-").removesuffix("kB")
-            if kib.isdigit():
-                known.add(int(kib) * 1024)
+    # Sizes of transparent huge pages without `enabled` are for files only.
+    folders = [path.parent for path in sys_path(_THP).glob("hugepages-*kB/enabled")]
+    folders += sys_path("/sys/kernel/mm/hugepages").glob("hugepages-*kB")
+    names = [path.name.removeprefix("hugepages-").removesuffix("kB") for path in folders]
+    known = {int(kib) * 1024 for kib in names if kib.isdigit()}
     huge = huge_page_bytes()
     return sorted(known | ({huge} if huge else set()))
 

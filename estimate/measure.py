@@ -87,14 +87,15 @@ def measure(
     """Measure for at most BOUND_S[extent] seconds.
 
     `page_sizes` in bytes; empty: for a quick one the base page and the huge page of transparent
-    huge pages, for a full one every page size that the kernel knows.
+    huge pages, for a full one every page size that the kernel knows. The base page is always
+    among them.
 
     `progress` gets the percentage. Raises TlbcostError if the calibrator fails.
     """
     # pandas' and numpy's start-up time is paid only by those who measure.
     from tlbcost.analysis import analyse, candidates
 
-    sizes = list(page_sizes) or _sizes(extent)
+    sizes = _sizes(extent, page_sizes)
     session = _Session(_PLANS[extent], [str(size) for size in sizes], progress)
     first = [session.run(step.groups, step.limit_s) for step in session.plan.first]
     second = session.confirm(candidates(first), int(first[0].key("base_page_bytes")))
@@ -117,11 +118,12 @@ def measure(
     return Measured((*first, *second), result, session.elapsed_s(), tuple(notes))
 
 
-def _sizes(extent: Extent) -> list[int]:
-    if extent == "quick":
+def _sizes(extent: Extent, chosen: Sequence[int]) -> list[int]:
+    """Page sizes for the calibrator, in bytes; empty: those that it takes by itself."""
+    if extent == "quick" and not chosen:
         return []
-    machine = current_machine()
-    return [machine.base_page_bytes, *larger_page_bytes()]
+    base = current_machine().base_page_bytes
+    return sorted({base, *(chosen or larger_page_bytes())})
 
 
 class _Session:
