@@ -88,18 +88,18 @@ const struct group groups[GROUP_COUNT] = {
 	[GROUP_NEAR] = {
 		.name = "near", .probe = "tlb", .layout = "spread", .pages = PAGES_BASE,
 		LADDER(near_ladder), .accesses = SERIAL | OVERLAPPED,
-		.sweeps = 40, .sweeps_per_arena = 2, .touch_share = 0.5, .weight = 2,
+		.sweeps = 40, .sweeps_per_arena = 2, .touch_share = 0.5, .weight = 1.6,
 	},
 	[GROUP_MIDDLE] = {
 		/* Beyond the private caches neighbours disturb; only more sweeps help. */
 		.name = "middle", .probe = "tlb", .layout = "spread", .pages = PAGES_BASE,
 		LADDER(middle_ladder), .accesses = SERIAL | OVERLAPPED,
-		.sweeps = 24, .sweeps_per_arena = 8, .touch_share = 0.5, .weight = 1,
+		.sweeps = 24, .sweeps_per_arena = 8, .touch_share = 0.5, .weight = 0.9,
 	},
 	[GROUP_FAR] = {
 		.name = "far", .probe = "tlb", .layout = "spread", .pages = PAGES_BASE,
 		LADDER(far_ladder), .accesses = SERIAL | OVERLAPPED,
-		.sweeps = 8, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 2,
+		.sweeps = 8, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 2.2,
 	},
 	[GROUP_DENSE] = {
 		.name = "dense", .probe = "tlb", .layout = "dense", .pages = PAGES_LARGER,
@@ -109,17 +109,17 @@ const struct group groups[GROUP_COUNT] = {
 	[GROUP_LARGE] = {
 		.name = "large", .probe = "tlb", .layout = "spread", .pages = PAGES_LARGER,
 		LADDER(large_ladder), .accesses = SERIAL | OVERLAPPED,
-		.sweeps = 24, .sweeps_per_arena = 24, .touch_share = 0.5, .weight = 4,
+		.sweeps = 24, .sweeps_per_arena = 24, .touch_share = 0.5, .weight = 6,
 	},
 	[GROUP_STORES] = {
 		.name = "stores", .probe = "tlb", .layout = "spread", .pages = PAGES_BASE,
 		LADDER(stores_ladder), .accesses = STORE,
-		.sweeps = 24, .sweeps_per_arena = 2, .touch_share = 0.5, .weight = 0.3,
+		.sweeps = 60, .sweeps_per_arena = 2, .touch_share = 0.5, .weight = 0.2,
 	},
 	[GROUP_CHAINS] = {
 		.name = "chains", .probe = "tlb", .layout = "spread", .pages = PAGES_BASE,
 		LADDER(chains_ladder), .accesses = CHAINS,
-		.sweeps = 24, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 1,
+		.sweeps = 32, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 1.5,
 	},
 	[GROUP_WAYS] = {
 		.name = "ways", .probe = "tlb", .layout = "strided", .pages = PAGES_BASE,
@@ -134,12 +134,12 @@ const struct group groups[GROUP_COUNT] = {
 	[GROUP_CODE] = {
 		.name = "code", .probe = "code", .layout = "spread", .pages = PAGES_BASE,
 		LADDER(code_ladder), .accesses = SERIAL,
-		.sweeps = 24, .sweeps_per_arena = 2, .touch_share = 0.5, .weight = 2,
+		.sweeps = 40, .sweeps_per_arena = 2, .touch_share = 0.5, .weight = 1.7,
 	},
 	[GROUP_CACHES] = {
 		.name = "caches", .probe = "cache", .pages = PAGES_PACKED,
 		LADDER(caches_ladder), .accesses = SERIAL,
-		.sweeps = 8, .sweeps_per_arena = 1, .touch_share = 0.5, .weight = 10,
+		.sweeps = 8, .sweeps_per_arena = 1, .touch_share = 0.5, .weight = 8.5,
 	},
 };
 
