@@ -53,7 +53,6 @@ size_t layout_region_bytes(size_t base);
  * turn: exactly over lines x spacing / region.  However many regions there are,
  * the page table entries lie in as many cache lines.
  */
-#define LAYOUT_LEAST_REGIONS 16
 #define LAYOUT_MOST_REGIONS 1024
 struct layout layout_regions(size_t regions, size_t base, size_t line);
 

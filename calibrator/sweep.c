@@ -181,26 +181,28 @@ static int sweep_series(const struct sweep *sweep, struct site *site, unsigned n
 static int sweep_once(const struct sweep *sweep, struct site *site, unsigned n,
 		      struct machine *machine, struct samples *samples)
 {
-	size_t before = samples->count;
+	size_t before = samples->count, measured = 0;
 	int number = sweep_begin(machine, samples);
 	const struct series *series;
-	int rc = 0, error = 0;
+	int rc = 0, error = 0, lacking = 0;
 
 	if (number < 0)
 		return -1;
-	for (size_t i = 0; i < sweep->series_count && rc == 0; i++) {
+	for (size_t i = 0; i < sweep->series_count && (rc == 0 || error == ENOMEM); i++) {
 		series = &sweep->series[n & 1 ? sweep->series_count - 1 - i : i];
 		rc = enter(site, sweep, series, n, machine, samples);
 		if (rc == 0)
 			rc = sweep_series(sweep, site, n, (unsigned)number, machine, samples);
 		error = errno;
-		/* The others may still fit. */
-		if (rc != 0 && error == ENOMEM && i + 1 < sweep->series_count) {
-			note(samples, "limited", sweep, sweep_reason(error, sweep->pages));
-			rc = 0;
-		}
+		measured += rc == 0;
+		lacking |= rc != 0 && error == ENOMEM;
 	}
 	sweep_end(machine, samples, before);
+	/* Chains for which there is no room leave the others as they are. */
+	if (lacking && measured > 0 && !samples->failed) {
+		note(samples, "limited", sweep, sweep_reason(ENOMEM, sweep->pages));
+		rc = error == ENOMEM ? 0 : rc;
+	}
 	errno = error;
 	return rc;
 }
@@ -218,8 +220,7 @@ int sweep_run(const struct sweep *sweep, struct machine *machine, struct samples
 		error = errno;
 		machine->progress(machine->closure, (n + 1) / (double)sweep->sweeps);
 	}
-	if (leave(&site, sweep, samples) != 0 && rc == 0)
-		return 0;
+	leave(&site, sweep, samples);
 	if (samples->failed) {
 		errno = ENOMEM;
 		return -1;

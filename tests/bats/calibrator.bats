@@ -122,7 +122,8 @@ values() { # <probe> <column>...
 
 @test "little address space limits the chains that lie far apart" {
 	run -0 bash -c 'ulimit -v 1000000; "$@"' - "${PROBE}" --measure ways --lines 4,64 \
-		--sweeps 1 --max-memory 64M --output "${SAMPLES}"
+		--sweeps 3 --max-memory 64M --output "${SAMPLES}"
+	[[ $(values tlb repetition | paste -sd ,) == "0,1,2" ]]
 	grep -q '^# limited_.*_ways: not enough memory or address space' "${SAMPLES}"
 	[[ $(values tlb layout) == strided ]]
 }
