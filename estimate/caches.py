@@ -10,7 +10,7 @@ from tlbcost import bootstrap, units
 from tlbcost.levels import same_in_halves
 from tlbcost.records import Cost, Interval
 from tlbcost.samples import Samples
-from tlbcost.steps import Curve, find_steps
+from tlbcost.steps import Curve, Step, find_steps
 
 _NAMES = ("l1d", "l2", "l3")
 # A latency is read off where nearly all lines are in the level: from this multiple of the smaller
@@ -18,6 +18,9 @@ _NAMES = ("l1d", "l2", "l3")
 _FROM, _TO = 2.0, 0.5
 # Over the footprints it is read off, latency may differ by this share from its median.
 _FLAT = 0.15
+_FEWEST = 3
+# A third level is this many times as large as the second one, or more.
+_AT_LEAST = 8
 # Beyond a second level there is a third one or memory: the one takes less, the other more.
 _L3_AT_MOST_NS, _MEMORY_AT_LEAST_NS = 45.0, 90.0
 
@@ -32,32 +35,42 @@ def caches(samples: Samples) -> tuple[list[Cost], list[str]]:
     if each is None or third is None:
         return [], []
     line, curve = each
-    notes, borders = [], [0.0]
+    notes = []
     rows = [Cost(f"{name}_bytes", None, None, None, None, 0) for name in _NAMES]
-    for i, step in enumerate(find_steps(curve, most=len(_NAMES))):
-        if step is None:
-            break
-        borders.append(step.at.value)
-        verdict = same_in_halves(curve, step, len(_NAMES))
+    for i, step in enumerate(_ends(curve)):
+        verdict = same_in_halves(curve, step, _ends)
         if verdict.entries is None:
             notes.append(f"{rows[i].quantity}: {verdict.reason}")
         else:
             size = _scaled(verdict.entries, line)
             rows[i] = replace(rows[i], interval=size, samples=len(curve.deltas))
-    ends = len(borders) - 1
+    borders = [0.0, *(step.at.value for step in _ends(third[1])), np.inf]
+    ends = len(borders) - 2
     for i, name in enumerate([*_NAMES, "memory"]):
         latency, used, why = None, 0, None
         if i < ends:
             latency, used, why = _latency(third[1], borders[i], borders[i + 1])
-        elif name == _beyond(third[1], borders[-1], ends):
-            latency, used, why = _latency(third[1], borders[-1], np.inf)
+        elif name == _beyond(third[1], borders[ends], ends):
+            # Where a third level ends was not seen: so far it reaches anywhere.
+            last = np.inf if name == "memory" else _AT_LEAST * borders[ends]
+            latency, used, why = _latency(third[1], borders[ends], last)
         if why:
             notes.append(f"{name}_ns: {why}")
         rows.append(Cost(f"{name}_ns", None, None, None, latency, used))
-    if rows[-1].interval is None and not any("memory" in note for note in notes):
+    if ends < len(_NAMES) and rows[-1].interval is None:
         largest = units.size(int(third[1].lines[-1]) * third[0])
         notes.append(f"memory_ns: {largest} do not tell it from the caches' latency")
     return rows, notes
+
+
+def _ends(curve: Curve) -> list[Step]:
+    """The ends of the levels that a curve shows: the third one's is too small beside the others."""
+    steps = [step for step in find_steps(curve, most=2) if step]
+    if len(steps) == 2:
+        beyond = curve.lines >= _FROM * steps[1].at.value
+        rest = Curve(curve.lines[beyond], curve.deltas[:, beyond])
+        steps += [step for step in find_steps(rest, most=1) if step]
+    return steps
 
 
 def _chains(samples: Samples, layout: str) -> tuple[int, Curve] | None:
@@ -89,8 +102,8 @@ def _beyond(third: Curve, end: float, levels: int) -> str | None:
 def _latency(third: Curve, low: float, high: float) -> tuple[Interval | None, int, str | None]:
     """Latency between two ends in lines; how many timings it comes from; or why there is none."""
     inside = (third.lines >= _FROM * low) & (third.lines <= _TO * high)
-    if not inside.any():
-        return None, 0, "no footprint is far enough from the ends of the level"
+    if np.count_nonzero(inside) < _FEWEST:
+        return None, 0, "too few footprints are far enough from the ends of the level"
     medians = third.medians[inside]
     middle = float(np.median(medians))
     if np.abs(np.percentile(medians, [10, 90]) - middle).max() > _FLAT * middle:

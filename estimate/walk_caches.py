@@ -9,7 +9,7 @@ from tlbcost.bootstrap import Floats
 from tlbcost.levels import same_in_halves
 from tlbcost.records import Cost
 from tlbcost.samples import Samples
-from tlbcost.steps import Curve, find_steps, is_step
+from tlbcost.steps import Curve, Step, find_steps, is_step
 
 # What misses the caches is read off between these multiples of the regions that they hold.
 _BEYOND = (1.5, 4.0)
@@ -25,13 +25,13 @@ def walk_caches(samples: Samples) -> tuple[list[Cost], str]:
     curve = _over_regions(samples)
     if curve is None:
         return [], ""
-    steps = find_steps(curve, most=1)
-    if not steps or steps[0] is None:
+    steps = _first(curve)
+    if not steps:
         return rows, "walks cost about the same over all numbers of regions"
     if not is_step(curve):
         return rows, "walks grow dearer little by little over the regions, without a step"
     step = steps[0]
-    verdict = same_in_halves(curve, step, 1)
+    verdict = same_in_halves(curve, step, _first)
     if verdict.entries is None:
         return rows, verdict.reason
     rows[0] = Cost("walk_cache_regions", base, None, None, verdict.entries, len(curve.deltas))
@@ -45,6 +45,10 @@ def walk_caches(samples: Samples) -> tuple[list[Cost], str]:
     times: Floats = np.asarray(np.nanmedian(curve.deltas[:, beyond], axis=1)) - step.low_ns
     rows[1] = Cost("walk_cache_miss_ns", base, None, None, bootstrap.median(times), len(times))
     return rows, ""
+
+
+def _first(curve: Curve) -> list[Step]:
+    return [step for step in find_steps(curve, most=1) if step]
 
 
 def _over_regions(samples: Samples) -> Curve | None:

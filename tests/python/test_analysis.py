@@ -229,13 +229,17 @@ def test_a_header_without_page_size_is_refused() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    "file", sorted(RECORDED.glob("*/samples.tsv")), ids=lambda f: f.parent.name
-)
-def test_recorded_samples(file: Path) -> None:
-    """Recorded on an Emerald Rapids guest: 96 and 2048 entries, backed with 4 KiB pages."""
-    table = read_table(file, SAMPLES)
-    analysis = analyse([table], [table])
+def recorded(name: str) -> Analysis:
+    """What a recorded calibration says: its samples, and the passes that confirm them."""
+    folder = RECORDED / name
+    second = [read_table(file, SAMPLES) for file in sorted(folder.glob("confirmation-*.tsv"))]
+    return analyse([read_table(folder / "samples.tsv", SAMPLES)], second)
+
+
+@pytest.mark.parametrize("name", sorted(folder.name for folder in RECORDED.iterdir()))
+def test_recorded_samples(name: str) -> None:
+    """Recorded on an Emerald Rapids guest: 96 and 2048 entries, quiet and beside stress-ng."""
+    analysis = recorded(name)
     dtlb, stlb = value(analysis, "dtlb_entries"), value(analysis, "stlb_entries")
     hit = value(analysis, "stlb_hit_ns", BASE, "serial")
     walk = value(analysis, "walk_ns", BASE, "serial", 8192)
@@ -247,6 +251,30 @@ def test_recorded_samples(file: Path) -> None:
     assert stlb.value == pytest.approx(2048, rel=0.12)
     assert 1.8 < hit.value < 3
     assert 12 < walk.value < 40
+    assert analysis.unsettled == ()
+
+
+def test_the_rest_of_a_recorded_machine() -> None:
+    """48 KiB and 2 MiB caches, a 256-entry iTLB, 6 ways; its L3 has 260 MiB."""
+    analysis = recorded("emerald-rapids-guest")
+    found = {cost.quantity: cost.interval for cost in analysis.costs}
+    for quantity, published in (("l1d_bytes", 48 << 10), ("l2_bytes", 2 << 20),
+                                ("itlb_entries", 256), ("dtlb_ways", 6)):  # fmt: skip
+        interval = found[quantity]
+        assert interval is not None
+        assert interval.value == pytest.approx(published, rel=0.1)
+    for quantity, low, high in (("l1d_ns", 1, 2), ("l2_ns", 3, 7), ("l3_ns", 20, 40),
+                                ("itlb_miss_ns", 2, 6), ("cycles_per_ns", 3, 4),
+                                ("walks_at_once", 3, 8), ("unmap_ns", 20, 5000)):  # fmt: skip
+        interval = found[quantity]
+        assert interval is not None
+        assert low < interval.value < high
+    for quantity in ("l3_bytes", "memory_ns", "stlb_ways", "dtlb_store_entries",
+                     "walk_cache_regions", "walk_cache_miss_ns"):  # fmt: skip
+        assert found[quantity] is None
+    reasons = ("memory_ns: ", "stlb_ways: ", "dtlb_store_entries: ", "walk_cache_regions: ")
+    for reason in reasons:
+        assert any(note.startswith(reason) for note in analysis.notes)
     assert value(analysis, "tlb_entry_bytes", HUGE) == Interval(BASE, BASE, BASE)
 
 
