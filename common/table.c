@@ -6,7 +6,16 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* A pipe or a device: renaming a file to its name would replace it, as root also /dev/null. */
+static int is_special(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
 
 static void release(struct table *table)
 {
@@ -23,6 +32,10 @@ int table_open(struct table *table, const char *path, const char *kind,
 	memset(table, 0, sizeof(*table));
 	if (strcmp(path, "-") == 0) {
 		table->file = stdout;
+	} else if (is_special(path)) {
+		table->file = fopen(path, "we");
+		if (!table->file)
+			return -1;
 	} else {
 		table->path = strdup(path);
 		if (!table->path ||
@@ -127,6 +140,8 @@ int table_close(struct table *table)
 			error = errno;
 		if (error)
 			unlink(table->temporary);
+	} else if (table->file != stdout && fclose(table->file) != 0 && !error) {
+		error = errno;
 	}
 	release(table);
 	if (error) {
@@ -141,6 +156,8 @@ void table_discard(struct table *table)
 	if (table->path) {
 		fclose(table->file);
 		unlink(table->temporary);
+	} else if (table->file && table->file != stdout) {
+		fclose(table->file);
 	}
 	release(table);
 }

@@ -9,7 +9,7 @@
 /* A table being written.  Fields are private. */
 struct table {
 	FILE *file;
-	char *path;		/* final name; NULL for standard output */
+	char *path;		/* final name; NULL for standard output, pipes and devices */
 	char *temporary;	/* name until table_close() */
 	unsigned long rows;
 	unsigned cells;		/* written in the current row */
@@ -19,7 +19,8 @@ struct table {
 /*
  * Start a table of the given kind.  path is the file to make, or "-" for
  * standard output.  The file appears under its name only when table_close()
- * succeeds.  Returns 0, or -1 with errno set.
+ * succeeds; a pipe or a device is written to as it is.  Returns 0, or -1 with
+ * errno set.
  */
 int table_open(struct table *table, const char *path, const char *kind,
 	       unsigned version);

@@ -148,3 +148,11 @@ values() { # <probe> <column>...
 		[[ ${output} == *"${word}"* ]]
 	done
 }
+
+@test "a full device is an error, and stays a device" {
+	mknod "${BATS_TEST_TMPDIR}/full" c 1 7 2>/dev/null || skip "cannot make a device"
+	run -1 --separate-stderr "${PROBE}" --measure cycles --sweeps 1 \
+		--output "${BATS_TEST_TMPDIR}/full"
+	[[ ${stderr} == "tlbcost: ${BATS_TEST_TMPDIR}/full: No space left on device" ]]
+	[[ -c ${BATS_TEST_TMPDIR}/full ]]
+}

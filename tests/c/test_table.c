@@ -3,9 +3,11 @@
 #include "check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "table.h"
@@ -93,11 +95,35 @@ static void full_disk(void)
 	CHECK(error == ENOSPC || error == EIO);
 }
 
+static void pipes_stay_pipes(void)
+{
+	struct table table;
+	struct stat status;
+	char path[100], text[300] = "";
+	int reader;
+
+	strcpy(folder + strlen(folder) - 6, "XXXXXX");
+	CHECK(mkdtemp(folder) != NULL);
+	snprintf(path, sizeof(path), "%s/pipe", folder);
+	CHECK_EQUAL(mkfifo(path, 0600), 0);
+	reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	CHECK_EQUAL(table_open(&table, path, "test", 3), 0);
+	fill(&table, 2);
+	CHECK_EQUAL(table_close(&table), 0);
+	CHECK(read(reader, text, sizeof(text) - 1) > 0);
+	CHECK(strstr(text, "# end: 2\n") != NULL);
+	CHECK(stat(path, &status) == 0 && S_ISFIFO(status.st_mode));
+	close(reader);
+	unlink(path);
+	CHECK_EQUAL(rmdir(folder), 0);
+}
+
 static const struct check_test tests[] = {
 	{ "a table is what the format says, under its name when complete", writes_the_format },
 	{ "a discarded table leaves nothing", discards },
 	{ "a folder that is missing is an error", no_folder },
 	{ "a full disk is an error", full_disk },
+	{ "a pipe is written to, not replaced", pipes_stay_pipes },
 };
 
 CHECK_MAIN(tests)
