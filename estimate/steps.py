@@ -97,12 +97,13 @@ def _segmentations(values: Floats, most: int) -> list[tuple[list[int], float]]:
     """The best cuts into two and more levels, with the sum of distances from their medians."""
     n = len(values)
     apart = np.full((n, n + 1), np.inf)
-    for a in range(n):
+    for length in range(2, n + 1):
+        parts = np.lib.stride_tricks.sliding_window_view(values, length)
+        distances = np.abs(parts - np.median(parts, axis=1)[:, None]).sum(axis=1)
         # A level has three footprints at least, so that a slope is not taken for one; only the
         # first may have two.
-        for b in range(a + (3 if a else 2), n + 1):
-            part = values[a:b]
-            apart[a, b] = np.abs(part - np.median(part)).sum()
+        begins_at = np.arange(len(parts) if length > 2 else 1)
+        apart[begins_at, begins_at + length] = distances[begins_at]
     found = []
     # Least cost of the first b values in one level, in two, ...; and where the last one begins.
     least, begins = apart[0], []

@@ -16,6 +16,7 @@ import numpy as np
 from tlbcost import kinds
 from tlbcost.bootstrap import Floats
 from tlbcost.geometry import cores
+from tlbcost.levels import Knee, confirm, find_levels
 from tlbcost.samples import read_samples
 from tlbcost.steps import Curve
 from tlbcost.table import read_table
@@ -30,6 +31,9 @@ LADDER = (
     1408, 1536, 1664, 1792, 1920, 2048, 2176, 2304, 2560, 2816, 3072, 3328, 3584, 4096, 4608,
     5120, 6144, 8192, 12288, 16384,
 )  # fmt: skip
+# As the second pass measures around each knee.
+AROUND = (0.45, 0.55, 0.65, 0.75, 0.83, 0.88, 0.92, 0.96, 1.0, 1.04, 1.08, 1.14, 1.2, 1.3, 1.45,
+          1.7, 2.0, 2.4)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +52,16 @@ class Tlb:
             return self._sharp(lines)
         offsets = np.linspace(-2, 2, 9)
         weights = np.exp(-(offsets**2) / 2)
-        shifted = [self._sharp(lines * math.exp(self.smear * offset)) for offset in offsets]
-        return np.average(shifted, axis=0, weights=weights)
+        shifted = np.array([self._sharp(lines * math.exp(self.smear * by)) for by in offsets])
+        return np.asarray(np.average(shifted, axis=0, weights=weights))
 
     def _sharp(self, lines: Floats) -> Floats:
         sets = self.entries / self.ways
         # Pages in a row fill the sets evenly: some have one page more than others.
         few = np.floor(lines / sets)
         more = lines / sets - few
-        return ((1 - more) * few * self._set(few) + more * (few + 1) * self._set(few + 1)) / (
-            lines / sets
-        )
+        missing = (1 - more) * few * self._set(few) + more * (few + 1) * self._set(few + 1)
+        return np.asarray(missing / (lines / sets))
 
     def _set(self, pages: Floats) -> Floats:
         """Share of misses in a set that so many pages take turns in."""
@@ -192,7 +195,7 @@ def _published() -> list[tuple[str, tuple[int, int | None], tuple[int, int | Non
     found = []
     for core in cores():
         size = min(size for _, size in core.levels)
-        first, second = (core.levels.get((level, size)) for level in ("dtlb", "stlb"))  # type: ignore[call-overload]
+        first, second = core.levels.get(("dtlb", size)), core.levels.get(("stlb", size))
         if first and second and first.entries and second.entries:
             found.append((core.core, (first.entries, first.ways), (second.entries, second.ways)))
     return found
@@ -221,4 +224,37 @@ def _recorded_noise(random: np.random.Generator, lines: Floats) -> Floats:
     # The nearest footprint or its neighbour, so that no two curves have quite the same noise.
     at = np.searchsorted(known, lines) + random.integers(-1, 2, len(lines))
     row = residuals[int(random.integers(len(residuals)))]
-    return row[np.clip(at, 0, len(known) - 1)]
+    return np.asarray(row[np.clip(at, 0, len(known) - 1)])
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is reported of one level of a made-up machine; `entries` None: there is no such level.
+
+    `found` None: nothing is reported.
+    """
+
+    level: str
+    entries: int | None
+    found: float | None
+
+    @property
+    def right(self) -> bool:
+        """Within 15 %."""
+        return bool(self.entries and self.found and abs(self.found / self.entries - 1) <= 0.15)
+
+
+def measure_twice(machine: Machine, seed: int) -> list[Outcome]:
+    """The levels that two measurements of a machine show, as the analysis takes them."""
+    packed = 0.0 if machine.huge_pages else 192 / 4096
+    levels = find_levels(machine.curve(2 * seed), None, packed)
+    ends = [end for end in (levels.first, levels.second) if end]
+    around = sorted({round(end.value * factor) for end in ends for factor in AROUND})
+    second = machine.curve(2 * seed + 1, np.array(around, dtype=np.float64), 12) if around else None
+    outcomes = []
+    for name, end, i in (("first", levels.first, 0), ("second", levels.second, 1)):
+        knee = Knee(name, 4096, "tlb", "spread", "serial", end) if end else None
+        confirmed = confirm(knee, second).entries if knee else None
+        there = machine.levels[i].entries if i < len(machine.levels) else None
+        outcomes.append(Outcome(name, there, confirmed.value if confirmed else None))
+    return outcomes
