@@ -201,7 +201,7 @@ int main(int argc, char **argv)
 {
 	struct options options = {
 		.output = "-", .groups = groups_default, .time_limit = 20, .seed = 1,
-		.progress_fd = -1,
+		.cpu = -1, .progress_fd = -1,
 	};
 	struct plan plan = { 0 };
 	struct machine machine = { .progress = write_progress, .closure = &options.progress_fd };
@@ -226,9 +226,10 @@ int main(int argc, char **argv)
 	rc = find_memory(&options, &plan, &machine);
 	if (rc >= 0)
 		return rc;
-	machine.cpu = cpu_pin();
+	machine.cpu = cpu_pin(options.cpu);
 	if (machine.cpu < 0)
-		return complain(FAILED, "cannot stay on one CPU", strerror(errno), NULL);
+		return complain(FAILED, "cannot stay on one CPU", strerror(errno),
+				"taskset -p $$ tells which CPUs may be used");
 	find_sizes(&options, &machine, &huge, &plan, &samples);
 	cycles_wake();
 	rc = DONE;

@@ -21,10 +21,10 @@ static int stay_on(int cpu)
 	return rc;
 }
 
-int cpu_pin(void)
+int cpu_pin(int cpu)
 {
-	int cpu = sched_getcpu();
-
+	if (cpu < 0)
+		cpu = sched_getcpu();
 	return cpu < 0 || stay_on(cpu) != 0 ? -1 : cpu;
 }
 

@@ -3,8 +3,11 @@
 #ifndef TLBCOST_CPU_H
 #define TLBCOST_CPU_H
 
-/* Stay on the CPU that we are on.  Returns its number, or -1 with errno set. */
-int cpu_pin(void);
+/*
+ * Stay on this CPU; a negative number stands for the one that we are on.  Returns
+ * its number, or -1 with errno set (EINVAL: not one that we may use).
+ */
+int cpu_pin(int cpu);
 
 enum cpu_state {
 	CPU_SAME,

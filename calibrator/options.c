@@ -17,6 +17,7 @@ static const char usage[] =
 	"Usage: tlbcost-calibrate [OPTION...]\n"
 	"Measure what caches, TLB misses and page faults cost on this machine.\n"
 	"\n"
+	"  --cpu N                   stay on this CPU (default: where it was started)\n"
 	"  --help                    print this and stop\n"
 	"  --huge-method METHOD      where huge pages come from: thp or hugetlb\n"
 	"  --lines N[,N]...          measure chains of so many lines (not in regions)\n"
@@ -110,6 +111,10 @@ static int take(int option, const char *value, struct options *options)
 	int bad = 0;
 
 	switch (option) {
+	case 'c':
+		bad = parse_number(value, 0, 1 << 20, &number);
+		options->cpu = (int)number;
+		return bad;
 	case 'g':
 		return parse_groups(value, &options->groups);
 	case 'l':
@@ -147,6 +152,7 @@ static int take(int option, const char *value, struct options *options)
 int parse_options(int argc, char **argv, struct options *options)
 {
 	static const struct option known[] = {
+		{ "cpu", required_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "huge-method", required_argument, NULL, 'm' },
 		{ "lines", required_argument, NULL, 'l' },

@@ -24,6 +24,7 @@ struct options {
 	size_t max_memory;		/* 0: half of what is free */
 	double time_limit;
 	uint64_t seed;
+	int cpu;			/* -1: the one that we are on */
 	int progress_fd;		/* -1: none */
 };
 

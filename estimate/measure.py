@@ -136,6 +136,7 @@ class _Session:
         self._sizes = [word for size in sizes for word in ("--page-size", size)]
         self._progress = progress
         self._seed = 0
+        self._cpu: str | None = None
         self._start = time.monotonic()
         self._usual_s = sum(step.limit_s for step in plan.first) + plan.confirm_s
 
@@ -156,7 +157,12 @@ class _Session:
         limit_s = max(_LEAST_S, min(limit_s, self.left_s()))
         chosen = self._sizes if options is None else options
         words = ["--measure", groups, "--seed", str(self._seed), *chosen]
-        return run_calibrator(words, limit_s, self._share(limit_s))
+        if self._cpu is not None:
+            words += ["--cpu", self._cpu]
+        table = run_calibrator(words, limit_s, self._share(limit_s))
+        # Cores differ in clock, and some in kind: all runs are of the one that the first was on.
+        self._cpu = table.header.get("cpu")
+        return table
 
     def confirm(self, knees: Sequence[Knee], base: int) -> list[Table]:
         """Measure around each knee once more."""

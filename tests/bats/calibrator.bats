@@ -156,3 +156,10 @@ values() { # <probe> <column>...
 	[[ ${stderr} == "tlbcost: ${BATS_TEST_TMPDIR}/full: No space left on device" ]]
 	[[ -c ${BATS_TEST_TMPDIR}/full ]]
 }
+
+@test "--cpu chooses the CPU; one that may not be used is an error" {
+	run -0 "${PROBE}" --measure cycles --sweeps 1 --cpu 0 --output "${SAMPLES}"
+	grep -q '^# cpu: 0$' "${SAMPLES}"
+	run -1 --separate-stderr "${PROBE}" --measure cycles --cpu 99999
+	[[ ${stderr} == *"cannot stay on one CPU: Invalid argument"*"tlbcost: hint: "* ]]
+}

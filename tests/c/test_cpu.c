@@ -24,8 +24,10 @@ static void moved_and_back(void)
 
 	if (sched_getaffinity(0, sizeof(all), &all) != 0)
 		CHECK_SKIP("more CPUs than a cpu_set_t has");
-	cpu = cpu_pin();
+	cpu = cpu_pin(-1);
 	CHECK(cpu >= 0);
+	CHECK_EQUAL(cpu_pin(cpu), cpu);
+	CHECK_EQUAL(cpu_pin(1 << 16), -1);
 	CHECK_EQUAL(cpu_check(cpu), CPU_SAME);
 	if (go_elsewhere(cpu, &all) != 0) {
 		sched_setaffinity(0, sizeof(all), &all);

@@ -37,7 +37,7 @@ class Machine:
             progress(100)
         self.runs.append((list(options), limit_s))
         self.now += self.share * limit_s
-        return Table("x", {"base_page_bytes": str(BASE)}, SAMPLES.columns, (), True)
+        return Table("x", {"base_page_bytes": str(BASE), "cpu": "5"}, SAMPLES.columns, (), True)
 
     def analyse(self, first: Sequence[Table], second: Sequence[Table] = ()) -> Analysis:
         self.analysed.append((len(first), len(second)))
@@ -72,6 +72,7 @@ def test_a_quick_one_confirms_each_knee_with_another_seed(machine: Machine) -> N
         ["near"],
     ]
     assert machine.option(0, "--seed") != machine.option(1, "--seed")
+    assert [machine.option(i, "--cpu") for i in range(2)] == [[], ["5"]]
     lines = [int(word) for word in machine.option(1, "--lines")[0].split(",")]
     assert lines == sorted(set(lines))
     for entries in (96, 2000):
