@@ -109,12 +109,15 @@ def analyse(samples: Sequence[Table], confirmation: Sequence[Table] = ()) -> Ana
                 unsettled.append(notes[-1])
         notes += [f"{doubt}: not reported" for doubt in doubts]
         unsettled += doubts
+    # Footprints that the second pass alone has say where a knee is; the memory of that pass is
+    # smaller, so that their costs are not those of their neighbours.
+    usual = every.at_footprints_of(first)
     parts = [
-        _clock(every),
-        caches(every),
-        *_page_sizes(every, levels),
-        _geometry(every, levels),
-        _code(every, levels),
+        _clock(usual),
+        caches(usual),
+        *_page_sizes(usual, levels),
+        _geometry(usual, levels),
+        _code(usual, levels),
     ]
     costs = [cost for part, _ in parts for cost in part]
     notes += [note for _, part in parts for note in part]

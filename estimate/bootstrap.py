@@ -20,11 +20,20 @@ def resamples(rows: int) -> NDArray[np.int64]:
     return np.random.default_rng(_SEED).integers(0, rows, (_REPLICATES, rows))
 
 
-def median(values: Floats) -> Interval | None:
-    """Median with its 95 % interval; None for fewer than MIN_SAMPLES values."""
+def median(values: Floats, runs: NDArray[np.int64] | None = None) -> Interval | None:
+    """Median with its 95 % interval; None for fewer than MIN_SAMPLES values.
+
+    `runs` tells of each value the run of the calibrator that it is from. The interval then covers
+    the median of each run as well: other memory moves a cost more than one run's spread tells.
+    """
     if len(values) < MIN_SAMPLES:
         return None
-    return _interval(float(np.median(values)), np.median(values[resamples(len(values))], axis=1))
+    found = _interval(float(np.median(values)), np.median(values[resamples(len(values))], axis=1))
+    if runs is None:
+        return found
+    each = [values[runs == run] for run in np.unique(runs)]
+    medians = [float(np.median(part)) for part in each if len(part) >= MIN_SAMPLES]
+    return Interval(found.value, min([found.low, *medians]), max([found.high, *medians]))
 
 
 def ratio(above: Floats, below: Floats) -> Interval | None:

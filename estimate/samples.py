@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from tlbcost import units
 from tlbcost.bootstrap import MIN_SAMPLES, Floats
 from tlbcost.errors import TlbcostError
@@ -34,6 +36,7 @@ _PARTS = {
     "chains": "chains side by side on {}",
     "code": "code on {}",
     "caches": "data caches on {}",
+    "packed": "packed chains in {}",
     "fault": "page faults on {}",
     "unmap": "unmapping of {}",
 }
@@ -80,6 +83,15 @@ class Samples:
         wanted = (probe, size, layout, access)
         return {key[4]: curve for key, curve in sorted(self.curves.items()) if key[:4] == wanted}
 
+    def at_footprints_of(self, other: Samples) -> Samples:
+        """The same without the footprints that curves of `other` do not have."""
+        curves = {}
+        for key, curve in self.curves.items():
+            known = other.curves.get(key)
+            kept = np.isin(curve.lines, known.lines) if known else np.full(len(curve.lines), True)
+            curves[key] = Curve(curve.lines[kept], curve.deltas[:, kept], curve.runs)
+        return replace(self, curves=curves)
+
     def page_sizes(self) -> list[int]:
         """Page sizes of the data chains and page faults, ascending."""
         sizes = {key.page_size_bytes for key in self.curves if key.probe == "tlb"}
@@ -115,7 +127,8 @@ def read_samples(tables: Sequence[Table]) -> Samples:
                 sweep = sweeps.setdefault((t, repetition), len(sweeps))
                 key = Key(probe, size, layout, access, spacing)
                 times[key][lines, sweep] = ns if packed is None else ns - packed
-    curves = {key: curve for key in times if (curve := _curve(times[key])) is not None}
+    runs = np.array([run for run, _ in sweeps], dtype=np.int64)
+    curves = {key: curve for key in times if (curve := _curve(times[key], runs)) is not None}
     return Samples(
         base_bytes=_integer(first, "base_page_bytes"),
         huge_bytes=_known(first, "huge_page_bytes"),
@@ -128,7 +141,7 @@ def read_samples(tables: Sequence[Table]) -> Samples:
     )
 
 
-def _curve(times: dict[tuple[int, int], float]) -> Curve | None:
+def _curve(times: dict[tuple[int, int], float], runs: NDArray[np.int64]) -> Curve | None:
     by_lines: dict[int, int] = defaultdict(int)
     for lines, _ in times:
         by_lines[lines] += 1
@@ -141,8 +154,9 @@ def _curve(times: dict[tuple[int, int], float]) -> Curve | None:
     for (lines, sweep), ns in times.items():
         if lines in columns:
             matrix[rows[sweep], columns[lines]] = ns
-    matrix = matrix[~np.isnan(matrix).all(axis=1)]
-    return Curve(np.array(footprints, dtype=np.float64), matrix)
+    there = ~np.isnan(matrix).all(axis=1)
+    of_rows = runs[np.array(list(rows))]
+    return Curve(np.array(footprints, dtype=np.float64), matrix[there], of_rows[there])
 
 
 def _integer(samples: Table, key: str) -> int:
@@ -159,8 +173,28 @@ def _known(samples: Table, key: str) -> int | None:
 
 def _notes(samples: Table) -> list[str]:
     """What the header says was left out, as sentences without a full stop."""
-    said = ((key.split("_"), value) for key, value in samples.header.items())
-    return [_note(what, where, value) for (what, *where), value in said if what in _LEFT_OUT]
+    said = [(key.split("_"), value) for key, value in samples.header.items()]
+    notes = [
+        _note(what, where, value)
+        for (what, *where), value in said
+        if what in _LEFT_OUT and not _is_size(what, where)
+    ]
+    if "moved_cpu_briefly" in samples.header:
+        notes.append("the CPU went away for a while: what was measured meanwhile is left out")
+    # Page sizes that cannot be had for one reason, which names each one's file, are told together.
+    sizes: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for (what, *where), value in said:
+        if _is_size(what, where):
+            sizes[re.sub(r"\d+", "", value)].append((int(where[0]), value))
+    for same in sizes.values():
+        names = ", ".join(units.size(size) for size, _ in sorted(same))
+        others = "; and so for the other sizes" if len(same) > 1 else ""
+        notes.append(f"{names} pages were not measured: {min(same)[1]}{others}")
+    return notes
+
+
+def _is_size(what: str, where: list[str]) -> bool:
+    return what == "skipped" and len(where) == 1 and where[0].isdigit()
 
 
 def _note(what: str, where: list[str], value: str) -> str:

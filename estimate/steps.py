@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
+from tlbcost import bootstrap
 from tlbcost.bootstrap import Floats, resamples
 from tlbcost.records import Interval
 
@@ -32,11 +34,19 @@ class Curve:
     """Paired differences, far apart minus packed, in ns.
 
     `deltas` has one row per sweep and one column per footprint of `lines` (ascending); NaN where
-    a sweep did not get to a footprint.
+    a sweep did not get to a footprint. `runs` tells of each row the run of the calibrator that it
+    is from; None: all from one.
     """
 
     lines: Floats
     deltas: Floats
+    runs: NDArray[np.int64] | None = None
+
+    def interval(self, index: int) -> Interval | None:
+        """The median difference at one footprint; None if there are too few."""
+        there = ~np.isnan(self.deltas[:, index])
+        runs = None if self.runs is None else self.runs[there]
+        return bootstrap.median(self.column(index), runs)
 
     @property
     def medians(self) -> Floats:

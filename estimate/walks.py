@@ -92,12 +92,13 @@ def find_hit(curve: Curve | None, access: str, levels: Levels) -> Hit | None:
     if not inside.any():
         return None
     lines, deltas = curve.lines[inside], curve.deltas[:, inside]
-    deltas = deltas[~np.isnan(deltas).all(axis=1)]
+    there = ~np.isnan(deltas).all(axis=1)
+    deltas, runs = deltas[there], None if curve.runs is None else curve.runs[there]
     if access == "overlapped":
         # A ring beyond the first level misses it always, random updates only where they do not
         # fit: charge the time to those.
         deltas = deltas / (1 - levels.miss_from / lines)
-    interval = bootstrap.median(np.asarray(np.nanmedian(deltas, axis=1)))
+    interval = bootstrap.median(np.asarray(np.nanmedian(deltas, axis=1)), runs)
     if interval is None:
         return None
     middle = round(float(np.sqrt(lines[0] * lines[-1])))
@@ -128,7 +129,7 @@ def walk_costs(
     hit_ns = hit.interval.value if hit else 0.0
     costs = []
     for i, lines in enumerate(curve.lines):
-        interval = bootstrap.median(curve.column(i)) if lines >= first else None
+        interval = curve.interval(i) if lines >= first else None
         if interval is None:
             continue
         # What the packed chain paid is missing from the difference.

@@ -201,6 +201,32 @@ def test_the_same_samples_give_the_same_numbers() -> None:
     assert measured_twice() == measured_twice()
 
 
+def test_page_sizes_that_cannot_be_had_are_told_together() -> None:
+    table = machine()
+    off = "pages of this size are off; echo madvise >/sys/hugepages-{}kB/enabled"
+    header = {**table.header, "skipped_65536": off.format(64), "skipped_16384": off.format(16),
+              "skipped_1073741824": "the pool is empty", "moved_cpu_briefly": "1"}  # fmt: skip
+    notes = analyse([Table("x", header, SAMPLES.columns, table.rows, True)]).notes
+    assert (f"16 KiB, 64 KiB pages were not measured: {off.format(16)}; and so for the other "
+            "sizes") in notes  # fmt: skip
+    assert "1 GiB pages were not measured: the pool is empty" in notes
+    assert any("went away for a while" in note for note in notes)
+
+
+def test_a_cost_covers_each_run_and_only_footprints_of_the_first_pass() -> None:
+    first, second = machine(walk=18), machine(walk=20)
+    at = SAMPLES.columns.index("lines")
+    odd = [tuple("8000" if i == at and cell == "8192" else cell for i, cell in enumerate(row))
+           for row in second.rows]  # fmt: skip
+    both = Table("y", second.header, SAMPLES.columns, (*second.rows, *odd), True)
+    analysis = analyse([first], [both])
+    walk = value(analysis, "walk_ns", BASE, "serial", 8192)
+    assert walk is not None
+    assert walk.low <= 18.2
+    assert walk.high >= 19.8
+    assert not any(cost.pages == 8000 for cost in analysis.costs)
+
+
 def test_reasons_in_the_header_become_notes() -> None:
     table = machine()
     header = {**table.header, "skipped_2097152_fault": "no huge page",

@@ -75,6 +75,7 @@ def test_a_quick_one_confirms_each_knee_with_another_seed(machine: Machine) -> N
     assert [machine.option(i, "--cpu") for i in range(2)] == [[], ["5"]]
     lines = [int(word) for word in machine.option(1, "--lines")[0].split(",")]
     assert lines == sorted(set(lines))
+    assert 8192 in lines
     for entries in (96, 2000):
         assert entries in lines
         assert sum(0.8 * entries < n < entries for n in lines) >= 3
