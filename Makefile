@@ -98,6 +98,11 @@ $(B)/venv/.check: $(B)/venv/.run
 		$$($(B)/venv/bin/python scripts/python-requirements check)
 	touch $@
 
+$(B)/venv/.accuracy: $(B)/venv/.check
+	$(B)/venv/bin/pip install --quiet --disable-pip-version-check \
+		$$($(B)/venv/bin/python scripts/python-requirements accuracy)
+	touch $@
+
 $(B)/tlbcost: scripts/tlbcost.in $(B)/python/tlbcost $(B)/venv/.run
 	sed -e 's|@PYTHON@|$${here}/venv/bin/python|' -e 's|@ROOT@|$${here}/python|' $< >$@
 	chmod +x $@
@@ -126,6 +131,9 @@ lint: $(B)/venv/.check  ## shellcheck, ruff, mypy
 bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs a quiet machine)
 	scripts/bench-simulator
 
+accuracy: $(B)/venv/.accuracy $(B)/python/tlbcost  ## the analysis on 1,000 synthetic curves (ten minutes)
+	$(B)/venv/bin/python scripts/bench-analysis
+
 bench-calibrator: all  ## ten full calibrations, five with other programs beside them (20 minutes)
 	scripts/bench-calibrator
 
@@ -138,6 +146,6 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: all aarch64 workloads simulator install-deps demo check check-aarch64 lint bench bench-calibrator install clean help
+.PHONY: all aarch64 workloads simulator install-deps demo check check-aarch64 lint bench accuracy bench-calibrator install clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
