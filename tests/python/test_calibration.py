@@ -131,7 +131,7 @@ def test_a_cpu_that_goes_away_meanwhile_is_not_half_of_a_calibration(
 ) -> None:
     headers = iter([{"cpu": "1", "moved_cpu": "it went offline"}, {"cpu": "0"}])
 
-    def measure(*arguments: object) -> Measured:
+    def measure(*_: object) -> Measured:
         samples = Table("x", next(headers), SAMPLES.columns, (), True)
         return replace(measured("quick", (), None), samples=(samples,))
 
