@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from tlbcost import bootstrap, units
@@ -64,13 +65,14 @@ def caches(samples: Samples) -> tuple[list[Cost], list[str]]:
 
 
 def _ends(curve: Curve) -> list[Step]:
-    """The ends of the levels that a curve shows: the third one's is too small beside the others."""
-    steps = [step for step in find_steps(curve, most=2) if step]
-    if len(steps) == 2:
-        beyond = curve.lines >= _FROM * steps[1].at.value
-        rest = Curve(curve.lines[beyond], curve.deltas[:, beyond])
-        steps += [step for step in find_steps(rest, most=1) if step]
-    return steps
+    """The ends of the levels that a curve shows; also one that is small beside the others."""
+    steps = [step for step in find_steps(curve, most=len(_NAMES)) if step]
+    for low, high in pairwise([0.0, *(step.at.value for step in steps), np.inf]):
+        inside = (curve.lines >= _FROM * low) & (curve.lines <= _TO * high)
+        if len(steps) < len(_NAMES) and np.count_nonzero(inside) >= _FEWEST:
+            part = Curve(curve.lines[inside], curve.deltas[:, inside])
+            steps += [step for step in find_steps(part, most=1) if step]
+    return sorted(steps, key=lambda step: step.at.value)
 
 
 def _chains(samples: Samples, layout: str) -> tuple[int, Curve] | None:

@@ -21,21 +21,22 @@ def ways(samples: Samples, level: int, entries: Interval | None) -> tuple[Interv
     and their number is the ways. That must fit the entries: as many sets as pages of spacing.
     """
     base = samples.base_bytes
-    knees: list[tuple[int, float]] = []
+    knees: list[tuple[int, Interval]] = []
     for spacing, curve in samples.spaced("tlb", base, "strided", "serial").items():
         steps = find_steps(curve)
         step = steps[level] if len(steps) > level else None
         if step is not None:
-            knees.append((spacing // base, step.at.value))
+            knees.append((spacing // base, step.at))
     if entries is None:
         return None, "the entries are not known"
     for i in range(len(knees) - _DOUBLINGS):
         run = knees[i : i + _DOUBLINGS + 1]
-        counts = {round(at) for _, at in run}
+        # All but the last line fit that is known to: the next one measured does not.
+        counts = {round(at.low) for _, at in run}
         if len(counts) > 1 or any(b != 2 * a for (a, _), (b, _) in pairwise(run)):
             continue
         count, sets = counts.pop(), run[0][0]
         if abs(entries.value / (count * sets) - 1) <= AGREEMENT:
-            return Interval(count, count, count), ""
+            return Interval(count, count, max(count, min(at.high for _, at in run) - 1)), ""
         return None, f"{count} pages fit that are {sets} apart: not what the entries make expect"
     return None, "the level does not hold fewer and fewer pages the farther they are apart"
