@@ -38,7 +38,11 @@ def caches(samples: Samples) -> tuple[list[Cost], list[str]]:
     line, curve = each
     notes = []
     rows = [Cost(f"{name}_bytes", None, None, None, None, 0) for name in _NAMES]
-    for i, step in enumerate(_ends(curve)):
+    found = _ends(curve)
+    if len(found) < len(_NAMES):
+        most = units.size(int(curve.lines[-1]) * line)
+        notes.append(f"{rows[len(found)].quantity}: no end is seen up to {most}")
+    for i, step in enumerate(found):
         verdict = same_in_halves(curve, step, _ends)
         if verdict.entries is None:
             notes.append(f"{rows[i].quantity}: {verdict.reason}")
