@@ -21,10 +21,10 @@ from tlbcost import kinds
 from tlbcost.calibration_file import CPUID, read_calibration, write_calibration
 from tlbcost.errors import TlbcostError
 from tlbcost.machine import current_machine
-from tlbcost.measure import BOUND_S, Measured, measure
+from tlbcost.measure import BOUND_S, CpuGoneError, Measured, measure
 from tlbcost.paths import version
 from tlbcost.records import Calibration, Extent, Machine
-from tlbcost.table import Cell, Table, format_table, write_file
+from tlbcost.table import Cell, format_table, write_file
 from tlbcost.user import calling_user
 
 if TYPE_CHECKING:
@@ -148,10 +148,13 @@ def _measure(
     """Measure while the machine stays as it is; the machine that the figures belong to."""
     machine = current_machine()
     for _ in range(2):
-        measured = measure(extent, page_sizes, progress)
+        try:
+            measured, changes = measure(extent, page_sizes, progress), ""
+        except CpuGoneError as cpu:
+            measured, changes = None, f"CPU {cpu} went offline"
         after = current_machine()
-        changes = _changes(machine, after, measured.samples)
-        if not changes:
+        changes = changes or _changes(machine, after)
+        if measured is not None and not changes:
             return measured, after
         announce(f"{changes} while it was measured: measuring again")
         machine = after
@@ -161,23 +164,17 @@ def _measure(
     )
 
 
-def _changes(before: Machine, after: Machine, samples: Sequence[Table]) -> str:
-    """What became of something that the figures depend on, as words; empty if nothing did."""
+def _changes(before: Machine, after: Machine) -> str:
+    """What became of a setting that the figures depend on, as words; empty if nothing did."""
     words = {
         "governor": "the frequency governor",
         "thp_mode": "the mode of transparent huge pages",
     }
-    changes = [
+    return " and ".join(
         f"{name} changed from {getattr(before, key) or 'none'} to {getattr(after, key) or 'none'}"
         for key, name in words.items()
         if getattr(before, key) != getattr(after, key)
-    ]
-    changes += [
-        f"CPU {table.header.get('cpu')} went offline"
-        for table in samples
-        if "moved_cpu" in table.header
-    ]
-    return " and ".join(changes)
+    )
 
 
 def _curve(calibration: Calibration, analysis: Analysis) -> str:

@@ -88,6 +88,11 @@ def current_machine() -> Machine:
     )
 
 
+def is_online(cpu: str) -> bool:
+    """Whether the CPU of this number is online; one that cannot be told of is."""
+    return read_line(f"/sys/devices/system/cpu/cpu{cpu}/online") != "0"
+
+
 def _uname_release() -> str | None:
     # A made-up machine does not run this kernel.
     return None if os.environ.get("TLBCOST_ROOT") else os.uname().release

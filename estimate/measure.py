@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tlbcost.machine import current_machine, larger_page_bytes
+from tlbcost.errors import TlbcostError
+from tlbcost.machine import current_machine, is_online, larger_page_bytes
 from tlbcost.probe import run_calibrator
 from tlbcost.records import Extent
 from tlbcost.table import Table
@@ -83,6 +84,10 @@ class Measured:
     notes: tuple[str, ...]
 
 
+class CpuGoneError(Exception):
+    """The CPU that is measured went offline; the text is its number."""
+
+
 def measure(
     extent: Extent,
     page_sizes: Sequence[int],
@@ -94,7 +99,7 @@ def measure(
     huge pages, for a full one every page size that the kernel knows. The base page is always
     among them.
 
-    `progress` gets the percentage. Raises TlbcostError if the calibrator fails.
+    `progress` gets the percentage. Raises TlbcostError if the calibrator fails, and CpuGoneError.
     """
     # pandas' and numpy's start-up time is paid only by those who measure.
     from tlbcost.analysis import analyse, candidates
@@ -163,7 +168,14 @@ class _Session:
         words = ["--measure", groups, "--seed", str(self._seed), *chosen]
         if self._cpu is not None:
             words += ["--cpu", self._cpu]
-        table = run_calibrator(words, limit_s, self._share(limit_s))
+        try:
+            table = run_calibrator(words, limit_s, self._share(limit_s))
+        except TlbcostError:
+            if self._cpu is not None and not is_online(self._cpu):
+                raise CpuGoneError(self._cpu) from None
+            raise
+        if "moved_cpu" in table.header:
+            raise CpuGoneError(table.key("cpu"))
         # Cores differ in clock, and some in kind: all runs are of the one that the first was on.
         self._cpu = table.header.get("cpu")
         return table

@@ -17,7 +17,7 @@ from tlbcost.costs import cost_at, find
 from tlbcost.errors import TlbcostError
 from tlbcost.kinds import SAMPLES
 from tlbcost.machine import current_machine
-from tlbcost.measure import Measured
+from tlbcost.measure import CpuGoneError, Measured
 from tlbcost.records import Calibration, Cost, Extent, Interval
 from tlbcost.table import Table
 
@@ -129,11 +129,15 @@ def test_a_machine_that_changes_meanwhile_is_measured_again(
 def test_a_cpu_that_goes_away_meanwhile_is_not_half_of_a_calibration(
     measured: Measurements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    headers = iter([{"cpu": "1", "moved_cpu": "it went offline"}, {"cpu": "0"}])
+    gone = iter([True, False])
 
-    def measure(*_: object) -> Measured:
-        samples = Table("x", next(headers), SAMPLES.columns, (), True)
-        return replace(measured("quick", (), None), samples=(samples,))
+    def measure(
+        extent: Extent, sizes: Sequence[int], progress: Callable[[int], None] | None
+    ) -> Measured:
+        result = measured(extent, sizes, progress)
+        if next(gone):
+            raise CpuGoneError("1")
+        return result
 
     monkeypatch.setattr(module, "measure", measure)
     _, said = get()

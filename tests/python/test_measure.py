@@ -10,8 +10,9 @@ import pytest
 from tlbcost import analysis
 from tlbcost import measure as module
 from tlbcost.analysis import Analysis, Knee
+from tlbcost.errors import TlbcostError
 from tlbcost.kinds import SAMPLES
-from tlbcost.measure import BOUND_S, measure
+from tlbcost.measure import BOUND_S, CpuGoneError, measure
 from tlbcost.records import Interval
 from tlbcost.table import Table
 
@@ -23,6 +24,9 @@ class Machine:
     """A probe and an analysis that answer as told, and a clock that the runs move."""
 
     knees: tuple[Knee, ...] = ()
+    header: dict[str, str] = field(
+        default_factory=lambda: {"base_page_bytes": str(BASE), "cpu": "5"}
+    )
     uncertain_runs: int = 0
     now: float = 0.0
     share: float = 1.0
@@ -37,7 +41,7 @@ class Machine:
             progress(100)
         self.runs.append((list(options), limit_s))
         self.now += self.share * limit_s
-        return Table("x", {"base_page_bytes": str(BASE), "cpu": "5"}, SAMPLES.columns, (), True)
+        return Table("x", self.header, SAMPLES.columns, (), True)
 
     def analyse(self, first: Sequence[Table], second: Sequence[Table] = ()) -> Analysis:
         self.analysed.append((len(first), len(second)))
@@ -130,6 +134,34 @@ def test_when_certain_it_stops(machine: Machine) -> None:
     assert len(machine.analysed) == 2
     assert len(result.notes) == 1
     assert "longer than usual" in result.notes[0]
+
+
+def test_a_cpu_that_went_offline_is_told_from_other_failures(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.knees = (knee(BASE, 96),)
+    samples = machine.run
+
+    def fail_second(options: Sequence[str], limit_s: float, progress: None) -> Table:
+        if machine.runs:
+            raise TlbcostError("cannot stay on one CPU")
+        return samples(options, limit_s, progress)
+
+    monkeypatch.setattr(module, "run_calibrator", fail_second)
+    monkeypatch.setattr(module, "is_online", lambda cpu: cpu != "5")
+    with pytest.raises(CpuGoneError, match=r"^5$"):
+        measure("quick", (), None)
+    machine.runs.clear()
+    monkeypatch.setattr(module, "is_online", lambda _: True)
+    with pytest.raises(TlbcostError, match="stay on one CPU"):
+        measure("quick", (), None)
+
+
+def test_a_cpu_that_goes_offline_under_the_probe_ends_the_measurement(machine: Machine) -> None:
+    machine.header["moved_cpu"] = "it went offline"
+    with pytest.raises(CpuGoneError, match=r"^5$"):
+        measure("quick", (), None)
+    assert len(machine.runs) == 1
 
 
 def test_progress_never_goes_back(machine: Machine) -> None:
