@@ -25,6 +25,8 @@ _LEAST_GAIN = 0.4
 # The entries are what still fits: the footprint where the curve is a third of the way up. Under
 # true LRU any point of the step would do; real replacement makes it a slope around the capacity.
 _CROSSING = 1 / 3
+# As many times as steep as the whole curve.
+_STEEP = 2.0
 # Replicates of a crossing: more would not move the ends of its interval by as much as a footprint.
 _REPLICATES = 100
 
@@ -79,16 +81,15 @@ def find_steps(curve: Curve, most: int = 2) -> list[Step | None]:
     ]
 
 
-def is_step(curve: Curve) -> bool:
-    """Does one step say more of a curve than a straight line over log(lines) does?"""
-    values = curve.medians
-    cuts = _fit(curve, 1)
-    apart = sum(
-        float(np.abs(values[a:b] - np.median(values[a:b])).sum()) for a, b in pairwise(cuts)
-    )
-    logs = np.log(curve.lines)
-    line = np.polynomial.Polynomial.fit(logs, values, 1)
-    return len(cuts) == 3 and apart < float(np.abs(values - line(logs)).sum())
+def is_steep(curve: Curve, step: Step) -> bool:
+    """Does the curve rise at the step much faster than all along, over log(lines)?"""
+    after = int(np.searchsorted(curve.lines, step.at.value))
+    if not 0 < after < len(curve.lines):
+        return False
+    logs, values = np.log(curve.lines), curve.medians
+    here = (values[after] - values[after - 1]) / (logs[after] - logs[after - 1])
+    along = (values[-1] - values[0]) / (logs[-1] - logs[0])
+    return bool(here >= _STEEP * along)
 
 
 def _fit(curve: Curve, most: int) -> list[int]:

@@ -9,7 +9,7 @@ from tlbcost.bootstrap import Floats
 from tlbcost.levels import same_in_halves
 from tlbcost.records import Cost
 from tlbcost.samples import Samples
-from tlbcost.steps import Curve, Step, find_steps, is_step
+from tlbcost.steps import Curve, Step, find_steps, is_steep
 
 # What misses the caches is read off between these multiples of the regions that they hold.
 _BEYOND = (1.5, 4.0)
@@ -28,9 +28,9 @@ def walk_caches(samples: Samples) -> tuple[list[Cost], str]:
     steps = _first(curve)
     if not steps:
         return rows, "walks cost about the same over all numbers of regions"
-    if not is_step(curve):
-        return rows, "walks grow dearer little by little over the regions, without a step"
     step = steps[0]
+    if not is_steep(curve, step):
+        return rows, "walks grow dearer little by little over the regions, without a step"
     verdict = same_in_halves(curve, step, _first)
     if verdict.entries is None:
         return rows, verdict.reason

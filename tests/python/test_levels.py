@@ -12,7 +12,7 @@ from synthetic import Outcome, draw_machine, measure_twice
 from tlbcost.bootstrap import median, ratio
 from tlbcost.levels import Knee, confirm, find_levels, settle
 from tlbcost.records import Interval
-from tlbcost.steps import Curve, find_steps, is_step
+from tlbcost.steps import Curve, find_steps, is_steep
 
 CURVES = 60
 
@@ -69,10 +69,12 @@ def test_both_steps_of_a_curve_are_found() -> None:
 def test_a_slope_is_no_step() -> None:
     lines = np.geomspace(16, 520, 11)
     random = np.random.default_rng(1)
-    slope = np.log(lines / 16) * 3 + random.normal(0, 0.2, (12, 11))
-    sharp = np.where(lines > 64, 8.0, 0.0) + random.normal(0, 0.2, (12, 11))
-    assert not is_step(Curve(lines, slope))
-    assert is_step(Curve(lines, sharp))
+    slope = Curve(lines, np.log(lines / 16) * 3 + random.normal(0, 0.2, (12, 11)))
+    sharp = Curve(lines, np.where(lines > 64, 8.0, 0.0) + random.normal(0, 0.2, (12, 11)))
+    for curve, expected in ((slope, False), (sharp, True)):
+        (step,) = find_steps(curve, most=1)
+        assert step is not None
+        assert is_steep(curve, step) == expected
 
 
 def knee(entries: float) -> Knee:
