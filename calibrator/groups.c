@@ -69,12 +69,12 @@ static const uint32_t code_ladder[] = {
 	(n) * 197 / 128, (n) * 27 / 16, (n) * 235 / 128
 #define HALF_OCTAVE(n) (n), (n) * 19 / 16, (n) * 181 / 128, (n) * 27 / 16
 
-/* Lines of 64 bytes: 4 KiB to 128 MiB.  Sizes beyond 16 MiB are seldom all ours. */
+/* Lines of 64 bytes: 4 KiB to 256 MiB.  Sizes beyond 16 MiB are seldom all ours. */
 static const uint32_t caches_ladder[] = {
 	OCTAVE(64u), OCTAVE(128u), OCTAVE(256u), OCTAVE(512u), OCTAVE(1024u), OCTAVE(2048u),
 	OCTAVE(4096u), OCTAVE(8192u), OCTAVE(16384u), OCTAVE(32768u), OCTAVE(65536u),
 	OCTAVE(131072u), HALF_OCTAVE(262144u), HALF_OCTAVE(524288u), HALF_OCTAVE(1048576u),
-	2097152u,
+	2097152u, 2965504u, 4194304u,
 };
 
 const struct group groups[GROUP_COUNT] = {
@@ -139,7 +139,7 @@ const struct group groups[GROUP_COUNT] = {
 	[GROUP_CACHES] = {
 		.name = "caches", .probe = "cache", .pages = PAGES_PACKED,
 		LADDER(caches_ladder), .accesses = SERIAL,
-		.sweeps = 8, .sweeps_per_arena = 1, .touch_share = 0.5, .weight = 8.5,
+		.sweeps = 8, .sweeps_per_arena = 1, .touch_share = 0.5, .weight = 20,
 	},
 };
 

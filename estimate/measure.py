@@ -51,7 +51,7 @@ _PLANS: dict[Extent, _Plan] = {
     "full": _Plan(
         (
             _Step("cycles,faults,near,middle,far,dense", 15),
-            _Step("caches,chains,regions", 25),
+            _Step("caches,chains,regions", 40),
             _Step("near,middle,far", 8),
             _Step("ways,stores,code", 12),
             _Step("large", 20),
