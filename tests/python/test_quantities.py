@@ -170,6 +170,24 @@ def test_ways_are_what_one_set_holds(entries: int, sets: int, expected: int) -> 
     assert found.low <= expected <= found.high < 1.2 * expected
 
 
+def test_ways_are_told_where_a_hash_spreads_pages_over_the_sets() -> None:
+    """As measured on a Golden Cove core: 16 ways, 128 sets; the knee is not sharp."""
+
+    def levels(spacing: int) -> Callable[[int], float]:
+        second = {1 << 14: 17, 1 << 15: 17, 1 << 16: 18}.get(spacing, (1 << 18) // spacing)
+        return lambda n: 0 if n <= 6 else 2 if n <= second else 18
+
+    samples = read_samples([table(*(
+        curve("tlb", "strided", "serial", levels(2**i),
+              (*FINE, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 144, 160), spacing=BASE << i)
+        for i in range(17)
+    ))])  # fmt: skip
+    assert ways(samples, 0, Interval(99, 97, 101))[0] == Interval(6, 6, 6)
+    second, reason = ways(samples, 1, Interval(2005, 1950, 2060))
+    assert second is not None, reason
+    assert second.value == 16
+
+
 def test_ways_that_do_not_fit_the_entries_are_not_reported() -> None:
     samples = read_samples([strided(96, 16)])
     for entries in (Interval(64, 60, 68), None):
