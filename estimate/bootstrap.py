@@ -23,17 +23,18 @@ def resamples(rows: int) -> NDArray[np.int64]:
 def median(values: Floats, runs: NDArray[np.int64] | None = None) -> Interval | None:
     """Median with its 95 % interval; None for fewer than MIN_SAMPLES values.
 
-    `runs` tells of each value the run of the calibrator that it is from. The interval then covers
-    the median of each run as well: other memory moves a cost more than one run's spread tells.
+    `runs` tells of each value the run of the calibrator that it is from. The interval is then at
+    least that of the runs' medians: other memory moves a cost more than one run's spread tells.
     """
     if len(values) < MIN_SAMPLES:
         return None
     found = _interval(float(np.median(values)), np.median(values[resamples(len(values))], axis=1))
-    if runs is None:
+    each = [] if runs is None else [values[runs == run] for run in np.unique(runs)]
+    medians = np.array([np.median(part) for part in each if len(part) >= MIN_SAMPLES])
+    if len(medians) < 2:
         return found
-    each = [values[runs == run] for run in np.unique(runs)]
-    medians = [float(np.median(part)) for part in each if len(part) >= MIN_SAMPLES]
-    return Interval(found.value, min([found.low, *medians]), max([found.high, *medians]))
+    low, high = np.percentile(np.median(medians[resamples(len(medians))], axis=1), [2.5, 97.5])
+    return Interval(found.value, min(found.low, float(low)), max(found.high, float(high)))
 
 
 def ratio(above: Floats, below: Floats) -> Interval | None:

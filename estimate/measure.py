@@ -33,7 +33,10 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """`first` in turn, then the confirmation, then again what is uncertain, within `bound_s`."""
+    """`first` in turn, then the confirmation, then again what is uncertain, within `bound_s`.
+
+    The rest of BOUND_S is for the analysis.
+    """
 
     first: tuple[_Step, ...]
     confirm_s: float
@@ -46,20 +49,20 @@ _PLANS: dict[Extent, _Plan] = {
         (_Step("cycles,faults,near,middle,far,dense", 6.5),),
         1.5,
         _Step("near,middle", 1.5),
-        9.0,
+        8.7,
     ),
     "full": _Plan(
         (
             _Step("cycles,faults,near,middle,far,dense", 15),
-            _Step("caches,chains,regions", 40),
+            _Step("caches,chains,regions", 32),
             _Step("near,middle,far", 8),
-            _Step("ways,stores,code", 12),
-            _Step("large", 20),
+            _Step("ways,stores,code", 10),
+            _Step("large", 14),
             _Step("near,middle,far", 8),
         ),
         8,
         _Step("near,middle,far", 10),
-        115,
+        105,
     ),
 }
 BOUND_S: dict[Extent, int] = {"quick": 10, "full": 120}
