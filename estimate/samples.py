@@ -201,4 +201,6 @@ def _note(what: str, where: list[str], value: str) -> str:
     size = f"{units.size(int(where[0]))} pages" if where[0].isdigit() else f"{where[0]} pages"
     subject = _PARTS.get(where[-1], "{}").format(size)
     reason, _, cause = value.partition(": ")
+    if what == "dropped":
+        reason += " left out"
     return f"{subject} {_LEFT_OUT[what]}: {reason}" + (f" ({cause})" if cause else "")

@@ -25,7 +25,6 @@ _CACHES = {"l1d_bytes": "L1d", "l2_bytes": "L2", "l3_bytes": "L3"}
 _LEVELS = ("dtlb_entries", "stlb_entries")
 # Knees closer together than this share one label.
 _NEAR = 1.2
-_MOST_IN_LABEL = 2
 _ENTRY_BYTES = 8
 
 
@@ -87,6 +86,8 @@ def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict
     # The next power of two but one, for room beyond the last point.
     last = max([int(str(row["lines"])) for row in tlb] + [cost.pages or 1 for cost in walks])
     spacings = _sizes(row["spacing_bytes"] for row in curve if row["probe"] == "cache")
+    cached = max([int(str(r["lines"])) for r in curve if r["probe"] == "cache"], default=0)
+    cached *= min(spacings, default=0)
     caches = _caches(calibration, known)
     marks = {
         "knee": _knees(calibration, sizes),
@@ -109,6 +110,7 @@ def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict
         "caches": int(bool(spacings)),
         # A chain of every line has them closest together.
         "line": min(spacings, default=0),
+        "cache_last": round(1.25 * max([cached, *(mark.at for mark in caches)])),
     }
     for name, lines in marks.items():
         settings[f"{name}_at"] = _list(f"{line.at:.6g}" for line in lines)
@@ -136,9 +138,11 @@ def _knees(calibration: Calibration, sizes: Sequence[int]) -> list[_Mark]:
                     groups.append([knee])
         for group in groups:
             at = [entries for entries, _ in group]
-            words = ", ".join(f"{entries:.0f} x {units.size(size)}" for entries, size in group)
-            if len(group) > _MOST_IN_LABEL:
-                words = f"{min(at):.0f} to {max(at):.0f} ({len(group)} page sizes)"
+            low, high = f"{min(at):.0f}", f"{max(at):.0f}"
+            # Several page sizes at one knee are told apart by their curves.
+            words = f"{low} x {units.size(group[0][1])}" if len(group) == 1 else low
+            if high != low:
+                words = f"{low}..{high}"
             marks.append(_Mark(at[0], f"{WORDS[quantity].removesuffix(' entries')} {words}"))
     return marks
 

@@ -7,8 +7,9 @@
 # svg), title_words, base and huge (page sizes in bytes; huge 0: none), sizes and size_words (all
 # page sizes of the curve, in bytes and as people write them), walk_sizes and walk_words (the same
 # of those whose walks were measured), chains (how many at once), last_page (end of the axis of
-# pages), caches (1: draw them), line (bytes of a cache line), and marks as lists of words: knee_at
-# (pages) and knee_labels, table_at (pages) and table_labels, cache_at (bytes) and cache_labels.
+# pages), caches (1: draw them), line (bytes of a cache line), cache_last (end of the axis of bytes),
+# and marks as lists of words: knee_at (pages) and knee_labels, table_at (pages) and table_labels,
+# cache_at (bytes) and cache_labels.
 panels = 2 + caches
 height = 500
 set terminal terminal_name size 800,panels*height enhanced font "sans,11" background rgb "white"
@@ -117,7 +118,7 @@ unset label
 if (caches) {
 	cache(layout) = strcol("probe") eq "cache" && strcol("layout") eq layout \
 		? column("lines") * line : NaN
-	set xrange [4096:*]
+	set xrange [4096:cache_last]
 	set yrange [0.5:1000]
 	set xlabel "footprint (bytes of the cache lines in use)"
 	set ylabel "load-to-use latency (ns)"
