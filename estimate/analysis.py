@@ -103,7 +103,8 @@ def analyse(samples: Sequence[Table], confirmation: Sequence[Table] = ()) -> Ana
             if verdict.entries is None:
                 doubts.append(f"{knee.quantity} of {_place(key)}: {verdict.reason}")
         levels[key] = settle(found, verdicts)
-        if found.reason and key[3] != "store":
+        pieces = every.tlb(key[1], "dense", "serial") and not every.curve(*key)
+        if found.reason and key[3] != "store" and not pieces:
             notes.append(f"on {_place(key)} {found.reason}")
             if key == _data(first.base_bytes) and found.reason != ONE_LEVEL:
                 unsettled.append(notes[-1])

@@ -107,11 +107,16 @@ def page_costs(
     def at(quantity: str, access: Access | None, pages: int) -> Interval | None:
         return price(cost_at(calibration, quantity, page_size_bytes, access, pages))
 
+    def hit(access: Access) -> Interval | None:
+        # A hit is one of an entry, whatever page it is a piece of.
+        pieces = cost_at(calibration, "stlb_hit_ns", entry_bytes, access, entries)
+        return at("stlb_hit_ns", access, entries) or price(pieces)
+
     return PageCosts(
         page_size_bytes,
         entries,
-        at("stlb_hit_ns", "serial", entries),
-        at("stlb_hit_ns", "overlapped", entries),
+        hit("serial"),
+        hit("overlapped"),
         at("walk_ns", "serial", entries),
         at("walk_ns", "overlapped", entries),
         at("walk_ns", "overlapped", 1),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tlbcost.errors import TlbcostError
 from tlbcost.machine import current_machine, is_online, larger_page_bytes
 from tlbcost.probe import run_calibrator
-from tlbcost.records import Extent
+from tlbcost.records import Cost, Extent
 from tlbcost.table import Table
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ _AROUND = (0.45, 0.55, 0.65, 0.75, 0.83, 0.88, 0.92, 0.96, 1.0, 1.04, 1.08, 1.14
            1.7, 2.0, 2.4)  # fmt: skip
 # Footprints of walks that both passes have, so that a cost is of more than one run.
 _WALKS = (4096, 8192, 16384)
+# What a quick calibration has for larger pages.
+_LARGER_S = 2.0
 # A repetition in less time than this would tell nothing new.
 _LEAST_S = 1.0
 
@@ -112,6 +114,8 @@ def measure(
     sizes = _sizes(extent, page_sizes)
     session = _Session(_PLANS[extent], [str(size) for size in sizes], progress)
     first = [session.run(step.groups, step.limit_s) for step in session.plan.first]
+    if extent == "quick":
+        first += session.larger(analyse(first).costs)
     second = session.confirm(candidates(first), int(first[0].key("base_page_bytes")))
     result = analyse(first, second)
     ordinary_s = session.elapsed_s()
@@ -184,6 +188,17 @@ class _Session:
         # Cores differ in clock, and some in kind: all runs are of the one that the first was on.
         self._cpu = table.header.get("cpu")
         return table
+
+    def larger(self, costs: Sequence[Cost]) -> list[Table]:
+        """Measure chains over larger pages where the TLB holds these, and not pieces of them."""
+        sizes = [
+            cost.page_size_bytes
+            for cost in costs
+            if cost.quantity == "tlb_entry_bytes"
+            and (cost.interval is None or cost.interval.value == cost.page_size_bytes)
+        ]
+        options = [word for size in sizes for word in ("--page-size", str(size))]
+        return [self.run("large", _LARGER_S, [*options, "--sweeps", "8"])] if sizes else []
 
     def confirm(self, knees: Sequence[Knee], base: int) -> list[Table]:
         """Measure around each knee once more."""

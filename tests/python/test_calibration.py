@@ -13,7 +13,7 @@ from tlbcost import calibration as module
 from tlbcost.analysis import Analysis
 from tlbcost.calibration import cache_folder, cache_path, look_up, obtain
 from tlbcost.calibration_file import read_calibration, write_calibration
-from tlbcost.costs import cost_at, find
+from tlbcost.costs import cost_at, find, page_costs
 from tlbcost.errors import TlbcostError
 from tlbcost.kinds import SAMPLES
 from tlbcost.machine import current_machine
@@ -249,3 +249,10 @@ def test_under_sudo_the_cache_is_the_users(
     path = cache_path(current_machine())
     assert (path.stat().st_uid, path.stat().st_gid) == (nobody.pw_uid, nobody.pw_gid)
     assert os.geteuid() == 0
+
+
+def test_a_hit_of_a_piece_costs_what_a_hit_of_its_entry_costs() -> None:
+    hit = Cost("stlb_hit_ns", 4096, "serial", 400, Interval(2, 1.9, 2.1), 9)
+    calibration = replace(made_up(), costs=(*made_up().costs, hit))
+    assert page_costs(calibration, 2 << 20, 4096, 1 << 30).stlb_hit_serial_ns == hit.interval
+    assert page_costs(calibration, 2 << 20, 2 << 20, 1 << 30).stlb_hit_serial_ns is None

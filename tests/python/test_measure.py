@@ -13,7 +13,7 @@ from tlbcost.analysis import Analysis, Knee
 from tlbcost.errors import TlbcostError
 from tlbcost.kinds import SAMPLES
 from tlbcost.measure import BOUND_S, CpuGoneError, measure
-from tlbcost.records import Interval
+from tlbcost.records import Cost, Interval
 from tlbcost.table import Table
 
 BASE, HUGE = 4096, 2 << 20
@@ -28,6 +28,7 @@ class Machine:
         default_factory=lambda: {"base_page_bytes": str(BASE), "cpu": "5"}
     )
     uncertain_runs: int = 0
+    costs: tuple[Cost, ...] = ()
     now: float = 0.0
     share: float = 1.0
     runs: list[tuple[list[str], float]] = field(default_factory=list)
@@ -46,7 +47,7 @@ class Machine:
     def analyse(self, first: Sequence[Table], second: Sequence[Table] = ()) -> Analysis:
         self.analysed.append((len(first), len(second)))
         unsettled = ("a cost varies",) if len(self.analysed) <= self.uncertain_runs else ()
-        return Analysis((), (), (), unsettled)
+        return Analysis(self.costs, (), (), unsettled)
 
     def option(self, run: int, name: str) -> list[str]:
         words = self.runs[run][0]
@@ -86,6 +87,20 @@ def test_a_quick_one_confirms_each_knee_with_another_seed(machine: Machine) -> N
         assert sum(entries < n < 1.25 * entries for n in lines) >= 3
     assert len(result.samples) == 2
     assert result.notes == ()
+
+
+@pytest.mark.parametrize("covers", [None, BASE, HUGE])
+def test_a_quick_one_measures_larger_pages_where_the_tlb_holds_them(
+    machine: Machine, covers: int | None
+) -> None:
+    interval = None if covers is None else Interval(covers, covers, covers)
+    machine.costs = (Cost("tlb_entry_bytes", HUGE, None, None, interval, 0),)
+    measure("quick", (), None)
+    groups = [machine.option(i, "--measure") for i in range(len(machine.runs))]
+    assert (["large"] in groups) == (covers != BASE)
+    if covers == HUGE:
+        assert machine.option(groups.index(["large"]), "--page-size") == [str(HUGE)]
+    assert machine.now <= BOUND_S["quick"]
 
 
 def test_each_kind_of_knee_is_confirmed_by_its_own_group(machine: Machine) -> None:
