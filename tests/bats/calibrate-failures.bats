@@ -9,6 +9,7 @@ load common
 
 setup() {
 	need_built tlbcost libexec/tlbcost-calibrate
+	need_program pgrep
 	PROBE=${BUILD}/libexec/tlbcost-calibrate
 	# A run of a second, and one that goes on until it is stopped.
 	SHORT=(--measure "cycles,near" --lines "64,256,3328" --sweeps 3 --time-limit 3)
