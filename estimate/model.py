@@ -207,8 +207,8 @@ def _fault(
     How many huge pages there will be is known within limits: at most every region touched, at
     least as many as would hold the touched pages if these were dense. The value takes the latter:
     the sparse regions are mostly stacks and libraries' data, too small for a huge page. Memory
-    that was given back and touched again shows as more faults than pages: then both sides may be
-    repeated.
+    that is given back and touched again, or read before it is written, shows as more faults than
+    pages: then both sides are repeated, but for the low end.
     """
     if base.fault_ns is None or huge.fault_ns is None:
         return None
@@ -221,10 +221,11 @@ def _fault(
     least = min(memory.dense_huge_pages, most)
     low = pages * small.low - most * large.high
     high = pages * small.high - least * large.low
+    value = pages * small.value - least * large.value
     if pages:
         repeated = max(1.0, (measured - memory.other_pages) / pages)
         low, high = min(low, low * repeated), max(high, high * repeated)
-    value = pages * small.value - least * large.value
+        value *= repeated
     share = _shares(runs, low, max(low, high), _system)
     middle = min(value, median([run.system_ns for run in runs]))
     middle /= median([run_time_ns(run) for run in runs])

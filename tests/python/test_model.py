@@ -263,6 +263,19 @@ def test_faults_are_net_of_what_huge_faults_cost() -> None:
     assert result.fault_fraction.low == pytest.approx(saved / 1e9)
 
 
+def test_pages_that_fault_twice_save_twice_but_for_the_low_end() -> None:
+    memory = Footprint(65536, 128, 128, 1000, 65536)
+    run = replace(RUN, minor_faults=2 * 65536 + 1000)
+    exact = replace(BASE_COSTS, fault_ns=interval(500, 0))
+    huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0))
+    result = model.estimate([run], {}, memory, exact, huge)
+    saved = 65536 * 500 - 128 * 100_000
+    assert result.fault_fraction is not None
+    assert result.fault_fraction.value == pytest.approx(2 * saved / 1e9)
+    assert result.fault_fraction.high == pytest.approx(2 * saved / 1e9)
+    assert result.fault_fraction.low == pytest.approx(saved / 1e9)
+
+
 def test_giving_pages_back_counts_where_it_is_known_for_both_page_sizes() -> None:
     memory = Footprint(65536, 128, 128, 0, 65536)
     run = replace(RUN, minor_faults=65536)
