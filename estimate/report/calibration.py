@@ -32,6 +32,7 @@ _CACHE_SIZES = tuple(name for name in WORDS if name.endswith("_bytes"))
 _TLB_SIZES = tuple(name for name in WORDS if not name.endswith("_bytes"))
 CHAINS = ("chains_2", "chains_4", "chains_8")
 _ENTRY_BYTES = 8
+_MILLION = 1e6
 
 
 def describe(obtained: Obtained, known: Sequence[Saying] = ()) -> str:
@@ -199,7 +200,7 @@ class _Sections:
     def _cycles(self, interval: Interval | None) -> str:
         if interval is None or self._clock is None:
             return units.NOT_OBTAINED
-        return units.nanoseconds(interval.value * self._clock.value)
+        return _short(interval.value * self._clock.value)
 
     def _ordered(self, name: str) -> list[Cost]:
         found = [cost for cost in self._calibration.costs if cost.quantity == name]
@@ -235,7 +236,14 @@ def _told(saying: Saying | None) -> str:
 
 
 def _number(interval: Interval | None) -> str:
-    return units.NOT_OBTAINED if interval is None else units.nanoseconds(interval.value)
+    return units.NOT_OBTAINED if interval is None else _short(interval.value)
+
+
+def _short(value: float) -> str:
+    """Three figures, or as many as stand before the point; millions with a letter, for room."""
+    if abs(value) < _MILLION:
+        return units.nanoseconds(value)
+    return f"{units.nanoseconds(value / _MILLION)} M"
 
 
 def _size(name: str, interval: Interval | None) -> str:
@@ -245,7 +253,7 @@ def _size(name: str, interval: Interval | None) -> str:
 def _figure(name: str, value: float) -> str:
     if name.endswith("_bytes"):
         return units.size(round(value))
-    return f"{value:.0f}" if name in WORDS else units.nanoseconds(value)
+    return f"{value:.0f}" if name in WORDS else _short(value)
 
 
 def _between(interval: Interval | None, name: str = "") -> str:

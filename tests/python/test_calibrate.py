@@ -303,3 +303,13 @@ def test_a_curve_that_is_garbage_is_named(tmp_path: Path) -> None:
     with pytest.raises(TlbcostError, match="the curve of the calibration:1: not a"):
         draw(replace(quick(), curve="garbage"), (), tmp_path / "c.svg")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_costs_of_millions_of_ns_keep_to_their_columns() -> None:
+    giant = Cost("fault_ns", 1 << 30, None, None, Interval(115633266, 114422852, 116608022), 4)
+    made = full()
+    calibration = replace(made.calibration, costs=(*made.calibration.costs, giant))
+    text = describe(replace(made, calibration=calibration))
+    (row,) = [line for line in text.splitlines() if "page fault" in line and "1 GiB" in line]
+    assert "116 M  114 M .. 117 M" in row
+    assert len(row) <= 80
