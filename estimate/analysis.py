@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 from tlbcost import bootstrap, units
 from tlbcost.caches import caches
+from tlbcost.clock import clock
 from tlbcost.levels import AGREEMENT, ONE_LEVEL, Knee, Levels, confirm, find_levels, settle
 from tlbcost.records import Access, Cost, Interval
 from tlbcost.samples import Samples, read_samples
@@ -33,9 +33,6 @@ __all__ = ["Analysis", "CurvePoint", "Knee", "analyse", "candidates"]
 _ACCESSES: tuple[Access, ...] = ("serial", "overlapped")
 # A cost whose interval is wider than this share on either side is worth measuring longer.
 _WIDE = 0.15
-# The clock is steady if the medians of so many parts of the run differ by less than this share.
-_CLOCK_PARTS = 8
-_STEADY = 0.05
 # The footprint whose walk_ns stands for the machine.
 _USUAL_PAGES = 8192
 
@@ -114,7 +111,7 @@ def analyse(samples: Sequence[Table], confirmation: Sequence[Table] = ()) -> Ana
     # smaller, so that their costs are not those of their neighbours.
     usual = every.at_footprints_of(first)
     parts = [
-        _clock(usual),
+        clock(usual),
         caches(usual),
         *_page_sizes(usual, levels),
         _geometry(usual, levels),
@@ -161,20 +158,6 @@ def _all_levels(samples: Samples, sizes: Sequence[int]) -> dict[_CurveKey, Level
 def _knees(key: _CurveKey, found: Levels) -> list[Knee]:
     ends = zip(_QUANTITIES[key[0], key[3]], (found.first, found.second), strict=False)
     return [Knee(quantity, key[1], key[0], key[2], key[3], end) for quantity, end in ends if end]
-
-
-def _clock(samples: Samples) -> _Part:
-    """Cycles per ns, and a note if they changed meanwhile."""
-    times = samples.singles.get(("cycles", None))
-    if times is None:
-        return [], []
-    rates = 1 / times
-    row = Cost("cycles_per_ns", None, None, None, bootstrap.median(rates), len(rates))
-    parts = [float(np.median(part)) for part in np.array_split(rates, _CLOCK_PARTS) if len(part)]
-    low, high = min(parts), max(parts)
-    if len(rates) < 3 * _CLOCK_PARTS or high - low <= _STEADY * float(np.median(rates)):
-        return [row], []
-    return [row], [f"the clock changed while it was measured: {low:.2f} to {high:.2f} cycles/ns"]
 
 
 def _page_sizes(samples: Samples, levels: dict[_CurveKey, Levels]) -> Iterator[_Part]:
