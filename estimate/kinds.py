@@ -31,7 +31,18 @@ RUN = Kind(
     ("wall_ns", "user_ns", "system_ns", "minor_faults", "major_faults", "max_rss_bytes",
      "exit_code", "signal", "exec_errno"),
 )  # fmt: skip
+COUNTERS = Kind(
+    "counters",
+    1,
+    ("end_ns", "event", "group", "count", "enabled_ns", "running_ns", "state", "errno",
+     "encoded_by", "type", "config", "config1"),
+)  # fmt: skip
+COUNTED = Kind(
+    "counted",
+    1,
+    ("role", "access", "page_size_bytes", "event", "count", "running_fraction", "run", "state"),
+)
 MACHINE = Kind("machine", 1, ("level", "page_size_bytes", "entries", "ways", "source", "verified"))
 DESCRIPTORS = Kind("descriptors", 1, ("descriptor", "level", "page_size_bytes", "entries", "ways"))
 
-ALL = (SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, MACHINE, DESCRIPTORS)
+ALL = (SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, COUNTERS, COUNTED, MACHINE, DESCRIPTORS)

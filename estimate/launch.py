@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tlbcost import cgroup, family, kinds, paths, program, remedies, units
-from tlbcost.errors import SIGNAL_BASE, TOOL_FAILED, TlbcostError
+from tlbcost.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, TlbcostError
 from tlbcost.records import Run
 from tlbcost.stdin import ProgramInput
 from tlbcost.table import count, read_table
@@ -69,7 +69,10 @@ def describe_limit(limit_bytes: int) -> str:
 
 @dataclass(slots=True)
 class Launcher:
-    """Runs programs through tlbcost-run, with its files in `folder`, as `user` if given."""
+    """Runs programs through tlbcost-run, with its files in `folder`, as `user` if given.
+
+    tlbcost-count and tlbcost-record launch in the same way, and watch the program besides.
+    """
 
     folder: Path
     stdin: ProgramInput
@@ -84,10 +87,13 @@ class Launcher:
         discard: bool,
         environment: Mapping[str, str] | None = None,
         tick: Callable[[float], None] | None = None,
+        tool: Sequence[str] = (),
     ) -> Outcome:
         """Run `argv` once. `tick` is called about once a second with the seconds so far.
 
-        Raises TlbcostError if tlbcost-run itself or the --prepare command failed.
+        `tool`: the program to launch it with instead of tlbcost-run, and its own options.
+        Raises TlbcostError if the launcher itself or the --prepare command failed; with the exit
+        code 4 if `tool` ran nothing because nothing could be measured.
         """
         first = self._runs == 0
         self._runs += 1
@@ -96,9 +102,19 @@ class Launcher:
         output = self.folder / f"run{self._runs}.tsv"
         before = cgroup.memory_limit()
         with self.stdin.opened(first=first) as fd:
-            code = self._run(argv, output, fd, discard=discard, environment=environment, tick=tick)
+            code = self._run(
+                argv,
+                output,
+                fd,
+                discard=discard,
+                environment=environment,
+                tick=tick,
+                tool=tool,
+            )
         after = cgroup.memory_limit()
         if not output.exists():
+            if tool and code == CANNOT_MEASURE:
+                raise TlbcostError(f"{tool[0]} could measure nothing", None, CANNOT_MEASURE)
             raise TlbcostError(
                 f"cannot time the program: the launcher exited with {code}",
                 f"df -h {self.folder.parent} shows whether there is room for its table",
@@ -116,10 +132,11 @@ class Launcher:
         discard: bool,
         environment: Mapping[str, str] | None = None,
         tick: Callable[[float], None] | None = None,
+        tool: Sequence[str] = (),
         stdout: int | None = None,
     ) -> int:
-        launcher = str(paths.libexec("tlbcost-run"))
-        options = [launcher, "--output", str(output)]
+        launcher = str(paths.libexec(tool[0] if tool else "tlbcost-run"))
+        options = [launcher, *tool[1:], "--run" if tool else "--output", str(output)]
         if discard:
             options.append("--discard")
         if self.user is not None:
