@@ -57,10 +57,12 @@ class Counted:
     command: str | None = None
     notes: tuple[str, ...] = ()
 
-    def values(self) -> dict[str, float]:
-        """The counts that were obtained, by name: of several runs, the mean."""
+    def values(self, run: int | None = None) -> dict[str, float]:
+        """The counts that were obtained, by name: those of one run, or the mean of all."""
         found: dict[str, list[float]] = {}
         for count in self.counts:
+            if run is not None and count.run != run:
+                continue
             if count.name is not None and count.value is not None:
                 found.setdefault(count.name, []).append(count.value)
         return {name: sum(values) / len(values) for name, values in found.items()}
