@@ -7,20 +7,38 @@ B := build
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla -Wundef -Wformat=2 -Werror
-CPPFLAGS += -D_GNU_SOURCE -Icommon -Icalibrator -Iprofiler/tlb -Itests/c -MMD -MP
+CPPFLAGS += -D_GNU_SOURCE -Icommon -Icalibrator -Iprofiler/tlb -Iprofiler/launch -Iprofiler/counters \
+	-Itests/c -MMD -MP
 CFLAGS += -std=c11 -O2 -g $(WARNINGS)
 LDLIBS += -lm -lpthread
+# libpfm4 is linked in, so that an installed tlbcost needs no package of it.  PFM: a folder that
+# holds another one than the system's (libpfm.a and include/), or "none": then nothing counts.
+PFM ?=
+ifeq ($(PFM),)
+PFM_LIB ?= -l:libpfm.a
+else ifneq ($(PFM),none)
+PFM_LIB := $(PFM)/libpfm.a
+CPPFLAGS += -isystem $(PFM)/include
+endif
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # The file of each C program that has main(); everything else is a module that tests can link.
-MAINS := calibrator/calibrate.c profiler/launch/run.c
-MODULES := $(filter-out $(MAINS),$(wildcard common/*.c calibrator/*.c profiler/tlb/*.c profiler/launch/*.c))
-OBJECTS := $(MODULES:%.c=$(B)/obj/%.o)
-SAN_OBJECTS := $(MODULES:%.c=$(B)/san/%.o)
-PROGRAMS := $(B)/libexec/tlbcost-calibrate $(B)/libexec/tlbcost-run
+COUNTING := $(wildcard profiler/counters/count.c profiler/counters/record.c)
+MAINS := calibrator/calibrate.c profiler/launch/run.c $(COUNTING)
+MODULES := $(filter-out $(MAINS),$(wildcard common/*.c calibrator/*.c profiler/tlb/*.c profiler/launch/*.c \
+	profiler/counters/*.c))
+C_TESTS := $(wildcard tests/c/test_*.c)
+ifeq ($(PFM),none)
+MAINS := $(filter-out $(COUNTING),$(MAINS))
+MODULES := $(filter-out profiler/counters/encode.c,$(MODULES))
+C_TESTS := $(filter-out tests/c/test_encode.c,$(C_TESTS))
+endif
+PROGRAMS := $(patsubst %.c,$(B)/libexec/tlbcost-%,$(notdir $(MAINS)))
 WORKLOADS := $(patsubst workloads/%.c,$(B)/workloads/%,$(wildcard workloads/*.c)) \
 	$(patsubst workloads/%.cc,$(B)/workloads/%,$(wildcard workloads/*.cc))
-C_TESTS := $(patsubst tests/c/%.c,$(B)/tests/%,$(wildcard tests/c/test_*.c))
+TESTS := $(C_TESTS:tests/c/%.c=$(B)/tests/%)
+# What tests are linked with.
+CHECKED := $(B)/$(if $(SANITIZE),san,obj)
 
 all: $(PROGRAMS) simulator $(B)/tlbcost workloads  ## build everything
 
@@ -32,11 +50,21 @@ $(B)/san/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) -c -o $@ $<
 
-$(B)/libexec/tlbcost-calibrate: $(B)/obj/calibrator/calibrate.o $(OBJECTS)
-$(B)/libexec/tlbcost-run: $(B)/obj/profiler/launch/run.o $(OBJECTS)
-$(PROGRAMS):
+# Of an archive a program gets the modules that it uses; only few need libpfm4.  "q": two folders
+# may have files of the same name.
+$(B)/obj/modules.a: $(MODULES:%.c=$(B)/obj/%.o)
+$(B)/san/modules.a: $(MODULES:%.c=$(B)/san/%.o)
+%/modules.a:
+	rm -f $@
+	$(AR) qcs $@ $^
+
+$(B)/libexec/tlbcost-calibrate: $(B)/obj/calibrator/calibrate.o
+$(B)/libexec/tlbcost-run: $(B)/obj/profiler/launch/run.o
+$(B)/libexec/tlbcost-count: $(B)/obj/profiler/counters/count.o
+$(B)/libexec/tlbcost-record: $(B)/obj/profiler/counters/record.o
+$(PROGRAMS): $(B)/obj/modules.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(PFM_LIB) $(LDLIBS)
 
 workloads: $(WORKLOADS)  ## build the programs with known TLB behaviour
 
@@ -48,27 +76,21 @@ $(B)/workloads/%: workloads/%.cc workloads/workload.h
 	@mkdir -p $(@D)
 	$(CXX) -O2 -g -std=c++17 -Wall -Wextra -Werror -o $@ $<
 
-$(B)/tests/%: tests/c/%.c $(SAN_OBJECTS)
+$(B)/tests/%: tests/c/%.c $(CHECKED)/modules.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) -o $@ $< $(SAN_OBJECTS) $(LDLIBS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(CHECKED)/modules.a $(PFM_LIB) $(LDLIBS)
 
-# The same for another CPU, run by an emulator of user programs: what holds for one CPU only shows.
+programs: $(PROGRAMS)
+c-tests: $(TESTS)
+
+# The same for other CPUs.  aarch64 is run by an emulator of user programs: what holds for one CPU
+# only shows.  riscv64 is for QEMU's virtual machine, where a kernel counts TLB misses.
 AARCH64_CC ?= aarch64-linux-gnu-gcc
+AARCH64_PFM ?= none
 AARCH64 := $(B)/aarch64
-AARCH64_PROBE := $(AARCH64)/libexec/tlbcost-calibrate
-AARCH64_OBJECTS := $(MODULES:%.c=$(AARCH64)/obj/%.o)
-
-$(AARCH64)/obj/%.o: %.c
-	@mkdir -p $(@D)
-	$(AARCH64_CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
-
-$(AARCH64_PROBE): $(AARCH64)/obj/calibrator/calibrate.o $(AARCH64_OBJECTS)
-	@mkdir -p $(@D)
-	$(AARCH64_CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-
-$(AARCH64)/tests/%: $(AARCH64)/obj/tests/c/%.o $(AARCH64_OBJECTS)
-	@mkdir -p $(@D)
-	$(AARCH64_CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+RISCV64_CC ?= riscv64-linux-gnu-gcc
+RISCV64_PFM ?= $(B)/guest/pfm/usr
+RISCV64 := $(B)/riscv64
 
 # Runs a program with the C library that belongs to the compiler.
 $(AARCH64)/emulate: Makefile
@@ -77,7 +99,13 @@ $(AARCH64)/emulate: Makefile
 		printf '#!/bin/sh\nexec qemu-aarch64 -L "%s" "$$@"\n' "$${root}" >$@
 	chmod +x $@
 
-aarch64: $(AARCH64)/emulate $(AARCH64_PROBE) $(C_TESTS:$(B)/%=$(AARCH64)/%)
+aarch64: $(AARCH64)/emulate
+	$(MAKE) B=$(AARCH64) CC=$(AARCH64_CC) AR=$(AARCH64_CC:gcc=ar) PFM=$(AARCH64_PFM) SANITIZE= programs c-tests
+
+riscv64:
+	@[ -e $(RISCV64_PFM)/libpfm.a ] || { echo "tlbcost: cannot build for riscv64:" \
+		"no $(RISCV64_PFM)/libpfm.a (tests/guest/fetch $(B)/guest gets it)" >&2; exit 1; }
+	$(MAKE) B=$(RISCV64) CC=$(RISCV64_CC) AR=$(RISCV64_CC:gcc=ar) PFM=$(RISCV64_PFM) LDFLAGS=-static programs
 
 include profiler/simulator/rules.mk
 
@@ -116,7 +144,7 @@ demo: install-deps  ## install what is missing, build, and estimate a real progr
 
 check:  ## run every test and the linters
 	scripts/install-deps --all
-	$(MAKE) all $(C_TESTS) $(B)/venv/.check
+	$(MAKE) all c-tests $(B)/venv/.check
 	if type $(AARCH64_CC) qemu-aarch64 >/dev/null 2>&1; then $(MAKE) aarch64; fi
 	tests/run
 
@@ -146,6 +174,6 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: all aarch64 workloads simulator install-deps demo check check-aarch64 lint bench accuracy bench-calibrator install clean help
+.PHONY: all programs c-tests aarch64 riscv64 workloads simulator install-deps demo check check-aarch64 lint bench accuracy bench-calibrator install clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
