@@ -162,6 +162,9 @@ bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs
 accuracy: $(B)/venv/.accuracy $(B)/python/tlbcost  ## the analysis on 1,000 synthetic curves (ten minutes)
 	$(B)/venv/bin/python scripts/bench-analysis
 
+accuracy-published: $(B)/venv/.check $(B)/python/tlbcost  ## gains foretold from published walk shares
+	$(B)/venv/bin/python scripts/bench-published
+
 bench-calibrator: all  ## ten full calibrations, five with other programs beside them (20 minutes)
 	scripts/bench-calibrator
 
@@ -174,6 +177,6 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: all programs c-tests aarch64 riscv64 workloads simulator install-deps demo check check-aarch64 lint bench accuracy bench-calibrator install clean help
+.PHONY: all programs c-tests aarch64 riscv64 workloads simulator install-deps demo check check-aarch64 lint bench accuracy accuracy-published bench-calibrator install clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -42,7 +42,13 @@ COUNTED = Kind(
     1,
     ("role", "access", "page_size_bytes", "event", "count", "running_fraction", "run", "state"),
 )
+PUBLISHED = Kind(
+    "published",
+    1,
+    ("source", "machine", "sockets", "workload", "walk_share_4k", "walk_share_2m",
+     "measured_fraction", "informed_fraction", "status"),
+)  # fmt: skip
 MACHINE = Kind("machine", 1, ("level", "page_size_bytes", "entries", "ways", "source", "verified"))
 DESCRIPTORS = Kind("descriptors", 1, ("descriptor", "level", "page_size_bytes", "entries", "ways"))
 
-ALL = (SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, COUNTERS, COUNTED, MACHINE, DESCRIPTORS)
+ALL = (SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, COUNTERS, COUNTED, PUBLISHED, MACHINE, DESCRIPTORS)
