@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which part of which file was at an address of a process, at that time? */
+#ifndef TLBCOST_COUNTERS_MAPPINGS_H
+#define TLBCOST_COUNTERS_MAPPINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "names.h"
+
+/* A part of an address space: [start, end) holds the file from `offset` on. */
+struct mapping {
+	uint64_t start, end;
+	uint64_t offset;	/* bytes */
+	uint32_t name;		/* of the names */
+};
+
+/* A process with its mappings, sorted and without overlaps. */
+struct space {
+	struct space *next;	/* of the same hash */
+	uint32_t pid;
+	uint64_t read;		/* the round that it was read from /proc in, + 1 */
+	struct mapping *list;
+	size_t count, room;
+};
+
+enum { SPACE_HASHES = 1024, ENDED_KEPT = 1024 };
+
+/*
+ * The address spaces of all processes that were heard of.  Zeroed is empty.
+ * What a process unmaps is not told by the kernel, and stays until something
+ * else is mapped there.  Fields are private but `names`.
+ */
+struct mappings {
+	struct names names;
+	struct space *spaces[SPACE_HASHES];
+	/* Processes that ended: the last samples of their threads come later. */
+	uint32_t ended[ENDED_KEPT];
+	size_t next_ended;
+	uint64_t rounds;
+};
+
+/* All that change something return 0, or -1 with errno ENOMEM. */
+
+/*
+ * Something was mapped: it replaces what was there.  `name` is the kernel's;
+ * memory without a file gets one of mapping_name()'s.
+ */
+int mappings_add(struct mappings *mappings, uint32_t pid,
+		 const struct mapping *mapping);
+
+/* The process starts with its parent's mappings; a thread (pid is parent) has them. */
+int mappings_fork(struct mappings *mappings, uint32_t pid, uint32_t parent);
+
+/* The process starts afresh. */
+int mappings_exec(struct mappings *mappings, uint32_t pid);
+
+/* The process ended; its number may be given to another. */
+void mappings_exit(struct mappings *mappings, uint32_t pid);
+
+/*
+ * Add what /proc/PID/maps says now; where a process cannot be read, nothing.
+ * With `code_only`, of what cannot be executed nothing.
+ */
+int mappings_read(struct mappings *mappings, uint32_t pid, int code_only);
+
+/*
+ * What is at the address; NULL: nothing that we know of.  A process that was
+ * never heard of, or has no mapping there, is looked up in /proc once between
+ * two calls of mappings_round(): the kernel does not tell what mremap() moves.
+ */
+const struct mapping *mappings_find(struct mappings *mappings, uint32_t pid,
+				    uint64_t address, int code_only);
+
+void mappings_round(struct mappings *mappings);
+
+/*
+ * How tables name what the kernel calls `text`: "[heap]", "[stack]",
+ * "[anonymous]", "[shared]" (memory without a file in a folder), or a path or
+ * name in brackets as it is.  *length is that of the result.
+ */
+const char *mapping_name(const char *text, size_t *length);
+
+void mappings_free(struct mappings *mappings);
+
+#endif
