@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is a machine with counters of TLB misses had anywhere? Boots Linux for riscv64 in QEMU.
+
+The machine's only disk is an archive in memory, which holds busybox, the programs under test and
+a list of steps; what the steps leave in /results comes back over the console.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import subprocess
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+HERE = Path(__file__).resolve().parent
+BUILD = HERE.parent.parent / "build"
+QEMU = "qemu-system-riscv64"
+# Ten times what a boot with all its steps takes on a slow machine: one that hangs is a failure.
+TIMEOUT_S = 180
+RESULTS_BEGIN, RESULTS_END = "@@results", "@@end"
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What the steps left: files by name, and all that the console showed."""
+
+    files: Mapping[str, bytes]
+    console: str
+
+    def text(self, name: str) -> str:
+        """A file as text; a KeyError shows the console, where the reason is."""
+        if name not in self.files:
+            raise KeyError(f"the guest left no {name}; its console:\n{self.console[-4000:]}")
+        return self.files[name].decode()
+
+
+def archive(entries: Mapping[str, tuple[int, bytes]]) -> bytes:
+    """A cpio archive ("newc", doc: the kernel's initramfs buffer format) of files: mode, content.
+
+    Folders above a file are made; names are absolute.
+    """
+    folders = {str(folder) for name in entries for folder in PurePosixPath(name).parents}
+    members = {folder: (0o040755, b"") for folder in sorted(folders - {"/"}, key=len)}
+    members |= {name: (0o100000 | mode, content) for name, (mode, content) in entries.items()}
+    out = io.BytesIO()
+    for inode, (name, (mode, content)) in enumerate((*members.items(), ("TRAILER!!!", (0, b"")))):
+        path = name.lstrip("/").encode() + b"\0"
+        fields = (inode, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(path), 0)
+        out.write(b"070701" + b"".join(b"%08X" % field for field in fields) + path)
+        out.write(b"\0" * (-out.tell() % 4) + content)
+        out.write(b"\0" * (-out.tell() % 4))
+    return out.getvalue()
+
+
+def boot(name: str, options: Sequence[str], entries: Mapping[str, tuple[int, bytes]]) -> Results:
+    """Boot the machine with the archive, wait until it has switched itself off, and unpack.
+
+    `options`: QEMU's, for the processor. AssertionError with the console if it does not end well.
+    """
+    folder = BUILD / "guest" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "initrd").write_bytes(archive(entries))
+    console = folder / "console"
+    (kernel,) = (BUILD / "guest/linux").glob("vmlinux-*")
+    command = [QEMU, "-M", "virt", "-m", "512M", "-nodefaults", "-display", "none", "-no-reboot"]
+    command += ["-serial", f"file:{console}", "-kernel", str(kernel)]
+    command += ["-initrd", str(folder / "initrd"), "-append", "console=ttyS0 panic=-1 quiet"]
+    try:
+        done = subprocess.run(
+            [*command, *options],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        said = f"exit code {done.returncode}: {done.stderr}"
+    except subprocess.TimeoutExpired:
+        said = f"did not end within {TIMEOUT_S} s"
+    text = console.read_text(errors="replace").replace("\r", "") if console.is_file() else ""
+    assert f"\n{RESULTS_END}\n" in text, f"{QEMU} {said}\n{text[-4000:]}"
+    before, packed = text.split(f"{RESULTS_BEGIN}\n", 1)
+    return Results(unpack(packed.split(f"{RESULTS_END}\n", 1)[0]), before)
+
+
+def unpack(packed: str) -> dict[str, bytes]:
+    """The files of a compressed tar archive in base64."""
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed)), mode="r:gz") as tar:
+        files = {member.name: tar.extractfile(member) for member in tar if member.isfile()}
+        return {str(PurePosixPath(name)): file.read() for name, file in files.items() if file}
