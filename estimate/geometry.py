@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tlbcost import kinds, paths, units
 from tlbcost.costs import cost_at
 from tlbcost.errors import TlbcostError
+from tlbcost.processors import Processors, processors
 from tlbcost.records import (
     Calibration,
     Geometry,
@@ -66,9 +65,7 @@ class PublishedCore:
 
     core: str
     name: str
-    cpu_vendor: str
-    cpu_family: int | None
-    cpu_models: frozenset[int]
+    processors: Processors
     walkers: int | None
     notes: str | None
     levels: dict[tuple[Level, int], PublishedLevel]
@@ -99,13 +96,10 @@ def read_core(path: Path) -> PublishedCore:
                 explanation=table.key(f"source_{source}"),
                 verified=row["verified"] == "yes",
             )
-        family = _absent(table.key("cpu_family"))
         return PublishedCore(
             core=path.stem,
             name=table.key("name"),
-            cpu_vendor=table.key("cpu_vendor"),
-            cpu_family=None if family is None else int(family, 0),
-            cpu_models=frozenset(_numbers(table.key("cpu_models"))),
+            processors=processors(table),
             walkers=count(_absent(table.key("walkers"))),
             notes=_absent(table.key("notes")),
             levels=levels,
@@ -121,22 +115,7 @@ def cores() -> list[PublishedCore]:
 
 def published(machine: Machine) -> PublishedCore | None:
     """The published TLBs of this machine's core, or None if nobody wrote them down."""
-    vendor, model = machine.cpu_vendor, _number(machine.cpu_model)
-    # POWER kernels tell no vendor; the processor version is in "revision: 2.2 (pvr 004e 1202)".
-    power = re.search(r"\(pvr ([0-9a-f]{4}) ", machine.cpu_stepping or "")
-    if power:
-        vendor, model = "IBM", int(power[1], 16)
-    if vendor is None or model is None:
-        return None
-    family = _number(machine.cpu_family)
-    for core in cores():
-        if (
-            core.cpu_vendor.lower() == vendor.lower()
-            and core.cpu_family in (None, family)
-            and model in core.cpu_models
-        ):
-            return core
-    return None
+    return next((core for core in cores() if core.processors.include(machine)), None)
 
 
 def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: int) -> Geometry:
@@ -276,20 +255,6 @@ def _text(level: TlbLevel) -> str:
 
 def _entries(measured: Interval) -> str:
     return f"{measured.value:.0f} entries"
-
-
-def _number(text: str | None) -> int | None:
-    """A decimal or 0x number as the kernel prints it, else None."""
-    try:
-        return None if text is None else int(text, 0)
-    except ValueError:
-        return None
-
-
-def _numbers(text: str) -> Iterator[int]:
-    for part in text.split(","):
-        low, _, high = part.strip().partition("-")
-        yield from range(int(low, 0), int(high or low, 0) + 1)
 
 
 def _absent(text: str) -> str | None:

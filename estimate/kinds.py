@@ -50,5 +50,13 @@ PUBLISHED = Kind(
 )  # fmt: skip
 MACHINE = Kind("machine", 1, ("level", "page_size_bytes", "entries", "ways", "source", "verified"))
 DESCRIPTORS = Kind("descriptors", 1, ("descriptor", "level", "page_size_bytes", "entries", "ways"))
+EVENTS = Kind(
+    "events",
+    1,
+    ("role", "access", "page_size_bytes", "event", "type", "code", "config1", "libpfm4", "source"),
+)
 
-ALL = (SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, COUNTERS, COUNTED, PUBLISHED, MACHINE, DESCRIPTORS)
+ALL = (
+    SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, COUNTERS, COUNTED, PUBLISHED, MACHINE, DESCRIPTORS,
+    EVENTS,
+)  # fmt: skip

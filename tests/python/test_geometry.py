@@ -175,9 +175,9 @@ def test_every_choice_can_be_simulated(entries: float, core: PublishedCore | Non
     if core is not None:
         machine = replace(
             NOBODY,
-            cpu_vendor=core.cpu_vendor,
-            cpu_family=str(core.cpu_family),
-            cpu_model=str(min(core.cpu_models)),
+            cpu_vendor=core.processors.vendor,
+            cpu_family=str(core.processors.family),
+            cpu_model=str(min(core.processors.models or ())),
         )
     made = calibration(machine, dtlb_4=entries, stlb_4=entries, stlb_2048=entries)
     for level in levels(choose(made, machine, M2)):

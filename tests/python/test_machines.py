@@ -68,11 +68,11 @@ def test_sources_are_explained_and_used(path: Path) -> None:
 
 
 def test_no_model_is_claimed_by_two_cores() -> None:
-    owners: dict[tuple[str, int | None, int], str] = {}
+    owners: dict[tuple[str | None, int | None, int], str] = {}
     for core in cores():
-        assert core.cpu_models
-        for model in core.cpu_models:
-            key = core.cpu_vendor, core.cpu_family, model
+        assert core.processors.models
+        for model in core.processors.models:
+            key = core.processors.vendor, core.processors.family, model
             assert key not in owners, f"{key}: {core.core} and {owners[key]}"
             owners[key] = core.core
 
