@@ -36,19 +36,20 @@ def expected_from_share(share: Interval | float) -> Interval:
     return Interval(SHARE_SLOPE * within.value, low, min(high, within.high))
 
 
-def expected_from_removed(removed: Interval | float, share: Interval | float) -> Interval:
-    """The same where it is known how many walk cycles huge pages take away.
+def expected_with_remaining(share: Interval | float, remaining: float) -> Interval:
+    """The same where it is known what part of the walk cycles stays on huge pages.
 
-    `removed`: walk cycles on base pages less those on huge pages, over the cycles of the base run;
-    negative if huge pages walk more. `share` as in expected_from_share, which is the most that
-    can be removed. Raises ValueError if the share is not within 0 and 1, or more is removed.
+    `remaining`: walk cycles on huge pages over those on base pages, as a simulation of both tells;
+    above 1 if huge pages walk more. Raises ValueError if the share is not within 0 and 1, or
+    `remaining` is below 0.
     """
     within = _checked(share)
-    away = removed if isinstance(removed, Interval) else Interval(removed, removed, removed)
-    if not -1 <= away.low <= away.high <= within.high:
-        raise ValueError(f"walks removed are not within the walk share {within.high}: {away}")
-    low, high = _band(away, REMOVED_SLOPE, REMOVED_SPREAD)
-    return Interval(REMOVED_SLOPE * away.value, low, min(high, within.high))
+    if not 0 <= remaining < math.inf:
+        raise ValueError(f"not a part of the walk cycles: {remaining}")
+    went = 1 - remaining
+    ends = sorted((within.low * went, within.high * went))
+    low, high = _band(Interval(within.value * went, *ends), REMOVED_SLOPE, REMOVED_SPREAD)
+    return Interval(REMOVED_SLOPE * within.value * went, low, min(high, within.high))
 
 
 def _checked(share: Interval | float) -> Interval:

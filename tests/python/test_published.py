@@ -15,8 +15,8 @@ from tlbcost.expected_gain import (
     REMOVED_SLOPE,
     SHARE_SLOPE,
     SHARE_SPREAD,
-    expected_from_removed,
     expected_from_share,
+    expected_with_remaining,
 )
 from tlbcost.records import Interval
 from tlbcost.table import read_table
@@ -121,17 +121,16 @@ def test_the_ends_of_a_share_widen_the_gain() -> None:
 
 def test_walks_that_stay_are_not_gained() -> None:
     # Mitosis, GUPS on one socket: 82.6 % of the cycles, of which 64.3 % go; 61.1 % gained.
-    found = expected_from_removed(0.6427, 0.8257)
+    found = expected_with_remaining(0.8257, 1 - 0.6427 / 0.8257)
     assert found.value == pytest.approx(REMOVED_SLOPE * 0.6427)
-    assert found.low < 0.6112 < found.high < 0.8257
-    stay = expected_from_removed(0.0, 0.4)
-    assert stay == Interval(0, 0, 0)
+    assert found.low < 0.6112 < found.high <= 0.8257
+    assert expected_with_remaining(0.4, 1.0) == Interval(0, 0, 0)
 
 
 def test_huge_pages_that_walk_more_lose() -> None:
-    found = expected_from_removed(Interval(-0.02, -0.05, 0.01), 0.1)
-    assert found.value < 0
-    assert found.low < -0.05 < 0.01 < found.high <= 0.1
+    found = expected_with_remaining(Interval(0.1, 0.05, 0.2), 1.3)
+    assert found.value == pytest.approx(-0.3 * 0.1 * REMOVED_SLOPE)
+    assert found.low < -0.06 * REMOVED_SLOPE < 0 < found.high <= 0.2
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, Interval(0.5, -0.5, 0.6), float("nan")])
@@ -140,6 +139,7 @@ def test_what_is_no_share_is_refused(share: float | Interval) -> None:
         expected_from_share(share)
 
 
-def test_more_than_the_share_cannot_go() -> None:
-    with pytest.raises(ValueError, match="walk share"):
-        expected_from_removed(0.3, 0.2)
+@pytest.mark.parametrize("remaining", [-0.1, float("nan"), float("inf")])
+def test_what_is_no_part_of_the_walks_is_refused(remaining: float) -> None:
+    with pytest.raises(ValueError, match="not a part"):
+        expected_with_remaining(0.3, remaining)
