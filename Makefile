@@ -83,6 +83,10 @@ $(B)/tests/%: tests/c/%.c $(CHECKED)/modules.a
 programs: $(PROGRAMS)
 c-tests: $(TESTS)
 
+$(B)/tests/visit: tests/guest/visit.c workloads/workload.h
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Iworkloads $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
+
 # The same for other CPUs.  aarch64 is run by an emulator of user programs: what holds for one CPU
 # only shows.  riscv64 is for QEMU's virtual machine, where a kernel counts TLB misses.
 AARCH64_CC ?= aarch64-linux-gnu-gcc
@@ -105,7 +109,12 @@ aarch64: $(AARCH64)/emulate
 riscv64:
 	@[ -e $(RISCV64_PFM)/libpfm.a ] || { echo "tlbcost: cannot build for riscv64:" \
 		"no $(RISCV64_PFM)/libpfm.a (tests/guest/fetch $(B)/guest gets it)" >&2; exit 1; }
-	$(MAKE) B=$(RISCV64) CC=$(RISCV64_CC) AR=$(RISCV64_CC:gcc=ar) PFM=$(RISCV64_PFM) LDFLAGS=-static programs
+	$(MAKE) B=$(RISCV64) CC=$(RISCV64_CC) AR=$(RISCV64_CC:gcc=ar) PFM=$(RISCV64_PFM) LDFLAGS=-static programs \
+		$(RISCV64)/tests/visit $(RISCV64)/workloads/cold
+
+guest:  ## get and build what the tests in an emulated machine need (112 MB to download)
+	tests/guest/fetch $(B)/guest
+	$(MAKE) riscv64
 
 include profiler/simulator/rules.mk
 
@@ -146,6 +155,7 @@ check:  ## run every test and the linters
 	scripts/install-deps --all
 	$(MAKE) all c-tests $(B)/venv/.check
 	if type $(AARCH64_CC) qemu-aarch64 >/dev/null 2>&1; then $(MAKE) aarch64; fi
+	if type $(RISCV64_CC) >/dev/null 2>&1 && tests/guest/fetch $(B)/guest; then $(MAKE) riscv64; fi
 	tests/run
 
 check-aarch64:  ## run the C tests and the probe built for aarch64, in an emulator
@@ -177,6 +187,6 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: all programs c-tests aarch64 riscv64 workloads simulator install-deps demo check check-aarch64 lint bench accuracy accuracy-published bench-calibrator install clean help
+.PHONY: all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 lint bench accuracy accuracy-published bench-calibrator install clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -37,14 +37,26 @@ class Results:
         return self.files[name].decode()
 
 
-def archive(entries: Mapping[str, tuple[int, bytes]]) -> bytes:
-    """A cpio archive ("newc", doc: the kernel's initramfs buffer format) of files: mode, content.
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file of an archive, or with `link` a symbolic link to the path that is its content."""
 
-    Folders above a file are made; names are absolute.
+    content: bytes
+    link: bool = False
+
+    @property
+    def mode(self) -> int:
+        return 0o120777 if self.link else 0o100755
+
+
+def archive(files: Mapping[str, Member]) -> bytes:
+    """A cpio archive of the kind that Linux unpacks at its start ("newc").
+
+    Names are absolute; the folders above them are made.
     """
-    folders = {str(folder) for name in entries for folder in PurePosixPath(name).parents}
+    folders = {str(folder) for name in files for folder in PurePosixPath(name).parents}
     members = {folder: (0o040755, b"") for folder in sorted(folders - {"/"}, key=len)}
-    members |= {name: (0o100000 | mode, content) for name, (mode, content) in entries.items()}
+    members |= {name: (file.mode, file.content) for name, file in files.items()}
     out = io.BytesIO()
     for inode, (name, (mode, content)) in enumerate((*members.items(), ("TRAILER!!!", (0, b"")))):
         path = name.lstrip("/").encode() + b"\0"
@@ -55,14 +67,30 @@ def archive(entries: Mapping[str, tuple[int, bytes]]) -> bytes:
     return out.getvalue()
 
 
-def boot(name: str, options: Sequence[str], entries: Mapping[str, tuple[int, bytes]]) -> Results:
-    """Boot the machine with the archive, wait until it has switched itself off, and unpack.
+def contents(steps: Path, programs: Sequence[Path]) -> dict[str, Member]:
+    """What the machine needs to take the steps with the programs.
 
-    `options`: QEMU's, for the processor. AssertionError with the console if it does not end well.
+    The programs lie where they lie here, so that addresses in them can be resolved here.
+    """
+    files = {
+        "/init": Member((HERE / "init").read_bytes()),
+        "/steps": Member(steps.read_bytes()),
+        "/bin/busybox": Member((BUILD / "guest/linux/busybox").read_bytes()),
+    }
+    for program in programs:
+        files[str(program)] = Member(program.read_bytes())
+        files[f"/bin/{program.name}"] = Member(str(program).encode(), link=True)
+    return files
+
+
+def boot(name: str, processor: Sequence[str], files: Mapping[str, Member]) -> Results:
+    """Boot the machine with the files, wait until it has switched itself off, and take its results.
+
+    `processor`: options of QEMU. AssertionError with the console if it does not end well.
     """
     folder = BUILD / "guest" / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "initrd").write_bytes(archive(entries))
+    (folder / "initrd").write_bytes(archive(files))
     console = folder / "console"
     (kernel,) = (BUILD / "guest/linux").glob("vmlinux-*")
     command = [QEMU, "-M", "virt", "-m", "512M", "-nodefaults", "-display", "none", "-no-reboot"]
@@ -70,7 +98,7 @@ def boot(name: str, options: Sequence[str], entries: Mapping[str, tuple[int, byt
     command += ["-initrd", str(folder / "initrd"), "-append", "console=ttyS0 panic=-1 quiet"]
     try:
         done = subprocess.run(
-            [*command, *options],
+            [*command, *processor],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

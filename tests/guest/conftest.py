@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which emulated machines do the tests ask? Each boots once, at the first question."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from machine import BUILD, HERE, QEMU, Results, boot, contents
+
+PROGRAMS = ("libexec/tlbcost-count", "libexec/tlbcost-record", "libexec/tlbcost-run",
+            "tests/visit", "workloads/cold")  # fmt: skip
+
+
+def ask(name: str, processor: list[str]) -> Results:
+    """Boot a machine that takes steps-NAME; the tests are skipped if there is none."""
+    if shutil.which(QEMU) is None:
+        pytest.skip(f"no {QEMU} (scripts/install-deps --all)")
+    if not list((BUILD / "guest/linux").glob("vmlinux-*")):
+        why = BUILD / "guest/why"
+        pytest.skip(" ".join(why.read_text().split()) if why.is_file() else "type: make guest")
+    programs = [BUILD / "riscv64" / program for program in PROGRAMS]
+    if not all(program.is_file() for program in programs):
+        pytest.skip("no programs for riscv64 (make guest; it needs riscv64-linux-gnu-gcc)")
+    return boot(name, processor, contents(HERE / f"steps-{name}", programs))
+
+
+@pytest.fixture(scope="session")
+def counting() -> Results:
+    """Two processors whose counters interrupt."""
+    return ask("counting", ["-cpu", "rv64,sscofpmf=on", "-smp", "2"])
+
+
+@pytest.fixture(scope="session")
+def plain() -> Results:
+    """One processor whose counters cannot interrupt, and whose clock is its instructions."""
+    return ask("plain", ["-cpu", "rv64,sscofpmf=off", "-smp", "1", "-icount", "shift=0"])
