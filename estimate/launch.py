@@ -190,10 +190,17 @@ def native_runs(
         outcome = launcher.execute(argv, discard=i > 0)
         if outcome.exec_errno is not None:
             raise program.start_failure(argv[0], path, outcome.exec_errno)
-        if outcome.failed and not ignore_failure:
-            raise _failure(argv[0], outcome, outcomes)
+        check_outcome(argv[0], outcome, outcomes, ignore_failure=ignore_failure)
         outcomes.append(outcome)
     return outcomes
+
+
+def check_outcome(
+    name: str, outcome: Outcome, before: Sequence[Outcome], *, ignore_failure: bool
+) -> None:
+    """Raise TlbcostError with the program's exit code if it failed, unless `ignore_failure`."""
+    if outcome.failed and not ignore_failure:
+        raise _failure(name, outcome, before)
 
 
 def _failure(name: str, outcome: Outcome, before: Sequence[Outcome]) -> TlbcostError:
