@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do the readings of several runs add up to, and what is to be said about them?"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from tlbcost import units
+from tlbcost.counted import Count, Counted
+from tlbcost.counter_tool import CYCLES, Reading, Wanted
+from tlbcost.records import Run
+from tlbcost.refusal import explain
+from tlbcost.stats import median
+from tlbcost.target import Plan
+
+# Cycles of two runs of one program differ by less where the runs were alike.
+AGREE_FRACTION = 0.04
+
+# Number of the run, event, and what its counter said.
+Readings = list[tuple[int, Wanted, Reading]]
+
+
+def counted(
+    readings: Readings,
+    plan: Plan,
+    argv: Sequence[str],
+    runs: Sequence[Run],
+    groups: int,
+    *,
+    stopped: bool,
+) -> Counted:
+    """The counts of all runs. `groups`: how many runs one set of all events took.
+
+    `stopped`: the series was ended early, so that events may not have had their turn.
+    """
+    counts: list[Count] = []
+    untold: list[str] = []
+    for wanted in plan.wanted:
+        own = [(run, reading) for run, each, reading in readings if each is wanted]
+        # A run that had no room for it does not matter if another one had.
+        told = [(run, reading) for run, reading in own if reading.count is not None]
+        counts += [_count(wanted, run, reading) for run, reading in told]
+        if not told and own:
+            run, reading = own[-1]
+            counts.append(_count(wanted, run, reading))
+            untold.append(explain(reading.refusal()))
+        elif not told:
+            counts.append(Count(wanted.role_name, wanted.event, None, None, "left_over"))
+            untold.append(f"{wanted.name} was not obtained: it had no turn")
+    what = plan.target.words()
+    return Counted(
+        source="counters of this machine",
+        pmu=plan.pmu.key,
+        mode=plan.mode,
+        counts=tuple(counts),
+        wall_ns=median([run.wall_ns for run in runs]) if runs else None,
+        user_ns=median([run.user_ns for run in runs]) if runs else None,
+        system_ns=median([run.system_ns for run in runs]) if runs else None,
+        minor_faults=median([run.minor_faults for run in runs]) if runs else None,
+        command=what if what else shlex.join(argv),
+        notes=(*untold, *_notes(readings, plan, groups, stopped=stopped)),
+    )
+
+
+def disagreement(counted: Counted) -> float | None:
+    """By which share of the smallest the cycles of the runs differ; None: fewer than two."""
+    cycles = [
+        count.value for count in counted.counts if count.name == CYCLES and count.value is not None
+    ]
+    return max(cycles) / min(cycles) - 1 if len(cycles) > 1 and min(cycles) > 0 else None
+
+
+def _count(wanted: Wanted, run: int, reading: Reading) -> Count:
+    value, fraction = None, None
+    if reading.enabled_ns and reading.running_ns is not None:
+        fraction = min(1.0, reading.running_ns / reading.enabled_ns)
+    if reading.count is not None:
+        value = float(reading.count)
+        if fraction:
+            value /= fraction
+    return Count(wanted.role_name, wanted.event, value, fraction, reading.state, run)
+
+
+def _notes(readings: Readings, plan: Plan, groups: int, *, stopped: bool) -> list[str]:
+    notes: list[str] = []
+    if stopped:
+        notes.append("the runs were ended early, so that some events may not have had their turn")
+    shared = [
+        (each.name, reading.running_ns / reading.enabled_ns)
+        for _, each, reading in readings
+        if reading.count is not None
+        and reading.enabled_ns
+        and reading.running_ns is not None
+        and reading.running_ns < reading.enabled_ns
+    ]
+    if shared:
+        name, least = min(shared, key=lambda pair: pair[1])
+        notes.append(
+            f"{_some([name for name, _ in shared])} had a counter for a part of the time "
+            f"({name}: {units.percent(least)}) and {_was(shared)} scaled up: what the program did "
+            "in the rest is not known"
+        )
+    by_code = {each.name: None for _, each, reading in readings if reading.by_code}
+    strings = {each.name for each in plan.wanted if "|" in each.spec}
+    unknown = [name for name in by_code if name in strings]
+    if unknown:
+        notes.append(f"this libpfm4 does not know {_some(unknown)} of this CPU: counted by code")
+    if groups > 1:
+        notes += _agreement(readings, groups)
+    return notes
+
+
+def _agreement(readings: Readings, groups: int) -> list[str]:
+    cycles = [
+        (reading.count, run)
+        for run, each, reading in readings
+        if each.role_name == CYCLES and reading.count
+    ]
+    if len(cycles) < 2:
+        return [
+            f"the events took {groups} runs, without cycles in each: whether the runs were alike "
+            "is not known"
+        ]
+    (least, first), (most, last) = min(cycles), max(cycles)
+    share = most / least - 1
+    if share <= AGREE_FRACTION:
+        return []
+    return [
+        f"cycles differ by {units.percent(share)} between run {first} ({units.count(least)}) and "
+        f"run {last} ({units.count(most)}), more than the {units.percent(AGREE_FRACTION)} of runs "
+        "that are alike: counts of different runs do not belong together"
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    if len(unique) <= 2:
+        return " and ".join(unique)
+    return f"{unique[0]} and {len(unique) - 1} other events"
+
+
+def _was(names: Sequence[object]) -> str:
+    return "was" if len(names) == 1 else "were"
