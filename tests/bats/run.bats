@@ -7,11 +7,12 @@ load common
 setup() {
 	need_built venv/bin/pytest
 	FAKE=${BATS_TEST_TMPDIR}/fake
-	mkdir -p "${FAKE}/build/tests" "${FAKE}/tests/bats" "${FAKE}/tests/python"
+	mkdir -p "${FAKE}/build/tests" "${FAKE}"/tests/{bats,guest,python}
 	fake_test build/tests/test_c '1..2\nok 1 a\nok 2 b # skip no such thing\n' 0
 	fake_test tests/lint '1..1\nok 1 a\n' 0
 	printf '@test "good" { true; }\n' >"${FAKE}/tests/bats/a.bats"
 	printf 'def test_good(): pass\n' >"${FAKE}/tests/python/test_a.py"
+	printf 'def test_good(): pass\n' >"${FAKE}/tests/guest/test_b.py"
 }
 
 fake_test() { # <file> <what it prints> <exit code>
@@ -30,7 +31,7 @@ last_line() {
 
 @test "adds up what all runners say, and nothing fails" {
 	run -0 run_fake
-	[[ $(last_line) == "4 passed, 0 failed, 2 skipped" ]]
+	[[ $(last_line) == "5 passed, 0 failed, 2 skipped" ]]
 	[[ ${output} == *"test_c: b: no such thing"* ]]
 	[[ ${output} == *"aarch64: all: no aarch64-linux-gnu-gcc"* ]]
 }
@@ -40,9 +41,10 @@ last_line() {
 	fake_test tests/lint '1..1\nnot ok 1 broken-lint\n' 1
 	printf '@test "broken-bats" { false; }\n' >"${FAKE}/tests/bats/a.bats"
 	printf 'def test_broken(): assert 1 == 2\n' >"${FAKE}/tests/python/test_a.py"
+	printf 'def test_broken(): assert 3 == 4\n' >"${FAKE}/tests/guest/test_b.py"
 	run -1 run_fake
-	[[ $(last_line) == "0 passed, 4 failed, 1 skipped" ]]
-	[[ ${output} == *"broken-c"*"assert 1 == 2"*"broken-bats"* ]]
+	[[ $(last_line) == "0 passed, 5 failed, 1 skipped" ]]
+	[[ ${output} == *"broken-c"*"assert 3 == 4"*"assert 1 == 2"*"broken-bats"* ]]
 }
 
 @test "a C test that dies, or tells of fewer tests than planned, is a failure" {
@@ -68,7 +70,7 @@ last_line() {
 }
 
 @test "nothing to run is a failure" {
-	rm -r "${FAKE}/build/tests" "${FAKE}/tests/bats" "${FAKE}/tests/python"
-	run -1 run_fake c bats python
-	[[ $(last_line) == "0 passed, 3 failed, 0 skipped" ]]
+	rm -r "${FAKE}/build/tests" "${FAKE}"/tests/{bats,guest,python}
+	run -1 run_fake c bats guest python
+	[[ $(last_line) == "0 passed, 4 failed, 0 skipped" ]]
 }
