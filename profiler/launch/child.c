@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,6 +84,8 @@ static int prepare(const struct child_plan *plan, pid_t launcher)
 		errno = ESRCH;
 		return -1;
 	}
+	if (plan->files && setrlimit(RLIMIT_NOFILE, plan->files) < 0)
+		return -1;
 	if (plan->stdout_fd >= 0 && dup2(plan->stdout_fd, STDOUT_FILENO) < 0)
 		return -1;
 	if (plan->stderr_fd >= 0 && dup2(plan->stderr_fd, STDERR_FILENO) < 0)
@@ -92,14 +95,36 @@ static int prepare(const struct child_plan *plan, pid_t launcher)
 	return sigprocmask(SIG_SETMASK, plan->mask, NULL);
 }
 
-static void run_child(const struct child_plan *plan, pid_t launcher, int report)
-	__attribute__((noreturn));
+/* Wait for one byte.  Its end without one is that of the launcher, or its refusal. */
+static int released(int gate)
+{
+	char byte;
+	ssize_t n;
 
-static void run_child(const struct child_plan *plan, pid_t launcher, int report)
+	do
+		n = read(gate, &byte, 1);
+	while (n < 0 && errno == EINTR);
+	if (n == 0)
+		errno = ECANCELED;
+	return n == 1 ? 0 : -1;
+}
+
+static void run_child(const struct child_plan *plan, pid_t launcher, int report,
+		      const int gate[2]) __attribute__((noreturn));
+
+static void run_child(const struct child_plan *plan, pid_t launcher, int report,
+		      const int gate[2])
 {
 	struct refusal refusal = { .failure = CHILD_NOT_PREPARED };
 
-	if (prepare(plan, launcher) == 0) {
+	/* Else the gate would never close: this process itself held it open. */
+	close(gate[1]);
+	/*
+	 * Before it becomes another user: the kernel then still sees a process
+	 * of the launcher's own, which it may count.
+	 */
+	if ((!plan->attach || released(gate[0]) == 0) &&
+	    prepare(plan, launcher) == 0) {
 		refusal.failure = CHILD_NOT_EXECUTED;
 		child_exec(plan->argv);
 	}
@@ -121,36 +146,60 @@ static int started(int report, struct refusal *refusal)
 	return n != (ssize_t)sizeof(*refusal);
 }
 
+static int open_channels(int report[2], int gate[2])
+{
+	int error;
+
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return -1;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) == 0)
+		return 0;
+	error = errno;
+	close(report[0]);
+	close(report[1]);
+	errno = error;
+	return -1;
+}
+
+/* Open the gate, or leave it closed.  Returns 0, or the errno of the refusal. */
+static int release(const struct child_plan *plan, pid_t pid, int gate)
+{
+	if (!plan->attach)
+		return 0;
+	if (plan->attach(pid, plan->context) < 0)
+		return errno;
+	/* A child that was killed meanwhile leaves no reader: its status tells. */
+	return send(gate, "", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE ? errno : 0;
+}
+
 int child_start(const struct child_plan *plan, pid_t *pid,
 		enum child_failure *failure)
 {
 	pid_t launcher = getpid();
 	struct refusal refusal;
-	int report[2];
-	int error;
+	int report[2], gate[2];
+	int error, silent;
 
 	*failure = CHILD_NOT_PREPARED;
-	if (pipe2(report, O_CLOEXEC) < 0)
+	if (open_channels(report, gate) < 0)
 		return -1;
 	*pid = fork();
-	if (*pid < 0) {
-		error = errno;
-		close(report[0]);
-		close(report[1]);
-		errno = error;
-		return -1;
-	}
 	if (*pid == 0)
-		run_child(plan, launcher, report[1]);
+		run_child(plan, launcher, report[1], gate);
+	error = *pid < 0 ? errno : release(plan, *pid, gate[1]);
 	close(report[1]);
-	if (started(report[0], &refusal)) {
-		close(report[0]);
-		return 0;
-	}
+	close(gate[0]);
+	close(gate[1]);
+	silent = *pid > 0 && started(report[0], &refusal);
 	close(report[0]);
-	while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
+	if (silent && !error)
+		return 0;
+	while (*pid > 0 && waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	*failure = refusal.failure;
-	errno = refusal.error;
+	if (!error) {
+		*failure = refusal.failure;
+		error = refusal.error;
+	}
+	errno = error;
 	return -1;
 }

@@ -4,6 +4,7 @@
 #define TLBCOST_LAUNCH_CHILD_H
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "user.h"
@@ -15,6 +16,14 @@ struct child_plan {
 	int stdout_fd, stderr_fd;	/* -1: the launcher's own */
 	const sigset_t *mask;		/* signal mask of the program */
 	const struct sigaction *on_child; /* its disposition of SIGCHLD */
+	const struct rlimit *files;	/* its RLIMIT_NOFILE; NULL: the launcher's */
+	/*
+	 * Called in the launcher while the program's process exists but waits,
+	 * so that counters are there before its first instruction; may be NULL.
+	 * Returns 0; or -1 with errno, and then the program does not start.
+	 */
+	int (*attach)(pid_t pid, void *context);
+	void *context;
 };
 
 /* Why a program did not start. */

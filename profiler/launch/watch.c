@@ -14,7 +14,7 @@
 /* Long enough to write a last file, short enough to be waited for. */
 #define GRACE_NS 2000000000u
 
-enum { SIGNALS, STDOUT, STDERR, SOURCES };
+enum { SIGNALS, STDOUT, STDERR, HOOK, SOURCES };
 
 uint64_t watch_now_ns(void)
 {
@@ -126,9 +126,14 @@ static int timeout_ms(uint64_t deadline)
 	return now >= deadline ? 0 : (int)((deadline - now) / 1000000 + 1);
 }
 
+static int call(const struct watch_hook *hook, const struct pollfd *source)
+{
+	return hook && source->revents ? hook->ready(hook->context) : 0;
+}
+
 static int wait_loop(const struct watch_signals *signals, pid_t pid,
 		     struct pollfd *sources, struct tail *last_words,
-		     struct watch_result *result)
+		     const struct watch_hook *hook, struct watch_result *result)
 {
 	uint64_t deadline = 0;
 	int rc;
@@ -148,6 +153,8 @@ static int wait_loop(const struct watch_signals *signals, pid_t pid,
 		if (sources[STDERR].revents &&
 		    !drain(sources[STDERR].fd, 1, last_words))
 			sources[STDERR].fd = -1;
+		if (call(hook, &sources[HOOK]) < 0)
+			return give_up(pid, errno);
 		if (!sources[SIGNALS].revents)
 			continue;
 		if (forward(signals, pid) && !deadline)
@@ -162,25 +169,57 @@ static int wait_loop(const struct watch_signals *signals, pid_t pid,
 
 int watch_program(struct watch_signals *signals, pid_t pid, int stdout_fd,
 		  int stderr_fd, struct tail *last_words,
-		  struct watch_result *result)
+		  const struct watch_hook *hook, struct watch_result *result)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct pollfd sources[SOURCES] = {
 		[SIGNALS] = { .fd = signals->fd, .events = POLLIN },
 		[STDOUT] = { .fd = stdout_fd, .events = POLLIN },
 		[STDERR] = { .fd = stderr_fd, .events = POLLIN },
+		[HOOK] = { .fd = hook ? hook->fd : -1, .events = POLLIN },
 	};
 
 	if (sigaction(SIGINT, &ignore, NULL) < 0 ||
 	    sigaction(SIGQUIT, &ignore, NULL) < 0)
 		return give_up(pid, errno);
-	for (int i = STDOUT; i < SOURCES; i++)
+	for (int i = STDOUT; i <= STDERR; i++)
 		if (sources[i].fd >= 0 &&
 		    fcntl(sources[i].fd, F_SETFL, O_NONBLOCK) < 0)
 			return give_up(pid, errno);
-	if (wait_loop(signals, pid, sources, last_words, result) < 0)
+	if (wait_loop(signals, pid, sources, last_words, hook, result) < 0)
 		return -1;
 	drain_last(sources[STDOUT].fd, NULL);
 	drain_last(sources[STDERR].fd, last_words);
 	return 0;
+}
+
+int watch_others(struct watch_signals *signals, int end_fd,
+		 const struct watch_hook *hook)
+{
+	enum { STOP, END, DUE, EVENTS };
+	struct pollfd sources[EVENTS] = {
+		[STOP] = { .fd = signals->fd, .events = POLLIN },
+		[END] = { .fd = end_fd, .events = POLLIN },
+		[DUE] = { .fd = hook ? hook->fd : -1, .events = POLLIN },
+	};
+	sigset_t stop;
+
+	/* Nobody else is at the terminal: Ctrl-C is for the watcher. */
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGINT);
+	sigaddset(&stop, SIGTERM);
+	sigaddset(&stop, SIGHUP);
+	if (signalfd(signals->fd, &stop, 0) < 0)
+		return -1;
+	for (;;) {
+		if (poll(sources, EVENTS, -1) < 0) {
+			if (errno != EINTR)
+				return -1;
+			continue;
+		}
+		if (call(hook, &sources[DUE]) < 0)
+			return -1;
+		if (sources[STOP].revents || sources[END].revents)
+			return 0;
+	}
 }

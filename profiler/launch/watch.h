@@ -25,6 +25,14 @@ struct watch_result {
 	struct rusage usage;	/* of the program and the children it waited for */
 };
 
+/* What else is to be done meanwhile. */
+struct watch_hook {
+	int fd;			/* becomes readable when there is; may be an epoll's */
+	/* Returns 0; or -1 with errno, and then the watch ends with it. */
+	int (*ready)(void *context);
+	void *context;
+};
+
 /* Time since an unspecified moment that never jumps, in ns. */
 uint64_t watch_now_ns(void);
 
@@ -40,12 +48,19 @@ int watch_prepare(struct watch_signals *signals);
  * terminal sends them to the program as well; SIGTERM and SIGHUP are passed on
  * to it, and one that outlives the launcher's parent by two seconds is killed.
  * stdout_fd and stderr_fd are pipes to drain, or -1; the last of stderr goes
- * to *last_words.  Processes that the program left behind may hold the pipes
+ * to *last_words.  hook may be NULL.  Processes that the program left behind may hold the pipes
  * open: nothing is awaited from them.
  * Returns 0; or -1 with errno, and then the program was killed.
  */
 int watch_program(struct watch_signals *signals, pid_t pid, int stdout_fd,
 		  int stderr_fd, struct tail *last_words,
-		  struct watch_result *result);
+		  const struct watch_hook *hook, struct watch_result *result);
+
+/*
+ * Wait without a program: until end_fd (a pidfd, or -1) is readable, SIGINT,
+ * SIGTERM or SIGHUP comes, or the parent dies.  Returns 0, or -1 with errno.
+ */
+int watch_others(struct watch_signals *signals, int end_fd,
+		 const struct watch_hook *hook);
 
 #endif

@@ -4,13 +4,11 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../profiler/launch/child.h"
-#include "../../profiler/launch/tail.h"
-#include "../../profiler/launch/user.h"
-#include "../../profiler/launch/watch.h"
+#include "../../profiler/launch/program.h"
 #include "check.h"
 
 /* What the tail holds, through its file; -1 if it could not be saved. */
@@ -150,7 +148,7 @@ static int one_run(char *const *argv, struct tail *words, int *status)
 
 	close(pipes[1]);
 	if (rc == 0)
-		rc = watch_program(&signals, pid, -1, pipes[0], words, &result);
+		rc = watch_program(&signals, pid, -1, pipes[0], words, NULL, &result);
 	close(pipes[0]);
 	close(signals.fd);
 	if (rc == 0)
@@ -187,6 +185,134 @@ static void program_that_cannot_start_leaves_no_child(void)
 	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
 }
 
+/* What a hook saw of the process that it was called for. */
+struct seen {
+	int error;	/* to refuse with; 0: let it run */
+	pid_t pid;
+	char name[PATH_MAX];
+};
+
+static int look(pid_t pid, void *context)
+{
+	struct seen *seen = context;
+	char link[64];
+	ssize_t n;
+
+	seen->pid = pid;
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	n = readlink(link, seen->name, sizeof(seen->name) - 1);
+	seen->name[n < 0 ? 0 : n] = '\0';
+	errno = seen->error;
+	return seen->error ? -1 : 0;
+}
+
+/* Run a program through the module, with the hook.  Returns its exit code. */
+static int run_seen(char *const *argv, struct seen *seen, struct program *program,
+		    const struct rlimit *files)
+{
+	const struct program_options options = { .argv = argv, .files = files };
+	const struct program_hooks hooks = { .attach = look, .context = seen };
+
+	if (program_open(program, &options) < 0)
+		return -1;
+	return program_run(program, &hooks);
+}
+
+static void hook_sees_the_process_before_the_program(void)
+{
+	static char name[] = "true";
+	char *argv[] = { name, NULL };
+	struct seen seen = { 0 };
+	struct program program;
+	char self[PATH_MAX] = "";
+
+	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	CHECK_EQUAL(run_seen(argv, &seen, &program, NULL), 0);
+	CHECK(program.started);
+	CHECK(strcmp(seen.name, self) == 0);
+	CHECK(program.result.end_ns > program.start_ns);
+	close(program.signals.fd);
+}
+
+static void refusal_of_the_hook_leaves_no_child(void)
+{
+	static char touch[] = "touch", file[] = "/tmp/test_launch.started";
+	char *argv[] = { touch, file, NULL };
+	struct seen seen = { .error = EMFILE };
+	struct program program;
+
+	unlink(file);
+	CHECK_EQUAL(run_seen(argv, &seen, &program, NULL), -1);
+	CHECK_EQUAL(errno, EMFILE);
+	CHECK(program.failed != NULL);
+	CHECK(seen.pid > 0);
+	CHECK(kill(seen.pid, 0) < 0 && errno == ESRCH);
+	CHECK(access(file, F_OK) < 0);
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+	close(program.signals.fd);
+}
+
+static void program_gets_its_own_file_limit(void)
+{
+	static char sh[] = "sh", option[] = "-c", text[] = "exit $(ulimit -n)";
+	char *argv[] = { sh, option, text, NULL };
+	struct rlimit ours, files;
+	struct seen seen = { 0 };
+	struct program program;
+
+	CHECK_EQUAL(getrlimit(RLIMIT_NOFILE, &ours), 0);
+	files = ours;
+	files.rlim_cur = 77;
+	CHECK_EQUAL(run_seen(argv, &seen, &program, &files), 77);
+	CHECK_EQUAL(getrlimit(RLIMIT_NOFILE, &files), 0);
+	CHECK(files.rlim_cur == ours.rlim_cur);
+	close(program.signals.fd);
+}
+
+/* A hook that is called at each tick of an eventfd, three times at most. */
+static int tick(void *context)
+{
+	int *left = context;
+
+	errno = ECANCELED;
+	return --*left == 0 ? -1 : 0;
+}
+
+static void watch_calls_its_hook_and_ends_with_it(void)
+{
+	static char sleep[] = "sleep", time[] = "100";
+	char *argv[] = { sleep, time, NULL };
+	const struct program_options options = { .argv = argv };
+	int left = 3;
+	struct watch_hook meanwhile = { .ready = tick, .context = &left };
+	const struct program_hooks hooks = { .meanwhile = &meanwhile };
+	struct program program;
+
+	/* Nobody reads it: it stays readable. */
+	meanwhile.fd = eventfd(1, EFD_CLOEXEC);
+	CHECK(meanwhile.fd >= 0);
+	CHECK_EQUAL(program_open(&program, &options), 0);
+	CHECK_EQUAL(program_run(&program, &hooks), -1);
+	CHECK_EQUAL(errno, ECANCELED);
+	CHECK_EQUAL(left, 0);
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+	close(meanwhile.fd);
+	close(program.signals.fd);
+}
+
+static void others_are_watched_to_their_end(void)
+{
+	struct watch_signals signals;
+	int end = eventfd(1, EFD_CLOEXEC);
+
+	CHECK_EQUAL(watch_prepare(&signals), 0);
+	CHECK_EQUAL(watch_others(&signals, end, NULL), 0);
+	raise(SIGINT);
+	CHECK_EQUAL(watch_others(&signals, -1, NULL), 0);
+	close(signals.fd);
+	close(end);
+}
+
 static const struct check_test tests[] = {
 	{ "tail: holds what fits", tail_holds_what_fits },
 	{ "tail: keeps the last bytes", tail_keeps_the_last_bytes },
@@ -196,6 +322,11 @@ static const struct check_test tests[] = {
 	{ "run: the program is run and reaped", program_is_run_and_reaped },
 	{ "run: no child is left of one that cannot start",
 	  program_that_cannot_start_leaves_no_child },
+	{ "hook: the process is there before its program", hook_sees_the_process_before_the_program },
+	{ "hook: no child is left of a refusal", refusal_of_the_hook_leaves_no_child },
+	{ "run: the program has its own limit of files", program_gets_its_own_file_limit },
+	{ "watch: the hook is called, and may end it", watch_calls_its_hook_and_ends_with_it },
+	{ "watch: others end by themselves or by a signal", others_are_watched_to_their_end },
 };
 
 CHECK_MAIN(tests)
