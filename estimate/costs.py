@@ -56,7 +56,7 @@ def find(
 def cost_at(
     calibration: Calibration,
     quantity: str,
-    page_size_bytes: int,
+    page_size_bytes: int | None,
     access: Access | None = None,
     pages: int = 1,
 ) -> Interval | None:

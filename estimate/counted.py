@@ -6,7 +6,8 @@ The common form of what `tlbcost count` reads here and of what is imported from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 State = Literal[
@@ -66,3 +67,30 @@ class Counted:
             if count.name is not None and count.value is not None:
                 found.setdefault(count.name, []).append(count.value)
         return {name: sum(values) / len(values) for name, values in found.items()}
+
+
+def together(parts: Sequence[Counted]) -> Counted:
+    """The counts of one program, counted here several times in the same way: all its runs.
+
+    Times are the means. Raises ValueError if there are none.
+    """
+    if not parts:
+        raise ValueError("nothing was counted")
+    counts: list[Count] = []
+    for part in parts:
+        first = 1 + max((count.run for count in counts), default=-1)
+        counts += [replace(count, run=first + count.run) for count in part.counts]
+
+    def mean(name: str) -> float | None:
+        known = [value for value in (getattr(part, name) for part in parts) if value is not None]
+        return sum(known) / len(known) if known else None
+
+    return replace(
+        parts[0],
+        counts=tuple(counts),
+        wall_ns=mean("wall_ns"),
+        user_ns=mean("user_ns"),
+        system_ns=mean("system_ns"),
+        minor_faults=mean("minor_faults"),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )

@@ -29,21 +29,22 @@ SURE_PAGES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The answer. Fractions are shares of `run_time_ns`.
+    """The answer. Fractions are shares of `run_time_ns`; None: not obtained.
 
     Times in translation run from the lowest costs, of overlapped accesses, to the highest, of
-    ones that wait for each other; in ns. So does the bound, whose value is its high end.
+    ones that wait for each other; in ns. So does the bound, whose value is its high end. Where
+    no run time is known, fractions are shares of the cycles counted.
     """
 
-    run_time_ns: float
-    wall_ns: float
-    base_data_ns: Interval
-    base_code_ns: Interval
-    huge_data_ns: Interval
+    run_time_ns: float | None
+    wall_ns: float | None
+    base_data_ns: Interval | None
+    base_code_ns: Interval | None
+    huge_data_ns: Interval | None
     bound_fraction: Interval
     bound_capped: bool
     expected_fraction: Interval
-    code_fraction: Interval
+    code_fraction: Interval | None
     fault_fraction: Interval | None
     verdict: VerdictCode
 
@@ -70,7 +71,7 @@ def estimate(
     base_data = _translation(counts, base_costs, DATA)
     base_code = _translation(counts, base_costs, CODE)
     expected = _expected(runs, counts, base_costs, huge_costs)
-    fault = _fault(runs, memory, base, huge)
+    fault = fault_saving(runs, memory, base, huge)
     return Estimate(
         run_time_ns=median([run_time_ns(run) for run in runs]),
         wall_ns=median([run.wall_ns for run in runs]),
@@ -82,7 +83,7 @@ def estimate(
         expected_fraction=expected,
         code_fraction=_shares(runs, base_code.low, base_code.high, _user),
         fault_fraction=fault,
-        verdict=_verdict(expected, fault, already_huge(runs, memory)),
+        verdict=verdict(expected, fault, already_huge(runs, memory)),
     )
 
 
@@ -197,7 +198,7 @@ def _expected(runs: Sequence[Run], counts: Counts, base: PageCosts, huge: PageCo
     return _shares(runs, low, high, _user)
 
 
-def _fault(
+def fault_saving(
     runs: Sequence[Run], memory: Footprint, base: PageCosts, huge: PageCosts
 ) -> Interval | None:
     """The page faults that huge pages avoid, less what their own faults cost (see doc/method.md).
@@ -246,7 +247,7 @@ def already_huge(runs: Sequence[Run], memory: Footprint) -> bool:
     return pages >= SURE_PAGES and faults < FAULTS_PER_PAGE * pages
 
 
-def _verdict(expected: Interval, fault: Interval | None, already: bool) -> VerdictCode:
+def verdict(expected: Interval, fault: Interval | None, already: bool) -> VerdictCode:
     fault_low, fault_high = (fault.low, fault.high) if fault else (0.0, 0.0)
     if expected.high + fault_high < WORTHWHILE_FRACTION:
         return "not_worth_it"

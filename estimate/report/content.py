@@ -3,13 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from tlbcost.costs import PageCosts
 from tlbcost.model import Estimate
-from tlbcost.records import Geometry, Machine, ProcessCounts, Run
+from tlbcost.records import Geometry, Interval, Machine, ProcessCounts, Run
 from tlbcost.totals import Counts, Footprint
+
+if TYPE_CHECKING:
+    from tlbcost.counted import Counted
+    from tlbcost.counted_model import Witness
+    from tlbcost.events import Pmu
+
+Backend = Literal["pmu", "sim", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +41,59 @@ class CalibrationUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class Simulated:
+    """What the simulation counted, and what follows from that alone.
+
+    `code` is the exit code of the simulated run, as a shell shows it.
+    """
+
+    geometry: Geometry
+    run: Run | None
+    code: int
+    processes: tuple[ProcessCounts, ...]
+    counts: Counts
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class CountedPart:
+    """What the counters said, what the CPU's formulas make of it, and what follows.
+
+    `figures` has every formula of the CPU by its name; None: an event of it was not obtained.
+    """
+
+    counted: Counted
+    pmu: Pmu
+    figures: Mapping[str, Interval | None]
+    witness: Witness
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """One estimate with all that it was made from.
 
-    `codes` are the exit codes of the native runs, `simulated_code` that of the simulated one, as
-    a shell shows them.
+    `machine`, `surroundings` and `path` are None, and `runs` and `codes` empty, where nothing ran
+    here. `codes` are the exit codes of the native runs, as a shell shows them. `footprint` is the
+    memory that the simulation saw, else what the runs show of it. `estimate` is that of the
+    counters where there are any.
     """
 
     version: str
     date: str
-    machine: Machine
-    surroundings: Surroundings
+    backend: Backend
+    notes: tuple[str, ...]
+    machine: Machine | None
+    surroundings: Surroundings | None
     argv: tuple[str, ...]
-    path: Path
+    path: Path | None
     runs: tuple[Run, ...]
     codes: tuple[int, ...]
-    simulated: Run | None
-    simulated_code: int
-    calibration: CalibrationUsed
-    geometry: Geometry
-    base_costs: PageCosts
-    huge_costs: PageCosts
-    processes: tuple[ProcessCounts, ...]
-    counts: Counts
-    footprint: Footprint
+    calibration: CalibrationUsed | None
+    huge_page_bytes: int
+    base_costs: PageCosts | None
+    huge_costs: PageCosts | None
+    footprint: Footprint | None
+    simulated: Simulated | None
+    counted: CountedPart | None
     estimate: Estimate

@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 from tlbcost.caveats import caveats
 from tlbcost.costs import PageCosts
-from tlbcost.model import run_time_ns, speedup_ratio
+from tlbcost.model import Estimate, run_time_ns, speedup_ratio
 from tlbcost.records import (
     Interval,
     Level,
@@ -22,11 +22,11 @@ from tlbcost.records import (
     SideCounts,
     TlbLevel,
 )
-from tlbcost.report.content import Content
+from tlbcost.report.content import Content, CountedPart, Simulated
 from tlbcost.report.words import next_steps, verdict_sentence
 from tlbcost.stats import spread_fraction
 
-SCHEMA = "tlbcost-estimate-1"
+SCHEMA = "tlbcost-estimate-2"
 
 Value = dict[str, object]
 Sources = dict[tuple[Level, int], LevelSource]
@@ -39,59 +39,116 @@ def to_json(content: Content) -> str:
 
 def document(content: Content) -> Value:
     """The report as nested dictionaries and lists."""
-    huge = content.geometry.huge.page_size_bytes
+    simulated, counted = content.simulated, content.counted
     return {
         "schema": SCHEMA,
         "tlbcost_version": content.version,
         "date": content.date,
-        "machine": {
-            **asdict(content.machine),
-            "huge_page_bytes": huge,
-            "has_pmu": content.surroundings.has_pmu,
-        },
+        "backend": content.backend,
+        "notes": list(content.notes),
+        "machine": _machine(content),
+        "huge_page_bytes": content.huge_page_bytes,
         "program": _program(content),
-        "calibration": {
+        "calibration": None
+        if content.calibration is None
+        else {
             "source": content.calibration.source,
             "date": content.calibration.date,
             "notes": list(content.calibration.notes),
         },
-        "geometry": [
-            _geometry(level, content.geometry.sources)
-            for level in (content.geometry.base, content.geometry.huge)
+        "costs": [
+            _costs(costs) for costs in (content.base_costs, content.huge_costs) if costs is not None
         ],
-        "costs": [_costs(costs) for costs in (content.base_costs, content.huge_costs)],
-        "processes": [_process(process) for process in content.processes],
-        "counts": _counts(dict(content.counts)),
-        "footprint": {
-            "touched_anonymous_pages": content.footprint.anonymous_pages,
-            "touched_anonymous_huge_pages": content.footprint.anonymous_huge_pages,
-            "dense_huge_pages": content.footprint.dense_huge_pages,
-            "touched_other_pages": content.footprint.other_pages,
-        },
-        **_estimate(content),
+        "footprint": _footprint(content),
+        "counters": None if counted is None else _counters(counted),
+        "simulation": None if simulated is None else _simulation(simulated),
+        **_estimate(content.estimate),
         "verdict": {
             "code": content.estimate.verdict,
-            "sentence": verdict_sentence(content.estimate, huge),
+            "sentence": verdict_sentence(content.estimate, content.huge_page_bytes),
         },
         "caveats": [asdict(caveat) for caveat in caveats(content)],
         "next_steps": next_steps(content),
     }
 
 
+def _machine(content: Content) -> Value | None:
+    if content.machine is None:
+        return None
+    has_pmu = None if content.surroundings is None else content.surroundings.has_pmu
+    return {**asdict(content.machine), "has_pmu": has_pmu}
+
+
 def _program(content: Content) -> Value:
     runs = content.runs
     return {
         "argv": list(content.argv),
-        "path": str(content.path),
+        "path": None if content.path is None else str(content.path),
         "runs": [
             {**asdict(run), "exit_code": code}
             for run, code in zip(runs, content.codes, strict=True)
         ],
         "run_time_ns": content.estimate.run_time_ns,
         "wall_ns": content.estimate.wall_ns,
-        "run_time_spread_fraction": spread_fraction([run_time_ns(run) for run in runs]),
-        "simulated_wall_ns": None if content.simulated is None else content.simulated.wall_ns,
-        "simulated_exit_code": content.simulated_code,
+        "run_time_spread_fraction": spread_fraction([run_time_ns(run) for run in runs])
+        if runs
+        else None,
+    }
+
+
+def _footprint(content: Content) -> Value | None:
+    footprint = content.footprint
+    if footprint is None:
+        return None
+    return {
+        "anonymous_pages": footprint.anonymous_pages,
+        "anonymous_huge_pages": footprint.anonymous_huge_pages,
+        "dense_huge_pages": footprint.dense_huge_pages,
+        "other_pages": footprint.other_pages,
+        "source": "runs" if content.simulated is None else "simulation",
+    }
+
+
+def _counters(part: CountedPart) -> Value:
+    counted = part.counted
+    return {
+        "source": counted.source,
+        "pmu": part.pmu.key,
+        "mode": counted.mode,
+        "notes": list(counted.notes),
+        "counts": [asdict(count) for count in counted.counts],
+        "formulas": {
+            name: {"expression": part.pmu.formulas.get(name), "value": _interval(figure)}
+            for name, figure in part.figures.items()
+        },
+        "way": part.witness.way,
+        "translation_fraction": _interval(part.witness.total),
+        "data_translation_fraction": _interval(part.witness.data),
+        "exposed_fraction": _interval(part.witness.exposed),
+        "ept_fraction": _interval(part.witness.ept),
+        **_shares(part.estimate),
+    }
+
+
+def _simulation(simulated: Simulated) -> Value:
+    return {
+        "wall_ns": None if simulated.run is None else simulated.run.wall_ns,
+        "exit_code": simulated.code,
+        "geometry": [
+            _geometry(level, simulated.geometry.sources)
+            for level in (simulated.geometry.base, simulated.geometry.huge)
+        ],
+        "processes": [_process(process) for process in simulated.processes],
+        "counts": _counts(dict(simulated.counts)),
+        **_shares(simulated.estimate),
+    }
+
+
+def _shares(estimate: Estimate) -> Value:
+    """What one backend alone concludes."""
+    return {
+        "bound_fraction": _interval(estimate.bound_fraction),
+        "expected_fraction": _interval(estimate.expected_fraction),
     }
 
 
@@ -151,8 +208,7 @@ def _counts(counts: dict[tuple[int, Side], SideCounts]) -> list[Value]:
     ]
 
 
-def _estimate(content: Content) -> Value:
-    estimate = content.estimate
+def _estimate(estimate: Estimate) -> Value:
     wall = estimate.wall_ns
     return {
         "base_data_translation_ns": _interval(estimate.base_data_ns),
@@ -166,12 +222,14 @@ def _estimate(content: Content) -> Value:
     }
 
 
-def _saving(name: str, share: Interval | None, wall_ns: float) -> Value:
+def _saving(name: str, share: Interval | None, wall_ns: float | None) -> Value:
     if share is None:
         return dict.fromkeys((f"{name}_fraction", f"{name}_saved_ns", f"{name}_speedup_ratio"))
     return {
         f"{name}_fraction": _interval(share),
-        f"{name}_saved_ns": {end: part * wall_ns for end, part in asdict(share).items()},
+        f"{name}_saved_ns": None
+        if wall_ns is None
+        else {end: part * wall_ns for end, part in asdict(share).items()},
         f"{name}_speedup_ratio": {end: speedup_ratio(part) for end, part in asdict(share).items()},
     }
 

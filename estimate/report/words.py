@@ -67,8 +67,11 @@ def next_steps(content: Content) -> list[str]:
     if content.estimate.verdict in ("not_worth_it", "already_huge"):
         return ["# Nothing to configure for this program."]
     steps: list[str] = []
-    if content.estimate.verdict == "too_close_to_call" and len(content.runs) < 10:
+    if content.estimate.verdict == "too_close_to_call" and 0 < len(content.runs) < 10:
         steps += ["# a narrower interval:", f"tlbcost estimate --runs 10 -- {_command(content)}"]
+    if content.surroundings is None or content.machine is None:
+        steps.append("# where the program runs, transparent huge pages for malloc:")
+        return [*steps, _with_tunable(content, "1")]
     glibc = content.surroundings.glibc
     if glibc is None or glibc < FIRST_WITH_HUGETLB:
         found = f"glibc {glibc[0]}.{glibc[1]}" if glibc else "no glibc"
@@ -86,8 +89,8 @@ def next_steps(content: Content) -> list[str]:
     if mode is not None:
         steps += ["# transparent huge pages for malloc:", _with_tunable(content, "1")]
     else:
-        size = content.geometry.huge.page_size_bytes
-        pages = content.footprint.anonymous_huge_pages
+        size = content.huge_page_bytes
+        pages = _huge_pages(content)
         steps += [
             f"# huge pages from a pool of {units.size(pages * size)}:",
             remedies.as_root(f"sysctl vm.nr_hugepages={pages + max(8, pages // 16)}"),
@@ -96,12 +99,18 @@ def next_steps(content: Content) -> list[str]:
     return steps
 
 
+def _huge_pages(content: Content) -> int:
+    """As many as the program's memory needs at most."""
+    return 0 if content.footprint is None else content.footprint.anonymous_huge_pages
+
+
 def _command(content: Content) -> str:
     return shlex.join(content.argv)
 
 
 def _with_tunable(content: Content, value: str) -> str:
-    present = content.surroundings.glibc_tunables or ""
+    surroundings = content.surroundings
+    present = (surroundings.glibc_tunables if surroundings else None) or ""
     kept = [part for part in present.split(":") if part and tunable(part, HUGETLB) is None]
     tunables = ":".join([*kept, f"{HUGETLB}={value}"])
     return f"GLIBC_TUNABLES={shlex.quote(tunables)} {_command(content)}"

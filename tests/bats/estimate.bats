@@ -57,7 +57,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	grep -q 'expected gain' report.txt
 	[[ $(json 'report["verdict"]["code"]') == not_worth_it ]]
 	[[ $(json 'len(report["program"]["runs"])') == 3 ]]
-	[[ $(json 'report["program"]["simulated_exit_code"]') == 0 ]]
+	[[ $(json 'report["simulation"]["exit_code"]') == 0 ]]
 }
 
 @test "the report goes to stderr without --output" {
@@ -76,7 +76,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	run -0 "${ESTIMATE[@]}" --runs 1 --json report.json -- \
 		"${BUILD}/workloads/random-update" --size 128M --count 3M
 	[[ $(json 'report["verdict"]["code"]') == worth_trying ]]
-	[[ $(json 'report["counts"][1]["stlb_misses"] > 2_000_000') == True ]]
+	[[ $(json 'report["simulation"]["counts"][1]["stlb_misses"] > 2_000_000') == True ]]
 	[[ $(json 'report["expected_fraction"]["low"] > 0.02') == True ]]
 }
 
@@ -110,7 +110,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 		sh -c 'seq 1000 | sort | tail -n 1'
 	[[ ${output} == 999 ]]
 	for name in seq sort tail; do
-		[[ $(json "[p['counts'] is not None for p in report['processes']
+		[[ $(json "[p['counts'] is not None for p in report['simulation']['processes']
 			if p['program'].endswith('/${name}')]") == "[True]" ]]
 	done
 }
@@ -134,7 +134,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 @test "standard input from a pipe is given to every run" {
 	run -0 --separate-stderr bash -c 'seq 5000 | "$@"' _ "${ESTIMATE[@]}" --json report.json \
 		-- sh -c 'test "$(wc -l)" = 5000'
-	[[ $(json 'report["program"]["simulated_exit_code"]') == 0 ]]
+	[[ $(json 'report["simulation"]["exit_code"]') == 0 ]]
 }
 
 @test "standard input from a file is read again from the same place" {
@@ -215,7 +215,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 @test "a process that was killed is told to be missing" {
 	run -0 "${ESTIMATE[@]}" --runs 1 --json report.json sh -c 'sleep 60 & sleep 0.5; kill -9 $!'
 	[[ ${output} == *"T04: 1 process"* ]]
-	[[ $(json '[p["counts"] for p in report["processes"]].count(None)') == 1 ]]
+	[[ $(json '[p["counts"] for p in report["simulation"]["processes"]].count(None)') == 1 ]]
 }
 
 @test "AVX-512 code is named with its function" {
@@ -414,5 +414,5 @@ grow() { # build a program that touches <MiB>
 	rmdir "${TMPDIR}"
 	((status == 0))
 	[[ ${output} == 65534 ]]
-	[[ $(json 'report["program"]["simulated_exit_code"]') == 0 ]]
+	[[ $(json 'report["simulation"]["exit_code"]') == 0 ]]
 }

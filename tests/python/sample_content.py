@@ -22,7 +22,7 @@ from tlbcost.records import (
     TlbLevel,
     Touched,
 )
-from tlbcost.report.content import CalibrationUsed, Content, Surroundings
+from tlbcost.report.content import CalibrationUsed, Content, Simulated, Surroundings
 
 BASE, HUGE = 4096, 2097152
 
@@ -88,12 +88,24 @@ def process(walks: int = 10_000_000, pid: int = 100) -> ProcessCounts:
 
 def rebuilt(content: Content) -> Content:
     """The content with what follows from its parts computed anew."""
-    summed = totals.total_counts(content.processes)
-    footprint = totals.total_footprint(content.processes, HUGE // BASE)
+    assert content.simulated is not None
+    assert content.base_costs is not None
+    assert content.huge_costs is not None
+    processes = content.simulated.processes
+    summed = totals.total_counts(processes)
+    footprint = totals.total_footprint(processes, HUGE // BASE)
     estimate = model.estimate(
         content.runs, summed, footprint, content.base_costs, content.huge_costs
     )
-    return replace(content, counts=summed, footprint=footprint, estimate=estimate)
+    changed = replace(content.simulated, counts=summed, estimate=estimate)
+    return replace(content, footprint=footprint, simulated=changed, estimate=estimate)
+
+
+def simulated(content: Content, **values: object) -> Content:
+    """The content with parts of its simulation changed."""
+    assert content.simulated is not None
+    changed = replace(content.simulated, **values)  # type: ignore[arg-type]
+    return replace(content, simulated=changed)
 
 
 def content(walks: int = 10_000_000) -> Content:
@@ -102,25 +114,26 @@ def content(walks: int = 10_000_000) -> Content:
     summed = totals.total_counts(processes)
     footprint = totals.total_footprint(processes, HUGE // BASE)
     runs = (RUN, RUN, RUN)
+    estimate = model.estimate(runs, summed, footprint, BASE_COSTS, HUGE_COSTS)
     return Content(
         version="0.0.1",
         date="2026-01-02T03:04:05Z",
+        backend="sim",
+        notes=(),
         machine=MACHINE,
         surroundings=Surroundings(has_pmu=False, glibc=(2, 36), glibc_tunables=None),
         argv=("./app", "an argument"),
         path=Path("./app"),
         runs=runs,
         codes=(0, 0, 0),
-        simulated=RUN,
-        simulated_code=0,
         calibration=CalibrationUsed(MACHINE, "2026-01-01T00:00:00Z", "cached", ()),
-        geometry=GEOMETRY,
+        huge_page_bytes=HUGE,
         base_costs=BASE_COSTS,
         huge_costs=HUGE_COSTS,
-        processes=processes,
-        counts=summed,
         footprint=footprint,
-        estimate=model.estimate(runs, summed, footprint, BASE_COSTS, HUGE_COSTS),
+        simulated=Simulated(GEOMETRY, RUN, 0, processes, summed, estimate),
+        counted=None,
+        estimate=estimate,
     )
 
 

@@ -7,10 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sample_content import BASE, MACHINE, RUN, content, killed, process, rebuilt
+from sample_content import BASE, MACHINE, RUN, content, killed, process, rebuilt, simulated
+from sample_counted import SKL, ZEN4, both, counted, counted_content, imported, ingredients
+from tlbcost.assemble import assemble
 from tlbcost.caveats import RULES, caveats
+from tlbcost.events import load_pmu
 from tlbcost.glibc import tunable
-from tlbcost.records import LevelSource, Touched
+from tlbcost.records import Geometry, LevelSource, Touched
 from tlbcost.report.content import Content
 
 DOCUMENT = Path(__file__).parents[2] / "doc" / "caveats.md"
@@ -18,10 +21,16 @@ DOCUMENT = Path(__file__).parents[2] / "doc" / "caveats.md"
 Change = Callable[[Content], Content]
 
 
+def geometry_of(c: Content) -> Geometry:
+    assert c.simulated is not None
+    return c.simulated.geometry
+
+
 def _with_source(source: LevelSource) -> Change:
     def change(c: Content) -> Content:
-        sources = {**c.geometry.sources, ("stlb", BASE): source}
-        return replace(c, geometry=replace(c.geometry, sources=sources))
+        geometry = geometry_of(c)
+        sources = {**geometry.sources, ("stlb", BASE): source}
+        return simulated(c, geometry=replace(geometry, sources=sources))
 
     return change
 
@@ -39,12 +48,36 @@ def _with_surroundings(**values: object) -> Change:
 
 def _with_files(pages: int) -> Change:
     return lambda c: rebuilt(
-        replace(c, processes=(replace(process(), touched=Touched(65536, 130, pages)),))
+        simulated(c, processes=(replace(process(), touched=Touched(65536, 130, pages)),))
     )
 
 
 def _with_run_times(second_ns: int) -> Change:
     return lambda c: rebuilt(replace(c, runs=(RUN, replace(RUN, wall_ns=second_ns))))
+
+
+def _with_entry_bytes(size: int) -> Change:
+    def change(c: Content) -> Content:
+        geometry = geometry_of(c)
+        huge = replace(geometry.huge, entry_bytes=size)
+        return simulated(c, geometry=replace(geometry, huge=huge))
+
+    return change
+
+
+def _with_formulas(name: str) -> Change:
+    """A CPU that has this formula alone, of the same value as the share of the sample."""
+
+    def change(_: Content) -> Content:
+        pmu = load_pmu("skl")
+        alone = replace(pmu, formulas={name: pmu.formulas["share"]})
+        return assemble(replace(ingredients(counted(SKL)), pmu=alone))
+
+    return change
+
+
+def _without_notes(_: Content) -> Content:
+    return assemble(replace(ingredients(counted(SKL)), pmu=replace(load_pmu("skl"), notes=())))
 
 
 # What brings each caveat about, and something near it that must not.
@@ -59,12 +92,12 @@ CASES: dict[str, tuple[Change, Change]] = {
     ),
     "T03": (_with_run_times(1_300_000_000), _with_run_times(1_050_000_000)),
     "T04": (
-        lambda c: rebuilt(replace(c, processes=(process(), killed()))),
-        lambda c: rebuilt(replace(c, processes=(process(), process(pid=7)))),
+        lambda c: rebuilt(simulated(c, processes=(process(), killed()))),
+        lambda c: rebuilt(simulated(c, processes=(process(), process(pid=7)))),
     ),
     "T05": (
-        lambda c: replace(c, processes=(replace(process(), threads=4),)),
-        lambda c: replace(c, processes=(process(), process(pid=7))),
+        lambda c: simulated(c, processes=(replace(process(), threads=4),)),
+        lambda c: simulated(c, processes=(process(), process(pid=7))),
     ),
     "T06": (
         _with_source(LevelSource("assumed", "assumed (1536 entries): not measured")),
@@ -75,8 +108,8 @@ CASES: dict[str, tuple[Change, Change]] = {
         lambda c: replace(c, huge_costs=replace(c.huge_costs, walk_overlapped_ns=None)),
     ),
     "T08": (
-        lambda c: rebuilt(replace(c, processes=(process(10**9),))),
-        lambda c: rebuilt(replace(c, processes=(process(10**6),))),
+        lambda c: rebuilt(simulated(c, processes=(process(10**9),))),
+        lambda c: rebuilt(simulated(c, processes=(process(10**6),))),
     ),
     "T09": (
         lambda c: replace(c, calibration=replace(c.calibration, notes=("not cached",))),
@@ -93,15 +126,15 @@ CASES: dict[str, tuple[Change, Change]] = {
         _with_surroundings(glibc_tunables="glibc.malloc.check=1:glibc.malloc.hugetlb=0"),
     ),
     "T14": (
-        lambda c: replace(c, simulated_code=1),
-        lambda c: replace(c, simulated_code=1, codes=(1, 1, 1)),
+        lambda c: simulated(c, code=1),
+        lambda c: simulated(replace(c, codes=(1, 1, 1)), code=1),
     ),
     "T15": (_with_files(60_000), _with_files(2000)),
     "T16": (
         lambda c: rebuilt(replace(c, huge_costs=replace(c.huge_costs, fault_ns=None))),
         lambda c: c,
     ),
-    "T17": (lambda c: replace(c, codes=(3, 3, 3), simulated_code=3), lambda c: c),
+    "T17": (lambda c: simulated(replace(c, codes=(3, 3, 3)), code=3), lambda c: c),
     "T18": (
         lambda c: replace(c, runs=(RUN,), codes=(0,)),
         lambda c: replace(c, runs=(RUN, RUN), codes=(0, 0)),
@@ -118,18 +151,38 @@ CASES: dict[str, tuple[Change, Change]] = {
         lambda c: replace(c, huge_costs=replace(c.huge_costs, walk_overlapped_ns=None)),
     ),
     "T21": (
-        lambda c: replace(
-            c, geometry=replace(c.geometry, huge=replace(c.geometry.huge, entry_bytes=4096))
-        ),
-        lambda c: replace(
-            c, geometry=replace(c.geometry, huge=replace(c.geometry.huge, entry_bytes=2 << 20))
-        ),
+        _with_entry_bytes(4096),
+        _with_entry_bytes(2 << 20),
     ),
     "T22": (
         lambda c: replace(c, footprint=replace(c.footprint, largest_anonymous_pages=200_000)),
         # as many faults as pages, and too few pages to tell
         lambda c: replace(c, footprint=replace(c.footprint, largest_anonymous_pages=70_000)),
     ),
+    "T23": (
+        lambda _: assemble(ingredients(counted(SKL, notes=("a", "b", "c")))),
+        lambda _: counted_content(),
+    ),
+    "T24": (
+        lambda _: counted_content({**SKL, "stlb_hits.load": None}),
+        lambda _: counted_content(),
+    ),
+    "T25": (lambda _: counted_content(ZEN4, "amd64_fam19h_zen4"), lambda _: counted_content()),
+    "T26": (_with_formulas("pending_share"), lambda _: counted_content()),
+    "T27": (_with_formulas("exposed_share"), lambda _: counted_content()),
+    "T28": (
+        lambda _: counted_content({**SKL, "walk_active_cycles.store": 2.6e9}),
+        lambda _: counted_content(),
+    ),
+    "T29": (lambda _: counted_content(), lambda _: both()),
+    "T30": (lambda _: counted_content(), lambda _: both()),
+    "T31": (lambda _: counted_content(), _without_notes),
+    "T32": (
+        lambda _: counted_content(machine=replace(MACHINE, hypervisor="kvm")),
+        lambda _: counted_content(),
+    ),
+    "T33": (lambda _: imported(counted(SKL)), lambda _: counted_content()),
+    "T34": (lambda _: both(5_000_000), lambda _: both(10_000_000)),
 }
 
 
@@ -173,7 +226,7 @@ def test_tunable() -> None:
 
 def test_a_process_whose_pages_were_not_noted_is_told() -> None:
     untold = replace(process(pid=7), touched=None)
-    changed = rebuilt(replace(content(), processes=(process(), untold)))
+    changed = rebuilt(simulated(content(), processes=(process(), untold)))
     caveat = next(each for each in caveats(changed) if each.code == "T04")
     assert "missing from the footprint" in caveat.sentence
     assert changed.footprint == content().footprint

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from sample_content import BASE, GEOMETRY, HUGE, MACHINE, RUN, process
 from tlbcost import __main__, cleanup, paths
+from tlbcost.assemble import Ingredients, assemble
 from tlbcost.calibration import Obtained
 from tlbcost.calibration_file import read_calibration
 from tlbcost.commands import estimate
@@ -65,9 +66,23 @@ def test_a_calibration_without_base_costs_gives_no_estimate() -> None:
 def test_what_was_obtained_is_put_together() -> None:
     native = [Outcome(RUN, "", None, 0, None, None), Outcome(RUN, "", None, None, 11, None)]
     simulation = Simulation((process(),), native[0])
-    content = estimate.assemble(
-        ["app"], Path("app"), MACHINE, calibrated(), ("a note",), GEOMETRY, native, simulation
+    content = assemble(
+        Ingredients(
+            argv=("app",),
+            path=Path("app"),
+            machine=MACHINE,
+            surroundings=None,
+            huge_page_bytes=HUGE,
+            calibrated=calibrated(),
+            calibration_notes=("a note",),
+            native=tuple(native),
+            geometry=GEOMETRY,
+            simulation=simulation,
+        )
     )
+    assert content.calibration is not None
+    assert content.base_costs is not None
+    assert content.huge_costs is not None
     assert content.codes == (0, 139)
     assert content.calibration.notes == ("a note",)
     assert content.base_costs.footprint_entries == 65736
@@ -83,11 +98,24 @@ def test_what_was_obtained_is_put_together() -> None:
 def test_splintered_pages_are_priced_at_the_base_pages_counts() -> None:
     geometry = replace(GEOMETRY, huge=replace(GEOMETRY.huge, entry_bytes=BASE))
     native = [Outcome(RUN, "", None, 0, None, None)]
-    content = estimate.assemble(
-        ["app"], Path("app"), MACHINE, calibrated(), (), geometry, native,
-        Simulation((process(),), native[0]),
-    )  # fmt: skip
-    assert content.counts[HUGE, "load"] == content.counts[BASE, "load"]
+    content = assemble(
+        Ingredients(
+            argv=("app",),
+            path=Path("app"),
+            machine=MACHINE,
+            surroundings=None,
+            huge_page_bytes=HUGE,
+            calibrated=calibrated(),
+            native=tuple(native),
+            geometry=geometry,
+            simulation=Simulation((process(),), native[0]),
+        )
+    )
+    assert content.simulated is not None
+    assert content.base_costs is not None
+    assert content.huge_costs is not None
+    counts = content.simulated.counts
+    assert counts[HUGE, "load"] == counts[BASE, "load"]
     assert content.huge_costs.footprint_entries == content.base_costs.footprint_entries
 
 

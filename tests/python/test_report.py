@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from sample_content import MACHINE, content, killed, process, rebuilt
+from sample_content import MACHINE, content, killed, process, rebuilt, simulated
 from tlbcost import units
 from tlbcost.errors import TOOL_FAILED, TlbcostError
 from tlbcost.model import total_interval
@@ -45,8 +45,14 @@ def bare() -> Content:
     c = content()
     kinds = ("stlb_hit_overlapped_ns", "walk_overlapped_ns", "walk_cached_ns", "fault_ns")
     none = dict.fromkeys(kinds)
+    assert c.simulated is not None
+    assert c.base_costs is not None
+    assert c.huge_costs is not None
+    assert c.surroundings is not None
+    geometry = c.simulated.geometry
+    geometry = replace(geometry, huge=replace(geometry.huge, stlb=None), sources={})
+    processes = (process(), killed())
     huge = replace(c.huge_costs, stlb_hit_serial_ns=None, walk_serial_ns=None, **none)
-    geometry = replace(c.geometry, huge=replace(c.geometry.huge, stlb=None), sources={})
     machine = replace(MACHINE, cpu_name=None, kernel=None, thp_mode=None, hypervisor="unknown")
     return rebuilt(
         replace(
@@ -54,10 +60,8 @@ def bare() -> Content:
             machine=machine,
             base_costs=replace(c.base_costs, **none),
             huge_costs=huge,
-            geometry=geometry,
-            processes=(process(), killed()),
             surroundings=replace(c.surroundings, glibc=None),
-            simulated=None,
+            simulated=replace(c.simulated, geometry=geometry, processes=processes, run=None),
             runs=c.runs[:1],
             codes=(0,),
         )
@@ -137,9 +141,9 @@ def test_absent_is_null_in_json() -> None:
     assert report["fault_fraction"] is None
     assert report["fault_saved_ns"] is None
     assert report["costs"][1]["walk_serial_ns"] is None
-    assert report["geometry"][1]["stlb"] is None
-    assert report["processes"][1]["counts"] is None
-    assert report["processes"][1]["touched_anonymous_pages"] is None
+    assert report["simulation"]["geometry"][1]["stlb"] is None
+    assert report["simulation"]["processes"][1]["counts"] is None
+    assert report["simulation"]["processes"][1]["touched_anonymous_pages"] is None
 
 
 def test_verdict_names_the_figures() -> None:
@@ -194,7 +198,7 @@ def test_next_steps_depend_on_the_system(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_several_processes_are_listed_by_their_walks() -> None:
     processes = tuple(process(n * 1000, pid=1000 + n) for n in range(8))
-    text = text_of(rebuilt(replace(content(), processes=processes)))
+    text = text_of(rebuilt(simulated(content(), processes=processes)))
     listed = re.findall(r"^app +(\d+)", text, re.MULTILINE)
     assert listed == ["1007", "1006", "1005", "1004", "1003"]
     assert "and 3 more" in text
