@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How does a table of hits tell what was recorded, and how well? */
+#ifndef TLBCOST_COUNTERS_HITS_TABLE_H
+#define TLBCOST_COUNTERS_HITS_TABLE_H
+
+#include "profile.h"
+#include "record_options.h"
+
+struct hits_table {
+	const struct sampler *sampler;
+	struct profile *profile;	/* its hits are sorted */
+	const struct record_options *options;
+	uint64_t duration_ns;
+};
+
+/*
+ * Find out whether a table can be written to the path ("-": standard output),
+ * and leave nothing behind: whoever is killed while recording leaves nothing.
+ * Returns 0, or -1 with errno.
+ */
+int hits_table_try(const char *path);
+
+/* Write the table.  Returns 0; or -1 with errno, and then there is none. */
+int hits_table_write(const struct hits_table *table, const char *path);
+
+#endif

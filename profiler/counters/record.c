@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where in a program do its TLB misses and page walks come from? */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "drain.h"
+#include "hits_table.h"
+#include "program.h"
+#include "record_options.h"
+
+/* What exists while a recording runs. */
+struct recording {
+	const struct record_options *options;
+	struct sampler sampler;
+	struct profile profile;
+	struct drain drain;
+	struct watch_hook hook;
+	uint64_t start_ns, end_ns;
+	int attached;		/* the counters are open; else why: */
+	int refused;		/* errno */
+};
+
+static void fail(const char *what) __attribute__((noreturn));
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "tlbcost: %s: %s\n", what, strerror(errno));
+	exit(EXIT_OWN_FAILURE);
+}
+
+/* Events that cannot be sampled: what to type depends on who refuses. */
+static const char *remedy(const struct record_options *options, int error)
+{
+	switch (error) {
+	case EACCES:
+	case EPERM:
+		if (options->pid < 0)
+			return "be root, or set kernel.perf_event_paranoid to 0 (sysctl), "
+			       "to sample all processes";
+		if (options->sampler.user_only)
+			return "be root, or set kernel.perf_event_paranoid to 2 or less (sysctl)";
+		return "--user-only, or set kernel.perf_event_paranoid to 1 (sysctl)";
+	case ENOENT:
+	case ENODEV:
+	case EOPNOTSUPP:
+	case ENXIO:
+		return "no counter here can sample it; "
+		       "--event faults=perf::PAGE-FAULTS works on any machine";
+	case EMFILE:
+		return "ulimit -n shows the limit of open files, which CPUs times threads "
+		       "times events exceed";
+	case EINVAL:
+		return "the kernel refuses this period or this combination of options";
+	default:
+		return NULL;
+	}
+}
+
+static void warn_refused(const struct record_options *options, const char *name, int error)
+{
+	const char *hint = remedy(options, error);
+
+	fprintf(stderr, "tlbcost: cannot sample %s: %s\n", name, strerror(error));
+	if (hint)
+		fprintf(stderr, "tlbcost: hint: %s\n", hint);
+}
+
+static int open_events(struct recording *recording, pid_t pid)
+{
+	struct sampler *sampler = &recording->sampler;
+	pid_t target = recording->options->pid;
+
+	if (target > 0)
+		return sampler_open_process(sampler, target);
+	return sampler_open(sampler, target < 0 ? -1 : pid);
+}
+
+/* Open the counters and begin.  Is called while the program waits for it. */
+static int attach(pid_t pid, void *context)
+{
+	struct recording *recording = context;
+	const struct record_options *options = recording->options;
+
+	if (open_events(recording, pid) < 0) {
+		recording->refused = errno;
+		sampler_close(&recording->sampler);
+		errno = recording->refused;
+		return -1;
+	}
+	if (sampler_start(&recording->sampler) < 0 ||
+	    drain_open(&recording->drain, &recording->sampler, &recording->profile) < 0)
+		return -1;
+	recording->attached = 1;
+	recording->hook.fd = recording->drain.fd;
+	recording->start_ns = watch_now_ns();
+	/* After the start: what changes while it is read is in the buffers. */
+	return options->pid ? profile_begin(&recording->profile, options->pid) : 0;
+}
+
+static int record_program(struct recording *recording, struct program *program)
+{
+	const struct program_hooks hooks = { attach, recording, &recording->hook };
+
+	return program_run(program, &hooks);
+}
+
+static int record_others(struct recording *recording, struct program *program)
+{
+	pid_t pid = recording->options->pid;
+	/* It has to be told of a process's end before the process is looked at. */
+	int ended = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	int rc = 0;
+
+	if (pid > 0 && ended < 0) {
+		program->failed = "cannot watch the process";
+		return -1;
+	}
+	if (attach(0, recording) < 0)
+		rc = -1;
+	else if (watch_others(&program->signals, ended, &recording->hook) < 0)
+		rc = -1;
+	if (rc < 0)
+		program->failed = "cannot watch the process";
+	return rc;
+}
+
+static void tell_losses(const struct recording *recording)
+{
+	const struct profile *profile = &recording->profile;
+
+	if (profile->failed)
+		fprintf(stderr, "tlbcost: %llu records found no memory and are lost\n",
+			(unsigned long long)profile->failed);
+	if (profile->damaged_bytes)
+		fprintf(stderr, "tlbcost: %llu bytes of the kernel's were no records\n",
+			(unsigned long long)profile->damaged_bytes);
+}
+
+static int finish(struct recording *recording, const struct program *program)
+{
+	const struct record_options *options = recording->options;
+	const struct hits_table table = {
+		.sampler = &recording->sampler,
+		.profile = &recording->profile,
+		.options = options,
+		.duration_ns = (program->started ? program->result.end_ns :
+			       recording->end_ns) - recording->start_ns,
+	};
+	int rc;
+
+	for (size_t i = 0; i < recording->sampler.event_count; i++)
+		if (recording->sampler.events[i].error)
+			warn_refused(options, recording->sampler.events[i].name,
+				     recording->sampler.events[i].error);
+	tell_losses(recording);
+	rc = hits_table_write(&table, options->output);
+	sampler_close(&recording->sampler);
+	profile_free(&recording->profile);
+	return rc;
+}
+
+/* Nothing was recorded: tell why.  Returns the exit code. */
+static int give_up(const struct recording *recording, const struct program *program)
+{
+	const struct record_options *options = recording->options;
+
+	if (recording->refused) {
+		for (size_t i = 0; i < options->event_count; i++)
+			warn_refused(options, options->events[i].name,
+				     options->events[i].error ? options->events[i].error :
+				     recording->refused);
+		return EXIT_CANNOT_MEASURE;
+	}
+	fprintf(stderr, "tlbcost: %s: %s\n", program->failed, strerror(errno));
+	return EXIT_OWN_FAILURE;
+}
+
+static int record(const struct record_options *options)
+{
+	struct recording recording = { .options = options, .hook = { .fd = -1 } };
+	struct program program;
+	int code;
+
+	recording.hook.ready = drain_ready;
+	recording.hook.context = &recording.drain;
+	recording.profile.sampler = &recording.sampler;
+	recording.profile.addresses = options->sampler.addresses;
+	recording.profile.user_only = options->sampler.user_only;
+	recording.profile.kernel_only = options->sampler.kernel_only;
+	if (program_open(&program, &options->program) < 0)
+		fail(program.failed);
+	if (hits_table_try(options->output) < 0) {
+		int error = errno;
+
+		program_discard(&program);
+		errno = error;
+		fail(options->output);
+	}
+	if (sampler_init(&recording.sampler, &options->sampler, options->events,
+			 options->event_count) < 0)
+		fail("cannot tell the CPUs of this machine");
+	code = options->program.argv ? record_program(&recording, &program) :
+				       record_others(&recording, &program);
+	recording.end_ns = watch_now_ns();
+	if (code < 0) {
+		code = give_up(&recording, &program);
+		program_discard(&program);
+		return code;
+	}
+	if (recording.attached)
+		drain_close(&recording.drain);
+	if (program_close(&program) < 0)
+		fail(program.failed);
+	/* What never ran hit nothing; its caller reads why in the table of the run. */
+	if (options->program.argv && !program.started) {
+		fprintf(stderr, "tlbcost: cannot start %s: %s\n", options->program.argv[0],
+			code == EXIT_NOT_FOUND ? "not found" : "it cannot be executed");
+		return code;
+	}
+	if (finish(&recording, &program) < 0)
+		fail(options->output);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	struct record_options options;
+	int code;
+
+	if (program_hold_descriptors() < 0)
+		fail("cannot open /dev/null");
+	code = record_options_parse(argc, argv, &options);
+	if (code >= 0)
+		return code;
+	code = record(&options);
+	record_options_free(&options);
+	return code;
+}

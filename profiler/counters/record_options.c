@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "record_options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+	"usage: tlbcost-record [options] [--] COMMAND [ARG...]\n"
+	"       tlbcost-record [options] --pid PID | --all-cpus\n"
+	"\n"
+	"Write a 'hits' table of where events of COMMAND happen: at each PERIODth event\n"
+	"the kernel notes the instruction.\n"
+	"\n"
+	"  --addresses        note the address of the data too, where a sample has it\n"
+	"  --all-cpus         sample all processes, until COMMAND or SIGINT ends it\n"
+	"  --event NAME=SPEC  an event: libpfm4's name of it, or code:TYPE:CONFIG; of\n"
+	"                     several separated by '|' the first that is known here;\n"
+	"                     may be repeated\n"
+	"  --frequency N      take N samples a second of the last --event, or, before the\n"
+	"                     first, of each; the default is 1000\n"
+	"  --help             print this and stop\n"
+	"  --kernel-only      sample only what happens in the kernel\n"
+	"  --output FILE      where the table goes; '-' is standard output, the default\n"
+	"  --period N         take each Nth of the last --event, or, before the first, of\n"
+	"                     each\n"
+	"  --pid PID          sample this process until it or SIGINT ends it\n"
+	"  --run FILE         write a 'run' table of COMMAND\n"
+	"  --user UID:GID     run COMMAND as this user (needs root)\n"
+	"  --user-only        sample only what happens outside the kernel\n"
+	"\n"
+	"Exits as COMMAND does, or with 128 + the signal that killed it; 4 if nothing\n"
+	"can be sampled here, 125 if tlbcost-record itself failed, 126 or 127 if COMMAND\n"
+	"could not be started.\n";
+
+enum { DEFAULT_FREQUENCY = 1000 };
+
+/* The period or frequency of one event, or of all. */
+struct pace {
+	uint64_t period, frequency;
+};
+
+struct parser {
+	struct record_options *options;
+	struct pace pace;	/* of all events without one of their own */
+	const char *unknown;	/* an event that could not be encoded */
+	size_t asked;		/* number of events that were asked for */
+};
+
+static int misuse(const char *what, const char *detail)
+{
+	fprintf(stderr, "tlbcost: %s%s\n", what, detail);
+	fputs("tlbcost: hint: tlbcost-record --help lists the options\n", stderr);
+	return EXIT_OWN_FAILURE;
+}
+
+static int number(const char *text, uint64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	return *text < '0' || *text > '9' || *end || errno || !*value ? -1 : 0;
+}
+
+/* Returns -1 if all is well, else the exit code; as all that follow. */
+static int set_pace(struct parser *parser, const char *text, int is_period)
+{
+	struct record_options *options = parser->options;
+	struct pace pace = { 0 };
+
+	if (number(text, is_period ? &pace.period : &pace.frequency) < 0)
+		return misuse(is_period ? "not a period: " : "not a frequency: ", text);
+	if (parser->unknown && parser->asked > 0)
+		return -1;	/* it is of the event that was left out */
+	if (!options->event_count) {
+		parser->pace = pace;
+		return -1;
+	}
+	options->events[options->event_count - 1].period = pace.period;
+	options->events[options->event_count - 1].frequency = pace.frequency;
+	return -1;
+}
+
+static int add_event(struct parser *parser, char *text)
+{
+	struct record_options *options = parser->options;
+	char *equals = strchr(text, '='), why[512];
+	struct sampled_event event = { .name = text }, *events;
+
+	if (!equals || equals == text)
+		return misuse("not NAME=SPEC: ", text);
+	*equals = '\0';
+	parser->asked++;
+	parser->unknown = NULL;
+	if (strstr(equals + 1, "arm_spe")) {
+		fprintf(stderr, "tlbcost: cannot sample %s: Arm SPE writes packets of its own, "
+			"which tlbcost does not read\n", text);
+		parser->unknown = text;
+		return -1;
+	}
+	if (encode_event(equals + 1, &event.encoding, why, sizeof(why)) < 0) {
+		fprintf(stderr, "tlbcost: cannot sample %s: %s\n", text, why);
+		parser->unknown = text;
+		return -1;
+	}
+	events = realloc(options->events, (options->event_count + 1) * sizeof(*events));
+	if (!events) {
+		fprintf(stderr, "tlbcost: %s: %s\n", text, strerror(errno));
+		return EXIT_OWN_FAILURE;
+	}
+	options->events = events;
+	events[options->event_count++] = event;
+	return -1;
+}
+
+static int set_pid(struct record_options *options, const char *text)
+{
+	uint64_t pid;
+
+	if (number(text, &pid) < 0 || pid > INT32_MAX)
+		return misuse("not a process: ", text);
+	options->pid = (pid_t)pid;
+	return -1;
+}
+
+static int take_option(struct parser *parser, int c)
+{
+	struct record_options *options = parser->options;
+
+	switch (c) {
+	case 'a':
+		options->pid = -1;
+		return -1;
+	case 'd':
+		options->sampler.addresses = 1;
+		return -1;
+	case 'e':
+		return add_event(parser, optarg);
+	case 'f':
+	case 'P':
+		return set_pace(parser, optarg, c == 'P');
+	case 'h':
+		fputs(help, stdout);
+		return fflush(stdout) == 0 ? 0 : EXIT_OWN_FAILURE;
+	case 'k':
+		options->sampler.kernel_only = 1;
+		return -1;
+	case 'o':
+		options->output = optarg;
+		return -1;
+	case 'p':
+		return set_pid(options, optarg);
+	case 'r':
+		options->program.table = optarg;
+		return -1;
+	case 'u':
+		options->program.user = optarg;
+		return -1;
+	case 'U':
+		options->sampler.user_only = 1;
+		return -1;
+	default:
+		return misuse("tlbcost-record was not understood", "");
+	}
+}
+
+static int check(struct parser *parser, char **rest)
+{
+	struct record_options *options = parser->options;
+
+	options->program.argv = *rest ? rest : NULL;
+	if (options->sampler.user_only && options->sampler.kernel_only)
+		return misuse("--user-only and --kernel-only leave nothing to sample", "");
+	if (options->pid > 0 && *rest)
+		return misuse("--pid and a COMMAND exclude each other: ", *rest);
+	if (!options->pid && !*rest)
+		return misuse("nothing to run: no COMMAND was given", "");
+	if (!parser->asked)
+		return misuse("no --event was given", "");
+	if (!options->event_count)
+		return EXIT_CANNOT_MEASURE;
+	options->sampler.on_exec = options->pid == 0;
+	for (size_t i = 0; i < options->event_count; i++) {
+		struct sampled_event *event = &options->events[i];
+
+		if (event->period || event->frequency)
+			continue;
+		event->period = parser->pace.period;
+		event->frequency = parser->pace.frequency;
+		if (!event->period && !event->frequency)
+			event->frequency = DEFAULT_FREQUENCY;
+	}
+	return -1;
+}
+
+int record_options_parse(int argc, char **argv, struct record_options *options)
+{
+	static const struct option long_options[] = {
+		{ "addresses", no_argument, NULL, 'd' },
+		{ "all-cpus", no_argument, NULL, 'a' },
+		{ "event", required_argument, NULL, 'e' },
+		{ "frequency", required_argument, NULL, 'f' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "kernel-only", no_argument, NULL, 'k' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "period", required_argument, NULL, 'P' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "run", required_argument, NULL, 'r' },
+		{ "user", required_argument, NULL, 'u' },
+		{ "user-only", no_argument, NULL, 'U' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct parser parser = { .options = options };
+	int c, code = -1;
+
+	memset(options, 0, sizeof(*options));
+	options->output = "-";
+	/* "+": the program's own options are not ours. */
+	while (code < 0 && (c = getopt_long(argc, argv, "+", long_options, NULL)) != -1)
+		code = take_option(&parser, c);
+	if (code < 0)
+		code = check(&parser, argv + optind);
+	if (code >= 0)
+		record_options_free(options);
+	return code;
+}
+
+void record_options_free(struct record_options *options)
+{
+	free(options->events);
+	options->events = NULL;
+}

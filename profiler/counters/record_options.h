@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What was tlbcost-record asked to do? */
+#ifndef TLBCOST_COUNTERS_RECORD_OPTIONS_H
+#define TLBCOST_COUNTERS_RECORD_OPTIONS_H
+
+#include <sys/types.h>
+
+#include "program.h"
+#include "sampler.h"
+
+/* No event can be sampled here. */
+enum { EXIT_CANNOT_MEASURE = 4 };
+
+struct record_options {
+	struct program_options program;
+	struct sampler_options sampler;
+	const char *output;
+	pid_t pid;		/* 0: the program; -1: all processes */
+	struct sampled_event *events;
+	size_t event_count;
+};
+
+/*
+ * Read the command line and encode the events; those that cannot be are told
+ * and left out.  Returns -1 if there is something to do, else the exit code,
+ * with a message printed.
+ */
+int record_options_parse(int argc, char **argv, struct record_options *options);
+
+void record_options_free(struct record_options *options);
+
+#endif
