@@ -43,15 +43,13 @@ def choose(asked: Asked, machine: Machine) -> Choice:
     `auto` falls back to the simulation; why is in the notes, unless there just are no counters.
     Raises TlbcostError with exit code 4 if counters are asked for and cannot be read.
     """
-    if asked == "sim":
+    if asked == "sim" or (asked == "auto" and find_pmu().answer == "absent"):
         return Choice(simulate=True)
     try:
         counting = _counting(machine)
     except TlbcostError as error:
         if asked != "auto" or error.exit_code != CANNOT_MEASURE:
             raise
-        if find_pmu().answer == "absent":
-            return Choice(simulate=True)
         return Choice(simulate=True, notes=(f"simulated, since counters cannot be read: {error}",))
     return Choice(asked == "both", *counting)
 
