@@ -44,10 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--backend",
+        metavar="NAME",
         choices=("auto", "pmu", "sim", "both"),
         default="auto",
-        help="count with hardware counters, by simulation, or both; auto: counters where they "
-        "can be read (default: auto)",
+        help="count misses with hardware counters (pmu), by simulation (sim), or both; auto: "
+        "counters where they can be read, else simulation (default: auto)",
     )
     parser.add_argument(
         "--calibration", metavar="FILE", type=Path, help="use the costs in this calibration table"
