@@ -48,7 +48,6 @@ def counted(
         elif not told:
             counts.append(Count(wanted.role_name, wanted.event, None, None, "left_over"))
             untold.append(f"{wanted.name} was not obtained: it had no turn")
-    what = plan.target.words()
     return Counted(
         source="counters of this machine",
         pmu=plan.pmu.key,
@@ -58,9 +57,16 @@ def counted(
         user_ns=median([run.user_ns for run in runs]) if runs else None,
         system_ns=median([run.system_ns for run in runs]) if runs else None,
         minor_faults=median([run.minor_faults for run in runs]) if runs else None,
-        command=what if what else shlex.join(argv),
+        command=_command(plan, argv),
         notes=(*untold, *_notes(readings, plan, groups, stopped=stopped)),
     )
+
+
+def _command(plan: Plan, argv: Sequence[str]) -> str:
+    what = plan.target.words()
+    if what is None:
+        return shlex.join(argv)
+    return f"{what}, while this ran: {shlex.join(argv)}" if argv else what
 
 
 def disagreement(counted: Counted) -> float | None:
@@ -71,14 +77,18 @@ def disagreement(counted: Counted) -> float | None:
     return max(cycles) / min(cycles) - 1 if len(cycles) > 1 and min(cycles) > 0 else None
 
 
-def _count(wanted: Wanted, run: int, reading: Reading) -> Count:
-    value, fraction = None, None
+def scaled(reading: Reading) -> tuple[float | None, float | None]:
+    """The count for the whole time, and the share of it that the counter ran for."""
+    fraction = None
     if reading.enabled_ns and reading.running_ns is not None:
         fraction = min(1.0, reading.running_ns / reading.enabled_ns)
-    if reading.count is not None:
-        value = float(reading.count)
-        if fraction:
-            value /= fraction
+    if reading.count is None:
+        return None, fraction
+    return reading.count / fraction if fraction else float(reading.count), fraction
+
+
+def _count(wanted: Wanted, run: int, reading: Reading) -> Count:
+    value, fraction = scaled(reading)
     return Count(wanted.role_name, wanted.event, value, fraction, reading.state, run)
 
 

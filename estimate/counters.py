@@ -39,7 +39,6 @@ _DEFAULT_FORMULAS = (
     "share", "data_share", "code_share", "exposed_share", "ept_share", "walks", "data_walks",
     "code_walks", "hits", "data_hits", "walk_cycles", "tma_data_share", "tma_code_share",
 )  # fmt: skip
-_INSTRUCTIONS = "instructions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +65,16 @@ class _Series:
 
 
 def default_events(pmu: Pmu) -> tuple[Event, ...]:
-    """Cycles, instructions, and what the formulas of this CPU need."""
-    needed: set[str] = set()
-    for formula in _DEFAULT_FORMULAS:
-        if formula in pmu.formulas:
-            needed |= names(pmu.formulas[formula])
-    first = [event for event in pmu.events if event.name in (CYCLES, _INSTRUCTIONS)]
-    return (*first, *(event for event in pmu.events if event.name in needed and event not in first))
+    """Cycles, instructions, and what the formulas of this CPU need.
+
+    Those of one formula follow each other, so that they tend to be counted in one run.
+    """
+    needed = [
+        {CYCLES, "instructions"},
+        *(names(pmu.formulas[name]) for name in _DEFAULT_FORMULAS if name in pmu.formulas),
+    ]
+    chosen = {event.name: event for some in needed for event in pmu.events if event.name in some}
+    return tuple(chosen.values())
 
 
 def count_program(

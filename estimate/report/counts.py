@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was counted, as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from tlbcost import units
+from tlbcost.counted import Count, Counted
+from tlbcost.counter_tool import Reading, Wanted
+from tlbcost.counter_totals import scaled
+from tlbcost.events import Pmu
+from tlbcost.formulas import names
+from tlbcost.records import Interval, Machine
+from tlbcost.report.tables import grid, print_whole, section, table
+from tlbcost.stats import spread_fraction
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_INSTRUCTIONS = "instructions"
+# Not events that happen now and then while instructions run.
+_NO_RATE = ("cycles", _INSTRUCTIONS, "task_clock_ns")
+_MEANING = {
+    "share": "of the cycles had a page walk in progress",
+    "data_share": "... of loads and stores",
+    "code_share": "... of code",
+    "exposed_share": "of the cycles waited for translation: at least that is lost",
+    "ept_share": "of the cycles walked the hypervisor's tables",
+    "walks": "page walks",
+    "data_walks": "... of loads and stores",
+    "code_walks": "... of code",
+    "hits": "hits in the second-level TLB",
+    "data_hits": "... of loads and stores",
+    "walk_cycles": "cycles for a page walk, in the mean",
+    "tma_data_share": "of the cycles, for data, by Intel's top-down method",
+    "tma_code_share": "of the cycles, for code, by the same",
+    "pending_share": "of the cycles, if all walkers were equally busy",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a report on counts says. `wanted` in the order of the report."""
+
+    version: str
+    date: str
+    machine: Machine
+    pmu: Pmu
+    wanted: tuple[Wanted, ...]
+    counted: Counted
+    figures: Mapping[str, Interval | None]
+
+    @property
+    def runs(self) -> int:
+        """How many runs the counts are from."""
+        return len({count.run for count in self.counted.counts})
+
+
+def relevant(pmu: Pmu, wanted: Sequence[Wanted]) -> dict[str, str]:
+    """The formulas of this CPU that any of the events has a part in, besides cycles."""
+    known = {each.role_name for each in wanted} - {"cycles"}
+    return {key: formula for key, formula in pmu.formulas.items() if names(formula) & known}
+
+
+def print_counts(findings: Findings, file: TextIO) -> None:
+    """Print the report, whole."""
+
+    def fill(console: Console) -> None:
+        _head(console, findings)
+        _counts(console, findings)
+        _figures(console, findings)
+        _events(console, findings)
+        if findings.counted.notes:
+            console.print()
+            rows = grid()
+            for note in findings.counted.notes:
+                rows.add_row("note:", f"{note}.")
+            console.print(rows)
+
+    print_whole(fill, file)
+
+
+def print_interval(readings: Sequence[Reading], wanted: Sequence[Wanted], file: TextIO) -> None:
+    """One line for each event, as the interval ends."""
+    shown = {each.name: each.role_name or each.event for each in wanted}
+    for reading in readings:
+        value, fraction = scaled(reading)
+        file.write(
+            f"{reading.end_ns / 1e9:10.3f} s  {_number(value):>18}  "
+            f"{_fraction(fraction):>5}  {shown[reading.event]}\n"
+        )
+    file.flush()
+
+
+def _head(console: Console, findings: Findings) -> None:
+    counted, machine = findings.counted, findings.machine
+    console.print(f"tlbcost {findings.version}: {counted.command}\n", style="bold")
+    rows = grid()
+    where = "" if machine.hypervisor is None else f", virtual ({machine.hypervisor})"
+    rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}{where}")
+    mode = {"both": "user and kernel mode"}.get(counted.mode or "", f"{counted.mode} mode only")
+    times = f"{findings.runs} run" + ("s" if findings.runs != 1 else "")
+    rows.add_row("events", f"{findings.pmu.name}; {mode}; {times}")
+    if counted.wall_ns is not None and counted.user_ns is not None:
+        system = units.NOT_OBTAINED if counted.system_ns is None else units.time(counted.system_ns)
+        rows.add_row(
+            "time",
+            f"{units.time(counted.wall_ns)} wall, {units.time(counted.user_ns)} user, "
+            f"{system} system",
+        )
+    console.print(rows)
+
+
+def _counts(console: Console, findings: Findings) -> None:
+    rows = table("event", "count", "per 1000 instr.", "spread", "ran", "run")
+    instructions = findings.counted.values().get(_INSTRUCTIONS)
+    for wanted in findings.wanted:
+        own = _of(findings, wanted)
+        values = [count.value for count in own if count.value is not None]
+        mean = sum(values) / len(values) if values else None
+        rate = ""
+        if wanted.role_name not in _NO_RATE and instructions and not wanted.software:
+            rate = units.NOT_OBTAINED if mean is None else f"{1000 * mean / instructions:,.3f}"
+        spread = spread_fraction(values) if len(values) > 1 else None
+        fractions = [c.running_fraction for c in own if c.running_fraction is not None]
+        rows.add_row(
+            wanted.role_name or wanted.event,
+            _number(mean),
+            rate,
+            "" if spread is None else units.percent(spread),
+            _fraction(min(fractions) if fractions else None),
+            _spans([count.run for count in own]) if values else "",
+        )
+    section(console, rows)
+
+
+def _figures(console: Console, findings: Findings) -> None:
+    if not findings.figures:
+        return
+    rows = table("of this CPU", "value", "range", "")
+    rows.columns[-1].justify = "left"
+    for key, interval in findings.figures.items():
+        write = units.percent if key.endswith("share") else _number
+        spread = ""
+        if interval is not None and interval.low < interval.high:
+            spread = f"{write(interval.low)} to {write(interval.high)}"
+        value = units.NOT_OBTAINED if interval is None else write(interval.value)
+        rows.add_row(key, value, spread, _MEANING.get(key, ""))
+    section(console, rows)
+
+
+def _events(console: Console, findings: Findings) -> None:
+    console.print()
+    rows = grid()
+    for wanted in findings.wanted:
+        if wanted.role_name is not None:
+            rows.add_row(wanted.role_name, wanted.event)
+    if rows.row_count:
+        console.print("counted as", style="bold")
+        console.print(rows)
+
+
+def _of(findings: Findings, wanted: Wanted) -> list[Count]:
+    return [
+        count
+        for count in findings.counted.counts
+        if (count.name, count.event) == (wanted.role_name, wanted.event)
+    ]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return units.NOT_OBTAINED
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:,.1f}"
+
+
+def _fraction(fraction: float | None) -> str:
+    return units.NOT_OBTAINED if fraction is None else units.percent(fraction)
+
+
+def _spans(runs: Sequence[int]) -> str:
+    """Numbers of runs: '0-2,5'."""
+    spans: list[list[int]] = []
+    for run in sorted(set(runs)):
+        if spans and spans[-1][1] == run - 1:
+            spans[-1][1] = run
+        else:
+            spans.append([run, run])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
