@@ -77,14 +77,20 @@ class Event:
         """What tlbcost-count is asked for: the string, then the code where libpfm4 is older."""
         alternatives = [] if self.string is None else [self.string]
         if self.code is not None:
-            words = ["code", str(_TYPES.get(self.type, self.type)), f"{self.code:#x}"]
-            precise = self._precise()
-            if self.config1 is not None or precise:
-                words.append(f"{self.config1 or 0:#x}")
-            if precise:
-                words.append(str(precise))
-            alternatives.append(":".join(words))
+            alternatives.append(self._code(str(_TYPES.get(self.type, self.type))))
+            # A CPU with one of a hybrid's kinds of core has no event source of this name.
+            if self.type in ("cpu_core", "cpu_atom"):
+                alternatives.append(self._code(str(_TYPES["raw"])))
         return "|".join(alternatives)
+
+    def _code(self, source: str) -> str:
+        words = ["code", source, f"{self.code:#x}"]
+        precise = self._precise()
+        if self.config1 is not None or precise:
+            words.append(f"{self.config1 or 0:#x}")
+        if precise:
+            words.append(str(precise))
+        return ":".join(words)
 
     def _precise(self) -> int:
         asked = re.search(r":precise=(\d)", self.string or "")
