@@ -46,10 +46,13 @@ static void write_event(struct table *table, size_t i, const struct sampled_even
 	char key[32];
 
 	snprintf(key, sizeof(key), "event_%zu", i);
-	table_key(table, key, "%s %s %s 0x%" PRIx32 " 0x%" PRIx64 " 0x%" PRIx64, event->name,
-		  event->error ? refusal_state(event->error) : "counted",
-		  encoded_by_name(encoding->by), encoding->type,
-		  encoding->config, encoding->config1);
+	if (event->unknown)
+		table_key(table, key, "%s unsupported %d NA NA NA NA", event->name, event->error);
+	else
+		table_key(table, key, "%s %s %d %s 0x%" PRIx32 " 0x%" PRIx64 " 0x%" PRIx64,
+			  event->name, event->error ? refusal_state(event->error) : "counted",
+			  event->error, encoded_by_name(encoding->by), encoding->type,
+			  encoding->config, encoding->config1);
 	snprintf(key, sizeof(key), "period_%zu", i);
 	number_or_na(table, key, event->period != 0, event->period);
 	snprintf(key, sizeof(key), "frequency_%zu", i);

@@ -12,6 +12,7 @@
 struct sampled_event {
 	const char *name;
 	struct encoding encoding;
+	int unknown;		/* it has no encoding here, and `error` */
 	uint64_t period;	/* events from sample to sample, or */
 	uint64_t frequency;	/* samples a second; the other one is 0 */
 	int error;		/* why no counter of it was opened; 0: one was */

@@ -60,13 +60,19 @@ static const char *remedy(const struct record_options *options, int error)
 	}
 }
 
-static void warn_refused(const struct record_options *options, const char *name, int error)
+static void tell_refused(const struct record_options *options)
 {
-	const char *hint = remedy(options, error);
+	for (size_t i = 0; i < options->event_count && !options->quiet; i++) {
+		const struct sampled_event *event = &options->events[i];
+		const char *hint = event->error ? remedy(options, event->error) : NULL;
 
-	fprintf(stderr, "tlbcost: cannot sample %s: %s\n", name, strerror(error));
-	if (hint)
-		fprintf(stderr, "tlbcost: hint: %s\n", hint);
+		if (event->error)
+			fprintf(stderr, "tlbcost: cannot sample %s: %s\n", event->name,
+				event->unknown ? "no such event is known here" :
+				strerror(event->error));
+		if (hint)
+			fprintf(stderr, "tlbcost: hint: %s\n", hint);
+	}
 }
 
 static int open_events(struct recording *recording, pid_t pid)
@@ -87,8 +93,6 @@ static int attach(pid_t pid, void *context)
 
 	if (open_events(recording, pid) < 0) {
 		recording->refused = errno;
-		sampler_close(&recording->sampler);
-		errno = recording->refused;
 		return -1;
 	}
 	if (sampler_start(&recording->sampler) < 0 ||
@@ -140,22 +144,21 @@ static void tell_losses(const struct recording *recording)
 			(unsigned long long)profile->damaged_bytes);
 }
 
+/* Write what was found, or that nothing could be.  Returns 0, or -1 with errno. */
 static int finish(struct recording *recording, const struct program *program)
 {
 	const struct record_options *options = recording->options;
+	const uint64_t end_ns =
+		program->started ? program->result.end_ns : recording->end_ns;
 	const struct hits_table table = {
 		.sampler = &recording->sampler,
 		.profile = &recording->profile,
 		.options = options,
-		.duration_ns = (program->started ? program->result.end_ns :
-			       recording->end_ns) - recording->start_ns,
+		.duration_ns = recording->attached ? end_ns - recording->start_ns : 0,
 	};
 	int rc;
 
-	for (size_t i = 0; i < recording->sampler.event_count; i++)
-		if (recording->sampler.events[i].error)
-			warn_refused(options, recording->sampler.events[i].name,
-				     recording->sampler.events[i].error);
+	tell_refused(options);
 	tell_losses(recording);
 	rc = hits_table_write(&table, options->output);
 	sampler_close(&recording->sampler);
@@ -164,19 +167,23 @@ static int finish(struct recording *recording, const struct program *program)
 }
 
 /* Nothing was recorded: tell why.  Returns the exit code. */
-static int give_up(const struct recording *recording, const struct program *program)
+static int give_up(struct recording *recording, struct program *program)
 {
 	const struct record_options *options = recording->options;
+	int error = errno;
 
-	if (recording->refused) {
-		for (size_t i = 0; i < options->event_count; i++)
-			warn_refused(options, options->events[i].name,
-				     options->events[i].error ? options->events[i].error :
-				     recording->refused);
-		return EXIT_CANNOT_MEASURE;
+	program_discard(program);
+	if (!recording->refused) {
+		fprintf(stderr, "tlbcost: %s: %s\n", program->failed, strerror(error));
+		return EXIT_OWN_FAILURE;
 	}
-	fprintf(stderr, "tlbcost: %s: %s\n", program->failed, strerror(errno));
-	return EXIT_OWN_FAILURE;
+	/* What concerns all of them, such as too few descriptors, concerns each. */
+	for (size_t i = 0; i < options->event_count; i++)
+		if (!options->events[i].error)
+			options->events[i].error = recording->refused;
+	if (finish(recording, program) < 0)
+		fail(options->output);
+	return EXIT_CANNOT_MEASURE;
 }
 
 static int record(const struct record_options *options)
@@ -206,17 +213,16 @@ static int record(const struct record_options *options)
 	code = options->program.argv ? record_program(&recording, &program) :
 				       record_others(&recording, &program);
 	recording.end_ns = watch_now_ns();
-	if (code < 0) {
-		code = give_up(&recording, &program);
-		program_discard(&program);
-		return code;
-	}
+	if (code < 0)
+		return give_up(&recording, &program);
 	if (recording.attached)
 		drain_close(&recording.drain);
 	if (program_close(&program) < 0)
 		fail(program.failed);
-	/* What never ran hit nothing; its caller reads why in the table of the run. */
+	/* What never ran hit nothing.  The table of the run tells why. */
 	if (options->program.argv && !program.started) {
+		if (options->quiet)
+			return code;
 		fprintf(stderr, "tlbcost: cannot start %s: %s\n", options->program.argv[0],
 			code == EXIT_NOT_FOUND ? "not found" : "it cannot be executed");
 		return code;

@@ -27,6 +27,8 @@ static const char help[] =
 	"  --period N         take each Nth of the last --event, or, before the first, of\n"
 	"                     each\n"
 	"  --pid PID          sample this process until it or SIGINT ends it\n"
+	"  --quiet            print nothing of events that cannot be sampled: the table\n"
+	"                     tells\n"
 	"  --run FILE         write a 'run' table of COMMAND\n"
 	"  --user UID:GID     run COMMAND as this user (needs root)\n"
 	"  --user-only        sample only what happens outside the kernel\n"
@@ -45,8 +47,6 @@ struct pace {
 struct parser {
 	struct record_options *options;
 	struct pace pace;	/* of all events without one of their own */
-	const char *unknown;	/* an event that could not be encoded */
-	size_t asked;		/* number of events that were asked for */
 };
 
 static int misuse(const char *what, const char *detail)
@@ -73,8 +73,6 @@ static int set_pace(struct parser *parser, const char *text, int is_period)
 
 	if (number(text, is_period ? &pace.period : &pace.frequency) < 0)
 		return misuse(is_period ? "not a period: " : "not a frequency: ", text);
-	if (parser->unknown && parser->asked > 0)
-		return -1;	/* it is of the event that was left out */
 	if (!options->event_count) {
 		parser->pace = pace;
 		return -1;
@@ -93,18 +91,13 @@ static int add_event(struct parser *parser, char *text)
 	if (!equals || equals == text)
 		return misuse("not NAME=SPEC: ", text);
 	*equals = '\0';
-	parser->asked++;
-	parser->unknown = NULL;
 	if (strstr(equals + 1, "arm_spe")) {
-		fprintf(stderr, "tlbcost: cannot sample %s: Arm SPE writes packets of its own, "
-			"which tlbcost does not read\n", text);
-		parser->unknown = text;
-		return -1;
-	}
-	if (encode_event(equals + 1, &event.encoding, why, sizeof(why)) < 0) {
-		fprintf(stderr, "tlbcost: cannot sample %s: %s\n", text, why);
-		parser->unknown = text;
-		return -1;
+		/* Arm's sampling unit fills a buffer of its own with packets. */
+		event.unknown = 1;
+		event.error = EOPNOTSUPP;
+	} else if (encode_event(equals + 1, &event.encoding, why, sizeof(why)) < 0) {
+		event.unknown = 1;
+		event.error = errno;
 	}
 	events = realloc(options->events, (options->event_count + 1) * sizeof(*events));
 	if (!events) {
@@ -153,6 +146,9 @@ static int take_option(struct parser *parser, int c)
 		return -1;
 	case 'p':
 		return set_pid(options, optarg);
+	case 'q':
+		options->quiet = 1;
+		return -1;
 	case 'r':
 		options->program.table = optarg;
 		return -1;
@@ -178,10 +174,8 @@ static int check(struct parser *parser, char **rest)
 		return misuse("--pid and a COMMAND exclude each other: ", *rest);
 	if (!options->pid && !*rest)
 		return misuse("nothing to run: no COMMAND was given", "");
-	if (!parser->asked)
-		return misuse("no --event was given", "");
 	if (!options->event_count)
-		return EXIT_CANNOT_MEASURE;
+		return misuse("no --event was given", "");
 	options->sampler.on_exec = options->pid == 0;
 	for (size_t i = 0; i < options->event_count; i++) {
 		struct sampled_event *event = &options->events[i];
@@ -208,6 +202,7 @@ int record_options_parse(int argc, char **argv, struct record_options *options)
 		{ "output", required_argument, NULL, 'o' },
 		{ "period", required_argument, NULL, 'P' },
 		{ "pid", required_argument, NULL, 'p' },
+		{ "quiet", no_argument, NULL, 'q' },
 		{ "run", required_argument, NULL, 'r' },
 		{ "user", required_argument, NULL, 'u' },
 		{ "user-only", no_argument, NULL, 'U' },

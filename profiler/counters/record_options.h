@@ -15,14 +15,15 @@ struct record_options {
 	struct program_options program;
 	struct sampler_options sampler;
 	const char *output;
+	int quiet;		/* what the table tells of events is not printed */
 	pid_t pid;		/* 0: the program; -1: all processes */
 	struct sampled_event *events;
 	size_t event_count;
 };
 
 /*
- * Read the command line and encode the events; those that cannot be are told
- * and left out.  Returns -1 if there is something to do, else the exit code,
+ * Read the command line and encode the events; those that cannot be are
+ * `unknown`.  Returns -1 if there is something to do, else the exit code,
  * with a message printed.
  */
 int record_options_parse(int argc, char **argv, struct record_options *options);

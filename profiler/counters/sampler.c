@@ -164,6 +164,8 @@ static int open_on_cpu(struct sampler *sampler, struct sampler_cpu *cpu, pid_t p
 	if (rc)
 		return rc < 0 ? -1 : 0;
 	for (uint32_t i = 0; i < sampler->event_count; i++) {
+		if (sampler->events[i].unknown)
+			continue;
 		if (add_counter(sampler, cpu, i, pid) == 0)
 			opened[i] = 1;
 		else if (is_general(errno))
