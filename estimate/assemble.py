@@ -13,7 +13,7 @@ from tlbcost.calibration import Obtained
 from tlbcost.costs import PageCosts, cost_at, page_costs
 from tlbcost.counted import Counted
 from tlbcost.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.events import Pmu
+from tlbcost.events import Pmu, generic_pmu
 from tlbcost.launch import Outcome
 from tlbcost.model import Estimate
 from tlbcost.paths import version
@@ -199,6 +199,7 @@ def _counted(
         given.pmu,
         found,
         seen,
+        given.walk_cycles,
         counted_model.estimate(counted, seen, _runs(given), costs, footprint, remaining),
     )
 
@@ -236,6 +237,12 @@ def _unbounded(given: Ingredients, found: Mapping[str, Interval | None]) -> Tlbc
             f"no estimate: {given.pmu.name} counts walks but not their cycles, and what a walk "
             "costs is not known",
             "--calibration FILE, made there by tlbcost calibrate, or --walk-cycles N",
+            CANNOT_MEASURE,
+        )
+    if given.path is None and given.pmu is generic_pmu():
+        return TlbcostError(
+            "no estimate: it is not known which CPU was counted on, nor what its events mean",
+            "--cpu MODEL; tlbcost events --list has them",
             CANNOT_MEASURE,
         )
     needed = given.pmu.formulas.get("share") or given.pmu.formulas.get("walks") or "walks"

@@ -130,7 +130,8 @@ def _priced(
         return None
     all_walks, data_walks = found.get("walks"), found.get("data_walks")
     total = _cost(all_walks or data_walks, found.get("hits") or found.get("data_hits"), prices)
-    data = _cost(data_walks, found.get("data_hits"), prices)
+    # Where the data's walks are all that is known, nothing tells what is code's.
+    data = None if all_walks is None else _cost(data_walks, found.get("data_hits"), prices)
     if total is None:
         return None
     whole = _divided(total, cycles)

@@ -55,10 +55,16 @@ def _not_obtained(_content: Content, part: CountedPart) -> tuple[str, str] | Non
 def _walks_times_cost(_content: Content, part: CountedPart) -> tuple[str, str] | None:
     if part.witness.way != "walks_times_cost":
         return None
+    if part.walk_cycles is not None:
+        return (
+            "no cycles of page walks were counted: each walk is taken to cost "
+            f"{part.walk_cycles:g} cycles, as was said",
+            "tlbcost calibrate on that machine measures what it costs",
+        )
     return (
-        "this CPU does not count the cycles of page walks: walks are multiplied with what one "
-        "costs by calibration, from overlapped to serial, so that the interval is wide",
-        "tlbcost trial, or a CPU that counts them, tells more",
+        "no cycles of page walks were counted: walks are multiplied with what one costs by "
+        "calibration, from overlapped to serial, so that the interval is wide",
+        "only a trial on huge pages, or a CPU that counts them, tells more",
     )
 
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from tlbcost.simulate import Simulation
 
 _MOST_RUNS = 1000
-# Where a file does not tell: the page sizes of most servers, and what is in reports then.
-_USUAL_HUGE_BYTES = 2 << 20
+# Where a file does not tell: the huge pages of most machines of an architecture.
+_USUAL_HUGE_BYTES = {"ppc64le": 16 << 20, "s390x": 1 << 20}
+_MOST_USUAL_HUGE_BYTES = 2 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -175,7 +176,7 @@ def _imported(arguments: argparse.Namespace) -> Content:
     counted = merge(parts)
     pmu = asked or (generic_pmu() if counted.pmu is None else load_pmu(counted.pmu))
     machine = None if calibrated is None else calibrated.calibration.machine
-    huge = _USUAL_HUGE_BYTES
+    huge = _USUAL_HUGE_BYTES.get(pmu.architecture, _MOST_USUAL_HUGE_BYTES)
     if machine is not None:
         huge = machine.base_page_bytes * (machine.base_page_bytes // 8)
     return assemble(

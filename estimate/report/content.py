@@ -60,12 +60,14 @@ class CountedPart:
     """What the counters said, what the CPU's formulas make of it, and what follows.
 
     `figures` has every formula of the CPU by its name; None: an event of it was not obtained.
+    `walk_cycles`: what the user said that a walk costs.
     """
 
     counted: Counted
     pmu: Pmu
     figures: Mapping[str, Interval | None]
     witness: Witness
+    walk_cycles: float | None
     estimate: Estimate
 
 
