@@ -16,6 +16,7 @@ from tlbcost.errors import FAILED, SIGNAL_BASE, TlbcostError
 COMMANDS = {
     "estimate": "predict what huge pages would give a program",
     "calibrate": "measure what address translation costs on this machine",
+    "count": "count what a program does in the TLBs, with hardware counters",
     "doctor": "tell what can be measured here, and how to mend what cannot",
 }
 

@@ -35,6 +35,11 @@ class Wanted:
     spec: str
     software: bool = False
 
+    @property
+    def shown(self) -> str:
+        """What people know it by."""
+        return self.role_name or self.event
+
     @staticmethod
     def of(event: Event) -> Wanted:
         """An event of data/events."""
@@ -46,7 +51,8 @@ class Wanted:
 class Reading:
     """One row of the table counters 1: what one event did in one interval; times in ns.
 
-    `by_code`: libpfm4 did not know the event's name. `type` and `config` are the kernel's.
+    `by_code`: libpfm4 did not know the event's name. `type` and `config` are the kernel's. `why`:
+    what libpfm4 said of an event that could not be encoded.
     """
 
     end_ns: int
@@ -59,10 +65,11 @@ class Reading:
     by_code: bool = False
     type: int | None = None
     config: int | None = None
+    why: str | None = None
 
-    def refusal(self) -> Refusal:
-        """For diagnose()."""
-        return Refusal(self.event, self.state, self.error)
+    def refusal(self, wanted: Wanted) -> Refusal:
+        """For diagnose() and explain()."""
+        return Refusal(wanted.shown, self.state, self.error, self.why)
 
 
 def options(
@@ -89,7 +96,10 @@ def parse_readings(text: str, name: str) -> list[Reading]:
     """The rows of a counters table. Raises TlbcostError with exit code 125 for any defect."""
     try:
         table = parse_table(text, name, kinds.COUNTERS)
-        return [reading(table.columns, row) for row in table.rows]
+        told = [text for key, text in table.header.items() if key.startswith("refused_")]
+        whys = dict(text.split(": ", 1) for text in told)
+        rows = (reading(table.columns, row) for row in table.rows)
+        return [replace(row, why=whys.get(row.event)) for row in rows]
     except (TlbcostError, ValueError) as error:
         raise TlbcostError(
             f"cannot count: what {PROGRAM} wrote is not to be used: {error}",
@@ -108,7 +118,8 @@ def reading(columns: Sequence[str], row: Sequence[str | None]) -> Reading:
         raise ValueError(f"not a state: {state}")
     value = count(cells["count"])
     enabled_ns, running_ns = count(cells["enabled_ns"]), count(cells["running_ns"])
-    if value is not None and (not enabled_ns or not running_ns):
+    # Of an interval in which nothing was to be counted, 0 is the count.
+    if value and not running_ns:
         raise ValueError(f"{event} has a count, but did not run")
     return Reading(
         end_ns,

@@ -44,10 +44,10 @@ def counted(
         if not told and own:
             run, reading = own[-1]
             counts.append(_count(wanted, run, reading))
-            untold.append(explain(reading.refusal()))
+            untold.append(explain(reading.refusal(wanted)))
         elif not told:
             counts.append(Count(wanted.role_name, wanted.event, None, None, "left_over"))
-            untold.append(f"{wanted.name} was not obtained: it had no turn")
+            untold.append(f"{wanted.shown} was not obtained: it had no turn")
     return Counted(
         source="counters of this machine",
         pmu=plan.pmu.key,
@@ -58,7 +58,7 @@ def counted(
         system_ns=median([run.system_ns for run in runs]) if runs else None,
         minor_faults=median([run.minor_faults for run in runs]) if runs else None,
         command=_command(plan, argv),
-        notes=(*untold, *_notes(readings, plan, groups, stopped=stopped)),
+        notes=(*untold, *_notes(readings, groups, stopped=stopped)),
     )
 
 
@@ -92,12 +92,12 @@ def _count(wanted: Wanted, run: int, reading: Reading) -> Count:
     return Count(wanted.role_name, wanted.event, value, fraction, reading.state, run)
 
 
-def _notes(readings: Readings, plan: Plan, groups: int, *, stopped: bool) -> list[str]:
+def _notes(readings: Readings, groups: int, *, stopped: bool) -> list[str]:
     notes: list[str] = []
     if stopped:
         notes.append("the runs were ended early, so that some events may not have had their turn")
     shared = [
-        (each.name, reading.running_ns / reading.enabled_ns)
+        (each.shown, reading.running_ns / reading.enabled_ns)
         for _, each, reading in readings
         if reading.count is not None
         and reading.enabled_ns
@@ -111,9 +111,8 @@ def _notes(readings: Readings, plan: Plan, groups: int, *, stopped: bool) -> lis
             f"({name}: {units.percent(least)}) and {_was(shared)} scaled up: what the program did "
             "in the rest is not known"
         )
-    by_code = {each.name: None for _, each, reading in readings if reading.by_code}
-    strings = {each.name for each in plan.wanted if "|" in each.spec}
-    unknown = [name for name in by_code if name in strings]
+    # Where there is no string, nobody expected libpfm4 to know it.
+    unknown = [each.shown for _, each, reading in readings if reading.by_code and "|" in each.spec]
     if unknown:
         notes.append(f"this libpfm4 does not know {_some(unknown)} of this CPU: counted by code")
     if groups > 1:

@@ -163,7 +163,7 @@ def probe(pmu: Pmu, events: Sequence[Event], mode: Mode = "user") -> list[Refusa
             f"cannot run {tool}: {error.strerror}", remedies.rebuild(), TOOL_FAILED
         ) from error
     found = by_event(parse_readings(done.stdout, f"{PROGRAM} --probe"), wanted)
-    return [reading.refusal() for reading in found.values()]
+    return [found[each.name].refusal(each) for each in wanted]
 
 
 def _repetition(series: _Series) -> int:
@@ -267,7 +267,7 @@ def _obtain(
     readings = parse_readings(text, table.name) if text or refused is None else []
     found = by_event(readings, events)
     if refused is not None and first:
-        refusals = [reading.refusal() for reading in found.values()]
+        refusals = [found[each.name].refusal(each) for each in events]
         target = plan.target
         raise diagnose(refusals, target.scope, plan.mode, target.pid) from refused
     found = mark_silent(found, plan.pmu)

@@ -33,11 +33,15 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An event that was not counted: its name, and the state and errno of table counters 1."""
+    """An event that was not counted: its name, and the state and errno of table counters 1.
+
+    `why`: what libpfm4 said, if it could not encode it.
+    """
 
     event: str
     state: State
     error: int | None
+    why: str | None = None
 
 
 def diagnose(
@@ -61,6 +65,9 @@ def diagnose(
             "not connected",
             f"{_SIMULATE}; {_SOFTWARE}",
         )
+    whys = [refusal.why for refusal in refusals if refusal.why is not None]
+    if whys and len(whys) == len(refusals):
+        return _error(whys[0], "'tlbcost events' lists the events of this CPU")
     if refusals and all(refusal.state == "unsupported" for refusal in refusals):
         return _unsupported(refusals, find_pmu())
     return _failed(refusals)
@@ -68,6 +75,13 @@ def diagnose(
 
 def explain(refusal: Refusal) -> str:
     """One event that was not counted beside others that were: a sentence for the report."""
+    if refusal.why is not None:
+        return f"{refusal.event} was not obtained: {refusal.why}"
+    if refusal.state == "forbidden" and refusal.error is None:
+        return (
+            f"{refusal.event} was not obtained: the kernel stops counting a program that gains "
+            "privileges when it starts (setuid)"
+        )
     why = {
         "unsupported": "this CPU, or this virtual machine, does not count it",
         "forbidden": "the kernel does not let this user count it",

@@ -85,7 +85,7 @@ def print_counts(findings: Findings, file: TextIO) -> None:
 
 def print_interval(readings: Sequence[Reading], wanted: Sequence[Wanted], file: TextIO) -> None:
     """One line for each event, as the interval ends."""
-    shown = {each.name: each.role_name or each.event for each in wanted}
+    shown = {each.name: each.shown for each in wanted}
     for reading in readings:
         value, fraction = scaled(reading)
         file.write(
@@ -127,7 +127,7 @@ def _counts(console: Console, findings: Findings) -> None:
         spread = spread_fraction(values) if len(values) > 1 else None
         fractions = [c.running_fraction for c in own if c.running_fraction is not None]
         rows.add_row(
-            wanted.role_name or wanted.event,
+            wanted.shown,
             _number(mean),
             rate,
             "" if spread is None else units.percent(spread),
