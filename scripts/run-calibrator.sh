@@ -64,7 +64,7 @@ main() {
 	# divides a nominal clock by whole cycles instead, which is up to half a cycle away.
 	local time per_second
 	time=$(printf '%.2f' "${ns}")
-	per_second=$(awk -v ns="${time}" 'BEGIN { printf "%.0f", int(1e9 / ns) }')
+	per_second=$(misses_per_second "${time}")
 	print 'TLB_MISS_LATENCY_TIME=%s\nTLB_MISS_LATENCY_CYCLES=%d\nTLB_MISSES_COST_ONE_SECOND=%d\n' \
 		"${time}" "${cycles}" "${per_second}"
 }

@@ -166,3 +166,8 @@ find_walk_cost() { # <told>
 	warn "no $((MATCHES + 1)) results in a row agree: this is the median of ${#all[@]}, of" \
 		"${low} to ${high} ns; is the machine busy?"
 }
+
+# How many misses of this cost take a second.
+misses_per_second() { # <ns>
+	awk -v ns="$1" 'BEGIN { printf "%.0f\n", int(1e9 / ns) }'
+}

@@ -70,6 +70,14 @@ page_bytes() {
 	grep -q -e "--measure cycles,near --lines 3328 " "${BATS_TEST_TMPDIR}/calls"
 }
 
+@test "misses in a second: the article's, from its clocks and cycles" {
+	# shellcheck source=scripts/walk-cost.bash
+	source "${TREE}/scripts/walk-cost.bash"
+	# Core Duo T2600: 19 cycles at 2167 MHz; Athlon 64 3000+: 37 at 2009 MHz.
+	[[ $(misses_per_second "$(awk 'BEGIN { printf "%.12g", 19 / 2.167 }')") == 114052631 ]]
+	[[ $(misses_per_second "$(awk 'BEGIN { printf "%.12g", 37 / 2.009 }')") == 54297297 ]]
+}
+
 @test "run-calibrator.sh: a result that does not agree starts the counting anew" {
 	# 4 and 5 cycles agree within 2 cycles, 36 and 39 within 10 %, 39 and 44 do not.
 	fake_probe 2 2.5 18 19.5 22 22 22 22
