@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Do samples of the emulated machine's counters land on the loops that miss?"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from machine import BUILD, Results
+from test_counting import LOADS, code
+from tlbcost import kinds
+from tlbcost.table import Table, count, parse_table
+
+PERIOD = 1000
+VISIT = str(BUILD / "riscv64/tests/visit")
+# Samples of the making of the pages, where the counters overflow in the kernel's page fault.
+FEW = 20
+
+
+def table(results: Results, name: str) -> Table:
+    assert code(results, name) == 0
+    assert not results.text(f"{name}.err"), results.text(f"{name}.err")
+    return parse_table(results.text(f"{name}.tsv"), f"{name}.tsv", kinds.HITS)
+
+
+def samples(results: Results, name: str) -> Counter[tuple[str, int]]:
+    """Samples by object and offset."""
+    hits = table(results, name)
+    found: Counter[tuple[str, int]] = Counter()
+    for row in hits.records():
+        number, weight = count(row["samples"]) or 0, count(row["weight"])
+        assert number > 0
+        assert weight == number * PERIOD
+        found[hits.header[f"object_{row['object']}"], count(row["offset_bytes"]) or 0] += number
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        ("hits", 1),
+        ("hits-addresses", 1),
+        ("hits-children", 3),
+        ("hits-threads", 2),
+        ("hits-stores", 1),
+        ("hits-system", 1),
+    ],
+)
+def test_most_samples_land_in_the_loop_that_misses(
+    counting: Results, name: str, times: int
+) -> None:
+    (place, most), *_ = samples(counting, name).most_common()
+    assert place[0] == VISIT
+    assert most == pytest.approx(times * LOADS / PERIOD, abs=times + 1)
+
+
+@pytest.mark.parametrize("name", ["hits", "hits-children", "hits-threads"])
+def test_samples_add_up_to_the_count(counting: Results, name: str) -> None:
+    counted = count(table(counting, name).header["count_0"])
+    assert counted is not None
+    total = samples(counting, name).total()
+    # Each process and processor holds a part of a period back.
+    assert total * PERIOD == pytest.approx(counted, abs=8 * PERIOD)
+
+
+def test_each_child_has_its_own_samples(counting: Results) -> None:
+    by_pid: Counter[str] = Counter()
+    for row in table(counting, "hits-children").records():
+        if row["mode"] == "user":
+            by_pid[str(row["pid"])] += count(row["samples"]) or 0
+    assert len(by_pid) == 3
+    assert set(by_pid.values()) <= {LOADS // PERIOD - 1, LOADS // PERIOD, LOADS // PERIOD + 1}
+
+
+def test_threads_are_samples_of_their_process(counting: Results) -> None:
+    hits = table(counting, "hits-threads").records()
+    assert len({row["pid"] for row in hits}) == 1
+
+
+def test_samples_of_the_kernel_are_told_apart(counting: Results) -> None:
+    kernel = samples(counting, "hits-kernel")
+    assert kernel.total() > FEW
+    assert {name for name, _ in kernel} == {"[kernel]"}
+    assert {row["mode"] for row in table(counting, "hits-kernel").records()} == {"kernel"}
+
+
+def test_counters_without_addresses_leave_them_out(counting: Results) -> None:
+    # The event names no data address, and the kernel reports 0: that is none, not address 0.
+    rows = table(counting, "hits-addresses").records()
+    assert {(row["data"], row["data_tlb"]) for row in rows} == {(None, None)}
+
+
+@pytest.mark.parametrize("level", [4, 3])
+def test_a_user_is_told_that_sampling_is_forbidden(counting: Results, level: int) -> None:
+    name = f"paranoid-{level}-sample"
+    assert code(counting, name) == 4
+    assert not counting.text(f"{name}.out")
+    assert "perf_event_paranoid" in counting.text(f"{name}.err")
+
+
+@pytest.mark.parametrize("level", [2, 1])
+def test_a_user_samples_his_own_programs(counting: Results, level: int) -> None:
+    assert code(counting, f"paranoid-{level}-sample") == 0
+    assert samples_of_ten(counting, f"paranoid-{level}-sample") > 0
+
+
+def samples_of_ten(results: Results, name: str) -> int:
+    """Samples in the program itself, one in ten misses."""
+    hits = table(results, name)
+    rows = [row for row in hits.records() if hits.header[f"object_{row['object']}"] == VISIT]
+    return sum(count(row["samples"]) or 0 for row in rows)
