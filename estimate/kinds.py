@@ -42,6 +42,11 @@ COUNTED = Kind(
     1,
     ("role", "access", "page_size_bytes", "event", "count", "running_fraction", "run", "state"),
 )
+HITS = Kind(
+    "hits",
+    1,
+    ("event", "pid", "object", "mode", "offset_bytes", "data", "data_tlb", "samples", "weight"),
+)
 PUBLISHED = Kind(
     "published",
     1,
@@ -57,6 +62,6 @@ EVENTS = Kind(
 )
 
 ALL = (
-    SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, COUNTERS, COUNTED, PUBLISHED, MACHINE, DESCRIPTORS,
-    EVENTS,
+    SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, COUNTERS, COUNTED, HITS, PUBLISHED, MACHINE,
+    DESCRIPTORS, EVENTS,
 )  # fmt: skip
