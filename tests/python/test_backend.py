@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tlbcost estimate with counters: on made-up ones, since few machines of this kind have any."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from sample_content import MACHINE
+from tlbcost import backend, paths
+from tlbcost.commands import estimate
+from tlbcost.errors import TlbcostError
+from tlbcost.events import load_pmu, pmu_of
+from tlbcost.pmu import Found
+
+FAKES = Path(__file__).parent.parent / "fakes"
+GOLDEN = Path(__file__).parent.parent / "golden"
+SCHEMA = Path(__file__).parents[2] / "data" / "schema" / "estimate.schema.json"
+SIDES = ("load", "store", "fetch")
+ACTIVE = [f"walk_active_cycles.{side}" for side in SIDES]
+COUNTS = {"cycles": 1_000_000, ACTIVE[0]: 200_000, ACTIVE[1]: 50_000, ACTIVE[2]: 10_000}
+Says = Callable[..., None]
+
+
+@pytest.fixture
+def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Says:
+    """What the made-up counters say; the other programs are the real ones."""
+    plan = tmp_path / "fake.json"
+    real = paths.libexec
+    monkeypatch.setattr(
+        paths,
+        "libexec",
+        lambda name: FAKES / name if name == "tlbcost-count" else real(name),
+    )
+    monkeypatch.setenv("FAKE_COUNTERS", str(plan))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    # A processor with counters of walk cycles, whatever this one is.
+    monkeypatch.setattr(backend, "pmu_of", lambda _: load_pmu("skl"))
+
+    def write(**said: object) -> None:
+        plan.write_text(json.dumps(said), encoding="utf-8")
+
+    write(counts=COUNTS)
+    return write
+
+
+def report(folder: Path, *options: str, program: str = "true") -> dict[str, object]:
+    """The JSON of an estimate of `program`."""
+    file = folder / "report.json"
+    parser = argparse.ArgumentParser()
+    estimate.add_arguments(parser)
+    calibration = str(GOLDEN / "calibration.tsv")
+    given = ["--calibration", calibration, "--json", str(file), "--output", str(folder / "text")]
+    assert estimate.run(parser.parse_args([*given, *options, "--", program])) == 0
+    document: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    return document
+
+
+@pytest.mark.usefixtures("says")
+def test_counters_give_the_estimate(tmp_path: Path) -> None:
+    found = report(tmp_path, "--backend", "pmu")
+    assert found["backend"] == "pmu"
+    assert found["simulation"] is None
+    counters = found["counters"]
+    assert isinstance(counters, dict)
+    assert counters["way"] == "walk_cycles"
+    assert counters["translation_fraction"]["value"] == pytest.approx(0.26)
+    assert counters["data_translation_fraction"]["value"] == pytest.approx(0.25)
+    program = found["program"]
+    assert isinstance(program, dict)
+    assert len(program["runs"]) >= 3
+
+
+@pytest.mark.usefixtures("says")
+def test_both_are_compared(tmp_path: Path) -> None:
+    found = report(tmp_path, "--backend", "both", "--runs", "1")
+    assert found["backend"] == "both"
+    assert isinstance(found["simulation"], dict)
+    assert isinstance(found["counters"], dict)
+    assert "compared" in (tmp_path / "text").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("says")
+def test_auto_counts_where_counters_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "find_pmu", lambda: Found("counts", "opened"))
+    assert report(tmp_path, "--runs", "1")["backend"] == "pmu"
+
+
+@pytest.mark.usefixtures("says")
+def test_auto_simulates_where_there_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "find_pmu", lambda: Found("absent", "ENOENT"))
+    found = report(tmp_path, "--runs", "1")
+    assert (found["backend"], found["notes"]) == ("sim", [])
+
+
+def test_auto_says_why_it_simulates(
+    tmp_path: Path, says: Says, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(backend, "find_pmu", lambda: Found("forbidden", "EACCES"))
+    pmu = load_pmu("skl")
+    says(states={event.name: ["forbidden", errno.EACCES] for event in pmu.events})
+    found = report(tmp_path, "--runs", "1")
+    assert found["backend"] == "sim"
+    assert "simulated, since counters cannot be read" in str(found["notes"])
+    assert "simulated, since counters cannot be read" in capsys.readouterr().err
+
+
+def test_counters_that_were_asked_for_and_cannot_be_read_are_an_error(
+    tmp_path: Path, says: Says
+) -> None:
+    pmu = load_pmu("skl")
+    says(states={event.name: ["forbidden", errno.EACCES] for event in pmu.events})
+    with pytest.raises(TlbcostError) as error:
+        report(tmp_path, "--backend", "pmu")
+    assert error.value.exit_code == 4
+
+
+def test_counters_without_tlb_events_are_an_error(tmp_path: Path, says: Says) -> None:
+    pmu = load_pmu("skl")
+    known = ("cycles", "instructions")
+    says(
+        states={
+            event.name: ["unsupported", errno.ENOENT]
+            for event in pmu.events
+            if event.name not in known
+        }
+    )
+    with pytest.raises(TlbcostError, match="count no page walks and no TLB misses") as error:
+        report(tmp_path, "--backend", "pmu")
+    assert error.value.exit_code == 4
+    assert "sim" in (error.value.hint or "")
+
+
+def test_a_missing_side_is_told(tmp_path: Path, says: Says) -> None:
+    says(counts=COUNTS, states={"walks_completed.load": ["unsupported", errno.ENOENT]})
+    found = report(tmp_path, "--backend", "pmu", "--runs", "1")
+    counters = found["counters"]
+    assert isinstance(counters, dict)
+    assert counters["formulas"]["walks"]["value"] is None
+    assert counters["translation_fraction"]["value"] == pytest.approx(0.26)
+
+
+@pytest.mark.usefixtures("says")
+def test_a_program_that_fails_gives_its_code(tmp_path: Path) -> None:
+    with pytest.raises(TlbcostError, match="exited with 1") as error:
+        report(tmp_path, "--backend", "pmu", program="false")
+    assert error.value.exit_code == 1
+
+
+@pytest.mark.usefixtures("says")
+def test_the_program_is_shown_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    report(tmp_path, "--backend", "pmu", "--runs", "5", program="pwd")
+    assert capfd.readouterr().out.count("\n") == 1
+
+
+@pytest.mark.usefixtures("says")
+def test_a_cpu_without_a_table_counts_generic_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "pmu_of", lambda _: None)
+    found = report(tmp_path, "--backend", "pmu", "--runs", "1")
+    assert "generic events are counted" in str(found["notes"])
+    counters = found["counters"]
+    assert isinstance(counters, dict)
+    assert (counters["pmu"], counters["way"]) == ("perf", "walks_times_cost")
+
+
+def test_imports_follow_the_schema_and_name_their_source(tmp_path: Path) -> None:
+    assert pmu_of(MACHINE) is not None
+    file = tmp_path / "stat.csv"
+    rows = [
+        "3000000000,,cycles:u,900,100.00,,",
+        "300000000,,dtlb_load_misses.walk_active:u,9,100.00,,",
+    ]
+    rows += [f"0,,{name}.walk_active:u,9,100.00,," for name in ("dtlb_store_misses", "itlb_misses")]
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    parser = argparse.ArgumentParser()
+    estimate.add_arguments(parser)
+    out = tmp_path / "report.json"
+    given = [
+        "--from",
+        str(file),
+        "--cpu",
+        "skylake",
+        "--json",
+        str(out),
+        "--output",
+        str(tmp_path / "t"),
+    ]
+    assert estimate.run(parser.parse_args(given)) == 0
+    document = json.loads(out.read_text(encoding="utf-8"))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert document["counters"]["translation_fraction"]["value"] == pytest.approx(0.1)
+    assert document["machine"] is None
+    assert document["program"]["runs"] == []
