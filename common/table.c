@@ -109,6 +109,12 @@ void table_count(struct table *table, uint64_t count)
 	end_cell(table);
 }
 
+void table_hexadecimal(struct table *table, uint64_t number)
+{
+	fprintf(table->file, "0x%llx", (unsigned long long)number);
+	end_cell(table);
+}
+
 void table_number(struct table *table, double number)
 {
 	if (isfinite(number))
@@ -123,16 +129,22 @@ void table_na(struct table *table)
 	table_word(table, "NA");
 }
 
+int table_flush(struct table *table)
+{
+	/* A full disk may show itself at any write, or only when flushed. */
+	if (fflush(table->file) != 0)
+		return -1;
+	errno = EIO;
+	return ferror(table->file) ? -1 : 0;
+}
+
 int table_close(struct table *table)
 {
 	int error = 0;
 
 	fprintf(table->file, "# end: %lu\n", table->rows);
-	/* A full disk may show itself at any write, or only when flushed. */
-	if (fflush(table->file) != 0)
+	if (table_flush(table) < 0)
 		error = errno;
-	else if (ferror(table->file))
-		error = EIO;
 	if (table->path) {
 		if (fclose(table->file) != 0 && !error)
 			error = errno;

@@ -35,9 +35,17 @@ void table_columns(struct table *table, const char *names);
 /* Write the next cell of the current row; the last column ends the row. */
 void table_word(struct table *table, const char *word);
 void table_count(struct table *table, uint64_t count);
+/* Written as 0x... */
+void table_hexadecimal(struct table *table, uint64_t number);
 /* Written with three decimals; not finite is NA. */
 void table_number(struct table *table, double number);
 void table_na(struct table *table);
+
+/*
+ * Let what was written so far be seen, by who reads a pipe, and find out
+ * whether it can be.  Returns 0, or -1 with errno set.
+ */
+int table_flush(struct table *table);
 
 /*
  * Write the end line and give the file its name.  Returns 0, or -1 with errno

@@ -53,7 +53,7 @@ static int open_table(struct program *program)
 	 * Find out that it cannot be written before the program runs, not
 	 * after.  On standard output it waits for the program's own to end.
 	 */
-	return program->table.path && fflush(program->table.file) != 0 ? -1 : 0;
+	return program->table.path ? table_flush(&program->table) : 0;
 }
 
 int program_open(struct program *program, const struct program_options *options)
@@ -168,6 +168,15 @@ int program_run(struct program *program, const struct program_hooks *hooks)
 	if (WIFEXITED(result->status))
 		return WEXITSTATUS(result->status);
 	return EXIT_SIGNAL + WTERMSIG(result->status);
+}
+
+int program_watch(struct program *program, int end_fd, const struct watch_hook *hook)
+{
+	program->start_ns = watch_now_ns();
+	if (watch_others(&program->signals, end_fd, hook) < 0)
+		return fail(program, "cannot wait for the end");
+	program->result.end_ns = watch_now_ns();
+	return 0;
 }
 
 int program_close(struct program *program)

@@ -66,6 +66,9 @@ int program_open(struct program *program, const struct program_options *options)
  */
 int program_run(struct program *program, const struct program_hooks *hooks);
 
+/* Without a program: watch_others(), with its times in start_ns and result.end_ns. */
+int program_watch(struct program *program, int end_fd, const struct watch_hook *hook);
+
 /*
  * Write the table of the run and what is kept of standard error.  Returns 0;
  * or -1 with errno and ->failed.  Nothing to be done if there is no table.

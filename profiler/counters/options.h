@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What was asked of tlbcost-count? */
+#ifndef TLBCOST_COUNTERS_OPTIONS_H
+#define TLBCOST_COUNTERS_OPTIONS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "group.h"
+#include "program.h"
+#include "rows.h"
+
+struct count_options {
+	struct event *events;
+	size_t event_count;
+	int room;		/* programmable counters of a group; 0: not told */
+	int multiplex;
+	int inherit;
+	enum count_mode mode;
+	enum scope scope;
+	pid_t pid;		/* of SCOPE_PROCESS */
+	const char *cgroup;	/* of SCOPE_CGROUP */
+	unsigned interval_ms;	/* 0: one row for the whole */
+	const char *output;
+	struct program_options program;
+	char *const *specs;	/* of --encode, ended by NULL; else NULL */
+};
+
+/*
+ * Read the command line; events are encoded, and those that cannot be have
+ * their reason.  A mistake ends the program with exit code 125 and a hint.
+ */
+void count_options_read(struct count_options *options, int argc, char **argv);
+
+void count_options_free(struct count_options *options);
+
+#endif

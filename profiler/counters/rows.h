@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How is what the counters said written down? */
+#ifndef TLBCOST_COUNTERS_ROWS_H
+#define TLBCOST_COUNTERS_ROWS_H
+
+#include <stdint.h>
+
+#include "group.h"
+#include "table.h"
+
+enum scope { SCOPE_PROGRAM, SCOPE_PROCESS, SCOPE_CGROUP, SCOPE_SYSTEM, SCOPE_PROBE };
+
+/* What the header of a table of counters says. */
+struct rows_header {
+	enum scope scope;
+	enum count_mode mode;
+	size_t cpus;		/* 0: those of the program */
+	uint64_t duration_ns;	/* 0: not known yet */
+	int stopped;		/* the kernel stopped counting when the program got rights */
+	size_t missed_threads;	/* at most so many of the process are not counted */
+};
+
+/* Write the header of a table that was opened as counters 1, and its columns. */
+void rows_header(struct table *table, const struct bank *bank,
+		 const struct rows_header *header);
+
+/*
+ * Write one row for each member: values[] minus before[] (NULL: nothing), at
+ * end_ns since counting began.  A value of NULL: nothing was counted.
+ * stopped: what was counted is not the whole, and no count of it.
+ */
+void rows_write(struct table *table, const struct bank *bank, uint64_t end_ns,
+		const struct counter_value *values, const struct counter_value *before,
+		int stopped);
+
+/* "counted", "multiplexed" or "never_ran". */
+const char *value_state(const struct counter_value *value, int is_part);
+
+#endif
