@@ -10,12 +10,12 @@ from tlbcost import calibration, units
 from tlbcost.calibration_file import read_calibration
 from tlbcost.cgroup import memory_limit
 from tlbcost.check import Check, Value
+from tlbcost.countable import check_paranoid, check_pmu
 from tlbcost.errors import TlbcostError
 from tlbcost.geometry import published
 from tlbcost.machine import current_machine, huge_page_bytes, read_line, sys_path, thp_mode
-from tlbcost.pmu import find_pmu, perf_event_paranoid
 from tlbcost.records import Machine
-from tlbcost.remedies import is_root, write_setting
+from tlbcost.remedies import write_setting
 from tlbcost.tools import (
     check_glibc,
     check_gnuplot,
@@ -28,9 +28,6 @@ from tlbcost.tools import (
 
 _THP = "/sys/kernel/mm/transparent_hugepage"
 _HUGETLB = "/sys/kernel/mm/hugepages"
-_PARANOID = "/proc/sys/kernel/perf_event_paranoid"
-# Up to this level an unprivileged user may count his own programs.
-_PARANOID_USER = 2
 # Enough to try a program on; more is the reader's choice.
 _POOL_BYTES = 1 << 30
 # The cost of page walks is measured far beyond the reach of the STLB: 1 GiB of 4 KiB pages,
@@ -45,8 +42,8 @@ def examine() -> list[Check]:
     for check in (
         lambda: _cpu(machine),
         lambda: _hypervisor(machine),
-        _pmu,
-        _paranoid,
+        lambda: check_pmu(machine),
+        check_paranoid,
         check_programs,
         check_libraries,
         check_valgrind,
@@ -98,31 +95,6 @@ def _hypervisor(machine: Machine) -> Check:
     kind = "" if machine.hypervisor == "unknown" else f" ({machine.hypervisor})"
     finding = f"virtual machine{kind}: costs hold for guests like this one, not for its host"
     return Check("hypervisor", "ok", finding, values=values)
-
-
-def _pmu() -> Check:
-    pmu = find_pmu()
-    values: dict[str, Value] = {"pmu": pmu.answer}
-    if pmu.answer in ("counts", "listed"):
-        finding = f"{pmu.how}; this version simulates, a later one will count"
-        return Check("pmu", "ok", finding, values=values)
-    if pmu.answer == "absent":
-        finding = f"{pmu.how}; misses are simulated, which needs none"
-        return Check("pmu", "missing", finding, values=values)
-    return Check("pmu", "limited", f"{pmu.how}; misses are simulated instead", values=values)
-
-
-def _paranoid() -> Check:
-    name, level = "perf_event_paranoid", perf_event_paranoid()
-    values = {"perf_event_paranoid": level}
-    if level is None:
-        return Check(name, "missing", "this kernel has no performance events", values=values)
-    if level <= _PARANOID_USER:
-        return Check(name, "ok", f"{level}: users may count their own programs", values=values)
-    if is_root():
-        return Check(name, "ok", f"{level}: only root may count, and you are root", values=values)
-    command = write_setting(str(_PARANOID_USER), _PARANOID)
-    return Check(name, "limited", f"{level}: only root may count", command, values=values)
 
 
 def _thp() -> Check:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tlbcost import calibration, doctor, paths, remedies, tools
+from tlbcost import calibration, countable, doctor, paths, remedies, tools
 from tlbcost.check import Check
 from tlbcost.commands import doctor as command
 from tlbcost.errors import TlbcostError
@@ -31,7 +31,7 @@ class Host:
         self.monkeypatch.setenv("TLBCOST_ROOT", str(MACHINES / name))
 
     def root(self, is_root: bool) -> None:
-        self.monkeypatch.setattr(doctor, "is_root", lambda: is_root)
+        self.monkeypatch.setattr(countable, "is_root", lambda: is_root)
         self.monkeypatch.setattr(remedies, "is_root", lambda: is_root)
 
     def glibc(self, version: tuple[int, int] | None) -> None:
