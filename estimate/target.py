@@ -76,13 +76,15 @@ class Plan:
         return chosen
 
 
-def watch(arguments: Sequence[str]) -> int:
+def watch(arguments: Sequence[str], name: str = PROGRAM) -> int:
     """Run tlbcost-count without a program until its target ends or SIGINT; its exit code.
+
+    `name`: the tool that is run instead.
 
     Raises TlbcostError with exit code 125 if it is not there, and 130 if SIGINT came so early
     that nothing was counted.
     """
-    tool = str(paths.libexec(PROGRAM))
+    tool = str(paths.libexec(name))
     with _interrupts_for() as receive:
         try:
             # In a process group of its own, so that it gets Ctrl-C once, from us.
