@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which function is at an offset of an ELF file?"""
+
+from __future__ import annotations
+
+import bisect
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import Section
+
+_DEBUG = Path("/usr/lib/debug/.build-id")
+# Of the ELF symbol table (System V ABI, "Symbol Table"): kinds that are code, and NOTYPE, which
+# hand-written assembly leaves its labels.
+_NOTYPE, _FUNC, _IFUNC = 0, 2, 10
+_GLOBAL, _WEAK = 1, 2
+_UNDEFINED, _FIRST_RESERVED = 0, 0xFF00
+_EXECUTABLE = 4  # SHF_EXECINSTR
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """Code from `start` on, `size` bytes of it; 0: as far as the next symbol."""
+
+    start: int
+    size: int
+    name: str
+    rank: int = 0  # of several at one place, the lowest is shown
+
+
+class SymbolTable:
+    """Symbols by address."""
+
+    def __init__(self, symbols: Iterable[Symbol]) -> None:
+        best: dict[int, Symbol] = {}
+        for symbol in symbols:
+            other = best.get(symbol.start)
+            if other is None or _preference(symbol) < _preference(other):
+                best[symbol.start] = symbol
+        self._symbols = sorted(best.values(), key=lambda symbol: symbol.start)
+        self._starts = [symbol.start for symbol in self._symbols]
+
+    def __len__(self) -> int:
+        return len(self._symbols)
+
+    def find(self, address: int) -> str | None:
+        """The name of the symbol that the address is within, or None."""
+        i = bisect.bisect_right(self._starts, address) - 1
+        if i < 0:
+            return None
+        symbol = self._symbols[i]
+        return symbol.name if not symbol.size or address < symbol.start + symbol.size else None
+
+
+def _preference(symbol: Symbol) -> tuple[int, bool, int, int, str]:
+    """Of several names for one place: global, with a size, without underscores, short."""
+    name = symbol.name
+    underscores = len(name) - len(name.lstrip("_"))
+    return symbol.rank, symbol.size == 0, underscores, len(name), name
+
+
+class ChangedError(Exception):
+    """The file has another build id than the one that ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElfObject:
+    """An ELF file: its symbols, and its loaded segments as (offset, size, address)."""
+
+    symbols: SymbolTable
+    segments: tuple[tuple[int, int, int], ...]
+
+    @classmethod
+    def read(cls, path: Path, build_id: str | None) -> ElfObject:
+        """Read the file, which must have this build id if both tell one.
+
+        Raises OSError, ChangedError, and ValueError for a file that is no sound ELF file.
+        """
+        from elftools.common.exceptions import ELFError
+
+        try:
+            return cls._read(path, build_id)
+        # Whatever a damaged file makes the library stumble over.
+        except (ELFError, KeyError, struct.error, AssertionError, AttributeError) as error:
+            raise ValueError(f"{path}: not a sound ELF file") from error
+
+    @classmethod
+    def _read(cls, path: Path, build_id: str | None) -> ElfObject:
+        from elftools.elf.elffile import ELFFile
+
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            own = _build_id(elf)
+            # A note may be padded: the kernel tells 20 bytes of it at most.
+            if build_id is not None and own is not None and own[:40] != build_id:
+                raise ChangedError
+            segments = tuple(
+                (part["p_offset"], part["p_filesz"], part["p_vaddr"])
+                for part in elf.iter_segments()
+                if part["p_type"] == "PT_LOAD"
+            )
+            symbols = _symbols(elf, ".symtab") or _debug_symbols(own) or _symbols(elf, ".dynsym")
+        return cls(SymbolTable(symbols), segments)
+
+    def find(self, offset_bytes: int) -> str | None:
+        for offset, size, address in self.segments:
+            if offset <= offset_bytes < offset + size:
+                return self.symbols.find(offset_bytes - offset + address)
+        return None
+
+
+def _build_id(elf: ELFFile) -> str | None:
+    from elftools.elf.segments import NoteSegment
+
+    for segment in elf.iter_segments():
+        if isinstance(segment, NoteSegment):
+            for note in segment.iter_notes():
+                if note["n_type"] == "NT_GNU_BUILD_ID":
+                    return str(note["n_desc"])
+    return None
+
+
+def _debug_symbols(build_id: str | None) -> list[Symbol]:
+    """The symbols that a distribution ships apart from the object."""
+    if not build_id:
+        return []
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        with (_DEBUG / build_id[:2] / f"{build_id[2:]}.debug").open("rb") as file:
+            return _symbols(ELFFile(file), ".symtab")
+    except (OSError, ELFError):
+        return []
+
+
+def _symbols(elf: ELFFile, section: str) -> list[Symbol]:
+    """The code in a symbol table; empty if there is none."""
+    table = elf.get_section_by_name(section)
+    if table is None or table["sh_type"] not in ("SHT_SYMTAB", "SHT_DYNSYM"):
+        return []
+    strings = elf.get_section(table["sh_link"]).data()
+    code = _code_sections(list(elf.iter_sections()))
+    order = "<" if elf.little_endian else ">"
+    found: list[Symbol] = []
+    # Unpacked here, and not symbol by symbol through the library: that takes seconds for a browser.
+    if elf.elfclass == 64:
+        layout = struct.Struct(f"{order}IBBHQQ")
+    else:
+        layout = struct.Struct(f"{order}IIIBBH")
+    data = table.data()
+    for fields in layout.iter_unpack(data[: len(data) - len(data) % layout.size]):
+        if elf.elfclass == 64:
+            name, info, _, index, value, size = fields
+        else:
+            name, value, size, info, _, index = fields
+        kind, binding = info & 0xF, info >> 4
+        if index == _UNDEFINED or index >= _FIRST_RESERVED:
+            continue
+        if kind not in (_FUNC, _IFUNC) and not (kind == _NOTYPE and index in code):
+            continue
+        text = strings[name : strings.find(b"\0", name)].decode(errors="replace")
+        # Arm's and RISC-V's marks of where code and data begin.
+        if not text or text.startswith("$"):
+            continue
+        rank = {_GLOBAL: 0, _WEAK: 1}.get(binding, 2) + (3 if kind == _NOTYPE else 0)
+        # Thumb code has an odd address.
+        start = value & ~1 if elf["e_machine"] == "EM_ARM" else value
+        found.append(Symbol(start, size, text, rank))
+    return found
+
+
+def _code_sections(sections: Sequence[Section]) -> set[int]:
+    return {i for i, section in enumerate(sections) if section["sh_flags"] & _EXECUTABLE}
