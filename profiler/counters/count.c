@@ -61,7 +61,7 @@ static int tell_refusal(const struct session *session, const struct event *first
 	if (first->encode_error)
 		fprintf(stderr, "%s\n", first->why ? first->why : strerror(first->encode_error));
 	else
-		fprintf(stderr, "%s by the kernel (%s)\n", refusal_state(session->refused),
+		fprintf(stderr, "%s (%s)\n", refusal_state(session->refused),
 			strerror(session->refused));
 	fputs("tlbcost: hint: tlbcost doctor tells what can be counted here\n", stderr);
 	return EXIT_NOT_MEASURABLE;
@@ -119,7 +119,8 @@ static int finish(struct session *session, struct program *program,
 		return fail(session->failed);
 	}
 	if (session->refused)
-		return tell_refusal(session, &options->events[0]);
+		return options->quiet ? EXIT_NOT_MEASURABLE
+				      : tell_refusal(session, &options->events[0]);
 	if (program_close(program) < 0) {
 		error = errno;
 		if (strcmp(options->output, "-") != 0)

@@ -38,6 +38,7 @@ static const char help[] =
 	"  --pid PID          count a running process, and what it starts\n"
 	"  --probe            open the counters on this program itself, and let them run\n"
 	"                     for a moment\n"
+	"  --quiet            say nothing if no event can be counted: the table tells why\n"
 	"  --run FILE         write a 'run' table too, as tlbcost-run does\n"
 	"  --user UID:GID     run COMMAND as this user (needs root)\n"
 	"  --user-only        count while the CPU is not in the kernel\n"

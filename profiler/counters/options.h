@@ -22,6 +22,7 @@ struct count_options {
 	const char *cgroup;	/* of SCOPE_CGROUP */
 	unsigned interval_ms;	/* 0: one row for the whole */
 	const char *output;
+	int quiet;		/* the caller tells why nothing could be counted */
 	struct program_options program;
 	char *const *specs;	/* of --encode, ended by NULL; else NULL */
 };
