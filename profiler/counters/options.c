@@ -142,7 +142,7 @@ static void check(const struct count_options *options)
 
 enum {
 	ALL_CPUS = 1, CGROUP, COUNTERS, DISCARD, ENCODE, EVENT, FIXED, HELP, INTERVAL,
-	KERNEL_ONLY, MULTIPLEX, NO_INHERIT, OUTPUT, PID, PROBE, RUN, USER, USER_ONLY,
+	KERNEL_ONLY, MULTIPLEX, NO_INHERIT, OUTPUT, PID, PROBE, QUIET, RUN, USER, USER_ONLY,
 };
 
 static const struct option long_options[] = {
@@ -161,6 +161,7 @@ static const struct option long_options[] = {
 	{ "output", required_argument, NULL, OUTPUT },
 	{ "pid", required_argument, NULL, PID },
 	{ "probe", no_argument, NULL, PROBE },
+	{ "quiet", no_argument, NULL, QUIET },
 	{ "run", required_argument, NULL, RUN },
 	{ "user", required_argument, NULL, USER },
 	{ "user-only", no_argument, NULL, USER_ONLY },
@@ -191,6 +192,9 @@ static void take_flag(struct count_options *options, int option)
 		break;
 	case PROBE:
 		set_scope(options, SCOPE_PROBE);
+		break;
+	case QUIET:
+		options->quiet = 1;
 		break;
 	case USER_ONLY:
 		set_mode(options, COUNT_USER);
