@@ -112,7 +112,11 @@ def _notes(readings: Readings, groups: int, *, stopped: bool) -> list[str]:
             "in the rest is not known"
         )
     # Where there is no string, nobody expected libpfm4 to know it.
-    unknown = [each.shown for _, each, reading in readings if reading.by_code and "|" in each.spec]
+    unknown = [
+        each.shown
+        for _, each, reading in readings
+        if reading.by_code and "|" in each.spec and reading.count is not None
+    ]
     if unknown:
         notes.append(f"this libpfm4 does not know {_some(unknown)} of this CPU: counted by code")
     if groups > 1:

@@ -131,7 +131,7 @@ def count_target(folder: Path, plan: Plan) -> Counted:
     """
 
     def run(output: Path) -> None:
-        code = watch([*plan.options(plan.wanted), "--output", str(output)])
+        code = watch([*plan.options(plan.wanted), "--quiet", "--output", str(output)])
         if code == CANNOT_MEASURE:
             raise TlbcostError("nothing could be counted", None, CANNOT_MEASURE)
         if code != 0:
@@ -149,7 +149,7 @@ def probe(pmu: Pmu, events: Sequence[Event], mode: Mode = "user") -> list[Refusa
     """
     wanted = tuple(Wanted.of(event) for event in events)
     tool = str(paths.libexec(PROGRAM))
-    arguments = [*options(wanted, mode, pmu), "--probe", "--output", "-"]
+    arguments = [*options(wanted, mode, pmu), "--probe", "--quiet"]
     try:
         done = subprocess.run(
             [tool, *arguments],
@@ -220,7 +220,7 @@ def _run(series: _Series, events: Sequence[Wanted]) -> dict[str, Reading]:
 
     def run(output: Path) -> None:
         nonlocal outcome
-        tool = (PROGRAM, *plan.options(events), "--output", str(output))
+        tool = (PROGRAM, *plan.options(events), "--quiet", "--output", str(output))
         outcome = series.launcher.execute(series.argv, discard=number > 0, tool=tool)
         if outcome.exec_errno is not None:
             raise program.start_failure(series.argv[0], series.path, outcome.exec_errno)

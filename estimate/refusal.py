@@ -53,7 +53,7 @@ def diagnose(
     """
     errors = {refusal.error for refusal in refusals}
     if errno.ESRCH in errors and pid is not None:
-        return _error(f"there is no process {pid}", "ps -e lists them")
+        return no_process(pid)
     own = rights()
     if own.paranoid is None and (not errors or errors & {errno.ENOSYS, errno.ENOENT}):
         return _error("this kernel has no performance events", _SIMULATE)
@@ -71,6 +71,11 @@ def diagnose(
     if refusals and all(refusal.state == "unsupported" for refusal in refusals):
         return _unsupported(refusals, find_pmu())
     return _failed(refusals)
+
+
+def no_process(pid: int) -> TlbcostError:
+    """There is nothing to count."""
+    return _error(f"there is no process {pid}", "ps -e lists them")
 
 
 def explain(refusal: Refusal) -> str:
@@ -151,7 +156,7 @@ def _foreign(pid: int) -> TlbcostError:
     try:
         uid = sys_path(f"/proc/{pid}").stat().st_uid
     except OSError:
-        return _error(f"there is no process {pid}", "ps -e lists them")
+        return no_process(pid)
     if uid == os.getuid():
         why = f"process {pid} does not let itself be looked at: it gained privileges"
     else:

@@ -134,6 +134,7 @@ def _count(arguments: argparse.Namespace) -> int:
 def _plan(arguments: argparse.Namespace, argv: list[str]) -> tuple[Plan, tuple[str, ...]]:
     """What to count, and what is to be said about the choice of events."""
     from tlbcost.choice import choose_events, choose_pmu
+    from tlbcost.refusal import no_process
     from tlbcost.target import Plan, Target
 
     targets = [
@@ -152,6 +153,8 @@ def _plan(arguments: argparse.Namespace, argv: list[str]) -> tuple[Plan, tuple[s
         raise TlbcostError(
             "--runs and --prepare need a COMMAND to run", "tlbcost count -- ./app ARG...", USAGE
         )
+    if arguments.pid is not None and not Path(f"/proc/{arguments.pid}").exists():
+        raise no_process(arguments.pid)
     pmu, notes = choose_pmu(arguments.pmu)
     wanted = choose_events(pmu, [name for words in arguments.event for name in words.split(",")])
     plan = Plan(pmu, wanted, _mode(arguments), multiplex=arguments.multiplex)

@@ -115,26 +115,32 @@ def _head(console: Console, findings: Findings) -> None:
 
 
 def _counts(console: Console, findings: Findings) -> None:
-    rows = table("event", "count", "per 1000 instr.", "spread", "ran", "run")
     instructions = findings.counted.values().get(_INSTRUCTIONS)
+    several = findings.runs > 1
+    columns = ["event", "count"]
+    columns += ["per 1000 instr."] if instructions else []
+    columns += ["spread", "run"] if several else []
+    rows = table(*columns, "ran")
     for wanted in findings.wanted:
         own = _of(findings, wanted)
         values = [count.value for count in own if count.value is not None]
         mean = sum(values) / len(values) if values else None
-        rate = ""
-        if wanted.role_name not in _NO_RATE and instructions and not wanted.software:
-            rate = units.NOT_OBTAINED if mean is None else f"{1000 * mean / instructions:,.3f}"
-        spread = spread_fraction(values) if len(values) > 1 else None
+        cells = [wanted.shown, _number(mean)]
+        if instructions:
+            cells.append(_rate(wanted, mean, instructions))
+        if several:
+            spread = spread_fraction(values) if len(values) > 1 else None
+            cells.append("" if spread is None else units.percent(spread))
+            cells.append(_spans([count.run for count in own]) if values else "")
         fractions = [c.running_fraction for c in own if c.running_fraction is not None]
-        rows.add_row(
-            wanted.shown,
-            _number(mean),
-            rate,
-            "" if spread is None else units.percent(spread),
-            _fraction(min(fractions) if fractions else None),
-            _spans([count.run for count in own]) if values else "",
-        )
+        rows.add_row(*cells, _fraction(min(fractions) if fractions else None))
     section(console, rows)
+
+
+def _rate(wanted: Wanted, mean: float | None, instructions: float) -> str:
+    if wanted.role_name in _NO_RATE or wanted.software:
+        return ""
+    return units.NOT_OBTAINED if mean is None else f"{1000 * mean / instructions:,.3f}"
 
 
 def _figures(console: Console, findings: Findings) -> None:
