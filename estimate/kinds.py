@@ -55,6 +55,9 @@ PUBLISHED = Kind(
 )  # fmt: skip
 MACHINE = Kind("machine", 1, ("level", "page_size_bytes", "entries", "ways", "source", "verified"))
 DESCRIPTORS = Kind("descriptors", 1, ("descriptor", "level", "page_size_bytes", "entries", "ways"))
+ENCODING = Kind(
+    "encoding", 1, ("spec", "type", "config", "config1", "precise", "encoded_by", "error")
+)
 EVENTS = Kind(
     "events",
     1,
@@ -63,5 +66,5 @@ EVENTS = Kind(
 
 ALL = (
     SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, COUNTERS, COUNTED, HITS, PUBLISHED, MACHINE,
-    DESCRIPTORS, EVENTS,
+    DESCRIPTORS, EVENTS, ENCODING,
 )  # fmt: skip

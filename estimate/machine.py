@@ -73,12 +73,12 @@ def current_machine() -> Machine:
     """The machine that tlbcost runs on, or the one below $TLBCOST_ROOT."""
     cpu = _cpuinfo()
     return Machine(
-        # x86 | Arm | POWER spell these differently; each machine has one of them.
-        cpu_vendor=cpu.get("vendor_id") or cpu.get("CPU implementer"),
+        # x86 and Z | Arm | POWER spell these differently; each machine has one of them.
+        cpu_vendor=cpu.get("vendor_id") or cpu.get("CPU implementer") or _risc_v(cpu),
         cpu_family=cpu.get("cpu family") or cpu.get("CPU architecture"),
-        cpu_model=cpu.get("model") or cpu.get("CPU part"),
+        cpu_model=cpu.get("model") or cpu.get("CPU part") or _z_model(cpu),
         cpu_stepping=cpu.get("stepping") or cpu.get("CPU revision") or cpu.get("revision"),
-        cpu_name=cpu.get("model name") or cpu.get("cpu"),
+        cpu_name=cpu.get("model name") or cpu.get("cpu") or cpu.get("uarch"),
         microcode=cpu.get("microcode"),
         hypervisor=_hypervisor(cpu),
         kernel=read_line("/proc/sys/kernel/osrelease") or _uname_release(),
@@ -123,6 +123,17 @@ def _cpuinfo() -> dict[str, str]:
         if colon and value.strip() and value.strip() != "unknown":
             fields.setdefault(name.strip(), value.strip())
     return fields
+
+
+def _risc_v(cpu: dict[str, str]) -> str | None:
+    """RISC-V kernels tell the instruction set, and the vendor by numbers that many leave 0."""
+    return "riscv" if cpu.get("isa", "").startswith("rv") else None
+
+
+def _z_model(cpu: dict[str, str]) -> str | None:
+    """The machine type of IBM Z, from "processor 0: version = 00, ... machine = 3906"."""
+    found = re.search(r"\bmachine = (\d+)", cpu.get("processor 0", ""))
+    return found[1] if found else None
 
 
 def _hypervisor(cpu: dict[str, str]) -> str | None:

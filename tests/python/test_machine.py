@@ -76,6 +76,19 @@ def test_arm_with_large_pages(root: Path) -> None:
     assert machine.microcode is None
 
 
+def test_risc_v(root: Path) -> None:
+    put(root, "proc/cpuinfo", "processor\t: 0\nhart\t: 0\nisa\t: rv64imafdch\nmvendorid\t: 0x0\n")
+    machine = current_machine()
+    assert (machine.cpu_vendor, machine.cpu_model) == ("riscv", None)
+
+
+def test_ibm_z(root: Path) -> None:
+    processor = "processor 0: version = 00,  identification = 0133E8,  machine = 3906"
+    put(root, "proc/cpuinfo", f"vendor_id       : IBM/S390\n{processor}\n")
+    machine = current_machine()
+    assert (machine.cpu_vendor, machine.cpu_model) == ("IBM/S390", "3906")
+
+
 def test_an_empty_machine_tells_nothing(root: Path) -> None:
     machine = current_machine()
     assert machine.cpu_vendor is machine.kernel is machine.hypervisor is machine.thp_mode is None
