@@ -31,7 +31,7 @@ C_TESTS := $(wildcard tests/c/test_*.c)
 ifeq ($(PFM),none)
 MAINS := $(filter-out $(COUNTING),$(MAINS))
 MODULES := $(filter-out profiler/counters/encode.c,$(MODULES))
-C_TESTS := $(filter-out tests/c/test_encode.c,$(C_TESTS))
+C_TESTS := $(filter-out tests/c/test_encode.c tests/c/test_fuzzed.c,$(C_TESTS))
 endif
 PROGRAMS := $(patsubst %.c,$(B)/libexec/tlbcost-%,$(notdir $(MAINS)))
 WORKLOADS := $(patsubst workloads/%.c,$(B)/workloads/%,$(wildcard workloads/*.c)) \
@@ -81,7 +81,9 @@ $(B)/tests/%: tests/c/%.c $(CHECKED)/modules.a
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(CHECKED)/modules.a $(PFM_LIB) $(LDLIBS)
 
 programs: $(PROGRAMS)
-c-tests: $(TESTS)
+# The tests of programs use the others; a sanitizer would touch pages too.
+$(B)/tests/pages: private SANITIZE :=
+c-tests: $(TESTS) $(B)/tests/pages $(B)/tests/without_perf
 
 $(B)/tests/visit: tests/guest/visit.c workloads/workload.h
 	@mkdir -p $(@D)
@@ -163,6 +165,21 @@ check-aarch64:  ## run the C tests and the probe built for aarch64, in an emulat
 	$(MAKE) aarch64
 	tests/run aarch64
 
+# Only clang has libFuzzer; Debian has its libraries in libclang-rt-dev.
+FUZZ_CC ?= clang
+FUZZERS := $(patsubst %,$(B)/fuzz/%,encode files records)
+
+$(B)/fuzz/%: tests/fuzz/main.c tests/fuzz/%.c tests/fuzz/fuzz.h $(MODULES)
+	@mkdir -p $(@D)
+	@type $(FUZZ_CC) >/dev/null || { echo "tlbcost: cannot fuzz: no $(FUZZ_CC)" >&2; \
+		echo "tlbcost: hint: apt-get install clang libclang-rt-dev" >&2; exit 1; }
+	$(FUZZ_CC) $(filter-out -MMD -MP,$(CPPFLAGS)) -DTARGET=fuzz_$* -std=c11 -O1 -g -fsanitize=fuzzer \
+		$(SANITIZE) -o $@ $(filter %.c,$^) $(PFM_LIB) $(LDLIBS)
+
+FUZZ_SECONDS ?= 600
+fuzz: $(FUZZERS) $(B)/venv/.check $(B)/python/tlbcost  ## give readers of files and records anything (ten minutes)
+	tests/fuzz/run $(FUZZ_SECONDS)
+
 lint: $(B)/venv/.check  ## shellcheck, ruff, mypy
 	tests/lint
 
@@ -187,6 +204,6 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 lint bench accuracy accuracy-published bench-calibrator install clean help
+.PHONY: fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 lint bench accuracy accuracy-published bench-calibrator install clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
