@@ -50,7 +50,7 @@ static void fetch(struct drain *drain)
 	for (size_t i = 0; i < drain->sampler->cpu_count; i++) {
 		struct ring *ring = &drain->sampler->cpus[i].ring;
 		size_t size = ring->memory ? ring_waiting(ring) : 0;
-		void *room = size ? order_room(&drain->order, size) : NULL;
+		void *room = size ? rounds_room(&drain->rounds, size) : NULL;
 		long damaged;
 
 		if (!room) {
@@ -59,7 +59,7 @@ static void fetch(struct drain *drain)
 			continue;
 		}
 		ring_take(ring, room, size);
-		damaged = order_add(&drain->order, size, profile->addresses);
+		damaged = rounds_add(&drain->rounds, size, profile->addresses);
 		if (damaged < 0)
 			profile->failed++;
 		else
@@ -70,7 +70,7 @@ static void fetch(struct drain *drain)
 static void one_round(struct drain *drain, int last)
 {
 	fetch(drain);
-	order_flush(&drain->order, last, profile_record, drain->profile);
+	rounds_flush(&drain->rounds, last, profile_record, drain->profile);
 	mappings_round(&drain->profile->mappings);
 }
 
@@ -95,7 +95,7 @@ void drain_close(struct drain *drain)
 {
 	sampler_stop(drain->sampler);
 	one_round(drain, 1);
-	order_free(&drain->order);
+	rounds_free(&drain->rounds);
 	close(drain->fd);
 	close(drain->timer);
 }

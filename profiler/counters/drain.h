@@ -3,7 +3,7 @@
 #ifndef TLBCOST_COUNTERS_DRAIN_H
 #define TLBCOST_COUNTERS_DRAIN_H
 
-#include "order.h"
+#include "rounds.h"
 #include "profile.h"
 #include "sampler.h"
 
@@ -13,7 +13,7 @@ struct drain {
 	int timer;
 	struct sampler *sampler;
 	struct profile *profile;
-	struct order order;
+	struct rounds rounds;
 };
 
 /* Begin, with a sampler that is open.  Returns 0, or -1 with errno. */

@@ -26,7 +26,7 @@ struct profile {
  */
 int profile_begin(struct profile *profile, pid_t pid);
 
-/* Take a record in.  They come in order; see order_use. */
+/* Take a record in.  They come in order; see rounds_use. */
 void profile_record(const void *bytes, size_t size, void *profile);
 
 void profile_free(struct profile *profile);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* In which order did things happen, when each CPU has a buffer of its own? */
-#ifndef TLBCOST_COUNTERS_ORDER_H
-#define TLBCOST_COUNTERS_ORDER_H
+#ifndef TLBCOST_COUNTERS_ROUNDS_H
+#define TLBCOST_COUNTERS_ROUNDS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,33 +15,33 @@
  * can delay a record further: it is then used late, and not lost.)
  * Fields are private.
  */
-struct order {
+struct rounds {
 	unsigned char *bytes;
 	size_t size, capacity;
-	struct order_entry *entries;
+	struct rounds_entry *entries;
 	size_t count, room;
 	uint64_t newest, limit;
 };
 
 /* Is called for each record.  `size` as record_size() gives it. */
-typedef void order_use(const void *bytes, size_t size, void *context);
+typedef void rounds_use(const void *bytes, size_t size, void *context);
 
 /*
  * Room for `size` bytes of records, to be filled with what a buffer holds.
  * Returns NULL with errno ENOMEM.
  */
-void *order_room(struct order *order, size_t size);
+void *rounds_room(struct rounds *rounds, size_t size);
 
 /*
  * Note the records in the last room, `size` bytes.  `addresses` as in parse.h.
  * Returns the bytes at their end that are no records (0 from a sound kernel),
  * which are dropped; -1 with errno ENOMEM.
  */
-long order_add(struct order *order, size_t size, int addresses);
+long rounds_add(struct rounds *rounds, size_t size, int addresses);
 
 /* A round has ended: use what is old enough; `all`: everything, it was the last. */
-void order_flush(struct order *order, int all, order_use *use, void *context);
+void rounds_flush(struct rounds *rounds, int all, rounds_use *use, void *context);
 
-void order_free(struct order *order);
+void rounds_free(struct rounds *rounds);
 
 #endif
