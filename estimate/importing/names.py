@@ -45,6 +45,9 @@ _ALIASES = {
 }
 # Fields of x86's config, as the kernel's format files name them: lowest bit.
 _X86 = {"umask": 8, "edge": 18, "any": 21, "inv": 23, "cmask": 24}
+# The event sources that are a core's; of two kinds of cores each has its own.
+_HYBRID = ("cpu_core", "cpu_atom")
+_CORE = re.compile(r"cpu|cpum_cf|armv[0-9]\w*|apple_\w+|riscv\w*", re.ASCII)
 # Terms that say how to count, not what.
 _IDLE_TERMS = ("name", "period", "freq", "percore", "ldlat")
 
@@ -53,23 +56,35 @@ _IDLE_TERMS = ("name", "period", "freq", "percore", "ldlat")
 class Meaning:
     """What a foreign event is. `name` None: it has no role; `mode` None: of a kernel's count.
 
-    `note` is a sentence where the name alone does not tell what was counted.
+    `note` is a sentence where the name alone does not tell what was counted. `source` is the event
+    source that was named, None: the kernel's choice.
     """
 
     name: str | None
     mode: Mode | None
     note: str | None = None
+    source: str | None = None
 
 
 def meaning(foreign: str, pmu: Pmu | None) -> Meaning:
     """The role of an event named as in another tool's output, on the CPU `pmu` (None: unknown)."""
     plain, mode = _without_modifiers(foreign)
+    split = _SOURCE.fullmatch(plain)
+    source = split["source"] if split else None
+    if source in _HYBRID and source not in _kinds(pmu):
+        return Meaning(None, mode, f"{foreign} is left out: it is of other cores", source)
     event = _row(plain, pmu)
-    if event is not None:
-        if event.type == "cache" and event in generic_pmu().events:
-            return _generic(foreign, plain, event, pmu, mode)
-        return Meaning(event.name, None if event.type == "software" else mode)
-    return Meaning(None, mode)
+    if event is None:
+        return Meaning(None, mode)
+    if event.type == "cache" and (pmu in (None, generic_pmu()) or event not in pmu.events):
+        return _generic(foreign, plain, event, pmu, mode)
+    return Meaning(event.name, None if event.type == "software" else mode, None, source)
+
+
+def _kinds(pmu: Pmu | None) -> set[str]:
+    """The kind of core that the table is of, on CPUs that have two; else the first kind."""
+    found = {event.type for event in pmu.events} & set(_HYBRID) if pmu else set()
+    return found or {_HYBRID[0]}
 
 
 def _without_modifiers(foreign: str) -> tuple[str, Mode]:
@@ -87,7 +102,7 @@ def _without_modifiers(foreign: str) -> tuple[str, Mode]:
 
 def _generic(foreign: str, plain: str, event: Event, pmu: Pmu | None, mode: Mode) -> Meaning:
     """The kernel's events for TLBs count on each CPU what the kernel's authors found near."""
-    if pmu is None or pmu.key == generic_pmu().key:
+    if pmu in (None, generic_pmu()):
         note = f"what {plain} counts is the kernel's choice for each CPU; name the CPU to tell"
         return Meaning(event.name, mode, note)
     counts = pmu.generic.get(re.sub(r"[^a-z]", "_", plain.lower()))
@@ -102,6 +117,9 @@ def _row(plain: str, pmu: Pmu | None) -> Event | None:
     rows = generic_pmu().events if pmu is None else (*pmu.events, *generic_pmu().events)
     source = _SOURCE.fullmatch(plain)
     if source is not None:
+        named = source["source"]
+        core = named in _HYBRID or _CORE.fullmatch(named) is not None
+        rows = tuple(event for event in rows if event.type == named or (core and _is_core(event)))
         text, fields = _terms(source["terms"])
         if text is None:
             return _by_code(_code(fields), rows)
@@ -115,6 +133,10 @@ def _row(plain: str, pmu: Pmu | None) -> Event | None:
             return event
     alias = _ALIASES.get(wanted)
     return next((event for event in rows if event.name == alias), None)
+
+
+def _is_core(event: Event) -> bool:
+    return event.type in ("raw", "hardware", "cache", *_HYBRID)
 
 
 def _terms(text: str) -> tuple[str | None, dict[str, int]]:

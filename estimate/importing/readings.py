@@ -69,6 +69,7 @@ def counted(name: str, readings: Sequence[Reading], told: Told, pmu: Pmu | None)
         notes += [note] if note else []
         if event in _DURATIONS and count.value is not None:
             times[_DURATIONS[event]] = count.value * _NS.get(parts[0].unit, 1.0)
+    _check_sources(name, meanings)
     seen = {count.event for count in counts if count.value is not None}
     notes += [m.note for event, m in meanings.items() if m.note and event in seen]
     notes += _scope(readings)
@@ -164,6 +165,17 @@ def _mode(name: str, meanings: dict[str, Meaning]) -> Mode | None:
             "count them all with :u, or all without",
         )
     return next(iter(modes), None)
+
+
+def _check_sources(name: str, meanings: dict[str, Meaning]) -> None:
+    """Cycles of slow cores and of fast ones are not the same cycles."""
+    sources = {m.source: event for event, m in meanings.items() if m.name and m.source}
+    if len(sources) > 1:
+        one, other = list(sources.values())[:2]
+        raise TlbcostError(
+            f"cannot use the counts of {name}: {one} and {other} are of two kinds of cores",
+            "bind the program to one kind with taskset, and count on that",
+        )
 
 
 def _scope(readings: Sequence[Reading]) -> list[str]:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from tlbcost.counted import Count, Counted
 from tlbcost.errors import USAGE, TlbcostError
-from tlbcost.events import Pmu, load_pmu
+from tlbcost.events import Pmu, all_pmus, load_pmu
 from tlbcost.importing import import_file, import_text, merge
+from tlbcost.importing.names import meaning
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 SKYLAKE = load_pmu("skl")
@@ -290,6 +291,9 @@ NAMES = {
     "cs": "context_switches",
     "task-clock:u": "task_clock_ns",
     "branch-misses": None,
+    "uncore_imc/event=0x8,umask=0x10/": None,
+    "uncore_cha/cycles/": None,
+    "cpu_atom/cycles/": None,
     "r": None,
     "cpu//": None,
 }
@@ -300,6 +304,29 @@ def test_names_of_events(foreign: str) -> None:
     found = read(f'{{"counter-value" : "5", "event" : "{foreign}"}}\n')
     assert found.counts[0].name == NAMES[foreign]
     assert found.counts[0].event == foreign
+
+
+@pytest.mark.parametrize("pmu", all_pmus(), ids=lambda pmu: pmu.key)
+def test_every_event_of_our_tables_is_known_by_its_names(pmu: Pmu) -> None:
+    for event in pmu.events:
+        names = [f"r{event.code:x}"] if event.type == "raw" and event.config1 is None else []
+        if event.string is not None:
+            tail = event.string.rpartition("::")[2]
+            names += [event.string, tail, tail.lower(), tail.lower().replace(":", ".", 1)]
+        for name in names:
+            found = meaning(name, pmu)
+            assert found.name == event.name, name
+
+
+def test_of_two_kinds_of_cores_the_named_one_counts() -> None:
+    text = "233066666,,cpu_core/cycles/,9,0.43,,\n604097080,,cpu_atom/cycles/,9,99.57,,\n"
+    fast, slow = load_pmu("adl_glc"), load_pmu("adl_grt")
+    assert read(text, fast).values() == {"cycles": 233066666}
+    assert read(text, slow).values() == {"cycles": 604097080}
+    assert any("cpu_atom/cycles/ is left out" in note for note in read(text, fast).notes)
+    arm = "1,,armv8_cortex_a53/cpu_cycles/,1,100,,\n2,,armv8_cortex_a72/cpu_cycles/,1,100,,\n"
+    with pytest.raises(TlbcostError, match="two kinds of cores"):
+        read(arm, load_pmu("arm_ac72"))
 
 
 def test_amds_events_have_twelve_bits() -> None:
