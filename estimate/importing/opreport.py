@@ -91,11 +91,9 @@ def _counted(name: str, listing: _Listing, pmu: Pmu | None, object_name: str | N
     meanings = [meaning(event, pmu) for event, _ in listing.events]
     by = next((i for i, m in enumerate(meanings) if m.name == "cycles"), 0)
     chosen, samples = _choose(name, listing, object_name, by)
-    all_samples = sum(row[by] for _, row in listing.rows)
-    share = f", {100 * samples[by] / all_samples:.1f} % of them" if all_samples else ""
     notes = [
-        f"{chosen} is taken of the {len(listing.rows)} objects listed: it has "
-        f"{samples[by]} samples of {listing.events[by][0]}{share}"
+        f"{chosen} is taken, with {samples[by]} samples of {listing.events[by][0]}; "
+        f"objects listed: {len(listing.rows)}"
     ]
     cpu = re.search(r"CPU: (.*?)(?: Counted |$)", " ".join(listing.head))
     if cpu:

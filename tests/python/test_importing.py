@@ -506,7 +506,10 @@ Counted CPU_CLK_UNHALTED events (Clock cycles when not halted) with a unit mask 
 def test_a_listings_object_is_named_or_the_one_with_most_cycles() -> None:
     found = read(LISTING, None)
     assert found.values()["cycles"] == 2785000
-    assert found.notes[0].startswith("/usr/bin/app with spaces is taken of the 2 objects listed")
+    assert found.notes[0] == (
+        "/usr/bin/app with spaces is taken, with 27850 samples of CPU_CLK_UNHALTED; "
+        "objects listed: 2"
+    )
     assert read(LISTING, None, "vmlinux").values()["cycles"] == 934500
     assert read(LISTING, None, "app with spaces").values()["cycles"] == 2785000
     with pytest.raises(TlbcostError, match="no object 'x'") as error:
