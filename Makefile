@@ -206,4 +206,4 @@ help:  ## list the targets
 
 .PHONY: fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 lint bench accuracy accuracy-published bench-calibrator install clean help
 .SECONDARY:
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+-include $(shell find $(B) -name '*.d' -type f 2>/dev/null)
