@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from machine import BUILD, Results
@@ -61,6 +64,18 @@ def test_samples_add_up_to_the_count(counting: Results, name: str) -> None:
     total = samples(counting, name).total()
     # Each process and processor holds a part of a period back.
     assert total * PERIOD == pytest.approx(counted, abs=8 * PERIOD)
+
+
+@pytest.mark.parametrize(
+    ("name", "symbol"), [("hits", "load_pages"), ("hits-stores", "store_pages")]
+)
+def test_annotate_names_the_loop(counting: Results, tmp_path: Path, name: str, symbol: str) -> None:
+    (tmp_path / "hits.tsv").write_bytes(counting.files[f"{name}.tsv"])
+    command = [sys.executable, "-m", "tlbcost", "annotate", str(tmp_path / "hits.tsv")]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    first = next(line for line in out.splitlines() if "visit" in line)
+    assert symbol in first
+    assert str(LOADS // PERIOD) in first
 
 
 def test_each_child_has_its_own_samples(counting: Results) -> None:

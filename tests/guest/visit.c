@@ -23,7 +23,8 @@ struct page {
 
 struct visit {
 	struct page *pages;
-	uint64_t count, loads, stores, hold;
+	uint64_t count, loads, stores;
+	pthread_barrier_t *start;	/* NULL: begin at once */
 	uint64_t sum;
 };
 
@@ -82,8 +83,8 @@ static void *visit(void *argument)
 		for (uint64_t i = 0; i < visit->count; i++, page = page->next)
 			order[i] = page;
 	}
-	if (visit->hold)
-		raise(SIGSTOP);
+	if (visit->start)
+		pthread_barrier_wait(visit->start);
 	page = load_pages(visit->pages, visit->loads);
 	if (visit->stores)
 		store_pages(order, visit->count, visit->stores);
@@ -92,11 +93,15 @@ static void *visit(void *argument)
 	return NULL;
 }
 
-static void visit_in_threads(struct visit *plan, uint64_t n)
+/* With `hold`, the threads are there and wait while the process is stopped. */
+static void visit_in_threads(struct visit *plan, uint64_t n, uint64_t hold)
 {
 	pthread_t threads[MOST_THREADS];
 	struct visit visits[MOST_THREADS];
+	pthread_barrier_t start;
 
+	pthread_barrier_init(&start, NULL, (unsigned)n + 1);
+	plan->start = &start;
 	for (uint64_t i = 0; i < n; i++) {
 		visits[i] = *plan;
 		if (pthread_create(&threads[i], NULL, visit, &visits[i]) != 0) {
@@ -104,6 +109,9 @@ static void visit_in_threads(struct visit *plan, uint64_t n)
 			exit(1);
 		}
 	}
+	if (hold)
+		raise(SIGSTOP);
+	pthread_barrier_wait(&start);
 	for (uint64_t i = 0; i < n; i++) {
 		pthread_join(threads[i], NULL);
 		plan->sum += visits[i].sum;
@@ -130,10 +138,10 @@ static void visit_in_processes(struct visit *plan, uint64_t n)
 
 int main(int argc, char **argv)
 {
-	uint64_t pages = 16384, threads = 0, processes = 0;
+	uint64_t pages = 16384, threads = 0, processes = 0, hold = 0;
 	struct visit plan = { .loads = 200000 };
 	const struct workload_option options[] = {
-		{ "hold", &plan.hold, 0, "1: stop before the first access, to be continued" },
+		{ "hold", &hold, 0, "1: stop before the first access, to be continued" },
 		{ "loads", &plan.loads, 0, "loads" },
 		{ "pages", &pages, 1, "pages of 4 KiB" },
 		{ "processes", &processes, 0, "children that do it, one by one; 0: itself" },
@@ -151,9 +159,13 @@ int main(int argc, char **argv)
 	plan.pages = workload_aligned_memory(pages * sizeof(struct page));
 	plan.count = pages;
 	make_ring(plan.pages, pages);
-	if (threads)
-		visit_in_threads(&plan, threads);
-	else if (processes)
+	if (threads) {
+		visit_in_threads(&plan, threads, hold);
+		return workload_finish(plan.sum);
+	}
+	if (hold)
+		raise(SIGSTOP);
+	if (processes)
 		visit_in_processes(&plan, processes);
 	else
 		visit(&plan);
