@@ -192,6 +192,9 @@ accuracy: $(B)/venv/.accuracy $(B)/python/tlbcost  ## the analysis on 1,000 synt
 accuracy-published: $(B)/venv/.check $(B)/python/tlbcost  ## gains foretold from published walk shares
 	$(B)/venv/bin/python scripts/bench-published
 
+check-events: $(B)/python/tlbcost  ## each event's code with libpfm4 of every architecture (writes doc/events.md)
+	scripts/check-events
+
 bench-calibrator: all  ## ten full calibrations, five with other programs beside them (20 minutes)
 	scripts/bench-calibrator
 

@@ -105,5 +105,9 @@ def _on_encoding(events: tuple[Event, ...], encoded_by: dict[str, str]) -> list[
     known = sum(encoded_by.get(event.name) == "libpfm4" for event in strings)
     if known == len(strings):
         return []
-    which = f"only {known} of the {len(strings)}" if known else "none of the"
-    return [f"The libpfm4 installed here knows {which} strings: where it does not, codes are used."]
+    if known:
+        return [
+            f"The libpfm4 installed here knows {known} of the {len(strings)} strings: for the "
+            "others the codes are used."
+        ]
+    return ["The libpfm4 installed here knows none of the strings: the codes are used."]
