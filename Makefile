@@ -207,6 +207,6 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 lint bench accuracy accuracy-published bench-calibrator install clean help
+.PHONY: fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events lint bench accuracy accuracy-published bench-calibrator install clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' -type f 2>/dev/null)
