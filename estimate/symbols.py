@@ -16,6 +16,8 @@ from tlbcost.elf import ChangedError, ElfObject, Symbol, SymbolTable
 from tlbcost.machine import read_line, sys_path
 from tlbcost.sampling import Hit
 
+# Where JIT compilers write perf-PID.map, by convention.
+JIT_MAPS = Path("/tmp")
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _MANGLED = ("_Z", "_R")
 _DEMANGLE_S = 20
@@ -91,7 +93,7 @@ class Symbols:
 
     def _jit(self, pid: int) -> SymbolTable | None:
         if pid not in self._jits:
-            self._jits[pid] = self._read_jit(Path(f"/tmp/perf-{pid}.map"))
+            self._jits[pid] = self._read_jit(JIT_MAPS / f"perf-{pid}.map")
         return self._jits[pid]
 
     def _read_jit(self, path: Path) -> SymbolTable | None:

@@ -9,6 +9,11 @@
 
 #include "sysfile.h"
 
+#define STACK_NAME "[stack]"
+
+/* Stacks are some MiB, unless they are unlimited; further below is something else. */
+enum { STACK_GROWTH = 64 << 20 };
+
 static struct space **slot(struct mappings *mappings, uint32_t pid)
 {
 	struct space **space = &mappings->spaces[pid % SPACE_HASHES];
@@ -199,12 +204,21 @@ int mappings_read(struct mappings *mappings, uint32_t pid, int code_only)
 	return result;
 }
 
-static const struct mapping *look_up(const struct space *space, uint64_t address)
+static const struct mapping *look_up(const struct mappings *mappings,
+				     const struct space *space, uint64_t address)
 {
 	size_t at = search(space, address);
+	const struct mapping *mapping = at < space->count ? &space->list[at] : NULL;
 
-	if (at < space->count && space->list[at].start <= address)
-		return &space->list[at];
+	if (!mapping || mapping->start <= address)
+		return mapping;
+	/*
+	 * A stack grows by the fault below it, which the kernel tells of
+	 * before it tells of the growth.
+	 */
+	if (mapping->start - address <= STACK_GROWTH &&
+	    strcmp(mappings->names.list[mapping->name].text, STACK_NAME) == 0)
+		return mapping;
 	return NULL;
 }
 
@@ -216,11 +230,11 @@ const struct mapping *mappings_find(struct mappings *mappings, uint32_t pid,
 
 	if (!space)
 		return NULL;
-	found = look_up(space, address);
+	found = look_up(mappings, space, address);
 	if (found || space->read == mappings->rounds + 1 ||
 	    mappings_read(mappings, pid, code_only) < 0)
 		return found;
-	return look_up(space, address);
+	return look_up(mappings, space, address);
 }
 
 void mappings_round(struct mappings *mappings)
@@ -246,7 +260,7 @@ const char *mapping_name(const char *text, size_t *length)
 		name = "[anonymous]";
 	/* Thread stacks had numbers for a while. */
 	if (starts_with(text, *length, "[stack"))
-		name = "[stack]";
+		name = STACK_NAME;
 	for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++)
 		if (starts_with(text, *length, shared[i]))
 			name = "[shared]";

@@ -66,7 +66,8 @@ void mappings_exit(struct mappings *mappings, uint32_t pid);
 int mappings_read(struct mappings *mappings, uint32_t pid, int code_only);
 
 /*
- * What is at the address; NULL: nothing that we know of.  A process that was
+ * What is at the address; NULL: nothing that we know of.  What is closely below
+ * the stack is the stack.  A process that was
  * never heard of, or has no mapping there, is looked up in /proc once between
  * two calls of mappings_round(): the kernel does not tell what mremap() moves.
  */

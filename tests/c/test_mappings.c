@@ -161,6 +161,20 @@ static void processes_that_ran_before_are_looked_up(void)
 	mappings_free(&mappings);
 }
 
+static void below_the_stack_is_the_stack(void)
+{
+	struct mappings mappings = { 0 };
+	const struct mapping *found;
+
+	add(&mappings, 1, 0x7f0000000000, 0x7f0000001000, 0, "/a");
+	add(&mappings, 1, 0x7ffc00000000, 0x7ffc00021000, 0, "[stack]");
+	found = mappings_find(&mappings, 1, 0x7ffbfffff000, 0);
+	CHECK(found && found->start == 0x7ffc00000000);
+	CHECK(mappings_find(&mappings, 1, 0x7ffb00000000, 0) == NULL);
+	CHECK(mappings_find(&mappings, 1, 0x7efffffff000, 0) == NULL);
+	mappings_free(&mappings);
+}
+
 static int named(const char *text, const char *expected)
 {
 	size_t length = strlen(text);
@@ -208,6 +222,7 @@ static const struct check_test tests[] = {
 	{ "children start with a copy; exec empties it", children_start_with_a_copy },
 	{ "numbers of processes are used again", numbers_are_used_again },
 	{ "processes that ran before are looked up", processes_that_ran_before_are_looked_up },
+	{ "below the stack is the stack", below_the_stack_is_the_stack },
 	{ "memory without a file has names", memory_without_a_file_has_names },
 	{ "names are kept once", names_are_kept_once },
 };
