@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tlbcost import kinds, paths
-from tlbcost.errors import USAGE, TlbcostError
+from tlbcost.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.events import ROLES, Event, Pmu, all_pmus, generic_pmu, named, pmu_of
 from tlbcost.machine import current_machine
 from tlbcost.pmu import find_pmu
@@ -79,7 +79,9 @@ def _chosen(pmu: Pmu, role: str | None) -> tuple[Event, ...]:
     events = tuple(event for event in pmu.events if event.role == role)
     if not events:
         roles = ", ".join(dict.fromkeys(event.role for event in pmu.events))
-        raise TlbcostError(f"{pmu.name} has no event of the role '{role}'", f"it has {roles}")
+        raise TlbcostError(
+            f"{pmu.name} has no event of the role '{role}'", f"it has {roles}", CANNOT_MEASURE
+        )
     return events
 
 
