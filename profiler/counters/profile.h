@@ -22,7 +22,7 @@ struct profile {
 
 /*
  * Learn the kernel's modules, as far as this user may see where they are, and
- * the mappings of a process or (-1) of all.  Returns 0, or -1 with errno ENOMEM.
+ * the mappings of a process, (-1) of all or (0) of none.  Returns 0, or -1 with errno ENOMEM.
  */
 int profile_begin(struct profile *profile, pid_t pid);
 

@@ -89,7 +89,6 @@ static int open_events(struct recording *recording, pid_t pid)
 static int attach(pid_t pid, void *context)
 {
 	struct recording *recording = context;
-	const struct record_options *options = recording->options;
 
 	if (open_events(recording, pid) < 0) {
 		recording->refused = errno;
@@ -102,7 +101,7 @@ static int attach(pid_t pid, void *context)
 	recording->hook.fd = recording->drain.fd;
 	recording->start_ns = watch_now_ns();
 	/* After the start: what changes while it is read is in the buffers. */
-	return options->pid ? profile_begin(&recording->profile, options->pid) : 0;
+	return profile_begin(&recording->profile, recording->options->pid);
 }
 
 static int record_program(struct recording *recording, struct program *program)
@@ -156,14 +155,10 @@ static int finish(struct recording *recording, const struct program *program)
 		.options = options,
 		.duration_ns = recording->attached ? end_ns - recording->start_ns : 0,
 	};
-	int rc;
 
 	tell_refused(options);
 	tell_losses(recording);
-	rc = hits_table_write(&table, options->output);
-	sampler_close(&recording->sampler);
-	profile_free(&recording->profile);
-	return rc;
+	return hits_table_write(&table, options->output);
 }
 
 /* Nothing was recorded: tell why.  Returns the exit code. */
@@ -186,18 +181,44 @@ static int give_up(struct recording *recording, struct program *program)
 	return EXIT_CANNOT_MEASURE;
 }
 
+/* Recorded, or not: write what there is.  Returns the exit code. */
+static int conclude(struct recording *recording, struct program *program, int code)
+{
+	const struct record_options *options = recording->options;
+
+	if (code < 0)
+		return give_up(recording, program);
+	drain_close(&recording->drain);
+	if (program_close(program) < 0)
+		fail(program->failed);
+	/* What never ran hit nothing.  The table of the run tells why. */
+	if (options->program.argv && !program->started) {
+		if (!options->quiet)
+			fprintf(stderr, "tlbcost: cannot start %s: %s\n",
+				options->program.argv[0], code == EXIT_NOT_FOUND ?
+				"not found" : "it cannot be executed");
+		return code;
+	}
+	if (finish(recording, program) < 0)
+		fail(options->output);
+	return code;
+}
+
 static int record(const struct record_options *options)
 {
-	struct recording recording = { .options = options, .hook = { .fd = -1 } };
+	struct recording recording = {
+		.options = options,
+		.profile = {
+			.sampler = &recording.sampler,
+			.addresses = options->sampler.addresses,
+			.user_only = options->sampler.user_only,
+			.kernel_only = options->sampler.kernel_only,
+		},
+		.hook = { .fd = -1, .ready = drain_ready, .context = &recording.drain },
+	};
 	struct program program;
 	int code;
 
-	recording.hook.ready = drain_ready;
-	recording.hook.context = &recording.drain;
-	recording.profile.sampler = &recording.sampler;
-	recording.profile.addresses = options->sampler.addresses;
-	recording.profile.user_only = options->sampler.user_only;
-	recording.profile.kernel_only = options->sampler.kernel_only;
 	if (program_open(&program, &options->program) < 0)
 		fail(program.failed);
 	if (hits_table_try(options->output) < 0) {
@@ -213,22 +234,9 @@ static int record(const struct record_options *options)
 	code = options->program.argv ? record_program(&recording, &program) :
 				       record_others(&recording, &program);
 	recording.end_ns = watch_now_ns();
-	if (code < 0)
-		return give_up(&recording, &program);
-	if (recording.attached)
-		drain_close(&recording.drain);
-	if (program_close(&program) < 0)
-		fail(program.failed);
-	/* What never ran hit nothing.  The table of the run tells why. */
-	if (options->program.argv && !program.started) {
-		if (options->quiet)
-			return code;
-		fprintf(stderr, "tlbcost: cannot start %s: %s\n", options->program.argv[0],
-			code == EXIT_NOT_FOUND ? "not found" : "it cannot be executed");
-		return code;
-	}
-	if (finish(&recording, &program) < 0)
-		fail(options->output);
+	code = conclude(&recording, &program, code);
+	sampler_close(&recording.sampler);
+	profile_free(&recording.profile);
 	return code;
 }
 

@@ -196,7 +196,9 @@ int sampler_open(struct sampler *sampler, pid_t pid)
 	if (!error && !any)
 		error = sampler->event_count ? sampler->events[0].error : EINVAL;
 	free(opened);
-	qsort(sampler->counters, sampler->count, sizeof(*sampler->counters), compare_ids);
+	if (sampler->count)
+		qsort(sampler->counters, sampler->count, sizeof(*sampler->counters),
+		      compare_ids);
 	errno = error;
 	return error ? -1 : 0;
 }
@@ -263,9 +265,11 @@ void sampler_stop(struct sampler *sampler)
 const struct sampled_event *sampler_event(const struct sampler *sampler, uint64_t id)
 {
 	const struct sampler_counter key = { .id = id };
-	const struct sampler_counter *found =
-		bsearch(&key, sampler->counters, sampler->count, sizeof(key), compare_ids);
+	const struct sampler_counter *found = NULL;
 
+	if (sampler->count)
+		found = bsearch(&key, sampler->counters, sampler->count, sizeof(key),
+				compare_ids);
 	return found ? &sampler->events[found->event] : NULL;
 }
 

@@ -115,7 +115,8 @@ int targets_cpus(struct numbers *cpus)
 int numbers_include(const struct numbers *all, const struct numbers *some)
 {
 	for (size_t i = 0; i < some->count; i++)
-		if (!bsearch(&some->at[i], all->at, all->count, sizeof(*all->at), compare))
+		if (!all->count ||
+		    !bsearch(&some->at[i], all->at, all->count, sizeof(*all->at), compare))
 			return 0;
 	return 1;
 }
