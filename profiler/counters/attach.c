@@ -98,6 +98,11 @@ static int attach_cpus(struct attached *attached, const struct count_options *op
 	error = errno;
 	attached->cpus = cpus.count;
 	numbers_free(&cpus);
+	/* A folder, but no cgroup, or one of a hierarchy without counters. */
+	if (rc < 0 && error == EBADF && like->is_cgroup) {
+		errno = EOPNOTSUPP;
+		return fail(attached, options->cgroup);
+	}
 	errno = error;
 	return rc;
 }
