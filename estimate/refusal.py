@@ -13,17 +13,18 @@ from typing import Literal
 
 from tlbcost.counted import Mode, State
 from tlbcost.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.events import generic_pmu
 from tlbcost.machine import sys_path
 from tlbcost.paths import libexec
-from tlbcost.pmu import Found, Rights, find_pmu, rights
+from tlbcost.pmu import Found, Rights, find_pmu, rights, user_may_count
 from tlbcost.remedies import as_root, write_setting
 
 Scope = Literal["program", "process", "cgroup", "system"]
 
 _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 # The highest level of perf_event_paranoid that lets a user without privileges count:
-# https://docs.kernel.org/admin-guide/sysctl/kernel.html#perf-event-paranoid; above 2, Debian's
-# and Ubuntu's kernels let nobody.
+# https://docs.kernel.org/admin-guide/sysctl/kernel.html#perf-event-paranoid. Above 2, Debian's
+# and Ubuntu's kernels let nobody, and others act as at 2.
 _USER_LEVEL, _KERNEL_LEVEL, _SYSTEM_LEVEL = 2, 1, 0
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.ENOSYS)
 _SIMULATE = "'tlbcost estimate' simulates instead, and needs none"
@@ -68,6 +69,12 @@ def diagnose(
     whys = [refusal.why for refusal in refusals if refusal.why is not None]
     if whys and len(whys) == len(refusals):
         return _error(whys[0], "'tlbcost events' lists the events of this CPU")
+    if scope == "cgroup" and any(refusal.event in _software() for refusal in refusals):
+        return _error(
+            "this cgroup is not one that counters know: it is not in the hierarchy of perf_event",
+            "grep perf_event /proc/mounts tells where that is; where it is nowhere, any folder of "
+            "cgroup v2 will do",
+        )
     if refusals and all(refusal.state == "unsupported" for refusal in refusals):
         return _unsupported(refusals, find_pmu())
     return _failed(refusals)
@@ -109,7 +116,7 @@ def _forbidden(
         return _filtered(name, level)
     if level is not None and not own.privileged:
         allowed = _allowed_level(scope, mode)
-        if level > _USER_LEVEL and not (own.filtered and code == errno.EPERM):
+        if level > _USER_LEVEL and not user_may_count() and not own.filtered:
             return _paranoid(level, allowed, "which lets no user without privileges count")
         if level > allowed and allowed == _SYSTEM_LEVEL:
             return _paranoid(level, allowed, "which lets users count their own programs only")
@@ -166,6 +173,11 @@ def _foreign(pid: int) -> TlbcostError:
             owner = str(uid)
         why = f"process {pid} belongs to {owner}"
     return _error(why, as_root(f"tlbcost count -p {pid}"))
+
+
+def _software() -> set[str]:
+    """The names of what every kernel counts."""
+    return {event.name for event in generic_pmu().events if event.type == "software"}
 
 
 def _unsupported(refusals: Sequence[Refusal], pmu: Found) -> TlbcostError:

@@ -28,6 +28,10 @@ class Kernel:
         self._set(remedies, "write_setting", self.write_setting)
         self._set(refusal, "write_setting", self.write_setting)
         self.writable = True
+        self.lets_users(False)
+
+    def lets_users(self, may: bool) -> None:
+        self._set(refusal, "user_may_count", lambda: may)
 
     def write_setting(self, value: str, path: str) -> str | None:
         return f"echo {value} | sudo tee {path}" if self.writable else None
@@ -93,6 +97,15 @@ def test_the_setting_that_forbids_it(
     assert CAPABILITY in remedy
     kernel.writable = False
     assert "echo" not in said(forbidden(), scope, mode)[1]
+
+
+@pytest.mark.parametrize("level", [3, 4])
+def test_kernels_that_know_no_level_beyond_2(kernel: Kernel, level: int) -> None:
+    kernel.lets(level)
+    kernel.lets_users(True)
+    message, hint = said(forbidden(), "program", "kernel")
+    assert f"is {level}, which lets users count in user mode only" in message
+    assert SETTING.format(1) in hint
 
 
 @pytest.mark.parametrize("level", [-1, 0, 1, 2])
@@ -318,3 +331,13 @@ def test_doctor_tells_who_may_count(
     assert check.state == state
     assert words in check.finding
     assert (check.command is not None) == (state == "limited")
+
+
+def test_a_cgroup_that_counters_do_not_know(kernel: Kernel) -> None:
+    kernel.lets(2)
+    refusals = [CYCLES, Refusal("page_faults", "unsupported", errno.ENOENT)]
+    message, hint = said(refusals, "cgroup")
+    assert "not in the hierarchy of perf_event" in message
+    assert "/proc/mounts" in hint
+    # Without an event that every kernel has, that is not known.
+    assert "no hardware counters" in said([CYCLES], "cgroup")[0]

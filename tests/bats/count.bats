@@ -1,0 +1,385 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Does `tlbcost count` tell what was counted, and why something was not?
+# Software events take the same way through the kernel as hardware's; what a PMU alone does is
+# played by tests/fakes/tlbcost-count.
+
+load common
+
+setup() {
+	need_built tlbcost libexec/tlbcost-count venv/bin/python
+	COUNT=("${BUILD}/tlbcost" count)
+	unset TLBCOST_ROOT
+	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
+	mkdir "${TMPDIR}"
+	cd "${BATS_TEST_TMPDIR}" || return
+}
+
+teardown() {
+	umount "${BATS_TEST_TMPDIR}/full" 2>/dev/null || true
+}
+
+# A tlbcost whose tlbcost-count is the fake, which says what the JSON tells it.
+made_up() { # <JSON>
+	mkdir -p home/libexec
+	ln -sfn "${BUILD}/python" home/python
+	ln -sfn "${BUILD}/venv" home/venv
+	ln -sf "${BUILD}/libexec/tlbcost-run" home/libexec/
+	ln -sf "${TREE}/tests/fakes/tlbcost-count" home/libexec/
+	cp "${BUILD}/tlbcost" home/tlbcost
+	export FAKE_COUNTERS=${PWD}/fake.json PYTHONPATH=${BUILD}/python
+	PATH=${BUILD}/venv/bin:${PATH}
+	printf '%s\n' "$1" >fake.json
+	rm -f fake.json.calls
+	COUNT=("${PWD}/home/tlbcost" count --pmu skl)
+}
+
+# A program that touches so many pages, between two files that the test makes.
+pages() { # <pages>
+	cat >pages.c <<-'C'
+		#include <stdlib.h>
+		#include <sys/mman.h>
+		#include <unistd.h>
+		int main(int argc, char **argv)
+		{
+			long n = atol(argv[1]);
+			char *p = mmap(NULL, (size_t)n * 4096, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+			madvise(p, (size_t)n * 4096, MADV_NOHUGEPAGE);
+			while (argc > 2 && access(argv[2], F_OK) != 0)
+				usleep(10000);
+			for (long i = 0; i < n; i++)
+				p[i * 4096] = 1;
+			while (argc > 3 && access(argv[3], F_OK) != 0)
+				usleep(10000);
+			return 0;
+		}
+	C
+	cc -O1 -o pages pages.c
+}
+
+# The value of a Python expression over the report of --json, called `report`.
+json() { # <expression> [<file>]
+	"${BUILD}/venv/bin/python" -c 'import json, sys
+report = json.load(open(sys.argv[2]))
+print(eval(sys.argv[1]))' "$1" "${2:-report.json}"
+}
+
+nothing_left() {
+	[[ $(find "${TMPDIR}" -mindepth 1) == "" ]]
+}
+
+number_of() { # <event>: its count in $output
+	awk -v name="$1" '$1 == name { gsub(",", "", $2); print $2; exit }' <<<"${output}"
+}
+
+@test "count: what the kernel counts, with the program's own output and exit code" {
+	need_program cc
+	pages 1000
+	run --separate-stderr -7 "${COUNT[@]}" -e page_faults,task_clock_ns -- \
+		sh -c './pages 1000; cat; echo error >&2; exit 7' <<<"from the caller"
+	[[ ${output} == "from the caller" ]]
+	# shellcheck disable=SC2154  # set by run
+	[[ ${stderr} == error* ]]
+	output=${stderr}
+	(($(number_of page_faults) >= 1000 && $(number_of page_faults) < 2000))
+	(($(number_of task_clock_ns) > 0))
+	nothing_left
+}
+
+@test "count: without hardware counters the reason, and what works instead" {
+	run "${COUNT[@]}" -- touch started
+	((status != 0)) || skip "this machine has hardware counters"
+	((status == 4))
+	[[ ${lines[0]} == "tlbcost: cannot count: there are no hardware counters here"* ]]
+	[[ ${lines[1]} == "tlbcost: hint: 'tlbcost estimate' simulates instead"*"-e page_faults"* ]]
+	((${#lines[@]} == 2))
+	[[ ! -e started ]]
+	nothing_left
+}
+
+@test "count: an event that is not there beside one that is: NA, never 0" {
+	run -0 "${COUNT[@]}" --json report.json -e cycles,page_faults -- true
+	[[ ${output} != *"cycles was not obtained"* ]] && skip "this machine counts cycles"
+	[[ $(number_of cycles) == NA ]]
+	[[ ${output} == *"note: cycles was not obtained: "*"ENOENT"* ]]
+	[[ $(json 'report["counts"][0]["count"], report["counts"][0]["running_fraction"]') == \
+		"(None, None)" ]]
+	[[ $(json 'report["counts"][0]["state"]') == unsupported ]]
+}
+
+@test "count: a program that is killed: its counts, and 128 + the signal" {
+	run -137 "${COUNT[@]}" -e page_faults -- sh -c 'kill -KILL $$'
+	(($(number_of page_faults) > 0))
+	nothing_left
+}
+
+@test "count: programs that do not start: 126 and 127, one message" {
+	run -127 "${COUNT[@]}" -e page_faults -- no-such-program
+	[[ ${output} == *"no such program on PATH"* ]]
+	printf '#!/no/such/interpreter\n' >script
+	chmod +x script
+	run -127 "${COUNT[@]}" -e page_faults -- ./script
+	[[ ${output} == *"its interpreter /no/such/interpreter does not exist"* ]]
+	run -126 "${COUNT[@]}" -e page_faults -- /tmp
+	nothing_left
+}
+
+@test "count: every run reads the same input, and only the first one is seen" {
+	run --separate-stderr -0 "${COUNT[@]}" --runs 3 --prepare 'echo prepared >>prepared' \
+		-e page_faults -- sh -c 'tee -a seen' < <(echo line)
+	[[ ${output} == line ]]
+	[[ $(<seen) == $'line\nline\nline' ]]
+	[[ $(wc -l <prepared) == 3 ]]
+	output=${stderr}
+	[[ ${output} == *"page_faults"*" 0-2 "* ]]
+}
+
+@test "count: JSON as its schema says, and the table of doc/format.md" {
+	run -0 "${COUNT[@]}" --json report.json --table counts.tsv -e page_faults,page_faults \
+		-- sh -c 'exit 0'
+	"${BUILD}/venv/bin/python" - "${TREE}/data/schema/count.schema.json" report.json <<-'PYTHON'
+		import json, sys
+		from pathlib import Path
+		from jsonschema import Draft202012Validator
+		schema, report = (json.loads(Path(path).read_text()) for path in sys.argv[1:])
+		Draft202012Validator.check_schema(schema)
+		Draft202012Validator(schema).validate(report)
+	PYTHON
+	[[ $(head -n 1 counts.tsv) == "# tlbcost counted 1" ]]
+	[[ $(tail -n 1 counts.tsv) == "# end: 1" ]]
+	[[ $(cell counts.tsv count page_faults) == $(json 'report["counts"][0]["count"]') ]]
+	[[ $(cell counts.tsv state page_faults) == counted ]]
+	grep -qx "# command: sh -c 'exit 0'" counts.tsv
+}
+
+@test "count: intervals come as rows, and add up to the whole" {
+	need_program cc
+	pages 500
+	run -0 "${COUNT[@]}" -I 50 --output report.txt --json report.json -e page_faults -- \
+		sh -c 'for i in 1 2 3 4 5 6; do ./pages 500; sleep 0.05; done'
+	[[ ${output} == "" ]]
+	output=$(<report.txt)
+	local sum
+	sum=$(awk '$2 == "s" && NF == 6 { gsub(",", "", $3); sum += $3; n++ }
+		END { if (n > 2) print sum }' report.txt)
+	[[ ${sum} == $(json 'report["counts"][0]["count"]') ]]
+	((sum > 3000))
+	nothing_left
+}
+
+@test "count: an interval is there while the program still runs" {
+	"${COUNT[@]}" -I 20 -e page_faults -- sh -c 'while [ ! -e stop ]; do sleep 0.02; done' \
+		2>report.txt &
+	local pid=$! i
+	for ((i = 0; i < 500; i++)); do
+		[[ $(wc -l <report.txt) -lt 2 ]] || break
+		sleep 0.02
+	done
+	kill -0 "${pid}"
+	: >stop
+	wait "${pid}"
+	[[ $(wc -l <report.txt) -ge 2 ]]
+}
+
+@test "count: a running process until it ends" {
+	need_program cc
+	pages 1000
+	./pages 1000 begin end &
+	local program=$! counter
+	"${COUNT[@]}" -e page_faults --json report.json -p "${program}" 2>report.txt &
+	counter=$!
+	# Something of it was counted once its interval is there; no other way shows from outside.
+	sleep 1
+	: >begin
+	: >end
+	wait "${program}"
+	wait "${counter}"
+	output=$(<report.txt)
+	[[ ${output} == *"process ${program}"* ]]
+	(($(number_of page_faults) >= 1000 && $(number_of page_faults) < 1100))
+	[[ $(json 'report["wall_ns"]') == None ]]
+	nothing_left
+}
+
+@test "count: Ctrl-C ends the counting of a process, which runs on" {
+	sleep 60 &
+	local program=$! counter code=0
+	env --default-signal=INT "${COUNT[@]}" -e page_faults -p "${program}" 2>report.txt &
+	counter=$!
+	sleep 1
+	kill -INT "${counter}"
+	wait "${counter}" || code=$?
+	kill "${program}"
+	((code == 0))
+	[[ $(<report.txt) == *"page_faults"* ]]
+	nothing_left
+}
+
+@test "count: the whole system while a program runs" {
+	need_root
+	run -3 "${COUNT[@]}" -a --kernel --user -e page_faults -- sh -c 'sleep 0.2; exit 3'
+	[[ ${output} == *"the whole system, while this ran: sh -c "* ]]
+	[[ ${output} == *"user and kernel mode"* ]]
+	(($(number_of page_faults) > 0))
+}
+
+@test "count: a cgroup that is not there" {
+	run -125 "${COUNT[@]}" --cgroup /no/such/cgroup -e page_faults -- touch started
+	[[ ${output} == *"/no/such/cgroup"*"No such file or directory"* ]]
+	[[ ! -e started ]]
+	nothing_left
+}
+
+@test "count: Ctrl-C is the program's, and its counts are told" {
+	# Everything in the terminal's process group gets it.
+	run -130 setsid --wait env --default-signal=INT "${COUNT[@]}" -e page_faults -- \
+		sh -c 'kill -INT 0; sleep 20'
+	[[ ${output} == *"page_faults"* ]]
+	run -5 setsid --wait env --default-signal=INT "${COUNT[@]}" --runs 3 -e page_faults -- \
+		sh -c 'trap "exit 5" INT; echo run >>runs; kill -INT 0; sleep 20'
+	[[ ${output} == *"the runs were ended early"* ]]
+	[[ $(<runs) == run ]]
+	nothing_left
+}
+
+@test "count: SIGTERM ends the program and us, and nothing is left" {
+	local pid code=0
+	"${COUNT[@]}" -e page_faults -- sh -c 'echo $$ >program; sleep 60' 2>report.txt &
+	pid=$!
+	while [[ ! -s program ]]; do sleep 0.02; done
+	kill -TERM "${pid}"
+	wait "${pid}" || code=$?
+	((code == 143))
+	[[ $(<report.txt) == *"tlbcost: ended by SIGTERM"* ]]
+	[[ ! -e /proc/$(<program) ]]
+	nothing_left
+}
+
+@test "count: killed, it takes the program along" {
+	local pid i
+	"${COUNT[@]}" -e page_faults -- sh -c 'echo $$ >program; sleep 60' &
+	pid=$!
+	while [[ ! -s program ]]; do sleep 0.02; done
+	kill -KILL "${pid}"
+	wait "${pid}" || true
+	for ((i = 0; i < 250; i++)); do
+		[[ -e /proc/$(<program) ]] || break
+		sleep 0.02
+	done
+	[[ ! -e /proc/$(<program) ]]
+}
+
+@test "count: a full disk: 125, a message, and nothing left behind" {
+	need_root
+	mkdir full
+	mount -t tmpfs -o size=8k tlbcost-test full 2>/dev/null || skip "cannot mount a tmpfs"
+	head -c 8k /dev/zero >full/filler || true
+	local option
+	for option in --json --table --output; do
+		run -125 "${COUNT[@]}" "${option}" full/file -e page_faults -- true
+		[[ ${output} == *"cannot write full/file: No space left on device"*"hint: "* ]]
+		[[ $(ls full) == filler ]]
+		# The report is not lost with it.
+		[[ ${option} == --output || ${output} == *"page_faults"*"100 %"* ]]
+	done
+}
+
+@test "count: files that cannot be written are refused before the program runs" {
+	local option
+	for option in --json --table --output; do
+		run -125 "${COUNT[@]}" "${option}" nowhere/file -e page_faults -- touch started
+		[[ ${output} == *"cannot write nowhere/file: no such folder"* ]]
+	done
+	[[ ! -e started ]]
+}
+
+@test "count: mistakes on the command line" {
+	local options
+	run -2 "${COUNT[@]}"
+	[[ ${output} == *"nothing to count"*"hint: "* ]]
+	run -2 "${COUNT[@]}" -a -p 1
+	[[ ${output} == *"exclude each other"* ]]
+	run -2 "${COUNT[@]}" -p 1 --runs 2
+	run -2 "${COUNT[@]}" -e no_such_event -- true
+	[[ ${output} == *"no event of "*" is called 'no_such_event'"* ]]
+	run -2 "${COUNT[@]}" --pmu no-such-cpu -- true
+	for options in '-p 0' '-p x' '-I 0' '-I 1s' '--runs 0'; do
+		# shellcheck disable=SC2086  # two words
+		run -2 "${COUNT[@]}" ${options} -- true
+	done
+	run -4 "${COUNT[@]}" -p 4194303
+	[[ ${output} == *"there is no process 4194303"* ]]
+}
+
+@test "count: what does not fit into the counters is counted in another run" {
+	made_up '{"counters": 4, "counts": {"cycles": [1000000, 1010000],
+		"walk_active_cycles.load": 150000, "walk_active_cycles.store": 20000,
+		"walk_active_cycles.fetch": 4000}}'
+	run -0 "${COUNT[@]}" -e cycles,walk_active_cycles,walks_completed -- sh -c 'echo run >>runs'
+	[[ $(wc -l <runs) == 2 ]]
+	[[ ${output} =~ share\ +17\ %.*"of the cycles had a page walk in progress" ]]
+	[[ ${output} =~ cycles\ +1,005,000\ +1.0\ %\ +0-1\ +100\ % ]]
+	[[ ${output} == *"skl::DTLB_LOAD_MISSES:WALK_ACTIVE"* ]]
+	nothing_left
+}
+
+@test "count: runs that were not alike are told" {
+	made_up '{"counters": 4, "counts": {"cycles": [1000000, 1200000]}}'
+	run -0 "${COUNT[@]}" -e cycles,walk_active_cycles,walks_completed -- true
+	[[ ${output} == *"note: cycles differ by 20 % between run 0 (1 M) and run 1 (1.2 M)"* ]]
+}
+
+@test "count: a program that cannot be repeated needs --multiplex" {
+	made_up '{"counters": 4, "running": {"walk_active_cycles.load": 0.5},
+		"counts": {"walk_active_cycles.load": 400}}'
+	local program='test ! -e flag; code=$?; : >flag; exit $code'
+	run -1 "${COUNT[@]}" -e cycles,walk_active_cycles,walks_completed -- sh -c "${program}"
+	[[ ${output} == *"cannot be repeated: run 1 exited with 0, run 2 exited with 1"* ]]
+	[[ ${output} == *"hint: --multiplex"* ]]
+	rm flag
+	run -0 "${COUNT[@]}" --multiplex -e cycles,walk_active_cycles,walks_completed -- \
+		sh -c "${program}"
+	[[ $(number_of walk_active_cycles.load) == 800 ]]
+	[[ ${output} == *"had a counter for a part of the time"*"scaled up"* ]]
+}
+
+@test "count: a formula without one of its events has no value" {
+	made_up '{"states": {"walk_active_cycles.store": ["unsupported", 2]}}'
+	run -0 "${COUNT[@]}" -e cycles,walk_active_cycles -- true
+	[[ ${output} =~ [^_]share\ +NA ]]
+	[[ ${output} =~ code_share\ +100\ % ]]
+}
+
+@test "count: counters that open and count nothing are none" {
+	made_up '{"counts": {"cycles": 0}}'
+	run -4 "${COUNT[@]}" -e cycles,walk_active_cycles -- true
+	[[ ${output} == *"the counter of cycles opens, but counts nothing"* ]]
+}
+
+@test "count: garbage from the counting program is an error, not a report" {
+	local raw
+	for raw in '"raw": ""' '"raw": "garbage\n"' '"raw": "# tlbcost counters 1\n"'; do
+		made_up "{${raw}}"
+		run -125 "${COUNT[@]}" -e cycles --json report.json -- true
+		[[ ${output} == "tlbcost: cannot count: what tlbcost-count wrote is not to be used: "* ]]
+		[[ ! -e report.json ]]
+	done
+	made_up '{"exit": 99}'
+	run -125 "${COUNT[@]}" -e cycles -- true
+	[[ ${output} == *"the launcher exited with 99"* ]]
+	rm home/libexec/tlbcost-count
+	run -125 "${COUNT[@]}" -e cycles -- true
+	[[ ${output} == *"tlbcost-count: No such file or directory"*"hint: "* ]]
+	nothing_left
+}
+
+@test "count: a foreign event table is told" {
+	made_up '{}'
+	"${PWD}/home/tlbcost" doctor --json doctor.json >/dev/null || true
+	run -0 "${COUNT[@]}" -e cycles -- true
+	[[ $(json '[c["values"]["event_table"] for c in report["checks"] if c["name"] == "pmu"]' \
+		doctor.json) == "['skl']" ]] ||
+		[[ ${output} == *"note: this CPU is not one of Intel Skylake"* ]]
+}
