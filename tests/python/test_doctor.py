@@ -60,7 +60,7 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
     monkeypatch.delenv("SUDO_UID", raising=False)
     monkeypatch.setattr(paths, "valgrind_lib", lambda: tmp_path / "lib")
     monkeypatch.setattr(paths, "libexec", lambda name: tmp_path / "libexec" / name)
-    for name in ("tlbcost-run", "tlbcost-calibrate"):
+    for name in ("tlbcost-run", "tlbcost-calibrate", "tlbcost-count", "tlbcost-record"):
         (tmp_path / "libexec" / name).touch(0o755)
     made.program(
         "valgrind", 'case "$*" in *tlbsim*) echo --counts-dir=DIR;; *) echo valgrind-3.19.0;; esac'
