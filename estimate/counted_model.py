@@ -29,8 +29,8 @@ Way = Literal["walk_cycles", "pending_cycles", "walks_times_cost", "stall_cycles
 class Witness:
     """The share of the counted cycles that goes into translation. None: not obtained.
 
-    `data` is the part of loads and stores, or all of it where the CPU does not tell them apart
-    (`split` is False then). `exposed` is a lower bound. `ept` is the second stage of a virtual
+    `data` is the part of loads and stores, or all of it where that of code is not known (`split`
+    is False then). `exposed` is a lower bound. `ept` is the second stage of a virtual
     machine, where it is counted apart; `total` does not have it.
     """
 
@@ -107,7 +107,8 @@ def witness(
     exposed, ept = _share(found.get("exposed_share")), _share(found.get("ept_share"))
     share, data = _share(found.get("share")), _share(found.get("data_share"))
     if share is not None:
-        split = data is not None
+        # Where code's walks are not counted, the share of data is all there is.
+        split = data is not None and found.get("code_share") is not None
         return Witness("walk_cycles", share, data or share, split, exposed, ept, share.high >= 1)
     share = _share(found.get("pending_share"))
     if share is not None:
@@ -130,8 +131,8 @@ def _priced(
         return None
     all_walks, data_walks = found.get("walks"), found.get("data_walks")
     total = _cost(all_walks or data_walks, found.get("hits") or found.get("data_hits"), prices)
-    # Where the data's walks are all that is known, nothing tells what is code's.
-    data = None if all_walks is None else _cost(data_walks, found.get("data_hits"), prices)
+    known = all_walks is not None and found.get("code_walks") is not None
+    data = _cost(data_walks, found.get("data_hits"), prices) if known else None
     if total is None:
         return None
     whole = _divided(total, cycles)
