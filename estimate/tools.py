@@ -34,8 +34,8 @@ def check_programs() -> Check:
 def check_libraries() -> Check:
     """Are the Python packages there?"""
     found: list[str] = []
-    for name in ("pandas", "rich"):
-        if importlib.util.find_spec(name) is None:
+    for name, module in (("pandas", "pandas"), ("pyelftools", "elftools"), ("rich", "rich")):
+        if importlib.util.find_spec(module) is None:
             finding = f"the Python package {name} is not installed"
             return Check("libraries", "missing", finding, build("all"), blocks=True)
         # A copied package may have come without its metadata.
