@@ -13,7 +13,7 @@
 
 /* How late the end of a process may be seen. */
 enum { POLL_MS = 100 };
-/* What is no sign of having been stopped: a process runs before it becomes the program. */
+/* What is no sign of having been stopped: a process's memory is given back uncounted. */
 #define UNSEEN_NS 20000000u
 
 static int fail(struct session *session, const char *what)
@@ -180,7 +180,9 @@ static int was_stopped(const struct session *session, const struct program *prog
 	for (size_t m = 0; m < session->attached.bank.member_count; m++)
 		if (session->values[m].enabled_ns > counted_ns)
 			counted_ns = session->values[m].enabled_ns;
-	return counted_ns + ran_ns / 10 + UNSEEN_NS < ran_ns || counted_ns < ran_ns / 50;
+	/* The process ran before it became the program, on a slow machine for long. */
+	return counted_ns + ran_ns / 10 + UNSEEN_NS + program->before_exec_ns < ran_ns ||
+	       counted_ns < ran_ns / 50;
 }
 
 static int write_whole(struct session *session, const struct program *program)

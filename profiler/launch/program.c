@@ -144,11 +144,12 @@ int program_run(struct program *program, const struct program_hooks *hooks)
 	};
 	const struct watch_result *result = &program->result;
 	enum child_failure failure;
+	uint64_t fork_ns;
 	pid_t pid;
 	int error;
 
 	program->hooks = hooks;
-	program->start_ns = watch_now_ns();
+	program->start_ns = fork_ns = watch_now_ns();
 	if (child_start(&plan, &pid, &failure) < 0) {
 		if (failure != CHILD_NOT_EXECUTED)
 			return fail(program, "cannot prepare the program's process");
@@ -158,6 +159,7 @@ int program_run(struct program *program, const struct program_hooks *hooks)
 		return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 	}
 	program->started = 1;
+	program->before_exec_ns = watch_now_ns() - fork_ns;
 	close_program_ends(program);
 	if (watch_program(&program->signals, pid, program->stdout_pipe[0],
 			  program->stderr_pipe[0], &program->last_words,

@@ -35,6 +35,7 @@ struct program {
 	const char *failed;	/* what failed, for a message: a path, or a phrase */
 	struct watch_result result;	/* of a program that ran */
 	uint64_t start_ns;	/* CLOCK_MONOTONIC when the program was let go */
+	uint64_t before_exec_ns;	/* from the fork until the process was the program */
 	int started;		/* 0: execve() refused it */
 	struct program_options options;
 	const struct program_hooks *hooks;
