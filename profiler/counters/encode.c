@@ -27,11 +27,6 @@ static const struct {
 	{ "raw", PERF_TYPE_RAW },
 };
 
-const char *encoded_by_name(enum encoded_by by)
-{
-	return by == ENCODED_BY_LIBPFM4 ? "libpfm4" : "code";
-}
-
 /* Refuse with `error`; the sentence part goes to `why`. */
 static int refuse(int error, char *why, size_t size, const char *what,
 		  const char *reason)

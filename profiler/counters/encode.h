@@ -31,6 +31,9 @@ int encode_event(const char *spec, struct encoding *encoding, char *why,
 		 size_t why_size);
 
 /* "libpfm4" or "code", as tables say it. */
-const char *encoded_by_name(enum encoded_by by);
+static inline const char *encoded_by_name(enum encoded_by by)
+{
+	return by == ENCODED_BY_LIBPFM4 ? "libpfm4" : "code";
+}
 
 #endif
