@@ -224,12 +224,11 @@ static void hook_sees_the_process_before_the_program(void)
 	char *argv[] = { name, NULL };
 	struct seen seen = { 0 };
 	struct program program;
-	char self[PATH_MAX] = "";
 
-	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
 	CHECK_EQUAL(run_seen(argv, &seen, &program, NULL), 0);
 	CHECK(program.started);
-	CHECK(strcmp(seen.name, self) == 0);
+	CHECK(*seen.name == '/');
+	CHECK(strcmp(strrchr(seen.name, '/'), "/true") != 0);
 	CHECK(program.result.end_ns > program.start_ns);
 	close(program.signals.fd);
 }
