@@ -221,11 +221,11 @@ def _run(series: _Series, events: Sequence[Wanted]) -> dict[str, Reading]:
     def run(output: Path) -> None:
         nonlocal outcome
         tool = (PROGRAM, *plan.options(events), "--quiet", "--output", str(output))
-        outcome = series.launcher.execute(series.argv, discard=number > 0, tool=tool)
+        outcome = series.launcher.execute(series.argv, discard=series.launcher.runs > 0, tool=tool)
         if outcome.exec_errno is not None:
             raise program.start_failure(series.argv[0], series.path, outcome.exec_errno)
 
-    table = series.launcher.folder / f"counters{number}.{len(series.readings)}.tsv"
+    table = series.launcher.folder / f"counters{series.launcher.runs}.tsv"
     found = _obtain(table, plan, events, run, first=number == 0)
     for each in events:
         reading = found[each.name]

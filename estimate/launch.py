@@ -72,13 +72,14 @@ class Launcher:
     """Runs programs through tlbcost-run, with its files in `folder`, as `user` if given.
 
     tlbcost-count and tlbcost-record launch in the same way, and watch the program besides.
+    `runs`: how many there were.
     """
 
     folder: Path
     stdin: ProgramInput
     user: User | None = None
     prepare: str | None = None
-    _runs: int = field(default=0, init=False)
+    runs: int = field(default=0, init=False)
 
     def execute(
         self,
@@ -95,11 +96,11 @@ class Launcher:
         Raises TlbcostError if the launcher itself or the --prepare command failed; with the exit
         code 4 if `tool` ran nothing because nothing could be measured.
         """
-        first = self._runs == 0
-        self._runs += 1
+        first = self.runs == 0
+        self.runs += 1
         if self.prepare is not None:
             self._prepare(self.prepare)
-        output = self.folder / f"run{self._runs}.tsv"
+        output = self.folder / f"run{self.runs}.tsv"
         before = cgroup.memory_limit()
         with self.stdin.opened(first=first) as fd:
             code = self._run(
@@ -114,6 +115,7 @@ class Launcher:
         after = cgroup.memory_limit()
         if not output.exists():
             if tool and code == CANNOT_MEASURE:
+                self.runs -= 1
                 raise TlbcostError(f"{tool[0]} could measure nothing", None, CANNOT_MEASURE)
             raise TlbcostError(
                 f"cannot time the program: the launcher exited with {code}",
@@ -164,7 +166,7 @@ class Launcher:
             raise
 
     def _prepare(self, command: str) -> None:
-        output = self.folder / f"prepare{self._runs}.tsv"
+        output = self.folder / f"prepare{self.runs}.tsv"
         with open(os.devnull, "rb") as nothing:  # noqa: PTH123
             code = self._run(
                 ["sh", "-c", command], output, nothing.fileno(), discard=False, stdout=2

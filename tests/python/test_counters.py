@@ -444,3 +444,16 @@ def test_the_table_is_this_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TlbcostError) as error:
         choose_pmu("no-such-cpu")
     assert error.value.exit_code == 2
+
+
+def test_a_program_is_shown_in_its_first_run_only(
+    machine: Machine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    machine.says(exit=4)
+    with pytest.raises(TlbcostError):
+        machine.count("cycles", argv=["echo", "shown"])
+    # Nothing ran then.
+    machine.says()
+    machine.count("cycles", argv=["echo", "shown"], runs=2)
+    machine.count("cycles", argv=["echo", "shown"])
+    assert capfd.readouterr().out == "shown\n"
