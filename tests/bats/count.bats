@@ -383,3 +383,35 @@ number_of() { # <event>: its count in $output
 		doctor.json) == "['skl']" ]] ||
 		[[ ${output} == *"note: this CPU is not one of Intel Skylake"* ]]
 }
+
+@test "count: the table is what estimate reads" {
+	made_up '{"counters": 4, "counts": {"cycles": 1000000, "walk_active_cycles.load": 150000},
+		"running": {"walks_completed.store": 0.5}}'
+	run -0 "${COUNT[@]}" --table counts.tsv \
+		-e cycles,walk_active_cycles,walks_completed,skl::DTLB_LOAD_MISSES:WALK_PENDING -- true
+	run -0 "${BUILD}/venv/bin/python" - counts.tsv <<-'PYTHON'
+		import sys
+		from pathlib import Path
+		from tlbcost.events import load_pmu
+		from tlbcost.importing import import_file
+		counted = import_file(Path(sys.argv[1]), load_pmu("skl"), None)
+		values = counted.values()
+		print(values["cycles"], values["walk_active_cycles.load"], values["walks_completed.store"])
+		print(sorted({count.run for count in counted.counts}), counted.command, counted.mode)
+	PYTHON
+	[[ ${lines[0]} =~ ^1000000(.0)?\ 150000(.0)?\ 2000(.0)?$ ]]
+	[[ ${lines[1]} == "[0, 1] true user" ]]
+}
+
+@test "count: under sudo the program runs as the user who called it" {
+	need_root
+	setpriv --reuid=65534 --regid=65534 --clear-groups test -x "${BUILD}/libexec/tlbcost-count" ||
+		skip "user 65534 cannot reach ${BUILD}"
+	TMPDIR=$(mktemp -d /tmp/tlbcost-sudo.XXXXXX)
+	chmod 1777 "${TMPDIR}"
+	SUDO_UID=65534 SUDO_GID=65534 run --separate-stderr "${COUNT[@]}" -e page_faults \
+		--kernel --user sh -c 'id -u'
+	rmdir "${TMPDIR}"
+	((status == 0))
+	[[ ${output} == 65534 ]]
+}

@@ -205,6 +205,13 @@ refused() { # <words of the message> <words of the hint>
 	done
 }
 
+@test "permissions: a kernel without performance events" {
+	need_built tests/without_perf
+	TLBCOST_ROOT=${TREE}/tests/machines/ancient run -4 \
+		"${BUILD}/tests/without_perf" 38 "${COUNT[@]}" -- touch started
+	refused "this kernel has no performance events" "'tlbcost estimate' simulates instead"
+}
+
 @test "permissions: what this machine's counters do not have, beside what they have" {
 	run -4 "${BUILD}/tlbcost" count -e code:raw:0xffffffffffffffff -- touch started
 	[[ ${lines[0]} == "tlbcost: cannot count: "* ]]
