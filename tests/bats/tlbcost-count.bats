@@ -286,16 +286,17 @@ wait_for_counters() { # <pid of tlbcost-count>
 }
 
 @test "--interval: rows add up to the whole, and come while the program runs" {
+	local counter
 	mkfifo rows
 	"${COUNT}" "${FAULTS[@]}" --interval 50 --output rows -- \
 		sh -c "for i in 1 2 3 4; do ${PAGES@Q} self 500; sleep 0.1; done; while [ ! -e seen ]; do sleep 0.02; done" &
-	PROCESS=$!
+	counter=$!
 	# The program waits for a file that is made when a row was read.
 	while IFS= read -r line; do
 		printf '%s\n' "${line}"
 		[[ ${line} != [0-9]* ]] || : >seen
 	done <rows >"${TABLE}"
-	wait "${PROCESS}"
+	wait "${counter}"
 	[[ $(tail -n 1 "${TABLE}") == "# end: "* ]]
 	local sum
 	sum=$(awk -F '\t' '/^[0-9]/ { sum += $4 } END { print sum }' "${TABLE}")
@@ -310,14 +311,15 @@ wait_for_counters() { # <pid of tlbcost-count>
 }
 
 @test "--interval: a reader that goes away does not end the program" {
+	local counter
 	mkfifo rows
 	"${COUNT}" "${FAULTS[@]}" --interval 10 --output rows -- \
 		sh -c 'while [ ! -e gone ]; do sleep 0.02; done; sleep 0.2; : >ended; exit 5' &
-	PROCESS=$!
+	counter=$!
 	head -n 3 rows >/dev/null
 	: >gone
 	local code=0
-	wait "${PROCESS}" || code=$?
+	wait "${counter}" || code=$?
 	[[ -e ended ]]
 	# The program's own end, and a table that could not be written.
 	[[ ${code} == 125 ]]
