@@ -118,7 +118,7 @@ def _counts(console: Console, findings: Findings) -> None:
     instructions = findings.counted.values().get(_INSTRUCTIONS)
     several = findings.runs > 1
     columns = ["event", "count"]
-    columns += ["per 1000 instr."] if instructions else []
+    columns += ["/1000 instr."] if instructions else []
     columns += ["spread", "run"] if several else []
     rows = table(*columns, "ran")
     for wanted in findings.wanted:
@@ -140,21 +140,25 @@ def _counts(console: Console, findings: Findings) -> None:
 def _rate(wanted: Wanted, mean: float | None, instructions: float) -> str:
     if wanted.role_name in _NO_RATE or wanted.software:
         return ""
-    return units.NOT_OBTAINED if mean is None else f"{1000 * mean / instructions:,.3f}"
+    if mean is None:
+        return units.NOT_OBTAINED
+    rate = 1000 * mean / instructions
+    return units.ABOUT_ZERO if 0 < rate < 0.0005 else f"{rate:,.3f}"
 
 
 def _figures(console: Console, findings: Findings) -> None:
     if not findings.figures:
         return
-    rows = table("of this CPU", "value", "range", "")
+    vary = any(each is not None and each.low < each.high for each in findings.figures.values())
+    rows = table("of this CPU", "value", *(["range"] if vary else []), "")
     rows.columns[-1].justify = "left"
     for key, interval in findings.figures.items():
         write = units.percent if key.endswith("share") else _number
-        spread = ""
-        if interval is not None and interval.low < interval.high:
-            spread = f"{write(interval.low)} to {write(interval.high)}"
-        value = units.NOT_OBTAINED if interval is None else write(interval.value)
-        rows.add_row(key, value, spread, _MEANING.get(key, ""))
+        cells = [key, units.NOT_OBTAINED if interval is None else write(interval.value)]
+        if vary:
+            ends = None if interval is None else (write(interval.low), write(interval.high))
+            cells.append("" if ends is None or ends[0] == ends[1] else " to ".join(ends))
+        rows.add_row(*cells, _MEANING.get(key, ""))
     section(console, rows)
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +14,15 @@ import pytest
 from tlbcost import paths
 from tlbcost.choice import choose_events, choose_pmu
 from tlbcost.counted import Counted
+from tlbcost.counted_model import figures
 from tlbcost.counter_tool import Wanted, by_event, parse_readings
 from tlbcost.counter_totals import disagreement
 from tlbcost.counters import count_program, count_series, count_target, default_events, probe
 from tlbcost.errors import TlbcostError
 from tlbcost.events import Pmu, generic_pmu, load_pmu, select
 from tlbcost.launch import Launcher, Outcome
+from tlbcost.machine import current_machine
+from tlbcost.report.counts import Findings, print_counts, relevant
 from tlbcost.stdin import ProgramInput
 from tlbcost.target import Plan, Target
 
@@ -457,3 +461,32 @@ def test_a_program_is_shown_in_its_first_run_only(
     machine.count("cycles", argv=["echo", "shown"], runs=2)
     machine.count("cycles", argv=["echo", "shown"])
     assert capfd.readouterr().out == "shown\n"
+
+
+def test_the_report_keeps_to_80_columns(machine: Machine) -> None:
+    active = dict.fromkeys(ACTIVE, 3000)
+    machine.says(counters=4, counts={"cycles": [10**9, 1010000000], "instructions": 10**7} | active)
+    for key in ("skl", "amd64_fam19h_zen4"):
+        pmu = load_pmu(key)
+        plan = Plan(pmu, choose_events(pmu, []))
+        counted = count_series(machine.launcher, ["true"], TRUE, plan, 2, lambda _: True)
+        findings = Findings(
+            "0", "now", current_machine(), pmu, plan.wanted, counted,
+            figures(relevant(pmu, plan.wanted), counted),
+        )  # fmt: skip
+        text = io.StringIO()
+        print_counts(findings, text)
+        lines = text.getvalue().splitlines()
+        assert max(map(len, lines)) <= 80
+        # Each event has one line, with all its figures.
+        for wanted in plan.wanted:
+            assert any(line.split()[:1] == [wanted.name] and "100 %" in line for line in lines)
+        assert any(line.startswith("data_walks") for line in lines)
+
+
+def test_formulas_of_other_events_are_left_out() -> None:
+    pmu = load_pmu("skl")
+    assert relevant(pmu, choose_events(pmu, ["page_faults", "cycles"])) == {}
+    asked = relevant(pmu, choose_events(pmu, ["walk_active_cycles.fetch"]))
+    assert "share" in asked
+    assert "walks" not in asked
