@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 _INSTRUCTIONS = "instructions"
 # Not events that happen now and then while instructions run.
-_NO_RATE = ("cycles", _INSTRUCTIONS, "task_clock_ns")
+_NO_RATE = (
+    "cycles", _INSTRUCTIONS, "task_clock_ns",
+    "page_faults", "minor_faults", "major_faults", "context_switches",
+)  # fmt: skip
 _MEANING = {
     "share": "of the cycles had a page walk in progress",
     "data_share": "... of loads and stores",
@@ -70,8 +73,8 @@ def print_counts(findings: Findings, file: TextIO) -> None:
 
     def fill(console: Console) -> None:
         _head(console, findings)
-        _counts(console, findings)
-        _figures(console, findings)
+        print_events(console, findings.counted)
+        print_figures(console, findings.figures)
         _events(console, findings)
         if findings.counted.notes:
             console.print()
@@ -114,20 +117,23 @@ def _head(console: Console, findings: Findings) -> None:
     console.print(rows)
 
 
-def _counts(console: Console, findings: Findings) -> None:
-    instructions = findings.counted.values().get(_INSTRUCTIONS)
-    several = findings.runs > 1
+def print_events(console: Console, counted: Counted) -> None:
+    """A line for each event: the mean of its counts, and how much of the time it ran at least."""
+    instructions = counted.values().get(_INSTRUCTIONS)
+    several = len({count.run for count in counted.counts}) > 1
     columns = ["event", "count"]
     columns += ["/1000 instr."] if instructions else []
     columns += ["spread", "run"] if several else []
     rows = table(*columns, "ran")
-    for wanted in findings.wanted:
-        own = _of(findings, wanted)
+    by_event: dict[tuple[str | None, str], list[Count]] = {}
+    for count in counted.counts:
+        by_event.setdefault((count.name, count.event), []).append(count)
+    for (name, event), own in by_event.items():
         values = [count.value for count in own if count.value is not None]
         mean = sum(values) / len(values) if values else None
-        cells = [wanted.shown, _number(mean)]
+        cells = [name or event, _number(mean)]
         if instructions:
-            cells.append(_rate(wanted, mean, instructions))
+            cells.append(_rate(name, mean, instructions))
         if several:
             spread = spread_fraction(values) if len(values) > 1 else None
             cells.append("" if spread is None else units.percent(spread))
@@ -137,8 +143,8 @@ def _counts(console: Console, findings: Findings) -> None:
     section(console, rows)
 
 
-def _rate(wanted: Wanted, mean: float | None, instructions: float) -> str:
-    if wanted.role_name in _NO_RATE or wanted.software:
+def _rate(name: str | None, mean: float | None, instructions: float) -> str:
+    if name in _NO_RATE:
         return ""
     if mean is None:
         return units.NOT_OBTAINED
@@ -146,13 +152,14 @@ def _rate(wanted: Wanted, mean: float | None, instructions: float) -> str:
     return units.ABOUT_ZERO if 0 < rate < 0.0005 else f"{rate:,.3f}"
 
 
-def _figures(console: Console, findings: Findings) -> None:
-    if not findings.figures:
+def print_figures(console: Console, figures: Mapping[str, Interval | None]) -> None:
+    """A line for each formula: its value, the runs' range, and what it means."""
+    if not figures:
         return
-    vary = any(each is not None and each.low < each.high for each in findings.figures.values())
+    vary = any(each is not None and each.low < each.high for each in figures.values())
     rows = table("of this CPU", "value", *(["range"] if vary else []), "")
     rows.columns[-1].justify = "left"
-    for key, interval in findings.figures.items():
+    for key, interval in figures.items():
         write = units.percent if key.endswith("share") else _number
         cells = [key, units.NOT_OBTAINED if interval is None else write(interval.value)]
         if vary:
@@ -171,14 +178,6 @@ def _events(console: Console, findings: Findings) -> None:
     if rows.row_count:
         console.print("counted as", style="bold")
         console.print(rows)
-
-
-def _of(findings: Findings, wanted: Wanted) -> list[Count]:
-    return [
-        count
-        for count in findings.counted.counts
-        if (count.name, count.event) == (wanted.role_name, wanted.event)
-    ]
 
 
 def _number(value: float | None) -> str:

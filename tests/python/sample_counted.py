@@ -48,7 +48,9 @@ def counted(values: Mapping[str, float | None], **changes: object) -> Counted:
         pmu="skl",
         mode="user",
         counts=tuple(
-            Count(name, name, value, 1.0, "unsupported" if value is None else "counted")
+            Count(name, name, None, None, "unsupported")
+            if value is None
+            else Count(name, name, value, 1.0, "counted")
             for name, value in values.items()
         ),
         wall_ns=RUN.wall_ns,
