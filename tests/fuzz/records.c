@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The calibrator has another order.h. */
-#include "../../profiler/counters/order.h"
-#include "profile.h"
 #include "fuzz.h"
+#include "profile.h"
+#include "rounds.h"
 
 /* The first byte says how samples look and where rounds of reading end. */
 enum { ADDRESSES = 1, USER_ONLY = 2, ROUND_BYTES = 64 };
@@ -19,7 +18,7 @@ void fuzz_records(const uint8_t *bytes, size_t size)
 		.events = &event, .event_count = 1, .counters = &counter, .count = 1,
 	};
 	struct profile profile = { .sampler = &sampler };
-	struct order order = { 0 };
+	struct rounds rounds = { 0 };
 	size_t round;
 
 	if (!size)
@@ -31,17 +30,17 @@ void fuzz_records(const uint8_t *bytes, size_t size)
 	setenv("TLBCOST_ROOT", "/nonexistent", 1);
 	for (size_t at = 1; at < size; at += round) {
 		size_t n = size - at < round ? size - at : round;
-		void *to = order_room(&order, n);
+		void *to = rounds_room(&rounds, n);
 
 		if (!to)
 			abort();
 		memcpy(to, bytes + at, n);
-		if (order_add(&order, n, profile.addresses) < 0)
+		if (rounds_add(&rounds, n, profile.addresses) < 0)
 			abort();
-		order_flush(&order, at + n == size, profile_record, &profile);
+		rounds_flush(&rounds, at + n == size, profile_record, &profile);
 	}
 	if (profile.failed)
 		abort();
-	order_free(&order);
+	rounds_free(&rounds);
 	profile_free(&profile);
 }
