@@ -81,12 +81,9 @@ class ElfObject:
 
         Raises OSError, ChangedError, and ValueError for a file that is no sound ELF file.
         """
-        from elftools.common.exceptions import ELFError
-
         try:
             return cls._read(path, build_id)
-        # Whatever a damaged file makes the library stumble over.
-        except (ELFError, KeyError, struct.error, AssertionError, AttributeError) as error:
+        except _stumbles() as error:
             raise ValueError(f"{path}: not a sound ELF file") from error
 
     @classmethod
@@ -114,6 +111,16 @@ class ElfObject:
         return None
 
 
+def _stumbles() -> tuple[type[Exception], ...]:
+    """What a damaged file makes the library raise."""
+    from elftools.common.exceptions import ELFError
+    from elftools.construct import ConstructError
+
+    own = (ELFError, ConstructError, struct.error)
+    plain = (KeyError, IndexError, TypeError, AssertionError, AttributeError, OverflowError)
+    return (*own, *plain, MemoryError)
+
+
 def _build_id(elf: ELFFile) -> str | None:
     from elftools.elf.segments import NoteSegment
 
@@ -129,13 +136,12 @@ def _debug_symbols(build_id: str | None) -> list[Symbol]:
     """The symbols that a distribution ships apart from the object."""
     if not build_id:
         return []
-    from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
     try:
         with (_DEBUG / build_id[:2] / f"{build_id[2:]}.debug").open("rb") as file:
             return _symbols(ELFFile(file), ".symtab")
-    except (OSError, ELFError):
+    except (OSError, *_stumbles()):
         return []
 
 
