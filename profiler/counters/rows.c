@@ -37,6 +37,9 @@ void rows_header(struct table *table, const struct bank *bank,
 			  (unsigned long long)header->duration_ns);
 	else
 		table_key(table, "duration_ns", "NA");
+	if (header->has_uncounted)
+		table_key(table, "uncounted_ns", "%llu",
+			  (unsigned long long)header->uncounted_ns);
 	if (header->stopped)
 		table_key(table, "stopped",
 			  "the kernel counts no program that gains rights when it starts (setuid)");

@@ -17,6 +17,8 @@ struct rows_header {
 	size_t cpus;		/* 0: those of the program */
 	uint64_t duration_ns;	/* 0: not known yet */
 	int stopped;		/* the kernel stopped counting when the program got rights */
+	int has_uncounted;
+	uint64_t uncounted_ns;	/* CPU time in which nothing of the program was counted */
 	size_t missed_threads;	/* at most so many of the process are not counted */
 };
 

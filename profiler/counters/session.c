@@ -13,8 +13,10 @@
 
 /* How late the end of a process may be seen. */
 enum { POLL_MS = 100 };
-/* What is no sign of having been stopped: a process's memory is given back uncounted. */
+/* Less time than this that was not counted is no sign of anything. */
 #define UNSEEN_NS 20000000u
+/* No program is through with its execve() and its end in this time. */
+#define SHORTEST_NS 10000u
 
 static int fail(struct session *session, const char *what)
 {
@@ -164,25 +166,29 @@ void session_exercise(void)
 
 /*
  * A program that gains rights when it starts (setuid) is no longer counted, nor
- * is what it starts.  The time that its counters were meant to count then falls
- * short of what it ran for.
+ * is what it starts: the time that its counters were meant to count falls short
+ * of what it ran for.  So it does, by less, where each of many processes ends,
+ * which gives its memory back uncounted, and for a process that is not the
+ * program yet: on a slow machine that takes long.
  */
-static int was_stopped(const struct session *session, const struct program *program)
+static void find_uncounted(struct session *session, const struct program *program)
 {
 	const struct rusage *usage = &program->result.usage;
-	uint64_t ran_ns = 0, counted_ns = 0;
+	struct rows_header *header = &session->header;
+	uint64_t ran_ns, own_ns, counted_ns = 0;
 
-	if (session->header.scope != SCOPE_PROGRAM || !session->options->inherit ||
-	    !program->started)
-		return 0;
+	if (header->scope != SCOPE_PROGRAM || !session->options->inherit || !program->started)
+		return;
 	ran_ns = 1000000000u * (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
 		 1000u * (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec);
+	own_ns = ran_ns > program->before_exec_ns ? ran_ns - program->before_exec_ns : 0;
 	for (size_t m = 0; m < session->attached.bank.member_count; m++)
 		if (session->values[m].enabled_ns > counted_ns)
 			counted_ns = session->values[m].enabled_ns;
-	/* The process ran before it became the program, on a slow machine for long. */
-	return counted_ns + ran_ns / 10 + UNSEEN_NS + program->before_exec_ns < ran_ns ||
-	       counted_ns < ran_ns / 50;
+	header->stopped = 2 * counted_ns + UNSEEN_NS < own_ns || counted_ns < own_ns / 50 ||
+			  counted_ns < SHORTEST_NS;
+	header->has_uncounted = 1;
+	header->uncounted_ns = ran_ns > counted_ns ? ran_ns - counted_ns : 0;
 }
 
 static int write_whole(struct session *session, const struct program *program)
@@ -198,7 +204,7 @@ static int write_whole(struct session *session, const struct program *program)
 	if (bank_stop(bank) < 0 || bank_read(bank, session->values) < 0)
 		return fail(session, "cannot read the counters");
 	session->header.duration_ns = end_ns - session->start_ns;
-	session->header.stopped = was_stopped(session, program);
+	find_uncounted(session, program);
 	if (!session->options->interval_ms)
 		rows_header(&session->table, bank, &session->header);
 	rows_write(&session->table, bank, session->header.duration_ns, session->values,

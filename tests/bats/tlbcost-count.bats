@@ -440,9 +440,19 @@ wait_for_counters() { # <pid of tlbcost-count>
 		# Where the file system ignores setuid, nothing is gained.
 		(($(count_of faults) >= 50000))
 	fi
+	# However short.
+	run -0 "${COUNT}" "${FAULTS[@]}" --user 65534:65534 --output "${TABLE}" -- ./gains self 100
+	[[ $(count_of faults) == NA ]] || (($(count_of faults) >= 100))
 	# The same program for the user that it belongs to gains nothing.
 	"${COUNT}" "${FAULTS[@]}" --output "${TABLE}" -- ./gains self 50000
 	(($(count_of faults) >= 50000))
+}
+
+@test "many short processes, whose ends are not counted, are no sign of that" {
+	run -0 "${COUNT}" "${FAULTS[@]}" --output "${TABLE}" -- \
+		sh -c 'i=0; while [ $i -lt 1000 ]; do /bin/true; i=$((i + 1)); done'
+	[[ $(state_of faults) == counted && $(header stopped) == "" ]]
+	(($(header uncounted_ns) > 0))
 }
 
 @test "SIGTERM is passed on, and SIGKILL of the counter ends the program" {
