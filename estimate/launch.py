@@ -123,7 +123,7 @@ class Launcher:
                 TOOL_FAILED,
             )
         killed = (after.oom_kills or 0) > (before.oom_kills or 0)
-        return _outcome(output, (after.limit_bytes or 0) if killed else None)
+        return read_outcome(output, (after.limit_bytes or 0) if killed else None)
 
     def _run(
         self,
@@ -223,7 +223,8 @@ def _failure(name: str, outcome: Outcome, before: Sequence[Outcome]) -> TlbcostE
     return TlbcostError(f"no estimate: {name} {outcome.describe()}", hint, outcome.code)
 
 
-def _outcome(path: Path, memory_limit_bytes: int | None) -> Outcome:
+def read_outcome(path: Path, memory_limit_bytes: int | None) -> Outcome:
+    """Read a run table; `memory_limit_bytes` as in Outcome. Raises TlbcostError."""
     table = read_table(path, kinds.RUN)
     if len(table.rows) != 1:
         raise TlbcostError(f"{path}: {len(table.rows)} rows, expected 1", None, TOOL_FAILED)

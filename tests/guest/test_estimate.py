@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Does an estimate follow from what a kernel with counters of TLB misses counted?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from machine import Results
+from tlbcost import launch
+from tlbcost.assemble import Ingredients, assemble
+from tlbcost.counter_tool import Wanted, by_event, parse_readings
+from tlbcost.counter_totals import counted
+from tlbcost.events import load_pmu
+from tlbcost.report.content import Content
+from tlbcost.target import Plan
+
+LOADS = 200_000
+WALK_CYCLES = 100.0
+HUGE_BYTES = 2 << 20
+
+
+def estimated(results: Results, name: str, folder: Path) -> Content:
+    """The estimate of the run `name`, were a walk to cost so many cycles."""
+    pmu = load_pmu("riscv_sbi")
+    plan = Plan(pmu, tuple(Wanted.of(event) for event in pmu.events))
+    readings = by_event(parse_readings(results.text(f"{name}.tsv"), name), plan.wanted)
+    table = folder / "run.tsv"
+    table.write_text(results.text(f"{name}.run.tsv"), encoding="utf-8")
+    outcome = launch.read_outcome(table, None)
+    assert outcome.run is not None
+    seen = counted(
+        [(0, each, readings[each.name]) for each in plan.wanted],
+        plan,
+        ["visit", "--loads", str(LOADS)],
+        [outcome.run],
+        1,
+        stopped=False,
+    )
+    given = Ingredients(
+        argv=("visit",),
+        path=None,
+        machine=None,
+        surroundings=None,
+        huge_page_bytes=HUGE_BYTES,
+        calibrated=None,
+        native=(outcome,),
+        counted=seen,
+        pmu=pmu,
+        walk_cycles=WALK_CYCLES,
+    )
+    return assemble(given)
+
+
+def test_real_counts_become_an_estimate(counting: Results, tmp_path: Path) -> None:
+    content = estimated(counting, "loads", tmp_path)
+    part = content.counted
+    assert part is not None
+    walks, cycles = part.figures["data_walks"], part.counted.values()["cycles"]
+    assert walks is not None
+    assert walks.value >= LOADS
+    assert part.witness.way == "walks_times_cost"
+    assert part.witness.data.value == pytest.approx(min(1, walks.value * WALK_CYCLES / cycles))
+    run = content.runs[0]
+    user = run.user_ns / max(run.wall_ns, run.user_ns + run.system_ns)
+    assert content.estimate.bound_fraction.value == pytest.approx(part.witness.total.high * user)
+    assert content.estimate.expected_fraction.high <= content.estimate.bound_fraction.value
