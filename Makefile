@@ -108,7 +108,7 @@ $(AARCH64)/emulate: Makefile
 aarch64: $(AARCH64)/emulate
 	$(MAKE) B=$(AARCH64) CC=$(AARCH64_CC) AR=$(AARCH64_CC:gcc=ar) PFM=$(AARCH64_PFM) SANITIZE= programs c-tests
 
-riscv64:
+riscv64:  ## build what runs in the emulated machine
 	@[ -e $(RISCV64_PFM)/libpfm.a ] || { echo "tlbcost: cannot build for riscv64:" \
 		"no $(RISCV64_PFM)/libpfm.a (tests/guest/fetch $(B)/guest gets it)" >&2; exit 1; }
 	$(MAKE) B=$(RISCV64) CC=$(RISCV64_CC) AR=$(RISCV64_CC:gcc=ar) PFM=$(RISCV64_PFM) LDFLAGS=-static programs \
