@@ -141,7 +141,9 @@ def _debug_symbols(build_id: str | None) -> list[Symbol]:
     try:
         with (_DEBUG / build_id[:2] / f"{build_id[2:]}.debug").open("rb") as file:
             return _symbols(ELFFile(file), ".symtab")
-    except (OSError, *_stumbles()):
+    except OSError:
+        return []
+    except _stumbles():
         return []
 
 

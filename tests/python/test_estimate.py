@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from sample_content import BASE, GEOMETRY, HUGE, MACHINE, RUN, process
-from tlbcost import __main__, cleanup, paths
+from tlbcost import __main__, cleanup, obtain, paths
 from tlbcost.assemble import Ingredients, assemble
 from tlbcost.calibration import Obtained
 from tlbcost.calibration_file import read_calibration
@@ -50,16 +50,16 @@ def test_a_wrong_number_of_runs_is_refused(runs: str, capsys: pytest.CaptureFixt
 
 def test_options_exclude_each_other() -> None:
     with pytest.raises(TlbcostError, match="exclude") as error:
-        estimate._calibration(parse("--recalibrate", "--calibration", str(CALIBRATION), "app"))
+        obtain.calibration_for(parse("--recalibrate", "--calibration", str(CALIBRATION), "app"))
     assert error.value.exit_code == 2
 
 
 def test_a_calibration_without_base_costs_gives_no_estimate() -> None:
     whole = read_calibration(CALIBRATION)
-    estimate._check_costs(whole, MACHINE)
+    obtain.check_costs(whole, MACHINE)
     bare = replace(whole, costs=tuple(c for c in whole.costs if c.quantity != "stlb_hit_ns"))
     with pytest.raises(TlbcostError, match="what an STLB hit costs on 4 KiB pages") as error:
-        estimate._check_costs(bare, MACHINE)
+        obtain.check_costs(bare, MACHINE)
     assert error.value.exit_code == 4
 
 

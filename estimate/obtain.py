@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is what an estimate needs obtained: by running the program here, or from files?
+
+`arguments` are those of the command line (commands/estimate.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost import calibration, units
+from tlbcost.assemble import Ingredients
+from tlbcost.backend import Choice, choose
+from tlbcost.calibration import Obtained
+from tlbcost.calibration_file import read_calibration
+from tlbcost.cleanup import temporary_folder
+from tlbcost.costs import cost_at
+from tlbcost.counted import Counted, together
+from tlbcost.counters import count_program
+from tlbcost.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.events import generic_pmu, load_pmu, named
+from tlbcost.geometry import choose as geometry_for
+from tlbcost.importing import import_file, merge
+from tlbcost.launch import Launcher, Outcome, check_outcome, native_runs
+from tlbcost.machine import current_machine, huge_page_bytes
+from tlbcost.program import check_simulatable, resolve
+from tlbcost.progress import Progress
+from tlbcost.records import Calibration, Geometry, Machine
+from tlbcost.simulate import Simulation, find_valgrind, simulate
+from tlbcost.stdin import ProgramInput
+from tlbcost.surroundings import surroundings
+from tlbcost.user import calling_user
+
+# Where a file does not tell: the huge pages of most machines of an architecture.
+_USUAL_HUGE_BYTES = {"ppc64le": 16 << 20, "s390x": 1 << 20}
+_MOST_USUAL_HUGE_BYTES = 2 << 20
+
+
+def imported(arguments: argparse.Namespace) -> Ingredients:
+    """The counts in files. Raises TlbcostError naming the file and its defect."""
+    asked = None if arguments.cpu is None else named(arguments.cpu)
+    calibrated = None if arguments.calibration is None else calibration_for(arguments)
+    parts = [import_file(file, asked, arguments.object) for file in arguments.imported]
+    counted = merge(parts)
+    pmu = asked or (generic_pmu() if counted.pmu is None else load_pmu(counted.pmu))
+    machine = None if calibrated is None else calibrated.calibration.machine
+    huge = _USUAL_HUGE_BYTES.get(pmu.architecture, _MOST_USUAL_HUGE_BYTES)
+    if machine is not None:
+        huge = machine.base_page_bytes * (machine.base_page_bytes // 8)
+    return Ingredients(
+        argv=_command_of(counted),
+        path=None,
+        machine=machine,
+        surroundings=None,
+        huge_page_bytes=huge,
+        calibrated=calibrated,
+        counted=counted,
+        pmu=pmu,
+        walk_cycles=arguments.walk_cycles,
+    )
+
+
+def _command_of(counted: Counted) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(counted.command or "")) or ("(unknown program)",)
+    except ValueError:
+        return (counted.command or "",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Setup:
+    """What is decided before the program runs."""
+
+    choice: Choice
+    valgrind: Path | None
+    calibrated: Obtained
+    geometry: Geometry | None
+    huge_page_bytes: int
+    notes: tuple[str, ...]
+
+
+def measured(arguments: argparse.Namespace, argv: list[str]) -> Ingredients:
+    """Run the program, count and calibrate. Raises TlbcostError with the code to exit with."""
+    path = resolve(argv[0])
+    machine = current_machine()
+    setup = _set_up(arguments, machine, path)
+    native, counted, simulation = _run_program(arguments, argv, path, setup)
+    return Ingredients(
+        argv=tuple(argv),
+        path=path,
+        machine=machine,
+        surroundings=surroundings(),
+        huge_page_bytes=setup.huge_page_bytes,
+        calibrated=setup.calibrated,
+        notes=setup.choice.notes,
+        calibration_notes=setup.notes,
+        native=tuple(native),
+        geometry=setup.geometry,
+        simulation=simulation,
+        counted=counted,
+        pmu=setup.choice.pmu,
+    )
+
+
+def _set_up(arguments: argparse.Namespace, machine: Machine, path: Path) -> _Setup:
+    choice = choose(arguments.backend, machine)
+    for note in choice.notes:
+        print(f"tlbcost: {note}", file=sys.stderr)
+    valgrind = None
+    if choice.simulate:
+        check_simulatable(path)
+        valgrind = find_valgrind()
+    calibrated = calibration_for(arguments)
+    huge, notes = _huge_page_bytes(machine)
+    geometry = None
+    if choice.simulate:
+        geometry = geometry_for(calibrated.calibration, machine, huge)
+    if choice.simulate or choice.needs_costs:
+        check_costs(calibrated.calibration, machine)
+    return _Setup(choice, valgrind, calibrated, geometry, huge, notes)
+
+
+def _run_program(
+    arguments: argparse.Namespace, argv: list[str], path: Path, setup: _Setup
+) -> tuple[list[Outcome], Counted | None, Simulation | None]:
+    """Time the program natively, with counters where these are read, then count its misses."""
+    with temporary_folder() as folder, contextlib.closing(ProgramInput()) as stdin:
+        launcher = Launcher(folder, stdin, calling_user(), arguments.prepare)
+        if launcher.user is not None:
+            os.chown(folder, launcher.user.uid, launcher.user.gid)
+        native, counted = _native(arguments, launcher, argv, path, setup)
+        if setup.geometry is None or setup.valgrind is None:
+            return native, counted, None
+        return native, counted, _simulate(launcher, setup, argv, native)
+
+
+def _native(
+    arguments: argparse.Namespace,
+    launcher: Launcher,
+    argv: list[str],
+    path: Path,
+    setup: _Setup,
+) -> tuple[list[Outcome], Counted | None]:
+    n: int = arguments.runs
+    tolerant: bool = arguments.ignore_failure
+    if setup.choice.pmu is None:
+        return native_runs(launcher, argv, path, n, ignore_failure=tolerant), None
+
+    outcomes: list[Outcome] = []
+
+    def note(outcome: Outcome) -> bool:
+        check_outcome(argv[0], outcome, outcomes, ignore_failure=tolerant)
+        outcomes.append(outcome)
+        return True
+
+    parts: list[Counted] = []
+    # Events that do not fit into one run take several: these are the runs that are timed, too.
+    while len(outcomes) < n:
+        parts.append(
+            count_program(
+                launcher, argv, setup.choice.pmu, setup.choice.events, path=path, go_on=note
+            )
+        )
+    return outcomes, together(parts)
+
+
+def _simulate(
+    launcher: Launcher, setup: _Setup, argv: list[str], native: list[Outcome]
+) -> Simulation:
+    assert setup.valgrind is not None
+    assert setup.geometry is not None
+    wall_ns = max(outcome.run.wall_ns for outcome in native if outcome.run is not None)
+    with Progress() as progress:
+        tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None
+        return simulate(launcher, setup.valgrind, setup.geometry, argv, native[0], tick)
+
+
+def calibration_for(arguments: argparse.Namespace) -> Obtained:
+    """The costs in the file that was given, else of this machine."""
+    if arguments.calibration is not None:
+        if arguments.recalibrate:
+            raise TlbcostError(
+                "--calibration and --recalibrate exclude each other", "give one of them", USAGE
+            )
+        file: Path = arguments.calibration
+        try:
+            return calibration.Obtained(read_calibration(file), f"from {file}")
+        except TlbcostError as error:
+            hint = "leave --calibration out to measure this machine"
+            raise TlbcostError(f"cannot use the calibration: {error}", hint, TOOL_FAILED) from error
+    with Progress() as progress:
+        return calibration.obtain(
+            recalibrate=arguments.recalibrate,
+            announce=progress.announce,
+            progress=progress.calibrating if progress.shown else None,
+        )
+
+
+def _huge_page_bytes(machine: Machine) -> tuple[int, tuple[str, ...]]:
+    """The huge page size, and a note if it had to be assumed."""
+    size = huge_page_bytes()
+    if size is not None:
+        return size, ()
+    # One level of page tables, with 8 bytes per entry, up from the base page.
+    size = machine.base_page_bytes * (machine.base_page_bytes // 8)
+    return size, (f"this kernel tells no huge page size; {units.size(size)} is assumed",)
+
+
+def check_costs(calibrated: Calibration, machine: Machine) -> None:
+    """Without the costs on base pages there is no estimate: say so before the program runs."""
+    size = machine.base_page_bytes
+    missing = [
+        words
+        for name, words in (("stlb_hit_ns", "an STLB hit"), ("walk_ns", "a page walk"))
+        if cost_at(calibrated, name, size, "serial") is None
+    ]
+    if missing:
+        raise TlbcostError(
+            f"no estimate: the calibration does not tell what {' and '.join(missing)} "
+            f"cost{'s' if len(missing) == 1 else ''} on {units.size(size)} pages",
+            "tlbcost calibrate --recalibrate, on a quiet machine",
+            CANNOT_MEASURE,
+        )
