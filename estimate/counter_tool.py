@@ -52,7 +52,8 @@ class Reading:
     """One row of the table counters 1: what one event did in one interval; times in ns.
 
     `by_code`: libpfm4 did not know the event's name. `type` and `config` are the kernel's. `why`:
-    what libpfm4 said of an event that could not be encoded.
+    what libpfm4 said of an event that could not be encoded. `uncounted_ns`: CPU time of the whole
+    run in which nothing was counted.
     """
 
     end_ns: int
@@ -66,6 +67,7 @@ class Reading:
     type: int | None = None
     config: int | None = None
     why: str | None = None
+    uncounted_ns: int | None = None
 
     def refusal(self, wanted: Wanted) -> Refusal:
         """For diagnose() and explain()."""
@@ -98,8 +100,9 @@ def parse_readings(text: str, name: str) -> list[Reading]:
         table = parse_table(text, name, kinds.COUNTERS)
         told = [text for key, text in table.header.items() if key.startswith("refused_")]
         whys = dict(text.split(": ", 1) for text in told)
+        missed = count(table.header.get("uncounted_ns"))
         rows = (reading(table.columns, row) for row in table.rows)
-        return [replace(row, why=whys.get(row.event)) for row in rows]
+        return [replace(row, why=whys.get(row.event), uncounted_ns=missed) for row in rows]
     except (TlbcostError, ValueError) as error:
         raise TlbcostError(
             f"cannot count: what {PROGRAM} wrote is not to be used: {error}",
@@ -148,22 +151,30 @@ def by_event(readings: Sequence[Reading], wanted: Sequence[Wanted]) -> dict[str,
 
 
 def _whole(parts: Sequence[Reading]) -> Reading:
-    """The readings of one event in consecutive intervals as one of the whole time."""
+    """The readings of one event in several groups and in consecutive intervals as one."""
     last = parts[-1]
-    counts = [part.count for part in parts if part.count is not None]
-    if len(parts) == 1 or not counts:
+    if len(parts) == 1 or all(part.count is None for part in parts):
         return last
-    enabled_ns = sum(part.enabled_ns or 0 for part in parts)
-    running_ns = sum(part.running_ns or 0 for part in parts)
+    intervals: dict[int, list[Reading]] = {}
+    for part in parts:
+        intervals.setdefault(part.end_ns, []).append(part)
+    # Groups that take turns share an interval: each counts a part of it, not one after the other.
+    counted = sum(_mean([part.count for part in own]) for own in intervals.values())
+    enabled_ns = sum(_mean([part.enabled_ns for part in own]) for own in intervals.values())
+    running_ns = sum(_mean([part.running_ns for part in own]) for own in intervals.values())
     state: State = "counted" if running_ns >= enabled_ns else "multiplexed"
     return replace(
         last,
-        count=sum(counts),
+        count=counted,
         enabled_ns=enabled_ns,
         running_ns=running_ns,
         state=state,
         error=None,
     )
+
+
+def _mean(values: Sequence[int | None]) -> int:
+    return round(sum(value or 0 for value in values) / len(values))
 
 
 def _hexadecimal(cell: str | None) -> int | None:

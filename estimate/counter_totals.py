@@ -14,6 +14,9 @@ from tlbcost.refusal import explain
 from tlbcost.stats import median
 from tlbcost.target import Plan
 
+# Some CPU time passes uncounted while programs start and end. More is a program that the kernel
+# does not let us count, since it gained rights when it started.
+UNCOUNTED_FRACTION, UNCOUNTED_NS = 0.20, 20_000_000
 # Cycles of two runs of one program differ by less where the runs were alike.
 AGREE_FRACTION = 0.04
 
@@ -58,7 +61,7 @@ def counted(
         system_ns=median([run.system_ns for run in runs]) if runs else None,
         minor_faults=median([run.minor_faults for run in runs]) if runs else None,
         command=_command(plan, argv),
-        notes=(*untold, *_notes(readings, groups, stopped=stopped)),
+        notes=(*untold, *_notes(readings, groups, stopped=stopped), *_uncounted(readings, runs)),
     )
 
 
@@ -122,6 +125,18 @@ def _notes(readings: Readings, groups: int, *, stopped: bool) -> list[str]:
     if groups > 1:
         notes += _agreement(readings, groups)
     return notes
+
+
+def _uncounted(readings: Readings, runs: Sequence[Run]) -> list[str]:
+    missed = [reading.uncounted_ns for _, _, reading in readings if reading.uncounted_ns]
+    times = [run.user_ns + run.system_ns for run in runs]
+    most = max(missed, default=0)
+    if not times or most <= max(UNCOUNTED_NS, UNCOUNTED_FRACTION * max(times)):
+        return []
+    return [
+        f"{units.percent(min(1.0, most / max(times)))} of the CPU time was not counted, as when a "
+        "program that it starts gains rights (setuid), or when it starts many short ones"
+    ]
 
 
 def _agreement(readings: Readings, groups: int) -> list[str]:

@@ -15,13 +15,14 @@ from tlbcost import paths
 from tlbcost.choice import choose_events, choose_pmu
 from tlbcost.counted import Counted
 from tlbcost.counted_model import figures
-from tlbcost.counter_tool import Wanted, by_event, parse_readings
-from tlbcost.counter_totals import disagreement
+from tlbcost.counter_tool import Reading, Wanted, by_event, parse_readings
+from tlbcost.counter_totals import counted, disagreement, scaled
 from tlbcost.counters import count_program, count_series, count_target, default_events, probe
 from tlbcost.errors import TlbcostError
 from tlbcost.events import Pmu, generic_pmu, load_pmu, select
 from tlbcost.launch import Launcher, Outcome
 from tlbcost.machine import current_machine
+from tlbcost.records import Run
 from tlbcost.report.counts import Findings, print_counts, relevant
 from tlbcost.stdin import ProgramInput
 from tlbcost.target import Plan, Target
@@ -148,6 +149,21 @@ def test_what_never_runs_at_all_is_not_obtained(machine: Machine) -> None:
     assert (count.value, count.state) == (None, "never_ran")
     assert ACTIVE[0] not in counted.values()
     assert any("never had a counter" in note for note in counted.notes)
+
+
+def test_groups_that_take_turns_each_count_a_part_of_the_whole() -> None:
+    columns = "end_ns event group count enabled_ns running_ns state errno encoded_by type config"
+    rows = [
+        "100\tcycles\t0\t300\t100\t60\tmultiplexed\tNA\tlibpfm4\t0x0\t0x0\t0x0",
+        "100\tcycles\t1\t200\t100\t40\tmultiplexed\tNA\tlibpfm4\t0x0\t0x0\t0x0",
+    ]
+    head = ["# tlbcost counters 1", "# uncounted_ns: 7", "\t".join([*columns.split(), "config1"])]
+    text = "\n".join([*head, *rows, "# end: 2", ""])
+    wanted = [Wanted("cycles", "cycles", "cycles", "cycles")]
+    whole = by_event(parse_readings(text, "x"), wanted)["cycles"]
+    # 500 in all of the time, and not 1000.
+    assert scaled(whole) == (500, 0.5)
+    assert whole.uncounted_ns == 7
 
 
 def test_multiplexed_counts_are_scaled_and_told(machine: Machine) -> None:
@@ -490,3 +506,17 @@ def test_formulas_of_other_events_are_left_out() -> None:
     asked = relevant(pmu, choose_events(pmu, ["walk_active_cycles.fetch"]))
     assert "share" in asked
     assert "walks" not in asked
+
+
+def test_time_that_was_not_counted_is_told() -> None:
+    plan = Plan(load_pmu("skl"), (Wanted("cycles", "cycles", "cycles", "cycles"),))
+    run = Run(10**9, 9 * 10**8, 10**8, 100, 0, 4096)
+
+    def notes(uncounted_ns: int) -> tuple[str, ...]:
+        reading = Reading(1, "cycles", 5, 1, 1, "counted", None, uncounted_ns=uncounted_ns)
+        readings = [(0, plan.wanted[0], reading)]
+        return counted(readings, plan, ["app"], [run], 1, stopped=False).notes
+
+    assert notes(10**8) == ()
+    (note,) = notes(5 * 10**8)
+    assert note.startswith("50 % of the CPU time was not counted")
