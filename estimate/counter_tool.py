@@ -51,9 +51,9 @@ class Wanted:
 class Reading:
     """One row of the table counters 1: what one event did in one interval; times in ns.
 
-    `by_code`: libpfm4 did not know the event's name. `type` and `config` are the kernel's. `why`:
-    what libpfm4 said of an event that could not be encoded. `uncounted_ns`: CPU time of the whole
-    run in which nothing was counted.
+    `by_code`: libpfm4 did not know the event's name. `type`, `config` and `config1` are the
+    kernel's. `why`: what libpfm4 said of an event that could not be encoded. `uncounted_ns`: CPU
+    time of the whole run in which nothing was counted.
     """
 
     end_ns: int
@@ -66,6 +66,7 @@ class Reading:
     by_code: bool = False
     type: int | None = None
     config: int | None = None
+    config1: int | None = None
     why: str | None = None
     uncounted_ns: int | None = None
 
@@ -135,6 +136,7 @@ def reading(columns: Sequence[str], row: Sequence[str | None]) -> Reading:
         cells["encoded_by"] == "code",
         _hexadecimal(cells["type"]),
         _hexadecimal(cells["config"]),
+        _hexadecimal(cells["config1"]),
     )
 
 

@@ -270,12 +270,11 @@ def _obtain(
         refusals = [found[each.name].refusal(each) for each in events]
         target = plan.target
         raise diagnose(refusals, target.scope, plan.mode, target.pid) from refused
-    found = mark_silent(found, plan.pmu)
     cycles = found.get(CYCLES)
     if cycles is not None and cycles.count == 0 and plan.target.scope == "program":
         silent = Refusal(CYCLES, "silent", None)
         raise diagnose([silent], plan.target.scope, plan.mode, plan.target.pid)
-    return found
+    return mark_silent(found, plan.pmu)
 
 
 def _check_repeated(name: str, outcome: Outcome, before: Sequence[Outcome]) -> None:

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import pytest
 from machine import Results
 from tlbcost import kinds
-from tlbcost.events import all_pmus
+from tlbcost.counter_tool import parse_readings
+from tlbcost.events import all_pmus, generic_pmu
+from tlbcost.silent import mark_silent
 from tlbcost.table import Table, count, parse_table
 
 LOADS = 200_000
@@ -252,6 +254,13 @@ def test_in_a_group_with_such_a_counter_none_has_a_count_that_did_not_run(
     assert {row.state for row in rows(counting, "never-beside") if row.event == "never"} == {
         "never_ran"
     }
+
+
+def test_a_second_counter_of_one_event_is_no_count(counting: Results) -> None:
+    readings = parse_readings(counting.text("twice.tsv"), "twice")
+    found = mark_silent({reading.event: reading for reading in readings}, generic_pmu())
+    assert (found["again"].state, found["again"].count) == ("silent", None)
+    assert found["dtlb_load_misses"].state == "counted"
 
 
 def test_a_second_counter_of_one_event_is_never_asked_for(counting: Results) -> None:

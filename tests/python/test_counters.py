@@ -236,6 +236,17 @@ def test_arm_events_that_read_zero(
     assert machine.count("cycles", COMPLETED[0]).values()[COMPLETED[0]] == 0
 
 
+def test_the_second_name_of_an_event_that_reads_zero_is_no_count(machine: Machine) -> None:
+    machine.says(counts={ACTIVE[0]: 700, ACTIVE[1]: 0}, sources={ACTIVE[2]: ["0x4", "0x2"]})
+    counted = machine.count("cycles", "walk_active_cycles")
+    states = {count.name: (count.state, count.value) for count in counted.counts}
+    assert states[ACTIVE[1]] == ("silent", None)
+    # Of an event of its own a 0 is a 0.
+    machine.says(counts={ACTIVE[0]: 700, ACTIVE[2]: 0}, sources={ACTIVE[2]: ["0x4", "0x2"]})
+    counted = machine.count("cycles", "walk_active_cycles")
+    assert counted.values()[ACTIVE[2]] == 0
+
+
 def test_nothing_to_be_opened_is_diagnosed(machine: Machine) -> None:
     failed = ["failed", errno.EMFILE]
     machine.says(states={name: failed for name in ("cycles", *ACTIVE)}, exit=4)
