@@ -19,6 +19,13 @@ Asked = Literal["auto", "pmu", "sim", "both"]
 # Any of these formulas, with all its events, bounds the time in translation.
 _WITH_CYCLES = ("share", "pending_share")
 _WITH_COSTS = ("walks", "data_walks")
+# What an estimate is made of: few enough to be counted in each run, whose spread is then seen.
+_OF_CYCLES = ("share", "data_share", "code_share", "exposed_share", "ept_share")
+_OF_WALKS = (
+    "pending_share", "walks", "data_walks", "code_walks", "hits", "data_hits",
+    "exposed_share", "ept_share",
+)  # fmt: skip
+_TO_COMPARE = ("walks", "data_walks", "code_walks")
 _OPENED = ("counted", "multiplexed", "left_over")
 
 
@@ -46,7 +53,7 @@ def choose(asked: Asked, machine: Machine) -> Choice:
     if asked == "sim" or (asked == "auto" and find_pmu().answer == "absent"):
         return Choice(simulate=True)
     try:
-        counting = _counting(machine)
+        counting = _counting(machine, compare=asked == "both")
     except TlbcostError as error:
         if asked != "auto" or error.exit_code != CANNOT_MEASURE:
             raise
@@ -54,11 +61,14 @@ def choose(asked: Asked, machine: Machine) -> Choice:
     return Choice(asked == "both", *counting)
 
 
-def _counting(machine: Machine) -> tuple[Pmu, tuple[Event, ...], bool, tuple[str, ...]]:
+def _counting(
+    machine: Machine, *, compare: bool
+) -> tuple[Pmu, tuple[Event, ...], bool, tuple[str, ...]]:
     """The table, the events, whether walks need a price, and notes."""
     own = pmu_of(machine)
     pmu = own or generic_pmu()
-    events = default_events(pmu)
+    formulas = _OF_CYCLES if "share" in pmu.formulas else _OF_WALKS
+    events = default_events(pmu, (*formulas, *(_TO_COMPARE if compare else ())))
     refusals = probe(pmu, events)
     opened = {refusal.event for refusal in refusals if refusal.state in _OPENED}
     with_cycles = _has(pmu, opened, _WITH_CYCLES)

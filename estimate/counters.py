@@ -34,9 +34,9 @@ from tlbcost.refusal import Refusal, diagnose
 from tlbcost.silent import mark_silent
 from tlbcost.target import Plan, watch
 
-# Formulas whose events are counted unless others are named; the others are for particular ends.
+# Formulas whose events are counted unless others are named, the most telling first.
 _DEFAULT_FORMULAS = (
-    "share", "data_share", "code_share", "exposed_share", "ept_share", "walks", "data_walks",
+    "share", "pending_share", "data_share", "code_share", "exposed_share", "ept_share", "walks", "data_walks",
     "code_walks", "hits", "data_hits", "walk_cycles", "tma_data_share", "tma_code_share",
 )  # fmt: skip
 
@@ -64,14 +64,14 @@ class _Series:
     stopped: bool = False
 
 
-def default_events(pmu: Pmu) -> tuple[Event, ...]:
-    """Cycles, instructions, and what the formulas of this CPU need.
+def default_events(pmu: Pmu, formulas: Sequence[str] = _DEFAULT_FORMULAS) -> tuple[Event, ...]:
+    """Cycles, instructions, and what these formulas of this CPU need.
 
     Those of one formula follow each other, so that they tend to be counted in one run.
     """
     needed = [
         {CYCLES, "instructions"},
-        *(names(pmu.formulas[name]) for name in _DEFAULT_FORMULAS if name in pmu.formulas),
+        *(names(pmu.formulas[name]) for name in formulas if name in pmu.formulas),
     ]
     chosen = {event.name: event for some in needed for event in pmu.events if event.name in some}
     return tuple(chosen.values())
