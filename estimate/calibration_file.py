@@ -58,7 +58,7 @@ def read_calibration(path: Path) -> Calibration:
             raise TlbcostError(f"{path}: row {i}: {error}") from error
     try:
         return Calibration(
-            machine=_machine(table.header),
+            machine=machine_of(table.header),
             date=table.key("date"),
             version=table.key("version"),
             duration_s=float(table.key("duration_s")),
@@ -78,7 +78,8 @@ def _extent(word: str) -> Extent:
     raise ValueError(f"not an extent: {word}")
 
 
-def _machine(header: Mapping[str, str]) -> Machine:
+def machine_of(header: Mapping[str, str]) -> Machine:
+    """The machine in a table's header. Raises KeyError or ValueError for what is wrong there."""
     text = {
         field.name: None if header[field.name] == "NA" else header[field.name]
         for field in fields(Machine)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from tlbcost.records import Machine
+
 State = Literal[
     "counted",
     "multiplexed",
@@ -44,7 +46,8 @@ class Counted:
     """The counts of one program.
 
     `source` says in words where they are from; `pmu` is the key of the table in data/events they
-    were understood with. Times in ns, None: not told. `notes` are sentences for the report.
+    were understood with; `machine` is the one that counted. Times in ns; None: not told. `notes`
+    are sentences for the report.
     """
 
     source: str
@@ -56,6 +59,7 @@ class Counted:
     system_ns: float | None = None
     minor_faults: float | None = None
     command: str | None = None
+    machine: Machine | None = None
     notes: tuple[str, ...] = ()
 
     def values(self, run: int | None = None) -> dict[str, float]:

@@ -49,7 +49,9 @@ def imported(arguments: argparse.Namespace) -> Ingredients:
     parts = [import_file(file, asked, arguments.object) for file in arguments.imported]
     counted = merge(parts)
     pmu = asked or (generic_pmu() if counted.pmu is None else load_pmu(counted.pmu))
-    machine = None if calibrated is None else calibrated.calibration.machine
+    machine = counted.machine
+    if machine is None and calibrated is not None:
+        machine = calibrated.calibration.machine
     huge = _USUAL_HUGE_BYTES.get(pmu.architecture, _MOST_USUAL_HUGE_BYTES)
     if machine is not None:
         huge = machine.base_page_bytes * (machine.base_page_bytes // 8)

@@ -123,6 +123,7 @@ def merge(parts: Sequence[Counted]) -> Counted:
         system_ns=_mean([part.system_ns for part in parts]),
         minor_faults=_mean([part.minor_faults for part in parts]),
         command=next((part.command for part in parts if part.command is not None), None),
+        machine=next((part.machine for part in parts if part.machine is not None), None),
         notes=tuple(dict.fromkeys(notes)),
     )
 

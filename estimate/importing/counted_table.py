@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import get_args
 
 from tlbcost import kinds, table
+from tlbcost.calibration_file import machine_of
 from tlbcost.counted import Count, Counted, Mode, State
 from tlbcost.errors import TlbcostError
 from tlbcost.events import SIZES, event_name
@@ -31,8 +32,11 @@ def parse(name: str, text: str) -> Counted:
             system_ns=_time(header, "system_ns"),
             minor_faults=_time(header, "minor_faults"),
             command=header.get("command"),
+            machine=machine_of(found.header) if "base_page_bytes" in header else None,
             notes=tuple(value for key, value in header.items() if key.startswith("note_")),
         )
+    except KeyError as error:
+        raise TlbcostError(f"{name}: no '# {error.args[0]}:' line in the header") from error
     except ValueError as error:
         raise TlbcostError(f"{name}: {error}") from error
 

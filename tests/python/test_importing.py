@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tlbcost.counted import Count, Counted
 from tlbcost.errors import USAGE, TlbcostError
 from tlbcost.events import Pmu, load_pmu
 from tlbcost.importing import import_file, import_text, merge
+from tlbcost.records import Machine
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 SKYLAKE = load_pmu("skl")
@@ -384,6 +386,19 @@ def test_our_own_table() -> None:
         Count("walks_completed.load.2M", "r0408", 7, 0.5, "multiplexed", 1),
         Count(None, "foo", None, None, "never_ran", 1),
     )
+
+
+def test_our_own_table_tells_the_machine() -> None:
+    told = {field.name: "NA" for field in fields(Machine)}
+    told |= {"cpu_name": "A CPU", "base_page_bytes": "4096"}
+    lines = [f"# {key}: {value}" for key, value in told.items()]
+    head, rest = TABLE.split("\n", 1)
+    found = read("\n".join([head, *lines, rest]), None)
+    assert found.machine is not None
+    assert (found.machine.cpu_name, found.machine.base_page_bytes) == ("A CPU", 4096)
+    assert merge([found, found]).machine == found.machine
+    with pytest.raises(TlbcostError, match="no '# kernel:' line"):
+        read("\n".join([head, *(line for line in lines if "kernel" not in line), rest]), None)
 
 
 @pytest.mark.parametrize(
