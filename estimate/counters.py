@@ -36,8 +36,9 @@ from tlbcost.target import Plan, watch
 
 # Formulas whose events are counted unless others are named, the most telling first.
 _DEFAULT_FORMULAS = (
-    "share", "pending_share", "data_share", "code_share", "exposed_share", "ept_share", "walks", "data_walks",
-    "code_walks", "hits", "data_hits", "walk_cycles", "tma_data_share", "tma_code_share",
+    "share", "pending_share", "data_share", "code_share", "exposed_share", "ept_share",
+    "walks", "data_walks", "code_walks", "hits", "data_hits", "walk_cycles",
+    "tma_data_share", "tma_code_share",
 )  # fmt: skip
 
 
