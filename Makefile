@@ -186,7 +186,7 @@ lint: $(B)/venv/.check  ## shellcheck, ruff, mypy
 bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs a quiet machine)
 	scripts/bench-simulator
 
-accuracy: $(B)/venv/.accuracy $(B)/python/tlbcost  ## the analysis on 1,000 synthetic curves (ten minutes)
+accuracy-analysis: $(B)/venv/.accuracy $(B)/python/tlbcost  ## the analysis on 1,000 synthetic curves (ten minutes)
 	$(B)/venv/bin/python scripts/bench-analysis
 
 accuracy-published: $(B)/venv/.check $(B)/python/tlbcost  ## gains foretold from published walk shares
@@ -205,8 +205,8 @@ clean:  ## remove what was built
 	rm -rf $(B)
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events lint bench accuracy accuracy-published bench-calibrator install clean help
+.PHONY: fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events lint bench accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' -type f 2>/dev/null)

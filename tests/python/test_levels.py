@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Are the TLB levels of made-up machines found, and none that are not there?
 
-`make accuracy` does the same with a thousand of them.
+`make accuracy-analysis` does the same with a thousand of them.
 """
 
 from __future__ import annotations
