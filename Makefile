@@ -36,6 +36,13 @@ endif
 PROGRAMS := $(patsubst %.c,$(B)/libexec/tlbcost-%,$(notdir $(MAINS)))
 WORKLOADS := $(patsubst workloads/%.c,$(B)/workloads/%,$(wildcard workloads/*.c)) \
 	$(patsubst workloads/%.cc,$(B)/workloads/%,$(wildcard workloads/*.cc))
+# STREAM with static arrays, linked so that hugectl --bss --data can put them on huge pages: where
+# libhugetlbfs is installed with its linker script.
+HUGETLBFS_LD := $(shell command -v ld.hugetlbfs)
+ifneq ($(and $(HUGETLBFS_LD),$(filter /%,$(shell $(CC) -print-file-name=libhugetlbfs.so 2>/dev/null))),)
+WORKLOADS += $(B)/workloads/stream-static
+endif
+STREAM_STATIC_BYTES ?= 1073741824
 TESTS := $(C_TESTS:tests/c/%.c=$(B)/tests/%)
 # What tests are linked with.
 CHECKED := $(B)/$(if $(SANITIZE),san,obj)
@@ -67,6 +74,17 @@ $(PROGRAMS): $(B)/obj/modules.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(PFM_LIB) $(LDLIBS)
 
 workloads: $(WORKLOADS)  ## build the programs with known TLB behaviour
+
+# The compiler finds the linker by its name, in a folder given by -B.
+$(B)/hugetlbfs/ld:
+	@mkdir -p $(@D)
+	ln -sfn $(HUGETLBFS_LD) $@
+
+# Without --no-as-needed a linker may drop the library, as nothing calls it: it works when it starts.
+$(B)/workloads/stream-static: workloads/stream.c workloads/workload.h $(B)/hugetlbfs/ld
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -DSTREAM_STATIC_BYTES=$(STREAM_STATIC_BYTES)u $(CFLAGS) $(LDFLAGS) -B $(B)/hugetlbfs \
+		-Wl,--no-as-needed -Wl,--hugetlbfs-align -o $@ $< $(LDLIBS)
 
 $(B)/workloads/%: workloads/%.c workloads/workload.h
 	@mkdir -p $(@D)
