@@ -63,8 +63,16 @@ EVENTS = Kind(
     1,
     ("role", "access", "page_size_bytes", "event", "type", "code", "config1", "libpfm4", "source"),
 )
+TRIALS = Kind(
+    "trials",
+    1,
+    ("program", "method", "pair",
+     "base_wall_ns", "base_user_ns", "base_system_ns", "base_minor_faults", "base_max_rss_bytes",
+     "huge_wall_ns", "huge_user_ns", "huge_system_ns", "huge_minor_faults", "huge_max_rss_bytes",
+     "resident_bytes", "huge_bytes"),
+)  # fmt: skip
 
 ALL = (
     SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, COUNTERS, COUNTED, HITS, PUBLISHED, MACHINE,
-    DESCRIPTORS, EVENTS, ENCODING,
+    DESCRIPTORS, EVENTS, ENCODING, TRIALS,
 )  # fmt: skip
