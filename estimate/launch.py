@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tlbcost.table import count, read_table
 from tlbcost.user import User
 
 _TICK_S = 1.0
+_PR_SET_THP_DISABLE, _PR_GET_THP_DISABLE = 41, 42
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +74,15 @@ class Launcher:
     """Runs programs through tlbcost-run, with its files in `folder`, as `user` if given.
 
     tlbcost-count and tlbcost-record launch in the same way, and watch the program besides.
-    `runs`: how many there were.
+    `runs`: how many there were. `transparent`: whether the kernel may give the program transparent
+    huge pages at all, even if it asks for them; None: as it may give them to us.
     """
 
     folder: Path
     stdin: ProgramInput
     user: User | None = None
     prepare: str | None = None
+    transparent: bool | None = None
     runs: int = field(default=0, init=False)
 
     def execute(
@@ -88,11 +92,13 @@ class Launcher:
         discard: bool,
         environment: Mapping[str, str] | None = None,
         tick: Callable[[float], None] | None = None,
+        started: Callable[[int], None] | None = None,
         tool: Sequence[str] = (),
     ) -> Outcome:
         """Run `argv` once. `tick` is called about once a second with the seconds so far.
 
-        `tool`: the program to launch it with instead of tlbcost-run, and its own options.
+        `started` is called with the launcher's process id as soon as that runs. `tool`: the
+        program to launch it with instead of tlbcost-run, and its own options.
         Raises TlbcostError if the launcher itself or the --prepare command failed; with the exit
         code 4 if `tool` ran nothing because nothing could be measured.
         """
@@ -110,6 +116,7 @@ class Launcher:
                 discard=discard,
                 environment=environment,
                 tick=tick,
+                started=started,
                 tool=tool,
             )
         after = cgroup.memory_limit()
@@ -134,6 +141,7 @@ class Launcher:
         discard: bool,
         environment: Mapping[str, str] | None = None,
         tick: Callable[[float], None] | None = None,
+        started: Callable[[int], None] | None = None,
         tool: Sequence[str] = (),
         stdout: int | None = None,
     ) -> int:
@@ -146,13 +154,14 @@ class Launcher:
         try:
             # Descriptors that tlbcost was given, e.g. by <(...), belong to the program; our own
             # close themselves.
-            process = subprocess.Popen(
-                [*options, "--", *argv],
-                stdin=stdin,
-                stdout=stdout,
-                env=environment,
-                close_fds=False,
-            )
+            with _transparent_huge_pages(self.transparent):
+                process = subprocess.Popen(
+                    [*options, "--", *argv],
+                    stdin=stdin,
+                    stdout=stdout,
+                    env=environment,
+                    close_fds=False,
+                )
         except OSError as error:
             raise TlbcostError(
                 f"cannot run {launcher}: {error.strerror}",
@@ -160,6 +169,8 @@ class Launcher:
                 TOOL_FAILED,
             ) from error
         try:
+            if started is not None:
+                started(process.pid)
             return _wait(process, tick)
         except BaseException:
             family.end(process)
@@ -242,6 +253,22 @@ def read_outcome(path: Path, memory_limit_bytes: int | None) -> Outcome:
         cells["signal"],
         cells["exec_errno"],
     )
+
+
+@contextlib.contextmanager
+def _transparent_huge_pages(allowed: bool | None) -> Iterator[None]:
+    """What is started meanwhile inherits the answer (prctl(2)), and passes it on."""
+    if allowed is None:
+        yield
+        return
+    prctl = ctypes.CDLL(None).prctl
+    before = max(prctl(_PR_GET_THP_DISABLE, 0, 0, 0, 0), 0)
+    prctl(_PR_SET_THP_DISABLE, int(not allowed), 0, 0, 0)
+    try:
+        yield
+    finally:
+        # Since Linux 6.18 there are flags beside the lowest bit.
+        prctl(_PR_SET_THP_DISABLE, before & 1, before & ~1 if before & 1 else 0, 0, 0)
 
 
 def _signal_name(number: int) -> str:
