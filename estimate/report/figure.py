@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How does a calibration look as a figure? Runs gnuplot on its tables."""
+"""How does a calibration look as a figure? Runs gnuplot on its tables, and on others'."""
 
 from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,17 +39,28 @@ class _Mark:
 def draw(obtained: Obtained, known: Sequence[Saying], picture: Path) -> None:
     """Draw the curve and the walks' costs. Raises TlbcostError if that fails; no file is left."""
     assert obtained.curve is not None
+    draw_by("calibration.gp", lambda folder: _settings(obtained, known, folder), picture)
+
+
+def draw_by(
+    script: str, settings_in: Callable[[Path], Mapping[str, str | int]], picture: Path
+) -> None:
+    """Have gnuplot draw a picture; no file is left if that fails.
+
+    `settings_in` writes the figure's tables to a folder and gives the variables that the script
+    asks for, without the output. Raises TlbcostError.
+    """
     with tempfile.TemporaryDirectory(prefix="tlbcost-") as folder:
         drawn = Path(folder) / f"drawn{picture.suffix}"
         try:
-            settings = _settings(obtained, known, Path(folder)) | {
+            settings = dict(settings_in(Path(folder))) | {
                 "output": str(drawn),
                 "terminal_name": TERMINALS[picture.suffix],
             }
         except OSError as error:
             raise TlbcostError(f"cannot draw {picture}: {folder}: {error.strerror}") from error
         words = [f"{name}={_quote(value)}" for name, value in settings.items()]
-        command = ["gnuplot", "-e", "; ".join(words), str(plot_file("calibration.gp"))]
+        command = ["gnuplot", "-e", "; ".join(words), str(plot_file(script))]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:
@@ -101,11 +112,11 @@ def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict
         "base": base,
         "huge": max(dense, default=0),
         "huge_words": units.size(max(dense, default=0)),
-        "sizes": _list(sizes),
-        "size_words": _list(map(units.size, sizes)),
-        "walk_sizes": _list(walked),
-        "walk_words": _list(map(units.size, walked)),
-        "chains": _list(sorted(chains)),
+        "sizes": word_list(sizes),
+        "size_words": word_list(map(units.size, sizes)),
+        "walk_sizes": word_list(walked),
+        "walk_words": word_list(map(units.size, walked)),
+        "chains": word_list(sorted(chains)),
         "last_page": 1 << last.bit_length() + 1,
         "caches": int(bool(spacings)),
         # A chain of every line has them closest together.
@@ -113,8 +124,8 @@ def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict
         "cache_last": round(1.25 * max([cached, *(mark.at for mark in caches)])),
     }
     for name, lines in marks.items():
-        settings[f"{name}_at"] = _list(f"{line.at:.6g}" for line in lines)
-        settings[f"{name}_labels"] = _list(line.words for line in lines)
+        settings[f"{name}_at"] = word_list(f"{line.at:.6g}" for line in lines)
+        settings[f"{name}_labels"] = word_list(line.words for line in lines)
     return settings
 
 
@@ -161,7 +172,7 @@ def _caches(calibration: Calibration, known: Sequence[Saying]) -> list[_Mark]:
     return marks
 
 
-def _list(values: Iterable[object]) -> str:
+def word_list(values: Iterable[object]) -> str:
     """Words for gnuplot's word(), which takes a quoted text as one."""
     return " ".join(f'"{value}"' for value in values)
 

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Are errors of predictions what they should be, and is nothing told that was not measured?"""
+
+from __future__ import annotations
+
+import io
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tlbcost import validation
+from tlbcost.errors import TlbcostError
+from tlbcost.records import Interval, Machine
+from tlbcost.report.accuracy_figure import draw_record
+from tlbcost.report.validation import markdown, print_record, quotation
+from tlbcost.validation import (
+    Half,
+    PairOfRuns,
+    Prediction,
+    Program,
+    Record,
+    check_of,
+    format_record,
+    gain_of,
+    read_record,
+    record_of,
+)
+
+MACHINE = Machine(
+    "GenuineIntel", "6", "207", "2", "Some CPU", "0x1", "kvm", "6.1", 4096, "madvise", None
+)
+S = 1_000_000_000
+
+
+def half(user_s: float, system_s: float = 0.1, wall_s: float | None = None) -> Half:
+    wall = user_s + system_s if wall_s is None else wall_s
+    return Half(round(wall * S), round(user_s * S), round(system_s * S), 1000, 1 << 30)
+
+
+def pairs(base_user_s: float, huge_user_s: float, n: int = 3) -> tuple[PairOfRuns, ...]:
+    return tuple(
+        PairOfRuns(half(base_user_s), half(huge_user_s), 1 << 30, (1 << 30) - (1 << 20))
+        for _ in range(n)
+    )
+
+
+def program(
+    name: str, base: float, huge: float, expected: tuple[float, float, float], bound: float
+) -> Program:
+    value, low, high = expected
+    return Program(
+        name, f"./{name} --size 1G", "glibc-hugetlb",
+        Prediction(bound, Interval(value, low, high), 0.05), pairs(base, huge),
+    )  # fmt: skip
+
+
+def record(*programs: Program) -> Record:
+    return Record(MACHINE, "2026-11-21T00:00:00Z", "1.0", programs)
+
+
+TWO = record(
+    # Run times of 1 s: the user part saves 0.3 and 0.1 of it.
+    program("chase", 0.9, 0.6, (0.25, 0.1, 0.4), 0.5),
+    program("sort", 0.9, 0.8, (0.2, 0.15, 0.25), 0.05),
+)
+
+
+def text_of(some: Record) -> str:
+    text = io.StringIO()
+    print_record(some, text)
+    return text.getvalue()
+
+
+def test_errors_are_predicted_less_measured() -> None:
+    chase, sort = TWO.checks
+    assert chase.expected_error == pytest.approx(-0.05)
+    assert chase.bound_error == pytest.approx(0.2)
+    assert chase.total_error == pytest.approx(0.25 + 0.05 - 0.3)
+    assert (chase.inside, chase.above_bound) == (True, False)
+    assert (sort.inside, sort.above_bound) == (False, True)
+
+
+def test_mean_and_largest_are_of_sizes() -> None:
+    assert TWO.expected is not None
+    assert TWO.expected.mean == pytest.approx(0.075)
+    assert (TWO.expected.largest, TWO.expected.worst) == (pytest.approx(0.1), "sort")
+
+
+def test_several_threads_share_the_time_of_all_cpus() -> None:
+    two_threads = PairOfRuns(half(1.9, 0.1, 1.0), half(1.5, 0.1, 0.8), None, None)
+    gain = gain_of([two_threads] * 3)
+    assert gain is not None
+    assert gain.user.value == pytest.approx(0.2)
+    assert gain.whole.value == pytest.approx(0.2)
+
+
+def test_too_few_pairs_are_no_measurement() -> None:
+    few = replace(TWO.programs[0], pairs=TWO.programs[0].pairs[:2])
+    assert check_of(few) is None
+    assert record(few).left_out[0][1] == "2 pairs of runs tell no interval"
+
+
+def test_excluded_programs_count_for_nothing_and_are_told() -> None:
+    unproven = replace(TWO.programs[1], excluded="12 % of its memory was on huge pages")
+    some = record(TWO.programs[0], unproven)
+    assert [check.program.name for check in some.checks] == ["chase"]
+    assert "Not compared: sort: 12 % of its memory was on huge pages" in text_of(some)
+
+
+def test_unpredicted_page_faults_are_not_zero() -> None:
+    said = TWO.programs[0].prediction
+    assert said is not None
+    unknown = replace(TWO.programs[0], prediction=replace(said, fault_fraction=None))
+    check = check_of(unknown)
+    assert check is not None
+    assert check.total_error is None
+    assert record(unknown).total is None
+    assert "page faults against" not in text_of(record(unknown))
+    assert "| NA |" in markdown(record(unknown))
+
+
+def test_nothing_compared_is_said() -> None:
+    nothing = record(replace(TWO.programs[0], prediction=None))
+    assert nothing.expected is None
+    assert "No program was both predicted and measured" in text_of(nothing)
+    assert "Not compared: chase: not estimated" in text_of(nothing)
+
+
+def test_report_names_the_worst_and_counts() -> None:
+    text = text_of(TWO)
+    assert "expected gain against user time: mean 7.5, largest 10.0 (sort)" in text
+    assert "The gain lies in the expected interval in 1 of 2." in text
+    assert "It exceeds the bound in 1 of 2: sort." in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert quotation(TWO) == "on this machine, 2 programs: mean error 7.5 points, largest 10.0"
+
+
+def test_section_has_a_row_for_each_check() -> None:
+    section = markdown(TWO)
+    assert section.count("\n| chase |") == 1
+    assert "| sort | 5.0 % | 20 % (15 % to 25 %) | 10 % | " in section
+    assert "| bound against user time | 12.5 | 20.0 | chase |" in section
+
+
+def test_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    some = record(
+        *TWO.programs,
+        replace(TWO.programs[0], name="musl", excluded="no huge pages", pairs=()),
+        Program("failed", "./failed", "thp", None, (), "no estimate: ./failed exited with 3"),
+    )
+    path = tmp_path / "trials.tsv"
+    path.write_text(format_record(some), encoding="utf-8")
+    assert read_record(path) == some
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("expected_value_0: 0.25", "expected_value_0: 0.9"),
+        ("bound_fraction_0: 0.5", "bound_fraction_0: wide"),
+        ("base_page_bytes: 4096", "base_page_bytes: NA"),
+        ("# date:", "# day:"),
+        ("\t1000000000\t900000000", "\t0\t900000000"),
+        ("\t1000000000\t900000000", "\tNA\t900000000"),
+    ],
+)
+def test_garbage_is_refused_by_name(tmp_path: Path, before: str, after: str) -> None:
+    path = tmp_path / "trials.tsv"
+    text = format_record(TWO)
+    assert before in text
+    path.write_text(text.replace(before, after, 1), encoding="utf-8")
+    with pytest.raises(TlbcostError, match=r"trials\.tsv"):
+        read_record(path)
+
+
+def test_record_of_this_machine_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "samples" / "some").mkdir(parents=True)
+    monkeypatch.setattr(validation, "data", lambda *parts: tmp_path.joinpath(*parts))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert record_of(MACHINE) is None
+    (tmp_path / "samples" / "some" / "trials.tsv").write_text(format_record(TWO))
+    assert record_of(replace(MACHINE, kernel="6.2", microcode="0x2")) == TWO
+    assert record_of(replace(MACHINE, cpu_model="143")) is None
+    assert record_of(replace(MACHINE, hypervisor=None)) is None
+    # The user's own goes first; one of no use is passed over.
+    own = tmp_path / "cache" / "tlbcost" / "trials.tsv"
+    own.parent.mkdir(parents=True)
+    own.write_text(format_record(record(TWO.programs[0])))
+    found = record_of(MACHINE)
+    assert found is not None
+    assert len(found.checks) == 1
+    own.write_text("garbage")
+    assert record_of(MACHINE) == TWO
+
+
+def test_figure_is_drawn(tmp_path: Path) -> None:
+    if shutil.which("gnuplot") is None:
+        pytest.skip("gnuplot is not installed")
+    draw_record(TWO, tmp_path / "accuracy.svg")
+    picture = (tmp_path / "accuracy.svg").read_text(encoding="utf-8")
+    for words in ("chase", "sort", "predicted = measured"):
+        assert words in picture
+
+
+def test_nothing_to_draw_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(TlbcostError, match="no program"):
+        draw_record(record(), tmp_path / "accuracy.png")
+    assert not list(tmp_path.iterdir())
