@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 _GRACE_S = 3.0
@@ -100,6 +100,54 @@ def descendants(pid: int, since: int = 0) -> dict[int, int]:
         child = waiting.pop()
         found[child] = starts[child]
         waiting.extend(children.get(child, []))
+    return found
+
+
+def offspring(pids: Iterable[int]) -> dict[int, int]:
+    """The living processes below these, with their start times, by the kernel's lists of children.
+
+    Unlike descendants() it does not look at every process of the system, where the kernel has
+    such lists (CONFIG_PROC_CHILDREN).
+    """
+    found: dict[int, int] = {}
+    waiting = list(pids)
+    while waiting:
+        pid = waiting.pop()
+        children = _children(pid)
+        if children is None:
+            found.update(descendants(pid))
+            continue
+        for child in children:
+            start = _start_ticks(child)
+            if start is not None and child not in found:
+                found[child] = start
+                waiting.append(child)
+    return found
+
+
+def is_alive(pid: int, start_ticks: int) -> bool:
+    """Whether the process that started then is there still."""
+    return _start_ticks(pid) == start_ticks
+
+
+def _children(pid: int) -> list[int] | None:
+    """The children of all threads of a process; None: the kernel has no list of them."""
+    found: list[int] = []
+    threads = Path(f"/proc/{pid}/task")
+    try:
+        names = os.listdir(threads)  # noqa: PTH208
+    except OSError:
+        return []
+    for name in names:
+        try:
+            text = (threads / name / "children").read_text(encoding="ascii")
+        except FileNotFoundError:
+            if (threads / name).exists():
+                return None
+        except OSError:
+            continue
+        else:
+            found.extend(int(child) for child in text.split())
     return found
 
 

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""On which pages did a program's memory really lie while it ran?"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tlbcost import family, smaps
+from tlbcost.machine import sys_path
+
+Reach = Literal["malloc", "anonymous", "all", "segments", "shared"]
+
+# A program is looked at often when it begins, and then this often. A look reads /proc/PID/status,
+# which takes microseconds; smaps takes milliseconds per GiB, and keeps the program from mapping
+# memory meanwhile.
+_FIRST_S, _LATER_S, _SLOWER = 0.005, 0.05, 1.3
+_GREW = 1.1
+# smaps is read again when this many times what it took has passed since.
+_REST, _REST_S = 50, 1.0
+_REST_GROWING = 10
+# Sums within this part of the largest are at the peak.
+_AT_PEAK = 0.95
+_THP = "/sys/kernel/mm/transparent_hugepage"
+
+_REACHED: dict[Reach, frozenset[smaps.Kind]] = {
+    "malloc": frozenset({"heap", "anonymous"}),
+    "anonymous": frozenset({"heap", "anonymous", "segment"}),
+    "all": frozenset({"heap", "anonymous", "segment", "stack", "file", "shared"}),
+    "segments": frozenset({"segment"}),
+    "shared": frozenset({"shared"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Uncovered:
+    """Memory of one name and kind in all processes; its pages of all sizes, and the huge ones."""
+
+    name: str
+    kind: smaps.Kind
+    resident_bytes: int
+    huge_bytes: int
+
+    @property
+    def base_bytes(self) -> int:
+        """What is not on huge pages."""
+        return self.resident_bytes - self.huge_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Backing:
+    """The memory of a process tree when it had most, in bytes; pages of two processes count twice.
+
+    `resident_bytes`: Rss and hugetlb pages, which are not in Rss. `mthp_bytes`: by page size, what
+    the whole system's counters grew by, and no more than the program can have; None where the
+    kernel has no such counters. `mappings`: most on base pages first. `unreadable`: processes
+    whose memory may not be looked at, and is missing. `samples`: how often smaps was read.
+    """
+
+    resident_bytes: int
+    anonymous_huge_bytes: int
+    hugetlb_bytes: int
+    shmem_huge_bytes: int
+    file_huge_bytes: int
+    mthp_bytes: dict[int, int] | None
+    mappings: tuple[Uncovered, ...]
+    samples: int
+    unreadable: int = 0
+
+    @property
+    def huge_bytes(self) -> int:
+        """Memory on pages larger than the base page, of any kind."""
+        mthp = sum(self.mthp_bytes.values()) if self.mthp_bytes else 0
+        return (
+            self.anonymous_huge_bytes
+            + self.hugetlb_bytes
+            + self.shmem_huge_bytes
+            + self.file_huge_bytes
+            + mthp
+        )
+
+    @property
+    def covered_fraction(self) -> float:
+        """The huge share of all resident memory."""
+        return self.huge_bytes / self.resident_bytes
+
+    def reachable_bytes(self, reach: Reach) -> int:
+        """Memory that a method of this reach should get onto huge pages."""
+        return sum(part.resident_bytes for part in self._reached(reach))
+
+    def reached_bytes(self, reach: Reach) -> int:
+        """What of it is on huge pages."""
+        reachable = self.reachable_bytes(reach)
+        mthp = sum(self.mthp_bytes.values()) if self.mthp_bytes else 0
+        if reach in ("segments", "shared"):
+            mthp = 0
+        return min(sum(part.huge_bytes for part in self._reached(reach)) + mthp, reachable)
+
+    def reached_fraction(self, reach: Reach) -> float | None:
+        """The huge share of it; None: there is none of that memory."""
+        reachable = self.reachable_bytes(reach)
+        return self.reached_bytes(reach) / reachable if reachable else None
+
+    def _reached(self, reach: Reach) -> list[Uncovered]:
+        return [part for part in self.mappings if part.kind in _REACHED[reach]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    mappings: tuple[smaps.Mapping, ...]
+    mthp_bytes: dict[int, int] | None
+    unreadable: int
+
+    @property
+    def resident_bytes(self) -> int:
+        return sum(mapping.resident_bytes for mapping in self.mappings)
+
+    @property
+    def huge_fraction(self) -> float:
+        return sum(mapping.huge_bytes for mapping in self.mappings) / self.resident_bytes
+
+
+class BackingSampler:
+    """Looks at a program and all that it starts, from a thread, until it has ended.
+
+        sampler = BackingSampler()
+        launcher.execute(argv, discard=True, started=sampler.start)
+        backing = sampler.stop()
+
+    A process that outlives its parent is followed if it was seen before. For one program.
+    """
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._samples: list[_Sample] = []
+        self._count = 0
+        self._unreadable = 0
+        self._known: dict[int, int] = {}
+        self._mthp_before: dict[int, int] | None = None
+
+    @property
+    def why_not(self) -> str:
+        """Why there is no Backing, when stop() gave none."""
+        if self._unreadable:
+            return "its memory may not be looked at (/proc/PID/smaps: a setuid program?)"
+        return "it ended before its memory could be looked at"
+
+    def start(self, launcher_pid: int) -> None:
+        """Watch the descendants of this process."""
+        self._mthp_before = _mthp()
+        self._thread = threading.Thread(target=self._watch, args=(launcher_pid,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> Backing | None:
+        """End the watch, however often it is called. None: nothing was seen, see why_not."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        return _backing(self._samples, self._count)
+
+    def _watch(self, launcher_pid: int) -> None:
+        wait, last_bytes, last_end, last_took = _FIRST_S, 0, 0.0, 0.0
+        while not self._ended.wait(wait):
+            wait = min(wait * _SLOWER, _LATER_S)
+            self._follow(launcher_pid)
+            now = sum(_resident(pid) for pid in self._known)
+            begin = time.monotonic()
+            rest = begin - last_end
+            grew = now > _GREW * last_bytes and rest >= _REST_GROWING * last_took
+            later = now >= _AT_PEAK * last_bytes and rest >= max(_REST * last_took, _REST_S)
+            if now and (grew or later):
+                sample = self._look()
+                last_end = time.monotonic()
+                last_took = last_end - begin
+                last_bytes = max(now, last_bytes)
+                if sample is not None:
+                    self._keep(sample)
+
+    def _follow(self, launcher_pid: int) -> None:
+        known = {pid: start for pid, start in self._known.items() if family.is_alive(pid, start)}
+        self._known = known | family.offspring([launcher_pid, *known])
+
+    def _look(self) -> _Sample | None:
+        mappings: list[smaps.Mapping] = []
+        unreadable = 0
+        for pid in self._known:
+            folder = Path(f"/proc/{pid}")
+            try:
+                executable = str((folder / "exe").readlink())
+                text = (folder / "smaps").read_text(encoding="utf-8", errors="replace")
+            except PermissionError:
+                unreadable += 1
+            except OSError:
+                continue
+            else:
+                mappings.extend(smaps.parse(text, executable))
+        self._unreadable = max(self._unreadable, unreadable)
+        if not any(mapping.resident_bytes for mapping in mappings):
+            return None
+        present = tuple(mapping for mapping in mappings if mapping.resident_bytes)
+        return _Sample(present, _grown(self._mthp_before, _mthp()), unreadable)
+
+    def _keep(self, sample: _Sample) -> None:
+        """Keep the samples at the peak alone."""
+        self._count += 1
+        samples = [*self._samples, sample]
+        least = _AT_PEAK * max(sample.resident_bytes for sample in samples)
+        self._samples = [sample for sample in samples if sample.resident_bytes >= least]
+
+
+def _backing(samples: list[_Sample], count: int) -> Backing | None:
+    """Of the samples at the peak the one with the middle share: khugepaged may come late."""
+    if not samples:
+        return None
+    ordered = sorted(samples, key=lambda sample: sample.huge_fraction)
+    sample = ordered[(len(ordered) - 1) // 2]
+    parts: dict[tuple[str, smaps.Kind], tuple[int, int]] = {}
+    for mapping in sample.mappings:
+        key = mapping.name, mapping.kind
+        resident, huge = parts.get(key, (0, 0))
+        parts[key] = resident + mapping.resident_bytes, huge + mapping.huge_bytes
+    uncovered = [Uncovered(*key, *sizes) for key, sizes in parts.items()]
+    uncovered.sort(key=lambda part: (-part.base_bytes, part.name))
+    return Backing(
+        sample.resident_bytes,
+        sum(mapping.anonymous_huge_bytes for mapping in sample.mappings),
+        sum(mapping.hugetlb_bytes for mapping in sample.mappings),
+        sum(mapping.shmem_huge_bytes for mapping in sample.mappings),
+        sum(mapping.file_huge_bytes for mapping in sample.mappings),
+        _limited(sample),
+        tuple(uncovered),
+        count,
+        sample.unreadable,
+    )
+
+
+def _limited(sample: _Sample) -> dict[int, int] | None:
+    """mTHP of the whole system, as far as the program's anonymous memory has room for it."""
+    if sample.mthp_bytes is None:
+        return None
+    room = sum(
+        max(mapping.anonymous_bytes - mapping.anonymous_huge_bytes, 0)
+        for mapping in sample.mappings
+        if not mapping.hugetlb_bytes
+    )
+    limited: dict[int, int] = {}
+    for size, n_bytes in sorted(sample.mthp_bytes.items(), reverse=True):
+        limited[size] = min(n_bytes, room)
+        room -= limited[size]
+    return limited
+
+
+def _resident(pid: int) -> int:
+    """Bytes of all page sizes, by /proc/PID/status; 0 for a process that is gone."""
+    with contextlib.suppress(OSError):
+        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        found = re.findall(r"^(?:VmRSS|HugetlbPages):\s+(\d+) kB$", text, re.MULTILINE)
+        return 1024 * sum(int(n) for n in found)
+    return 0
+
+
+def _mthp() -> dict[int, int] | None:
+    """Anonymous memory of the system on multi-size THP, by page size; PMD-sized ones left out."""
+    try:
+        largest = int(sys_path(f"{_THP}/hpage_pmd_size").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    found = {
+        size: n * size for size, n in _sizes(sys_path(_THP)) if size < largest and n is not None
+    }
+    return found or None
+
+
+def _sizes(folder: Path) -> Iterator[tuple[int, int | None]]:
+    for size in folder.glob("hugepages-*kB"):
+        with contextlib.suppress(ValueError):
+            n_bytes = int(size.name.removeprefix("hugepages-").removesuffix("kB")) * 1024
+            try:
+                yield n_bytes, int((size / "stats" / "nr_anon").read_text(encoding="utf-8"))
+            except OSError:
+                yield n_bytes, None
+
+
+def _grown(before: dict[int, int] | None, after: dict[int, int] | None) -> dict[int, int] | None:
+    if before is None or after is None:
+        return None
+    return {size: max(n - before.get(size, 0), 0) for size, n in after.items()}

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which memory does a process have, and on which pages, by its /proc/PID/smaps?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["heap", "anonymous", "stack", "segment", "file", "shared"]
+
+_HEADER = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) [0-9a-f]+ \S+ \d+ *(.*)")
+_FIELD = re.compile(r"(\w+): +(\d{1,15}) kB")
+_SHARED = ("/SYSV", "/memfd:", "/dev/shm/", "/dev/zero")
+_HUGETLB_ANONYMOUS = "/anon_hugepage"
+UNNAMED = "anonymous memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """One mapping. Bytes are of the pages that are there; of hugetlb pages in `hugetlb_bytes`.
+
+    `kind`: segment: the executable's own code, data and bss; shared: shared memory, also without
+    a file. `resident_bytes`: of all page sizes. `page_bytes`: KernelPageSize.
+    """
+
+    name: str
+    kind: Kind
+    page_bytes: int
+    resident_bytes: int
+    anonymous_bytes: int
+    anonymous_huge_bytes: int
+    hugetlb_bytes: int
+    shmem_huge_bytes: int
+    file_huge_bytes: int
+
+    @property
+    def huge_bytes(self) -> int:
+        """Bytes that one entry of a page directory maps, or a hugetlb page."""
+        return (
+            self.anonymous_huge_bytes
+            + self.hugetlb_bytes
+            + self.shmem_huge_bytes
+            + self.file_huge_bytes
+        )
+
+
+@dataclass(slots=True)
+class _Head:
+    start: int
+    end: int
+    permissions: str
+    name: str
+
+
+def parse(text: str, executable: str | None = None) -> list[Mapping]:
+    """The mappings in the text of an smaps file; lines that are no part of one are passed over.
+
+    `executable`: what /proc/PID/exe links to; without it no mapping is a segment.
+    """
+    found: list[Mapping] = []
+    segment_end: int | None = None
+    for head, fields in _blocks(text.splitlines()):
+        # bss has no name, and lies where the data of the executable end.
+        segment = head.name == executable if head.name else head.start == segment_end
+        segment_end = head.end if segment else None
+        found.append(_mapping(head, fields, segment=segment))
+    return found
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[tuple[_Head, dict[str, int]]]:
+    head: _Head | None = None
+    fields: dict[str, int] = {}
+    for line in lines:
+        field = _FIELD.fullmatch(line)
+        if field is not None:
+            fields[field[1]] = int(field[2]) * 1024
+            continue
+        start = _HEADER.fullmatch(line)
+        if start is not None:
+            if head is not None:
+                yield head, fields
+            head = _Head(int(start[1], 16), int(start[2], 16), start[3], start[4])
+            fields = {}
+    if head is not None:
+        yield head, fields
+
+
+def _mapping(head: _Head, fields: dict[str, int], *, segment: bool) -> Mapping:
+    hugetlb = fields.get("Private_Hugetlb", 0) + fields.get("Shared_Hugetlb", 0)
+    page = fields.get("KernelPageSize", 0)
+    # Of hugetlb mappings the kernel tells Rss 0; were that to change, nothing counts twice.
+    resident = fields.get("Rss", 0)
+    return Mapping(
+        head.name or UNNAMED,
+        "segment" if segment else _kind(head, hugetlb=hugetlb > 0),
+        page,
+        hugetlb or resident,
+        fields.get("Anonymous", 0),
+        min(fields.get("AnonHugePages", 0), resident),
+        hugetlb,
+        min(fields.get("ShmemPmdMapped", 0), resident),
+        min(fields.get("FilePmdMapped", 0), resident),
+    )
+
+
+def _kind(head: _Head, *, hugetlb: bool) -> Kind:
+    name = head.name
+    if name == "[heap]":
+        return "heap"
+    if name.startswith("[stack"):
+        return "stack"
+    shared = head.permissions.endswith("s")
+    if shared and (hugetlb or name.startswith(("[anon_shmem", *_SHARED))):
+        return "shared"
+    if name.startswith(_HUGETLB_ANONYMOUS):
+        return "anonymous"
+    if hugetlb:
+        # A private mapping of a file on hugetlbfs is how libhugetlbfs remaps segments.
+        return "segment"
+    return "file" if name.startswith("/") or name in ("[vdso]", "[vvar]") else "anonymous"
