@@ -81,10 +81,11 @@ $(B)/hugetlbfs/ld:
 	ln -sfn $(HUGETLBFS_LD) $@
 
 # Without --no-as-needed a linker may drop the library, as nothing calls it: it works when it starts.
+# A position-independent program crashes when its segments are moved, and more than three are refused.
 $(B)/workloads/stream-static: workloads/stream.c workloads/workload.h $(B)/hugetlbfs/ld
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -DSTREAM_STATIC_BYTES=$(STREAM_STATIC_BYTES)u $(CFLAGS) $(LDFLAGS) -B $(B)/hugetlbfs \
-		-Wl,--no-as-needed -Wl,--hugetlbfs-align -o $@ $< $(LDLIBS)
+		-fno-pie -no-pie -Wl,-z,noseparate-code -Wl,--no-as-needed -Wl,--hugetlbfs-align -o $@ $< $(LDLIBS)
 
 $(B)/workloads/%: workloads/%.c workloads/workload.h
 	@mkdir -p $(@D)
