@@ -139,7 +139,7 @@ def test_report_names_the_worst_and_counts() -> None:
 def test_section_has_a_row_for_each_check() -> None:
     section = markdown(TWO)
     assert section.count("\n| chase |") == 1
-    assert "| sort | 5.0 % | 20 % (15 % to 25 %) | 10 % | " in section
+    assert "| sort | 5.0 % | 20 % (15 % to 25 %) | 10 % (10 %) | " in section
     assert "| bound against user time | 12.5 | 20.0 | chase |" in section
 
 
