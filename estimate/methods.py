@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""In which ways can a program that is not changed be given huge pages, and what does each need?"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tlbcost import glibc, remedies, units
+from tlbcost.errors import CANNOT_MEASURE, USAGE, TlbcostError
+from tlbcost.machine import huge_page_bytes, read_line, sys_path, thp_mode
+from tlbcost.user import calling_user
+
+if TYPE_CHECKING:
+    from tlbcost.backing import Reach
+    from tlbcost.records import Run
+    from tlbcost.settings import Settings
+
+THP = "/sys/kernel/mm/transparent_hugepage"
+TUNABLES = "GLIBC_TUNABLES"
+_POOLS = "/sys/kernel/mm/hugepages"
+_SHM_GROUP = "/proc/sys/vm/hugetlb_shm_group"
+_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+# What malloc takes beyond the memory that a run on base pages shows: room to round up in each
+# arena, and blocks that the program never touches.
+_SPARE_FRACTION = 8
+_SPARE_PAGES = 16
+# Of pages from this size on one is spare.
+_LARGE_BYTES = 64 << 20
+_KNOWN = (
+    "auto, glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE, hugetlb-1g, hugectl[:OPTIONS], "
+    "allocator=PATH"
+)
+# What asks for huge pages in the environment: no program on base pages may have it.
+_ASKING = ("HUGETLB_MORECORE", "HUGETLB_ELFMAP", "HUGETLB_SHM")
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to give a program huge pages.
+
+    `words` say what it does, `reach` which memory it should get. `needs_root`: it changes settings
+    of this system that are not so yet. `prefix` goes before the program. `pool_bytes`: the size of
+    the hugetlb pages that must be free for it; `mount`: with a hugetlbfs. `settings`: what files
+    of the kernel must hold. `notes`: what is to be known of the result.
+    """
+
+    name: str
+    words: str
+    reach: Reach
+    environment: Mapping[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()
+    pool_bytes: int | None = None
+    mount: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def transparent(self) -> bool:
+        """Whether it needs transparent huge pages; others are tried without them."""
+        return self.pool_bytes is None
+
+    @property
+    def needs_root(self) -> bool:
+        """Whether settings of this system have to change, beside the pool."""
+        return any(chosen(path) != value for path, value in self.settings)
+
+    def prepare(self, settings: Settings | None, run: Run) -> None:
+        """Make the system ready for runs on huge pages, given one on base pages.
+
+        Raises TlbcostError with exit code 4 if it cannot be: without `settings` nothing is changed.
+        """
+        for path, value in self.settings:
+            if chosen(path) == value:
+                continue
+            if settings is None:
+                raise TlbcostError(
+                    f"{self.name} needs {value} in {path}, which root alone can write",
+                    remedies.write_setting(value, path),
+                    CANNOT_MEASURE,
+                )
+            settings.write(path, value)
+        if self.pool_bytes is None:
+            return
+        pages = pool_pages(run, self.pool_bytes)
+        if settings is not None:
+            settings.reserve(self.pool_bytes, pages)
+            if self.mount:
+                settings.mount_hugetlbfs(self.pool_bytes)
+            return
+        self._check_pool(pages, self.pool_bytes)
+
+    def _check_pool(self, pages: int, size: int) -> None:
+        free = free_pages(size)
+        if free < pages:
+            command = f"tlbcost pool reserve --page-size {_short(size)} {pages}"
+            raise TlbcostError(
+                f"{self.name} needs {pages} free huge pages of {units.size(size)}, and there "
+                f"are {free}",
+                remedies.as_root(command),
+                CANNOT_MEASURE,
+            )
+
+    def environment_of(self, base: Mapping[str, str]) -> dict[str, str]:
+        """The environment of a run on huge pages, made from that of the runs on base pages."""
+        merged = {**base, **self.environment}
+        for name, separator in ((TUNABLES, ":"), ("LD_PRELOAD", " ")):
+            parts = [each[name] for each in (self.environment, base) if each.get(name)]
+            if parts:
+                merged[name] = separator.join(parts)
+        return merged
+
+
+def chosen(path: str) -> str | None:
+    """The value of a setting; of several in a line, the one in brackets. None: not there."""
+    line = read_line(path)
+    inside = re.search(r"\[(\w+)\]", line or "")
+    return inside[1] if inside else line
+
+
+def pool_pages(run: Run, size: int) -> int:
+    """Huge pages of `size` bytes that hold a program of this peak."""
+    needed = math.ceil(run.max_rss_bytes / size)
+    spare = _SPARE_PAGES if size < _LARGE_BYTES else 1
+    return needed + max(spare, needed // _SPARE_FRACTION)
+
+
+def free_pages(size: int) -> int:
+    """Pages of the pool of `size` bytes that a program could have now; 0 without such a pool."""
+    folder = f"{_POOLS}/hugepages-{size >> 10}kB"
+    names = ("free", "resv", "nr_overcommit", "surplus")
+    texts = [read_line(f"{folder}/{name}_hugepages") for name in names]
+    free, reserved, over, surplus = (int(n) if n and n.isdigit() else 0 for n in texts)
+    return max(free - reserved, 0) + max(over - surplus, 0)
+
+
+def base_environment() -> tuple[dict[str, str], tuple[str, ...]]:
+    """Our environment without what asks for huge pages; and sentences about what was left out."""
+    environment = dict(os.environ)
+    notes = []
+    tunables = environment.get(TUNABLES, "")
+    if glibc.tunable(tunables, glibc.HUGETLB) is not None:
+        kept = [part for part in tunables.split(":") if part.partition("=")[0] != glibc.HUGETLB]
+        environment[TUNABLES] = ":".join(kept)
+        notes.append(f"{TUNABLES} asks for huge pages here; that is left out")
+    present = [name for name in _ASKING if environment.pop(name, None) is not None]
+    if present:
+        notes.append(f"{', '.join(present)} of libhugetlbfs is left out")
+    preload = environment.get("LD_PRELOAD", "")
+    kept = [part for part in re.split(r"[ :]+", preload) if "libhugetlbfs" not in part]
+    if "libhugetlbfs" in preload:
+        environment["LD_PRELOAD"] = ":".join(kept)
+        notes.append("libhugetlbfs in LD_PRELOAD is left out")
+    return environment, tuple(notes)
+
+
+def named(text: str) -> Method:
+    """The method of this name. Raises TlbcostError: 2 unknown, 4 not possible on this system."""
+    name, _, value = text.partition("=")
+    if text == "glibc-thp":
+        return _glibc_thp()
+    if name == "glibc-hugetlb":
+        return _glibc_hugetlb(text, None if value in ("", "2") else _size(value, text))
+    if text == "hugetlb-1g":
+        return _glibc_hugetlb(text, 1 << 30)
+    if text == "thp":
+        return _thp()
+    if text.startswith("mthp-"):
+        return _mthp(text, _size(text.removeprefix("mthp-"), text))
+    if text == "hugectl" or text.startswith(("hugectl:", "hugectl ")):
+        return _hugectl(shlex.split(text[len("hugectl:") :]) or ["--heap"])
+    if name == "allocator" and value:
+        return _allocator(Path(value))
+    raise TlbcostError(f"there is no method {text}", f"--with one of: {_KNOWN}", USAGE)
+
+
+def auto(run: Run) -> tuple[Method, str]:
+    """The method that reaches most memory here without root, given a run on base pages, and why.
+
+    Raises TlbcostError with exit code 4 if there is none.
+    """
+    version, mode, size = glibc.glibc_version(), thp_mode(), pool_default_bytes()
+    tunable = version is not None and version >= glibc.FIRST_WITH_HUGETLB
+    if tunable and size is not None and free_pages(size) >= pool_pages(run, size):
+        return named("glibc-hugetlb"), (
+            f"{free_pages(size)} huge pages of {units.size(size)} are free, which hold all that "
+            "malloc gives out"
+        )
+    if mode == "always":
+        return named("thp"), "transparent huge pages are always on here"
+    if tunable and mode == "madvise":
+        return named("glibc-thp"), (
+            "no root and no pool is needed; --with glibc-hugetlb reaches heaps that grow in small "
+            "steps, too"
+        )
+    why = "transparent huge pages are off" if tunable else "malloc has no switch for huge pages"
+    setting = remedies.write_setting("madvise" if tunable else "always", f"{THP}/enabled")
+    raise TlbcostError(
+        f"no method works without root here: {why}, and no pool has free pages",
+        setting,
+        CANNOT_MEASURE,
+    )
+
+
+def _check_tunable(name: str) -> None:
+    version = glibc.glibc_version()
+    if version is None or version < glibc.FIRST_WITH_HUGETLB:
+        found = f"glibc {version[0]}.{version[1]}" if version else "not glibc"
+        raise TlbcostError(
+            f"{name} needs glibc 2.35, whose malloc can be asked for huge pages; here is {found}",
+            "--with allocator=PATH or, as root, --with thp",
+            CANNOT_MEASURE,
+        )
+
+
+def _glibc_thp() -> Method:
+    _check_tunable("glibc-thp")
+    _check_thp("glibc-thp")
+    return Method(
+        "glibc-thp",
+        f"malloc asks for transparent huge pages ({glibc.HUGETLB}=1)",
+        "malloc",
+        {TUNABLES: f"{glibc.HUGETLB}=1"},
+        # Where all memory gets them, malloc's does too.
+        settings=() if thp_mode() == "always" else ((f"{THP}/enabled", "madvise"),),
+    )
+
+
+def _glibc_hugetlb(name: str, size: int | None) -> Method:
+    _check_tunable(name)
+    pool = _check_pool_size(name, size)
+    value = 2 if size is None else size
+    return Method(
+        name,
+        f"malloc takes {units.size(pool)} pages from the pool ({glibc.HUGETLB}={value})",
+        "malloc",
+        {TUNABLES: f"{glibc.HUGETLB}={value}"},
+        pool_bytes=pool,
+    )
+
+
+def _thp() -> Method:
+    _check_thp("thp")
+    return Method(
+        "thp",
+        "transparent huge pages for all anonymous memory (always)",
+        "anonymous",
+        settings=((f"{THP}/enabled", "always"),),
+    )
+
+
+def _mthp(name: str, size: int) -> Method:
+    path = f"{THP}/hugepages-{size >> 10}kB/enabled"
+    if chosen(path) is None:
+        raise TlbcostError(
+            f"this kernel has no transparent huge pages of {units.size(size)}",
+            f"ls -d {THP}/hugepages-*",
+            CANNOT_MEASURE,
+        )
+    return Method(
+        name,
+        f"transparent huge pages of {units.size(size)} for all anonymous memory",
+        "anonymous",
+        settings=(
+            *(((f"{THP}/enabled", "madvise"),) if thp_mode() == "always" else ()),
+            (path, "always"),
+        ),
+        notes=("pages of this size are counted for the whole system, not for the program alone",),
+    )
+
+
+def _hugectl(options: list[str]) -> Method:
+    text = f"hugectl {shlex.join(options)}"
+    if shutil.which("hugectl") is None:
+        raise TlbcostError("hugectl is not installed", remedies.install("hugectl"), CANNOT_MEASURE)
+    kinds = {option.partition("=")[0] for option in options}
+    sizes = [option.partition("=")[2] for option in options if "=" in option]
+    size = _size(sizes[0], text) if sizes else None
+    pool = _check_pool_size(text, size)
+    segments = kinds & {"--bss", "--data", "--text"}
+    reaches: list[Reach] = []
+    reaches += ["malloc"] if kinds & {"--heap", "--thp"} else []
+    reaches += ["shared"] if "--shm" in kinds else []
+    reaches += ["segments"] if segments else []
+    if not reaches:
+        raise TlbcostError(
+            f"{text} asks for no huge pages", "--with 'hugectl --heap', --shm or --bss", USAGE
+        )
+    environment: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    version = glibc.glibc_version()
+    if "--heap" in kinds and version is not None and version >= glibc.FIRST_WITH_HUGETLB:
+        environment[TUNABLES] = f"{glibc.HUGETLB}={2 if size is None else size}"
+        notes = (
+            f"hugectl --heap alone does nothing on glibc {version[0]}.{version[1]}, which lacks "
+            f"the hook that it needs: {TUNABLES}={environment[TUNABLES]} was set with it",
+        )
+    return Method(
+        text,
+        "libhugetlbfs maps " + " and ".join(_REMAPPED[each] for each in reaches)
+        + f" onto {units.size(pool)} pages of the pool",
+        reaches[0] if len(reaches) == 1 else "all",
+        environment,
+        ("hugectl", *options),
+        None if kinds == {"--thp"} else pool,
+        bool(segments),
+        _hugectl_settings(kinds),
+        notes,
+    )  # fmt: skip
+
+
+def _hugectl_settings(kinds: set[str]) -> tuple[tuple[str, str], ...]:
+    user = calling_user()
+    if "--shm" in kinds and user is not None:
+        # Segments of huge pages are for root and this group.
+        return ((_SHM_GROUP, str(user.gid)),)
+    if kinds == {"--thp"} and thp_mode() == "never":
+        return ((f"{THP}/enabled", "madvise"),)
+    return ()
+
+
+_REMAPPED = {"malloc": "the heap", "shared": "shared memory", "segments": "the program's segments"}
+
+
+def _allocator(path: Path) -> Method:
+    if not path.is_file() or not os.access(path, os.R_OK):
+        raise TlbcostError(
+            f"no allocator to be read at {path}", "--with allocator=/path/to/lib.so", USAGE
+        )
+    return Method(
+        f"allocator={path}",
+        f"{path.name} instead of the C library's malloc",
+        "malloc",
+        {"LD_PRELOAD": str(path.resolve())},
+        notes=("the other malloc itself is part of what was measured, beside its huge pages",),
+    )
+
+
+def _check_thp(name: str) -> None:
+    if thp_mode() is None:
+        raise TlbcostError(
+            f"{name}: this kernel has no transparent huge pages",
+            "--with glibc-hugetlb takes pages from a pool",
+            CANNOT_MEASURE,
+        )
+
+
+def pool_default_bytes() -> int | None:
+    """The page size of the pool that is used where no size is named; None: there are no pools."""
+    try:
+        text = sys_path("/proc/meminfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    found = re.search(r"^Hugepagesize:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
+
+
+def _check_pool_size(name: str, size: int | None) -> int:
+    """The page size; of the default pool for None. Raises TlbcostError if there is no such pool."""
+    pool = size or pool_default_bytes() or huge_page_bytes()
+    if pool is None or not sys_path(f"{_POOLS}/hugepages-{pool >> 10}kB").is_dir():
+        raise TlbcostError(
+            f"{name}: this kernel has no pool of "
+            + (f"{units.size(pool)} pages" if pool else "huge pages"),
+            f"ls {_POOLS}; another size may need hugepagesz= on the kernel's command line",
+            CANNOT_MEASURE,
+        )
+    return pool
+
+
+def _size(text: str, name: str) -> int:
+    found = re.fullmatch(r"(\d{1,15})([KMG]?)(?:i?B)?", text.upper().replace("IB", ""))
+    n_bytes = int(found[1]) * _SUFFIXES[found[2]] if found else 0
+    if n_bytes < 4096 or n_bytes & (n_bytes - 1):
+        raise TlbcostError(f"{name}: not a page size: {text}", "a size such as 64K or 2M", USAGE)
+    return n_bytes
+
+
+def _short(size: int) -> str:
+    """'2M': a size as it is given to an option."""
+    suffix = "G" if size >= 1 << 30 else "M" if size >= 1 << 20 else "K"
+    return f"{size // _SUFFIXES[suffix]}{suffix}"
