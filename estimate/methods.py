@@ -1,164 +1,41 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""In which ways can a program that is not changed be given huge pages, and what does each need?"""
+"""In which ways can a program be given huge pages without changing it, and which serves here?"""
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shlex
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost import glibc, remedies, units
 from tlbcost.errors import CANNOT_MEASURE, USAGE, TlbcostError
-from tlbcost.machine import huge_page_bytes, read_line, sys_path, thp_mode
+from tlbcost.machine import huge_page_bytes, sys_path, thp_mode
+from tlbcost.method import (
+    POOLS,
+    THP,
+    TUNABLES,
+    Method,
+    chosen,
+    free_pages,
+    pool_default_bytes,
+    pool_pages,
+)
 from tlbcost.user import calling_user
 
 if TYPE_CHECKING:
     from tlbcost.backing import Reach
     from tlbcost.records import Run
-    from tlbcost.settings import Settings
 
-THP = "/sys/kernel/mm/transparent_hugepage"
-TUNABLES = "GLIBC_TUNABLES"
-_POOLS = "/sys/kernel/mm/hugepages"
 _SHM_GROUP = "/proc/sys/vm/hugetlb_shm_group"
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-# What malloc takes beyond the memory that a run on base pages shows: room to round up in each
-# arena, and blocks that the program never touches.
-_SPARE_FRACTION = 8
-_SPARE_PAGES = 16
-# Of pages from this size on one is spare.
-_LARGE_BYTES = 64 << 20
-_KNOWN = (
+_REMAPPED = {"malloc": "the heap", "shared": "shared memory", "segments": "the program's segments"}
+KNOWN = (
     "auto, glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE, hugetlb-1g, hugectl[:OPTIONS], "
     "allocator=PATH"
 )
-# What asks for huge pages in the environment: no program on base pages may have it.
-_ASKING = ("HUGETLB_MORECORE", "HUGETLB_ELFMAP", "HUGETLB_SHM")
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """One way to give a program huge pages.
-
-    `words` say what it does, `reach` which memory it should get. `needs_root`: it changes settings
-    of this system that are not so yet. `prefix` goes before the program. `pool_bytes`: the size of
-    the hugetlb pages that must be free for it; `mount`: with a hugetlbfs. `settings`: what files
-    of the kernel must hold. `notes`: what is to be known of the result.
-    """
-
-    name: str
-    words: str
-    reach: Reach
-    environment: Mapping[str, str] = field(default_factory=dict)
-    prefix: tuple[str, ...] = ()
-    pool_bytes: int | None = None
-    mount: bool = False
-    settings: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def transparent(self) -> bool:
-        """Whether it needs transparent huge pages; others are tried without them."""
-        return self.pool_bytes is None
-
-    @property
-    def needs_root(self) -> bool:
-        """Whether settings of this system have to change, beside the pool."""
-        return any(chosen(path) != value for path, value in self.settings)
-
-    def prepare(self, settings: Settings | None, run: Run) -> None:
-        """Make the system ready for runs on huge pages, given one on base pages.
-
-        Raises TlbcostError with exit code 4 if it cannot be: without `settings` nothing is changed.
-        """
-        for path, value in self.settings:
-            if chosen(path) == value:
-                continue
-            if settings is None:
-                raise TlbcostError(
-                    f"{self.name} needs {value} in {path}, which root alone can write",
-                    remedies.write_setting(value, path),
-                    CANNOT_MEASURE,
-                )
-            settings.write(path, value)
-        if self.pool_bytes is None:
-            return
-        pages = pool_pages(run, self.pool_bytes)
-        if settings is not None:
-            settings.reserve(self.pool_bytes, pages)
-            if self.mount:
-                settings.mount_hugetlbfs(self.pool_bytes)
-            return
-        self._check_pool(pages, self.pool_bytes)
-
-    def _check_pool(self, pages: int, size: int) -> None:
-        free = free_pages(size)
-        if free < pages:
-            command = f"tlbcost pool reserve --page-size {_short(size)} {pages}"
-            raise TlbcostError(
-                f"{self.name} needs {pages} free huge pages of {units.size(size)}, and there "
-                f"are {free}",
-                remedies.as_root(command),
-                CANNOT_MEASURE,
-            )
-
-    def environment_of(self, base: Mapping[str, str]) -> dict[str, str]:
-        """The environment of a run on huge pages, made from that of the runs on base pages."""
-        merged = {**base, **self.environment}
-        for name, separator in ((TUNABLES, ":"), ("LD_PRELOAD", " ")):
-            parts = [each[name] for each in (self.environment, base) if each.get(name)]
-            if parts:
-                merged[name] = separator.join(parts)
-        return merged
-
-
-def chosen(path: str) -> str | None:
-    """The value of a setting; of several in a line, the one in brackets. None: not there."""
-    line = read_line(path)
-    inside = re.search(r"\[(\w+)\]", line or "")
-    return inside[1] if inside else line
-
-
-def pool_pages(run: Run, size: int) -> int:
-    """Huge pages of `size` bytes that hold a program of this peak."""
-    needed = math.ceil(run.max_rss_bytes / size)
-    spare = _SPARE_PAGES if size < _LARGE_BYTES else 1
-    return needed + max(spare, needed // _SPARE_FRACTION)
-
-
-def free_pages(size: int) -> int:
-    """Pages of the pool of `size` bytes that a program could have now; 0 without such a pool."""
-    folder = f"{_POOLS}/hugepages-{size >> 10}kB"
-    names = ("free", "resv", "nr_overcommit", "surplus")
-    texts = [read_line(f"{folder}/{name}_hugepages") for name in names]
-    free, reserved, over, surplus = (int(n) if n and n.isdigit() else 0 for n in texts)
-    return max(free - reserved, 0) + max(over - surplus, 0)
-
-
-def base_environment() -> tuple[dict[str, str], tuple[str, ...]]:
-    """Our environment without what asks for huge pages; and sentences about what was left out."""
-    environment = dict(os.environ)
-    notes = []
-    tunables = environment.get(TUNABLES, "")
-    if glibc.tunable(tunables, glibc.HUGETLB) is not None:
-        kept = [part for part in tunables.split(":") if part.partition("=")[0] != glibc.HUGETLB]
-        environment[TUNABLES] = ":".join(kept)
-        notes.append(f"{TUNABLES} asks for huge pages here; that is left out")
-    present = [name for name in _ASKING if environment.pop(name, None) is not None]
-    if present:
-        notes.append(f"{', '.join(present)} of libhugetlbfs is left out")
-    preload = environment.get("LD_PRELOAD", "")
-    kept = [part for part in re.split(r"[ :]+", preload) if "libhugetlbfs" not in part]
-    if "libhugetlbfs" in preload:
-        environment["LD_PRELOAD"] = ":".join(kept)
-        notes.append("libhugetlbfs in LD_PRELOAD is left out")
-    return environment, tuple(notes)
 
 
 def named(text: str) -> Method:
@@ -178,7 +55,7 @@ def named(text: str) -> Method:
         return _hugectl(shlex.split(text[len("hugectl:") :]) or ["--heap"])
     if name == "allocator" and value:
         return _allocator(Path(value))
-    raise TlbcostError(f"there is no method {text}", f"--with one of: {_KNOWN}", USAGE)
+    raise TlbcostError(f"there is no method {text}", f"--with one of: {KNOWN}", USAGE)
 
 
 def auto(run: Run) -> tuple[Method, str]:
@@ -326,9 +203,6 @@ def _hugectl_settings(kinds: set[str]) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-_REMAPPED = {"malloc": "the heap", "shared": "shared memory", "segments": "the program's segments"}
-
-
 def _allocator(path: Path) -> Method:
     if not path.is_file() or not os.access(path, os.R_OK):
         raise TlbcostError(
@@ -352,24 +226,14 @@ def _check_thp(name: str) -> None:
         )
 
 
-def pool_default_bytes() -> int | None:
-    """The page size of the pool that is used where no size is named; None: there are no pools."""
-    try:
-        text = sys_path("/proc/meminfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    found = re.search(r"^Hugepagesize:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
-
-
 def _check_pool_size(name: str, size: int | None) -> int:
     """The page size; of the default pool for None. Raises TlbcostError if there is no such pool."""
     pool = size or pool_default_bytes() or huge_page_bytes()
-    if pool is None or not sys_path(f"{_POOLS}/hugepages-{pool >> 10}kB").is_dir():
+    if pool is None or not sys_path(f"{POOLS}/hugepages-{pool >> 10}kB").is_dir():
         raise TlbcostError(
             f"{name}: this kernel has no pool of "
             + (f"{units.size(pool)} pages" if pool else "huge pages"),
-            f"ls {_POOLS}; another size may need hugepagesz= on the kernel's command line",
+            f"ls {POOLS}; another size may need hugepagesz= on the kernel's command line",
             CANNOT_MEASURE,
         )
     return pool
@@ -381,9 +245,3 @@ def _size(text: str, name: str) -> int:
     if n_bytes < 4096 or n_bytes & (n_bytes - 1):
         raise TlbcostError(f"{name}: not a page size: {text}", "a size such as 64K or 2M", USAGE)
     return n_bytes
-
-
-def _short(size: int) -> str:
-    """'2M': a size as it is given to an option."""
-    suffix = "G" if size >= 1 << 30 else "M" if size >= 1 << 20 else "K"
-    return f"{size // _SUFFIXES[suffix]}{suffix}"

@@ -11,6 +11,7 @@ import contextlib
 import os
 import shlex
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,12 +88,21 @@ class _Setup:
     notes: tuple[str, ...]
 
 
-def measured(arguments: argparse.Namespace, argv: list[str]) -> Ingredients:
-    """Run the program, count and calibrate. Raises TlbcostError with the code to exit with."""
+def measured(
+    arguments: argparse.Namespace, argv: list[str], launcher: Launcher | None = None
+) -> Ingredients:
+    """Run the program, count and calibrate. Raises TlbcostError with the code to exit with.
+
+    `launcher`: one that is there already, e.g. since more runs are to follow.
+    """
     path = resolve(argv[0])
     machine = current_machine()
     setup = _set_up(arguments, machine, path)
-    native, counted, simulation = _run_program(arguments, argv, path, setup)
+    if launcher is not None:
+        native, counted, simulation = _run_program(arguments, launcher, argv, path, setup)
+    else:
+        with launcher_of(arguments.prepare) as own:
+            native, counted, simulation = _run_program(arguments, own, argv, path, setup)
     return Ingredients(
         argv=tuple(argv),
         path=path,
@@ -128,18 +138,28 @@ def _set_up(arguments: argparse.Namespace, machine: Machine, path: Path) -> _Set
     return _Setup(choice, valgrind, calibrated, geometry, huge, notes)
 
 
-def _run_program(
-    arguments: argparse.Namespace, argv: list[str], path: Path, setup: _Setup
-) -> tuple[list[Outcome], Counted | None, Simulation | None]:
-    """Time the program natively, with counters where these are read, then count its misses."""
+@contextlib.contextmanager
+def launcher_of(prepare: str | None) -> Iterator[Launcher]:
+    """A launcher with a folder of its own, for the user who called sudo where one did."""
     with temporary_folder() as folder, contextlib.closing(ProgramInput()) as stdin:
-        launcher = Launcher(folder, stdin, calling_user(), arguments.prepare)
+        launcher = Launcher(folder, stdin, calling_user(), prepare)
         if launcher.user is not None:
             os.chown(folder, launcher.user.uid, launcher.user.gid)
-        native, counted = _native(arguments, launcher, argv, path, setup)
-        if setup.geometry is None or setup.valgrind is None:
-            return native, counted, None
-        return native, counted, _simulate(launcher, setup, argv, native)
+        yield launcher
+
+
+def _run_program(
+    arguments: argparse.Namespace,
+    launcher: Launcher,
+    argv: list[str],
+    path: Path,
+    setup: _Setup,
+) -> tuple[list[Outcome], Counted | None, Simulation | None]:
+    """Time the program natively, with counters where these are read, then count its misses."""
+    native, counted = _native(arguments, launcher, argv, path, setup)
+    if setup.geometry is None or setup.valgrind is None:
+        return native, counted, None
+    return native, counted, _simulate(launcher, setup, argv, native)
 
 
 def _native(

@@ -18,7 +18,7 @@ from tlbcost import program, units
 from tlbcost.backing import Backing, BackingSampler
 from tlbcost.errors import TOOL_FAILED, TlbcostError
 from tlbcost.launch import Launcher, Outcome
-from tlbcost.methods import Method, base_environment
+from tlbcost.method import Method, base_environment
 from tlbcost.model import run_time_ns
 from tlbcost.records import Interval, Run
 
