@@ -53,6 +53,7 @@ PUBLISHED = Kind(
     ("source", "machine", "sockets", "workload", "walk_share_4k", "walk_share_2m",
      "measured_fraction", "informed_fraction", "status"),
 )  # fmt: skip
+SUITE = Kind("suite", 1, ("program", "name", "method"))
 MACHINE = Kind("machine", 1, ("level", "page_size_bytes", "entries", "ways", "source", "verified"))
 DESCRIPTORS = Kind("descriptors", 1, ("descriptor", "level", "page_size_bytes", "entries", "ways"))
 ENCODING = Kind(
@@ -73,6 +74,6 @@ TRIALS = Kind(
 )  # fmt: skip
 
 ALL = (
-    SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, COUNTERS, COUNTED, HITS, PUBLISHED, MACHINE,
+    SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, COUNTERS, COUNTED, HITS, PUBLISHED, SUITE, MACHINE,
     DESCRIPTORS, EVENTS, ENCODING, TRIALS,
 )  # fmt: skip
