@@ -10,7 +10,9 @@ from pathlib import Path
 from tlbcost.machine import sys_path
 
 # Version 1 writes "no limit" as the largest multiple of the page size in 63 bits.
-_NO_LIMIT_BYTES = 1 << 60
+NO_LIMIT_BYTES = 1 << 60
+# By version: the file with the counter of kills, and the one with the limit.
+_FILES = {1: ("memory.oom_control", "memory.limit_in_bytes"), 2: ("memory.events", "memory.max")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,8 @@ class MemoryLimit:
 
 def memory_limit() -> MemoryLimit:
     """The kills so far and the tightest limit of this process's memory cgroup and its ancestors."""
-    for folder, root, kills, limits in _folders():
+    for folder, root, version in folders("memory"):
+        kills, limits = _FILES[version]
         counter = _counter(folder / kills)
         if counter is None:
             continue
@@ -37,8 +40,8 @@ def _below(folder: Path, root: Path) -> bool:
     return folder == root or root in folder.parents
 
 
-def _folders() -> list[tuple[Path, Path, str, str]]:
-    """(this process's folder, the mount, file with the counter, file with the limit), v1 first."""
+def folders(controller: str) -> list[tuple[Path, Path, int]]:
+    """(this process's folder, the mount, version of cgroups) for a controller, version 1 first."""
     groups: dict[str, str] = {}
     for line in _lines("/proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
@@ -47,17 +50,17 @@ def _folders() -> list[tuple[Path, Path, str, str]]:
     for line in _lines("/proc/self/mountinfo"):
         before, _, after = line.partition(" - ")
         fields, kind = before.split(), after.split()
-        if kind[0] == "cgroup" and "memory" in kind[-1].split(",") and "memory" in groups:
-            path, files = groups["memory"], ("memory.oom_control", "memory.limit_in_bytes")
+        if kind[0] == "cgroup" and controller in kind[-1].split(",") and controller in groups:
+            path, version = groups[controller], 1
         elif kind[0] == "cgroup2" and "" in groups:
-            path, files = groups[""], ("memory.events", "memory.max")
+            path, version = groups[""], 2
         else:
             continue
         # A container's mount shows only its own part of the tree.
         root, mount = fields[3].rstrip("/"), sys_path(fields[4])
         inside = path[len(root) :] if path == root or path.startswith(f"{root}/") else ""
-        found.append((mount / inside.strip("/"), mount, *files))
-    return sorted(found, key=lambda each: each[2] != "memory.oom_control")
+        found.append((mount / inside.strip("/"), mount, version))
+    return sorted(found, key=lambda each: each[2])
 
 
 def _lines(path: str) -> list[str]:
@@ -80,6 +83,6 @@ def _limit(path: Path) -> int | None:
         text = path.read_text(encoding="utf-8").strip()
     except OSError:
         return None
-    if not text.isdigit() or int(text) >= _NO_LIMIT_BYTES:
+    if not text.isdigit() or int(text) >= NO_LIMIT_BYTES:
         return None
     return int(text)

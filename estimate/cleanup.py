@@ -45,6 +45,28 @@ def signals_raise() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def signals_deferred() -> Iterator[None]:
+    """What asks us to end, even a second time, waits until this is done."""
+    arrived: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        arrived.append(number)
+
+    caught = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in caught}
+    try:
+        for number, handler in before.items():
+            if handler != signal.SIG_IGN:
+                signal.signal(number, note)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if arrived:
+        signal.raise_signal(arrived[0])
+
+
+@contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
     """A folder for our own files, gone afterwards however it ends.
 

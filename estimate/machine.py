@@ -51,8 +51,7 @@ def huge_page_bytes() -> int | None:
     size = read_line(f"{_THP}/hpage_pmd_size")
     if size and size.isdigit():
         return int(size)
-    kib = _meminfo("Hugepagesize")
-    return None if kib is None else kib * 1024
+    return meminfo_bytes("Hugepagesize")
 
 
 def larger_page_bytes() -> list[int]:
@@ -161,10 +160,11 @@ def _has_flag(cpu: dict[str, str]) -> bool:
     return "hypervisor" in cpu.get("flags", "").split()
 
 
-def _meminfo(field: str) -> int | None:
+def meminfo_bytes(field: str) -> int | None:
+    """A field of /proc/meminfo that is in kB, in bytes; None if it is not told."""
     try:
         text = sys_path("/proc/meminfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    value = re.search(rf"^{field}:\s+(\d+)", text, re.MULTILINE)
-    return int(value[1]) if value else None
+    value = re.search(rf"^{field}:\s+(\d+) kB", text, re.MULTILINE)
+    return int(value[1]) * 1024 if value else None

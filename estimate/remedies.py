@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import sys
 
 from tlbcost.machine import sys_path
 from tlbcost.paths import source_tree
@@ -39,6 +40,13 @@ def as_root(command: str) -> str:
     if is_root():
         return command
     return f"sudo {command}" if shutil.which("sudo") else f"su -c {shlex.quote(command)}"
+
+
+def again_as_root() -> str:
+    """The command line that was typed, with root's rights, whose PATH is often another one."""
+    tree = source_tree()
+    front = str(tree / "build" / "tlbcost") if tree is not None else shutil.which("tlbcost")
+    return as_root(shlex.join([front or "tlbcost", *sys.argv[1:]]))
 
 
 def install(program: str) -> str | None:
