@@ -36,6 +36,8 @@ endif
 PROGRAMS := $(patsubst %.c,$(B)/libexec/tlbcost-%,$(notdir $(MAINS)))
 WORKLOADS := $(patsubst workloads/%.c,$(B)/workloads/%,$(wildcard workloads/*.c)) \
 	$(patsubst workloads/%.cc,$(B)/workloads/%,$(wildcard workloads/*.cc))
+SCRIPTS := $(addprefix $(B)/,$(wildcard workloads/*.py workloads/*.sql))
+WORKLOADS += $(SCRIPTS)
 # STREAM with static arrays, linked so that hugectl --bss --data can put them on huge pages: where
 # libhugetlbfs is installed with its linker script.
 HUGETLBFS_LD := $(shell command -v ld.hugetlbfs)
@@ -86,6 +88,11 @@ $(B)/workloads/stream-static: workloads/stream.c workloads/workload.h $(B)/huget
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -DSTREAM_STATIC_BYTES=$(STREAM_STATIC_BYTES)u $(CFLAGS) $(LDFLAGS) -B $(B)/hugetlbfs \
 		-fno-pie -no-pie -Wl,-z,noseparate-code -Wl,--no-as-needed -Wl,--hugetlbfs-align -o $@ $< $(LDLIBS)
+
+# Scripts lie beside the programs, so that one folder has the whole suite.
+$(SCRIPTS): $(B)/workloads/%: workloads/%
+	@mkdir -p $(@D)
+	cp $< $@
 
 $(B)/workloads/%: workloads/%.c workloads/workload.h
 	@mkdir -p $(@D)
