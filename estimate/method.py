@@ -59,14 +59,39 @@ class Method:
 
     @property
     def needs_root(self) -> bool:
-        """Whether settings of this system have to change, beside the pool."""
+        """Whether settings of this system have to change, beside a pool."""
         return any(chosen(path) != value for path, value in self.settings)
+
+    @property
+    def changes_settings(self) -> bool:
+        """Whether prepare() changes the system, where it may."""
+        return self.needs_root or self.pool_bytes is not None
+
+    def check(self) -> None:
+        """Raise TlbcostError with exit code 4 if it cannot be prepared by this user.
+
+        Whether a pool has enough pages is known only after a run.
+        """
+        if not remedies.is_root():
+            self._change(None)
 
     def prepare(self, settings: Settings | None, run: Run) -> None:
         """Make the system ready for runs on huge pages, given one on base pages.
 
         Raises TlbcostError with exit code 4 if it cannot be: without `settings` nothing is changed.
         """
+        self._change(settings)
+        if self.pool_bytes is None:
+            return
+        pages = pool_pages(run, self.pool_bytes)
+        if settings is not None:
+            settings.reserve(self.pool_bytes, pages)
+            if self.mount:
+                settings.mount_hugetlbfs(self.pool_bytes)
+            return
+        self._check_pool(pages, self.pool_bytes)
+
+    def _change(self, settings: Settings | None) -> None:
         for path, value in self.settings:
             if chosen(path) == value:
                 continue
@@ -77,15 +102,6 @@ class Method:
                     CANNOT_MEASURE,
                 )
             settings.write(path, value)
-        if self.pool_bytes is None:
-            return
-        pages = pool_pages(run, self.pool_bytes)
-        if settings is not None:
-            settings.reserve(self.pool_bytes, pages)
-            if self.mount:
-                settings.mount_hugetlbfs(self.pool_bytes)
-            return
-        self._check_pool(pages, self.pool_bytes)
 
     def _check_pool(self, pages: int, size: int) -> None:
         free = free_pages(size)

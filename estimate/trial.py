@@ -41,9 +41,13 @@ class Witnessed:
 
     @property
     def peak_bytes(self) -> int:
-        """All memory at the peak: of the largest process at least, of all where it was seen."""
-        seen = self.backing.resident_bytes if self.backing is not None else 0
-        return max(self.run.max_rss_bytes, seen)
+        """All memory at the peak."""
+        return _peak_bytes(self.run, self.backing)
+
+    @property
+    def sized_run(self) -> Run:
+        """The run, with all memory at its peak instead of the largest process's."""
+        return replace(self.run, max_rss_bytes=self.peak_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,16 @@ class Pair:
     huge: Run
     backing: Backing | None
     base_backing: Backing | None = None
+
+    @property
+    def base_peak_bytes(self) -> int:
+        """All memory at the peak of the run on base pages."""
+        return _peak_bytes(self.base, self.base_backing)
+
+    @property
+    def huge_peak_bytes(self) -> int:
+        """All memory at the peak of the run on huge pages; hugetlb pages only if they were seen."""
+        return _peak_bytes(self.huge, self.backing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +93,11 @@ class Trial:
     measured_system_fraction: Interval | None = None
     difference_proven: bool = False
     notes: tuple[str, ...] = ()
+
+    @property
+    def proven_pairs(self) -> tuple[Pair, ...]:
+        """The pairs that the shares are from, where it is proven."""
+        return tuple(pair for pair in self.pairs if is_proven(self.method, pair.backing))
 
 
 def first_run(launcher: Launcher, argv: Sequence[str], path: Path) -> Witnessed:
@@ -107,7 +126,7 @@ def run_trial(
     """
     runner = _Runner(launcher, argv, path)
     before = first or runner.base()
-    method.prepare(settings, replace(before.run, max_rss_bytes=before.peak_bytes))
+    method.prepare(settings, before.sized_run)
     done: list[tuple[Witnessed, Witnessed]] = []
     for number in range(pairs):
         if number % 2:
@@ -126,13 +145,16 @@ def covered_fraction(method: Method, backing: Backing | None) -> float | None:
     return None if backing is None else backing.reached_fraction(method.reach)
 
 
+def is_proven(method: Method, backing: Backing | None) -> bool:
+    """Whether enough of what the method should reach was seen on huge pages."""
+    return (covered_fraction(method, backing) or 0.0) >= PROVEN_FRACTION
+
+
 def judge(
     method: Method, pairs: tuple[Pair, ...], unseen: str = "", path: Path | None = None
 ) -> Trial:
     """What these pairs say. `unseen`: why the memory of a run was not seen."""
-    covered = [
-        pair for pair in pairs if (covered_fraction(method, pair.backing) or 0.0) >= PROVEN_FRACTION
-    ]
+    covered = [pair for pair in pairs if is_proven(method, pair.backing)]
     notes = list(method.notes)
     already = [pair.base_backing for pair in pairs if pair.base_backing and _is_huge(pair)]
     if already:
@@ -141,7 +163,7 @@ def judge(
             f"{units.size(already[0].resident_bytes)} on huge pages by itself, in the runs on "
             "base pages too"
         )
-    if len(covered) < min(MIN_PAIRS, len(pairs)) or not pairs:
+    if len(covered) < MIN_PAIRS:
         why = _why_not(method, [pair for pair in pairs if pair not in covered], unseen, path)
         return Trial(method, pairs, proven=False, why_not=why, notes=tuple(notes))
     if len(covered) < len(pairs):
@@ -166,6 +188,11 @@ def judge(
         difference_proven=whole is not None and not whole.low <= 0 <= whole.high,
         notes=tuple(notes),
     )
+
+
+def _peak_bytes(run: Run, backing: Backing | None) -> int:
+    """Of the largest process at least, of all of them where they were seen."""
+    return max(run.max_rss_bytes, backing.resident_bytes if backing is not None else 0)
 
 
 def _median(values: Sequence[float]) -> Interval | None:
