@@ -17,6 +17,7 @@ COMMANDS = {
     "estimate": "predict what huge pages would give a program",
     "calibrate": "measure what address translation costs on this machine",
     "count": "count what a program does in the TLBs, with hardware counters",
+    "trial": "run a program on base and on huge pages in turn, and compare",
     "events": "tell what the counters of a CPU are called, and what they mean",
     "record": "find where in a program TLB misses and page walks happen",
     "annotate": "show what a recording hit: objects, functions, mappings of data",
