@@ -7,13 +7,11 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tlbcost import family, smaps
-from tlbcost.machine import sys_path
+from tlbcost import family, huge_counters, smaps
 
 Reach = Literal["malloc", "anonymous", "all", "segments", "shared"]
 
@@ -27,7 +25,6 @@ _REST, _REST_S = 50, 1.0
 _REST_GROWING = 10
 # Sums within this part of the largest are at the peak.
 _AT_PEAK = 0.95
-_THP = "/sys/kernel/mm/transparent_hugepage"
 
 _REACHED: dict[Reach, frozenset[smaps.Kind]] = {
     "malloc": frozenset({"heap", "anonymous"}),
@@ -40,12 +37,18 @@ _REACHED: dict[Reach, frozenset[smaps.Kind]] = {
 
 @dataclass(frozen=True, slots=True)
 class Uncovered:
-    """Memory of one name and kind in all processes; its pages of all sizes, and the huge ones."""
+    """Memory of one name and kind in one program; its pages of all sizes, and the huge ones.
+
+    `program`: path of the executable, of all processes that run it. `eligible_bytes`: of those on
+    base pages, what transparent huge pages were allowed for; None: the kernel does not tell.
+    """
 
     name: str
     kind: smaps.Kind
     resident_bytes: int
     huge_bytes: int
+    program: str | None = None
+    eligible_bytes: int | None = None
 
     @property
     def base_bytes(self) -> int:
@@ -61,6 +64,7 @@ class Backing:
     the whole system's counters grew by, and no more than the program can have; None where the
     kernel has no such counters. `mappings`: most on base pages first. `unreadable`: processes
     whose memory may not be looked at, and is missing. `samples`: how often smaps was read.
+    `fallbacks`: page faults in the whole system that got no huge page for lack of one.
     """
 
     resident_bytes: int
@@ -72,6 +76,7 @@ class Backing:
     mappings: tuple[Uncovered, ...]
     samples: int
     unreadable: int = 0
+    fallbacks: int | None = None
 
     @property
     def huge_bytes(self) -> int:
@@ -92,7 +97,7 @@ class Backing:
 
     def reachable_bytes(self, reach: Reach) -> int:
         """Memory that a method of this reach should get onto huge pages."""
-        return sum(part.resident_bytes for part in self._reached(reach))
+        return sum(part.resident_bytes for part in self.parts(reach))
 
     def reached_bytes(self, reach: Reach) -> int:
         """What of it is on huge pages."""
@@ -100,30 +105,32 @@ class Backing:
         mthp = sum(self.mthp_bytes.values()) if self.mthp_bytes else 0
         if reach in ("segments", "shared"):
             mthp = 0
-        return min(sum(part.huge_bytes for part in self._reached(reach)) + mthp, reachable)
+        return min(sum(part.huge_bytes for part in self.parts(reach)) + mthp, reachable)
 
     def reached_fraction(self, reach: Reach) -> float | None:
         """The huge share of it; None: there is none of that memory."""
         reachable = self.reachable_bytes(reach)
         return self.reached_bytes(reach) / reachable if reachable else None
 
-    def _reached(self, reach: Reach) -> list[Uncovered]:
+    def parts(self, reach: Reach) -> list[Uncovered]:
+        """The mappings that a method of this reach should get onto huge pages."""
         return [part for part in self.mappings if part.kind in _REACHED[reach]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    mappings: tuple[smaps.Mapping, ...]
+    mappings: tuple[tuple[str, smaps.Mapping], ...]  # with the program
     mthp_bytes: dict[int, int] | None
     unreadable: int
+    fallbacks: int | None
 
     @property
     def resident_bytes(self) -> int:
-        return sum(mapping.resident_bytes for mapping in self.mappings)
+        return sum(mapping.resident_bytes for _, mapping in self.mappings)
 
     @property
     def huge_fraction(self) -> float:
-        return sum(mapping.huge_bytes for mapping in self.mappings) / self.resident_bytes
+        return sum(mapping.huge_bytes for _, mapping in self.mappings) / self.resident_bytes
 
 
 class BackingSampler:
@@ -144,6 +151,7 @@ class BackingSampler:
         self._unreadable = 0
         self._known: dict[int, int] = {}
         self._mthp_before: dict[int, int] | None = None
+        self._fallbacks_before: int | None = None
 
     @property
     def why_not(self) -> str:
@@ -154,7 +162,8 @@ class BackingSampler:
 
     def start(self, launcher_pid: int) -> None:
         """Watch the descendants of this process."""
-        self._mthp_before = _mthp()
+        self._mthp_before = huge_counters.mthp()
+        self._fallbacks_before = huge_counters.fallbacks()
         self._thread = threading.Thread(target=self._watch, args=(launcher_pid,), daemon=True)
         self._thread.start()
 
@@ -189,7 +198,7 @@ class BackingSampler:
         self._known = known | family.offspring([launcher_pid, *known])
 
     def _look(self) -> _Sample | None:
-        mappings: list[smaps.Mapping] = []
+        present: list[tuple[str, smaps.Mapping]] = []
         unreadable = 0
         for pid in self._known:
             folder = Path(f"/proc/{pid}")
@@ -201,12 +210,18 @@ class BackingSampler:
             except OSError:
                 continue
             else:
-                mappings.extend(smaps.parse(text, executable))
+                found = smaps.parse(text, executable)
+                present.extend((executable, each) for each in found if each.resident_bytes)
         self._unreadable = max(self._unreadable, unreadable)
-        if not any(mapping.resident_bytes for mapping in mappings):
+        if not present:
             return None
-        present = tuple(mapping for mapping in mappings if mapping.resident_bytes)
-        return _Sample(present, _grown(self._mthp_before, _mthp()), unreadable)
+        before, now = self._fallbacks_before, huge_counters.fallbacks()
+        return _Sample(
+            tuple(present),
+            huge_counters.grown(self._mthp_before, huge_counters.mthp()),
+            unreadable,
+            None if before is None or now is None else now - before,
+        )
 
     def _keep(self, sample: _Sample) -> None:
         """Keep the samples at the peak alone."""
@@ -222,24 +237,40 @@ def _backing(samples: list[_Sample], count: int) -> Backing | None:
         return None
     ordered = sorted(samples, key=lambda sample: sample.huge_fraction)
     sample = ordered[(len(ordered) - 1) // 2]
-    parts: dict[tuple[str, smaps.Kind], tuple[int, int]] = {}
-    for mapping in sample.mappings:
-        key = mapping.name, mapping.kind
-        resident, huge = parts.get(key, (0, 0))
-        parts[key] = resident + mapping.resident_bytes, huge + mapping.huge_bytes
-    uncovered = [Uncovered(*key, *sizes) for key, sizes in parts.items()]
-    uncovered.sort(key=lambda part: (-part.base_bytes, part.name))
+    mappings = [mapping for _, mapping in sample.mappings]
     return Backing(
         sample.resident_bytes,
-        sum(mapping.anonymous_huge_bytes for mapping in sample.mappings),
-        sum(mapping.hugetlb_bytes for mapping in sample.mappings),
-        sum(mapping.shmem_huge_bytes for mapping in sample.mappings),
-        sum(mapping.file_huge_bytes for mapping in sample.mappings),
+        sum(mapping.anonymous_huge_bytes for mapping in mappings),
+        sum(mapping.hugetlb_bytes for mapping in mappings),
+        sum(mapping.shmem_huge_bytes for mapping in mappings),
+        sum(mapping.file_huge_bytes for mapping in mappings),
         _limited(sample),
-        tuple(uncovered),
+        _parts(sample),
         count,
         sample.unreadable,
+        sample.fallbacks,
     )
+
+
+def _parts(sample: _Sample) -> tuple[Uncovered, ...]:
+    """Mappings of one program, name and kind together; most on base pages first."""
+    groups: dict[tuple[str, smaps.Kind, str], list[smaps.Mapping]] = {}
+    for executable, mapping in sample.mappings:
+        groups.setdefault((mapping.name, mapping.kind, executable), []).append(mapping)
+    parts: list[Uncovered] = []
+    for (name, kind, executable), mappings in groups.items():
+        eligible = [each.resident_bytes - each.huge_bytes for each in mappings if each.eligible]
+        parts.append(
+            Uncovered(
+                name,
+                kind,
+                sum(each.resident_bytes for each in mappings),
+                sum(each.huge_bytes for each in mappings),
+                executable,
+                None if any(each.eligible is None for each in mappings) else sum(eligible),
+            )
+        )
+    return tuple(sorted(parts, key=lambda part: (-part.base_bytes, part.name)))
 
 
 def _limited(sample: _Sample) -> dict[int, int] | None:
@@ -248,7 +279,7 @@ def _limited(sample: _Sample) -> dict[int, int] | None:
         return None
     room = sum(
         max(mapping.anonymous_bytes - mapping.anonymous_huge_bytes, 0)
-        for mapping in sample.mappings
+        for _, mapping in sample.mappings
         if not mapping.hugetlb_bytes
     )
     limited: dict[int, int] = {}
@@ -265,31 +296,3 @@ def _resident(pid: int) -> int:
         found = re.findall(r"^(?:VmRSS|HugetlbPages):\s+(\d+) kB$", text, re.MULTILINE)
         return 1024 * sum(int(n) for n in found)
     return 0
-
-
-def _mthp() -> dict[int, int] | None:
-    """Anonymous memory of the system on multi-size THP, by page size; PMD-sized ones left out."""
-    try:
-        largest = int(sys_path(f"{_THP}/hpage_pmd_size").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    found = {
-        size: n * size for size, n in _sizes(sys_path(_THP)) if size < largest and n is not None
-    }
-    return found or None
-
-
-def _sizes(folder: Path) -> Iterator[tuple[int, int | None]]:
-    for size in folder.glob("hugepages-*kB"):
-        with contextlib.suppress(ValueError):
-            n_bytes = int(size.name.removeprefix("hugepages-").removesuffix("kB")) * 1024
-            try:
-                yield n_bytes, int((size / "stats" / "nr_anon").read_text(encoding="utf-8"))
-            except OSError:
-                yield n_bytes, None
-
-
-def _grown(before: dict[int, int] | None, after: dict[int, int] | None) -> dict[int, int] | None:
-    if before is None or after is None:
-        return None
-    return {size: max(n - before.get(size, 0), 0) for size, n in after.items()}

@@ -83,7 +83,7 @@ class ElfObject:
         """
         try:
             return cls._read(path, build_id)
-        except _stumbles() as error:
+        except stumbles() as error:
             raise ValueError(f"{path}: not a sound ELF file") from error
 
     @classmethod
@@ -111,7 +111,7 @@ class ElfObject:
         return None
 
 
-def _stumbles() -> tuple[type[Exception], ...]:
+def stumbles() -> tuple[type[Exception], ...]:
     """What a damaged file makes the library raise."""
     from elftools.common.exceptions import ELFError
     from elftools.construct import ConstructError
@@ -143,7 +143,7 @@ def _debug_symbols(build_id: str | None) -> list[Symbol]:
             return _symbols(ELFFile(file), ".symtab")
     except OSError:
         return []
-    except _stumbles():
+    except stumbles():
         return []
 
 

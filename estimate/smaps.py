@@ -12,9 +12,11 @@ Kind = Literal["heap", "anonymous", "stack", "segment", "file", "shared"]
 
 _HEADER = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) [0-9a-f]+ \S+ \d+ *(.*)")
 _FIELD = re.compile(r"(\w+): +(\d{1,15}) kB")
+_ELIGIBLE = re.compile(r"THPeligible: +([01])")
 _SHARED = ("/SYSV", "/memfd:", "/dev/shm/", "/dev/zero")
 _HUGETLB_ANONYMOUS = "/anon_hugepage"
 UNNAMED = "anonymous memory"
+BSS = "[bss]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +24,13 @@ class Mapping:
     """One mapping. Bytes are of the pages that are there; of hugetlb pages in `hugetlb_bytes`.
 
     `kind`: segment: the executable's own code, data and bss; shared: shared memory, also without
-    a file. `resident_bytes`: of all page sizes. `page_bytes`: KernelPageSize.
+    a file. `resident_bytes`: of all page sizes. `eligible`: whether the kernel may put it on
+    transparent huge pages; None: it does not tell (Linux < 5.0).
     """
 
     name: str
     kind: Kind
-    page_bytes: int
+    eligible: bool | None
     resident_bytes: int
     anonymous_bytes: int
     anonymous_huge_bytes: int
@@ -65,6 +68,8 @@ def parse(text: str, executable: str | None = None) -> list[Mapping]:
         # bss has no name, and lies where the data of the executable end.
         segment = head.name == executable if head.name else head.start == segment_end
         segment_end = head.end if segment else None
+        if segment and not head.name:
+            head.name = BSS
         found.append(_mapping(head, fields, segment=segment))
     return found
 
@@ -76,6 +81,10 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[_Head, dict[str, int]]]:
         field = _FIELD.fullmatch(line)
         if field is not None:
             fields[field[1]] = int(field[2]) * 1024
+            continue
+        eligible = _ELIGIBLE.fullmatch(line)
+        if eligible is not None:
+            fields["THPeligible"] = int(eligible[1])
             continue
         start = _HEADER.fullmatch(line)
         if start is not None:
@@ -89,13 +98,13 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[_Head, dict[str, int]]]:
 
 def _mapping(head: _Head, fields: dict[str, int], *, segment: bool) -> Mapping:
     hugetlb = fields.get("Private_Hugetlb", 0) + fields.get("Shared_Hugetlb", 0)
-    page = fields.get("KernelPageSize", 0)
+    eligible = fields.get("THPeligible")
     # Of hugetlb mappings the kernel tells Rss 0; were that to change, nothing counts twice.
     resident = fields.get("Rss", 0)
     return Mapping(
         head.name or UNNAMED,
         "segment" if segment else _kind(head, hugetlb=hugetlb > 0),
-        page,
+        None if eligible is None else bool(eligible),
         hugetlb or resident,
         fields.get("Anonymous", 0),
         min(fields.get("AnonHugePages", 0), resident),

@@ -21,6 +21,7 @@ from tlbcost.launch import Launcher, Outcome
 from tlbcost.method import Method, base_environment
 from tlbcost.model import run_time_ns
 from tlbcost.records import Interval, Run
+from tlbcost.uncovered import explain
 
 if TYPE_CHECKING:
     from tlbcost.settings import Settings
@@ -215,13 +216,6 @@ def _why_not(method: Method, pairs: Sequence[Pair], unseen: str, path: Path | No
         return unseen or "its memory was not seen"
     worst = min(seen, key=lambda backing: backing.reached_fraction(method.reach) or 0.0)
     return explain(worst, method, path)
-
-
-def explain(backing: Backing, method: Method, path: Path | None) -> str:
-    """Which memory stayed on base pages."""
-    reachable = backing.reachable_bytes(method.reach)
-    reached = backing.reached_bytes(method.reach)
-    return f"{units.size(reached)} of the {units.size(reachable)} that it should reach ({path})"
 
 
 class _Runner:
