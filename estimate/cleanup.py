@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -42,6 +42,27 @@ def signals_raise() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def sigint_left_to_the_program() -> Iterator[Callable[[], bool]]:
+    """SIGINT is the program's: we go on until it ends, for what is still to be told or undone.
+
+    Gives a function that tells whether there was one.
+    """
+    interrupted = False
+
+    def note(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        nonlocal interrupted
+        interrupted = True
+
+    before = signal.getsignal(signal.SIGINT)
+    if before != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost import cgroup
+from tlbcost import cgroup, units
+from tlbcost.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.machine import meminfo_bytes, read_line, sys_path
 
 _POOLS = "/sys/kernel/mm/hugepages"
@@ -87,6 +88,35 @@ def cgroup_spare_bytes(page_size_bytes: int) -> int | None:
     return min(spare) if spare else None
 
 
+def check_spare(page_size_bytes: int, pages: int) -> None:
+    """Refuse pages that the machine cannot spare. Raises TlbcostError with exit code 4."""
+    known = sizes()
+    what = describe(pages, page_size_bytes)
+    if page_size_bytes not in known:
+        raise TlbcostError(
+            f"cannot reserve {what}: this kernel has no pool of that size",
+            "page sizes with a pool here: " + (", ".join(map(size_name, known)) or "none"),
+            CANNOT_MEASURE,
+        )
+    machine = spare_bytes()
+    if machine is None:
+        raise TlbcostError(
+            f"cannot reserve {what}: the kernel does not tell MemAvailable, so nobody knows "
+            "what it can spare",
+            None,
+            CANNOT_MEASURE,
+        )
+    limit = cgroup_spare_bytes(page_size_bytes)
+    for spare, who in ((machine, "this machine"), (limit, "the hugetlb limit of this cgroup")):
+        if spare is not None and spare < pages * page_size_bytes:
+            most = spare // page_size_bytes
+            raise TlbcostError(
+                f"cannot reserve {what}: {who} can spare {most}",
+                "ask for fewer, or give the program less to do" if most else None,
+                CANNOT_MEASURE,
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Mount:
     """A mounted hugetlbfs."""
@@ -128,6 +158,11 @@ def parse_bytes(text: str) -> int | None:
     """Bytes of '2M', '2MB', '2MiB', '1G'; None if it is no size with a unit."""
     size = re.fullmatch(r"(\d+)([KMG])(?:i?B)?", text, re.IGNORECASE | re.ASCII)
     return int(size[1]) * _UNITS[size[2].upper()] if size else None
+
+
+def describe(pages: int, page_size_bytes: int) -> str:
+    """'16 pages of 2 MiB'."""
+    return f"{pages} page{'' if pages == 1 else 's'} of {units.size(page_size_bytes)}"
 
 
 def _number(path: str) -> int | None:

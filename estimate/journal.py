@@ -160,6 +160,13 @@ def _wait_for(fd: int, path: Path, announce: Announce, wait_s: float) -> None:
             # Empty for a moment after it was taken.
             words = path.read_text(encoding="utf-8", errors="replace")
             holder = f"process {words}" if words else holder
+        pid = holder.removeprefix("process ").partition(" ")[0]
+        if pid.isdigit() and _is_ancestor(int(pid)):
+            raise TlbcostError(
+                f"cannot change this system's settings: {holder} runs us, and puts them back",
+                "run this command by itself: it reserves what it needs",
+                CANNOT_MEASURE,
+            )
         if time.monotonic() >= deadline:
             raise TlbcostError(
                 f"cannot change this system's settings: {holder} is changing them",
@@ -191,10 +198,24 @@ def _boot_id() -> str | None:
         return None
 
 
+def _is_ancestor(pid: int) -> bool:
+    parent = os.getppid()
+    while parent > 0 and parent != pid:
+        fields = _stat(parent)
+        parent = int(fields[1]) if fields else 0
+    return parent == pid
+
+
 def _start_ticks(pid: int) -> int | None:
-    # The name, in parentheses, may hold anything.
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
+
+
+def _stat(pid: int) -> list[str]:
+    """What /proc/PID/stat tells from the state on; nothing if the process is gone."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return None
-    return int(stat.rpartition(")")[2].split()[19])
+        return []
+    # The name, in parentheses, may hold anything.
+    return text.rpartition(")")[2].split()

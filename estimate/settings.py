@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tlbcost import hugetlb, journal, remedies, units
+from tlbcost import hugetlb, journal, remedies
 from tlbcost.cleanup import signals_deferred, signals_raise
 from tlbcost.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.journal import Announce, Change
@@ -62,13 +62,16 @@ def system_settings(announce: Announce = say, wait_s: float = _WAIT_S) -> Iterat
 
 
 class Settings:
-    """The system's settings, for the one that holds the lock: see system_settings."""
+    """The system's settings, for the one that holds the lock: see system_settings.
+
+    `found`: there were changes, of any tlbcost in this boot, that were not undone.
+    """
 
     def __init__(self, announce: Announce) -> None:
         self._announce = announce
         self._changes = journal.read_journal()
         self._owner = journal.myself()
-        self._kept = False
+        self.found = bool(self._changes)
 
     def write(self, path: str, text: str) -> None:
         """Write a setting; one that says so already stays untouched.
@@ -85,7 +88,7 @@ class Settings:
 
         Raises TlbcostError with exit code 4 if there are fewer, and then none is kept.
         """
-        self._check_spare(page_size_bytes, pages)
+        hugetlb.check_spare(page_size_bytes, pages)
         first = len(self._changes)
         try:
             got = self._grow(page_size_bytes, pages)
@@ -100,9 +103,9 @@ class Settings:
             raise
         if got < pages:
             self._undo(lambda index, _: index >= first)
+            what = hugetlb.describe(pages, page_size_bytes)
             raise TlbcostError(
-                f"cannot reserve {_pages(pages, page_size_bytes)}: memory is in pieces, and there "
-                f"were only {got}",
+                f"cannot reserve {what}: memory is in pieces, and there were only {got}",
                 "ask for fewer; end what uses memory; or reserve them when the system starts: "
                 f"hugepagesz={hugetlb.size_name(page_size_bytes)} hugepages={pages} on the "
                 "kernel's command line",
@@ -230,36 +233,6 @@ class Settings:
             missing -= int(sys_path(file).read_text(encoding="utf-8")) - now
         return pages - missing
 
-    def _check_spare(self, page_size_bytes: int, pages: int) -> None:
-        sizes = hugetlb.sizes()
-        what = _pages(pages, page_size_bytes)
-        if page_size_bytes not in sizes:
-            raise TlbcostError(
-                f"cannot reserve {what}: this kernel has no pool of that size",
-                "page sizes with a pool here: "
-                + (", ".join(map(hugetlb.size_name, sizes)) or "none"),
-                CANNOT_MEASURE,
-            )
-        if pages < 1:
-            raise ValueError(pages)
-        machine = hugetlb.spare_bytes()
-        if machine is None:
-            raise TlbcostError(
-                f"cannot reserve {what}: the kernel does not tell MemAvailable, so nobody knows "
-                "what it can spare",
-                None,
-                CANNOT_MEASURE,
-            )
-        limit = hugetlb.cgroup_spare_bytes(page_size_bytes)
-        for spare, who in ((machine, "this machine"), (limit, "the hugetlb limit of this cgroup")):
-            if spare is not None and spare < pages * page_size_bytes:
-                most = spare // page_size_bytes
-                raise TlbcostError(
-                    f"cannot reserve {what}: {who} can spare {most}",
-                    "ask for fewer, or give the program less to do" if most else None,
-                    CANNOT_MEASURE,
-                )
-
     def _read(self, path: str) -> str:
         try:
             return value(path)
@@ -277,10 +250,6 @@ class Settings:
                 "in a container, run tlbcost on the host, or one that may change settings",
                 CANNOT_MEASURE,
             ) from error
-
-
-def _pages(pages: int, page_size_bytes: int) -> str:
-    return f"{pages} page{'' if pages == 1 else 's'} of {units.size(page_size_bytes)}"
 
 
 def _mount(command: list[str], name: str) -> None:

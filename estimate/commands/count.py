@@ -9,13 +9,12 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.cleanup import Stopped, signals_raise, temporary_folder
+from tlbcost.cleanup import Stopped, sigint_left_to_the_program, signals_raise, temporary_folder
 from tlbcost.errors import SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ def _program(
     from tlbcost.user import calling_user
 
     codes: list[int] = []
-    with contextlib.closing(ProgramInput()) as stdin, _left_to_the_program() as interrupted:
+    with contextlib.closing(ProgramInput()) as stdin, sigint_left_to_the_program() as interrupted:
         launcher = Launcher(folder, stdin, calling_user(), arguments.prepare)
         if launcher.user is not None:
             os.chown(folder, launcher.user.uid, launcher.user.gid)
@@ -211,27 +210,6 @@ def _program(
 
         counted = count_series(launcher, argv, path, plan, arguments.runs, go_on)
     return codes[0], counted
-
-
-@contextlib.contextmanager
-def _left_to_the_program() -> Iterator[Callable[[], bool]]:
-    """SIGINT is the program's: when that ends, its counts are told, and no further run follows.
-
-    Gives a function that tells whether there was one.
-    """
-    interrupted = False
-
-    def note(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        nonlocal interrupted
-        interrupted = True
-
-    before = signal.getsignal(signal.SIGINT)
-    if before != signal.SIG_IGN:
-        signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _print(
