@@ -88,7 +88,7 @@ def look_up() -> tuple[Obtained | None, str]:
     """The cached calibration of this machine; if there is none of use, why."""
     machine = current_machine()
     path = cache_path(machine)
-    with _as_calling_user():
+    with as_calling_user():
         try:
             if not path.exists():
                 return None, "no calibration of this machine is cached"
@@ -130,7 +130,7 @@ def _save(calibration: Calibration, curve: str) -> str:
     """Keep it for later; if that fails, why."""
     path = cache_path(calibration.machine)
     try:
-        with _as_calling_user():
+        with as_calling_user():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(_curve_path(path), curve)
             write_calibration(path, calibration)
@@ -208,7 +208,7 @@ def _curve_path(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _as_calling_user() -> Iterator[None]:
+def as_calling_user() -> Iterator[None]:
     """Touch files as the user who called sudo: his cache stays his, and no link leads elsewhere."""
     user = calling_user()
     if user is None or user.home is None:

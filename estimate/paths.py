@@ -28,6 +28,11 @@ def data(*parts: str) -> Path:
     return (_HOME if _INSTALLED else _SOURCE).joinpath("data", *parts)
 
 
+def workloads() -> Path:
+    """The folder of the built programs whose TLB behaviour is known."""
+    return _HOME / "workloads"
+
+
 def plot(name: str) -> Path:
     """A gnuplot file."""
     return (_HOME / "plots" if _INSTALLED else _SOURCE / "scripts" / "plots") / name

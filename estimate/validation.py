@@ -11,14 +11,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from tlbcost import kinds
-from tlbcost.calibration import cache_folder
+from tlbcost.calibration import as_calling_user, cache_folder
 from tlbcost.calibration_file import machine_of
 from tlbcost.errors import TlbcostError
 from tlbcost.model import Estimate
 from tlbcost.paths import data
 from tlbcost.records import Interval, Machine
 from tlbcost.stats import median
-from tlbcost.table import Cell, Table, count, format_table, number, read_table
+from tlbcost.table import Cell, Table, count, format_table, number, read_table, write_file
 
 RECORD = "trials.tsv"
 # What machines must share for a record of one to speak for the other; kernels and microcode come
@@ -326,6 +326,20 @@ def _pair(row: Mapping[str, str | None]) -> PairOfRuns:
     return PairOfRuns(
         half("base"), half("huge"), count(row["resident_bytes"]), count(row["huge_bytes"])
     )
+
+
+def save_record(record: Record) -> str:
+    """Keep it for estimates to quote, in place of an earlier one; if that fails, why."""
+    path = cache_folder() / RECORD
+    if not record.checks:
+        return "the record is not kept: nothing in it was both predicted and measured"
+    try:
+        with as_calling_user():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, format_record(record))
+    except OSError as error:
+        return f"the record could not be kept: {path}: {error.strerror}"
+    return ""
 
 
 def record_of(machine: Machine) -> Record | None:

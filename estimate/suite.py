@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How are programs predicted on base pages, and then tried on huge ones?"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from tlbcost import kinds, methods, paths, remedies
+from tlbcost.assemble import assemble
+from tlbcost.cleanup import temporary_folder
+from tlbcost.errors import CANNOT_MEASURE, USAGE, TlbcostError
+from tlbcost.launch import Launcher, Outcome
+from tlbcost.method import Method, free_pages
+from tlbcost.obtain import measured
+from tlbcost.program import resolve
+from tlbcost.records import Run
+from tlbcost.settings import system_settings
+from tlbcost.stdin import ProgramInput
+from tlbcost.table import read_table
+from tlbcost.trial import PROVEN_FRACTION, Trial, covered_fraction, run_trial
+from tlbcost.user import calling_user
+from tlbcost.validation import Half, PairOfRuns, Prediction, Program, prediction_of
+
+# The shell opens the file, and is gone before the program begins.
+_TO_FILE = ("sh", "-c", 'exec "$@" >"$0"')
+# Of an estimate, as at the command line.
+_OPTIONS = {
+    "backend": "auto", "calibration": None, "ignore_failure": False, "imported": None,
+    "prepare": None, "recalibrate": False, "runs": 3, "walk_cycles": None,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One program of a suite: what it is called, its command, and how it gets huge pages."""
+
+    name: str
+    argv: tuple[str, ...]
+    method: str
+
+
+@dataclass(slots=True)
+class Listener(Launcher):
+    """Launches as its base does, and keeps what the programs print instead of showing it.
+
+    `heard`: for each run the command, and its standard output.
+    """
+
+    heard: list[tuple[tuple[str, ...], str]] = field(default_factory=list, init=False)
+
+    def execute(
+        self,
+        argv: Sequence[str],
+        *,
+        discard: bool,
+        **options: Any,  # noqa: ANN401
+    ) -> Outcome:
+        """See Launcher.execute."""
+        file = self.folder / f"heard{self.runs + 1}"
+        # No super(): the decorator makes another class, the one that has the slots.
+        outcome = Launcher.execute(self, [*_TO_FILE, str(file), *argv], discard=discard, **options)
+        text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+        self.heard.append((tuple(argv), text))
+        return outcome
+
+
+@contextlib.contextmanager
+def listener() -> Iterator[Listener]:
+    """A launcher with a folder of its own, for the user who called sudo where one did."""
+    with temporary_folder() as folder, contextlib.closing(ProgramInput()) as stdin:
+        # An estimate, too, is of the program on base pages.
+        launcher = Listener(folder, stdin, calling_user(), transparent=False)
+        if launcher.user is not None:
+            os.chown(folder, launcher.user.uid, launcher.user.gid)
+        yield launcher
+
+
+def read_suite(only: Sequence[str] = ()) -> list[Task]:
+    """The programs of data/suite.tsv; with `only`, those of these names.
+
+    Raises TlbcostError: 2 for an unknown name.
+    """
+    file = paths.data("suite.tsv")
+    table = read_table(file, kinds.SUITE)
+    tasks = [
+        Task(row["name"] or "", command_of(table.key(f"command_{row['program']}")),
+             row["method"] or "")
+        for row in table.records()
+    ]  # fmt: skip
+    known = [task.name for task in tasks]
+    for name in only:
+        if name not in known:
+            raise TlbcostError(
+                f"the suite has no program {name}", f"--only with some of {', '.join(known)}", USAGE
+            )
+    return [task for task in tasks if not only or task.name in only]
+
+
+def command_of(text: str) -> tuple[str, ...]:
+    """The words of a command, with what its placeholders stand for here."""
+    places = {"{workloads}": str(paths.workloads()), "{python}": sys.executable}
+    words = shlex.split(text)
+    for place, here in places.items():
+        words = [word.replace(place, here) for word in words]
+    return tuple(words)
+
+
+def check_rights(names: Sequence[str], command: str) -> None:
+    """Refuse what would fail for want of rights, before it takes time.
+
+    Raises TlbcostError with exit code 4; the hint has `command`.
+    """
+    if remedies.is_root():
+        return
+    for name in dict.fromkeys(names):
+        method = methods.named(name)
+        pool = method.pool_bytes
+        if method.needs_root or (pool is not None and not free_pages(pool)):
+            raise TlbcostError(
+                f"{name} needs huge pages that are reserved first, or other settings of the "
+                "system, which root alone can change",
+                remedies.as_root(command),
+                CANNOT_MEASURE,
+            )
+
+
+def validate(task: Task, pairs: int, announce: Callable[[str], None]) -> Program:
+    """Predict and try one program; what goes wrong with it becomes the reason to leave it out."""
+    try:
+        with listener() as launcher:
+            return predict_and_try(launcher, task, pairs, announce)
+    except TlbcostError as error:
+        announce(f"{task.name}: {error}")
+        return _program(task, None, (), str(error))
+
+
+def predict_and_try(
+    launcher: Listener, task: Task, pairs: int, announce: Callable[[str], None]
+) -> Program:
+    """Predict and try one program; `launcher.heard` are then the runs of the trial.
+
+    The system's settings are put back at the end. Raises TlbcostError with the program's own exit
+    code if it failed.
+    """
+    path = resolve(task.argv[0])
+    method = methods.named(task.method)
+    announce(f"{task.name}: estimating")
+    given = measured(argparse.Namespace(**_OPTIONS), list(task.argv), launcher)
+    prediction = prediction_of(assemble(given).estimate)
+    announce(f"{task.name}: {pairs} pairs of runs on base pages and with {task.method}")
+    launcher.heard.clear()
+    trial = _tried(launcher, task, path, method, pairs, announce)
+    why = None if trial.proven else trial.why_not or "its memory was not seen on huge pages"
+    return _program(task, prediction, _pairs(trial), why)
+
+
+def _tried(
+    launcher: Launcher,
+    task: Task,
+    path: Path,
+    method: Method,
+    pairs: int,
+    announce: Callable[[str], None],
+) -> Trial:
+    if not remedies.is_root():
+        return run_trial(launcher, task.argv, path, method, pairs, None)
+    with system_settings(announce) as settings:
+        return run_trial(launcher, task.argv, path, method, pairs, settings)
+
+
+def _program(
+    task: Task, prediction: Prediction | None, pairs: tuple[PairOfRuns, ...], why: str | None
+) -> Program:
+    # A record is read elsewhere, where its folders mean nothing.
+    command = shlex.join(word.replace(f"{paths.workloads()}/", "") for word in task.argv)
+    command = command.replace(sys.executable, "python3")
+    return Program(task.name, command, task.method, prediction, pairs, why)
+
+
+def _pairs(trial: Trial) -> tuple[PairOfRuns, ...]:
+    """Those whose memory was on huge pages; of a trial without proof, all."""
+    return tuple(
+        PairOfRuns(
+            _half(pair.base),
+            _half(pair.huge),
+            None if pair.backing is None else pair.backing.resident_bytes,
+            None if pair.backing is None else pair.backing.huge_bytes,
+        )
+        for pair in trial.pairs
+        if not trial.proven
+        or (covered_fraction(trial.method, pair.backing) or 0.0) >= PROVEN_FRACTION
+    )
+
+
+def _half(run: Run) -> Half:
+    return Half(*(getattr(run, each.name) for each in fields(Half)))
