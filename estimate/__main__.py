@@ -21,6 +21,7 @@ COMMANDS = {
     "events": "tell what the counters of a CPU are called, and what they mean",
     "record": "find where in a program TLB misses and page walks happen",
     "annotate": "show what a recording hit: objects, functions, mappings of data",
+    "validate": "check estimates against real runs on huge pages",
     "pool": "reserve huge pages for a program, and put the system's settings back",
     "doctor": "tell what can be measured here, and how to mend what cannot",
 }
