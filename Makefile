@@ -212,6 +212,9 @@ lint: $(B)/venv/.check  ## shellcheck, ruff, mypy
 bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs a quiet machine)
 	scripts/bench-simulator
 
+accuracy: all  ## estimates against real runs on huge pages (writes doc/accuracy.md; root, 20 minutes)
+	scripts/bench-accuracy
+
 accuracy-analysis: $(B)/venv/.accuracy $(B)/python/tlbcost  ## the analysis on 1,000 synthetic curves (ten minutes)
 	$(B)/venv/bin/python scripts/bench-analysis
 
@@ -233,6 +236,6 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events lint bench accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events lint bench accuracy accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' -type f 2>/dev/null)
