@@ -36,15 +36,16 @@ _ASKING = ("HUGETLB_MORECORE", "HUGETLB_ELFMAP", "HUGETLB_SHM")
 class Method:
     """One way to give a program huge pages.
 
-    `words` say what it does, `reach` which memory it should get. `needs_root`: it changes settings
-    of this system that are not so yet. `prefix` goes before the program. `pool_bytes`: the size of
-    the hugetlb pages that must be free for it; `mount`: with a hugetlbfs. `settings`: what files
-    of the kernel must hold. `notes`: what is to be known of the result.
+    `words` say what it does, `reach` which memory it should get. `page_bytes`: the size of the
+    pages. `prefix` goes before the program. `pool_bytes`: the size of the hugetlb pages that must
+    be free for it; `mount`: with a hugetlbfs. `settings`: what files of the kernel must hold.
+    `notes`: what is to be known of the result.
     """
 
     name: str
     words: str
     reach: Reach
+    page_bytes: int | None
     environment: Mapping[str, str] = field(default_factory=dict)
     prefix: tuple[str, ...] = ()
     pool_bytes: int | None = None
@@ -98,7 +99,7 @@ class Method:
             if settings is None:
                 raise TlbcostError(
                     f"{self.name} needs {value} in {path}, which root alone can write",
-                    remedies.write_setting(value, path),
+                    remedies.again_as_root(),
                     CANNOT_MEASURE,
                 )
             settings.write(path, value)

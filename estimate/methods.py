@@ -104,6 +104,7 @@ def _glibc_thp() -> Method:
         "glibc-thp",
         f"malloc asks for transparent huge pages ({glibc.HUGETLB}=1)",
         "malloc",
+        huge_page_bytes(),
         {TUNABLES: f"{glibc.HUGETLB}=1"},
         # Where all memory gets them, malloc's does too.
         settings=() if thp_mode() == "always" else ((f"{THP}/enabled", "madvise"),),
@@ -118,6 +119,7 @@ def _glibc_hugetlb(name: str, size: int | None) -> Method:
         name,
         f"malloc takes {units.size(pool)} pages from the pool ({glibc.HUGETLB}={value})",
         "malloc",
+        pool,
         {TUNABLES: f"{glibc.HUGETLB}={value}"},
         pool_bytes=pool,
     )
@@ -129,6 +131,7 @@ def _thp() -> Method:
         "thp",
         "transparent huge pages for all anonymous memory (always)",
         "anonymous",
+        huge_page_bytes(),
         settings=((f"{THP}/enabled", "always"),),
     )
 
@@ -145,6 +148,7 @@ def _mthp(name: str, size: int) -> Method:
         name,
         f"transparent huge pages of {units.size(size)} for all anonymous memory",
         "anonymous",
+        size,
         settings=(
             *(((f"{THP}/enabled", "madvise"),) if thp_mode() == "always" else ()),
             (path, "always"),
@@ -184,6 +188,7 @@ def _hugectl(options: list[str]) -> Method:
         "libhugetlbfs maps " + " and ".join(_REMAPPED[each] for each in reaches)
         + f" onto {units.size(pool)} pages of the pool",
         reaches[0] if len(reaches) == 1 else "all",
+        pool,
         environment,
         ("hugectl", *options),
         None if kinds == {"--thp"} else pool,
@@ -212,6 +217,7 @@ def _allocator(path: Path) -> Method:
         f"allocator={path}",
         f"{path.name} instead of the C library's malloc",
         "malloc",
+        huge_page_bytes(),
         {"LD_PRELOAD": str(path.resolve())},
         notes=("the other malloc itself is part of what was measured, beside its huge pages",),
     )

@@ -160,7 +160,7 @@ def judge(
     already = [pair.base_backing for pair in pairs if pair.base_backing and _is_huge(pair)]
     if already:
         notes.append(
-            f"the program has {units.size(already[0].huge_bytes)} of its "
+            f"the program has {units.size(base_huge_bytes(already[0]))} of its "
             f"{units.size(already[0].resident_bytes)} on huge pages by itself, in the runs on "
             "base pages too"
         )
@@ -206,7 +206,16 @@ def _median(values: Sequence[float]) -> Interval | None:
 
 def _is_huge(pair: Pair) -> bool:
     backing = pair.base_backing
-    return backing is not None and backing.huge_bytes * 20 >= backing.resident_bytes > 0
+    return backing is not None and base_huge_bytes(backing) * 20 >= backing.resident_bytes > 0
+
+
+def base_huge_bytes(backing: Backing) -> int:
+    """What a run on base pages has on huge pages.
+
+    Multi-size THP is counted for the whole system: here it is other programs', since this one is
+    refused it.
+    """
+    return backing.huge_bytes - sum((backing.mthp_bytes or {}).values())
 
 
 def _why_not(method: Method, pairs: Sequence[Pair], unseen: str, path: Path | None) -> str:

@@ -178,7 +178,7 @@ def _tried(
 ) -> Tried:
     import datetime
 
-    from tlbcost.machine import current_machine
+    from tlbcost.machine import current_machine, huge_page_bytes
     from tlbcost.paths import version
     from tlbcost.report.trial import Tried
 
@@ -189,6 +189,7 @@ def _tried(
         argv=tuple(argv),
         trials=tuple(trials),
         estimate=estimate,
+        huge_page_bytes=huge_page_bytes(),
         no_estimate=no_estimate,
         notes=notes,
     )

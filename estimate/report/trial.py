@@ -14,7 +14,7 @@ from tlbcost.records import Interval, Machine
 from tlbcost.report.tables import grid, print_whole, section, table
 from tlbcost.report.words import range_of
 from tlbcost.stats import median
-from tlbcost.trial import Pair, Trial, covered_fraction
+from tlbcost.trial import Pair, Trial, base_huge_bytes, covered_fraction
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Tried:
     """Everything that a report on trials of one program says.
 
-    `estimate` is None where there is none, for which `no_estimate` has the reason.
+    `estimate`, of pages of `huge_page_bytes`, is None where there is none, for which `no_estimate`
+    has the reason.
     """
 
     version: str
@@ -33,6 +34,7 @@ class Tried:
     argv: tuple[str, ...]
     trials: tuple[Trial, ...]
     estimate: Estimate | None
+    huge_page_bytes: int | None
     no_estimate: str | None
     notes: tuple[str, ...]
 
@@ -42,14 +44,16 @@ def print_trials(tried: Tried, file: TextIO) -> None:
     print_whole(lambda console: _fill(console, tried), file)
 
 
-def verdict(trial: Trial, estimate: Estimate) -> str | None:
-    """Whether the measured share lies in the expected interval, faults included; None: not proven.
+def verdict(trial: Trial, tried: Tried) -> str | None:
+    """'inside' or 'outside': where the measured share lies of the expected interval with faults.
 
-    'inside' or 'outside'.
+    None where there is no share, or the estimate, if any, is of pages of another size.
     """
-    if trial.measured_fraction is None:
+    if trial.measured_fraction is None or tried.estimate is None:
         return None
-    expected = total_interval(estimate)
+    if trial.method.page_bytes != tried.huge_page_bytes:
+        return None
+    expected = total_interval(tried.estimate)
     inside = expected.low <= trial.measured_fraction.value <= expected.high
     return "inside" if inside else "outside"
 
@@ -121,7 +125,8 @@ def _covered(pairs: Sequence[Pair], *, base: bool) -> str:
     known = [backing for backing in seen if backing is not None]
     if not known:
         return units.NOT_OBTAINED
-    return units.size(round(median([backing.huge_bytes for backing in known])))
+    huge = [base_huge_bytes(each) if base else each.huge_bytes for each in known]
+    return units.size(round(median(huge)))
 
 
 def _gains(console: Console, tried: Tried) -> None:
@@ -153,21 +158,21 @@ def _share(add_row: Callable[..., None], name: str, share: Interval | None) -> N
 def _ending(console: Console, trial: Trial, tried: Tried) -> None:
     console.print()
     rows = grid()
-    for n, sentence in enumerate(sentences(trial, tried.estimate)):
+    for n, sentence in enumerate(sentences(trial, tried)):
         rows.add_row(f"{trial.method.name}:" if n == 0 else "", sentence)
     console.print(rows)
 
 
-def sentences(trial: Trial, estimate: Estimate | None) -> list[str]:
+def sentences(trial: Trial, tried: Tried) -> list[str]:
     """What is to be said of one trial."""
     method = trial.method
     if not trial.proven or trial.measured_fraction is None:
         found = [f"No trial of huge pages: {trial.why_not}."]
     else:
         found = [_result(trial)]
-        if estimate is not None:
-            expected = range_of(total_interval(estimate))
-            where = verdict(trial, estimate)
+        where = verdict(trial, tried)
+        if tried.estimate is not None and where is not None:
+            expected = range_of(total_interval(tried.estimate))
             measured = units.percent(trial.measured_fraction.value)
             found.append(f"Measured {measured} lies {where} what was expected, {expected}.")
         grown = bloat_bytes(trial.proven_pairs)

@@ -37,9 +37,10 @@ def to_json(tried: Tried) -> str:
         "machine": asdict(tried.machine),
         "argv": list(tried.argv),
         "estimate": None if tried.estimate is None else _estimate(tried.estimate),
+        "huge_page_bytes": tried.huge_page_bytes,
         "no_estimate": tried.no_estimate,
         "notes": list(tried.notes),
-        "trials": [_trial(trial, tried.estimate) for trial in tried.trials],
+        "trials": [_trial(trial, tried) for trial in tried.trials],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -53,12 +54,13 @@ def _estimate(estimate: Estimate) -> Value:
     }
 
 
-def _trial(trial: Trial, estimate: Estimate | None) -> Value:
+def _trial(trial: Trial, tried: Tried) -> Value:
     method = trial.method
     return {
         "method": method.name,
         "words": method.words,
         "reach": method.reach,
+        "page_size_bytes": method.page_bytes,
         "environment": dict(method.environment),
         "prefix": list(method.prefix),
         "proven": trial.proven,
@@ -67,11 +69,11 @@ def _trial(trial: Trial, estimate: Estimate | None) -> Value:
         "measured_user_fraction": _interval(trial.measured_user_fraction),
         "measured_system_fraction": _interval(trial.measured_system_fraction),
         "difference_proven": trial.difference_proven if trial.proven else None,
-        "verdict": None if estimate is None else verdict(trial, estimate),
+        "verdict": verdict(trial, tried),
         "bloat_bytes": bloat_bytes(trial.proven_pairs) if trial.proven else None,
         "pairs": [_pair(trial, pair) for pair in trial.pairs],
         "notes": list(trial.notes),
-        "sentences": sentences(trial, estimate),
+        "sentences": sentences(trial, tried),
     }
 
 
