@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ _SHARED = ("/SYSV", "/memfd:", "/dev/shm/", "/dev/zero")
 _HUGETLB_ANONYMOUS = "/anon_hugepage"
 UNNAMED = "anonymous memory"
 BSS = "[bss]"
+ARENA = "malloc's arenas for threads"
+# glibc maps each arena's heap at a multiple of this on 64-bit systems, and lets it grow in there.
+_ARENA_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,9 @@ def parse(text: str, executable: str | None = None) -> list[Mapping]:
     """
     found: list[Mapping] = []
     segment_end: int | None = None
-    for head, fields in _blocks(text.splitlines()):
+    blocks = list(_blocks(text.splitlines()))
+    _name_arenas([head for head, _ in blocks])
+    for head, fields in blocks:
         # bss has no name, and lies where the data of the executable end.
         segment = head.name == executable if head.name else head.start == segment_end
         segment_end = head.end if segment else None
@@ -94,6 +100,27 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[_Head, dict[str, int]]]:
             fields = {}
     if head is not None:
         yield head, fields
+
+
+def _name_arenas(heads: list[_Head]) -> None:
+    """Each arena has a heap that is not full: memory, and up to its end what is yet to be allowed.
+
+    Where there is one, full heaps are told by where they begin and end.
+    """
+    growing = [
+        head
+        for head, after in itertools.pairwise(heads)
+        if _begins_heap(head)
+        and (after.name, after.permissions, after.start) == ("", "---p", head.end)
+        and after.end % _ARENA_BYTES == 0
+    ]
+    full = [head for head in heads if _begins_heap(head) and head.end % _ARENA_BYTES == 0]
+    for head in (*growing, *full) if growing else ():
+        head.name = ARENA
+
+
+def _begins_heap(head: _Head) -> bool:
+    return not head.name and head.permissions == "rw-p" and head.start % _ARENA_BYTES == 0
 
 
 def _mapping(head: _Head, fields: dict[str, int], *, segment: bool) -> Mapping:

@@ -25,11 +25,18 @@ def explain(backing: Backing, method: Method, path: Path | None = None) -> str:
     reachable = backing.reachable_bytes(method.reach)
     left = reachable - backing.reached_bytes(method.reach)
     reached = backing.parts(method.reach)
+    unseen = (
+        f"; {backing.unreadable} processes could not be looked at" if backing.unreadable else ""
+    )
+    others = [part for part in backing.mappings if part not in reached]
+    if others and others[0].base_bytes > reachable:
+        return (
+            f"{method.name} reaches no more than {units.size(reachable)} of the program's "
+            f"{units.size(backing.resident_bytes)}: most is {_where(others[0], path)}" + unseen
+        )
     text = (
         f"{units.size(left)} of the {units.size(reachable)} that {method.name} should reach "
         "stayed on base pages"
-        if reachable
-        else f"there is no memory that {method.name} reaches"
     )
     by_reason: dict[str, list[Uncovered]] = {}
     for part in reached[:_MOST_NAMED]:
@@ -41,12 +48,7 @@ def explain(backing: Backing, method: Method, path: Path | None = None) -> str:
     ]
     if told:
         text += ": " + "; ".join(told)
-    others = [part for part in backing.mappings if part not in reached]
-    if others and others[0].base_bytes > reachable:
-        text += f"; most memory is {_where(others[0], path)}, which {method.name} does not reach"
-    if backing.unreadable:
-        text += f"; {backing.unreadable} processes could not be looked at"
-    return text
+    return text + unseen
 
 
 def _where(part: Uncovered, path: Path | None) -> str:
@@ -125,16 +127,12 @@ def _why_not_transparent(part: Uncovered, method: Method, backing: Backing) -> s
             f"memory is fragmented, and {THP}/defrag is {defrag}"
         )
     small = "it grew in steps smaller than a huge page"
-    if part.kind == "heap":
+    if part.kind == "heap" or part.name == smaps.ARENA:
         return f"{small}; --with glibc-hugetlb is not held up by that"
-    allowed = part.eligible_bytes is not None and 2 * part.eligible_bytes >= part.base_bytes
-    if allowed:
-        return f"{small}, as malloc's arenas for threads do, or was too short-lived"
+    if part.eligible_bytes is not None and 2 * part.eligible_bytes >= part.base_bytes:
+        return f"{small}, or did not last until the kernel gave it some"
     if method.reach == "malloc":
-        return (
-            "nobody asked for huge pages there: the program maps it itself, and not by malloc, "
-            f"or {small}, as malloc's arenas for threads do"
-        )
+        return "nobody asked for huge pages there: the program maps it itself, and not by malloc"
     return "the kernel does not allow them there: too small, or the program refuses them"
 
 
