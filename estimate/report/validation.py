@@ -70,7 +70,8 @@ def sentences(record: Record) -> Iterator[str]:
     if not checks:
         yield "No program was both predicted and measured on proven huge pages."
         return
-    yield f"{len(checks)} programs, errors in points of the base run time:"
+    programs = f"{len(checks)} program" + ("s" if len(checks) > 1 else "")
+    yield f"{programs}, errors in points of the base run time:"
     for name, errors in _kinds(record):
         yield (
             f"  {name}: mean {100 * errors.mean:.1f}, "

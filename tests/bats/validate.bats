@@ -1,0 +1,227 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Are predictions compared with runs on huge pages that are proven, and is the system left as it was?
+
+load common
+
+SIZE=/sys/kernel/mm/hugepages/hugepages-2048kB
+JOURNAL=/run/tlbcost/journal.json
+
+setup() {
+	need_built tlbcost venv/bin/python
+	VALIDATE=("${BUILD}/tlbcost" validate)
+	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
+	mkdir "${TMPDIR}"
+	cd "${BATS_TEST_TMPDIR}" || return
+}
+
+teardown() {
+	[[ -n ${BEFORE:-} ]] || return 0
+	if [[ -n ${pid:-} ]] && kill -0 "${pid}" 2>/dev/null; then
+		kill -KILL -- "-${pid}" || true
+	fi
+	"${BUILD}/tlbcost" pool restore >/dev/null 2>&1 || true
+	printf '%s\n' "${BEFORE}" >"${SIZE}/nr_hugepages"
+}
+
+# For tests that reserve huge pages: notes the settings, which teardown puts back.
+on_huge_pages() {
+	need_root
+	need_program hugectl valgrind setsid pgrep
+	need_built workloads/stream libexec/tlbcost-run
+	[[ -w ${SIZE}/nr_hugepages ]] || skip "needs a pool of 2 MiB pages that can be written"
+	[[ ! -e ${JOURNAL} ]] || skip "tlbcost has changed this system's settings: tlbcost pool restore"
+	BEFORE=$(<"${SIZE}/nr_hugepages")
+	state >before
+}
+
+state() {
+	cat "${SIZE}/nr_hugepages" "${SIZE}/nr_overcommit_hugepages"
+	cat /sys/kernel/mm/transparent_hugepage/{enabled,defrag}
+	grep hugetlbfs /proc/mounts || true
+}
+
+as_before() {
+	diff before <(state)
+	[[ ! -e ${JOURNAL} ]]
+	[[ $(ls -A "${TMPDIR}") == "" ]]
+}
+
+# STREAM small enough for a test; with more rounds, long enough for a signal.
+start_stream() {
+	setsid env --default-signal=INT,TERM "${VALIDATE[@]}" --stream --size 64M --pairs 50 -- \
+		--rounds 40 >out 2>err 3>&- &
+	pid=$!
+	local i
+	for ((i = 0; i < 600; i++)); do
+		if [[ $(<"${SIZE}/nr_hugepages") != "${BEFORE}" ]]; then
+			return 0
+		fi
+		sleep 0.1
+	done
+	cat err
+	return 1
+}
+
+ended_with() { # <exit code>
+	local code=0
+	wait "${pid}" || code=$?
+	((code == $1)) || { printf 'exit code %d\n' "${code}" && cat err && return 1; }
+}
+
+record() {
+	"${BUILD}/venv/bin/python" - "${TREE}" >record.tsv <<-'END'
+		import sys
+		sys.path[:0] = [f"{sys.argv[1]}/build/python", f"{sys.argv[1]}/tests/python"]
+		from test_validation import TWO
+		from tlbcost.validation import format_record
+		print(format_record(TWO), end="")
+	END
+}
+
+@test "STREAM runs under hugectl on proven huge pages, and the settings are as before" {
+	on_huge_pages
+	run -0 --separate-stderr "${VALIDATE[@]}" --stream --size 96M --pairs 3 --table trials.tsv -- --rounds 2
+	# shellcheck disable=SC2154  # run sets stderr
+	[[ ${stderr} == *"static arrays have one size"* ]]
+	[[ ${output} == *"arrays from malloc, hugectl --heap: 3 pairs of runs"* ]]
+	local word
+	for word in Copy Scale Add Triad; do
+		[[ ${output} =~ ${word}\ \(MB/s\)\ +[0-9,]+\ +[0-9,]+\ +[+-] ]]
+	done
+	for word in elapsed user system "minor faults" "bound" "expected" "page faults" "both"; do
+		[[ ${output} == *"${word}"* ]]
+	done
+	[[ ${output} != *"checksum"* ]]
+	(($(cell trials.tsv huge_bytes 0) > 90 << 20))
+	(($(cell trials.tsv huge_minor_faults 0) < $(cell trials.tsv base_minor_faults 0) / 5))
+	as_before
+}
+
+@test "Ctrl-C in the middle of the runs puts everything back" {
+	on_huge_pages
+	start_stream
+	kill -INT -- "-${pid}"
+	ended_with 130
+	grep -q "ended by SIGINT" err
+	as_before
+}
+
+@test "after SIGKILL, pool restore puts everything back" {
+	on_huge_pages
+	start_stream
+	kill -KILL -- "-${pid}"
+	ended_with 137
+	[[ -e ${JOURNAL} ]]
+	rm -rf "${TMPDIR:?}"/*
+	run -0 "${BUILD}/tlbcost" pool restore
+	as_before
+}
+
+@test "a STREAM that dies on the way is told with its exit code, and everything is put back" {
+	on_huge_pages
+	start_stream
+	local i
+	for ((i = 0; i < 100; i++)); do
+		if pgrep -s "${pid}" -x stream >stream.pid; then
+			break
+		fi
+		sleep 0.05
+	done
+	kill -KILL "$(head -n 1 stream.pid)"
+	ended_with 137
+	grep -q "no trial: .*stream was killed by SIGKILL" err
+	as_before
+}
+
+@test "a STREAM that fails at once gives its exit code, and nothing is changed" {
+	on_huge_pages
+	run -3 "${VALIDATE[@]}" --stream --size 96M -- --fail 3
+	[[ ${output} == *"stream exited with 3"* ]]
+	as_before
+}
+
+@test "a program of the suite is predicted and tried" {
+	on_huge_pages
+	need_built workloads/loop
+	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
+	mkdir -p cache/tlbcost
+	cp "${HOME}"/.cache/tlbcost/*.tsv cache/tlbcost/ 2>/dev/null || true
+	rm -f cache/tlbcost/trials.tsv
+	run --separate-stderr "${VALIDATE[@]}" --only loop --pairs 3 --table trials.tsv
+	[[ ${output} == *"loop"* ]]
+	grep -q '^# name_0: loop$' trials.tsv
+	grep -Eq '^# bound_fraction_0: [0-9]' trials.tsv
+	# A part of the suite is no record of this machine.
+	[[ ! -e cache/tlbcost/trials.tsv ]]
+	as_before
+}
+
+@test "without root, what to type is said before anything is run" {
+	need_program unshare hugectl
+	need_built workloads/stream
+	[[ $(<"${SIZE}/free_hugepages") == 0 ]] || skip "a pool has free pages: no root is needed"
+	# Nobody in there, who still owns the files.
+	unshare --user true 2>/dev/null || skip "no user namespace can be made"
+	run -4 unshare --user "${VALIDATE[@]}" --stream
+	[[ ${lines[0]} == "tlbcost: hugectl --heap needs huge pages that are reserved first"* ]]
+	[[ ${lines[1]} == "tlbcost: hint: "*"tlbcost validate --stream"* ]]
+	((${#lines[@]} == 2))
+}
+
+@test "a record is told and drawn without running anything" {
+	record
+	run -0 "${VALIDATE[@]}" --from record.tsv
+	[[ ${output} == *"expected gain against user time: mean 7.5, largest 10.0 (sort)"* ]]
+	need_program gnuplot
+	run -0 "${VALIDATE[@]}" --from record.tsv --plot picture.svg --output report
+	[[ ${output} == "" ]]
+	grep -q "2 programs" report
+	grep -q "chase" picture.svg
+}
+
+@test "a truncated or foreign record is refused by name" {
+	record
+	head -n 20 record.tsv >short.tsv
+	run -1 "${VALIDATE[@]}" --from short.tsv
+	[[ ${lines[0]} == "tlbcost: short.tsv: truncated"* ]]
+	run -1 "${VALIDATE[@]}" --from /dev/null
+	[[ ${lines[0]} == "tlbcost: /dev/null:1: not a tlbcost trials table"* ]]
+	run -1 "${VALIDATE[@]}" --from missing.tsv
+	[[ ${lines[0]} == "tlbcost: cannot read missing.tsv: No such file"* ]]
+}
+
+@test "a record without a comparison is an answer of its own" {
+	record
+	sed -i 's/^# bound_fraction_\([01]\):.*/# bound_fraction_\1: NA/' record.tsv
+	run -4 "${VALIDATE[@]}" --from record.tsv
+	[[ ${output} == *"Not compared: chase: not estimated"* ]]
+	run -1 "${VALIDATE[@]}" --from record.tsv --plot picture.svg
+	[[ ! -e picture.svg ]]
+}
+
+@test "a full disk is told, and leaves no file" {
+	[[ -e /dev/full ]] || skip "needs /dev/full"
+	record
+	run -1 "${VALIDATE[@]}" --from record.tsv --output /dev/full
+	[[ ${lines[0]} == "tlbcost: cannot write /dev/full: No space left on device" ]]
+}
+
+@test "options without a meaning are refused" {
+	local options
+	while read -r -a options; do
+		run -2 "${VALIDATE[@]}" "${options[@]}"
+	done <<-'END'
+		--size 1G
+		--stream --size 0
+		--stream --only loop
+		--stream --plot picture.png
+		--from record.tsv --table other.tsv
+		--from record.tsv --stream
+		--pairs 2
+		--pairs many
+		--plot picture.gif
+		--only nothing
+		-- --rounds 3
+	END
+}
