@@ -25,6 +25,7 @@ from tlbcost.report.content import (
     CountedPart,
     Simulated,
     Surroundings,
+    Tried,
 )
 from tlbcost.simulate import Simulation
 from tlbcost.totals import Footprint
@@ -52,6 +53,7 @@ class Ingredients:
     counted: Counted | None = None
     pmu: Pmu | None = None
     walk_cycles: float | None = None
+    tried: Tried | None = None
 
 
 def assemble(given: Ingredients) -> Content:
@@ -95,6 +97,8 @@ def assemble(given: Ingredients) -> Content:
         simulated=simulated,
         counted=counted,
         estimate=best.estimate,
+        # Predictions by simulation are what was tried.
+        tried=given.tried if counted is None else None,
     )
 
 

@@ -33,10 +33,12 @@ from tlbcost.machine import current_machine, huge_page_bytes
 from tlbcost.program import check_simulatable, resolve
 from tlbcost.progress import Progress
 from tlbcost.records import Calibration, Geometry, Machine
+from tlbcost.report.content import Tried
 from tlbcost.simulate import Simulation, find_valgrind, simulate
 from tlbcost.stdin import ProgramInput
 from tlbcost.surroundings import surroundings
 from tlbcost.user import calling_user
+from tlbcost.validation import record_of
 
 # Where a file does not tell: the huge pages of most machines of an architecture.
 _USUAL_HUGE_BYTES = {"ppc64le": 16 << 20, "s390x": 1 << 20}
@@ -117,6 +119,21 @@ def measured(
         simulation=simulation,
         counted=counted,
         pmu=setup.choice.pmu,
+        tried=_tried(machine),
+    )
+
+
+def _tried(machine: Machine) -> Tried | None:
+    """What `tlbcost validate` found on this machine."""
+    record = record_of(machine)
+    if record is None or record.expected is None:
+        return None
+    return Tried(
+        record.date,
+        len(record.checks),
+        sum(check.inside for check in record.checks),
+        record.expected.mean,
+        record.expected.largest,
     )
 
 

@@ -41,6 +41,21 @@ class CalibrationUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class Tried:
+    """How predictions held on this machine: `tlbcost validate` tried so many programs.
+
+    Errors are sizes, as shares of the run time; `inside`: programs whose measured gain lay in the
+    expected interval.
+    """
+
+    date: str
+    programs: int
+    inside: int
+    mean_error_fraction: float
+    largest_error_fraction: float
+
+
+@dataclass(frozen=True, slots=True)
 class Simulated:
     """What the simulation counted, and what follows from that alone.
 
@@ -78,7 +93,7 @@ class Content:
     `machine`, `surroundings` and `path` are None, and `runs` and `codes` empty, where nothing ran
     here. `codes` are the exit codes of the native runs, as a shell shows them. `footprint` is the
     memory that the simulation saw, else what the runs show of it. `estimate` is that of the
-    counters where there are any.
+    counters where there are any. `tried`: what is on record of this machine.
     """
 
     version: str
@@ -99,3 +114,4 @@ class Content:
     simulated: Simulated | None
     counted: CountedPart | None
     estimate: Estimate
+    tried: Tried | None = None

@@ -67,6 +67,7 @@ def document(content: Content) -> Value:
             "code": content.estimate.verdict,
             "sentence": verdict_sentence(content.estimate, content.huge_page_bytes),
         },
+        "tried": None if content.tried is None else asdict(content.tried),
         "caveats": [asdict(caveat) for caveat in caveats(content)],
         "next_steps": next_steps(content),
     }

@@ -170,6 +170,18 @@ def _results(console: Console, content: Content) -> None:
             f"{range_of(estimate.code_fraction)} for its own translation."
         )
     console.print(sentence)
+    tried = content.tried
+    if tried is not None:
+        console.print(
+            f"Of {tried.programs} programs tried on this machine, the expected gain erred by "
+            f"{_points(tried.mean_error_fraction)} points in the mean and "
+            f"{_points(tried.largest_error_fraction)} at most; {tried.inside} were within the "
+            "interval (tlbcost validate)."
+        )
+
+
+def _points(fraction: float) -> str:
+    return f"{100 * fraction:.1f}"
 
 
 def _saving(share: Interval, wall_ns: float | None) -> list[str]:

@@ -16,7 +16,7 @@ from tlbcost.errors import TOOL_FAILED, TlbcostError
 from tlbcost.model import total_interval
 from tlbcost.records import Interval
 from tlbcost.report import output
-from tlbcost.report.content import Content
+from tlbcost.report.content import Content, Tried
 from tlbcost.report.json import document, to_json
 from tlbcost.report.text import print_report
 from tlbcost.report.words import next_steps, range_of, verdict_sentence
@@ -30,7 +30,7 @@ PLAIN = {
     "threads", "entries", "ways", "minor_faults", "major_faults", "l1_tlb_misses", "stlb_hits",
     "stlb_misses", "bound_capped", "has_pmu", "thp_mode", "kernel", "governor", "hypervisor",
     "microcode", "cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping", "cpu_name",
-    "next_steps", "value", "low", "high", "source_kind",
+    "next_steps", "value", "low", "high", "source_kind", "programs", "inside",
 }  # fmt: skip
 
 
@@ -134,6 +134,17 @@ def test_json_and_text_say_the_same() -> None:
     assert verdict["sentence"] == verdict_sentence(c.estimate, 2 << 20)
     assert verdict["sentence"][:40] in text_of(c)
     assert report["next_steps"] == next_steps(c)
+
+
+def test_the_record_of_this_machine_is_quoted() -> None:
+    tried = Tried("2026-01-01T00:00:00Z", 16, 12, 0.0812, 0.264)
+    shown = replace(content(), tried=tried)
+    text = " ".join(text_of(shown).split())
+    assert "Of 16 programs tried on this machine, the expected gain erred by 8.1 points" in text
+    assert "26.4 at most; 12 were within the interval" in text
+    assert json.loads(to_json(shown))["tried"]["mean_error_fraction"] == 0.0812
+    jsonschema.validate(json.loads(to_json(shown)), json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert "tried on this machine" not in text_of(content())
 
 
 def test_absent_is_null_in_json() -> None:
