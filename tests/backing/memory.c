@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// Which memory does a method reach?  Has 96 MiB of one kind for a while, and prints nothing.
+//
+//	memory <malloc|mmap|bss|steps|arena|shared> [<milliseconds>]
+//
+// steps: many small blocks, so that the heap grows little by little; arena: the same in a thread.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define SIZE ((size_t)96 << 20)
+#define SMALL ((size_t)40)
+
+static char array[SIZE];
+
+static void *in_steps(void *unused)
+{
+	(void)unused;
+	// The block and what malloc keeps with it.
+	for (size_t got = 0; got < SIZE; got += SMALL + sizeof(size_t)) {
+		char *block = malloc(SMALL);
+
+		if (!block)
+			exit(1);
+		memset(block, 1, SMALL);
+	}
+	return NULL;
+}
+
+static void in_thread(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, in_steps, NULL) || pthread_join(thread, NULL))
+		exit(1);
+}
+
+static void fill(void *memory)
+{
+	if (!memory || memory == MAP_FAILED)
+		exit(1);
+	memset(memory, 1, SIZE);
+}
+
+static void *mapped(int flag)
+{
+	return mmap(NULL, SIZE, PROT_READ | PROT_WRITE, flag | MAP_ANONYMOUS, -1, 0);
+}
+
+int main(int argc, char **argv)
+{
+	const char *kind = argc > 1 ? argv[1] : "";
+	long ms = argc > 2 ? atol(argv[2]) : 150;
+
+	if (!strcmp(kind, "malloc"))
+		fill(malloc(SIZE));
+	else if (!strcmp(kind, "mmap"))
+		fill(mapped(MAP_PRIVATE));
+	else if (!strcmp(kind, "shared"))
+		fill(mapped(MAP_SHARED));
+	else if (!strcmp(kind, "bss"))
+		fill(array);
+	else if (!strcmp(kind, "steps"))
+		in_steps(NULL);
+	else if (!strcmp(kind, "arena"))
+		in_thread();
+	else
+		return 2;
+	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+	return 0;
+}
