@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,10 @@ from tlbcost import validation
 from tlbcost.errors import TlbcostError
 from tlbcost.records import Interval, Machine
 from tlbcost.report.accuracy_figure import draw_record
+from tlbcost.report.stream import print_stream
 from tlbcost.report.validation import markdown, print_record, quotation
+from tlbcost.stream import StreamResult, rates_heard
+from tlbcost.suite import read_suite
 from tlbcost.validation import (
     Half,
     PairOfRuns,
@@ -207,3 +211,50 @@ def test_nothing_to_draw_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(TlbcostError, match="no program"):
         draw_record(record(), tmp_path / "accuracy.png")
     assert not list(tmp_path.iterdir())
+
+
+STREAM = """Function    Rate (MB/s)    Avg time    Min time    Max time
+Copy:           13490.1    0.053065    0.053064    0.053066
+Scale:          13519.0    0.053065    0.053064    0.053066
+Add:            14852.5    0.053065    0.053064    0.053066
+Triad:          14904.9    0.053065    0.053064    0.053066
+checksum 00
+"""
+
+
+def test_rates_are_medians_of_the_runs_on_each_kind_of_pages() -> None:
+    faster = STREAM.replace("13490.1", "14000.0")
+    heard = [
+        (("stream",), STREAM),
+        (("hugectl", "--heap", "stream"), faster),
+        (("stream",), STREAM),
+        (("hugectl", "--heap", "stream"), "no table: killed"),
+    ]
+    copy, *_, triad = rates_heard(["stream"], heard)
+    assert (copy.function, copy.base, copy.huge) == ("Copy", 13490.1, 14000.0)
+    assert (triad.base, triad.huge) == (14904.9, 14904.9)
+
+
+def test_a_rate_that_no_run_told_is_none() -> None:
+    rates = rates_heard(["stream"], [(("stream",), STREAM)])
+    assert [rate.huge for rate in rates] == [None] * 4
+    text = io.StringIO()
+    print_stream(StreamResult("STREAM", TWO.programs[0], tuple(rates)), text)
+    assert re.search(r"^Copy \(MB/s\) +13,490 +NA +NA$", text.getvalue(), re.MULTILINE)
+
+
+def test_an_unproven_stream_shows_no_figures() -> None:
+    unproven = replace(TWO.programs[0], excluded="0 B of 1 GiB")
+    text = io.StringIO()
+    print_stream(StreamResult("STREAM", unproven, ()), text)
+    assert text.getvalue() == "STREAM: no result: 0 B of 1 GiB\n"
+
+
+def test_suite_commands_name_programs_that_can_be_found() -> None:
+    tasks = read_suite()
+    assert len(tasks) >= 16
+    assert len({task.name for task in tasks}) == len(tasks)
+    assert not [word for task in tasks for word in task.argv if "{workloads}" in word]
+    assert [task.name for task in read_suite(["loop"])] == ["loop"]
+    with pytest.raises(TlbcostError, match="no program nothing"):
+        read_suite(["nothing"])
