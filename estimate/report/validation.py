@@ -37,8 +37,8 @@ def print_record(record: Record, file: TextIO) -> None:
             section(console, rows)
             console.print()
             console.print(
-                "bound, expected: predicted of cheaper translation; user, whole: measured of user "
-                "time and of all time; shares of the base run time. error: expected less user, in "
+                "Percent of the base run time. bound, expected: predicted of cheaper translation; "
+                "user, whole: measured of user time and of all time. error: expected less user, in "
                 "points."
             )
         console.print()
@@ -54,14 +54,23 @@ def _cells(check: Check) -> tuple[str, ...]:
     predicted, gain = check.prediction, check.gain
     return (
         check.program.name,
-        units.percent(predicted.bound_fraction),
-        units.percent(predicted.expected_fraction.value),
-        percents(predicted.expected_fraction),
-        units.percent(gain.user.value),
-        percents(gain.user),
-        units.percent(gain.whole.value),
+        _bare(predicted.bound_fraction),
+        _bare(predicted.expected_fraction.value),
+        _ends(predicted.expected_fraction),
+        _bare(gain.user.value),
+        _ends(gain.user),
+        _bare(gain.whole.value),
         points(check.expected_error),
     )
+
+
+def _bare(fraction: float) -> str:
+    """Percent without the sign, which would make the table too wide."""
+    return f"{100 * fraction:.1f}"
+
+
+def _ends(interval: Interval) -> str:
+    return f"{_bare(interval.low)}..{_bare(interval.high)}"
 
 
 def sentences(record: Record) -> Iterator[str]:
