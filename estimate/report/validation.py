@@ -138,11 +138,12 @@ def markdown(record: Record) -> str:
     lines += ["", " ".join(list(sentences(record))[-2:])]
     lines += ["", *(f"- Not compared: {p.name}: {why}" for p, why in record.left_out)]
     machine = record.machine
-    pairs = sorted({len(check.program.pairs) for check in record.checks})
+    pairs = dict.fromkeys(sorted({len(check.program.pairs) for check in record.checks}))
     lines += [
         "",
-        f"Pairs of runs: {' to '.join(map(str, dict.fromkeys((*pairs[:1], *pairs[-1:]))))}. Machine: {machine.cpu_name or 'NA'}, hypervisor {machine.hypervisor or 'none'}, kernel "
-        f"{machine.kernel or 'NA'}; {record.date[:10]}, tlbcost {record.version}.",
+        f"Machine: {machine.cpu_name or 'NA'}, hypervisor {machine.hypervisor or 'none'}, kernel "
+        f"{machine.kernel or 'NA'}; {record.date[:10]}, tlbcost {record.version}. Pairs of runs of "
+        f"each program: {', '.join(map(str, pairs)) or 'NA'}.",
     ]
     return "\n".join(lines).replace("\n\n\n", "\n\n")
 
