@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Which memory does a method reach?  Has 96 MiB of one kind for a while, and prints nothing.
+// Which memory does a method reach?  Has 96 MiB of one kind for a while.
 //
 //	memory <malloc|mmap|bss|steps|arena|shared> [<milliseconds>]
+//	memory who
 //
-// steps: many small blocks, so that the heap grows little by little; arena: the same in a thread.
+// steps: many small blocks, so that the heap grows little by little; arena: the same in a thread;
+// who: prints whose rights it has.
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SIZE ((size_t)96 << 20)
 #define SMALL ((size_t)40)
@@ -54,6 +58,8 @@ int main(int argc, char **argv)
 	const char *kind = argc > 1 ? argv[1] : "";
 	long ms = argc > 2 ? atol(argv[2]) : 150;
 
+	if (!strcmp(kind, "who"))
+		return printf("%ld\n", (long)geteuid()) < 0;
 	if (!strcmp(kind, "malloc"))
 		fill(malloc(SIZE));
 	else if (!strcmp(kind, "mmap"))
