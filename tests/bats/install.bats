@@ -28,7 +28,7 @@ fake() { # <name> <text>
 bare_machine() { # <missing>...
 	local tool
 	for tool in bash env readlink id cat mkdir touch chmod \
-		bats ld gcc gnuplot gzip hugectl make shellcheck sqlite3 valgrind xz; do
+		bats g++ ld gcc gnuplot gzip hugectl make shellcheck sqlite3 valgrind xz; do
 		[[ " $* " == *" ${tool} "* ]] || ln -sf "$(type -P "${tool}")" "${FAKES}/${tool}"
 	done
 	# Not a link: the python3 of PATH may be a script that needs the whole of it.
@@ -50,7 +50,7 @@ install_deps() {
 }
 
 @test "install-deps: nothing is done, quietly, where all is there" {
-	need_program bats ld gcc gnuplot gzip hugectl make python3 shellcheck sqlite3 valgrind xz
+	need_program bats g++ ld gcc gnuplot gzip hugectl make python3 shellcheck sqlite3 valgrind xz
 	bare_machine
 	fake_apt_get 'exit 1'
 	run -0 install_deps
