@@ -25,7 +25,8 @@ def resolve(name: str) -> Path:
     refused: Path | None = None
     for folder in folders:
         path = Path(folder, name)
-        if not path.exists():
+        # False also in a folder that may not be entered, where Path.exists() raises.
+        if not os.access(path, os.F_OK):
             continue
         if path.is_file() and os.access(path, os.X_OK):
             return path

@@ -1,0 +1,362 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck disable=SC2016  # programs to run stand in single quotes
+# shellcheck disable=SC2154  # run sets output, stderr and status
+# shellcheck disable=SC2312  # a comparison fails if its command does
+# Does `tlbcost trial` report huge pages where they were, and only there, and leave the system as
+# it was?  On the real kernel: settings are changed, and put back however a test ends.
+
+load common
+
+THP=/sys/kernel/mm/transparent_hugepage/enabled
+LOCK=/run/tlbcost/lock
+POOL=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
+
+setup() {
+	need_built tlbcost libexec/tlbcost-run venv/bin/python
+	need_program cc
+	[[ ! -e ${LOCK} ]] || flock -w 60 "${LOCK}" true || skip "another tlbcost changes settings"
+	TRIAL=("${BUILD}/tlbcost" trial --no-estimate --pairs 3)
+	unset TLBCOST_ROOT GLIBC_TUNABLES SUDO_UID SUDO_GID
+	cd "${BATS_TEST_TMPDIR}" || return
+	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
+	mkdir tmp
+	settings >before
+	MODE=$(mode)
+}
+
+teardown() {
+	[[ -e before ]] || return 0
+	if ((EUID == 0)) && [[ -n ${MODE} && $(mode) != "${MODE}" ]]; then
+		echo "${MODE}" >"${THP}"
+	fi
+	[[ $(ls -A "${TMPDIR}") == "" ]]
+}
+
+mode() {
+	[[ ! -e ${THP} ]] || sed 's/.*\[\(.*\)\].*/\1/' "${THP}"
+}
+
+# What a trial may change.
+settings() {
+	cat "${THP}" "${POOL}" 2>/dev/null || true
+	cat /sys/kernel/mm/transparent_hugepage/hugepages-*/enabled 2>/dev/null || true
+	grep hugetlbfs /proc/mounts || true
+}
+
+unchanged() {
+	settings | diff before -
+}
+
+need_thp() {
+	[[ -n ${MODE} && ${MODE} != never ]] || skip "needs transparent huge pages"
+}
+
+need_pool() {
+	need_root
+	[[ -w ${POOL} ]] || skip "needs a pool of 2 MiB pages that can be written"
+	(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) > 2 << 20)) || skip "needs 2 GiB of memory"
+}
+
+# Programs that fill memory of some kind and keep it until they were looked at.
+memory() { # <name> <how to get a pointer p to n bytes>
+	cat >"$1.c" <<-C
+		#define _GNU_SOURCE
+		#include <stdio.h>
+		#include <stdlib.h>
+		#include <string.h>
+		#include <sys/mman.h>
+		#include <sys/shm.h>
+		#include <unistd.h>
+		static size_t n = 64u << 20;
+		int main(void)
+		{
+			$2
+			if (p == NULL || p == (void *)-1)
+				return 9;
+			memset(p, 1, n);
+			__asm__ volatile("" : : "r"(p) : "memory");
+			usleep(200000);
+			puts("ready");
+			return 0;
+		}
+	C
+	cc -O1 -o "$1" "$1.c"
+}
+
+# What was printed, in one line.
+words() {
+	tr -s ' \n' ' ' <<<"${output}"
+}
+
+json() { # <expression>
+	"${BUILD}/venv/bin/python" -c 'import json, sys
+report = json.load(open("report.json"))
+trial = report["trials"][0]
+print(eval(sys.argv[1]))' "$1"
+}
+
+@test "glibc-thp: proven, with the program's output once, and nothing changed" {
+	need_thp
+	memory heap 'char *p = malloc(n);'
+	run -0 --separate-stderr "${TRIAL[@]}" --with glibc-thp --json report.json \
+		--table trials.tsv -- ./heap
+	[[ ${output} == ready ]]
+	[[ ${stderr} == *"of malloc's memory was on huge pages"* ]]
+	[[ $(json 'trial["proven"]') == True ]]
+	[[ $(json 'min(p["covered_fraction"] for p in trial["pairs"]) > 0.5') == True ]]
+	[[ $(json 'max(p["base"]["memory"]["anonymous_huge_bytes"] for p in trial["pairs"])') == 0 ]]
+	[[ $(json 'report["estimate"], report["no_estimate"]') == "(None, 'not asked for')" ]]
+	[[ $(grep -c '^0.glibc-thp' trials.tsv) == 3 ]]
+	unchanged
+}
+
+@test "THP always: runs on base pages have none, even if the program asks for them" {
+	need_root
+	[[ -n ${MODE} ]] || skip "needs transparent huge pages"
+	echo always >"${THP}"
+	memory asks 'char *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); madvise(p, n, MADV_HUGEPAGE);'
+	run -0 --separate-stderr "${TRIAL[@]}" --with auto --json report.json -- ./asks
+	[[ ${stderr} == *"trying thp: transparent huge pages are always on here"* ]]
+	[[ $(json 'max(p["base"]["memory"]["anonymous_huge_bytes"] for p in trial["pairs"])') == 0 ]]
+	[[ $(json 'trial["proven"]') == True ]]
+}
+
+@test "thp and THP never: the mode is changed for the trial, and put back" {
+	need_root
+	[[ -n ${MODE} ]] || skip "needs transparent huge pages"
+	echo never >"${THP}"
+	settings >before
+	memory heap 'char *p = malloc(n);'
+	run -0 "${TRIAL[@]}" --with thp --with glibc-thp --json report.json -- ./heap
+	[[ $(json '[t["proven"] for t in report["trials"]]') == "[True, True]" ]]
+	unchanged
+}
+
+@test "glibc-hugetlb: root has a pool reserved, and given back" {
+	need_pool
+	memory heap 'char *p = malloc(n);'
+	run -0 "${TRIAL[@]}" --with glibc-hugetlb --json report.json -- ./heap
+	[[ $(json 'min(p["huge"]["memory"]["hugetlb_bytes"] for p in trial["pairs"]) >> 20') -ge 60 ]]
+	unchanged
+}
+
+@test "several methods have a row each" {
+	need_pool
+	need_program hugectl
+	need_thp
+	memory heap 'char *p = malloc(n);'
+	run -0 "${TRIAL[@]}" --with glibc-thp --with 'hugectl --heap' --json report.json -- ./heap
+	[[ $(json '[(t["method"], t["proven"]) for t in report["trials"]]') == \
+		"[('glibc-thp', True), ('hugectl --heap', True)]" ]]
+	[[ $(words) == *"hugectl --heap alone does nothing on glibc"* ]] ||
+		[[ $(json 'trial["environment"]') == "{}" ]]
+	unchanged
+}
+
+@test "hugectl --heap whose tunable is lost is no trial of huge pages" {
+	need_pool
+	need_program hugectl
+	memory heap 'char *p = malloc(n);'
+	run -4 "${TRIAL[@]}" --with 'hugectl --heap' --json report.json -- \
+		env -u GLIBC_TUNABLES ./heap
+	[[ $(json 'max(p["huge"]["memory"]["huge_bytes"] for p in trial["pairs"])') == 0 ]]
+	[[ $(json 'trial["measured_fraction"], trial["proven"]') == "(None, False)" ]]
+	[[ ${output} == *"No trial of huge pages"* ]]
+	[[ ${output} != *" less time"* && ${output} != *" more time"* ]]
+	unchanged
+}
+
+@test "hugectl --shm reaches System V shared memory" {
+	need_pool
+	need_program hugectl
+	memory shared 'int id = shmget(IPC_PRIVATE, n, IPC_CREAT | 0600);
+		char *p = shmat(id, NULL, 0); shmctl(id, IPC_RMID, NULL);'
+	run -0 "${TRIAL[@]}" --with hugectl:--shm --json report.json -- ./shared
+	[[ $(json 'trial["reach"], trial["proven"]') == "('shared', True)" ]]
+	unchanged
+}
+
+@test "memory that the program maps itself is not taken for malloc's on huge pages" {
+	need_pool
+	memory arena 'char *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);'
+	run -4 "${TRIAL[@]}" --with glibc-hugetlb --json report.json -- ./arena
+	[[ ${output} == *"No trial of huge pages"*"stayed on base pages"* ]]
+	[[ $(json 'trial["measured_fraction"]') == None ]]
+	unchanged
+}
+
+@test "an allocator is preloaded" {
+	need_thp
+	memory heap 'char *p = malloc(n);'
+	cc -O1 -shared -fPIC -o huge.so -x c - <<-'C'
+		#define _GNU_SOURCE
+		#include <string.h>
+		#include <sys/mman.h>
+		static char *at, *end;
+		void *malloc(size_t n)
+		{
+			const size_t room = 1ul << 30, page = 1ul << 21;
+			char *p;
+
+			if (!at) {
+				at = mmap(0, room, PROT_READ | PROT_WRITE,
+					  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+				end = at + room;
+				at = (char *)(((size_t)at + page - 1) & ~(page - 1));
+				madvise(at, (size_t)(end - at), MADV_HUGEPAGE);
+			}
+			p = at + 16;
+			*(size_t *)at = n;
+			at += 16 + ((n + 15) & ~15ul);
+			return p;
+		}
+		void free(void *p) { (void)p; }
+		void *calloc(size_t n, size_t m) { return malloc(n * m); }
+		void *realloc(void *p, size_t n)
+		{
+			void *q = malloc(n);
+			if (p)
+				memcpy(q, p, ((size_t *)p)[-2] < n ? ((size_t *)p)[-2] : n);
+			return q;
+		}
+	C
+	run -0 "${TRIAL[@]}" --with "allocator=${PWD}/huge.so" --json report.json -- ./heap
+	[[ $(json 'trial["proven"]') == True ]]
+	[[ $(words) == *"the other malloc itself is part of what was measured"* ]]
+}
+
+@test "multi-size pages" {
+	need_root
+	local size=/sys/kernel/mm/transparent_hugepage/hugepages-64kB
+	[[ -e ${size}/stats/nr_anon ]] || skip "this kernel has or tells no pages of 64 KiB"
+	memory heap 'char *p = malloc(n);'
+	run -0 "${TRIAL[@]}" --with mthp-64k --json report.json -- ./heap
+	[[ $(json 'min(p["huge"]["memory"]["mthp_bytes"]["65536"] for p in trial["pairs"]) >> 20') \
+		-ge 32 ]]
+	[[ $(json 'trial["page_size_bytes"], trial["verdict"]') == "(65536, None)" ]]
+	unchanged
+}
+
+@test "a signal ends the program and puts the settings back" {
+	need_pool
+	local code signal
+	for signal in INT TERM; do
+		rm -f begun
+		# Not before the run on huge pages: the first run and a base run come before it.
+		# A job of a shell without job control would ignore SIGINT.
+		"${BUILD}/venv/bin/python" -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.execv(sys.argv[1], sys.argv[1:])' "${TRIAL[@]}" --with glibc-hugetlb -- \
+			bash -c '[[ -z ${GLIBC_TUNABLES-} ]] || { : >begun; sleep 300; }' 3>&- 2>said &
+		local i
+		for ((i = 0; i < 300; i++)); do
+			[[ ! -e begun ]] || break
+			sleep 0.1
+		done
+		[[ -e begun ]]
+		! unchanged >/dev/null
+		kill -s "${signal}" $!
+		code=0
+		wait $! || code=$?
+		((code == 128 + $(kill -l "${signal}")))
+		grep -q "tlbcost: ended by SIG${signal}" said
+		unchanged
+	done
+}
+
+@test "a program that fails gives its own code, on either kind of pages" {
+	need_thp
+	run -3 "${TRIAL[@]}" --with glibc-thp -- sh -c 'exit 3'
+	[[ ${output} == *"no trial: sh exited with 3 on base pages"* ]]
+	run -7 "${TRIAL[@]}" --with glibc-thp -- sh -c 'test -z "${GLIBC_TUNABLES-}" || exit 7'
+	[[ ${output} == *"no trial: sh exited with 7 on huge pages by glibc-thp"* ]]
+	run -127 "${TRIAL[@]}" -- ./nothing
+	run -126 "${TRIAL[@]}" -- ./tmp
+	unchanged
+}
+
+@test "every run has the same input and its preparation" {
+	need_thp
+	printf 'a b c' | "${TRIAL[@]}" --with glibc-thp --prepare 'echo p >>log' -- \
+		sh -c 'wc -c >>log; echo out' >out 2>said || (($? == 4))
+	[[ $(<out) == out ]]
+	[[ $(tr -s '\n ' ' ' <log) == "p 5 p 5 p 5 p 5 p 5 p 5 p 5 " ]]
+	grep -q 'before its memory could be looked at\|No trial' said
+}
+
+@test "what asks for huge pages in the environment is left out of base runs, and told" {
+	need_thp
+	memory heap 'char *p = malloc(n);'
+	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 run -0 "${TRIAL[@]}" --with glibc-thp \
+		--json report.json -- ./heap
+	[[ ${output} == *"GLIBC_TUNABLES asks for huge pages here; that is left out"* ]]
+	[[ $(json 'max(p["base"]["memory"]["huge_bytes"] for p in trial["pairs"])') == 0 ]]
+}
+
+@test "a command line that is wrong is refused before anything runs" {
+	run -2 "${TRIAL[@]}" --with nonsense -- touch ran
+	[[ ${output} == *"there is no method nonsense"*"hint: --with one of"* ]]
+	run -2 "${TRIAL[@]}"
+	run -2 "${TRIAL[@]}" --pairs 2 -- touch ran
+	run -125 "${TRIAL[@]}" --json /nowhere/report.json -- touch ran
+	run -4 "${TRIAL[@]}" --with glibc-hugetlb=256K -- touch ran
+	[[ ${output} == *"no pool of 256 KiB pages"* ]]
+	[[ ! -e ran ]]
+}
+
+# tlbcost as a user without rights; Python may be where he cannot reach it.
+as_nobody() {
+	need_root
+	need_program setpriv
+	NOBODY=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	local python
+	for python in "${BUILD}/venv/bin/python" /usr/bin/python3; do
+		if "${NOBODY[@]}" env PYTHONPATH="${BUILD}/python:$(echo "${BUILD}"/venv/lib/*/site-packages)" \
+			HOME=/ "${python}" -c 'import numpy, rich, tlbcost' 2>/dev/null; then
+			NOBODY+=(env PYTHONPATH="${BUILD}/python:$(echo "${BUILD}"/venv/lib/*/site-packages)"
+				HOME=/ TMPDIR=/tmp PYTHONDONTWRITEBYTECODE=1 "${python}" -m tlbcost
+				"${TRIAL[@]:1}")
+			return
+		fi
+	done
+	skip "user 65534 can run no Python with what tlbcost needs"
+}
+
+@test "without root: glibc-thp works, and what needs root says what to type" {
+	as_nobody
+	need_thp
+	memory heap 'char *p = malloc(n);'
+	cp heap /tmp/tlbcost-heap.$$
+	run -0 "${NOBODY[@]}" --with glibc-thp -- "/tmp/tlbcost-heap.$$"
+	rm "/tmp/tlbcost-heap.$$"
+	[[ ${output} == *"of malloc's memory was on huge pages"* ]]
+	if [[ ${MODE} == madvise ]]; then
+		run -4 "${NOBODY[@]}" --with thp -- true
+		[[ ${output} == *"which root alone can write"*"hint: "*"trial"*"--with thp"* ]]
+	fi
+	run -4 "${NOBODY[@]}" --with hugetlb-1g -- true
+	[[ ${output} == *"free huge pages of 1 GiB, and there are 0"*"tlbcost pool reserve"* ||
+		${output} == *"no pool of 1 GiB pages"* ]]
+	unchanged
+}
+
+@test "under sudo the program runs as the user who called it" {
+	need_pool
+	setpriv --reuid=65534 --regid=65534 --clear-groups test -x "${BUILD}/libexec/tlbcost-run" ||
+		skip "user 65534 cannot reach ${BUILD}"
+	memory heap 'char *p = malloc(n); printf("%d\n", (int)getuid());'
+	cp heap /tmp/tlbcost-heap.$$
+	TMPDIR=$(mktemp -d /tmp/tlbcost-sudo.XXXXXX)
+	chmod 1777 "${TMPDIR}"
+	SUDO_UID=65534 SUDO_GID=65534 run --separate-stderr "${TRIAL[@]}" --with glibc-hugetlb -- \
+		"/tmp/tlbcost-heap.$$"
+	rmdir "${TMPDIR}"
+	rm "/tmp/tlbcost-heap.$$"
+	TMPDIR=${BATS_TEST_TMPDIR}/tmp
+	((status == 0))
+	[[ ${lines[0]} == 65534 ]]
+	unchanged
+}
