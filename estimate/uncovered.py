@@ -25,9 +25,10 @@ def explain(backing: Backing, method: Method, path: Path | None = None) -> str:
     reachable = backing.reachable_bytes(method.reach)
     left = reachable - backing.reached_bytes(method.reach)
     reached = backing.parts(method.reach)
-    unseen = (
-        f"; {backing.unreadable} processes could not be looked at" if backing.unreadable else ""
-    )
+    unseen = ""
+    if backing.unreadable:
+        processes = "1 process" if backing.unreadable == 1 else f"{backing.unreadable} processes"
+        unseen = f"; the memory of {processes} more may not be looked at"
     others = [part for part in backing.mappings if part not in reached]
     if others and others[0].base_bytes > reachable:
         return (

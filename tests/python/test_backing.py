@@ -330,3 +330,18 @@ def test_unreadable_files_have_no_traits(tmp_path: Path) -> None:
         assert not traits(str(odd), ()).static
     assert not traits(str(tmp_path / "missing"), ()).secure
     assert platform.system() != "Linux" or not traits("/proc/self/exe", ()).go
+
+
+def test_what_was_not_seen_is_none() -> None:
+    sampler = BackingSampler()
+    assert sampler.stop() is None
+    assert sampler.stop() is None
+    assert "ended before" in sampler.why_not
+
+
+def test_memory_that_may_not_be_looked_at_is_told() -> None:
+    _needs_tunable()
+    part = Uncovered("[heap]", "heap", SIZE, 0, None, 0)
+    backing = Backing(SIZE, 0, 0, 0, 0, None, (part,), 1, unreadable=2)
+    words = explain(backing, methods.named("glibc-hugetlb"))
+    assert words.endswith("; the memory of 2 processes more may not be looked at")
