@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,16 @@ from tlbcost.assemble import assemble
 from tlbcost.cleanup import temporary_folder
 from tlbcost.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.launch import Launcher, Outcome
-from tlbcost.method import Method, free_pages
+from tlbcost.method import Method, base_environment, free_pages
 from tlbcost.obtain import measured
 from tlbcost.program import resolve
-from tlbcost.records import Run
+from tlbcost.report.trial_files import program_of
 from tlbcost.settings import system_settings
 from tlbcost.stdin import ProgramInput
 from tlbcost.table import read_table
-from tlbcost.trial import PROVEN_FRACTION, Trial, covered_fraction, run_trial
+from tlbcost.trial import Trial, run_trial
 from tlbcost.user import calling_user
-from tlbcost.validation import Half, PairOfRuns, Prediction, Program, prediction_of
+from tlbcost.validation import Program, prediction_of
 
 # The shell opens the file, and is gone before the program begins.
 _TO_FILE = ("sh", "-c", 'exec "$@" >"$0"')
@@ -113,6 +113,15 @@ def command_of(text: str) -> tuple[str, ...]:
     return tuple(words)
 
 
+def ask_for_no_huge_pages(announce: Callable[[str], None]) -> None:
+    """Take what asks for huge pages out of our environment: estimates are of base pages, too."""
+    environment, notes = base_environment()
+    for note in notes:
+        announce(note)
+    os.environ.clear()
+    os.environ.update(environment)
+
+
 def check_rights(names: Sequence[str], command: str) -> None:
     """Refuse what would fail for want of rights, before it takes time.
 
@@ -139,7 +148,7 @@ def validate(task: Task, pairs: int, announce: Callable[[str], None]) -> Program
             return predict_and_try(launcher, task, pairs, announce)
     except TlbcostError as error:
         announce(f"{task.name}: {error}")
-        return _program(task, None, (), str(error))
+        return Program(task.name, _command(task), task.method, None, (), str(error))
 
 
 def predict_and_try(
@@ -158,8 +167,8 @@ def predict_and_try(
     announce(f"{task.name}: {pairs} pairs of runs on base pages and with {task.method}")
     launcher.heard.clear()
     trial = _tried(launcher, task, path, method, pairs, announce)
-    why = None if trial.proven else trial.why_not or "its memory was not seen on huge pages"
-    return _program(task, prediction, _pairs(trial), why)
+    found = program_of(trial, task.argv, prediction)
+    return replace(found, name=task.name, command=_command(task))
 
 
 def _tried(
@@ -176,29 +185,7 @@ def _tried(
         return run_trial(launcher, task.argv, path, method, pairs, settings)
 
 
-def _program(
-    task: Task, prediction: Prediction | None, pairs: tuple[PairOfRuns, ...], why: str | None
-) -> Program:
-    # A record is read elsewhere, where its folders mean nothing.
+def _command(task: Task) -> str:
+    """For a record, which is read elsewhere, where the folders of this system mean nothing."""
     command = shlex.join(word.replace(f"{paths.workloads()}/", "") for word in task.argv)
-    command = command.replace(sys.executable, "python3")
-    return Program(task.name, command, task.method, prediction, pairs, why)
-
-
-def _pairs(trial: Trial) -> tuple[PairOfRuns, ...]:
-    """Those whose memory was on huge pages; of a trial without proof, all."""
-    return tuple(
-        PairOfRuns(
-            _half(pair.base),
-            _half(pair.huge),
-            None if pair.backing is None else pair.backing.resident_bytes,
-            None if pair.backing is None else pair.backing.huge_bytes,
-        )
-        for pair in trial.pairs
-        if not trial.proven
-        or (covered_fraction(trial.method, pair.backing) or 0.0) >= PROVEN_FRACTION
-    )
-
-
-def _half(run: Run) -> Half:
-    return Half(*(getattr(run, each.name) for each in fields(Half)))
+    return command.replace(sys.executable, "python3")

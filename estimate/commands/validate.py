@@ -135,12 +135,13 @@ def _announce(text: str) -> None:
 def _stream(arguments: argparse.Namespace, options: list[str]) -> int:
     from tlbcost.report.stream import print_stream
     from tlbcost.stream import run_stream, variants
-    from tlbcost.suite import check_rights
+    from tlbcost.suite import ask_for_no_huge_pages, check_rights
 
     found, missing = variants(arguments.size, options)
     check_rights([task.method for _, task in found], "tlbcost validate --stream")
     if missing:
         _announce(missing)
+    ask_for_no_huge_pages(_announce)
     text = io.StringIO()
     results: list[StreamResult] = []
     try:
@@ -180,12 +181,13 @@ def _suite(arguments: argparse.Namespace) -> int:
 
 
 def _run_suite(arguments: argparse.Namespace) -> Record:
-    from tlbcost.suite import check_rights, read_suite, validate
+    from tlbcost.suite import ask_for_no_huge_pages, check_rights, read_suite, validate
     from tlbcost.validation import save_record
 
     names = [name for words in arguments.only for name in words.split(",")]
     tasks = read_suite(names)
     check_rights([task.method for task in tasks], "tlbcost validate")
+    ask_for_no_huge_pages(_announce)
     programs = []
     for n, task in enumerate(tasks, start=1):
         programs.append(validate(task, arguments.pairs, _numbered(n, len(tasks))))

@@ -138,7 +138,7 @@ def markdown(record: Record) -> str:
     lines += ["", " ".join(list(sentences(record))[-2:])]
     lines += ["", *(f"- Not compared: {p.name}: {why}" for p, why in record.left_out)]
     machine = record.machine
-    pairs = dict.fromkeys(sorted({len(check.program.pairs) for check in record.checks}))
+    pairs = sorted({len(check.program.pairs) for check in record.checks})
     lines += [
         "",
         f"Machine: {machine.cpu_name or 'NA'}, hypervisor {machine.hypervisor or 'none'}, kernel "
