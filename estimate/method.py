@@ -153,7 +153,7 @@ def base_environment() -> tuple[dict[str, str], tuple[str, ...]]:
     environment = dict(os.environ)
     notes = []
     tunables = environment.get(TUNABLES, "")
-    if glibc.tunable(tunables, glibc.HUGETLB) is not None:
+    if glibc.tunable(tunables, glibc.HUGETLB) not in (None, "0"):
         kept = [part for part in tunables.split(":") if part.partition("=")[0] != glibc.HUGETLB]
         environment[TUNABLES] = ":".join(kept)
         notes.append(f"{TUNABLES} asks for huge pages here; that is left out")
