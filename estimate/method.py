@@ -118,8 +118,12 @@ class Method:
     def environment_of(self, base: Mapping[str, str]) -> dict[str, str]:
         """The environment of a run on huge pages, made from that of the runs on base pages."""
         merged = {**base, **self.environment}
-        for name, separator in ((TUNABLES, ":"), ("LD_PRELOAD", " ")):
-            parts = [each[name] for each in (self.environment, base) if each.get(name)]
+        # The last tunable wins, and the first library.
+        for name, separator, order in (
+            (TUNABLES, ":", (base, self.environment)),
+            ("LD_PRELOAD", " ", (self.environment, base)),
+        ):
+            parts = [each[name] for each in order if each.get(name)]
             if parts:
                 merged[name] = separator.join(parts)
         return merged

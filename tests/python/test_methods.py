@@ -220,7 +220,8 @@ def test_base_runs_ask_for_no_huge_pages(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.usefixtures("system")
 def test_huge_runs_keep_other_tunables_and_libraries(tmp_path: Path) -> None:
-    base = {"GLIBC_TUNABLES": "glibc.malloc.arena_max=1", "LD_PRELOAD": "/a.so", "HOME": "/h"}
+    tunables = "glibc.malloc.hugetlb=0:glibc.malloc.arena_max=1"
+    base = {"GLIBC_TUNABLES": tunables, "LD_PRELOAD": "/a.so", "HOME": "/h"}
     made = named("glibc-thp").environment_of(base)
     value = glibc.tunable(made["GLIBC_TUNABLES"], glibc.HUGETLB)
     assert (value, glibc.tunable(made["GLIBC_TUNABLES"], "glibc.malloc.arena_max")) == ("1", "1")
