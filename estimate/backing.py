@@ -16,13 +16,13 @@ from tlbcost import family, huge_counters, smaps
 Reach = Literal["malloc", "anonymous", "all", "segments", "shared"]
 
 # A program is looked at often when it begins, and then this often. A look reads /proc/PID/status,
-# which takes microseconds; smaps takes milliseconds per GiB, and keeps the program from mapping
-# memory meanwhile.
+# which takes microseconds; smaps takes 7 ms per GiB of base pages, and keeps the program from
+# mapping memory meanwhile.
 _FIRST_S, _LATER_S, _SLOWER = 0.005, 0.05, 1.3
 _GREW = 1.1
 # smaps is read again when this many times what it took has passed since.
 _REST, _REST_S = 50, 1.0
-_REST_GROWING = 10
+_REST_GROWING = 30
 # Sums within this part of the largest are at the peak.
 _AT_PEAK = 0.95
 
