@@ -19,6 +19,9 @@ from tlbcost.trial import Pair, Trial, base_huge_bytes, covered_fraction
 if TYPE_CHECKING:
     from rich.console import Console
 
+# Hugetlb pages are seen by samples, which may miss this share of the peak.
+_SEEN_FRACTION = 0.1
+
 
 @dataclass(frozen=True, slots=True)
 class Tried:
@@ -176,7 +179,8 @@ def sentences(trial: Trial, tried: Tried) -> list[str]:
             measured = units.percent(trial.measured_fraction.value)
             found.append(f"Measured {measured} lies {where} what was expected, {expected}.")
         grown = bloat_bytes(trial.proven_pairs)
-        if grown is not None and abs(grown) >= 1 << 20:
+        base = median([pair.base_peak_bytes for pair in trial.proven_pairs])
+        if grown is not None and abs(grown) >= _SEEN_FRACTION * base:
             less = "more" if grown > 0 else "less"
             found.append(f"It takes {units.size(abs(grown))} {less} memory on huge pages.")
     found.append(f"How: {method.words}.")
