@@ -130,7 +130,8 @@ def lock(announce: Announce, wait_s: float) -> Iterator[None]:
     path = sys_path(f"{FOLDER}/lock")
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        file = path.open("a+", encoding="utf-8")
+        # Without a buffer, that a full disk would fail to empty when the file is closed.
+        file = path.open("a+b", buffering=0)
     except OSError as error:
         raise unwritable(error) from error
     with file:
@@ -138,8 +139,7 @@ def lock(announce: Announce, wait_s: float) -> Iterator[None]:
         # Only for the message of one that waits: the lock itself is the kernel's.
         with contextlib.suppress(OSError):
             file.truncate(0)
-            file.write(f"{os.getpid()} ({myself().command})")
-            file.flush()
+            file.write(f"{os.getpid()} ({myself().command})".encode())
         yield
         with contextlib.suppress(OSError):
             file.truncate(0)
