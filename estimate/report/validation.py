@@ -104,16 +104,6 @@ def _kinds(record: Record) -> Iterator[tuple[str, Errors]]:
             yield name, errors
 
 
-def quotation(record: Record) -> str:
-    """The sentence that an estimate quotes the record with; the record has checks."""
-    errors = record.expected
-    assert errors is not None
-    return (
-        f"on this machine, {len(record.checks)} programs: mean error "
-        f"{100 * errors.mean:.1f} points, largest {100 * errors.largest:.1f}"
-    )
-
-
 def markdown(record: Record) -> str:
     """The section of doc/accuracy.md, without its marks."""
     lines = [

@@ -15,7 +15,7 @@ from tlbcost.errors import TlbcostError
 from tlbcost.records import Interval, Machine
 from tlbcost.report.accuracy_figure import draw_record
 from tlbcost.report.stream import print_stream
-from tlbcost.report.validation import markdown, print_record, quotation
+from tlbcost.report.validation import markdown, print_record
 from tlbcost.stream import StreamResult, rates_heard
 from tlbcost.suite import read_suite
 from tlbcost.validation import (
@@ -137,7 +137,6 @@ def test_report_names_the_worst_and_counts() -> None:
     assert "The gain lies in the expected interval in 1 of 2." in text
     assert "It exceeds the bound in 1 of 2: sort." in text
     assert max(map(len, text.splitlines())) <= 80
-    assert quotation(TWO) == "on this machine, 2 programs: mean error 7.5 points, largest 10.0"
 
 
 def test_section_has_a_row_for_each_check() -> None:
