@@ -145,12 +145,33 @@ def lock(announce: Announce, wait_s: float) -> Iterator[None]:
             file.truncate(0)
 
 
-def _wait_for(fd: int, path: Path, announce: Announce, wait_s: float) -> None:
+@contextlib.contextmanager
+def undisturbed(announce: Announce, wait_s: float) -> Iterator[None]:
+    """Keep every tlbcost from changing settings meanwhile, but the one that runs us.
+
+    Where none ever changed any there is nothing to hold. Raises TlbcostError with exit code 4 if
+    another one is still at it after `wait_s`.
+    """
+    path = sys_path(f"{FOLDER}/lock")
+    try:
+        file = path.open("rb", buffering=0)
+    except OSError:
+        yield
+        return
+    with file:
+        _wait_for(file.fileno(), path, announce, wait_s, shared=True)
+        yield
+
+
+def _wait_for(
+    fd: int, path: Path, announce: Announce, wait_s: float, *, shared: bool = False
+) -> None:
     deadline = time.monotonic() + wait_s
     told = False
+    what = "measure" if shared else "change this system's settings"
     while True:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             pass
         else:
@@ -162,14 +183,16 @@ def _wait_for(fd: int, path: Path, announce: Announce, wait_s: float) -> None:
             holder = f"process {words}" if words else holder
         pid = holder.removeprefix("process ").partition(" ")[0]
         if pid.isdigit() and _is_ancestor(int(pid)):
+            if shared:
+                return
             raise TlbcostError(
-                f"cannot change this system's settings: {holder} runs us, and puts them back",
+                f"cannot {what}: {holder} runs us, and puts them back",
                 "run this command by itself: it reserves what it needs",
                 CANNOT_MEASURE,
             )
         if time.monotonic() >= deadline:
             raise TlbcostError(
-                f"cannot change this system's settings: {holder} is changing them",
+                f"cannot {what}: {holder} is changing this system's settings",
                 "try again when it has ended",
                 CANNOT_MEASURE,
             )

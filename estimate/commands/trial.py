@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tlbcost.trial import Trial, Witnessed
 
 _FEWEST_PAIRS, _MOST_PAIRS = 3, 1000
+# For another tlbcost to put the settings back.
+_WAIT_S = 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -142,6 +144,11 @@ def _trial(
             from tlbcost.settings import system_settings
 
             settings = stack.enter_context(system_settings(_announce))
+        else:
+            from tlbcost.journal import undisturbed
+
+            # What another tlbcost changes meanwhile, such as THP's mode, would be measured.
+            stack.enter_context(undisturbed(_announce, _WAIT_S))
         return run_trial(launcher, argv, path, method, pairs, settings, first=first)
 
 

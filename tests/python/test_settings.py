@@ -86,6 +86,22 @@ def test_a_journal_of_another_boot_is_void(root: Path) -> None:
     assert get(root, THP) == "madvise"
 
 
+def test_several_may_measure_where_nobody_changes(root: Path) -> None:
+    with journal.undisturbed(print, 0):
+        assert not (root / "run/tlbcost").exists()
+    with system_settings():
+        pass
+    with (
+        journal.undisturbed(print, 0),
+        journal.undisturbed(print, 0),
+        pytest.raises(TlbcostError, match="is changing"),
+        system_settings(lambda _: None, 0),
+    ):
+        pass
+    with system_settings(lambda _: None, 0):
+        pass
+
+
 def test_the_lock_is_waited_for_and_then_refused(root: Path) -> None:
     told: list[str] = []
     child = os.fork()
@@ -100,6 +116,13 @@ def test_the_lock_is_waited_for_and_then_refused(root: Path) -> None:
         with (
             pytest.raises(TlbcostError, match=f"process {child} .* is changing") as caught,
             system_settings(told.append, 0.2),
+        ):
+            pass
+        assert caught.value.exit_code == CANNOT_MEASURE
+        # Who only measures waits as well.
+        with (
+            pytest.raises(TlbcostError, match="cannot measure: process") as caught,
+            journal.undisturbed(lambda _: None, 0.2),
         ):
             pass
         assert caught.value.exit_code == CANNOT_MEASURE
