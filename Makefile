@@ -213,7 +213,7 @@ bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs
 	scripts/bench-simulator
 
 accuracy: all  ## estimates against real runs on huge pages (writes doc/accuracy.md; root, 20 minutes)
-	scripts/bench-accuracy
+	$(B)/venv/bin/python scripts/bench-accuracy
 
 accuracy-analysis: $(B)/venv/.accuracy $(B)/python/tlbcost  ## the analysis on 1,000 synthetic curves (ten minutes)
 	$(B)/venv/bin/python scripts/bench-analysis
