@@ -205,7 +205,9 @@ def _published() -> list[tuple[str, tuple[int, int | None], tuple[int, int | Non
 def _residuals() -> list[tuple[Floats, Floats]]:
     """Of each recorded curve: its lines, and what its sweeps differ from the medians, in ns."""
     found = []
-    for file in sorted(RECORDED.glob("*/*.tsv")):
+    # Records of trials stand beside them.
+    files = [*RECORDED.glob("*/samples.tsv"), *RECORDED.glob("*/confirmation-*.tsv")]
+    for file in sorted(files):
         samples = read_samples([read_table(file, kinds.SAMPLES)])
         curve = samples.tlb(samples.base_bytes, "spread", "serial")
         if curve is None:
