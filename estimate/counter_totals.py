@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 
 from tlbcost import units
-from tlbcost.counted import Count, Counted
+from tlbcost.counted import AGREE_FRACTION, Count, Counted
 from tlbcost.counter_tool import CYCLES, Reading, Wanted
 from tlbcost.records import Run
 from tlbcost.refusal import explain
@@ -17,8 +17,6 @@ from tlbcost.target import Plan
 # Some CPU time passes uncounted while programs start and end. More is a program that the kernel
 # does not let us count, since it gained rights when it started.
 UNCOUNTED_FRACTION, UNCOUNTED_NS = 0.20, 20_000_000
-# Cycles of two runs of one program differ by less where the runs were alike.
-AGREE_FRACTION = 0.04
 
 # Number of the run, event, and what its counter said.
 Readings = list[tuple[int, Wanted, Reading]]

@@ -37,8 +37,8 @@ from tlbcost.report.content import Tried
 from tlbcost.simulate import Simulation, find_valgrind, simulate
 from tlbcost.stdin import ProgramInput
 from tlbcost.surroundings import surroundings
+from tlbcost.trial_record import record_of
 from tlbcost.user import calling_user
-from tlbcost.validation import record_of
 
 # Where a file does not tell: the huge pages of most machines of an architecture.
 _USUAL_HUGE_BYTES = {"ppc64le": 16 << 20, "s390x": 1 << 20}
@@ -124,11 +124,14 @@ def measured(
 
 
 def _tried(machine: Machine) -> Tried | None:
-    """What `tlbcost validate` found on this machine."""
-    record = record_of(machine)
-    if record is None or record.expected is None:
+    """What `tlbcost validate` found on this machine, or on one of the same CPU."""
+    found = record_of(machine)
+    if found is None or found[0].expected is None:
         return None
+    record, here = found
+    assert record.expected is not None
     return Tried(
+        here,
         record.date,
         len(record.checks),
         sum(check.inside for check in record.checks),

@@ -165,7 +165,7 @@ def _suite(arguments: argparse.Namespace) -> int:
     from tlbcost.report.validation import print_record
 
     if arguments.recorded is not None:
-        from tlbcost.validation import read_record
+        from tlbcost.trial_record import read_record
 
         record = read_record(arguments.recorded)
     else:
@@ -182,7 +182,7 @@ def _suite(arguments: argparse.Namespace) -> int:
 
 def _run_suite(arguments: argparse.Namespace) -> Record:
     from tlbcost.suite import ask_for_no_huge_pages, check_rights, read_suite, validate
-    from tlbcost.validation import save_record
+    from tlbcost.trial_record import save_record
 
     names = [name for words in arguments.only for name in words.split(",")]
     tasks = read_suite(names)
@@ -219,7 +219,7 @@ def _record(programs: list[Program]) -> Record:
 
 def _write(path: Path, record: Record) -> None:
     from tlbcost.report.output import write
-    from tlbcost.validation import format_record
+    from tlbcost.trial_record import format_record
 
     write(path, format_record(record))
 

@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tlbcost.counted import Counted
+from tlbcost.counted import AGREE_FRACTION, Counted
 from tlbcost.errors import TlbcostError
 from tlbcost.events import Pmu
 
-# Runs whose cycles differ by more were not alike; the article's differ by 2.8 %.
-AGREEMENT_FRACTION = 0.04
 # Larger files are recordings, not counts.
 _MOST_BYTES = 64 << 20
 _FORMATS = (
@@ -99,7 +97,7 @@ def merge(parts: Sequence[Counted]) -> Counted:
             )
     known = [found for found in cycles if found is not None]
     low, high = min(known), max(known)
-    if high > (1 + AGREEMENT_FRACTION) * low:
+    if high > (1 + AGREE_FRACTION) * low:
         one, other = parts[known.index(low)], parts[known.index(high)]
         by = f"by {100 * (high / low - 1):.1f} %, more than 4 %" if low else "and one is 0"
         raise _apart(one, other, f"their cycles differ {by}: {low:.0f} and {high:.0f}")

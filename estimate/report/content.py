@@ -42,12 +42,13 @@ class CalibrationUsed:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """How predictions held on this machine: `tlbcost validate` tried so many programs.
+    """How predictions held where `tlbcost validate` tried so many programs.
 
-    Errors are sizes, as shares of the run time; `inside`: programs whose measured gain lay in the
-    expected interval.
+    `here`: on this machine, and not on another one of the same CPU. Errors are sizes, as shares of
+    the run time; `inside`: programs whose measured gain lay in the expected interval.
     """
 
+    here: bool
     date: str
     programs: int
     inside: int

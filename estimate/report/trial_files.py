@@ -13,15 +13,8 @@ from tlbcost.model import Estimate, total_interval
 from tlbcost.records import Interval, Run
 from tlbcost.report.trial import Tried, bloat_bytes, sentences, verdict
 from tlbcost.trial import Pair, Trial, covered_fraction
-from tlbcost.validation import (
-    Half,
-    PairOfRuns,
-    Prediction,
-    Program,
-    Record,
-    format_record,
-    prediction_of,
-)
+from tlbcost.trial_record import format_record
+from tlbcost.validation import Half, PairOfRuns, Prediction, Program, Record, prediction_of
 
 SCHEMA = "tlbcost-trial-1"
 

@@ -30,7 +30,7 @@ PLAIN = {
     "threads", "entries", "ways", "minor_faults", "major_faults", "l1_tlb_misses", "stlb_hits",
     "stlb_misses", "bound_capped", "has_pmu", "thp_mode", "kernel", "governor", "hypervisor",
     "microcode", "cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping", "cpu_name",
-    "next_steps", "value", "low", "high", "source_kind", "programs", "inside",
+    "next_steps", "value", "low", "high", "source_kind", "programs", "inside", "here",
 }  # fmt: skip
 
 
@@ -137,11 +137,13 @@ def test_json_and_text_say_the_same() -> None:
 
 
 def test_the_record_of_this_machine_is_quoted() -> None:
-    tried = Tried("2026-01-01T00:00:00Z", 16, 12, 0.0812, 0.264)
+    tried = Tried(True, "2026-01-01T00:00:00Z", 16, 12, 0.0812, 0.264)
     shown = replace(content(), tried=tried)
     text = " ".join(text_of(shown).split())
     assert "Of 16 programs tried on this machine, the expected gain erred by 8.1 points" in text
     assert "26.4 at most; 12 were within the interval" in text
+    other = text_of(replace(shown, tried=replace(tried, here=False)))
+    assert "programs tried on a machine with this CPU" in " ".join(other.split())
     assert json.loads(to_json(shown))["tried"]["mean_error_fraction"] == 0.0812
     jsonschema.validate(json.loads(to_json(shown)), json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert "tried on this machine" not in text_of(content())

@@ -28,7 +28,7 @@ from tlbcost.report.trial import Tried, bloat_bytes, print_trials, verdict
 from tlbcost.report.trial_files import to_json, to_table
 from tlbcost.stdin import ProgramInput
 from tlbcost.trial import MIN_PAIRS, Pair, Trial, first_run, judge, run_trial
-from tlbcost.validation import read_record
+from tlbcost.trial_record import read_record
 
 MIB = 1 << 20
 MS = 1_000_000

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tlbcost import validation
+from tlbcost import trial_record
 from tlbcost.errors import TlbcostError
 from tlbcost.records import Interval, Machine
 from tlbcost.report.accuracy_figure import draw_record
@@ -18,6 +18,7 @@ from tlbcost.report.stream import print_stream
 from tlbcost.report.validation import markdown, print_record
 from tlbcost.stream import StreamResult, rates_heard
 from tlbcost.suite import read_suite
+from tlbcost.trial_record import format_record, read_record, record_of
 from tlbcost.validation import (
     Half,
     PairOfRuns,
@@ -25,10 +26,7 @@ from tlbcost.validation import (
     Program,
     Record,
     check_of,
-    format_record,
     gain_of,
-    read_record,
-    record_of,
 )
 
 MACHINE = Machine(
@@ -179,11 +177,11 @@ def test_garbage_is_refused_by_name(tmp_path: Path, before: str, after: str) -> 
 
 def test_record_of_this_machine_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "samples" / "some").mkdir(parents=True)
-    monkeypatch.setattr(validation, "data", lambda *parts: tmp_path.joinpath(*parts))
+    monkeypatch.setattr(trial_record, "data", lambda *parts: tmp_path.joinpath(*parts))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert record_of(MACHINE) is None
     (tmp_path / "samples" / "some" / "trials.tsv").write_text(format_record(TWO))
-    assert record_of(replace(MACHINE, kernel="6.2", microcode="0x2")) == TWO
+    assert record_of(replace(MACHINE, kernel="6.2", microcode="0x2")) == (TWO, False)
     assert record_of(replace(MACHINE, cpu_model="143")) is None
     assert record_of(replace(MACHINE, hypervisor=None)) is None
     # The user's own goes first; one of no use is passed over.
@@ -192,9 +190,9 @@ def test_record_of_this_machine_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     own.write_text(format_record(record(TWO.programs[0])))
     found = record_of(MACHINE)
     assert found is not None
-    assert len(found.checks) == 1
+    assert (len(found[0].checks), found[1]) == (1, True)
     own.write_text("garbage")
-    assert record_of(MACHINE) == TWO
+    assert record_of(MACHINE) == (TWO, False)
 
 
 def test_figure_is_drawn(tmp_path: Path) -> None:
