@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where is what `tlbcost validate` found kept? A `trials` table (doc/format.md), and its places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from tlbcost import kinds
+from tlbcost.calibration import as_calling_user, cache_folder
+from tlbcost.calibration_file import machine_of
+from tlbcost.errors import TlbcostError
+from tlbcost.paths import data
+from tlbcost.records import Interval, Machine
+from tlbcost.table import Cell, Table, count, format_table, number, read_table, write_file
+from tlbcost.validation import Half, PairOfRuns, Prediction, Program, Record
+
+RECORD = "trials.tsv"
+# What machines must share for a record of one to speak for the other; kernels and microcode come
+# and go.
+_SAME = ("cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping", "hypervisor", "base_page_bytes")
+
+
+def format_record(record: Record) -> str:
+    """The text of the record's table."""
+    header: dict[str, Cell] = {
+        field.name: getattr(record.machine, field.name) for field in fields(Machine)
+    }
+    header |= {"date": record.date, "version": record.version}
+    rows: list[Sequence[Cell]] = []
+    for n, program in enumerate(record.programs):
+        header[f"program_{n}"] = program.command
+        header[f"name_{n}"] = program.name
+        header[f"method_{n}"] = program.method
+        said = program.prediction
+        expected = None if said is None else said.expected_fraction
+        header[f"bound_fraction_{n}"] = None if said is None else said.bound_fraction
+        for end in ("low", "value", "high"):
+            header[f"expected_{end}_{n}"] = None if expected is None else getattr(expected, end)
+        header[f"fault_value_{n}"] = None if said is None else said.fault_fraction
+        if program.excluded is not None:
+            header[f"excluded_{n}"] = program.excluded
+        for i, pair in enumerate(program.pairs):
+            rows.append(
+                (n, program.method, i, *_cells(pair.base), *_cells(pair.huge),
+                 pair.resident_bytes, pair.huge_bytes)
+            )  # fmt: skip
+    return format_table(kinds.TRIALS, header, rows)
+
+
+def _cells(half: Half) -> tuple[int, ...]:
+    return tuple(getattr(half, field.name) for field in fields(Half))
+
+
+def read_record(path: Path) -> Record:
+    """Read a record. Raises TlbcostError naming the file and its defect."""
+    table = read_table(path, kinds.TRIALS)
+    try:
+        numbers = [key.removeprefix("program_") for key in table.header if key[:8] == "program_"]
+        return Record(
+            machine_of(table.header),
+            table.key("date"),
+            table.key("version"),
+            tuple(_program(table, n) for n in numbers),
+        )
+    except (KeyError, ValueError, ZeroDivisionError) as error:
+        raise TlbcostError(f"{path}: not a record of trials: {error}") from error
+
+
+def _program(table: Table, n: str) -> Program:
+    rows = [row for row in table.records() if row["program"] == n]
+    method = table.header.get(f"method_{n}") or (rows[0]["method"] if rows else None) or "NA"
+    command = table.key(f"program_{n}")
+    # A table of several methods holds as many trials of one program; a check is of one of them.
+    pairs = tuple(_pair(row) for row in rows if row["method"] == method)
+    return Program(
+        table.header.get(f"name_{n}") or Path(command.split(" ")[0]).name,
+        command,
+        method,
+        _prediction(table.header, n),
+        pairs,
+        table.header.get(f"excluded_{n}"),
+    )
+
+
+def _prediction(header: Mapping[str, str], n: str) -> Prediction | None:
+    def figure(key: str) -> float | None:
+        cell = header.get(f"{key}_{n}", "NA")
+        return number(None if cell == "NA" else cell)
+
+    bound, low = figure("bound_fraction"), figure("expected_low")
+    value, high = figure("expected_value"), figure("expected_high")
+    if bound is None or low is None or value is None or high is None:
+        return None
+    return Prediction(bound, Interval(value, low, high), figure("fault_value"))
+
+
+def _pair(row: Mapping[str, str | None]) -> PairOfRuns:
+    def half(which: str) -> Half:
+        cells = [count(row[f"{which}_{field.name}"]) for field in fields(Half)]
+        known = [cell for cell in cells if cell is not None]
+        if len(known) != len(cells) or not known[0]:
+            raise ValueError(f"a run without its times ({which} pages)")
+        return Half(*known)
+
+    return PairOfRuns(
+        half("base"), half("huge"), count(row["resident_bytes"]), count(row["huge_bytes"])
+    )
+
+
+def save_record(record: Record) -> str:
+    """Keep it for estimates to quote, in place of an earlier one; if that fails, why."""
+    path = cache_folder() / RECORD
+    if not record.checks:
+        return "the record is not kept: nothing in it was both predicted and measured"
+    try:
+        with as_calling_user():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, format_record(record))
+    except OSError as error:
+        return f"the record could not be kept: {path}: {error.strerror}"
+    return ""
+
+
+def record_of(machine: Machine) -> tuple[Record, bool] | None:
+    """What was found on this machine, or else on one of the same CPU; None if nothing was.
+
+    The user's own record is in the cache, beside the calibrations: then the second is True.
+    tlbcost brings along some of other machines.
+    """
+    own = cache_folder() / RECORD
+    for file in (own, *sorted(data("samples").glob(f"*/{RECORD}"))):
+        try:
+            record = read_record(file)
+        except TlbcostError:
+            continue
+        same = all(getattr(record.machine, key) == getattr(machine, key) for key in _SAME)
+        if same and record.checks:
+            return record, file == own
+    return None
