@@ -74,7 +74,7 @@ record() {
 		import sys
 		sys.path[:0] = [f"{sys.argv[1]}/build/python", f"{sys.argv[1]}/tests/python"]
 		from test_validation import TWO
-		from tlbcost.validation import format_record
+		from tlbcost.trial_record import format_record
 		print(format_record(TWO), end="")
 	END
 }
