@@ -17,8 +17,18 @@ void chase_touch(const struct chase *chase)
 
 void chase_read(const struct chase *chase)
 {
-	for (size_t i = 0; i < chase->lines; i++)
-		(void)*(const volatile char *)line_of(chase, i);
+	const struct layout *layout = &chase->layout;
+	const size_t lines = chase->lines;
+	const char *at;
+	size_t end;
+
+	/* Where a line is takes a division, longer than a read that was prefetched: once per block. */
+	for (size_t i = 0; i < lines; i = end) {
+		end = lines - i > layout->block_lines ? i + layout->block_lines : lines;
+		at = (const char *)line_of(chase, i);
+		for (size_t j = i; j < end; j++, at += layout->stride)
+			(void)*(const volatile char *)at;
+	}
 }
 
 void chase_link(const struct chase *chase, uint64_t *seed)
@@ -40,58 +50,28 @@ __attribute__((noinline)) void *chase_serial(void *start, size_t count)
 	return at;
 }
 
-static __attribute__((noinline)) void two_chains(void **at, size_t count)
-{
-	void **a = at[0], **b = at[1];
-
-	while (count--) {
-		a = *a;
-		b = *b;
+/* Named one by one, because GCC keeps no array in registers. */
+#define TWO(of) of(0) of(1)
+#define FOUR(of) TWO(of) of(2) of(3)
+#define EIGHT(of) FOUR(of) of(4) of(5) of(6) of(7)
+#define SIXTEEN(of) EIGHT(of) of(8) of(9) of(10) of(11) of(12) of(13) of(14) of(15)
+#define TAKE(i) void **at_##i = at[i];
+#define STEP(i) at_##i = *at_##i;
+#define LEAVE(i) at[i] = at_##i;
+#define CHAINS(name, each)							\
+	static __attribute__((noinline)) void name(void **at, size_t count)	\
+	{									\
+		each(TAKE)							\
+		while (count--) {						\
+			each(STEP)						\
+		}								\
+		each(LEAVE)							\
 	}
-	at[0] = a;
-	at[1] = b;
-}
 
-static __attribute__((noinline)) void four_chains(void **at, size_t count)
-{
-	void **a = at[0], **b = at[1], **c = at[2], **d = at[3];
-
-	while (count--) {
-		a = *a;
-		b = *b;
-		c = *c;
-		d = *d;
-	}
-	at[0] = a;
-	at[1] = b;
-	at[2] = c;
-	at[3] = d;
-}
-
-static __attribute__((noinline)) void eight_chains(void **at, size_t count)
-{
-	void **a = at[0], **b = at[1], **c = at[2], **d = at[3];
-	void **e = at[4], **f = at[5], **g = at[6], **h = at[7];
-
-	while (count--) {
-		a = *a;
-		b = *b;
-		c = *c;
-		d = *d;
-		e = *e;
-		f = *f;
-		g = *g;
-		h = *h;
-	}
-	at[0] = a;
-	at[1] = b;
-	at[2] = c;
-	at[3] = d;
-	at[4] = e;
-	at[5] = f;
-	at[6] = g;
-	at[7] = h;
-}
+CHAINS(two_chains, TWO)
+CHAINS(four_chains, FOUR)
+CHAINS(eight_chains, EIGHT)
+CHAINS(sixteen_chains, SIXTEEN)
 
 static __attribute__((noinline)) void overlapped(struct chase_run *run, size_t count)
 {
@@ -129,6 +109,19 @@ static __attribute__((noinline)) void store(struct chase_run *run, size_t count)
 	run->next = next;
 }
 
+static __attribute__((noinline)) void sequential(struct chase_run *run, size_t count)
+{
+	const char *memory = run->chase->memory;
+	const size_t stride = run->chase->layout.stride, lines = run->chase->lines;
+	size_t next = run->next;
+
+	while (count--) {
+		(void)*(const volatile uint64_t *)(const void *)(memory + next * stride);
+		next = next + 1 < lines ? next + 1 : 0;
+	}
+	run->next = next;
+}
+
 struct chase_run chase_start(const struct chase *chase, uint64_t seed)
 {
 	struct chase_run run = { .chase = chase, .state = seed };
@@ -155,10 +148,25 @@ static void leave_places(struct chase_run *run, size_t chains, void **at)
 		run->at[i * CHASE_MOST_CHAINS / chains] = at[i];
 }
 
+static size_t chains_of(enum chase_access access)
+{
+	switch (access) {
+	case CHASE_CHAINS_2:
+		return 2;
+	case CHASE_CHAINS_4:
+		return 4;
+	case CHASE_CHAINS_8:
+		return 8;
+	case CHASE_CHAINS_16:
+		return 16;
+	default:
+		return 1;
+	}
+}
+
 double chase_time(struct chase_run *run, enum chase_access access, size_t count)
 {
-	size_t chains = access == CHASE_CHAINS_8 ? 8 : access == CHASE_CHAINS_4 ? 4 :
-			access == CHASE_CHAINS_2 ? 2 : 1;
+	size_t chains = chains_of(access);
 	void *at[CHASE_MOST_CHAINS];
 	uint64_t start;
 
@@ -182,6 +190,12 @@ double chase_time(struct chase_run *run, enum chase_access access, size_t count)
 		break;
 	case CHASE_CHAINS_8:
 		eight_chains(at, count / 8);
+		break;
+	case CHASE_CHAINS_16:
+		sixteen_chains(at, count / 16);
+		break;
+	case CHASE_SEQUENTIAL:
+		sequential(run, count);
 		break;
 	}
 	start = clock_ns() - start;

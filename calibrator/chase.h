@@ -21,9 +21,11 @@ enum chase_access {
 	CHASE_CHAINS_2,		/* so many serial chains side by side */
 	CHASE_CHAINS_4,
 	CHASE_CHAINS_8,
+	CHASE_CHAINS_16,
+	CHASE_SEQUENTIAL,	/* reads in the order of addresses */
 };
 
-#define CHASE_MOST_CHAINS 8
+#define CHASE_MOST_CHAINS 16
 
 struct chase {
 	char *memory;
@@ -52,15 +54,15 @@ struct chase_run {
 	const struct chase *chase;
 	void *at[CHASE_MOST_CHAINS];
 	uint64_t state;		/* of the generator of overlapped updates */
-	size_t next;		/* store */
+	size_t next;		/* store, sequential */
 };
 
 struct chase_run chase_start(const struct chase *chase, uint64_t seed);
 
 /*
  * ns per access of `count` accesses (a multiple of CHASE_MOST_CHAINS), going on
- * where the last call ended.  Updates and stores leave the ring as it is, and
- * want a layout of one block.
+ * where the last call ended.  Updates, stores and sequential reads leave the ring
+ * as it is, and want lines that are all `stride` bytes apart.
  */
 double chase_time(struct chase_run *run, enum chase_access access, size_t count);
 

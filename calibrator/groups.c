@@ -7,6 +7,7 @@
 #define SERIAL (1u << CHASE_SERIAL)
 #define OVERLAPPED (1u << CHASE_OVERLAPPED)
 #define STORE (1u << CHASE_STORE)
+#define SEQUENTIAL (1u << CHASE_SEQUENTIAL)
 #define CHAINS (1u << CHASE_CHAINS_2 | 1u << CHASE_CHAINS_4 | 1u << CHASE_CHAINS_8)
 
 /*
@@ -35,6 +36,13 @@ static const uint32_t far_ladder[] = { 262144 };
  * has huge pages but its hypervisor backs them with base pages?
  */
 static const uint32_t dense_ladder[] = { 64, 1024, 4096, 8192, 16384, 65536, 262144 };
+
+/*
+ * 16 KiB to 256 MiB in lines of 64 bytes: one footprint at least that every usual
+ * cache holds twice, and that is twice as large as what the level before it holds.
+ */
+static const uint32_t loads_ladder[] = { 256, 2048, 8192, 65536, 262144, 1048576, 4194304 };
+static const uint32_t stream_ladder[] = { 262144, 4194304 };
 
 static const uint32_t large_ladder[] = {
 	4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 48, 56, 64, 72, 80, 88, 96,
@@ -106,6 +114,17 @@ const struct group groups[GROUP_COUNT] = {
 		LADDER(dense_ladder), .accesses = SERIAL | OVERLAPPED,
 		.sweeps = 5, .sweeps_per_arena = 5, .touch_share = 0.5, .weight = 1,
 	},
+	[GROUP_LOADS] = {
+		.name = "loads", .probe = "load", .pages = PAGES_PACKED,
+		/* More chains than a core can have loads at once would cost no less. */
+		LADDER(loads_ladder), .accesses = SERIAL | 1u << CHASE_CHAINS_16,
+		.sweeps = 3, .sweeps_per_arena = 3, .touch_share = 0.5, .weight = 1.5,
+	},
+	[GROUP_STREAM] = {
+		.name = "stream", .probe = "stream", .pages = PAGES_PACKED,
+		LADDER(stream_ladder), .accesses = SEQUENTIAL,
+		.sweeps = 5, .sweeps_per_arena = 5, .touch_share = 0.5, .weight = 0.4,
+	},
 	[GROUP_LARGE] = {
 		.name = "large", .probe = "tlb", .layout = "spread", .pages = PAGES_LARGER,
 		LADDER(large_ladder), .accesses = SERIAL | OVERLAPPED,
@@ -144,7 +163,8 @@ const struct group groups[GROUP_COUNT] = {
 };
 
 const unsigned groups_default = 1u << GROUP_CYCLES | 1u << GROUP_FAULTS | 1u << GROUP_NEAR |
-				1u << GROUP_MIDDLE | 1u << GROUP_FAR | 1u << GROUP_DENSE;
+				1u << GROUP_MIDDLE | 1u << GROUP_FAR | 1u << GROUP_DENSE |
+				1u << GROUP_LOADS | 1u << GROUP_STREAM;
 
 enum group_id group_named(const char *name, size_t length)
 {
@@ -191,6 +211,16 @@ static size_t regions_series(const struct machine *machine, struct series model,
 	return n;
 }
 
+/* Every third line: none is the neighbour that a prefetcher fetches with another. */
+static struct series windows_series(const struct machine *machine, struct series model,
+				    size_t every)
+{
+	model.alone = 1;
+	model.name = every == 1 ? "each" : "third";
+	model.layout = layout_windows(every, machine->base.bytes, machine->line_bytes);
+	return model;
+}
+
 size_t group_series(enum group_id id, const struct machine *machine, size_t page_bytes,
 		    struct series series[MOST_SERIES])
 {
@@ -206,15 +236,15 @@ size_t group_series(enum group_id id, const struct machine *machine, size_t page
 	case GROUP_REGIONS:
 		return regions_series(machine, model, series);
 	case GROUP_CACHES:
-		model.alone = 1;
-		model.name = "each";
-		model.layout = layout_windows(1, base, line);
-		series[0] = model;
-		/* No line is the neighbour that a prefetcher fetches with another. */
-		model.name = "third";
-		model.layout = layout_windows(3, base, line);
-		series[1] = model;
+		series[0] = windows_series(machine, model, 1);
+		series[1] = windows_series(machine, model, 3);
 		return 2;
+	case GROUP_LOADS:
+		series[0] = windows_series(machine, model, 3);
+		return 1;
+	case GROUP_STREAM:
+		series[0] = windows_series(machine, model, 1);
+		return 1;
 	case GROUP_LARGE:
 		/*
 		 * Also one base page on: under a hypervisor that backs the guest

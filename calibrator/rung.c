@@ -10,7 +10,8 @@
 static const char *const access_names[] = {
 	[CHASE_SERIAL] = "serial", [CHASE_OVERLAPPED] = "overlapped", [CHASE_STORE] = "store",
 	[CHASE_CHAINS_2] = "chains_2", [CHASE_CHAINS_4] = "chains_4",
-	[CHASE_CHAINS_8] = "chains_8",
+	[CHASE_CHAINS_8] = "chains_8", [CHASE_CHAINS_16] = "chains_16",
+	[CHASE_SEQUENTIAL] = "sequential",
 };
 #define ACCESSES (sizeof(access_names) / sizeof(access_names[0]))
 

@@ -14,6 +14,7 @@ from tlbcost import bootstrap, units
 from tlbcost.caches import caches
 from tlbcost.clock import clock
 from tlbcost.levels import AGREEMENT, ONE_LEVEL, Knee, Levels, confirm, find_levels, settle
+from tlbcost.load_rows import load_rows
 from tlbcost.records import Access, Cost, Interval
 from tlbcost.samples import Samples, read_samples
 from tlbcost.table import Table
@@ -113,6 +114,7 @@ def analyse(samples: Sequence[Table], confirmation: Sequence[Table] = ()) -> Ana
     parts = [
         clock(usual),
         caches(usual),
+        (load_rows(every), []),
         *_page_sizes(usual, levels),
         _geometry(usual, levels),
         _code(usual, levels),

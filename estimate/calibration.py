@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from tlbcost import kinds
 from tlbcost.calibration_file import CPUID, read_calibration, write_calibration
 from tlbcost.errors import TlbcostError
+from tlbcost.loads import loads
 from tlbcost.machine import current_machine
 from tlbcost.measure import BOUND_S, CpuGoneError, Measured, measure
 from tlbcost.paths import version
@@ -59,16 +60,18 @@ def obtain(
     """The calibration of this machine: the cached one, or a new one.
 
     A new one takes BOUND_S[extent] seconds at most. A full calibration stands in for a quick one;
-    `extent` None takes what is cached, else a quick one. With `page_sizes` (bytes) only these and
+    `extent` None takes what is cached, else a quick one; one of before loads were measured is made
+    again, to its extent. With `page_sizes` (bytes) only these and
     the base page are measured, and what was found is not cached. `announce` gets a sentence for
     everything that is not the ordinary way; `progress` gets the percentage while it measures.
     Raises TlbcostError if it cannot be measured here.
     """
     cached, reason = (None, "") if page_sizes else look_up()
     if cached is not None and not recalibrate:
-        if cached.calibration.extent in (extent, "full") or extent is None:
+        whole = loads(cached.calibration) is not None
+        if whole and (cached.calibration.extent in (extent, "full") or extent is None):
             return cached
-        reason = "the cached calibration is a quick one"
+        reason = f"the cached calibration {'is a quick one' if whole else 'has no loads'}"
     extent = extent or (cached.calibration.extent if cached else "quick")
     if reason:
         announce(f"{reason}: measuring, {BOUND_S[extent]} s at most")

@@ -202,7 +202,7 @@ def _calibration(machine: Machine) -> Check:
             finding = f"of this machine, {cached.date}"
             return Check("calibration", "ok", finding, values=values)
         others.append(f"one of {cached.machine.cpu_name or 'an unnamed CPU'}, {cached.date}")
-    finding = "none of this machine in the cache; the first estimate makes it (at most 10 s)"
+    finding = "none of this machine in the cache; the first estimate makes it (at most 12 s)"
     if others:
         finding += f"; found {' and '.join(others[:2])}"
     return Check("calibration", "limited", finding, "tlbcost calibrate")

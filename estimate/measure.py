@@ -46,10 +46,10 @@ class _Plan:
 
 _PLANS: dict[Extent, _Plan] = {
     "quick": _Plan(
-        (_Step("cycles,faults,near,middle,far,dense", 6.5),),
+        (_Step("cycles,faults,near,middle,far,dense", 6.5), _Step("loads,stream", 2)),
         1.5,
         _Step("near,middle", 1.5),
-        8.7,
+        10.7,
     ),
     "full": _Plan(
         (
@@ -57,6 +57,7 @@ _PLANS: dict[Extent, _Plan] = {
             _Step("cycles,faults", 4),
             _Step("near,middle,far,dense", 15),
             _Step("caches,chains,regions", 32),
+            _Step("loads,stream", 4),
             _Step("near,middle,far", 8),
             _Step("ways,stores,code", 10),
             _Step("large", 14),
@@ -67,7 +68,7 @@ _PLANS: dict[Extent, _Plan] = {
         105,
     ),
 }
-BOUND_S: dict[Extent, int] = {"quick": 10, "full": 120}
+BOUND_S: dict[Extent, int] = {"quick": 12, "full": 120}
 
 # Footprints around a knee, as multiples of it: enough on either side to see both plateaus, and
 # steps of 4 % where it must be.

@@ -36,6 +36,8 @@ _PARTS = {
     "chains": "chains side by side on {}",
     "code": "code on {}",
     "caches": "data caches on {}",
+    "loads": "loads on {}",
+    "stream": "sequential reads on {}",
     "packed": "packed chains in {}",
     "fault": "page faults on {}",
     "unmap": "unmapping of {}",
@@ -68,6 +70,9 @@ class Samples:
     curves: dict[Key, Curve]
     singles: dict[tuple[str, int | None], Floats]
     notes: tuple[str, ...]
+    line_bytes: int | None = None
+    # Groups of the calibrator of which nothing could be measured on some page size.
+    skipped: frozenset[str] = frozenset()
 
     def tlb(self, size: int, layout: str, access: str) -> Curve | None:
         """The curve of a layout that has one spacing: `spread` or `dense`."""
@@ -137,6 +142,13 @@ def read_samples(tables: Sequence[Table]) -> Samples:
         region_bytes=_known(first, "region_bytes"),
         curves=curves,
         singles={key: np.array(values) for key, values in singles.items()},
+        line_bytes=_known(first, "line_bytes"),
+        skipped=frozenset(
+            key.split("_")[-1]
+            for table in tables
+            for key in table.header
+            if key.startswith("skipped_")
+        ),
         notes=tuple(dict.fromkeys(note for table in tables for note in _notes(table))),
     )
 

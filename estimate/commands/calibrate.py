@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
-        "--quick", action="store_true", help="measure what an estimate needs (10 s at most)"
+        "--quick", action="store_true", help="measure what an estimate needs (12 s at most)"
     )
     what.add_argument("--full", action="store_true", help="measure all there is (120 s at most)")
     what.add_argument(

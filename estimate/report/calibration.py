@@ -12,6 +12,7 @@ from tlbcost.costs import find
 from tlbcost.expected import NAMES, WORDS, Saying, Source, disagreements, is_splintered, said
 from tlbcost.geometry import published
 from tlbcost.records import Calibration, Cost, Interval, Machine
+from tlbcost.report.load_table import load_table
 
 WIDTH = 80
 _LATENCIES = {
@@ -101,6 +102,7 @@ class _Sections:
             self._counts("Clock", {"cycles_per_ns": "core cycles per ns"}),
             self._sizes("Data caches", None, _CACHE_SIZES, ("cpuid", "sysfs")),
             self._times("Latencies", _LATENCIES),
+            load_table(self._calibration, self._clock),
             *(self._tlbs(size) for size in sizes),
             self._costs("STLB hits", {"stlb_hit_ns": "STLB hit"}),
             *(self._walks(size) for size in sizes),

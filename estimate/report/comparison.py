@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, fields
 
 from tlbcost import units
+from tlbcost.loads import UNIT_BYTES
 from tlbcost.records import Calibration, Cost, Interval, Machine
 from tlbcost.report.calibration import cpu, wrap
 
@@ -123,6 +124,8 @@ def _footprint(pair: Pair) -> str:
     if len(found) > 1:
         return "differs"
     pages = pair.cost.pages
+    if pages is not None and pair.cost.quantity in ("load_ns", "stream_ns"):
+        return units.size(pages * UNIT_BYTES)
     return "" if pages is None else str(pages)
 
 

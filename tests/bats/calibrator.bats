@@ -45,6 +45,7 @@ values() { # <probe> <column>...
 	run -0 "${PROBE}" --lines 8,64 --sweeps 1 --output "${SAMPLES}"
 	[[ $(values tlb layout | head -n 1) == spread ]]
 	[[ $(values fault ns) && $(values unmap ns) && $(values cycles ns) ]]
+	[[ $(values load ns) && $(values stream ns) ]]
 	[[ -z $(values cache ns) && -z $(values code ns) ]]
 }
 
@@ -66,6 +67,11 @@ values() { # <probe> <column>...
 	[[ $(values tlb spacing_bytes | wc -l) == 17 ]]
 	measure caches
 	[[ $(values cache layout access packed_ns | paste -sd ,) == "each serial NA,third serial NA" ]]
+	measure loads
+	[[ $(values load layout access packed_ns | paste -sd ,) == \
+		"third serial NA,third chains_16 NA" ]]
+	measure stream
+	[[ $(values stream layout access packed_ns) == "each sequential NA" ]]
 	if [[ $(uname -m) =~ ^(x86_64|aarch64)$ ]]; then
 		measure code
 		[[ $(values code layout access lines | paste -sd ,) == \
@@ -88,6 +94,16 @@ values() { # <probe> <column>...
 		head -n 2 | paste -sd ,) =~ ^(16,24|16,48|20,28)$ ]]
 }
 
+@test "loads that do not fit into the memory allowed are left out, and that is said" {
+	run -0 "${PROBE}" --measure loads,stream --sweeps 1 --max-memory 64M --output "${SAMPLES}"
+	# Every third line of 4 MiB, but not of 16 MiB; and all of these.
+	[[ $(values load lines | sort -n | paste -sd ,) == "256,2048,8192,65536,262144" ]] ||
+		[[ $(values load lines | sort -n | paste -sd ,) == "256,2048,8192,65536" ]]
+	[[ $(values stream lines) == 262144 ]]
+	grep -q '^# limited_.*_loads: up to .* lines of 4194304: memory or time' "${SAMPLES}"
+	grep -q '^# limited_.*_stream: up to 262144 lines of 4194304' "${SAMPLES}"
+}
+
 @test "--lines takes numbers in any order, once each; --sweeps repeats them" {
 	run -0 "${PROBE}" --measure near --lines 64,8,64,23 --sweeps 3 --output "${SAMPLES}"
 	[[ $(values tlb lines | sort -n | paste -sd ,) == "8,23,64" ]]
@@ -99,7 +115,7 @@ values() { # <probe> <column>...
 }
 
 @test "every sample is a positive number of ns" {
-	run -0 "${PROBE}" --measure cycles,faults,near,stores,chains,ways,code,caches \
+	run -0 "${PROBE}" --measure cycles,faults,near,stores,chains,ways,code,caches,loads,stream \
 		--lines 8,64 --sweeps 2 --output "${SAMPLES}"
 	run -0 awk -F '\t' '
 		/^#/ || /^probe/ { next }
@@ -143,8 +159,8 @@ values() { # <probe> <column>...
 @test "--help names every group and option" {
 	run -0 "${PROBE}" --help
 	local word
-	for word in cycles faults near middle far dense large stores chains ways regions code caches \
-		--lines --sweeps --measure --seed --time-limit; do
+	for word in cycles faults near middle far dense loads stream large stores chains ways \
+		regions code caches --lines --sweeps --measure --seed --time-limit; do
 		[[ ${output} == *"${word}"* ]]
 	done
 }

@@ -152,6 +152,8 @@ static void times_go_on_where_they_ended(void)
 	CHECK(run.state != seed);
 	CHECK(chase_time(&run, CHASE_STORE, 10000) > 0);
 	CHECK_EQUAL(run.next, 16);
+	CHECK(chase_time(&run, CHASE_SEQUENTIAL, 10000) > 0);
+	CHECK_EQUAL(run.next, 32);
 	give_back(&chase);
 }
 
@@ -160,7 +162,10 @@ static void chains_share_the_accesses(void)
 	static const struct {
 		enum chase_access access;
 		size_t chains;
-	} kinds[] = { { CHASE_CHAINS_2, 2 }, { CHASE_CHAINS_4, 4 }, { CHASE_CHAINS_8, 8 } };
+	} kinds[] = {
+		{ CHASE_CHAINS_2, 2 }, { CHASE_CHAINS_4, 4 }, { CHASE_CHAINS_8, 8 },
+		{ CHASE_CHAINS_16, 16 },
+	};
 	struct chase chase = chase_of(layout_apart(STRIDE, 0), 800);
 	uint64_t seed = 9;
 

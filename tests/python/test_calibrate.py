@@ -152,6 +152,18 @@ def test_others_stand_beside_the_measurement_and_disagreement_is_named() -> None
     assert line.split()[-3:] == ["2048", "?", "NA"]
 
 
+def test_loads_are_a_table_by_footprint() -> None:
+    section = describe(full()).partition("\nLoads ")[2].partition("\n\n")[0]
+    rows = [line.split() for line in section.splitlines()[2:]]
+    assert rows == [
+        ["16", "KiB", "1.25", "1.21", "..", "1.29", "4"],
+        ["4", "MiB", "27.5", "26.7", "..", "28.3", "88", "2.1", "2.04", "..", "2.16"],
+        ["16", "MiB", "NA", "1.8", "1.75", "..", "1.85"],
+        ["256", "MiB", "NA", "NA", "NA"],
+    ]
+    assert "\nLoads " not in describe(quick())
+
+
 def test_notes_about_a_quantity_have_its_words() -> None:
     noted = full()
     notes = ("stlb_ways: no step", "l3_ns: not the same", "why: because", "a sentence")

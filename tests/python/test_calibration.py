@@ -36,6 +36,7 @@ def made_up() -> Calibration:
             Cost("walk_ns", 4096, "overlapped", None, None, 0),
             Cost("walk_ns", 4096, "chains_4", 8192, Interval(5, 4, 6), 12),
             Cost("fault_ns", 4096, None, None, Interval(500, 400, 600), 23),
+            Cost("load_ns", None, "serial", 256, Interval(1.25, 1.2, 1.3), 3),
             Cost("cycles_per_ns", None, None, None, Interval(3.3, 3.2, 3.4), 99),
         ),
         extent="full",
@@ -104,6 +105,27 @@ def test_a_full_one_stands_in_for_a_quick_one_and_not_the_other_way(
     assert get(recalibrate=True)[0].calibration.extent == "full"
     assert get(recalibrate=True, extent="quick")[0].calibration.extent == "quick"
     assert [extent for extent, _ in measured.asked] == ["quick", "full", "full", "quick"]
+
+
+@pytest.mark.parametrize("extent", ["quick", "full"])
+def test_one_of_before_loads_were_measured_is_made_again(
+    measured: Measurements, extent: Extent
+) -> None:
+    old = made_up()
+    old = replace(old, costs=tuple(c for c in old.costs if c.quantity != "load_ns"), extent=extent)
+    path = cache_path(current_machine())
+    path.parent.mkdir(parents=True)
+    write_calibration(path, old)
+    # It can still be read.
+    cached, _ = look_up()
+    assert cached is not None
+    assert cached.calibration.costs == old.costs
+    obtained, said = get()
+    seconds = {"quick": 12, "full": 120}[extent]
+    assert said == [f"the cached calibration has no loads: measuring, {seconds} s at most"]
+    assert obtained.calibration.costs == made_up().costs
+    assert measured.asked == [(extent, ())]
+    assert get()[1] == []
 
 
 def test_chosen_page_sizes_are_measured_and_not_kept(measured: Measurements) -> None:

@@ -72,20 +72,21 @@ def knee(size: int, entries: float, probe: str = "tlb", access: str = "serial") 
 def test_a_quick_one_confirms_each_knee_with_another_seed(machine: Machine) -> None:
     machine.knees = (knee(BASE, 96), knee(BASE, 2000))
     result = measure("quick", (), None)
-    assert [machine.option(i, "--measure") for i in range(2)] == [
+    assert [machine.option(i, "--measure") for i in range(3)] == [
         ["cycles,faults,near,middle,far,dense"],
+        ["loads,stream"],
         ["faults,near"],
     ]
-    assert machine.option(0, "--seed") != machine.option(1, "--seed")
-    assert [machine.option(i, "--cpu") for i in range(2)] == [[], ["5"]]
-    lines = [int(word) for word in machine.option(1, "--lines")[0].split(",")]
+    assert len({machine.option(i, "--seed")[0] for i in range(3)}) == 3
+    assert [machine.option(i, "--cpu") for i in range(3)] == [[], ["5"], ["5"]]
+    lines = [int(word) for word in machine.option(2, "--lines")[0].split(",")]
     assert lines == sorted(set(lines))
     assert 8192 in lines
     for entries in (96, 2000):
         assert entries in lines
         assert sum(0.8 * entries < n < entries for n in lines) >= 3
         assert sum(entries < n < 1.25 * entries for n in lines) >= 3
-    assert len(result.samples) == 2
+    assert len(result.samples) == 3
     assert result.notes == ()
 
 

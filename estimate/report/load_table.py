@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do loads cost, to people? A table of a report; at most 80 columns."""
+
+from __future__ import annotations
+
+from tlbcost import units
+from tlbcost.loads import UNIT_BYTES
+from tlbcost.records import Calibration, Interval
+
+_COLUMNS = (("load_ns", "serial"), ("load_ns", "overlapped"), ("stream_ns", None))
+
+
+def load_table(calibration: Calibration, clock: Interval | None) -> list[str]:
+    """Loads by footprint; empty if they were not measured. `clock`: core cycles per ns."""
+    found: dict[tuple[str, str | None, int], Interval | None] = {
+        (cost.quantity, cost.access, cost.pages): cost.interval
+        for cost in calibration.costs
+        if (cost.quantity, cost.access) in _COLUMNS and cost.pages is not None
+    }
+    rows = []
+    for pages in sorted({pages for _, _, pages in found}):
+        cells = [
+            _cell(found[*column, pages]) if (*column, pages) in found else " " * 22
+            for column in _COLUMNS
+        ]
+        serial = found.get((*_COLUMNS[0], pages))
+        cycles = units.NOT_OBTAINED
+        if serial is not None and clock is not None:
+            cycles = units.nanoseconds(serial.value * clock.value)
+        rows.append(f"{units.size(pages * UNIT_BYTES):>9}{cells[0]}{cycles:>5}{cells[1]}{cells[2]}")
+    if not rows:
+        return []
+    head = f"{'ns':>6}  {'95 % interval':<14}"
+    return [
+        f"{'Loads':<11}{'serial':<27}{'overlapped':<22}in order, 64 bytes",
+        f"{'footprint':>9}{head}{'cyc.':>5}{head}{head}",
+        *rows,
+    ]
+
+
+def _cell(interval: Interval | None) -> str:
+    if interval is None:
+        return f"{units.NOT_OBTAINED:>6}{'':16}"
+    low, high = units.nanoseconds(interval.low), units.nanoseconds(interval.high)
+    return f"{units.nanoseconds(interval.value):>6}  {f'{low} .. {high}':<14}"
