@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
-from tlbcost import counted_model, model, totals
+from tlbcost import counted_model, model, overlap, totals
 from tlbcost.calibration import Obtained
 from tlbcost.costs import PageCosts, cost_at, page_costs
 from tlbcost.counted import Counted
 from tlbcost.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.events import Pmu, generic_pmu
 from tlbcost.launch import Outcome
-from tlbcost.model import Estimate
+from tlbcost.model import Estimate, ModelName
 from tlbcost.paths import version
 from tlbcost.records import Geometry, Interval, Machine, ProcessCounts, Run
 from tlbcost.report.content import (
@@ -29,6 +30,8 @@ from tlbcost.report.content import (
 )
 from tlbcost.simulate import Simulation
 from tlbcost.totals import Footprint
+
+AskedModel = Literal["auto", "overlap", "simple"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +56,16 @@ class Ingredients:
     counted: Counted | None = None
     pmu: Pmu | None = None
     walk_cycles: float | None = None
-    tried: Tried | None = None
+    tried: Mapping[ModelName, Tried] = field(default_factory=dict)
+    model: AskedModel = "auto"
+    no_core: str | None = None
 
 
 def assemble(given: Ingredients) -> Content:
     """Apply the models to what was obtained.
 
-    Raises TlbcostError with exit code 4 if the counts do not bound the translation.
+    Raises TlbcostError with exit code 4 if the counts do not bound the translation, or do not
+    suffice for the model asked for.
     """
     processes = _processes(given)
     footprint = _footprint(given, processes)
@@ -97,8 +103,8 @@ def assemble(given: Ingredients) -> Content:
         simulated=simulated,
         counted=counted,
         estimate=best.estimate,
-        # Predictions by simulation are what was tried.
-        tried=given.tried if counted is None else None,
+        # Predictions by simulation are what was tried, and of the same model.
+        tried=None if best.estimate.model is None else given.tried.get(best.estimate.model),
     )
 
 
@@ -173,13 +179,30 @@ def _simulated(
     assert costs is not None, "a simulation is priced by a calibration"
     assert footprint is not None
     counts = totals.total_counts(processes)
+    runs = _runs(given)
+    simple = model.estimate(runs, counts, footprint, *costs)
+    estimate, no_overlap = simple, None
+    sample = overlap.sample_of(given.simulation.windows)
+    if sample is not None and sample.saving is not None:
+        expected = overlap.expected_gain(sample.saving, runs, simple.bound_fraction)
+        estimate = model.with_overlap(simple, expected, runs, footprint)
+    elif given.model != "simple":
+        no_overlap = given.no_core or overlap.shortfall(sample)
+    if given.model == "overlap" and no_overlap is not None:
+        raise TlbcostError(
+            f"no estimate by the overlap model: {no_overlap}",
+            "--model simple, or give the program more to do",
+            CANNOT_MEASURE,
+        )
     return Simulated(
         given.geometry,
         given.simulation.outcome.run,
         given.simulation.outcome.code,
         processes,
         counts,
-        model.estimate(_runs(given), counts, footprint, *costs),
+        estimate,
+        sample,
+        no_overlap,
     )
 
 

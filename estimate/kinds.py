@@ -25,6 +25,7 @@ CURVE = Kind(
 COUNTS = Kind(
     "counts", 1, ("page_size_bytes", "access", "l1_tlb_misses", "stlb_hits", "stlb_misses")
 )
+WINDOWS = Kind("windows", 1, ("thread", "start", "references", "base_cycles", "huge_cycles"))
 RUN = Kind(
     "run",
     1,
@@ -74,6 +75,6 @@ TRIALS = Kind(
 )  # fmt: skip
 
 ALL = (
-    SAMPLES, CALIBRATION, CURVE, COUNTS, RUN, COUNTERS, COUNTED, HITS, PUBLISHED, SUITE, MACHINE,
-    DESCRIPTORS, EVENTS, ENCODING, TRIALS,
+    SAMPLES, CALIBRATION, CURVE, COUNTS, WINDOWS, RUN, COUNTERS, COUNTED, HITS, PUBLISHED, SUITE,
+    MACHINE, DESCRIPTORS, EVENTS, ENCODING, TRIALS,
 )  # fmt: skip

@@ -6,8 +6,8 @@ Pure functions: no I/O, no pandas. The formulas and their sources are in doc/met
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tlbcost.costs import PageCosts, missing_costs, with_substitutes
@@ -19,6 +19,8 @@ from tlbcost.totals import CODE, DATA, Counts, Footprint
 # differences that code alignment and page colouring make between two builds of one program.
 WORTHWHILE_FRACTION = 0.02
 
+ModelName = Literal["overlap", "simple"]
+MODELS: tuple[ModelName, ...] = ("overlap", "simple")
 VerdictCode = Literal["worth_trying", "not_worth_it", "too_close_to_call", "already_huge"]
 
 # With fewer page faults than this share of the pages it touched, a program's memory came in larger
@@ -34,6 +36,9 @@ class Estimate:
     Times in translation run from the lowest costs, of overlapped accesses, to the highest, of
     ones that wait for each other; in ns. So does the bound, whose value is its high end. Where
     no run time is known, fractions are shares of the cycles counted.
+
+    `expected_fraction` is what `model` says, of the two that a simulation allows; None: counters
+    tell. `models` has what each of them says, where it is known.
     """
 
     run_time_ns: float | None
@@ -47,6 +52,8 @@ class Estimate:
     code_fraction: Interval | None
     fault_fraction: Interval | None
     verdict: VerdictCode
+    model: ModelName | None = None
+    models: Mapping[ModelName, Interval] = field(default_factory=dict)
 
 
 def run_time_ns(run: Run) -> int:
@@ -84,6 +91,21 @@ def estimate(
         code_fraction=_shares(runs, base_code.low, base_code.high, _user),
         fault_fraction=fault,
         verdict=verdict(expected, fault, already_huge(runs, memory)),
+        model="simple",
+        models={"simple": expected},
+    )
+
+
+def with_overlap(
+    simple: Estimate, overlap: Interval, runs: Sequence[Run], memory: Footprint
+) -> Estimate:
+    """The estimate with the overlap model's expected gain, and the verdict that follows from it."""
+    return replace(
+        simple,
+        expected_fraction=overlap,
+        verdict=verdict(overlap, simple.fault_fraction, already_huge(runs, memory)),
+        model="overlap",
+        models={"overlap": overlap, **simple.models},
     )
 
 

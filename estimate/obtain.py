@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
+import importlib.util
 import os
 import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from tlbcost import calibration, units
 from tlbcost.assemble import Ingredients
@@ -33,12 +36,12 @@ from tlbcost.machine import current_machine, huge_page_bytes
 from tlbcost.program import check_simulatable, resolve
 from tlbcost.progress import Progress
 from tlbcost.records import Calibration, Geometry, Machine
-from tlbcost.report.content import Tried
 from tlbcost.simulate import Simulation, find_valgrind, simulate
 from tlbcost.stdin import ProgramInput
 from tlbcost.surroundings import surroundings
-from tlbcost.trial_record import record_of
+from tlbcost.trial_record import tried_on
 from tlbcost.user import calling_user
+from tlbcost.windows import plan_for
 
 # Where a file does not tell: the huge pages of most machines of an architecture.
 _USUAL_HUGE_BYTES = {"ppc64le": 16 << 20, "s390x": 1 << 20}
@@ -78,6 +81,18 @@ def _command_of(counted: Counted) -> tuple[str, ...]:
         return (counted.command or "",)
 
 
+class Core(Protocol):
+    """What estimate/core.py makes of a calibration: the core that windows are modelled on."""
+
+    @property
+    def option(self) -> str:
+        """As the simulator takes it."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was not measured, and is taken from elsewhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Setup:
     """What is decided before the program runs."""
@@ -86,6 +101,8 @@ class _Setup:
     valgrind: Path | None
     calibrated: Obtained
     geometry: Geometry | None
+    core: Core | None
+    no_core: str | None
     huge_page_bytes: int
     notes: tuple[str, ...]
 
@@ -119,29 +136,20 @@ def measured(
         simulation=simulation,
         counted=counted,
         pmu=setup.choice.pmu,
-        tried=_tried(machine),
-    )
-
-
-def _tried(machine: Machine) -> Tried | None:
-    """What `tlbcost validate` found on this machine, or on one of the same CPU."""
-    found = record_of(machine)
-    if found is None or found[0].expected is None:
-        return None
-    record, here = found
-    assert record.expected is not None
-    return Tried(
-        here,
-        record.date,
-        len(record.checks),
-        sum(check.inside for check in record.checks),
-        record.expected.mean,
-        record.expected.largest,
+        tried=tried_on(machine),
+        model=arguments.model,
+        no_core=setup.no_core,
     )
 
 
 def _set_up(arguments: argparse.Namespace, machine: Machine, path: Path) -> _Setup:
     choice = choose(arguments.backend, machine)
+    if arguments.model != "auto" and not choice.simulate:
+        raise TlbcostError(
+            f"--model {arguments.model} is of a simulation, and counters are read here",
+            "--backend sim, or leave --model out",
+            USAGE,
+        )
     for note in choice.notes:
         print(f"tlbcost: {note}", file=sys.stderr)
     valgrind = None
@@ -150,12 +158,37 @@ def _set_up(arguments: argparse.Namespace, machine: Machine, path: Path) -> _Set
         valgrind = find_valgrind()
     calibrated = calibration_for(arguments)
     huge, notes = _huge_page_bytes(machine)
-    geometry = None
+    geometry, core, no_core = None, None, None
     if choice.simulate:
         geometry = geometry_for(calibrated.calibration, machine, huge)
+        if arguments.model != "simple":
+            core = _core(calibrated.calibration, machine, geometry)
+            no_core = _without_core(arguments) if core is None else None
     if choice.simulate or choice.needs_costs:
         check_costs(calibrated.calibration, machine)
-    return _Setup(choice, valgrind, calibrated, geometry, huge, notes)
+    notes += core.notes if core is not None else ()
+    return _Setup(choice, valgrind, calibrated, geometry, core, no_core, huge, notes)
+
+
+def _core(calibrated: Calibration, machine: Machine, geometry: Geometry) -> Core | None:
+    if importlib.util.find_spec("tlbcost.core") is None:
+        return None
+    core: Core | None = importlib.import_module("tlbcost.core").core_for(
+        calibrated, machine, geometry
+    )
+    return core
+
+
+def _without_core(arguments: argparse.Namespace) -> str:
+    """Why the overlap model cannot be used; refuses if it has to be."""
+    why = "the calibration does not tell what loads cost"
+    if arguments.model == "overlap":
+        raise TlbcostError(
+            f"no estimate by the overlap model: {why}",
+            "tlbcost calibrate --recalibrate, or --model simple",
+            CANNOT_MEASURE,
+        )
+    return why
 
 
 @contextlib.contextmanager
@@ -217,10 +250,14 @@ def _simulate(
 ) -> Simulation:
     assert setup.valgrind is not None
     assert setup.geometry is not None
-    wall_ns = max(outcome.run.wall_ns for outcome in native if outcome.run is not None)
+    runs = [outcome.run for outcome in native if outcome.run is not None]
+    wall_ns = max(run.wall_ns for run in runs)
+    plan, core = None, None
+    if setup.core is not None:
+        plan, core = plan_for(runs), setup.core.option
     with Progress() as progress:
         tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None
-        return simulate(launcher, setup.valgrind, setup.geometry, argv, native[0], tick)
+        return simulate(launcher, setup.valgrind, setup.geometry, argv, native[0], tick, plan, core)
 
 
 def calibration_for(arguments: argparse.Namespace) -> Obtained:

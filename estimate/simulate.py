@@ -16,6 +16,7 @@ from tlbcost.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.launch import Launcher, Outcome, describe_limit
 from tlbcost.records import Geometry, ProcessCounts, Side, SideCounts, TlbLevel, Touched
 from tlbcost.table import Table, count, read_table
+from tlbcost.windows import ImageWindows, WindowPlan, read_windows
 
 _SIDES: Mapping[str, Side] = {"load": "load", "store": "store", "fetch": "fetch"}
 _EVEX = "62"  # the first byte of every AVX-512 instruction
@@ -24,10 +25,14 @@ _LIBC = ("libc.so", "libm.so", "ld-linux", "libc-")
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What was counted in each process image, and how the simulated run ended."""
+    """What was counted in each process image, and how the simulated run ended.
+
+    `windows`: what was modelled of each, where that was asked for.
+    """
 
     processes: tuple[ProcessCounts, ...]
     outcome: Outcome
+    windows: tuple[ImageWindows, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +70,21 @@ def find_valgrind() -> Path:
     return real if os.access(real, os.X_OK) else Path(found)
 
 
-def simulator_command(valgrind: Path, folder: Path, geometry: Geometry) -> list[str]:
-    """The command line that stands before the program's own."""
+def simulator_command(
+    valgrind: Path,
+    folder: Path,
+    geometry: Geometry,
+    windows: WindowPlan | None = None,
+    core: str | None = None,
+) -> list[str]:
+    """The command line that stands before the program's own.
+
+    `windows` of it are modelled on `core` as well; either without the other is of no use.
+    """
     base, huge = geometry.base, geometry.huge
+    modelled = []
+    if windows is not None and core is not None:
+        modelled = [f"--windows={windows.option}", f"--core={core}"]
     return [
         str(valgrind),
         "--tool=tlbsim",
@@ -81,6 +98,7 @@ def simulator_command(valgrind: Path, folder: Path, geometry: Geometry) -> list[
         f"--l1d={_level(base.dtlb)},{_level(huge.dtlb)}",
         f"--l1i={_level(base.itlb)},{_level(huge.itlb)}",
         f"--stlb={_level(base.stlb)},{_level(huge.stlb)}",
+        *modelled,
     ]
 
 
@@ -91,8 +109,10 @@ def simulate(
     argv: Sequence[str],
     native: Outcome,
     tick: Callable[[float], None] | None,
+    windows: WindowPlan | None = None,
+    core: str | None = None,
 ) -> Simulation:
-    """Run the program once in the simulator.
+    """Run the program once in the simulator; `windows` and `core` as for `simulator_command`.
 
     `native` tells how it ends by itself. Raises TlbcostError with exit code 125 if the simulation
     was stopped by something that does not happen natively, or counted nothing.
@@ -102,7 +122,7 @@ def simulate(
     if launcher.user is not None:
         os.chown(folder, launcher.user.uid, launcher.user.gid)
     outcome = launcher.execute(
-        [*simulator_command(valgrind, folder, geometry), *argv],
+        [*simulator_command(valgrind, folder, geometry, windows, core), *argv],
         discard=True,
         environment={**os.environ, "VALGRIND_LIB": str(paths.valgrind_lib())},
         tick=tick,
@@ -133,7 +153,7 @@ def simulate(
             "ulimit -v unlimited, or give the program less to do",
             TOOL_FAILED,
         )
-    return Simulation(processes, outcome)
+    return Simulation(processes, outcome, read_windows(folder))
 
 
 def read_counts(folder: Path) -> tuple[ProcessCounts, ...]:

@@ -34,7 +34,7 @@ _TO_FILE = ("sh", "-c", 'exec "$@" >"$0"')
 # Of an estimate, as at the command line.
 _OPTIONS = {
     "backend": "auto", "calibration": None, "ignore_failure": False, "imported": None,
-    "prepare": None, "recalibrate": False, "runs": 3, "walk_cycles": None,
+    "model": "auto", "prepare": None, "recalibrate": False, "runs": 3, "walk_cycles": None,
 }  # fmt: skip
 
 

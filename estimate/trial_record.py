@@ -11,12 +11,15 @@ from tlbcost import kinds
 from tlbcost.calibration import as_calling_user, cache_folder
 from tlbcost.calibration_file import machine_of
 from tlbcost.errors import TlbcostError
+from tlbcost.model import MODELS, ModelName
 from tlbcost.paths import data
 from tlbcost.records import Interval, Machine
+from tlbcost.report.content import Tried
 from tlbcost.table import Cell, Table, count, format_table, number, read_table, write_file
 from tlbcost.validation import Half, PairOfRuns, Prediction, Program, Record
 
 RECORD = "trials.tsv"
+_ENDS = ("low", "value", "high")
 # What machines must share for a record of one to speak for the other; kernels and microcode come
 # and go.
 _SAME = ("cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping", "hypervisor", "base_page_bytes")
@@ -34,10 +37,10 @@ def format_record(record: Record) -> str:
         header[f"name_{n}"] = program.name
         header[f"method_{n}"] = program.method
         said = program.prediction
-        expected = None if said is None else said.expected_fraction
         header[f"bound_fraction_{n}"] = None if said is None else said.bound_fraction
-        for end in ("low", "value", "high"):
-            header[f"expected_{end}_{n}"] = None if expected is None else getattr(expected, end)
+        for prefix, expected in _expected(said).items():
+            for end in _ENDS:
+                header[f"{prefix}_{end}_{n}"] = None if expected is None else getattr(expected, end)
         header[f"fault_value_{n}"] = None if said is None else said.fault_fraction
         if program.excluded is not None:
             header[f"excluded_{n}"] = program.excluded
@@ -47,6 +50,14 @@ def format_record(record: Record) -> str:
                  pair.resident_bytes, pair.huge_bytes)
             )  # fmt: skip
     return format_table(kinds.TRIALS, header, rows)
+
+
+def _expected(said: Prediction | None) -> dict[str, Interval | None]:
+    """The expected gains by what their keys begin with: the one that was told, and each model's."""
+    found = {"expected": None if said is None else said.expected_fraction}
+    for model in MODELS:
+        found[f"expected_{model}"] = None if said is None else said.of(model)
+    return found
 
 
 def _cells(half: Half) -> tuple[int, ...]:
@@ -89,11 +100,21 @@ def _prediction(header: Mapping[str, str], n: str) -> Prediction | None:
         cell = header.get(f"{key}_{n}", "NA")
         return number(None if cell == "NA" else cell)
 
-    bound, low = figure("bound_fraction"), figure("expected_low")
-    value, high = figure("expected_value"), figure("expected_high")
-    if bound is None or low is None or value is None or high is None:
+    def interval(prefix: str) -> Interval | None:
+        low, value, high = (figure(f"{prefix}_{end}") for end in _ENDS)
+        if low is None or value is None or high is None:
+            return None
+        return Interval(value, low, high)
+
+    bound, expected = figure("bound_fraction"), interval("expected")
+    if bound is None or expected is None:
         return None
-    return Prediction(bound, Interval(value, low, high), figure("fault_value"))
+    return Prediction(
+        bound,
+        expected,
+        figure("fault_value"),
+        {model: found for model in MODELS if (found := interval(f"expected_{model}"))},
+    )
 
 
 def _pair(row: Mapping[str, str | None]) -> PairOfRuns:
@@ -139,3 +160,22 @@ def record_of(machine: Machine) -> tuple[Record, bool] | None:
         if same and record.checks:
             return record, file == own
     return None
+
+
+def tried_on(machine: Machine) -> dict[ModelName, Tried]:
+    """How the predictions of each model held on this machine, or else on one of the same CPU."""
+    found = record_of(machine)
+    if found is None:
+        return {}
+    record, here = found
+    judged = {model: record.judged(model) for model in MODELS}
+    if not any(judged.values()):
+        # It is from before there were two models.
+        judged["simple"] = record.judged()
+    return {
+        model: Tried(
+            here, record.date, each.programs, each.inside, each.errors.mean, each.errors.largest
+        )
+        for model, each in judged.items()
+        if each is not None
+    }

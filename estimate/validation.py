@@ -3,21 +3,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from tlbcost.model import Estimate
+from tlbcost.model import MODELS, Estimate, ModelName
 from tlbcost.records import Interval, Machine
 from tlbcost.stats import median
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What `tlbcost estimate` said; shares of the base run time. `fault_fraction` None: NA."""
+    """What `tlbcost estimate` said; shares of the base run time. `fault_fraction` None: NA.
+
+    `models`: what the models of a simulation said each, where they did; one of them is the
+    expected gain that was told, unless counters told it.
+    """
 
     bound_fraction: float
     expected_fraction: Interval
     fault_fraction: float | None
+    models: Mapping[ModelName, Interval] = field(default_factory=dict)
+
+    def of(self, model: ModelName | None) -> Interval | None:
+        """The expected gain by a model; None: the one that was told, by whichever it was."""
+        return self.expected_fraction if model is None else self.models.get(model)
 
     @property
     def total_fraction(self) -> float | None:
@@ -97,10 +106,10 @@ class Check:
         """Of the bound."""
         return self.prediction.bound_fraction - self.gain.user.value
 
-    @property
-    def expected_error(self) -> float:
-        """Of the expected gain."""
-        return self.prediction.expected_fraction.value - self.gain.user.value
+    def expected_error(self, model: ModelName | None = None) -> float | None:
+        """Of the expected gain, as in Prediction.of; None if the model said nothing."""
+        expected = self.prediction.of(model)
+        return None if expected is None else expected.value - self.gain.user.value
 
     @property
     def total_error(self) -> float | None:
@@ -108,11 +117,10 @@ class Check:
         total = self.prediction.total_fraction
         return None if total is None else total - self.gain.whole.value
 
-    @property
-    def inside(self) -> bool:
-        """Whether the gain lies in the expected interval."""
-        expected = self.prediction.expected_fraction
-        return expected.low <= self.gain.user.value <= expected.high
+    def inside(self, model: ModelName | None = None) -> bool:
+        """Whether the gain lies in the expected interval, as in Prediction.of."""
+        expected = self.prediction.of(model)
+        return expected is not None and expected.low <= self.gain.user.value <= expected.high
 
     @property
     def above_bound(self) -> bool:
@@ -127,6 +135,15 @@ class Errors:
     mean: float
     largest: float
     worst: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How the expected gains of so many programs held; `inside`: in the expected interval."""
+
+    programs: int
+    inside: int
+    errors: Errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +167,21 @@ class Record:
         return tuple((p, _why(p)) for p in self.programs if check_of(p) is None)
 
     @property
-    def expected(self) -> Errors | None:
-        """Errors of the expected gain."""
-        return errors([(c.program.name, c.expected_error) for c in self.checks])
+    def models(self) -> tuple[ModelName, ...]:
+        """The models that any prediction is known of; () in records of before there were two."""
+        return tuple(m for m in MODELS if any(m in c.prediction.models for c in self.checks))
+
+    def judged(self, model: ModelName | None = None) -> Judged | None:
+        """The expected gains, as in Prediction.of; None if there are none."""
+        known = [
+            (check, error)
+            for check in self.checks
+            if (error := check.expected_error(model)) is not None
+        ]
+        found = errors([(check.program.name, error) for check, error in known])
+        if found is None:
+            return None
+        return Judged(len(known), sum(check.inside(model) for check, _ in known), found)
 
     @property
     def bound(self) -> Errors | None:
@@ -181,6 +210,7 @@ def prediction_of(estimate: Estimate) -> Prediction:
         estimate.bound_fraction.value,
         estimate.expected_fraction,
         None if fault is None else fault.value,
+        estimate.models,
     )
 
 

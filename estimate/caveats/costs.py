@@ -8,10 +8,15 @@ from tlbcost.caveats.rule import Rule
 from tlbcost.report.content import Content
 
 
+def _priced(content: Content) -> bool:
+    """Whether the expected gain is misses times their costs."""
+    return content.simulated is not None and content.simulated.estimate.model == "simple"
+
+
 def _huge_costs(content: Content) -> tuple[str, str] | None:
     huge = content.huge_costs
     # The counters' estimate takes no price of huge pages.
-    if huge is None or content.base_costs is None or content.simulated is None:
+    if huge is None or content.base_costs is None or not _priced(content):
         return None
     missing = [
         name
@@ -35,10 +40,13 @@ def _huge_costs(content: Content) -> tuple[str, str] | None:
 def _capped(content: Content) -> tuple[str, str] | None:
     if not content.estimate.bound_capped or content.counted is not None:
         return None
+    remedy = "the gain is likely in the lower half of its interval"
+    if not _priced(content):
+        remedy = "the expected gain is modelled without it"
     return (
         "the bound is capped at the user time: at the cost of dependent accesses translation "
         "alone would take longer, so the program's accesses overlap",
-        "the gain is likely in the lower half of its interval",
+        remedy,
     )
 
 
@@ -54,7 +62,7 @@ def _fault_cost(content: Content) -> tuple[str, str] | None:
 
 def _overlapped(content: Content) -> tuple[str, str] | None:
     base = content.base_costs
-    if base is None or content.simulated is None:
+    if base is None or not _priced(content):
         return None
     if base.walk_overlapped_ns is not None and base.stlb_hit_overlapped_ns is not None:
         return None

@@ -117,6 +117,15 @@ def _splintered(_content: Content, simulated: Simulated) -> tuple[str, str] | No
     )
 
 
+def _no_overlap(_content: Content, simulated: Simulated) -> tuple[str, str] | None:
+    if simulated.no_overlap is None:
+        return None
+    return (
+        f"the simple model was used, misses times their costs: {simulated.no_overlap}",
+        "give the program more to do, or tlbcost calibrate --recalibrate",
+    )
+
+
 RULES: dict[str, Rule] = {
     code: _where_simulated(rule)
     for code, rule in {
@@ -126,5 +135,6 @@ RULES: dict[str, Rule] = {
         "T14": _other_exit,
         "T15": _files,
         "T21": _splintered,
+        "T35": _no_overlap,
     }.items()
 }

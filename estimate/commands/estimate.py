@@ -60,6 +60,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json", metavar="FILE", type=Path, help="write the report for programs to this file"
     )
     parser.add_argument(
+        "--model",
+        metavar="NAME",
+        choices=("auto", "overlap", "simple"),
+        default="auto",
+        help="what a simulation expects: by modelling how translation overlaps with other work in "
+        "sampled windows of the program (overlap), or by misses times their costs (simple); auto: "
+        "overlap where enough windows can be modelled (default: auto)",
+    )
+    parser.add_argument(
         "--object", metavar="NAME", help="with --from of a profile: the program's line in it"
     )
     parser.add_argument(
@@ -141,7 +150,11 @@ def _check_usage(arguments: argparse.Namespace, argv: list[str]) -> None:
                 "tlbcost estimate --from FILE --cpu MODEL",
                 USAGE,
             )
+        if arguments.model != "auto":
+            raise _no_simulation(arguments, "--from")
         return
+    if arguments.model != "auto" and arguments.backend == "pmu":
+        raise _no_simulation(arguments, "--backend pmu")
     for option in ("cpu", "object", "walk_cycles"):
         if getattr(arguments, option) is not None:
             raise TlbcostError(
@@ -151,6 +164,14 @@ def _check_usage(arguments: argparse.Namespace, argv: list[str]) -> None:
             )
     if not argv:
         raise TlbcostError("no program to estimate", "tlbcost estimate -- ./app ARG...", USAGE)
+
+
+def _no_simulation(arguments: argparse.Namespace, option: str) -> TlbcostError:
+    return TlbcostError(
+        f"--model {arguments.model} is of a simulation, which {option} excludes",
+        f"leave --model out, or {option}",
+        USAGE,
+    )
 
 
 def _print(content: Content, arguments: argparse.Namespace) -> None:

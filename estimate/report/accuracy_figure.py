@@ -11,7 +11,7 @@ from tlbcost.report.figure import draw_by, word_list
 from tlbcost.validation import Check, Record
 
 _COLUMNS = ("name", "number", "expected", "low", "high", "measured", "measured_low",
-            "measured_high", "bound")  # fmt: skip
+            "measured_high", "bound", "simple")  # fmt: skip
 # Room around the points, as a share of the range.
 _MARGIN = 0.05
 
@@ -30,7 +30,7 @@ def _settings(record: Record, checks: tuple[Check, ...], folder: Path) -> dict[s
     rows = [_row(n, check) for n, check in enumerate(checks, start=1)]
     lines = ["\t".join(_COLUMNS)]
     lines += [
-        "\t".join(cell if isinstance(cell, str) else f"{cell:.6g}" for cell in r) for r in rows
+        "\t".join(cell if isinstance(cell, str) else f"{cell:.6g}" for cell in row) for row in rows
     ]
     (folder / "checks.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     ends = [cell for row in rows for cell in row[2:] if not isinstance(cell, str)]
@@ -52,7 +52,17 @@ def _row(n: int, check: Check) -> tuple[str | float, ...]:
         *_percent(check.prediction.expected_fraction),
         *_percent(check.gain.user),
         100 * check.prediction.bound_fraction,
+        _simple(check),
     )
+
+
+def _simple(check: Check) -> str | float:
+    """What the simple model expected, where another one told."""
+    said = check.prediction
+    simple = said.of("simple")
+    if simple is None or simple == said.expected_fraction:
+        return "NA"
+    return 100 * simple.value
 
 
 def _percent(interval: Interval) -> tuple[float, float, float]:

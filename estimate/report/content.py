@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tlbcost.counted import Counted
     from tlbcost.counted_model import Witness
     from tlbcost.events import Pmu
+    from tlbcost.overlap import Sample
 
 Backend = Literal["pmu", "sim", "both"]
 
@@ -60,7 +61,8 @@ class Tried:
 class Simulated:
     """What the simulation counted, and what follows from that alone.
 
-    `code` is the exit code of the simulated run, as a shell shows it.
+    `code` is the exit code of the simulated run, as a shell shows it. `sample`: what was modelled
+    for the overlap model. `no_overlap`: why that model, though wanted, says nothing.
     """
 
     geometry: Geometry
@@ -69,6 +71,8 @@ class Simulated:
     processes: tuple[ProcessCounts, ...]
     counts: Counts
     estimate: Estimate
+    sample: Sample | None = None
+    no_overlap: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from dataclasses import asdict
 
 from tlbcost.caveats import caveats
 from tlbcost.costs import PageCosts
-from tlbcost.model import Estimate, run_time_ns, speedup_ratio
+from tlbcost.model import MODELS, Estimate, run_time_ns, speedup_ratio
+from tlbcost.overlap import Sample
 from tlbcost.records import (
     Interval,
     Level,
@@ -142,6 +143,24 @@ def _simulation(simulated: Simulated) -> Value:
         "processes": [_process(process) for process in simulated.processes],
         "counts": _counts(dict(simulated.counts)),
         **_shares(simulated.estimate),
+        "model": simulated.estimate.model,
+        **{
+            f"expected_{model}_fraction": _interval(simulated.estimate.models.get(model))
+            for model in MODELS
+        },
+        "modelled": None if simulated.sample is None else _modelled(simulated.sample),
+        "no_overlap": simulated.no_overlap,
+    }
+
+
+def _modelled(sample: Sample) -> Value:
+    return {
+        "core": sample.core,
+        "windows": sample.windows,
+        "references": sample.references,
+        "sampled_references": sample.sampled_references,
+        "modelled_fraction": sample.modelled_fraction,
+        "user_saved_fraction": _interval(sample.saving),
     }
 
 

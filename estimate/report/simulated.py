@@ -9,6 +9,7 @@ from tlbcost import units
 from tlbcost.records import Level, LevelSource, ProcessCounts, Side, SideCounts, TlbLevel
 from tlbcost.report.content import Simulated
 from tlbcost.report.tables import section, table
+from tlbcost.report.words import range_of
 from tlbcost.totals import CODE, DATA
 
 if TYPE_CHECKING:
@@ -53,6 +54,19 @@ def print_misses(console: Console, simulated: Simulated) -> None:
     section(console, shown)
     if len(simulated.processes) > 1:
         _processes(console, simulated.processes, size, huge)
+
+
+def modelled_sentence(simulated: Simulated) -> str:
+    """What the overlap model's expected gain rests on, and what the other model says."""
+    sample, simple = simulated.sample, simulated.estimate.models.get("simple")
+    assert sample is not None
+    assert simple is not None
+    part = units.percent(sample.sampled_references / sample.references)
+    return (
+        f"The expected gain is modelled in {units.count(sample.windows)} windows with {part} of "
+        f"the references; misses times their costs (--model simple) give "
+        f"{units.percent(simple.value)}, {range_of(simple)}."
+    )
 
 
 def _cells(counts: SideCounts) -> list[str]:

@@ -11,7 +11,7 @@ from tlbcost.caveats import caveats
 from tlbcost.model import run_time_ns, speedup_ratio
 from tlbcost.records import Interval
 from tlbcost.report.content import Content
-from tlbcost.report.simulated import print_misses, print_tlbs
+from tlbcost.report.simulated import modelled_sentence, print_misses, print_tlbs
 from tlbcost.report.tables import grid, print_whole, section, table
 from tlbcost.report.witness import print_comparison, print_counts
 from tlbcost.report.words import next_steps, range_of, verdict_sentence
@@ -60,6 +60,8 @@ def _head(console: Console, content: Content) -> None:
         rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}, {where}")
         rows.add_row("", f"Linux {machine.kernel or 'NA'}, {sizes}, huge {huge}, THP {thp}")
     backend = _BACKENDS[content.backend]
+    if content.backend == "sim" and content.estimate.model is not None:
+        backend += f", {content.estimate.model} model"
     if content.counted is not None:
         counted = content.counted.counted
         backend += f": {content.counted.pmu.name}, {_mode(counted.mode)}"
@@ -170,6 +172,8 @@ def _results(console: Console, content: Content) -> None:
             f"{range_of(estimate.code_fraction)} for its own translation."
         )
     console.print(sentence)
+    if content.simulated is not None and content.simulated.estimate.model == "overlap":
+        console.print(modelled_sentence(content.simulated))
     tried = content.tried
     if tried is not None:
         where = "this machine" if tried.here else "a machine with this CPU"

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost import units
+from tlbcost.model import ModelName
 from tlbcost.records import Interval
 from tlbcost.report.tables import print_whole, section, table
 from tlbcost.report.words import range_of
-from tlbcost.validation import Check, Errors, Record
+from tlbcost.validation import Check, Errors, Judged, Record
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,15 +32,17 @@ def print_record(record: Record, file: TextIO) -> None:
 
     def fill(console: Console) -> None:
         if record.checks:
-            rows = table("program", "bound", "expected", "", "user", "", "whole", "error")
+            models: tuple[ModelName | None, ...] = record.models or (None,)
+            heads = [model or "error" for model in models]
+            rows = table("program", "bound", "expected", "", "user", "", "whole", *heads)
             for check in record.checks:
-                rows.add_row(*_cells(check))
+                rows.add_row(*_cells(check), *(_error(check, model) for model in models))
             section(console, rows)
             console.print()
             console.print(
                 "Percent of the base run time. bound, expected: predicted of cheaper translation; "
-                "user, whole: measured of user time and of all time. error: expected less user, in "
-                "points."
+                f"user, whole: measured of user time and of all time. {_explained(heads)} less "
+                "user, in points."
             )
         console.print()
         for sentence in sentences(record):
@@ -60,8 +63,18 @@ def _cells(check: Check) -> tuple[str, ...]:
         _bare(gain.user.value),
         _ends(gain.user),
         _bare(gain.whole.value),
-        points(check.expected_error),
     )
+
+
+def _explained(heads: Sequence[str]) -> str:
+    if heads == ["error"]:
+        return "error: expected"
+    return f"{', '.join(heads)}: what that model expected,"
+
+
+def _error(check: Check, model: ModelName | None) -> str:
+    error = check.expected_error(model)
+    return units.NOT_OBTAINED if error is None else points(error)
 
 
 def _bare(fraction: float) -> str:
@@ -70,7 +83,8 @@ def _bare(fraction: float) -> str:
 
 
 def _ends(interval: Interval) -> str:
-    return f"{_bare(interval.low)}..{_bare(interval.high)}"
+    """Whole percent, for the same reason."""
+    return f"{round(100 * interval.low)}..{round(100 * interval.high)}"
 
 
 def sentences(record: Record) -> Iterator[str]:
@@ -86,17 +100,23 @@ def sentences(record: Record) -> Iterator[str]:
             f"  {name}: mean {100 * errors.mean:.1f}, "
             f"largest {100 * errors.largest:.1f} ({errors.worst})"
         )
-    inside = sum(check.inside for check in checks)
     above = [check.program.name for check in checks if check.above_bound]
-    yield f"The gain lies in the expected interval in {inside} of {len(checks)}."
+    inside = [f"The gain lies in the expected interval in {_inside(record.judged())}"]
+    inside += [f"in that of the {m} model in {_inside(record.judged(m))}" for m in record.models]
+    yield "; ".join(inside) + "."
     yield f"It exceeds the bound in {len(above)} of {len(checks)}" + (
         f": {', '.join(above)}." if above else "."
     )
 
 
+def _inside(judged: Judged | None) -> str:
+    return units.NOT_OBTAINED if judged is None else f"{judged.inside} of {judged.programs}"
+
+
 def _kinds(record: Record) -> Iterator[tuple[str, Errors]]:
     for name, errors in (
-        ("expected gain against user time", record.expected),
+        ("expected gain against user time", _errors_of(record, None)),
+        *((f"... by the {model} model", _errors_of(record, model)) for model in record.models),
         ("bound against user time", record.bound),
         ("expected gain and page faults against all time", record.total),
     ):
@@ -104,21 +124,28 @@ def _kinds(record: Record) -> Iterator[tuple[str, Errors]]:
             yield name, errors
 
 
+def _errors_of(record: Record, model: ModelName | None) -> Errors | None:
+    judged = record.judged(model)
+    return None if judged is None else judged.errors
+
+
 def markdown(record: Record) -> str:
     """The section of doc/accuracy.md, without its marks."""
+    models: tuple[ModelName | None, ...] = record.models or (None,)
+    heads = [f"error of {model} model" if model else "error of expected" for model in models]
     lines = [
         "| program | bound | expected gain | measured, user time | measured, all time "
-        "| page faults predicted | error of expected | of bound |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        f"| page faults predicted | {' | '.join(heads)} | of bound |",
+        "| " + " | ".join(["---"] * (7 + len(heads))) + " |",
     ]
     for check in record.checks:
         said, gain = check.prediction, check.gain
         fault = "NA" if said.fault_fraction is None else units.percent(said.fault_fraction)
+        errors = " | ".join(_error(check, model) for model in models)
         lines.append(
             f"| {check.program.name} | {units.percent(said.bound_fraction)} | "
             f"{_with_range(said.expected_fraction)} | {_with_range(gain.user)} | "
-            f"{_with_range(gain.whole)} | {fault} | {points(check.expected_error)} | "
-            f"{points(check.bound_error)} |"
+            f"{_with_range(gain.whole)} | {fault} | {errors} | {points(check.bound_error)} |"
         )
     lines += ["", "| error, in points | mean | largest | of |", "| --- | --- | --- | --- |"]
     lines += [

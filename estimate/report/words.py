@@ -19,10 +19,14 @@ def verdict_sentence(estimate: Estimate, huge_page_bytes: int) -> str:
     pages = f"{units.size(huge_page_bytes)} pages"
     total = total_interval(estimate)
     threshold = f"{100 * WORTHWHILE_FRACTION:.0f} %"
+    # Of the simple model costs alone are uncertain.
+    least, most = "even at the lowest costs", "even at the highest costs"
+    if estimate.model == "overlap":
+        least, most = "at the least", "at the most"
     if estimate.verdict == "worth_trying":
         return (
             f"Worth trying: {pages} should save {units.percent(total.value)} of the run time, "
-            f"and {units.percent(total.low)} even at the lowest costs; mostly "
+            f"and {units.percent(total.low)} {least}; mostly "
             f"{_main_part(estimate)}."
         )
     if estimate.verdict == "already_huge":
@@ -32,11 +36,11 @@ def verdict_sentence(estimate: Estimate, huge_page_bytes: int) -> str:
         )
     if estimate.verdict == "not_worth_it":
         if total.high <= 0:
-            return f"Not worth it: even at the highest costs {pages} would save nothing."
+            return f"Not worth it: {most} {pages} would save nothing."
         if units.percent(total.high) == units.ABOUT_ZERO:
-            return f"Not worth it: even at the highest costs {pages} would save next to nothing."
+            return f"Not worth it: {most} {pages} would save next to nothing."
         return (
-            f"Not worth it: even at the highest costs {pages} would save "
+            f"Not worth it: {most} {pages} would save "
             f"{units.percent(total.high)} of the run time, less than the {threshold} that are "
             "worth a change."
         )

@@ -3,9 +3,9 @@
 # against the gain measured, both with their intervals, and where both would be equal.
 #
 # Given by the caller: checks (file: name, number, expected value, low and high, measured value, low
-# and high, bound; shares in percent), output (file), terminal_name (pngcairo or svg), title_words,
-# numbers and names (words: the programs in the order of their numbers), least and most (ends of both
-# axes, percent).
+# and high, bound, and what the simple model expected where another one told; shares in percent),
+# output (file), terminal_name (pngcairo or svg), title_words, numbers and names (words: the programs
+# in the order of their numbers), least and most (ends of both axes, percent).
 set terminal terminal_name size 800,600 enhanced font "sans,11" background rgb "white"
 set output output
 set encoding utf8
@@ -35,6 +35,7 @@ do for [i = 1:words(names)] {
 plot \
 	[least:most] x with lines lw 1.5 dt 2 lc rgb "#606060" title "predicted = measured", \
 	checks using "bound":"measured" with points pt 6 ps 0.7 lc rgb "#b0b0b0" title "bound", \
+	checks using "simple":"measured" with points pt 8 ps 0.8 lc rgb "#80a0c0" title "expected by the simple model", \
 	checks using "expected":"measured":"low":"high":"measured_low":"measured_high" \
 		with xyerrorbars pt 7 ps 0.6 lw 1 lc rgb "#0060ad" title "expected gain, with its interval", \
 	checks using "expected":"measured":"number" with labels offset 0.9,0.6 font "sans,9" \

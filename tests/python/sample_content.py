@@ -6,8 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tlbcost import model, totals
+from tlbcost import model, overlap, totals
 from tlbcost.costs import PageCosts
+from tlbcost.overlap import Sample
 from tlbcost.records import (
     Geometry,
     Interval,
@@ -135,6 +136,18 @@ def content(walks: int = 10_000_000) -> Content:
         counted=None,
         estimate=estimate,
     )
+
+
+def overlapped(content: Content, saving: Interval | None = None) -> Content:
+    """The content where windows were modelled that save this share of the user time (0.3)."""
+    saving = saving or interval(0.3)
+    assert content.simulated is not None
+    assert content.footprint is not None
+    sample = Sample("width=6", 200, 10**9, 20_000_000, 1.0, saving)
+    simple = content.simulated.estimate
+    expected = overlap.expected_gain(saving, content.runs, simple.bound_fraction)
+    estimate = model.with_overlap(simple, expected, content.runs, content.footprint)
+    return replace(simulated(content, sample=sample, estimate=estimate), estimate=estimate)
 
 
 def killed(pid: int = 7) -> ProcessCounts:

@@ -7,7 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sample_content import BASE, MACHINE, RUN, content, killed, process, rebuilt, simulated
+from sample_content import (
+    BASE,
+    MACHINE,
+    RUN,
+    content,
+    killed,
+    overlapped,
+    process,
+    rebuilt,
+    simulated,
+)
 from sample_counted import SKL, ZEN4, both, counted, counted_content, imported, ingredients
 from tlbcost.assemble import assemble
 from tlbcost.caveats import RULES, caveats
@@ -183,7 +193,18 @@ CASES: dict[str, tuple[Change, Change]] = {
     ),
     "T33": (lambda _: imported(counted(SKL)), lambda _: counted_content()),
     "T34": (lambda _: both(5_000_000), lambda _: both(10_000_000)),
+    "T35": (lambda c: simulated(c, no_overlap="3 of its windows could be modelled"), overlapped),
 }
+
+
+def test_costs_that_the_overlap_model_does_not_take_are_not_told() -> None:
+    for code in ("T07", "T20"):
+        unpriced = CASES[code][0](content())
+        assert code in _codes(unpriced)
+        assert code not in _codes(overlapped(unpriced))
+    capped = overlapped(CASES["T08"][0](content()))
+    caveat = next(each for each in caveats(capped) if each.code == "T08")
+    assert "lower half" not in caveat.remedy
 
 
 def _codes(of: Content) -> list[str]:

@@ -12,13 +12,17 @@ from pathlib import Path
 import pytest
 from sample_content import BASE, GEOMETRY, HUGE, MACHINE, RUN, process
 from tlbcost import __main__, cleanup, obtain, paths
-from tlbcost.assemble import Ingredients, assemble
+from tlbcost.assemble import AskedModel, Ingredients, assemble
 from tlbcost.calibration import Obtained
 from tlbcost.calibration_file import read_calibration
+from tlbcost.caveats import caveats
 from tlbcost.commands import estimate
 from tlbcost.errors import TlbcostError
 from tlbcost.launch import Outcome
+from tlbcost.model import MODELS
+from tlbcost.report.content import Tried
 from tlbcost.simulate import Simulation
+from tlbcost.windows import ImageWindows, Window
 
 CALIBRATION = Path(__file__).parents[1] / "golden" / "calibration.tsv"
 
@@ -119,6 +123,90 @@ def test_splintered_pages_are_priced_at_the_base_pages_counts() -> None:
     assert content.huge_costs.footprint_entries == content.base_costs.footprint_entries
 
 
+def ingredients(model: AskedModel, windows: int, no_core: str | None = None) -> Ingredients:
+    """A simulation of one process that left so many windows, which save a tenth."""
+    native = Outcome(RUN, "", None, 0, None, None)
+    modelled = ImageWindows(100, "/app", 10**9, "width=6", (Window(10**5, 1000, 900),) * windows)
+    return Ingredients(
+        argv=("app",),
+        path=Path("app"),
+        machine=MACHINE,
+        surroundings=None,
+        huge_page_bytes=HUGE,
+        calibrated=calibrated(),
+        native=(native,),
+        geometry=GEOMETRY,
+        simulation=Simulation((process(),), native, (modelled,) if no_core is None else ()),
+        model=model,
+        no_core=no_core,
+        tried={model: TRIED for model in MODELS},
+    )
+
+
+TRIED = Tried(True, "2026-01-01T00:00:00Z", 16, 12, 0.0812, 0.264)
+
+
+def test_the_overlap_model_is_taken_where_it_can_be() -> None:
+    content = assemble(replace(ingredients("auto", 50), tried={"overlap": TRIED}))
+    found = content.estimate
+    assert found.model == "overlap"
+    assert found.expected_fraction == found.models["overlap"]
+    assert found.expected_fraction.value == pytest.approx(0.1 * 0.9)
+    simple = assemble(replace(ingredients("simple", 50), simulation=Simulation(
+        (process(),), Outcome(RUN, "", None, 0, None, None)))).estimate  # fmt: skip
+    assert found.models["simple"] == simple.expected_fraction
+    assert found.bound_fraction == simple.bound_fraction
+    assert simple.models == {"simple": simple.expected_fraction}
+    assert content.tried == TRIED
+
+
+def test_the_verdict_is_that_of_the_model() -> None:
+    nothing = ingredients("auto", 0)
+    assert nothing.simulation is not None
+    same = ImageWindows(100, "/app", 10**9, "width=6", (Window(10**5, 1000, 1000),) * 50)
+    content = assemble(replace(nothing, simulation=replace(nothing.simulation, windows=(same,))))
+    assert content.estimate.expected_fraction.value == 0
+    assert content.estimate.verdict != assemble(nothing).estimate.verdict
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (ingredients("auto", 3), "3 of its windows"),
+        (ingredients("auto", 0), "none of its windows"),
+        (ingredients("auto", 0, "no loads"), "no loads"),
+    ],
+)
+def test_the_simple_model_stands_in_and_says_so(given: Ingredients, why: str) -> None:
+    content = assemble(replace(given, tried={"overlap": TRIED}))
+    assert content.estimate.model == "simple"
+    assert content.estimate.expected_fraction == content.estimate.models["simple"]
+    assert "overlap" not in content.estimate.models
+    (told,) = [caveat for caveat in caveats(content) if caveat.code == "T35"]
+    assert why in told.sentence
+    # How the other model held is not to be quoted.
+    assert content.tried is None
+
+
+def test_a_model_that_is_asked_for_is_not_replaced() -> None:
+    with pytest.raises(TlbcostError, match="3 of its windows") as error:
+        assemble(ingredients("overlap", 3))
+    assert error.value.exit_code == 4
+    assert "--model simple" in str(error.value.hint)
+    simple = assemble(ingredients("simple", 0, "not asked for"))
+    assert "T35" not in [caveat.code for caveat in caveats(simple)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--model", "simple", "--backend", "pmu", "app"), ("--model", "overlap", "--from", "file")],
+)
+def test_a_model_needs_a_simulation(options: tuple[str, ...]) -> None:
+    with pytest.raises(TlbcostError, match="is of a simulation") as error:
+        estimate.run(parse(*options))
+    assert error.value.exit_code == 2
+
+
 def test_signals_end_with_a_message_and_a_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,5 +255,5 @@ def test_help_loads_nothing_heavy() -> None:
         check=False,
     )
     assert ended.returncode == 0
-    for option in ("--runs", "--prepare", "--calibration", "--json", "--output"):
+    for option in ("--runs", "--model", "--prepare", "--calibration", "--json", "--output"):
         assert option.encode() in ended.stdout

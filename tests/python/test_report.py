@@ -10,7 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from sample_content import MACHINE, content, killed, process, rebuilt, simulated
+from sample_content import MACHINE, content, killed, overlapped, process, rebuilt, simulated
 from tlbcost import units
 from tlbcost.errors import TOOL_FAILED, TlbcostError
 from tlbcost.model import total_interval
@@ -30,7 +30,8 @@ PLAIN = {
     "threads", "entries", "ways", "minor_faults", "major_faults", "l1_tlb_misses", "stlb_hits",
     "stlb_misses", "bound_capped", "has_pmu", "thp_mode", "kernel", "governor", "hypervisor",
     "microcode", "cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping", "cpu_name",
-    "next_steps", "value", "low", "high", "source_kind", "programs", "inside", "here",
+    "next_steps", "value", "low", "high", "source_kind", "programs", "inside", "here", "windows",
+    "references", "sampled_references",
 }  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def bare() -> Content:
     )
 
 
-@pytest.mark.parametrize("shown", [content(), content(0), bare()])
+@pytest.mark.parametrize("shown", [content(), content(0), bare(), overlapped(content())])
 def test_text_fits_80_columns_without_colour(shown: Content) -> None:
     text = text_of(shown)
     assert "\x1b" not in text
@@ -89,6 +90,31 @@ def test_text_has_all_parts() -> None:
         assert part in text
 
 
+def test_both_models_are_told() -> None:
+    shown = overlapped(content(), Interval(0.1, 0.09, 0.11))
+    text = " ".join(text_of(shown).split())
+    assert "simulation, overlap model" in text
+    assert "in 200 windows with 2.0 % of the references" in text
+    simple = content().estimate.expected_fraction
+    assert f"(--model simple) give {units.percent(simple.value)}, {range_of(simple)}." in text
+    report = json.loads(to_json(shown))
+    told = report["simulation"]
+    assert told["model"] == "overlap"
+    # 0.9 of the run time is user time.
+    assert told["expected_overlap_fraction"]["value"] == pytest.approx(0.09)
+    assert told["expected_simple_fraction"]["value"] == pytest.approx(simple.value)
+    assert report["expected_fraction"] == told["expected_overlap_fraction"]
+    assert told["modelled"]["user_saved_fraction"]["low"] == 0.09
+    assert "at the least" in report["verdict"]["sentence"]
+
+
+def test_the_simple_model_says_nothing_of_windows() -> None:
+    told = json.loads(to_json(content()))["simulation"]
+    assert (told["model"], told["modelled"], told["no_overlap"]) == ("simple", None, None)
+    assert told["expected_overlap_fraction"] is None
+    assert "windows" not in text_of(content())
+
+
 def test_absent_figures_are_shown_as_absent() -> None:
     text = text_of(bare())
     assert re.search(r"page walk, waited for +35 \(31.5 to 38.5\) +NA$", text, re.MULTILINE)
@@ -97,7 +123,7 @@ def test_absent_figures_are_shown_as_absent() -> None:
     assert "T16:" in text
 
 
-@pytest.mark.parametrize("shown", [content(), content(0), bare()])
+@pytest.mark.parametrize("shown", [content(), content(0), bare(), overlapped(content())])
 def test_json_follows_its_schema(shown: Content) -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -124,6 +150,7 @@ def test_every_json_key_carries_its_unit() -> None:
                 check(inner)
 
     check(document(content()))
+    check(document(overlapped(content())))
 
 
 def test_json_and_text_say_the_same() -> None:

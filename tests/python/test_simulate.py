@@ -22,6 +22,7 @@ from tlbcost.simulate import (
     simulator_command,
 )
 from tlbcost.stdin import ProgramInput
+from tlbcost.windows import WindowPlan
 
 pytestmark = pytest.mark.skipif(
     not paths.libexec("tlbcost-run").exists(), reason="needs build/libexec/tlbcost-run (make)"
@@ -91,6 +92,28 @@ def test_command_line_carries_the_geometry() -> None:
         "--stlb=2048:16,0:0",
     ):  # fmt: skip
         assert option in command
+    assert not any(option.startswith(("--windows", "--core")) for option in command)
+
+
+def test_windows_are_asked_for_with_their_core() -> None:
+    plan = WindowPlan(25_000_000)
+    command = simulator_command(Path("/v"), Path("/d"), GEOMETRY, plan, "width=6")
+    assert command[-2:] == ["--windows=25000000:300000:100000", "--core=width=6"]
+    without = simulator_command(Path("/v"), Path("/d"), GEOMETRY)
+    assert simulator_command(Path("/v"), Path("/d"), GEOMETRY, plan, None) == without
+
+
+def test_windows_are_read_beside_the_counts(launcher: Launcher, tmp_path: Path) -> None:
+    (tmp_path / "windows.tsv").write_text(
+        "# tlbcost windows 1\n# pid: 100\n# program: /bin/app\n# state: exited\n"
+        "# references: 5000000\n# period: 400000\n# window: 100000\n# core: width=6\n"
+        "thread\tstart\treferences\tbase_cycles\thuge_cycles\n"
+        "1\t300000\t100000\t90000\t80000\n# end: 1\n"
+    )
+    end = f'cp {tmp_path}/windows.tsv "$d/windows.100.0.tsv"'
+    (image,) = run(launcher, fake(tmp_path, table(), end=end)).windows
+    assert image.references == 5_000_000
+    assert [window.huge_cycles for window in image.windows] == [80_000]
 
 
 def test_counts_are_read(launcher: Launcher, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tlbcost import trial_record
 from tlbcost.errors import TlbcostError
+from tlbcost.model import ModelName
 from tlbcost.records import Interval, Machine
 from tlbcost.report.accuracy_figure import draw_record
 from tlbcost.report.stream import print_stream
@@ -76,17 +77,19 @@ def text_of(some: Record) -> str:
 
 def test_errors_are_predicted_less_measured() -> None:
     chase, sort = TWO.checks
-    assert chase.expected_error == pytest.approx(-0.05)
+    assert chase.expected_error() == pytest.approx(-0.05)
     assert chase.bound_error == pytest.approx(0.2)
     assert chase.total_error == pytest.approx(0.25 + 0.05 - 0.3)
-    assert (chase.inside, chase.above_bound) == (True, False)
-    assert (sort.inside, sort.above_bound) == (False, True)
+    assert (chase.inside(), chase.above_bound) == (True, False)
+    assert (sort.inside(), sort.above_bound) == (False, True)
 
 
 def test_mean_and_largest_are_of_sizes() -> None:
-    assert TWO.expected is not None
-    assert TWO.expected.mean == pytest.approx(0.075)
-    assert (TWO.expected.largest, TWO.expected.worst) == (pytest.approx(0.1), "sort")
+    judged = TWO.judged()
+    assert judged is not None
+    assert judged.errors.mean == pytest.approx(0.075)
+    assert (judged.errors.largest, judged.errors.worst) == (pytest.approx(0.1), "sort")
+    assert (judged.programs, judged.inside) == (2, 1)
 
 
 def test_several_threads_share_the_time_of_all_cpus() -> None:
@@ -124,7 +127,7 @@ def test_unpredicted_page_faults_are_not_zero() -> None:
 
 def test_nothing_compared_is_said() -> None:
     nothing = record(replace(TWO.programs[0], prediction=None))
-    assert nothing.expected is None
+    assert nothing.judged() is None
     assert "No program was both predicted and measured" in text_of(nothing)
     assert "Not compared: chase: not estimated" in text_of(nothing)
 
@@ -255,3 +258,82 @@ def test_suite_commands_name_programs_that_can_be_found() -> None:
     assert [task.name for task in read_suite(["loop"])] == ["loop"]
     with pytest.raises(TlbcostError, match="no program nothing"):
         read_suite(["nothing"])
+
+
+def modelled(overlap: Interval | None, *, told: bool = True) -> Record:
+    """The record with what the models expected of the first program."""
+    one = TWO.programs[0]
+    assert one.prediction is not None
+    models: dict[ModelName, Interval] = {"simple": one.prediction.expected_fraction}
+    said = one.prediction
+    if overlap is not None:
+        models["overlap"] = overlap
+        said = replace(said, expected_fraction=overlap)
+    return record(replace(one, prediction=replace(said, models=models if told else {})))
+
+
+def test_each_model_is_judged_by_itself(tmp_path: Path) -> None:
+    some = modelled(Interval(0.32, 0.29, 0.34))
+    assert some.models == ("overlap", "simple")
+    (check,) = some.checks
+    assert check.expected_error() == check.expected_error("overlap") == pytest.approx(0.02)
+    assert check.expected_error("simple") == pytest.approx(-0.05)
+    text = text_of(some)
+    assert re.search(r"^chase .* 30.0 +\+2.0 +-5.0$", text, re.MULTILINE)
+    assert "by the overlap model: mean 2.0" in text
+    assert "by the simple model: mean 5.0" in text
+    assert "in that of the overlap model in 1 of 1" in " ".join(text.split())
+    assert "| error of overlap model | error of simple model |" in markdown(some)
+    assert "| +2.0 | -5.0 |" in markdown(some)
+    (tmp_path / "trials.tsv").write_text(format_record(some), encoding="utf-8")
+    assert read_record(tmp_path / "trials.tsv") == some
+
+
+def test_a_model_that_said_nothing_has_no_error() -> None:
+    both = record(*modelled(Interval(0.3, 0.2, 0.4)).programs, *modelled(None).programs)
+    judged = both.judged("overlap")
+    assert judged is not None
+    assert judged.programs == 1
+    assert re.search(r"^chase .* NA +-5.0$", text_of(both), re.MULTILINE)
+    assert modelled(None).judged("overlap") is None
+    assert modelled(None).models == ("simple",)
+
+
+def test_records_without_models_are_read(tmp_path: Path) -> None:
+    text = format_record(TWO)
+    old = "".join(
+        line
+        for line in text.splitlines(keepends=True)
+        if not line.startswith(("# expected_overlap", "# expected_simple"))
+    )
+    assert old != text
+    (tmp_path / "trials.tsv").write_text(old, encoding="utf-8")
+    assert read_record(tmp_path / "trials.tsv") == TWO
+
+
+def test_only_the_errors_of_the_same_model_are_quoted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    own = tmp_path / "tlbcost" / "trials.tsv"
+    own.parent.mkdir()
+
+    def quoted(some: Record) -> dict[str, float]:
+        own.write_text(format_record(some))
+        return {
+            model: round(tried.mean_error_fraction, 4)
+            for model, tried in trial_record.tried_on(MACHINE).items()
+        }
+
+    overlap = Interval(0.32, 0.29, 0.34)
+    assert quoted(modelled(overlap)) == {"overlap": 0.02, "simple": 0.05}
+    assert quoted(modelled(None)) == {"simple": 0.05}
+    # From before there were two models.
+    assert quoted(modelled(None, told=False)) == {"simple": 0.05}
+
+
+def test_figure_has_both_models(tmp_path: Path) -> None:
+    if shutil.which("gnuplot") is None:
+        pytest.skip("gnuplot is not installed")
+    draw_record(modelled(Interval(0.32, 0.29, 0.34)), tmp_path / "accuracy.svg")
+    assert "expected by the simple model" in (tmp_path / "accuracy.svg").read_text("utf-8")

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which windows of a program were modelled cycle by cycle, and with what result?
+
+The simulator's `windows` tables (doc/format.md), and how many windows to ask it for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost import kinds
+from tlbcost.errors import TOOL_FAILED, TlbcostError
+from tlbcost.records import Run
+from tlbcost.stats import median
+from tlbcost.table import Table, count, read_table
+
+# References in each window, and before it to warm the core's and the caches' state.
+MEASURED, WARM = 100_000, 300_000
+_WINDOWS = 200
+# What the model may take: it is some hundred times slower than the program.
+_MOST_FRACTION = 0.04
+_SHORT_NS = 1_000_000_000
+# References that programs make in a second of user time: how many is known only afterwards.
+_REFERENCES_PER_NS = 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPlan:
+    """Where windows lie, in references of a process: one starts every `period`.
+
+    `warm` references are modelled before each window of `measured` ones.
+    """
+
+    period: int
+    warm: int = WARM
+    measured: int = MEASURED
+
+    @property
+    def option(self) -> str:
+        """As the simulator takes it."""
+        return f"{self.period}:{self.warm}:{self.measured}"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Modelled core cycles of `references` references, on base and on huge pages."""
+
+    references: int
+    base_cycles: int
+    huge_cycles: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImageWindows:
+    """The windows of one process image, and the references that they are a sample of.
+
+    `references` None: the image did not finish, so that what its windows stand for is not known;
+    they are left out then. `core`: what was modelled, as it was given.
+    """
+
+    pid: int
+    program: str
+    references: int | None
+    core: str
+    windows: tuple[Window, ...]
+
+
+def plan_for(runs: Sequence[Run]) -> WindowPlan:
+    """The windows for a program that ran so long natively.
+
+    A period that warming and measuring fill leaves nothing out: short programs are modelled whole.
+    """
+    user_ns = median([run.user_ns for run in runs])
+    period = int(user_ns * _REFERENCES_PER_NS / _WINDOWS)
+    least = WARM + MEASURED
+    if user_ns > _SHORT_NS:
+        least = round(least / _MOST_FRACTION)
+    return WindowPlan(max(period, least))
+
+
+def read_windows(folder: Path) -> tuple[ImageWindows, ...]:
+    """The windows of every process image, in the order of their names; () if none were modelled.
+
+    Raises TlbcostError with exit code 125 naming the file and its defect.
+    """
+    try:
+        return tuple(_image(path) for path in sorted(folder.glob("windows.*.tsv")))
+    except TlbcostError as error:
+        raise TlbcostError(str(error), "tlbcost doctor", TOOL_FAILED) from error
+
+
+def _image(path: Path) -> ImageWindows:
+    table = read_table(path, kinds.WINDOWS, partial=True)
+    finished = table.complete and table.key("state") != "running"
+    try:
+        return ImageWindows(
+            pid=int(table.key("pid")),
+            program=table.key("program"),
+            references=_count(table.key("references")) if finished else None,
+            core=table.key("core"),
+            windows=tuple(_window(table, row) for row in table.records()) if finished else (),
+        )
+    except ValueError as error:
+        raise TlbcostError(f"{path}: not a table of windows: {error}") from error
+
+
+def _window(table: Table, row: dict[str, str | None]) -> Window:
+    window = Window(
+        _count(row["references"]), _count(row["base_cycles"]), _count(row["huge_cycles"])
+    )
+    if window.references and not (window.base_cycles and window.huge_cycles):
+        raise ValueError(f"references that take no time, in {table.name}")
+    return window
+
+
+def _count(cell: str | None) -> int:
+    found = count(None if cell == "NA" else cell)
+    if found is None:
+        raise ValueError("a count is missing")
+    return found
