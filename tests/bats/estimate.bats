@@ -80,6 +80,31 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ $(json 'report["expected_fraction"]["low"] > 0.02') == True ]]
 }
 
+@test "the model that was used is told, and why it is not the other one" {
+	run -0 "${ESTIMATE[@]}" --runs 1 --json report.json true
+	[[ ${output} == *"simulation, simple model"*"T35: the simple model was used"* ]]
+	[[ $(json 'report["simulation"]["model"]') == simple ]]
+	[[ $(json 'report["simulation"]["expected_overlap_fraction"]') == None ]]
+	run -0 "${ESTIMATE[@]}" --runs 1 --model simple --json report.json true
+	[[ ${output} != *T35* ]]
+	[[ $(json 'report["simulation"]["no_overlap"]') == None ]]
+}
+
+@test "a model that a calibration is too old for is refused before the program runs: 4" {
+	run -4 "${ESTIMATE[@]}" --model overlap touch ran
+	[[ ${output} == *"does not tell what loads cost"*"hint: "*"--model simple"* ]]
+	[[ ! -e ran ]]
+}
+
+@test "a model needs a simulation, and a name that is one: 2" {
+	run -2 "${BUILD}/tlbcost" estimate --model overlap --from counts.txt
+	[[ ${output} == *"--model overlap is of a simulation, which --from excludes"* ]]
+	run -2 "${ESTIMATE[@]}" --model simple --backend pmu true
+	[[ ${output} == *"--backend pmu excludes"* ]]
+	run -2 "${ESTIMATE[@]}" --model magic true
+	[[ ${output} == *magic* ]]
+}
+
 @test "a program that asks for huge pages itself is told to have them" {
 	grep -q '\[never\]' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null &&
 		skip "transparent huge pages are off"

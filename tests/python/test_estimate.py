@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -167,6 +167,38 @@ def test_the_verdict_is_that_of_the_model() -> None:
     content = assemble(replace(nothing, simulation=replace(nothing.simulation, windows=(same,))))
     assert content.estimate.expected_fraction.value == 0
     assert content.estimate.verdict != assemble(nothing).estimate.verdict
+
+
+def set_up(monkeypatch: pytest.MonkeyPatch, core: Modelled | None, *options: str) -> obtain._Setup:
+    """What is decided before a program runs, where a calibration gives this core."""
+    monkeypatch.setattr(obtain, "find_valgrind", lambda: Path("/v"))
+    monkeypatch.setattr(obtain, "_core", lambda *_: core)
+    found = parse("--backend", "sim", "--calibration", str(CALIBRATION), *options, "true")
+    return obtain._set_up(found, MACHINE, Path("/bin/true"))
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    option: str = "width=6"
+    notes: tuple[str, ...] = ("the caches are those of CPUID",)
+
+
+def test_the_core_is_from_the_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = set_up(monkeypatch, Modelled())
+    assert found.core == Modelled()
+    assert found.no_core is None
+    assert Modelled().notes[0] in found.notes
+    simple = set_up(monkeypatch, Modelled(), "--model", "simple")
+    assert (simple.core, simple.no_core) == (None, None)
+
+
+def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set_up(monkeypatch, None).no_core == "the calibration does not tell what loads cost"
+    assert set_up(monkeypatch, None, "--model", "simple").no_core is None
+    with pytest.raises(TlbcostError, match="what loads cost") as error:
+        set_up(monkeypatch, None, "--model", "overlap")
+    assert error.value.exit_code == 4
+    assert "--model simple" in str(error.value.hint)
 
 
 @pytest.mark.parametrize(

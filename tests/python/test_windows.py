@@ -37,6 +37,12 @@ def test_windows_are_read(tmp_path: Path) -> None:
     )
 
 
+def test_a_window_cut_short_may_take_no_whole_cycle(tmp_path: Path) -> None:
+    put(tmp_path, text(rows=[ROWS[0], (2, 9_000_000, 1, 0, 0)]))
+    (image,) = read_windows(tmp_path)
+    assert image.windows[1] == Window(1, 0, 0)
+
+
 def test_nothing_modelled_is_nothing(tmp_path: Path) -> None:
     assert read_windows(tmp_path) == ()
 
@@ -73,7 +79,8 @@ def test_what_an_unfinished_image_stands_for_is_not_known(tmp_path: Path, unfini
         text().replace("345678", "many"),
         text().replace("345678", "-3"),
         text().replace("345678", "NA"),
-        text().replace("345678", "0"),
+        text(rows=[(1, 400_000, 100_000, 0, 301_234)]),
+        text(rows=[(1, 400_000, 100_000, 345_678, 0)]),
         text().replace("\t345678", ""),
         text(references=None),
         text(references="1e9"),
