@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "chase.h"
 
+#include <errno.h>
+
 #include "clock.h"
 #include "order.h"
 
@@ -29,6 +31,28 @@ void chase_read(const struct chase *chase)
 		for (size_t j = i; j < end; j++, at += layout->stride)
 			(void)*(const volatile char *)at;
 	}
+}
+
+#if defined(__x86_64__)
+#define FLUSH(line) __asm__ volatile("clflush (%0)" : : "r"(line) : "memory")
+#define FLUSHED() __asm__ volatile("mfence" : : : "memory")
+#elif defined(__aarch64__)
+#define FLUSH(line) __asm__ volatile("dc civac, %0" : : "r"(line) : "memory")
+#define FLUSHED() __asm__ volatile("dsb sy" : : : "memory")
+#endif
+
+int chase_flush(const struct chase *chase)
+{
+#ifdef FLUSH
+	for (size_t i = 0; i < chase->lines; i++)
+		FLUSH(line_of(chase, i));
+	FLUSHED();
+	return 0;
+#else
+	(void)chase;
+	errno = ENOTSUP;
+	return -1;
+#endif
 }
 
 void chase_link(const struct chase *chase, uint64_t *seed)
@@ -174,6 +198,7 @@ double chase_time(struct chase_run *run, enum chase_access access, size_t count)
 	start = clock_ns();
 	switch (access) {
 	case CHASE_SERIAL:
+	case CHASE_FLUSHED:
 		at[0] = chase_serial(at[0], count);
 		break;
 	case CHASE_OVERLAPPED:

@@ -23,6 +23,7 @@ enum chase_access {
 	CHASE_CHAINS_8,
 	CHASE_CHAINS_16,
 	CHASE_SEQUENTIAL,	/* reads in the order of addresses */
+	CHASE_FLUSHED,		/* serial, over lines that chase_flush() took out of the caches */
 };
 
 #define CHASE_MOST_CHAINS 16
@@ -39,6 +40,9 @@ void chase_touch(const struct chase *chase);
 
 /* Read every line in the order of addresses. */
 void chase_read(const struct chase *chase);
+
+/* Take every line out of all caches.  Returns 0, or -1 with errno ENOTSUP. */
+int chase_flush(const struct chase *chase);
 
 /*
  * Make the ring: each line's first word becomes the address of the next line,

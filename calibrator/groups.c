@@ -42,6 +42,8 @@ static const uint32_t dense_ladder[] = { 64, 1024, 4096, 8192, 16384, 65536, 262
  * cache holds twice, and that is twice as large as what the level before it holds.
  */
 static const uint32_t loads_ladder[] = { 256, 2048, 8192, 65536, 262144, 1048576, 4194304 };
+/* As many as are timed, so that none is met again in a cache. */
+static const uint32_t memory_ladder[] = { 131072 };
 static const uint32_t stream_ladder[] = { 262144, 4194304 };
 
 static const uint32_t large_ladder[] = {
@@ -125,6 +127,11 @@ const struct group groups[GROUP_COUNT] = {
 		LADDER(stream_ladder), .accesses = SEQUENTIAL,
 		.sweeps = 5, .sweeps_per_arena = 5, .touch_share = 0.5, .weight = 0.4,
 	},
+	[GROUP_MEMORY] = {
+		.name = "memory", .probe = "load", .pages = PAGES_PACKED,
+		LADDER(memory_ladder), .accesses = 1u << CHASE_FLUSHED,
+		.sweeps = 8, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 0.2,
+	},
 	[GROUP_LARGE] = {
 		.name = "large", .probe = "tlb", .layout = "spread", .pages = PAGES_LARGER,
 		LADDER(large_ladder), .accesses = SERIAL | OVERLAPPED,
@@ -164,7 +171,7 @@ const struct group groups[GROUP_COUNT] = {
 
 const unsigned groups_default = 1u << GROUP_CYCLES | 1u << GROUP_FAULTS | 1u << GROUP_NEAR |
 				1u << GROUP_MIDDLE | 1u << GROUP_FAR | 1u << GROUP_DENSE |
-				1u << GROUP_LOADS | 1u << GROUP_STREAM;
+				1u << GROUP_LOADS | 1u << GROUP_STREAM | 1u << GROUP_MEMORY;
 
 enum group_id group_named(const char *name, size_t length)
 {
@@ -240,6 +247,7 @@ size_t group_series(enum group_id id, const struct machine *machine, size_t page
 		series[1] = windows_series(machine, model, 3);
 		return 2;
 	case GROUP_LOADS:
+	case GROUP_MEMORY:
 		series[0] = windows_series(machine, model, 3);
 		return 1;
 	case GROUP_STREAM:

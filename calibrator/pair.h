@@ -11,9 +11,10 @@
  * Time the chains (2, or 1 alone), which are linked, in alternating parts, so
  * that what disturbs one disturbs the other too; chain number `first` begins.
  * `seed` is that of overlapped updates.  ns gets the median over the parts of
- * the ns per access, for each chain.
+ * the ns per access, for each chain.  Returns 0, or -1 with errno ENOTSUP: this CPU
+ * has no such access.
  */
-void pair_time(const struct chase *chases, unsigned count, enum chase_access access,
+int pair_time(const struct chase *chases, unsigned count, enum chase_access access,
 	       uint64_t seed, unsigned first, double *ns);
 
 #endif

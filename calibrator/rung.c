@@ -11,7 +11,7 @@ static const char *const access_names[] = {
 	[CHASE_SERIAL] = "serial", [CHASE_OVERLAPPED] = "overlapped", [CHASE_STORE] = "store",
 	[CHASE_CHAINS_2] = "chains_2", [CHASE_CHAINS_4] = "chains_4",
 	[CHASE_CHAINS_8] = "chains_8", [CHASE_CHAINS_16] = "chains_16",
-	[CHASE_SEQUENTIAL] = "sequential",
+	[CHASE_SEQUENTIAL] = "sequential", [CHASE_FLUSHED] = "flushed",
 };
 #define ACCESSES (sizeof(access_names) / sizeof(access_names[0]))
 
@@ -68,8 +68,8 @@ int rung_time(const struct rung *rung, struct machine *machine, struct samples *
 	for (unsigned access = 0; access < ACCESSES; access++) {
 		if (!(rung->group->accesses & 1u << access))
 			continue;
-		pair_time(chases, count, access, state, rung->number & 1, ns);
-		if (add(samples, rung, access, ns) != 0)
+		if (pair_time(chases, count, access, state, rung->number & 1, ns) != 0 ||
+		    add(samples, rung, access, ns) != 0)
 			return -1;
 	}
 	return 0;

@@ -19,7 +19,7 @@ struct rung {
 
 /*
  * Time one rung in every way of the group, and add the samples.  Returns 0, or -1
- * with errno set: as samples_add() and, for jumps, code_link().
+ * with errno set: as samples_add(), pair_time() and, for jumps, code_link().
  */
 int rung_time(const struct rung *rung, struct machine *machine, struct samples *samples);
 

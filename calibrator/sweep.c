@@ -38,7 +38,7 @@ const char *sweep_reason(int error, const struct page_kind *pages)
 	case EPERM:
 		return "this system refuses to execute memory that was written";
 	case ENOTSUP:
-		return "no jumps are known for this CPU";
+		return "the instructions that it takes are not known for this CPU";
 	default:
 		return strerror(error);
 	}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 from tlbcost.loads import UNIT_BYTES
 from tlbcost.records import Access, Cost, Interval
@@ -12,9 +12,10 @@ from tlbcost.samples import Samples
 # The calibrator's ladders, in lines: a footprint that it could not measure has a row too.
 LOADS = (256, 2048, 8192, 65536, 262144, 1048576, 4194304)
 STREAM = (262144, 4194304)
+MEMORY = (131072,)
 # Nearer lines come so fast that the loop itself, not the core's loads at once, is the limit.
 _OVERLAPPED_FROM = 65536
-_GROUPS = frozenset({"loads", "stream"})
+_GROUPS = frozenset({"loads", "stream", "memory"})
 
 
 def load_rows(samples: Samples) -> list[Cost]:
@@ -26,6 +27,11 @@ def load_rows(samples: Samples) -> list[Cost]:
     return [
         *_rows(samples, ("load", "serial"), "load_ns", "serial", LOADS),
         *_rows(samples, ("load", "chains_16"), "load_ns", "overlapped", far),
+        # From memory, however many lines it was measured over.
+        *(
+            replace(row, pages=None)
+            for row in _rows(samples, ("load", "flushed"), "load_ns", "serial", MEMORY)
+        ),
         *_rows(samples, ("stream", "sequential"), "stream_ns", None, STREAM),
     ]
 

@@ -33,12 +33,14 @@ class Loads:
     """Footprints in bytes, ascending, and ns at each; those that were not obtained are left out.
 
     `serial`: per load that waits for the last one; `overlapped`: per load of 16 chains at once;
-    `stream`: per 64 bytes read in the order of addresses. None has the cost of page walks in it.
+    `stream`: per 64 bytes read in the order of addresses; `memory`: as serial, of lines that no
+    cache holds; None: not obtained. None has the cost of page walks in it.
     """
 
     serial: Points
     overlapped: Points
     stream: Points
+    memory: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,12 @@ def loads(calibration: Calibration) -> Loads | None:
     known = {cost.quantity for cost in calibration.costs}
     if not known & {"load_ns", "stream_ns"}:
         return None
+    serial = find(calibration, "load_ns", None, "serial")
     return Loads(
         _points(calibration, "load_ns", "serial"),
         _points(calibration, "load_ns", "overlapped"),
         _points(calibration, "stream_ns", None),
+        next((cost.interval for cost in serial if cost.pages is None), None),
     )
 
 
@@ -83,8 +87,8 @@ def level_latencies(found: Loads, sizes: Mapping[int, int]) -> LevelLatencies:
 
     A cache's latency is that of a footprint of half of it at most, and twice the cache before it
     at least: the smallest that is four times as large as that, else the largest. Memory's is that
-    of the largest footprint, if the last cache does not hold it or is over twice as fast. Where
-    that cache is larger than it, some of the lines may still have been in it.
+    of lines that were flushed; where a CPU cannot, that of the largest footprint, if the last
+    cache does not hold it or is over twice as fast. Some of its lines may have been in that cache.
     """
     at: dict[int, tuple[int, Interval]] = {}
     before = 0
@@ -95,8 +99,8 @@ def level_latencies(found: Loads, sizes: Mapping[int, int]) -> LevelLatencies:
             at[level] = clear[0] if clear else fit[-1]
         before = size
     last = max(sizes, default=None)
-    memory = None
-    if last is not None and found.serial:
+    memory = found.memory
+    if memory is None and last is not None and found.serial:
         footprint, ns = found.serial[-1]
         slower = last in at and ns.value > _FARTHER * at[last][1].value
         if footprint > sizes[last] or slower:

@@ -38,6 +38,7 @@ _PARTS = {
     "caches": "data caches on {}",
     "loads": "loads on {}",
     "stream": "sequential reads on {}",
+    "memory": "loads from memory on {}",
     "packed": "packed chains in {}",
     "fault": "page faults on {}",
     "unmap": "unmapping of {}",

@@ -12,13 +12,14 @@ _COLUMNS = (("load_ns", "serial"), ("load_ns", "overlapped"), ("stream_ns", None
 
 def load_table(calibration: Calibration, clock: Interval | None) -> list[str]:
     """Loads by footprint; empty if they were not measured. `clock`: core cycles per ns."""
-    found: dict[tuple[str, str | None, int], Interval | None] = {
+    found: dict[tuple[str, str | None, int | None], Interval | None] = {
         (cost.quantity, cost.access, cost.pages): cost.interval
         for cost in calibration.costs
-        if (cost.quantity, cost.access) in _COLUMNS and cost.pages is not None
+        if (cost.quantity, cost.access) in _COLUMNS
     }
     rows = []
-    for pages in sorted({pages for _, _, pages in found}):
+    # Lines that no cache holds have no footprint.
+    for pages in sorted({pages for _, _, pages in found}, key=lambda n: (n is None, n or 0)):
         cells = [
             _cell(found[*column, pages]) if (*column, pages) in found else " " * 22
             for column in _COLUMNS
@@ -27,7 +28,8 @@ def load_table(calibration: Calibration, clock: Interval | None) -> list[str]:
         cycles = units.NOT_OBTAINED
         if serial is not None and clock is not None:
             cycles = units.nanoseconds(serial.value * clock.value)
-        rows.append(f"{units.size(pages * UNIT_BYTES):>9}{cells[0]}{cycles:>5}{cells[1]}{cells[2]}")
+        where = "memory" if pages is None else units.size(pages * UNIT_BYTES)
+        rows.append(f"{where:>9}{cells[0]}{cycles:>5}{cells[1]}{cells[2]}")
     if not rows:
         return []
     head = f"{'ns':>6}  {'95 % interval':<14}"

@@ -70,6 +70,10 @@ values() { # <probe> <column>...
 	measure loads
 	[[ $(values load layout access packed_ns | paste -sd ,) == \
 		"third serial NA,third chains_16 NA" ]]
+	measure memory
+	if ! grep '^# skipped_.*_memory: the instructions' "${SAMPLES}"; then
+		[[ $(values load layout access packed_ns) == "third flushed NA" ]]
+	fi
 	measure stream
 	[[ $(values stream layout access packed_ns) == "each sequential NA" ]]
 	if [[ $(uname -m) =~ ^(x86_64|aarch64)$ ]]; then
@@ -115,7 +119,7 @@ values() { # <probe> <column>...
 }
 
 @test "every sample is a positive number of ns" {
-	run -0 "${PROBE}" --measure cycles,faults,near,stores,chains,ways,code,caches,loads,stream \
+	run -0 "${PROBE}" --measure cycles,faults,near,stores,chains,ways,code,caches,loads,stream,memory \
 		--lines 8,64 --sweeps 2 --output "${SAMPLES}"
 	run -0 awk -F '\t' '
 		/^#/ || /^probe/ { next }
@@ -159,7 +163,7 @@ values() { # <probe> <column>...
 @test "--help names every group and option" {
 	run -0 "${PROBE}" --help
 	local word
-	for word in cycles faults near middle far dense loads stream large stores chains ways \
+	for word in cycles faults near middle far dense loads stream memory large stores chains ways \
 		regions code caches --lines --sweeps --measure --seed --time-limit; do
 		[[ ${output} == *"${word}"* ]]
 	done

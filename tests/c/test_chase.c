@@ -2,6 +2,7 @@
 /* Does the ring visit every line once, and do the loops stay on the lines? */
 #include "check.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,11 @@ static void times_go_on_where_they_ended(void)
 	CHECK_EQUAL(run.next, 16);
 	CHECK(chase_time(&run, CHASE_SEQUENTIAL, 10000) > 0);
 	CHECK_EQUAL(run.next, 32);
+	/* What is flushed is not lost; 64 lines on is where it was. */
+	start = run.at[0];
+	CHECK(chase_flush(&chase) == 0 || errno == ENOTSUP);
+	CHECK(chase_time(&run, CHASE_FLUSHED, 64) > 0);
+	CHECK(run.at[0] == start);
 	give_back(&chase);
 }
 

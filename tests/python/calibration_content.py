@@ -44,6 +44,7 @@ MORE = (
     cost("load_ns", None, None, "serial", 4194304),
     cost("load_ns", 2.1, None, "overlapped", 65536),
     cost("load_ns", None, None, "overlapped", 4194304),
+    cost("load_ns", 99, None, "serial"),
     cost("stream_ns", 1.8, None, None, 262144),
     cost("dtlb_ways", 6),
     cost("stlb_ways", None),

@@ -160,6 +160,7 @@ def test_loads_are_a_table_by_footprint() -> None:
         ["4", "MiB", "27.5", "26.7", "..", "28.3", "88", "2.1", "2.04", "..", "2.16"],
         ["16", "MiB", "NA", "1.8", "1.75", "..", "1.85"],
         ["256", "MiB", "NA", "NA", "NA"],
+        ["memory", "99", "96", "..", "102", "317"],
     ]
     assert "\nLoads " not in describe(quick())
 

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from calibration_content import cost, quick
 from test_quantities import HUGE, Row, curve, table
 from tlbcost.expected import Saying
-from tlbcost.load_rows import LOADS, STREAM, load_rows
+from tlbcost.load_rows import LOADS, MEMORY, STREAM, load_rows
 from tlbcost.loads import Loads, cache_sizes, level_latencies, loads
 from tlbcost.records import Calibration, Cost, Interval
 from tlbcost.samples import read_samples
@@ -18,22 +19,26 @@ from tlbcost.samples import read_samples
 KIB, MIB = 1 << 10, 1 << 20
 # Caches of 48 KiB, 2 MiB and 32 MiB.
 SERIAL = {256: 1.25, 2048: 4.0, 8192: 4.1, 65536: 20.0, 262144: 20.5, 1048576: 70.0, 4194304: 90.0}
+FLUSHED = 101.0
 SIZES = {1: 48 * KIB, 2: 2 * MIB, 3: 32 * MIB}
 
 
 def timings(probe: str, access: str, ladder: tuple[int, ...], scale: float = 1.0) -> list[Row]:
     layout, spacing = ("each", 64) if probe == "stream" else ("third", 192)
     return curve(
-        probe, layout, access, lambda n: scale * SERIAL[n], ladder, size=HUGE, spacing=spacing,
-        paired=False, noise=0.001,
+        probe, layout, access, lambda n: scale * SERIAL.get(n, FLUSHED), ladder, size=HUGE,
+        spacing=spacing, paired=False, noise=0.001,
     )  # fmt: skip
 
 
-def rows(line_bytes: int = 64, most: int = LOADS[-1], **header: str) -> list[Cost]:
+def rows(
+    line_bytes: int = 64, most: int = LOADS[-1], flushed: bool = True, **header: str
+) -> list[Cost]:
     ladder = tuple(n for n in LOADS if n <= most)
     parts = (
         timings("load", "serial", ladder),
         timings("load", "chains_16", ladder, 0.1),
+        timings("load", "flushed", MEMORY if flushed else ()),
         timings("stream", "sequential", tuple(n for n in STREAM if n <= most), 0.08),
     )
     return load_rows(read_samples([table(*parts, line_bytes=str(line_bytes), **header)]))
@@ -65,6 +70,9 @@ def test_every_footprint_has_a_row_with_its_interval() -> None:
         assert ns.low < ns.value < ns.high
     assert known.overlapped[0][1].value == pytest.approx(2.0, rel=0.01)
     assert known.stream[1][1].value == pytest.approx(7.2, rel=0.01)
+    assert known.memory is not None
+    assert known.memory.value == pytest.approx(FLUSHED, rel=0.01)
+    assert found(rows(flushed=False)).memory is None
     assert all(row.samples == 10 for row in rows())
 
 
@@ -89,14 +97,14 @@ def test_what_did_not_fit_is_a_row_without_a_value() -> None:
 def test_absent_differs_from_not_asked_for() -> None:
     assert load_rows(read_samples([table()])) == []
     nothing = load_rows(read_samples([table(skipped_4096_loads="no time was left")]))
-    assert len(nothing) == len(LOADS) + 4 + len(STREAM)
+    assert len(nothing) == len(LOADS) + 4 + len(MEMORY) + len(STREAM)
     assert found(nothing) == Loads((), (), ())
     assert loads(calibrated([cost("walk_ns", 19.0, access="serial", pages=8192)])) is None
 
 
 def test_the_footprints_are_the_probes() -> None:
     source = (Path(__file__).parents[2] / "calibrator" / "groups.c").read_text(encoding="utf-8")
-    for name, expected in (("loads", LOADS), ("stream", STREAM)):
+    for name, expected in (("loads", LOADS), ("stream", STREAM), ("memory", MEMORY)):
         ladder = re.search(rf"{name}_ladder\[\] = {{ ([0-9, ]+) }}", source)
         assert ladder is not None
         assert tuple(map(int, ladder[1].split(","))) == expected
@@ -129,6 +137,15 @@ def test_a_last_level_that_neighbours_share_ends_where_memory_begins() -> None:
     # All of it in the cache: memory was not seen.
     levels = level_latencies(exact(SERIAL | {1048576: 20.6, 4194304: 21.0}), large)
     assert levels.memory is None
+    assert levels.last_level_bytes is None
+
+
+def test_flushed_lines_tell_of_memory_where_a_cache_holds_all_others() -> None:
+    large = {**SIZES, 3: 300 * MIB}
+    known = exact(SERIAL | {1048576: 20.6, 4194304: 21.0})
+    levels = level_latencies(replace(known, memory=Interval(101, 100, 102)), large)
+    assert levels.memory == Interval(101, 100, 102)
+    # Nowhere are as many lines in memory as in the cache.
     assert levels.last_level_bytes is None
 
 
