@@ -120,9 +120,10 @@ def _splintered(_content: Content, simulated: Simulated) -> tuple[str, str] | No
 def _no_overlap(_content: Content, simulated: Simulated) -> tuple[str, str] | None:
     if simulated.no_overlap is None:
         return None
+    unasked = simulated.sample is None
     return (
         f"the simple model was used, misses times their costs: {simulated.no_overlap}",
-        "give the program more to do, or tlbcost calibrate --recalibrate",
+        "tlbcost calibrate --recalibrate" if unasked else "give the program more to do",
     )
 
 
