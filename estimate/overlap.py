@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What do modelled windows of a program say that huge pages give it? Pure functions.
 
-Windows are a systematic sample of each process image's references. The saving is a ratio of two
-estimated totals, of core cycles on huge and on base pages; its variance is the linearised one of
-a ratio of totals, each window being one cluster (W. G. Cochran, Sampling Techniques, 3rd ed.,
-1977: sections 2.11 and 6.3, chapter 9A). The images are not told apart in it as strata, which
-overstates the variance and needs no second window of a short image. That the windows are evenly
-spaced is not used either: they are taken as drawn at random (section 8.5 there).
+One window lies in each period of a process image's references, at a random place. The saving is a
+ratio of two estimated totals, of core cycles on huge and on base pages. Its variance is the
+linearised one of a ratio of totals, each window being one cluster (W. G. Cochran, Sampling
+Techniques, 3rd ed., 1977: sections 2.11 and 6.3, chapter 9A), from the differences of successive
+windows (K. M. Wolter, Introduction to Variance Estimation, 2nd ed., 2007, section 8.2): that a
+program begins in another way than it goes on is no uncertainty, since all of it was sampled.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -98,16 +99,18 @@ def _saving(weighted: Sequence[tuple[float, Window]], part: float) -> Interval:
         weight * (window.huge_cycles - ratio * window.base_cycles) for weight, window in weighted
     ]
     n = len(residuals)
-    # Their mean is zero, by the ratio's definition.
-    variance = n / (n - 1) * sum(residual * residual for residual in residuals)
-    error = _t_97_5(n - 1) * math.sqrt(variance) / base
+    squares = sum((one - other) ** 2 for one, other in itertools.pairwise(residuals))
+    variance = n / (2 * (n - 1)) * squares
+    # By the variance of such a mean square (J. von Neumann et al., Ann. Math. Stat. 12, 1941).
+    freedom = 2 * (n - 1) ** 2 / (3 * n - 4)
+    error = _t_97_5(freedom) * math.sqrt(variance) / base
     value = 1 - ratio
     low, high = value - error, value + error
     return Interval(value, min(low, low * part), max(high, high * part))
 
 
-def _t_97_5(freedom: int) -> float:
-    """Student's t that 2.5 % exceed (Abramowitz and Stegun, 26.7.5); to 0.2 % from 9 degrees on."""
+def _t_97_5(freedom: float) -> float:
+    """Student's t that 2.5 % exceed (Abramowitz and Stegun, 26.7.5); to 1 % from 6 degrees on."""
     z = _NORMAL_97_5
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96

@@ -28,7 +28,7 @@ _REFERENCES_PER_NS = 1.2
 
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
-    """Where windows lie, in references of a process: one starts every `period`.
+    """Where windows lie, in references of a process: one in each `period`.
 
     `warm` references are modelled before each window of `measured` ones.
     """
