@@ -33,10 +33,11 @@ from tlbcost.geometry import choose as geometry_for
 from tlbcost.importing import import_file, merge
 from tlbcost.launch import Launcher, Outcome, check_outcome, native_runs
 from tlbcost.machine import current_machine, huge_page_bytes
+from tlbcost.overlap import denser
 from tlbcost.program import check_simulatable, resolve
 from tlbcost.progress import Progress
 from tlbcost.records import Calibration, Geometry, Machine
-from tlbcost.simulate import Simulation, find_valgrind, simulate
+from tlbcost.simulate import Simulation, find_valgrind, simulate, with_time_of
 from tlbcost.stdin import ProgramInput
 from tlbcost.surroundings import surroundings
 from tlbcost.trial_record import tried_on
@@ -252,12 +253,19 @@ def _simulate(
     assert setup.geometry is not None
     runs = [outcome.run for outcome in native if outcome.run is not None]
     wall_ns = max(run.wall_ns for run in runs)
-    plan, core = None, None
-    if setup.core is not None:
-        plan, core = plan_for(runs), setup.core.option
+    core = None if setup.core is None else setup.core.option
+    plan = None if core is None else plan_for(runs)
     with Progress() as progress:
         tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None
-        return simulate(launcher, setup.valgrind, setup.geometry, argv, native[0], tick, plan, core)
+        fixed = (launcher, setup.valgrind, setup.geometry, argv, native[0], tick)
+        found = simulate(*fixed, plan, core)
+        again = None if plan is None else denser(plan, found.windows)
+        if again is None:
+            return found
+        progress.announce(
+            "simulating once more, since too few windows of the program were modelled"
+        )
+        return with_time_of(found, simulate(*fixed, again, core))
 
 
 def calibration_for(arguments: argparse.Namespace) -> Obtained:

@@ -8,7 +8,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tlbcost import kinds, paths, remedies
@@ -117,7 +117,7 @@ def simulate(
     `native` tells how it ends by itself. Raises TlbcostError with exit code 125 if the simulation
     was stopped by something that does not happen natively, or counted nothing.
     """
-    folder = launcher.folder / "counts"
+    folder = launcher.folder / f"counts{launcher.runs}"
     folder.mkdir()
     if launcher.user is not None:
         os.chown(folder, launcher.user.uid, launcher.user.gid)
@@ -154,6 +154,15 @@ def simulate(
             TOOL_FAILED,
         )
     return Simulation(processes, outcome, read_windows(folder))
+
+
+def with_time_of(first: Simulation, second: Simulation) -> Simulation:
+    """The second simulation, whose time is that of both together."""
+    runs = (first.outcome.run, second.outcome.run)
+    if runs[0] is None or runs[1] is None:
+        return second
+    run = replace(runs[1], wall_ns=runs[0].wall_ns + runs[1].wall_ns)
+    return replace(second, outcome=replace(second.outcome, run=run))
 
 
 def read_counts(folder: Path) -> tuple[ProcessCounts, ...]:

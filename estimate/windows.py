@@ -18,11 +18,11 @@ from tlbcost.table import Table, count, read_table
 
 # References in each window, and before it to warm the core's and the caches' state.
 MEASURED, WARM = 100_000, 300_000
-_WINDOWS = 200
+WINDOWS = 200
 # What the model may take: it is some hundred times slower than the program.
 _MOST_FRACTION = 0.04
 _SHORT_NS = 1_000_000_000
-# References that programs make in a second of user time: how many is known only afterwards.
+# References of a program that computes; those that wait for memory make down to a hundredth.
 _REFERENCES_PER_NS = 1.2
 
 
@@ -68,16 +68,20 @@ class ImageWindows:
 
 
 def plan_for(runs: Sequence[Run]) -> WindowPlan:
-    """The windows for a program that ran so long natively.
+    """The windows for a program that ran so long natively; how much it refers to is not known."""
+    user_ns = median([run.user_ns for run in runs])
+    plan = plan_of(user_ns * _REFERENCES_PER_NS)
+    if user_ns <= _SHORT_NS:
+        return plan
+    return WindowPlan(max(plan.period, round((WARM + MEASURED) / _MOST_FRACTION)))
+
+
+def plan_of(references: float, windows: int = WINDOWS) -> WindowPlan:
+    """About so many windows for so many references.
 
     A period that warming and measuring fill leaves nothing out: short programs are modelled whole.
     """
-    user_ns = median([run.user_ns for run in runs])
-    period = int(user_ns * _REFERENCES_PER_NS / _WINDOWS)
-    least = WARM + MEASURED
-    if user_ns > _SHORT_NS:
-        least = round(least / _MOST_FRACTION)
-    return WindowPlan(max(period, least))
+    return WindowPlan(max(int(references / windows), WARM + MEASURED))
 
 
 def read_windows(folder: Path) -> tuple[ImageWindows, ...]:

@@ -22,7 +22,7 @@ from tlbcost.launch import Outcome
 from tlbcost.model import MODELS
 from tlbcost.report.content import Tried
 from tlbcost.simulate import Simulation
-from tlbcost.windows import ImageWindows, Window
+from tlbcost.windows import ImageWindows, Window, WindowPlan
 
 CALIBRATION = Path(__file__).parents[1] / "golden" / "calibration.tsv"
 
@@ -190,6 +190,34 @@ def test_the_core_is_from_the_calibration(monkeypatch: pytest.MonkeyPatch) -> No
     assert Modelled().notes[0] in found.notes
     simple = set_up(monkeypatch, Modelled(), "--model", "simple")
     assert (simple.core, simple.no_core) == (None, None)
+
+
+def test_few_windows_are_simulated_once_more(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    native = Outcome(replace(RUN, user_ns=3_000_000_000), "", None, 0, None, None)
+    asked: list[WindowPlan | None] = []
+
+    def simulate(*options: object) -> Simulation:
+        plan, core = options[-2:]
+        assert core == "width=6"
+        assert isinstance(plan, WindowPlan)
+        asked.append(plan)
+        n = 30_000_000 // plan.period
+        windows = (Window(10**5, 1000, 900),) * n
+        images = (ImageWindows(100, "/app", 30_000_000, "width=6", windows),)
+        return Simulation((process(),), native, images)
+
+    monkeypatch.setattr(obtain, "simulate", simulate)
+    setup = set_up(monkeypatch, Modelled())
+    with obtain.launcher_of(None) as launcher:
+        found = obtain._simulate(launcher, setup, ["app"], [native])
+    # By its time it might have made 3.6 thousand millions; it waited for memory.
+    assert asked == [WindowPlan(18_000_000), WindowPlan(500_000)]
+    assert len(found.windows[0].windows) == 60
+    assert found.outcome.run is not None
+    assert found.outcome.run.wall_ns == 2 * RUN.wall_ns
+    assert "simulating once more" in capsys.readouterr().err
 
 
 def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
