@@ -152,6 +152,7 @@ record() {
 	[[ ${output} == *"loop"* ]]
 	grep -q '^# name_0: loop$' trials.tsv
 	grep -Eq '^# bound_fraction_0: [0-9]' trials.tsv
+	grep -Eq '^# expected_simple_value_0: -?[0-9]' trials.tsv
 	# A part of the suite is no record of this machine.
 	[[ ! -e cache/tlbcost/trials.tsv ]]
 	as_before
@@ -178,6 +179,17 @@ record() {
 	[[ ${output} == "" ]]
 	grep -q "2 programs" report
 	grep -q "chase" picture.svg
+}
+
+@test "a record of both models has an error of each" {
+	record
+	sed -i -e 's/^# expected_overlap_low_0: NA$/# expected_overlap_low_0: 0.25/' \
+		-e 's/^# expected_overlap_value_0: NA$/# expected_overlap_value_0: 0.28/' \
+		-e 's/^# expected_overlap_high_0: NA$/# expected_overlap_high_0: 0.31/' record.tsv
+	run -0 "${VALIDATE[@]}" --from record.tsv
+	[[ ${output} == *"whole  overlap"* ]]
+	[[ ${output} =~ chase[^$'\n']*" -2.0"$'\n'sort[^$'\n']*" NA" ]]
+	[[ ${output} == *"by the overlap model: mean 2.0, largest 2.0 (chase)"* ]]
 }
 
 @test "a truncated or foreign record is refused by name" {
