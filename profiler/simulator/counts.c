@@ -14,6 +14,7 @@
 #define IMAGES_OF_A_PID 100000
 
 static HChar *path;	/* NULL if no file could be made */
+static HChar *windows_path;
 
 static void write_geometry(VgFile *file, const HChar *name,
 			   const struct tlb_geometry geometry[TLB_SIZES])
@@ -62,9 +63,12 @@ void tlbsim_counts_start(void)
 	SysRes opened;
 	UInt image = 0;
 
-	if (path)
+	if (path) {
 		VG_(free)(path);
+		VG_(free)(windows_path);
+	}
 	path = VG_(malloc)("tlbsim.path", bytes);
+	windows_path = VG_(malloc)("tlbsim.path", bytes);
 	do {
 		VG_(snprintf)(path, (Int)bytes, "%s/counts.%d.%u.tsv",
 			      tlbsim.counts_dir, VG_(getpid)(), image);
@@ -76,10 +80,13 @@ void tlbsim_counts_start(void)
 		VG_(umsg)("tlbsim: cannot make %s: error %lu\n", path,
 			  sr_Err(opened));
 		VG_(free)(path);
+		VG_(free)(windows_path);
 		path = NULL;
 		return;
 	}
 	VG_(close)((Int)sr_Res(opened));
+	VG_(snprintf)(windows_path, (Int)bytes, "%s/windows.%d.%u.tsv",
+		      tlbsim.counts_dir, VG_(getpid)(), image);
 	tlbsim_counts_write("running", NULL, 0);
 }
 
@@ -114,4 +121,6 @@ void tlbsim_counts_write(const HChar *state,
 		VG_(fprintf)(file, "# end: %d\n", TLB_SIZES * TLB_SIDES);
 	}
 	VG_(fclose)(file);
+	if (tlbsim.windows.period)
+		tlbsim_windows_write(windows_path, state);
 }

@@ -4,6 +4,7 @@
  * filter of profiler/tlb/first.h.
  */
 #include "block.h"
+#include "trace.h"
 
 #include "pub_tool_libcbase.h"
 #include "pub_tool_machine.h"
@@ -144,10 +145,12 @@ IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 			const VexArchInfo *archinfo_host, IRType guest_word,
 			IRType host_word)
 {
+	const Bool timed = tlbsim.windows.period != 0;
 	struct block block;
+	struct trace trace;
 	IRConst *total;
 
-	(void)closure, (void)layout, (void)archinfo_host;
+	(void)closure, (void)archinfo_host;
 	if (guest_word != Ity_I64 || host_word != Ity_I64)
 		VG_(tool_panic)("tlbsim works on 64-bit programs only");
 	VG_(memset)(&block, 0, sizeof(block));
@@ -157,6 +160,8 @@ IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 					    (SizeT)(in->tyenv->types_used + 1));
 	fetch_start(&block, extents->base[0]);
 	total = start_clock(&block);
+	if (timed)
+		trace_start(&trace, block.out, layout, block.clock);
 	for (Int i = 0; i < in->stmts_used; i++) {
 		IRStmt *st = in->stmts[i];
 
@@ -166,10 +171,14 @@ IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 			fetch_instruction(&block, st);
 		if (st->tag == Ist_Exit)
 			fetch_exit(&block, st);
+		if (timed)
+			trace_statement(&trace, st);
 		add_statement_references(&block, st);
 		addStmtToIRSB(block.out, st);
 	}
 	fetch_next(&block, in->next);
+	if (timed)
+		trace_end(&trace, in->next, in->jumpkind);
 	close_block(&block, total);
 	VG_(free)(block.address);
 	return block.out;

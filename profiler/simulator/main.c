@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Threads, fork and exec: when a model starts, and when it ends. */
-#include "tlbsim.h"
+#include "windows.h"
 
 #include "pub_tool_aspacemgr.h"
 #include "pub_tool_libcbase.h"
@@ -18,13 +18,13 @@ struct thread {
 	struct tlb_model model;
 	void *memory;					/* of its levels */
 	struct tlb_filter data_filter, code_filter;	/* while it does not run */
+	struct timing *timing;
 };
 
 struct tlb_filter tlbsim_data_filter, tlbsim_code_filter;
 ULong tlbsim_clock = 1;	/* time 0 is that of empty entries */
 
 static struct thread **threads;		/* by thread ID; NULL: never ran */
-static ThreadId running = VG_INVALID_THREADID;
 static UInt threads_run;
 /* Counts of threads that have ended. */
 static struct tlb_counts ended[TLB_SIZES][TLB_SIDES];
@@ -61,6 +61,7 @@ static struct thread *make_thread(void)
 	thread->model.walked = walked;
 	thread->data_filter = tlbsim_data_filter;
 	thread->code_filter = tlbsim_code_filter;
+	thread->timing = NULL;
 	threads_run++;
 	return thread;
 }
@@ -70,11 +71,12 @@ static void start_client_code(ThreadId tid, ULong blocks_done)
 	struct thread *next;
 
 	(void)blocks_done;
-	if (tid == running)
+	if (tid == tlbsim.running)
 		return;
-	if (running != VG_INVALID_THREADID && threads[running]) {
-		threads[running]->data_filter = tlbsim_data_filter;
-		threads[running]->code_filter = tlbsim_code_filter;
+	windows_switch();
+	if (tlbsim.running != VG_INVALID_THREADID && threads[tlbsim.running]) {
+		threads[tlbsim.running]->data_filter = tlbsim_data_filter;
+		threads[tlbsim.running]->code_filter = tlbsim_code_filter;
 	}
 	if (!threads[tid])
 		threads[tid] = make_thread();
@@ -82,7 +84,8 @@ static void start_client_code(ThreadId tid, ULong blocks_done)
 	tlbsim_data_filter = next->data_filter;
 	tlbsim_code_filter = next->code_filter;
 	tlbsim.model = &next->model;
-	running = tid;
+	tlbsim.timing = &next->timing;
+	tlbsim.running = tid;
 }
 
 static void add_counts(struct tlb_counts sum[TLB_SIZES][TLB_SIDES],
@@ -104,11 +107,14 @@ static void drop_thread(ThreadId tid)
 {
 	struct thread *thread = threads[tid];
 
+	if (tlbsim.running == tid)
+		windows_switch();
+	windows_drop(thread->timing);
 	VG_(free)(thread->memory);
 	VG_(free)(thread);
 	threads[tid] = NULL;
-	if (running == tid)
-		running = VG_INVALID_THREADID;
+	if (tlbsim.running == tid)
+		tlbsim.running = VG_INVALID_THREADID;
 }
 
 /* Its ID may be given to a new thread, which starts with empty TLBs. */
@@ -141,6 +147,7 @@ static void forked(ThreadId tid)
 	VG_(memset)(ended, 0, sizeof(ended));
 	threads_run = 0;
 	touched_reset(&tlbsim.touched);
+	windows_start();
 	tlbsim_counts_start();
 }
 
@@ -178,6 +185,7 @@ static void finish(Int exit_code)
 static void post_options(void)
 {
 	tlbsim_options_check();
+	tlbsim.running = VG_INVALID_THREADID;
 	threads = VG_(calloc)("tlbsim.threads", VG_N_THREADS, sizeof(*threads));
 	tlbsim.touched = (struct touched){
 		.allocate = allocate,
@@ -188,6 +196,7 @@ static void post_options(void)
 	};
 	if (touched_init(&tlbsim.touched) != 0)
 		tlbsim.touched.failed = true;
+	windows_start();
 	tlbsim_counts_start();
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The command line of the tool. */
+#include "cache.h"
+#include "core.h"
 #include "tlbsim.h"
 
 #include "pub_tool_libcbase.h"
@@ -13,6 +15,16 @@ struct tlbsim tlbsim = {
 		.l1d = { { 64, 4 }, { 32, 4 } },
 		.l1i = { { 64, 8 }, { 8, 8 } },
 		.stlb = { { 1536, 12 }, { 1536, 12 } },
+	},
+	.windows.core = {
+		/* A server core of 2023 at 3.5 GHz; the command line says better. */
+		.width = 6, .window = 512, .stores = 112, .mispredict = 17,
+		.l1 = { 48 << 10, 12, 5 }, .l2 = { 2 << 20, 16, 15 },
+		.misses = 16, .l3_bytes = 64 << 20, .l3_cycles = 100,
+		.memory_cycles = 330, .l3_interval = 4 * TICKS_PER_CYCLE,
+		.memory_interval = 10 * TICKS_PER_CYCLE, .stlb_cycles = 7,
+		.walkers = 4, .walk_cycles = { 10, 10 }, .read_cycles = 5,
+		.directories = 32, .host_shift = 0,
 	},
 	.filter = True,
 };
@@ -60,6 +72,97 @@ static Bool parse_page(const HChar *text, UInt *shift)
 	return True;
 }
 
+/* Fields of --core; times are cycles there, but the intervals, which are ticks. */
+static const struct core_field {
+	const HChar *name;
+	UInt *value;
+	ULong least, most;
+} core_fields[] = {
+#define FIELD(name, member, least, most) \
+	{ name, &tlbsim.windows.core.member, least, most }
+	FIELD("width", width, 1, 16),
+	FIELD("window", window, 1, CORE_MOST_WINDOW),
+	FIELD("stores", stores, 1, CORE_MOST_STORES),
+	FIELD("mispredict", mispredict, 0, 1000),
+	FIELD("l1-bytes", l1.bytes, 1 << LINE_SHIFT, 1u << 28),
+	FIELD("l1-ways", l1.ways, 1, 1 << 16),
+	FIELD("l1-cycles", l1.cycles, 1, 1000),
+	FIELD("l2-bytes", l2.bytes, 1 << LINE_SHIFT, 1u << 28),
+	FIELD("l2-ways", l2.ways, 1, 1 << 16),
+	FIELD("l2-cycles", l2.cycles, 1, 10000),
+	FIELD("pairs", pairs, 0, 1),
+	FIELD("misses", misses, 1, 1000),
+	FIELD("l3-bytes", l3_bytes, 0, ~0u),
+	FIELD("l3-cycles", l3_cycles, 1, 10000),
+	FIELD("l3-interval", l3_interval, 1, 100000),
+	FIELD("memory-cycles", memory_cycles, 1, 10000),
+	FIELD("memory-interval", memory_interval, 1, 100000),
+	FIELD("stlb-cycles", stlb_cycles, 0, 1000),
+	FIELD("walkers", walkers, 1, 64),
+	FIELD("walk-cycles", walk_cycles[TLB_BASE], 0, 10000),
+	FIELD("huge-walk-cycles", walk_cycles[TLB_HUGE], 0, 10000),
+	FIELD("read-cycles", read_cycles, 0, 10000),
+	FIELD("directories", directories, 0, MOST_DIRECTORIES),
+	FIELD("host-shift", host_shift, 0, 40),
+#undef FIELD
+};
+
+/* Read "name=value,name=value,..." */
+static Bool parse_core(const HChar *text)
+{
+	while (*text) {
+		const struct core_field *field = core_fields;
+		const struct core_field *end =
+			field + sizeof(core_fields) / sizeof(core_fields[0]);
+		HChar *rest;
+		ULong value;
+
+		while (field < end &&
+		       (VG_(strncmp)(text, field->name, VG_(strlen)(field->name)) ||
+			text[VG_(strlen)(field->name)] != '='))
+			field++;
+		if (field == end)
+			return False;
+		text += VG_(strlen)(field->name) + 1;
+		value = VG_(strtoull10)(text, &rest);
+		if (rest == text || value < field->least || value > field->most)
+			return False;
+		*field->value = (UInt)value;
+		if (*rest && *rest != ',')
+			return False;
+		text = *rest ? rest + 1 : rest;
+	}
+	return cache_valid(tlbsim.windows.core.l1.bytes,
+			   tlbsim.windows.core.l1.ways) &&
+	       cache_valid(tlbsim.windows.core.l2.bytes,
+			   tlbsim.windows.core.l2.ways);
+}
+
+#define MOST_WINDOWS 65536u
+
+/* Read "period:warm:measured:most". */
+static Bool parse_windows(const HChar *text)
+{
+	struct windows_config *windows = &tlbsim.windows;
+	ULong most;
+	HChar *end;
+
+	windows->period = VG_(strtoull10)(text, &end);
+	if (*end != ':')
+		return False;
+	windows->warm = VG_(strtoull10)(end + 1, &end);
+	if (*end != ':')
+		return False;
+	windows->measured = VG_(strtoull10)(end + 1, &end);
+	if (*end != ':')
+		return False;
+	most = VG_(strtoull10)(end + 1, &end);
+	windows->most = (UInt)most;
+	return !*end && windows->measured && most >= 2 &&
+	       most <= MOST_WINDOWS &&
+	       windows->period >= windows->warm + windows->measured;
+}
+
 static Bool process_option(const HChar *option)
 {
 	struct tlb_config *config = &tlbsim.config;
@@ -78,10 +181,14 @@ static Bool process_option(const HChar *option)
 		good = parse_geometry(value, config->l1i, True);
 	else if VG_STR_CLO(option, "--stlb", value)
 		good = parse_geometry(value, config->stlb, False);
+	else if VG_STR_CLO(option, "--windows", value)
+		good = parse_windows(value);
+	else if VG_STR_CLO(option, "--core", tlbsim.windows.core_text)
+		good = parse_core(tlbsim.windows.core_text);
 	else
 		return False;
 	if (!good)
-		VG_(fmsg_bad_option)(option, "not a page size or geometry\n");
+		VG_(fmsg_bad_option)(option, "not what this option takes\n");
 	return True;
 }
 
@@ -95,7 +202,18 @@ static void print_usage(void)
 "                              then for huge pages [64:4,32:4]\n"
 "    --l1i=E:W,E:W             the same of the L1 iTLB [64:8,8:8]\n"
 "    --stlb=E:W,E:W            the same of the STLB; 0:0 if it has none\n"
-"                              [1536:12,1536:12]\n");
+"                              [1536:12,1536:12]\n"
+"    --windows=PERIOD:WARM:MEASURED:MOST\n"
+"                              time the code, too, in one window of MEASURED\n"
+"                              references, after WARM to warm the caches, of\n"
+"                              each PERIOD of references, which doubles\n"
+"                              whenever there are MOST windows [none]\n"
+"    --core=NAME=VALUE,...     the core that is timed: width, window, stores,\n"
+"                              mispredict, l1-bytes, l1-ways, l1-cycles, l2-...,\n"
+"                              pairs, misses, l3-bytes, l3-cycles, l3-interval,\n"
+"                              memory-cycles, memory-interval, stlb-cycles,\n"
+"                              walkers, walk-cycles, huge-walk-cycles,\n"
+"                              read-cycles, directories, host-shift\n");
 }
 
 static void print_debug_usage(void)

@@ -10,7 +10,11 @@
  *   fetches.c       instruction fetches,
  *   block.c         and the expressions that they are made of
  *   references.c  what that code calls when a reference may change the model
- *   counts.c      the table of counts that a process leaves behind
+ *   trace.c, latencies.c
+ *                 what the timing model (profiler/timing/) needs of the code
+ *   windows.c     when that model sees it
+ *   counts.c, results.c
+ *                 the tables that a process leaves behind
  */
 #ifndef TLBSIM_H
 #define TLBSIM_H
@@ -18,6 +22,7 @@
 #include "pub_tool_basics.h"
 #include "pub_tool_tooliface.h"
 
+#include "config.h"
 #include "model.h"
 #include "touched.h"
 
@@ -52,12 +57,27 @@ struct run {
 	struct reference references[];
 };
 
+struct timing;
+
+/* Where the timing model looks: times are in references. */
+struct windows_config {
+	ULong period;			/* at first; 0: no windows */
+	ULong warm, measured;
+	UInt most;			/* windows of a process image */
+	struct timing_config core;
+	const HChar *core_text;		/* as it was given */
+};
+
 struct tlbsim {
 	struct tlb_config config;
+	struct windows_config windows;
 	Bool filter;			/* --filter=no: call for every reference */
 	const HChar *counts_dir;
 	struct touched touched;		/* of the process */
-	struct tlb_model *model;	/* of the thread that runs now */
+	/* Of the thread that runs now: */
+	ThreadId running;
+	struct tlb_model *model;
+	struct timing **timing;		/* NULL before its first window */
 };
 
 extern struct tlbsim tlbsim;
@@ -103,5 +123,8 @@ void tlbsim_counts_start(void);
 void tlbsim_counts_write(const HChar *state,
 			 const struct tlb_counts counts[TLB_SIZES][TLB_SIDES],
 			 UInt threads);
+
+/* results.c: the same of the windows, into this file. */
+void tlbsim_windows_write(const HChar *path, const HChar *state);
 
 #endif

@@ -30,7 +30,9 @@ void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
 	uint64_t *pages;
 
 	model->walked = NULL;
+	model->missed = NULL;
 	model->batching = false;
+	model->held = false;
 	model->pending_count = 0;
 	model->misses = 0;
 	model->window_start = 0;
@@ -49,17 +51,19 @@ void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
 
 /* A reference that missed the first level: second level, else a walk. */
 static inline bool walks(struct tlb_model *model, enum tlb_size size,
-			 uint64_t page, enum tlb_side side)
+			 uint32_t shift, uint64_t address, enum tlb_side side)
 {
 	struct tlb_counts *counts = &model->counts[size][side];
+	bool walk = !tlb_level_access(&model->stlb[size], address >> shift);
 
 	counts->l1_misses++;
-	if (tlb_level_access(&model->stlb[size], page)) {
+	if (walk)
+		counts->stlb_misses++;
+	else
 		counts->stlb_hits++;
-		return false;
-	}
-	counts->stlb_misses++;
-	return true;
+	if (model->missed)
+		model->missed(size, address, side, walk);
+	return walk;
 }
 
 static unsigned access(struct tlb_model *model, struct tlb_first *first,
@@ -68,9 +72,9 @@ static unsigned access(struct tlb_model *model, struct tlb_first *first,
 	unsigned missed = tlb_first_access(first, address, time);
 
 	if (missed & TLB_HUGE_MISS)
-		walks(model, TLB_HUGE, address >> first->huge_shift, side);
+		walks(model, TLB_HUGE, first->huge_shift, address, side);
 	if (missed & TLB_BASE_MISS &&
-	    walks(model, TLB_BASE, address >> first->base_shift, side) &&
+	    walks(model, TLB_BASE, first->base_shift, address, side) &&
 	    model->walked)
 		model->walked(address);
 	return missed;
@@ -104,9 +108,20 @@ static void decide(struct tlb_model *model, uint64_t time)
 
 	model->misses = 0;
 	model->window_start = time;
-	if (model->data.filter && references <= FREQUENT * TLB_BATCH) {
+	if (model->data.filter && !model->held &&
+	    references <= FREQUENT * TLB_BATCH) {
 		model->batching = true;
 		tlb_first_suspend(&model->data);
+	}
+}
+
+void tlb_model_hold(struct tlb_model *model, bool held)
+{
+	tlb_model_flush(model);
+	model->held = held;
+	if (held && model->batching) {
+		model->batching = false;
+		tlb_first_resume(&model->data);
 	}
 }
 

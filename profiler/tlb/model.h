@@ -49,7 +49,10 @@ struct tlb_model {
 	struct tlb_counts counts[TLB_SIZES][TLB_SIDES];
 	/* Told of each page table walk of the base machine; may be NULL. */
 	void (*walked)(uint64_t address);
-	bool batching;
+	/* Told of each first-level miss, and if the second level missed too; may be NULL. */
+	void (*missed)(enum tlb_size size, uint64_t address, enum tlb_side side,
+		       bool walk);
+	bool batching, held;
 	uint32_t pending_count;
 	struct tlb_pending pending[TLB_BATCH];
 	/* Since the last decision: */
@@ -70,6 +73,12 @@ void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
 
 /* Work off the references that wait; then the counts are up to date. */
 void tlb_model_flush(struct tlb_model *model);
+
+/*
+ * While it is held, no reference waits: every call has had its effect when it
+ * returns, so that `missed` is told in time.
+ */
+void tlb_model_hold(struct tlb_model *model, bool held);
 
 /*
  * One reference to the base page that holds `address` (the caller splits what

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Windows: parts of the run in which the timing model sees every instruction,
+ * one in each period of references, at a random place in it.  A window begins
+ * with references that only warm the model's caches; the rest are measured.
+ */
+#ifndef TLBSIM_WINDOWS_H
+#define TLBSIM_WINDOWS_H
+
+#include "program.h"
+#include "tlbsim.h"
+
+/* The timing model of one thread, on each page size. */
+struct timing {
+	struct core cores[TLB_SIZES];
+	struct branches branches;
+	struct cache_line *lines;	/* of the cores' caches */
+};
+
+/* What was found in one window. */
+struct window {
+	ThreadId thread;
+	ULong period;			/* number of the one that it stands for */
+	ULong start, references;
+	ticks time[TLB_SIZES];
+};
+
+struct windows {
+	ULong origin;		/* time at which the process image began */
+	ULong period;			/* references; doubles in a long run */
+	struct window *rows;		/* as many as tlbsim.windows.most */
+	UInt count;
+};
+
+extern struct windows windows;
+
+/* Addresses of the references of the block that runs now, by their numbers. */
+extern uint64_t tlbsim_addresses[PROGRAM_REFERENCES];
+/* Time at which the next window opens; past while one is open. */
+extern ULong tlbsim_next_window;
+
+/* A new process image: what was found so far is forgotten. */
+void windows_start(void);
+/* Another thread is about to run: a window that is open starts anew with it. */
+void windows_switch(void);
+/* Free a thread's model; NULL: it has none. */
+void windows_drop(struct timing *timing);
+
+/* Called where the program leaves a block while a window is open. */
+void tlbsim_window_block(const struct program *program,
+			 const struct departure *departure, ULong target);
+
+#endif

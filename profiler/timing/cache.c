@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "cache.h"
+
+bool cache_valid(uint32_t bytes, uint32_t ways)
+{
+	uint32_t lines = bytes >> LINE_SHIFT, sets;
+
+	if (ways == 0 || lines == 0 || lines % ways != 0)
+		return false;
+	sets = lines / ways;
+	return (sets & (sets - 1)) == 0;
+}
+
+uint32_t cache_size_within(uint32_t bytes, uint32_t *ways)
+{
+	uint32_t shift = LINE_SHIFT;
+
+	for (; bytes >> shift >= 32; shift++)
+		;
+	*ways = bytes >> shift;
+	return *ways << shift;
+}
+
+void cache_init(struct cache *cache, uint32_t bytes, uint32_t ways,
+		struct cache_line *lines)
+{
+	cache->lines = lines;
+	cache->ways = ways;
+	cache->sets = ways ? (bytes >> LINE_SHIFT) / ways : 0;
+	for (size_t i = 0; i < cache_lines(bytes); i++)
+		lines[i] = (struct cache_line){ CACHE_NO_LINE, 0 };
+}
+
+static struct cache_line *set_of(const struct cache *cache, uint64_t line)
+{
+	return cache->lines + (line & (cache->sets - 1)) * cache->ways;
+}
+
+struct cache_line *cache_find(struct cache *cache, uint64_t line)
+{
+	struct cache_line *set = set_of(cache, line), found;
+	uint32_t way = 0;
+
+	if (set[0].line == line)
+		return set;
+	do
+		way++;
+	while (way < cache->ways && set[way].line != line);
+	if (way == cache->ways)
+		return NULL;
+	found = set[way];
+	for (; way > 0; way--)
+		set[way] = set[way - 1];
+	set[0] = found;
+	return set;
+}
+
+static void insert_at(struct cache *cache, uint32_t place, uint64_t line,
+		      ticks arrival)
+{
+	struct cache_line *set = set_of(cache, line);
+
+	for (uint32_t way = cache->ways - 1; way > place; way--)
+		set[way] = set[way - 1];
+	set[place] = (struct cache_line){ line, arrival };
+}
+
+void cache_insert(struct cache *cache, uint64_t line, ticks arrival)
+{
+	insert_at(cache, 0, line, arrival);
+}
+
+void cache_insert_late(struct cache *cache, uint64_t line, ticks arrival)
+{
+	insert_at(cache, cache->ways / 2, line, arrival);
+}

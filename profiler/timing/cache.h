@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which lines does a data cache hold, and when did or will they arrive? */
+#ifndef TLBCOST_TIMING_CACHE_H
+#define TLBCOST_TIMING_CACHE_H
+
+#include "config.h"
+
+/* One line; a set is in order of last use. */
+struct cache_line {
+	uint64_t line;		/* address >> LINE_SHIFT; CACHE_NO_LINE: none */
+	ticks arrival;
+};
+
+#define CACHE_NO_LINE UINT64_MAX
+
+struct cache {
+	struct cache_line *lines;	/* sets x ways */
+	uint32_t sets, ways;		/* sets 0: there is no such cache */
+};
+
+/* Lines that a cache of this size has: what cache_init() needs. */
+static inline size_t cache_lines(uint32_t bytes)
+{
+	return bytes >> LINE_SHIFT;
+}
+
+/* Is this a size that a cache can have? */
+bool cache_valid(uint32_t bytes, uint32_t ways);
+
+/* The largest valid size of at most so many bytes, with 16 to 31 ways if it can. */
+uint32_t cache_size_within(uint32_t bytes, uint32_t *ways);
+
+/* Make an empty cache of a valid size in the caller's memory. */
+void cache_init(struct cache *cache, uint32_t bytes, uint32_t ways,
+		struct cache_line *lines);
+
+/*
+ * Look a line up, and make it the most recently used of its set.  Returns it,
+ * or NULL if it is not there.  The pointer is good until the next call.
+ */
+struct cache_line *cache_find(struct cache *cache, uint64_t line);
+
+/* Put in a line that is not there; the least recently used one gives way. */
+void cache_insert(struct cache *cache, uint64_t line, ticks arrival);
+
+/* The same of one that may never be used: half the set counts as used later. */
+void cache_insert_late(struct cache *cache, uint64_t line, ticks arrival);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is known of the core that the timing model imitates.
+ *
+ * This folder is the model alone: it allocates nothing, does no I/O and needs
+ * no library, so that any engine (a Valgrind tool today) can drive it.
+ */
+#ifndef TLBCOST_TIMING_CONFIG_H
+#define TLBCOST_TIMING_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Time: a 64th of a core cycle, so that widths of up to 16 come out even. */
+typedef uint64_t ticks;
+#define TICKS_PER_CYCLE 64u
+
+/* Caches work on lines of this size. */
+#define LINE_SHIFT 6u
+
+struct cache_config {
+	uint32_t bytes, ways;	/* bytes: ways x sets of lines, sets a power of 2 */
+	uint32_t cycles;	/* from a load's start to its data */
+};
+
+struct timing_config {
+	/* The pipeline. */
+	uint32_t width;		/* instructions per cycle */
+	uint32_t window;	/* instructions in flight: reorder buffer */
+	uint32_t stores;	/* stores in flight: store buffer */
+	uint32_t mispredict;	/* cycles from a branch's outcome to the right path */
+	/* Data. */
+	struct cache_config l1, l2;
+	uint32_t pairs;		/* 1: a line comes to L2 with its neighbour */
+	uint32_t misses;	/* lines on their way to L1 at once */
+	uint32_t l3_bytes;	/* what this program can have of it */
+	uint32_t l3_cycles, memory_cycles;
+	uint32_t l3_interval;	/* ticks from a line of it to the next, at best */
+	uint32_t memory_interval;
+	/* Translation. */
+	uint32_t stlb_cycles;	/* what a second-level hit adds */
+	uint32_t walkers;	/* walks at once */
+	/* That a walker is busy beside its reads, on base and on huge pages. */
+	uint32_t walk_cycles[2];
+	uint32_t read_cycles;	/* that each read takes beside the cache's */
+	uint32_t directories;	/* entries of the cache of page directories */
+	/* log2 of the pages that a hypervisor's tables map; 0: no hypervisor */
+	uint32_t host_shift;
+};
+
+#endif

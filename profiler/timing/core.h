@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How long does one thread's code take on an out-of-order core?
+ *
+ * Instructions enter a window in order, a few per cycle, and leave it in
+ * order; between, each starts when its operands are ready.  A load waits for
+ * its address, its translation and its line.  A store leaves the window
+ * without its line, but waits for its translation; a buffer of stores empties
+ * in order.  After a branch that was not predicted nothing enters until it is
+ * resolved.  What the model does not have: ports, the front end, SMT.
+ *
+ * After Genbrugge, Eyerman and Eeckhout, "Interval simulation" (HPCA 2010),
+ * with the times of values in place of intervals between misses.
+ */
+#ifndef TLBCOST_TIMING_CORE_H
+#define TLBCOST_TIMING_CORE_H
+
+#include "translation.h"
+
+#define CORE_FORWARDS 4096u
+#define CORE_REGISTERS 512u	/* eight bytes of guest state each */
+#define CORE_MOST_WINDOW 1024u
+#define CORE_MOST_STORES 256u
+
+/* What a store wrote not long ago: eight bytes, and when they were known. */
+struct forward {
+	uint64_t word;		/* address / 8 */
+	uint64_t store;		/* number of the store */
+	ticks ready;
+};
+
+struct core {
+	const struct timing_config *config;
+	struct memory memory;
+	struct translation translation;
+	ticks front;		/* when the next instruction enters the window */
+	ticks retired;		/* when the last one left it */
+	ticks done;		/* when the one in hand is done */
+	ticks committed;	/* when the last store reached its line */
+	ticks fence;		/* loads start after this */
+	uint64_t instructions, stores;
+	ticks window[CORE_MOST_WINDOW];
+	ticks store_buffer[CORE_MOST_STORES];
+	ticks registers[CORE_REGISTERS];
+	struct forward forwards[CORE_FORWARDS];
+};
+
+/* `lines`: memory_lines() of them; `l3`: the cache that cores share. */
+void core_init(struct core *core, const struct timing_config *config,
+	       struct cache_line *lines, struct cache *l3, uint32_t base_shift,
+	       uint32_t huge_shift, bool huge);
+
+/* The next instruction enters the window; the one before is complete. */
+void core_instruction(struct core *core);
+
+/* When a load's data are there; its address is known at `address_ready`. */
+ticks core_load(struct core *core, uint64_t address, ticks address_ready);
+
+void core_store(struct core *core, uint64_t address, ticks address_ready,
+		ticks data_ready);
+
+/* The instruction has a result at this time. */
+static inline void core_done(struct core *core, ticks time)
+{
+	if (time > core->done)
+		core->done = time;
+}
+
+/* Loads and stores before and after keep their order: returns when they may go on. */
+ticks core_fence(struct core *core);
+
+/* A branch whose condition is known at `ready`. */
+void core_branch(struct core *core, ticks ready, bool predicted);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "memory.h"
+
+/* Prefetchers do not cross pages of this size, on huge pages either. */
+#define PAGE_LINES 64u
+/* Lines that a stream is ahead of its program. */
+#define STREAM_AHEAD 16u
+
+size_t memory_lines(const struct timing_config *config)
+{
+	return cache_lines(config->l1.bytes) + cache_lines(config->l2.bytes);
+}
+
+void memory_init(struct memory *memory, const struct timing_config *config,
+		 struct cache_line *lines, struct cache *l3, bool scattered)
+{
+	memory->config = config;
+	memory->l3 = l3;
+	memory->scattered = scattered;
+	cache_init(&memory->l1, config->l1.bytes, config->l1.ways, lines);
+	cache_init(&memory->l2, config->l2.bytes, config->l2.ways,
+		   lines + cache_lines(config->l1.bytes));
+	calendar_init(&memory->buffers, config->misses);
+	calendar_init(&memory->l3_channel, 1);
+	calendar_init(&memory->memory_channel, 1);
+	for (uint32_t i = 0; i < MEMORY_STREAMS; i++)
+		memory->streams[i] = (struct stream){ UINT64_MAX, 0, 0, 0 };
+	memory->next_stream = 0;
+	memory->l3_share = UINT64_C(1) << 32;
+}
+
+/* As good as random, the same for each number, and different for each. */
+static uint64_t scatter(uint64_t number)
+{
+	number = (number ^ number >> 32) * UINT64_C(0x9e3779b97f4a7c15);
+	return number ^ number >> 32;
+}
+
+/* Caches beyond the first are indexed by where a page is in memory. */
+static uint64_t place(const struct memory *memory, uint64_t line)
+{
+	if (!memory->scattered)
+		return line;
+	return scatter(line / PAGE_LINES) * PAGE_LINES | line % PAGE_LINES;
+}
+
+/* Is a line that is not in L2 in the last-level cache?  It is afterwards. */
+static bool in_l3(struct memory *memory, uint64_t line, enum line_kind kind)
+{
+	if (!memory->l3->sets)
+		return false;
+	if (cache_find(memory->l3, line))
+		return true;
+	cache_insert(memory->l3, line, 0);
+	return kind == LINE_TABLE || scatter(line) >> 32 < memory->l3_share;
+}
+
+/* From beyond L2: when the line arrives. */
+static ticks fetch(struct memory *memory, uint64_t line, ticks time,
+		   enum line_kind kind)
+{
+	const struct timing_config *config = memory->config;
+	struct calendar *channel = &memory->l3_channel;
+	ticks interval = config->l3_interval;
+	uint32_t cycles = config->l3_cycles;
+
+	if (!in_l3(memory, line, kind)) {
+		channel = &memory->memory_channel;
+		interval = config->memory_interval;
+		cycles = config->memory_cycles;
+	}
+	time = calendar_take(channel, time, interval) - interval;
+	return time + (ticks)cycles * TICKS_PER_CYCLE;
+}
+
+/* Bring a line to L2, and its neighbour in an aligned pair; when it arrives. */
+static ticks bring(struct memory *memory, uint64_t line, ticks time,
+		   enum line_kind kind)
+{
+	ticks there = fetch(memory, line, time, kind);
+
+	cache_insert(&memory->l2, line, there);
+	if (memory->config->pairs && !cache_find(&memory->l2, line ^ 1))
+		cache_insert_late(&memory->l2, line ^ 1,
+				  fetch(memory, line ^ 1, time, kind));
+	return there;
+}
+
+static struct stream *stream_of(struct memory *memory, uint64_t page)
+{
+	struct stream *stream;
+
+	for (uint32_t i = 0; i < MEMORY_STREAMS; i++)
+		if (memory->streams[i].page == page)
+			return &memory->streams[i];
+	stream = &memory->streams[memory->next_stream++ % MEMORY_STREAMS];
+	stream->page = page;
+	stream->last = PAGE_LINES;
+	stream->step = 0;
+	return stream;
+}
+
+/* A line that was not in L1: fetch those that will follow in its page to L2. */
+static void prefetch(struct memory *memory, uint64_t line, ticks time)
+{
+	struct stream *stream = stream_of(memory, line / PAGE_LINES);
+	uint32_t here = (uint32_t)(line % PAGE_LINES);
+	int32_t step = (int32_t)here - (int32_t)stream->last;
+
+	stream->last = here;
+	if (step != 1 && step != -1) {
+		stream->step = 0;
+		return;
+	}
+	if (stream->step != step)
+		stream->ahead = here;
+	stream->step = step;
+	while (stream->ahead != (step > 0 ? PAGE_LINES - 1 : 0)) {
+		uint32_t distance = step > 0 ? stream->ahead - here
+					     : here - stream->ahead;
+		uint64_t next;
+
+		if ((int32_t)distance >= (int32_t)STREAM_AHEAD)
+			break;
+		stream->ahead += (uint32_t)step;
+		next = line - here + stream->ahead;
+		if (!cache_find(&memory->l2, next))
+			cache_insert(&memory->l2, next,
+				     fetch(memory, next, time, LINE_DATA));
+	}
+}
+
+ticks memory_read(struct memory *memory, uint64_t line, ticks time,
+		  enum line_kind kind)
+{
+	const struct timing_config *config = memory->config;
+	const ticks l1 = (ticks)config->l1.cycles * TICKS_PER_CYCLE;
+	const ticks l2 = (ticks)config->l2.cycles * TICKS_PER_CYCLE;
+	struct cache_line *found;
+	ticks there;
+
+	line = place(memory, line);
+	found = cache_find(&memory->l1, line);
+	if (found) {
+		there = time + l1;
+		return found->arrival > there ? found->arrival : there;
+	}
+	found = cache_find(&memory->l2, line);
+	if (found) {
+		there = time + l2;
+		if (found->arrival > there)
+			there = found->arrival;
+	} else {
+		there = bring(memory, line, time, kind);
+	}
+	/* A buffer is held until the line is there; if all are, it waits. */
+	there = calendar_take(&memory->buffers, time, there - time);
+	cache_insert(&memory->l1, line, there);
+	if (kind == LINE_DATA)
+		prefetch(memory, line, time);
+	return there;
+}

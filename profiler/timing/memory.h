@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * When does a line arrive?  The data caches of one core, its prefetcher, and
+ * how many lines can be on their way at once.
+ *
+ * The model sees parts of a run.  A last-level cache is too large to be filled
+ * in one: what it has not seen yet is taken to be there with the probability
+ * that the engine gives, the cache's part in what the program has touched.
+ */
+#ifndef TLBCOST_TIMING_MEMORY_H
+#define TLBCOST_TIMING_MEMORY_H
+
+#include "cache.h"
+#include "calendar.h"
+
+#define MEMORY_STREAMS 32u
+
+/* Lines of one base page that were missed one after the other. */
+struct stream {
+	uint64_t page;
+	uint32_t last;		/* line in the page */
+	int32_t step;		/* 1, -1; 0: not known yet */
+	uint32_t ahead;		/* line up to which it was fetched */
+};
+
+struct memory {
+	const struct timing_config *config;
+	struct cache l1, l2;
+	struct cache *l3;	/* all threads' */
+	struct calendar buffers, l3_channel, memory_channel;
+	struct stream streams[MEMORY_STREAMS];
+	uint32_t next_stream;
+	/* Pages lie anywhere in memory, and not side by side as they are used. */
+	bool scattered;
+	/* Of 2^32 data lines that L3 has not seen, so many are in it. */
+	uint64_t l3_share;
+};
+
+/* Lines that memory_init() needs. */
+size_t memory_lines(const struct timing_config *config);
+
+void memory_init(struct memory *memory, const struct timing_config *config,
+		 struct cache_line *lines, struct cache *l3, bool scattered);
+
+/*
+ * Read a line at this time; returns when its data are there.  Table lines are
+ * page-table entries: denser than data, they are never beyond the last level.
+ */
+enum line_kind { LINE_DATA, LINE_TABLE };
+
+ticks memory_read(struct memory *memory, uint64_t line, ticks time,
+		  enum line_kind kind);
+
+#endif

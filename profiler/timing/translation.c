@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "translation.h"
+
+/* Eight entries of a page table share a line. */
+#define ENTRIES_SHIFT 3u
+
+/* Where tables lie, beyond any line of data: only distances matter. */
+enum table { GUEST_TABLE = 1, GUEST_DIRECTORY, HOST_TABLE, HOST_DIRECTORY, TABLES_TABLE };
+#define TABLE_SHIFT 58u
+
+void translation_init(struct translation *translation,
+		      const struct timing_config *config,
+		      struct memory *memory, uint32_t base_shift,
+		      uint32_t huge_shift, bool huge)
+{
+	uint32_t shift = huge ? huge_shift : base_shift;
+
+	translation->config = config;
+	translation->memory = memory;
+	calendar_init(&translation->walkers, config->walkers);
+	for (uint32_t i = 0; i < TRANSLATION_SLOTS; i++)
+		translation->slots[i] =
+			(struct translation_slot){ UINT64_MAX, 0, MISS_NONE };
+	translation->guest.count = config->directories;
+	translation->host.count = config->directories;
+	translation->tables.count = config->directories;
+	for (uint32_t i = 0; i < MOST_DIRECTORIES; i++)
+		translation->guest.entry[i] = translation->host.entry[i] =
+			translation->tables.entry[i] = UINT64_MAX;
+	translation->page_shift = shift;
+	translation->entry_shift = shift;
+	translation->huge = huge;
+	if (config->host_shift && config->host_shift < shift)
+		translation->entry_shift = config->host_shift;
+}
+
+static struct translation_slot *slot_of(struct translation *translation,
+					uint64_t page)
+{
+	return &translation->slots[page % TRANSLATION_SLOTS];
+}
+
+void translation_missed(struct translation *translation, uint64_t address,
+			enum miss miss)
+{
+	uint64_t page = address >> translation->entry_shift;
+
+	*slot_of(translation, page) = (struct translation_slot){ page, 0, miss };
+}
+
+/* Is the entry cached?  It is afterwards. */
+static bool directory_known(struct directories *directories, uint64_t entry)
+{
+	uint64_t carried = entry;
+
+	for (uint32_t i = 0; i < directories->count; i++) {
+		uint64_t here = directories->entry[i];
+
+		directories->entry[i] = carried;
+		if (here == entry)
+			return true;
+		carried = here;
+	}
+	return false;
+}
+
+static ticks read_entry(struct translation *translation, enum table table,
+			uint64_t index, ticks time)
+{
+	uint64_t line = (uint64_t)table << TABLE_SHIFT | index >> ENTRIES_SHIFT;
+
+	time += (ticks)translation->config->read_cycles * TICKS_PER_CYCLE;
+	return memory_read(translation->memory, line, time, LINE_TABLE);
+}
+
+/* Entries of a table: a page of them. */
+static uint32_t fanout_shift(const struct translation *translation)
+{
+	(void)translation;
+	return 9;
+}
+
+/* The host's translation of the data page. */
+static ticks read_host(struct translation *translation, uint64_t address,
+		       ticks time)
+{
+	const uint32_t shift = translation->config->host_shift;
+	uint64_t directory = address >> (shift + fanout_shift(translation));
+
+	if (!directory_known(&translation->host, directory))
+		time = read_entry(translation, HOST_DIRECTORY, directory, time);
+	return read_entry(translation, HOST_TABLE, address >> shift, time);
+}
+
+/* The time at which a walk that starts now would end. */
+static ticks walk(struct translation *translation, uint64_t address, ticks time)
+{
+	const struct timing_config *config = translation->config;
+	const uint32_t shift = translation->page_shift;
+	uint64_t directory = address >> (shift + fanout_shift(translation));
+
+	if (!directory_known(&translation->guest, directory)) {
+		time = read_entry(translation, GUEST_DIRECTORY, directory, time);
+		/* A table is a page of the guest's, anywhere in its memory. */
+		if (config->host_shift &&
+		    !directory_known(&translation->tables, directory))
+			time = read_entry(translation, TABLES_TABLE,
+					  directory << ENTRIES_SHIFT, time);
+	}
+	time = read_entry(translation, GUEST_TABLE, address >> shift, time);
+	if (config->host_shift)
+		time = read_host(translation, address, time);
+	return time;
+}
+
+ticks translate(struct translation *translation, uint64_t address, ticks time)
+{
+	uint64_t page = address >> translation->entry_shift;
+	struct translation_slot *slot = slot_of(translation, page);
+	enum miss miss = slot->miss;
+	ticks end, busy;
+
+	if (slot->page != page)
+		return time;
+	if (miss == MISS_NONE)
+		return slot->ready > time ? slot->ready : time;
+	time += (ticks)translation->config->stlb_cycles * TICKS_PER_CYCLE;
+	if (miss == MISS_WALK) {
+		busy = (ticks)translation->config->walk_cycles[translation->huge] * TICKS_PER_CYCLE;
+		end = walk(translation, address, time) + busy;
+		end = calendar_take(&translation->walkers, time, end - time);
+		time = end - busy;
+	}
+	slot->ready = time;
+	slot->miss = MISS_NONE;
+	return time;
+}

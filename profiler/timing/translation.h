@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * When is an address translated?  Which references miss the TLBs is told by
+ * the engine, whose TLB model sees the whole run; here the misses take time.
+ *
+ * A walk needs a walker.  It reads the tables' entries one after the other,
+ * through the data caches: the last level's always, the directory's where the
+ * cache of directories does not have it.  Under a hypervisor each address that
+ * the guest's tables give is looked up in the host's tables as well.
+ */
+#ifndef TLBCOST_TIMING_TRANSLATION_H
+#define TLBCOST_TIMING_TRANSLATION_H
+
+#include "memory.h"
+
+enum miss { MISS_NONE, MISS_STLB_HIT, MISS_WALK };
+
+#define TRANSLATION_SLOTS 1024u
+
+/* A page whose translation is asked for, or was not long ago. */
+struct translation_slot {
+	uint64_t page;
+	ticks ready;
+	enum miss miss;		/* that the next reference will see */
+};
+
+/* Page directories whose entries need not be read, by last use. */
+#define MOST_DIRECTORIES 64u
+
+struct directories {
+	uint64_t entry[MOST_DIRECTORIES];
+	uint32_t count;
+};
+
+struct translation {
+	const struct timing_config *config;
+	struct memory *memory;
+	struct calendar walkers;
+	struct translation_slot slots[TRANSLATION_SLOTS];
+	struct directories guest, host, tables;
+	uint32_t page_shift;	/* of the page tables' pages */
+	uint32_t entry_shift;	/* of what a TLB entry covers */
+	bool huge;
+};
+
+/*
+ * `base_shift`, `huge_shift`: log2 of the sizes of pages; `huge`: memory is on
+ * huge pages.
+ */
+void translation_init(struct translation *translation,
+		      const struct timing_config *config,
+		      struct memory *memory, uint32_t base_shift,
+		      uint32_t huge_shift, bool huge);
+
+/* The next reference to the page at `address` misses. */
+void translation_missed(struct translation *translation, uint64_t address,
+			enum miss miss);
+
+/* The address is wanted at this time; returns when it is translated. */
+ticks translate(struct translation *translation, uint64_t address, ticks time);
+
+#endif
