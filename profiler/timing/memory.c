@@ -95,7 +95,7 @@ static struct stream *stream_of(struct memory *memory, uint64_t page)
 			return &memory->streams[i];
 	stream = &memory->streams[memory->next_stream++ % MEMORY_STREAMS];
 	stream->page = page;
-	stream->last = PAGE_LINES;
+	stream->last = 2 * PAGE_LINES;	/* next to no line */
 	stream->step = 0;
 	return stream;
 }
