@@ -63,7 +63,11 @@ $(B)/san/%.o: %.c
 # may have files of the same name.
 $(B)/obj/modules.a: $(MODULES:%.c=$(B)/obj/%.o)
 $(B)/san/modules.a: $(MODULES:%.c=$(B)/san/%.o)
-%/modules.a:
+# The timing model is the simulator's alone; it has names that others have too.
+TIMING := $(wildcard profiler/timing/*.c)
+$(B)/obj/timing.a: $(TIMING:%.c=$(B)/obj/%.o)
+$(B)/san/timing.a: $(TIMING:%.c=$(B)/san/%.o)
+$(B)/obj/modules.a $(B)/san/modules.a $(B)/obj/timing.a $(B)/san/timing.a:
 	rm -f $@
 	$(AR) qcs $@ $^
 
@@ -105,6 +109,10 @@ $(B)/workloads/%: workloads/%.cc workloads/workload.h
 $(B)/tests/%: tests/c/%.c $(CHECKED)/modules.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(CHECKED)/modules.a $(PFM_LIB) $(LDLIBS)
+
+$(B)/tests/test_timing_%: tests/c/test_timing_%.c $(CHECKED)/timing.a
+	@mkdir -p $(@D)
+	$(CC) -Iprofiler $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(CHECKED)/timing.a $(LDLIBS)
 
 programs: $(PROGRAMS)
 # The tests of programs use the others; a sanitizer would touch pages too.

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* When do lines arrive from each level, alone and many at once? */
+#include "timing.h"
+
+#define L1 CYCLES(4)
+#define L2 CYCLES(14)
+#define L3 CYCLES(50)
+#define MEMORY CYCLES(200)
+/* Sets of the L2 of plain_config(). */
+#define L2_SETS 512u
+
+static ticks now;		/* of read_alone() */
+
+/* How long does a line take when nothing else is on its way? */
+static ticks read_alone(struct rig *rig, uint64_t line, enum line_kind kind)
+{
+	struct memory *memory = &rig->core.memory;
+
+	now += CYCLES(10000);
+	calendar_advance(&memory->buffers, now);
+	calendar_advance(&memory->l3_channel, now);
+	calendar_advance(&memory->memory_channel, now);
+	return memory_read(memory, line, now, kind) - now;
+}
+
+static ticks data(struct rig *rig, uint64_t line)
+{
+	return read_alone(rig, line, LINE_DATA);
+}
+
+/* A rig whose pages lie in memory as their addresses say. */
+static struct rig *in_order(const struct timing_config *config)
+{
+	struct rig *rig = make_rig(config, false);
+
+	now = 0;
+	memory_init(&rig->core.memory, &rig->config, rig->lines, &rig->l3, false);
+	return rig;
+}
+
+static void each_level_has_its_latency(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig;
+
+	config.l3_bytes = 1 << 20;
+	rig = in_order(&config);
+	rig->core.memory.l3_share = 0;
+	CHECK_EQUAL(data(rig, 0), MEMORY);
+	CHECK_EQUAL(data(rig, 0), L1);
+	/* Eight others in its set of L1, in other sets of L2. */
+	for (uint64_t line = 1; line <= 8; line++)
+		data(rig, line * PAGE_LINES);
+	CHECK_EQUAL(data(rig, 0), L2);
+	CHECK_EQUAL(data(rig, 0), L1);
+	/* Eight others in its sets of L1 and L2. */
+	for (uint64_t line = 2; line <= 9; line++)
+		CHECK_EQUAL(data(rig, line * L2_SETS), MEMORY);
+	CHECK_EQUAL(data(rig, 0), L3);
+	drop_rig(rig);
+}
+
+static void without_a_last_level_all_is_memory(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = in_order(&config);
+
+	for (uint64_t line = 0; line <= 8; line++)
+		CHECK_EQUAL(data(rig, line * L2_SETS), MEMORY);
+	CHECK_EQUAL(data(rig, 0), MEMORY);
+	CHECK_EQUAL(read_alone(rig, 5 * PAGE_LINES, LINE_TABLE), MEMORY);
+	drop_rig(rig);
+}
+
+/* Of lines never seen, the last level has the share that it was told. */
+static void the_last_level_has_its_share(void)
+{
+	struct timing_config config = plain_config();
+	const uint64_t half = UINT64_C(1) << 31;
+	struct rig *rig;
+
+	config.l3_bytes = 16 << 20;
+	for (uint64_t share = 0; share <= 2 * half; share += half) {
+		int there = 0;
+
+		rig = in_order(&config);
+		rig->core.memory.l3_share = share;
+		for (uint64_t page = 0; page < 4000; page++) {
+			ticks time = data(rig, page * PAGE_LINES + page % 61);
+
+			CHECK(time == L3 || time == MEMORY);
+			there += time == L3;
+		}
+		CHECK(share != 0 || there == 0);
+		CHECK(share != half || (there > 1800 && there < 2200));
+		CHECK(share != 2 * half || there == 4000);
+		/* Tables are not beyond it. */
+		CHECK_EQUAL(read_alone(rig, UINT64_C(1) << 50, LINE_TABLE), L3);
+		drop_rig(rig);
+	}
+}
+
+static void a_line_on_its_way_is_waited_for(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = in_order(&config);
+	struct memory *memory = &rig->core.memory;
+
+	CHECK_EQUAL(memory_read(memory, 0, 0, LINE_DATA), MEMORY);
+	CHECK_EQUAL(memory_read(memory, 0, CYCLES(10), LINE_DATA), MEMORY);
+	CHECK_EQUAL(memory_read(memory, 0, CYCLES(199), LINE_DATA),
+		    CYCLES(199) + L1);
+	CHECK_EQUAL(memory_read(memory, 0, MEMORY, LINE_DATA), MEMORY + L1);
+	drop_rig(rig);
+}
+
+/* When so many lines of as many pages have come that were asked for at once. */
+static ticks all_at_once(const struct timing_config *config, uint64_t lines)
+{
+	struct rig *rig = in_order(config);
+	ticks last = 0;
+
+	for (uint64_t i = 0; i < lines; i++) {
+		ticks time = memory_read(&rig->core.memory, i * (PAGE_LINES + 3),
+					 0, LINE_DATA);
+
+		CHECK(time >= MEMORY);
+		last = time > last ? time : last;
+	}
+	drop_rig(rig);
+	return last;
+}
+
+static void lines_on_their_way_are_few(void)
+{
+	struct timing_config config = plain_config();
+	const uint64_t lines = 400;
+	ticks before = 0;
+
+	for (config.misses = 32; config.misses; config.misses /= 2) {
+		ticks time = all_at_once(&config, lines);
+
+		CHECK_EQUAL(all_at_once(&config, config.misses), MEMORY);
+		CHECK(time + SLOT >= lines * MEMORY / config.misses);
+		CHECK(time <= lines * MEMORY / config.misses + MEMORY + SLOT);
+		CHECK(time > before);
+		before = time;
+	}
+}
+
+static void channels_have_their_intervals(void)
+{
+	struct timing_config config = plain_config();
+	const uint64_t lines = 200;
+	ticks expected = lines * CYCLES(10) + MEMORY, time;
+
+	config.misses = 1000;
+	CHECK_EQUAL(all_at_once(&config, lines), MEMORY);
+	config.memory_interval = (uint32_t)CYCLES(10);
+	time = all_at_once(&config, lines);
+	CHECK(time + 2 * SLOT >= expected && time <= expected);
+	/* The last level's is another. */
+	config.memory_interval = 1;
+	config.l3_interval = (uint32_t)CYCLES(10);
+	CHECK_EQUAL(all_at_once(&config, lines), MEMORY);
+}
+
+static void streams_are_fetched_ahead_in_their_page(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = in_order(&config);
+	const uint64_t up = 100 * PAGE_LINES, down = 200 * PAGE_LINES;
+
+	CHECK_EQUAL(data(rig, up), MEMORY);
+	CHECK_EQUAL(data(rig, up + 1), MEMORY);
+	for (uint64_t line = 2; line < PAGE_LINES; line++)
+		CHECK_EQUAL(data(rig, up + line), L2);
+	CHECK_EQUAL(data(rig, up + PAGE_LINES), MEMORY);
+	CHECK_EQUAL(data(rig, up - 1), MEMORY);
+
+	for (uint64_t line = PAGE_LINES; line-- > 0;)
+		CHECK_EQUAL(data(rig, down + line),
+			    line >= PAGE_LINES - 2 ? MEMORY : L2);
+	CHECK_EQUAL(data(rig, down - 1), MEMORY);
+	drop_rig(rig);
+}
+
+static void streams_run_side_by_side(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = in_order(&config);
+
+	for (uint64_t line = 0; line < 8; line++)
+		for (uint64_t page = 0; page < 8; page++)
+			CHECK_EQUAL(data(rig, page * PAGE_LINES + line),
+				    line < 2 ? MEMORY : L2);
+	drop_rig(rig);
+}
+
+static void scattered_lines_are_no_stream(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = in_order(&config);
+
+	for (uint64_t line = 0; line < PAGE_LINES; line++)
+		CHECK_EQUAL(data(rig, line * 5 % PAGE_LINES), MEMORY);
+	drop_rig(rig);
+}
+
+static void a_stream_asked_for_fast_is_on_its_way(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = in_order(&config);
+	struct memory *memory = &rig->core.memory;
+
+	memory_read(memory, 0, 0, LINE_DATA);
+	memory_read(memory, 1, CYCLES(10), LINE_DATA);
+	/* It was asked for ten cycles after the first. */
+	CHECK_EQUAL(memory_read(memory, 2, CYCLES(20), LINE_DATA),
+		    CYCLES(10) + MEMORY);
+	drop_rig(rig);
+}
+
+static void pairs_of_lines_come_together(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig;
+
+	config.pairs = 1;
+	rig = in_order(&config);
+	CHECK_EQUAL(data(rig, 10), MEMORY);
+	CHECK_EQUAL(data(rig, 11), L2);
+	CHECK_EQUAL(data(rig, 5 * PAGE_LINES + 31), MEMORY);
+	CHECK_EQUAL(data(rig, 5 * PAGE_LINES + 30), L2);
+	CHECK_EQUAL(data(rig, 7 * PAGE_LINES + 31), MEMORY);
+	CHECK_EQUAL(data(rig, 7 * PAGE_LINES + 32), MEMORY);
+	drop_rig(rig);
+
+	config.pairs = 0;
+	rig = in_order(&config);
+	CHECK_EQUAL(data(rig, 10), MEMORY);
+	CHECK_EQUAL(data(rig, 11), MEMORY);
+	drop_rig(rig);
+}
+
+/* Base pages that are apart by the size of L2's sets need not meet in one. */
+static void scattered_pages_lie_anywhere(void)
+{
+	struct timing_config config = plain_config();
+
+	for (int scattered = 0; scattered <= 1; scattered++) {
+		struct rig *rig = in_order(&config);
+		int found = 0;
+
+		rig->core.memory.scattered = scattered;
+		for (int round = 0; round < 2; round++)
+			for (uint64_t i = 0; i < 16; i++)
+				found += data(rig, i * L2_SETS) < MEMORY;
+		CHECK(scattered ? found >= 12 : found == 0);
+		/* A page's lines are together all the same. */
+		data(rig, 999 * PAGE_LINES);
+		data(rig, 999 * PAGE_LINES + 1);
+		CHECK_EQUAL(data(rig, 999 * PAGE_LINES + 2), L2);
+		drop_rig(rig);
+	}
+}
+
+static const struct check_test tests[] = {
+	{ "each level has its latency", each_level_has_its_latency },
+	{ "without a last level all is memory", without_a_last_level_all_is_memory },
+	{ "the last level has its share", the_last_level_has_its_share },
+	{ "a line on its way is waited for", a_line_on_its_way_is_waited_for },
+	{ "lines on their way are few", lines_on_their_way_are_few },
+	{ "channels have their intervals", channels_have_their_intervals },
+	{ "streams are fetched ahead in their page, and not beyond",
+	  streams_are_fetched_ahead_in_their_page },
+	{ "streams run side by side", streams_run_side_by_side },
+	{ "scattered lines are no stream", scattered_lines_are_no_stream },
+	{ "a stream asked for fast is on its way", a_stream_asked_for_fast_is_on_its_way },
+	{ "pairs of lines come together", pairs_of_lines_come_together },
+	{ "scattered pages lie anywhere", scattered_pages_lie_anywhere },
+};
+
+CHECK_MAIN(tests)

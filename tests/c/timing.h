@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A made-up core with round numbers, for tests of the timing model. */
+#ifndef TLBCOST_TESTS_TIMING_H
+#define TLBCOST_TESTS_TIMING_H
+
+#include "check.h"
+#include "timing/core.h"
+
+#include <stdlib.h>
+
+#define CYCLES(n) ((ticks)(n) * TICKS_PER_CYCLE)
+#define SLOT ((ticks)1 << CALENDAR_SLOT_SHIFT)
+#define BASE_SHIFT 12u
+#define HUGE_SHIFT 21u
+#define BASE_PAGE ((uint64_t)1 << BASE_SHIFT)
+#define HUGE_PAGE ((uint64_t)1 << HUGE_SHIFT)
+/* Lines of a base page. */
+#define PAGE_LINES 64u
+
+/* No last level, channels without limit, walks that take but their reads. */
+static inline struct timing_config plain_config(void)
+{
+	return (struct timing_config){
+		.width = 4, .window = 128, .stores = 16, .mispredict = 20,
+		.l1 = { 32 << 10, 8, 4 }, .l2 = { 256 << 10, 8, 14 },
+		.misses = 16, .l3_cycles = 50, .memory_cycles = 200,
+		.l3_interval = 1, .memory_interval = 1, .walkers = 2,
+		.directories = 8,
+	};
+}
+
+/* A core, and a last level for it if the configuration has one. */
+struct rig {
+	struct timing_config config;
+	struct cache l3;
+	struct cache_line *lines, *l3_lines;
+	struct core core;
+};
+
+static inline struct rig *make_rig(const struct timing_config *config, bool huge)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+	uint32_t ways, bytes = cache_size_within(config->l3_bytes, &ways);
+
+	rig->config = *config;
+	rig->lines = malloc(memory_lines(config) * sizeof(*rig->lines));
+	rig->l3_lines = malloc((cache_lines(bytes) + 1) * sizeof(*rig->l3_lines));
+	cache_init(&rig->l3, bytes, ways, rig->l3_lines);
+	core_init(&rig->core, &rig->config, rig->lines, &rig->l3, BASE_SHIFT,
+		  HUGE_SHIFT, huge);
+	return rig;
+}
+
+static inline void drop_rig(struct rig *rig)
+{
+	free(rig->lines);
+	free(rig->l3_lines);
+	free(rig);
+}
+
+/* When all that entered has left. */
+static inline ticks all_left(struct rig *rig)
+{
+	core_instruction(&rig->core);
+	return rig->core.retired;
+}
+
+/* Marsaglia's xorshift64: the same numbers in every run. */
+static inline uint64_t random_number(void)
+{
+	static uint64_t state = 88172645463325252u;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+#endif
