@@ -25,6 +25,7 @@ from tlbcost.walks import (
     find_hit,
     hit_cost,
     walk_costs,
+    walk_intervals,
     walks_side_by_side,
 )
 from tlbcost.ways import ways
@@ -194,6 +195,8 @@ def _page_sizes(samples: Samples, levels: dict[_CurveKey, Levels]) -> Iterator[_
                 else (spread, own)
             )
             costs += walk_costs("walk_ns", curve, size, access, at, hit, reference)
+            if access == "overlapped":
+                costs += walk_intervals(curve, size, at)
         if size == base:
             costs += walks_side_by_side(samples, [c for c in costs if _is_walk(c)])
             rows, reason = walk_caches(samples)

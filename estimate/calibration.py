@@ -60,18 +60,18 @@ def obtain(
     """The calibration of this machine: the cached one, or a new one.
 
     A new one takes BOUND_S[extent] seconds at most. A full calibration stands in for a quick one;
-    `extent` None takes what is cached, else a quick one; one of before loads were measured is made
-    again, to its extent. With `page_sizes` (bytes) only these and
-    the base page are measured, and what was found is not cached. `announce` gets a sentence for
-    everything that is not the ordinary way; `progress` gets the percentage while it measures.
+    `extent` None takes what is cached, else a quick one; one that lacks what earlier versions did
+    not calibrate is made again, to its extent. With `page_sizes` (bytes) only these and the base
+    page are measured, and what was found is not cached. `announce` gets a sentence for everything
+    that is not the ordinary way; `progress` gets the percentage while it measures.
     Raises TlbcostError if it cannot be measured here.
     """
     cached, reason = (None, "") if page_sizes else look_up()
     if cached is not None and not recalibrate:
-        whole = loads(cached.calibration) is not None
-        if whole and (cached.calibration.extent in (extent, "full") or extent is None):
+        lacks = _lacks(cached.calibration)
+        if not lacks and (cached.calibration.extent in (extent, "full") or extent is None):
             return cached
-        reason = f"the cached calibration {'is a quick one' if whole else 'has no loads'}"
+        reason = f"the cached calibration {f'has no {lacks}' if lacks else 'is a quick one'}"
     extent = extent or (cached.calibration.extent if cached else "quick")
     if reason:
         announce(f"{reason}: measuring, {BOUND_S[extent]} s at most")
@@ -85,6 +85,15 @@ def obtain(
     if unsaved:
         calibration = replace(calibration, notes=(*calibration.notes, unsaved))
     return Obtained(calibration, "measured now", curve)
+
+
+def _lacks(calibration: Calibration) -> str | None:
+    """What every calibration has rows of now, and one of an earlier version has none of."""
+    if loads(calibration) is None:
+        return "loads"
+    if all(cost.quantity != "walk_interval_ns" for cost in calibration.costs):
+        return "intervals of walks"
+    return None
 
 
 def look_up() -> tuple[Obtained | None, str]:

@@ -21,7 +21,7 @@ QUANTITIES = (
     "load_ns", "stream_ns",
     "dtlb_entries", "dtlb_ways", "dtlb_store_entries", "itlb_entries", "stlb_entries", "stlb_ways",
     "tlb_entry_bytes",
-    "stlb_hit_ns", "itlb_miss_ns", "walk_ns", "code_walk_ns",
+    "stlb_hit_ns", "itlb_miss_ns", "walk_ns", "walk_interval_ns", "code_walk_ns",
     "walks_at_once", "walk_cache_regions", "walk_cache_miss_ns",
     "fault_ns", "unmap_ns",
 )  # fmt: skip

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -43,6 +44,10 @@ _PARTS = {
     "fault": "page faults on {}",
     "unmap": "unmapping of {}",
 }
+
+
+# By lines and sweep: ns, or the difference to the packed chain; and what that took, NaN if none.
+_Times = dict[tuple[int, int], tuple[float, float]]
 
 
 class Key(NamedTuple):
@@ -95,7 +100,8 @@ class Samples:
         for key, curve in self.curves.items():
             known = other.curves.get(key)
             kept = np.isin(curve.lines, known.lines) if known else np.full(len(curve.lines), True)
-            curves[key] = Curve(curve.lines[kept], curve.deltas[:, kept], curve.runs)
+            packed = None if curve.packed is None else curve.packed[:, kept]
+            curves[key] = Curve(curve.lines[kept], curve.deltas[:, kept], curve.runs, packed)
         return replace(self, curves=curves)
 
     def page_sizes(self) -> list[int]:
@@ -110,8 +116,8 @@ def read_samples(tables: Sequence[Table]) -> Samples:
     Raises TlbcostError naming the row that is not one of samples, or the header's defect.
     """
     first = tables[0]
-    # By lines and sweep; a sweep of one invocation is not that of another.
-    times: dict[Key, dict[tuple[int, int], float]] = defaultdict(dict)
+    # Difference and packed time by lines and sweep; a sweep of one invocation is not another's.
+    times: dict[Key, _Times] = defaultdict(dict)
     singles: dict[tuple[str, int | None], list[float]] = defaultdict(list)
     sweeps: dict[tuple[int, int], int] = {}
     for t, table in enumerate(tables):
@@ -132,7 +138,8 @@ def read_samples(tables: Sequence[Table]) -> Samples:
             elif size is not None and lines is not None and spacing is not None:
                 sweep = sweeps.setdefault((t, repetition), len(sweeps))
                 key = Key(probe, size, layout, access, spacing)
-                times[key][lines, sweep] = ns if packed is None else ns - packed
+                pair = (ns, math.nan) if packed is None else (ns - packed, packed)
+                times[key][lines, sweep] = pair
     runs = np.array([run for run, _ in sweeps], dtype=np.int64)
     curves = {key: curve for key in times if (curve := _curve(times[key], runs)) is not None}
     return Samples(
@@ -154,7 +161,7 @@ def read_samples(tables: Sequence[Table]) -> Samples:
     )
 
 
-def _curve(times: dict[tuple[int, int], float], runs: NDArray[np.int64]) -> Curve | None:
+def _curve(times: _Times, runs: NDArray[np.int64]) -> Curve | None:
     by_lines: dict[int, int] = defaultdict(int)
     for lines, _ in times:
         by_lines[lines] += 1
@@ -163,13 +170,15 @@ def _curve(times: dict[tuple[int, int], float], runs: NDArray[np.int64]) -> Curv
         return None
     rows = {sweep: i for i, sweep in enumerate(sorted({sweep for _, sweep in times}))}
     columns = {lines: i for i, lines in enumerate(footprints)}
-    matrix = np.full((len(rows), len(columns)), np.nan)
-    for (lines, sweep), ns in times.items():
+    pairs = np.full((len(rows), len(columns), 2), np.nan)
+    for (lines, sweep), pair in times.items():
         if lines in columns:
-            matrix[rows[sweep], columns[lines]] = ns
-    there = ~np.isnan(matrix).all(axis=1)
+            pairs[rows[sweep], columns[lines]] = pair
+    deltas, packed = pairs[:, :, 0], pairs[:, :, 1]
+    there = ~np.isnan(deltas).all(axis=1)
     of_rows = runs[np.array(list(rows))]
-    return Curve(np.array(footprints, dtype=np.float64), matrix[there], of_rows[there])
+    lines_of = np.array(footprints, dtype=np.float64)
+    return Curve(lines_of, deltas[there], of_rows[there], packed[there])
 
 
 def _integer(samples: Table, key: str) -> int:

@@ -37,12 +37,14 @@ class Curve:
 
     `deltas` has one row per sweep and one column per footprint of `lines` (ascending); NaN where
     a sweep did not get to a footprint. `runs` tells of each row the run of the calibrator that it
-    is from; None: all from one.
+    is from; None: all from one. `packed`, of the same shape, has the time per access of the packed
+    chain in ns, NaN where the time was not paired; None: of no use to who made the curve.
     """
 
     lines: Floats
     deltas: Floats
     runs: NDArray[np.int64] | None = None
+    packed: Floats | None = None
 
     def interval(self, index: int) -> Interval | None:
         """The median difference at one footprint; None if there are too few."""

@@ -144,6 +144,33 @@ def walk_costs(
     return costs or [nothing]
 
 
+def walk_intervals(curve: Curve | None, size: int, levels: Levels) -> list[Cost]:
+    """Time from one walk to the next where independent accesses keep all walkers busy.
+
+    As rows of a calibration, in ns, at each footprint of an overlapped curve that overflows the
+    TLBs. Walks and not loads are the limit there, so that they are charged the whole time of the
+    accesses that walk, and not what these take longer than packed ones.
+    """
+    first, last = levels.walk_from(), levels.last
+    nothing = Cost("walk_interval_ns", size, None, None, None, 0)
+    if curve is None or curve.packed is None or first is None or last is None:
+        return [nothing]
+    costs = []
+    for i, lines in enumerate(curve.lines):
+        if lines < first:
+            continue
+        hits = last / lines
+        # Those that hit take what packed ones take: (ns - hits * packed) / (1 - hits).
+        times = curve.deltas[:, i] / (1 - hits) + curve.packed[:, i]
+        there = ~np.isnan(times)
+        runs = None if curve.runs is None else curve.runs[there]
+        interval = bootstrap.median(times[there], runs)
+        if interval is not None:
+            n = int(np.count_nonzero(there))
+            costs.append(Cost("walk_interval_ns", size, None, int(lines), interval, n))
+    return costs or [nothing]
+
+
 def walks_side_by_side(samples: Samples, serial: list[Cost]) -> list[Cost]:
     """Cost of a walk when independent chains walk at the same time, and how many do at once.
 

@@ -35,6 +35,7 @@ def made_up() -> Calibration:
             Cost("walk_ns", 4096, "serial", 65536, Interval(30, 20, 50), 9),
             Cost("walk_ns", 4096, "overlapped", None, None, 0),
             Cost("walk_ns", 4096, "chains_4", 8192, Interval(5, 4, 6), 12),
+            Cost("walk_interval_ns", 4096, None, 8192, Interval(6, 5.5, 6.5), 12),
             Cost("fault_ns", 4096, None, None, Interval(500, 400, 600), 23),
             Cost("load_ns", None, "serial", 256, Interval(1.25, 1.2, 1.3), 3),
             Cost("cycles_per_ns", None, None, None, Interval(3.3, 3.2, 3.4), 99),
@@ -108,11 +109,14 @@ def test_a_full_one_stands_in_for_a_quick_one_and_not_the_other_way(
 
 
 @pytest.mark.parametrize("extent", ["quick", "full"])
-def test_one_of_before_loads_were_measured_is_made_again(
-    measured: Measurements, extent: Extent
+@pytest.mark.parametrize(
+    ("quantity", "words"), [("load_ns", "loads"), ("walk_interval_ns", "intervals of walks")]
+)
+def test_one_of_before_a_quantity_was_measured_is_made_again(
+    measured: Measurements, extent: Extent, quantity: str, words: str
 ) -> None:
     old = made_up()
-    old = replace(old, costs=tuple(c for c in old.costs if c.quantity != "load_ns"), extent=extent)
+    old = replace(old, costs=tuple(c for c in old.costs if c.quantity != quantity), extent=extent)
     path = cache_path(current_machine())
     path.parent.mkdir(parents=True)
     write_calibration(path, old)
@@ -122,7 +126,7 @@ def test_one_of_before_loads_were_measured_is_made_again(
     assert cached.calibration.costs == old.costs
     obtained, said = get()
     seconds = {"quick": 12, "full": 120}[extent]
-    assert said == [f"the cached calibration has no loads: measuring, {seconds} s at most"]
+    assert said == [f"the cached calibration has no {words}: measuring, {seconds} s at most"]
     assert obtained.calibration.costs == made_up().costs
     assert measured.asked == [(extent, ())]
     assert get()[1] == []
