@@ -94,7 +94,8 @@ void core_store(struct core *core, uint64_t address, ticks address_ready,
 
 ticks core_fence(struct core *core)
 {
-	core->fence = later(core->fence, later(core->front, core->committed));
+	core->fence = later(later(core->fence, core->front),
+			    later(core->retired, core->committed));
 	return core->fence;
 }
 
