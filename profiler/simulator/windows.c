@@ -136,23 +136,29 @@ void windows_drop(struct timing *timing)
 	VG_(free)(timing);
 }
 
-/* Of a program's lines, those that fit into its part of the last level are there. */
-static ULong l3_share(void)
+/* As a part of what the program has touched so far, out of 2^32. */
+static ULong share_of_touched(ULong bytes)
 {
 	const struct touched *touched = &tlbsim.touched;
-	ULong bytes = (touched->anonymous_pages + touched->other_pages)
-		      << touched->base_shift;
-	ULong l3 = tlbsim.windows.core.l3_bytes;
+	ULong all = (touched->anonymous_pages + touched->other_pages)
+		    << touched->base_shift;
 
-	return bytes <= l3 ? 1ULL << 32 : (l3 << 32) / bytes;
+	return all <= bytes ? 1ULL << 32 : (bytes << 32) / all;
 }
 
 static void open_window(void)
 {
+	const struct timing_config *config = &tlbsim.windows.core;
+
 	if (!*tlbsim.timing)
 		*tlbsim.timing = make_timing();
-	for (Int size = 0; size < TLB_SIZES; size++)
-		(*tlbsim.timing)->cores[size].memory.l3_share = l3_share();
+	for (Int size = 0; size < TLB_SIZES; size++) {
+		struct core *core = &(*tlbsim.timing)->cores[size];
+
+		core->memory.l3_share = share_of_touched(config->l3_bytes);
+		core->translation.scattered_share = share_of_touched(
+			(ULong)config->scattered << tlbsim.touched.base_shift);
+	}
 	tlb_model_hold(tlbsim.model, true);
 	tlbsim.model->missed = missed;
 	phase = WARMING;
@@ -177,7 +183,8 @@ static void add_row(void)
 		measured.time[size] = (*tlbsim.timing)->cores[size].retired -
 				      measured.time[size];
 	windows.rows[windows.count++] = measured;
-	if (windows.count == tlbsim.windows.most)
+	/* All may be of even periods, or all of odd ones. */
+	while (windows.count == tlbsim.windows.most)
 		thin_out();
 }
 
@@ -192,9 +199,11 @@ void windows_switch(void)
 {
 	if (phase == CLOSED)
 		return;
-	if (phase == MEASURING && tlbsim_clock > measured.start)
+	/* If nothing was measured it is still due: it opens with the next block. */
+	if (phase == MEASURING && tlbsim_clock > measured.start) {
 		add_row();
-	/* Still due: it opens again with the next block. */
+		choose_next();
+	}
 	close_window();
 }
 
