@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* When is an address translated, alone and beside others? */
+#include "timing.h"
+
+#define L1 CYCLES(4)
+#define MEMORY CYCLES(200)
+/* What one entry of a page directory covers. */
+#define BASE_TABLE ((uint64_t)512 << BASE_SHIFT)
+
+static ticks now;		/* of alone() */
+
+/* Everything before has long ended. */
+static ticks quiet(struct rig *rig)
+{
+	now += CYCLES(100000);
+	calendar_advance(&rig->core.memory.buffers, now);
+	calendar_advance(&rig->core.memory.l3_channel, now);
+	calendar_advance(&rig->core.memory.memory_channel, now);
+	calendar_advance(&rig->core.translation.walkers, now);
+	return now;
+}
+
+/* How long does a translation that misses take by itself? */
+static ticks alone(struct rig *rig, uint64_t address, enum miss miss)
+{
+	ticks start = quiet(rig);
+
+	translation_missed(&rig->core.translation, address, miss);
+	return translate(&rig->core.translation, address, start) - start;
+}
+
+static ticks walk(struct rig *rig, uint64_t address)
+{
+	return alone(rig, address, MISS_WALK);
+}
+
+static struct rig *start(const struct timing_config *config, bool huge)
+{
+	now = 0;
+	return make_rig(config, huge);
+}
+
+static void without_a_miss_it_takes_no_time(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = start(&config, false);
+
+	config.stlb_cycles = 7;
+	for (uint64_t page = 0; page < 5000; page++)
+		CHECK_EQUAL(translate(&rig->core.translation, page * BASE_PAGE, page),
+			    page);
+	drop_rig(rig);
+}
+
+static void a_second_level_hit_takes_its_cycles(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig;
+
+	config.stlb_cycles = 7;
+	rig = start(&config, false);
+	CHECK_EQUAL(alone(rig, 5 * BASE_PAGE, MISS_STLB_HIT), CYCLES(7));
+	/* It was that reference's alone. */
+	quiet(rig);
+	CHECK_EQUAL(translate(&rig->core.translation, 5 * BASE_PAGE + 8, now), now);
+	/* No page but this. */
+	translation_missed(&rig->core.translation, 5 * BASE_PAGE, MISS_STLB_HIT);
+	CHECK_EQUAL(translate(&rig->core.translation, 6 * BASE_PAGE, now), now);
+	/* A walk comes after the second level was looked up in. */
+	CHECK_EQUAL(walk(rig, 9 * BASE_TABLE), CYCLES(7) + 2 * MEMORY);
+	drop_rig(rig);
+}
+
+static void a_walk_reads_through_the_caches(void)
+{
+	struct timing_config config = plain_config();
+
+	for (int huge = 0; huge <= 1; huge++) {
+		struct rig *rig = start(&config, huge);
+		uint64_t page = huge ? HUGE_PAGE : BASE_PAGE;
+
+		/* The directory's entry and the table's. */
+		CHECK_EQUAL(walk(rig, 0), 2 * MEMORY);
+		/* The next entry, in the same line; the directory is known. */
+		CHECK_EQUAL(walk(rig, page), L1);
+		/* The next line. */
+		CHECK_EQUAL(walk(rig, 8 * page), MEMORY);
+		CHECK_EQUAL(walk(rig, 15 * page), L1);
+		/* Another table; the directory's line has its entry too. */
+		CHECK_EQUAL(walk(rig, 512 * page), L1 + MEMORY);
+		CHECK_EQUAL(walk(rig, 512 * 8 * page), 2 * MEMORY);
+		drop_rig(rig);
+	}
+}
+
+static void reads_get_dearer_with_distance(void)
+{
+	struct timing_config config = plain_config();
+	ticks near, from_l2, from_l3, far;
+	struct rig *rig;
+
+	config.l3_bytes = 4 << 20;
+	rig = start(&config, false);
+	/* Tables are in the last level. */
+	CHECK_EQUAL(walk(rig, 0), 2 * CYCLES(50));
+	near = walk(rig, BASE_PAGE);
+	/* Twice as many lines of data as L1 has. */
+	for (uint64_t page = 0; page < 16 * PAGE_LINES; page++)
+		memory_read(&rig->core.memory, page * (PAGE_LINES + 1), quiet(rig),
+			    LINE_DATA);
+	from_l2 = walk(rig, 2 * BASE_PAGE);
+	/* Twice as many as L2. */
+	for (uint64_t page = 0; page < 128 * PAGE_LINES; page++)
+		memory_read(&rig->core.memory, page * (PAGE_LINES + 1), quiet(rig),
+			    LINE_DATA);
+	from_l3 = walk(rig, 3 * BASE_PAGE);
+	drop_rig(rig);
+
+	config.l3_bytes = 0;
+	rig = start(&config, false);
+	walk(rig, 0);
+	far = walk(rig, 8 * BASE_PAGE);
+	CHECK_EQUAL(near, L1);
+	CHECK_EQUAL(from_l2, CYCLES(14));
+	CHECK_EQUAL(from_l3, CYCLES(50));
+	CHECK_EQUAL(far, MEMORY);
+	drop_rig(rig);
+}
+
+static void directories_are_remembered(void)
+{
+	struct timing_config config = plain_config();
+
+	for (config.directories = 0; config.directories <= 3; config.directories++) {
+		struct rig *rig = start(&config, false);
+		const bool fit = config.directories >= 2;
+
+		walk(rig, 0);
+		walk(rig, BASE_TABLE);
+		/* Both lines are in L1 by now. */
+		for (uint64_t i = 1; i < 8; i++) {
+			CHECK_EQUAL(walk(rig, i * BASE_PAGE), fit ? L1 : 2 * L1);
+			CHECK_EQUAL(walk(rig, BASE_TABLE + i * BASE_PAGE),
+				    fit ? L1 : 2 * L1);
+		}
+		drop_rig(rig);
+	}
+}
+
+/* The one used longest ago is forgotten. */
+static void directories_are_kept_by_use(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig;
+
+	config.directories = 2;
+	rig = start(&config, false);
+	for (uint64_t table = 0; table < 3; table++)
+		walk(rig, table * BASE_TABLE);
+	CHECK_EQUAL(walk(rig, BASE_TABLE + BASE_PAGE), L1);
+	walk(rig, 0);
+	CHECK_EQUAL(walk(rig, BASE_TABLE + 2 * BASE_PAGE), L1);
+	CHECK_EQUAL(walk(rig, 2 * BASE_TABLE + BASE_PAGE), 2 * L1);
+	drop_rig(rig);
+}
+
+static void each_size_has_its_cycles(void)
+{
+	struct timing_config config = plain_config();
+
+	config.walkers = 1;
+	config.walk_cycles[1] = 1000;
+	for (int huge = 0; huge <= 1; huge++) {
+		struct rig *rig = start(&config, huge);
+		struct translation *translation = &rig->core.translation;
+		uint64_t page = huge ? HUGE_PAGE : BASE_PAGE;
+		ticks from, second;
+
+		/* That a walker is busy does not delay what it walked for, */
+		CHECK_EQUAL(walk(rig, 0), 2 * MEMORY);
+		from = quiet(rig);
+		translation_missed(translation, page, MISS_WALK);
+		translation_missed(translation, 2 * page, MISS_WALK);
+		CHECK_EQUAL(translate(translation, page, from), from + L1);
+		/* but the next walk. */
+		second = translate(translation, 2 * page, from) - from;
+		CHECK(huge ? second + SLOT >= CYCLES(1000) : second <= L1 + SLOT);
+		drop_rig(rig);
+	}
+}
+
+static void a_page_that_is_being_walked_is_waited_for(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = start(&config, false);
+	struct translation *translation = &rig->core.translation;
+
+	translation_missed(translation, 0, MISS_WALK);
+	CHECK_EQUAL(translate(translation, 0, 0), 2 * MEMORY);
+	CHECK_EQUAL(translate(translation, 64, 0), 2 * MEMORY);
+	CHECK_EQUAL(translate(translation, 128, CYCLES(100)), 2 * MEMORY);
+	CHECK_EQUAL(translate(translation, BASE_PAGE, CYCLES(100)), CYCLES(100));
+	CHECK_EQUAL(translate(translation, 192, CYCLES(500)), CYCLES(500));
+	drop_rig(rig);
+}
+
+/* When the last of many walks has ended that were all wanted at once. */
+static ticks all_at_once(const struct timing_config *config, uint64_t walks)
+{
+	struct rig *rig = start(config, false);
+	ticks from, last = 0;
+
+	/* Tables and directory are in L1. */
+	for (uint64_t page = 0; page < walks; page++)
+		walk(rig, page * BASE_PAGE);
+	from = quiet(rig);
+	for (uint64_t page = 0; page < walks; page++) {
+		ticks end;
+
+		translation_missed(&rig->core.translation, page * BASE_PAGE, MISS_WALK);
+		end = translate(&rig->core.translation, page * BASE_PAGE, from) - from;
+		CHECK(end >= L1);
+		last = end > last ? end : last;
+	}
+	drop_rig(rig);
+	return last;
+}
+
+static void walkers_walk_at_once(void)
+{
+	struct timing_config config = plain_config();
+	const uint64_t walks = 400;
+	ticks before = 0;
+
+	config.walk_cycles[0] = 96;
+	for (config.walkers = 16; config.walkers; config.walkers /= 2) {
+		ticks busy = walks * CYCLES(100), time = all_at_once(&config, walks);
+
+		/* The last one is still busy when its translation is there. */
+		CHECK(time + CYCLES(96) + SLOT >= busy / config.walkers);
+		CHECK(time <= busy / config.walkers + SLOT);
+		CHECK(time > before);
+		CHECK_EQUAL(all_at_once(&config, config.walkers / 2), config.walkers > 1 ? L1 : 0);
+		before = time;
+	}
+}
+
+static void hypervisors_add_the_reads_of_their_tables(void)
+{
+	struct timing_config config = plain_config();
+	ticks plain[3], nested[3];
+
+	for (int i = 0; i < 2; i++) {
+		struct rig *rig = start(&config, false);
+		ticks *time = i ? nested : plain;
+
+		time[0] = walk(rig, 0);
+		time[1] = walk(rig, BASE_PAGE);
+		time[2] = walk(rig, 8 * BASE_PAGE);
+		drop_rig(rig);
+		config.host_shift = BASE_SHIFT;
+	}
+	CHECK_EQUAL(plain[0], 2 * MEMORY);
+	CHECK(nested[0] >= plain[0] + 2 * MEMORY);
+	/* An entry of the guest's, and one of the host's. */
+	CHECK_EQUAL(nested[1], 2 * plain[1]);
+	CHECK_EQUAL(nested[2], 2 * plain[2]);
+}
+
+static void one_walk_serves_a_whole_huge_page(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = start(&config, true);
+	struct translation *translation = &rig->core.translation;
+	const uint64_t far = 300 * BASE_PAGE;
+
+	translation_missed(translation, 0, MISS_WALK);
+	CHECK_EQUAL(translate(translation, far, 0), 2 * MEMORY);
+	CHECK_EQUAL(translate(translation, 0, CYCLES(10)), 2 * MEMORY);
+	CHECK_EQUAL(translate(translation, HUGE_PAGE, CYCLES(10)), CYCLES(10));
+	drop_rig(rig);
+
+	/* Of its own base pages only, where the host has no others. */
+	config.host_shift = BASE_SHIFT;
+	rig = start(&config, true);
+	translation = &rig->core.translation;
+	translation_missed(translation, 0, MISS_WALK);
+	CHECK_EQUAL(translate(translation, far, 0), 0);
+	CHECK(translate(translation, 0, 0) >= 4 * MEMORY);
+	CHECK(walk(rig, far) >= MEMORY);
+	drop_rig(rig);
+}
+
+/* In the order of addresses: the entries of huge pages are fewer lines. */
+static void walks_of_huge_pages_read_less(void)
+{
+	struct timing_config config = plain_config();
+	ticks time[2];
+
+	for (config.host_shift = 0; config.host_shift <= BASE_SHIFT;
+	     config.host_shift += BASE_SHIFT) {
+		for (int huge = 0; huge <= 1; huge++) {
+			struct rig *rig = start(&config, huge);
+
+			time[huge] = 0;
+			for (uint64_t i = 0; i < 2000; i++)
+				time[huge] += walk(rig, i * 8 * BASE_PAGE);
+			drop_rig(rig);
+		}
+		CHECK(time[1] < time[0]);
+		/* The host's reads are saved by none. */
+		CHECK(!config.host_shift || time[1] > 2000 * MEMORY);
+	}
+}
+
+static const struct check_test tests[] = {
+	{ "without a miss it takes no time", without_a_miss_it_takes_no_time },
+	{ "a second-level hit takes its cycles", a_second_level_hit_takes_its_cycles },
+	{ "a walk reads through the caches", a_walk_reads_through_the_caches },
+	{ "reads get dearer with distance", reads_get_dearer_with_distance },
+	{ "directories are remembered", directories_are_remembered },
+	{ "directories are kept by use", directories_are_kept_by_use },
+	{ "each size of pages has its cycles", each_size_has_its_cycles },
+	{ "a page that is being walked is waited for",
+	  a_page_that_is_being_walked_is_waited_for },
+	{ "walkers walk at once, and no more than they are", walkers_walk_at_once },
+	{ "hypervisors add the reads of their tables",
+	  hypervisors_add_the_reads_of_their_tables },
+	{ "one walk serves a whole huge page", one_walk_serves_a_whole_huge_page },
+	{ "walks of huge pages read less", walks_of_huge_pages_read_less },
+};
+
+CHECK_MAIN(tests)
