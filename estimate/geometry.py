@@ -20,7 +20,7 @@ from tlbcost.records import (
     PageSizeGeometry,
     TlbLevel,
 )
-from tlbcost.table import count, read_table
+from tlbcost.table import Table, count, read_table
 
 LEVELS: tuple[Level, ...] = ("dtlb", "dtlb_store", "itlb", "stlb")
 
@@ -60,6 +60,19 @@ class PublishedLevel:
 
 
 @dataclass(frozen=True, slots=True)
+class Pipeline:
+    """How much a core has in flight: instructions per cycle, reorder buffer, store buffer.
+
+    `mispredict_cycles`: from a branch's outcome to the right path.
+    """
+
+    width: int
+    window: int
+    stores: int
+    mispredict_cycles: int
+
+
+@dataclass(frozen=True, slots=True)
 class PublishedCore:
     """The published TLBs of one core; `levels` is keyed by level and page size in bytes."""
 
@@ -69,6 +82,8 @@ class PublishedCore:
     walkers: int | None
     notes: str | None
     levels: dict[tuple[Level, int], PublishedLevel]
+    pipeline: Pipeline | None = None
+    stlb_folded: bool = False
 
     def lacks(self, level: Level, page_size_bytes: int) -> bool:
         """Whether the level is known not to hold pages of this size."""
@@ -103,9 +118,19 @@ def read_core(path: Path) -> PublishedCore:
             walkers=count(_absent(table.key("walkers"))),
             notes=_absent(table.key("notes")),
             levels=levels,
+            pipeline=_pipeline(table),
+            stlb_folded=table.header.get("stlb_index") == "folded",
         )
     except ValueError as error:
         raise TlbcostError(f"{path}: {error}") from error
+
+
+def _pipeline(table: Table) -> Pipeline | None:
+    """What the header says of the pipeline; None if it does not say all of it."""
+    keys = ("width", "window", "stores", "mispredict_cycles")
+    told = [count(_absent(table.header.get(key, "NA"))) for key in keys]
+    known = [number for number in told if number is not None]
+    return Pipeline(*known) if len(known) == len(keys) else None
 
 
 def cores() -> list[PublishedCore]:
@@ -126,6 +151,7 @@ def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: i
     Where a hypervisor splinters huge pages, `huge` has the TLBs of base pages: see `entry_bytes`.
     """
     core = published(machine)
+    folded = core is not None and core.stlb_folded
     sources: dict[tuple[Level, int], LevelSource] = {}
 
     def level(name: Level, size: int, assumed: dict[Level, TlbLevel]) -> TlbLevel | None:
@@ -142,7 +168,7 @@ def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: i
     base = page_size(machine.base_page_bytes, _ASSUMED_BASE)
     pieces = cost_at(calibration, "tlb_entry_bytes", huge_page_bytes) if calibration else None
     if pieces is None or pieces.value != machine.base_page_bytes:
-        return Geometry(base, page_size(huge_page_bytes, _ASSUMED_HUGE), sources)
+        return Geometry(base, page_size(huge_page_bytes, _ASSUMED_HUGE), sources, folded)
     # A TLB entry covers the smaller of the guest's page and the host's.
     covered, whole = units.size(machine.base_page_bytes), units.size(huge_page_bytes)
     pieces_source = LevelSource(
@@ -154,7 +180,7 @@ def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: i
         if (name, machine.base_page_bytes) in sources:
             sources[name, huge_page_bytes] = pieces_source
     huge = replace(base, page_size_bytes=huge_page_bytes, entry_bytes=machine.base_page_bytes)
-    return Geometry(base, huge, sources)
+    return Geometry(base, huge, sources, folded)
 
 
 def _choose_level(

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
-import importlib.util
 import os
 import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from tlbcost import calibration, units
 from tlbcost.assemble import Ingredients
@@ -24,6 +21,7 @@ from tlbcost.backend import Choice, choose
 from tlbcost.calibration import Obtained
 from tlbcost.calibration_file import read_calibration
 from tlbcost.cleanup import temporary_folder
+from tlbcost.core import Core, core_for
 from tlbcost.costs import cost_at
 from tlbcost.counted import Counted, together
 from tlbcost.counters import count_program
@@ -33,11 +31,10 @@ from tlbcost.geometry import choose as geometry_for
 from tlbcost.importing import import_file, merge
 from tlbcost.launch import Launcher, Outcome, check_outcome, native_runs
 from tlbcost.machine import current_machine, huge_page_bytes
-from tlbcost.overlap import denser
 from tlbcost.program import check_simulatable, resolve
 from tlbcost.progress import Progress
 from tlbcost.records import Calibration, Geometry, Machine
-from tlbcost.simulate import Simulation, find_valgrind, simulate, with_time_of
+from tlbcost.simulate import Simulation, find_valgrind, simulate
 from tlbcost.stdin import ProgramInput
 from tlbcost.surroundings import surroundings
 from tlbcost.trial_record import tried_on
@@ -80,18 +77,6 @@ def _command_of(counted: Counted) -> tuple[str, ...]:
         return tuple(shlex.split(counted.command or "")) or ("(unknown program)",)
     except ValueError:
         return (counted.command or "",)
-
-
-class Core(Protocol):
-    """What estimate/core.py makes of a calibration: the core that windows are modelled on."""
-
-    @property
-    def option(self) -> str:
-        """As the simulator takes it."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was not measured, and is taken from elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,21 +148,12 @@ def _set_up(arguments: argparse.Namespace, machine: Machine, path: Path) -> _Set
     if choice.simulate:
         geometry = geometry_for(calibrated.calibration, machine, huge)
         if arguments.model != "simple":
-            core = _core(calibrated.calibration, machine, geometry)
+            core = core_for(calibrated.calibration, machine, geometry)
             no_core = _without_core(arguments) if core is None else None
     if choice.simulate or choice.needs_costs:
         check_costs(calibrated.calibration, machine)
     notes += core.notes if core is not None else ()
     return _Setup(choice, valgrind, calibrated, geometry, core, no_core, huge, notes)
-
-
-def _core(calibrated: Calibration, machine: Machine, geometry: Geometry) -> Core | None:
-    if importlib.util.find_spec("tlbcost.core") is None:
-        return None
-    core: Core | None = importlib.import_module("tlbcost.core").core_for(
-        calibrated, machine, geometry
-    )
-    return core
 
 
 def _without_core(arguments: argparse.Namespace) -> str:
@@ -257,15 +233,9 @@ def _simulate(
     plan = None if core is None else plan_for(runs)
     with Progress() as progress:
         tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None
-        fixed = (launcher, setup.valgrind, setup.geometry, argv, native[0], tick)
-        found = simulate(*fixed, plan, core)
-        again = None if plan is None else denser(plan, found.windows)
-        if again is None:
-            return found
-        progress.announce(
-            "simulating once more, since too few windows of the program were modelled"
+        return simulate(
+            launcher, setup.valgrind, setup.geometry, argv, native[0], tick, plan, core
         )
-        return with_time_of(found, simulate(*fixed, again, core))
 
 
 def calibration_for(arguments: argparse.Namespace) -> Obtained:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from tlbcost.model import run_time_ns
 from tlbcost.records import Interval, Run
 from tlbcost.stats import median
-from tlbcost.windows import WINDOWS, ImageWindows, Window, WindowPlan, plan_of
+from tlbcost.windows import ImageWindows, Window
 
 # How far the modelled saving is from the real one, apart from sampling: as a share of the run
 # time, and of the saving itself.
@@ -28,8 +28,6 @@ MODEL_RELATIVE = 0.25
 # What windows must cover to speak for the program.
 MIN_WINDOWS = 10
 MIN_FRACTION = 0.9
-# As many as tell most programs, where less is known than what MIN_WINDOWS tell.
-_FEW_WINDOWS = 60
 _NORMAL_97_5 = 1.959964
 
 
@@ -91,22 +89,6 @@ def shortfall(sample: Sample | None) -> str:
         f"processes of which windows were modelled have {100 * sample.modelled_fraction:.0f} % of "
         f"the references, and {100 * MIN_FRACTION:.0f} % are needed"
     )
-
-
-def denser(plan: WindowPlan, images: Sequence[ImageWindows]) -> WindowPlan | None:
-    """A plan by the references that there turned out to be, where windows told too little.
-
-    None: they told enough, or at most a few more can be had. Programs that wait for memory make a
-    hundredth of the references in a second that others do; simulating them again is quick.
-    """
-    sample = sample_of(images)
-    if sample is None:
-        return None
-    found = sample.saving
-    if found is not None and found.high - found.low <= 2 * MODEL_POINTS:
-        return None
-    again = plan_of(sample.references, _FEW_WINDOWS if found is None else WINDOWS)
-    return again if 2 * again.period <= plan.period else None
 
 
 def _saving(weighted: Sequence[tuple[float, Window]], part: float) -> Interval:

@@ -82,12 +82,14 @@ class LevelSource:
 class Geometry:
     """The TLBs to simulate, and for each level where its figures come from.
 
-    `sources` is keyed by the level and its page size in bytes.
+    `sources` is keyed by the level and its page size in bytes. `stlb_folded`: the set of an STLB
+    entry is chosen by its page number xored with the number's next higher bits.
     """
 
     base: PageSizeGeometry
     huge: PageSizeGeometry
     sources: dict[tuple[Level, int], LevelSource] = field(default_factory=dict)
+    stlb_folded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost import kinds, paths, remedies
@@ -98,6 +98,7 @@ def simulator_command(
         f"--l1d={_level(base.dtlb)},{_level(huge.dtlb)}",
         f"--l1i={_level(base.itlb)},{_level(huge.itlb)}",
         f"--stlb={_level(base.stlb)},{_level(huge.stlb)}",
+        *(["--stlb-folded=yes"] if geometry.stlb_folded else []),
         *modelled,
     ]
 
@@ -154,15 +155,6 @@ def simulate(
             TOOL_FAILED,
         )
     return Simulation(processes, outcome, read_windows(folder))
-
-
-def with_time_of(first: Simulation, second: Simulation) -> Simulation:
-    """The second simulation, whose time is that of both together."""
-    runs = (first.outcome.run, second.outcome.run)
-    if runs[0] is None or runs[1] is None:
-        return second
-    run = replace(runs[1], wall_ns=runs[0].wall_ns + runs[1].wall_ns)
-    return replace(second, outcome=replace(second.outcome, run=run))
 
 
 def read_counts(folder: Path) -> tuple[ProcessCounts, ...]:

@@ -17,30 +17,32 @@ from tlbcost.stats import median
 from tlbcost.table import Table, count, read_table
 
 # References in each window, and before it to warm the core's and the caches' state.
-MEASURED, WARM = 100_000, 300_000
-WINDOWS = 200
-# What the model may take: it is some hundred times slower than the program.
-_MOST_FRACTION = 0.04
-_SHORT_NS = 1_000_000_000
-# References of a program that computes; those that wait for memory make down to a hundredth.
-_REFERENCES_PER_NS = 1.2
+MEASURED, WARM = 40_000, 40_000
+# At first every so many references; the simulator doubles that whenever the windows are MOST.
+_FIRST_PERIOD = 2 * (MEASURED + WARM)
+# The model is some hundred times slower than the program: what it takes grows with the number of
+# windows, which is kept below a few times what the rest of the simulation takes.
+_FEWEST, _MOST = 32, 128
+_PER_SECOND = 96
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
     """Where windows lie, in references of a process: one in each `period`.
 
-    `warm` references are modelled before each window of `measured` ones.
+    `warm` references are modelled before each window of `measured` ones. The period doubles
+    whenever there are `most` windows, so that the length of a run need not be known.
     """
 
-    period: int
+    period: int = _FIRST_PERIOD
     warm: int = WARM
     measured: int = MEASURED
+    most: int = _MOST
 
     @property
     def option(self) -> str:
         """As the simulator takes it."""
-        return f"{self.period}:{self.warm}:{self.measured}"
+        return f"{self.period}:{self.warm}:{self.measured}:{self.most}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +70,9 @@ class ImageWindows:
 
 
 def plan_for(runs: Sequence[Run]) -> WindowPlan:
-    """The windows for a program that ran so long natively; how much it refers to is not known."""
-    user_ns = median([run.user_ns for run in runs])
-    plan = plan_of(user_ns * _REFERENCES_PER_NS)
-    if user_ns <= _SHORT_NS:
-        return plan
-    return WindowPlan(max(plan.period, round((WARM + MEASURED) / _MOST_FRACTION)))
-
-
-def plan_of(references: float, windows: int = WINDOWS) -> WindowPlan:
-    """About so many windows for so many references.
-
-    A period that warming and measuring fill leaves nothing out: short programs are modelled whole.
-    """
-    return WindowPlan(max(int(references / windows), WARM + MEASURED))
+    """The windows for a program that ran so long natively."""
+    seconds = median([run.user_ns for run in runs]) / 1e9
+    return WindowPlan(most=min(max(round(_PER_SECOND * seconds), _FEWEST), _MOST))
 
 
 def read_windows(folder: Path) -> tuple[ImageWindows, ...]:

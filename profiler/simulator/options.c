@@ -23,7 +23,7 @@ struct tlbsim tlbsim = {
 		.misses = 16, .l3_bytes = 64 << 20, .l3_cycles = 100,
 		.memory_cycles = 330, .l3_interval = 4 * TICKS_PER_CYCLE,
 		.memory_interval = 10 * TICKS_PER_CYCLE, .stlb_cycles = 7,
-		.walkers = 4, .walk_cycles = { 10, 10 }, .read_cycles = 5,
+		.walkers = 4, .walk_cycles = { 10, 10 }, .read_cycles = { 5, 5 },
 		.directories = 32, .host_shift = 0,
 	},
 	.filter = True,
@@ -90,6 +90,7 @@ static const struct core_field {
 	FIELD("l2-bytes", l2.bytes, 1 << LINE_SHIFT, 1u << 28),
 	FIELD("l2-ways", l2.ways, 1, 1 << 16),
 	FIELD("l2-cycles", l2.cycles, 1, 10000),
+	FIELD("whole", whole, 0, 1),
 	FIELD("pairs", pairs, 0, 1),
 	FIELD("misses", misses, 1, 1000),
 	FIELD("l3-bytes", l3_bytes, 0, ~0u),
@@ -101,9 +102,11 @@ static const struct core_field {
 	FIELD("walkers", walkers, 1, 64),
 	FIELD("walk-cycles", walk_cycles[TLB_BASE], 0, 10000),
 	FIELD("huge-walk-cycles", walk_cycles[TLB_HUGE], 0, 10000),
-	FIELD("read-cycles", read_cycles, 0, 10000),
+	FIELD("read-cycles", read_cycles[TLB_BASE], 0, 10000),
+	FIELD("huge-read-cycles", read_cycles[TLB_HUGE], 0, 10000),
 	FIELD("directories", directories, 0, MOST_DIRECTORIES),
 	FIELD("host-shift", host_shift, 0, 40),
+	FIELD("scattered", scattered, 0, ~0u),
 #undef FIELD
 };
 
@@ -181,6 +184,7 @@ static Bool process_option(const HChar *option)
 		good = parse_geometry(value, config->l1i, True);
 	else if VG_STR_CLO(option, "--stlb", value)
 		good = parse_geometry(value, config->stlb, False);
+	else if VG_BOOL_CLO(option, "--stlb-folded", config->stlb_folded) {}
 	else if VG_STR_CLO(option, "--windows", value)
 		good = parse_windows(value);
 	else if VG_STR_CLO(option, "--core", tlbsim.windows.core_text)
@@ -203,6 +207,8 @@ static void print_usage(void)
 "    --l1i=E:W,E:W             the same of the L1 iTLB [64:8,8:8]\n"
 "    --stlb=E:W,E:W            the same of the STLB; 0:0 if it has none\n"
 "                              [1536:12,1536:12]\n"
+"    --stlb-folded=no|yes      the STLB's sets are chosen by the page's number\n"
+"                              xored with itself, as on many Intel cores [no]\n"
 "    --windows=PERIOD:WARM:MEASURED:MOST\n"
 "                              time the code, too, in one window of MEASURED\n"
 "                              references, after WARM to warm the caches, of\n"
@@ -210,10 +216,11 @@ static void print_usage(void)
 "                              whenever there are MOST windows [none]\n"
 "    --core=NAME=VALUE,...     the core that is timed: width, window, stores,\n"
 "                              mispredict, l1-bytes, l1-ways, l1-cycles, l2-...,\n"
-"                              pairs, misses, l3-bytes, l3-cycles, l3-interval,\n"
+"                              whole, pairs, misses, l3-bytes, l3-cycles, l3-interval,\n"
 "                              memory-cycles, memory-interval, stlb-cycles,\n"
 "                              walkers, walk-cycles, huge-walk-cycles,\n"
-"                              read-cycles, directories, host-shift\n");
+"                              read-cycles, huge-read-cycles, directories,\n"
+"                              host-shift, scattered\n");
 }
 
 static void print_debug_usage(void)

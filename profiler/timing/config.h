@@ -32,6 +32,7 @@ struct timing_config {
 	uint32_t mispredict;	/* cycles from a branch's outcome to the right path */
 	/* Data. */
 	struct cache_config l1, l2;
+	uint32_t whole;		/* 1: a huge page's lines lie side by side in memory */
 	uint32_t pairs;		/* 1: a line comes to L2 with its neighbour */
 	uint32_t misses;	/* lines on their way to L1 at once */
 	uint32_t l3_bytes;	/* what this program can have of it */
@@ -43,10 +44,13 @@ struct timing_config {
 	uint32_t walkers;	/* walks at once */
 	/* That a walker is busy beside its reads, on base and on huge pages. */
 	uint32_t walk_cycles[2];
-	uint32_t read_cycles;	/* that each read takes beside the cache's */
+	/* That each of its reads takes beside the cache's. */
+	uint32_t read_cycles[2];
 	uint32_t directories;	/* entries of the cache of page directories */
 	/* log2 of the pages that a hypervisor's tables map; 0: no hypervisor */
 	uint32_t host_shift;
+	/* Base pages that a guest's process gets apart from each other. */
+	uint32_t scattered;
 };
 
 #endif

@@ -11,10 +11,7 @@ void core_init(struct core *core, const struct timing_config *config,
 	       uint32_t huge_shift, bool huge)
 {
 	core->config = config;
-	/* Only huge pages that are such in the machine's own memory are whole. */
-	memory_init(&core->memory, config, lines, l3,
-		    !huge || (config->host_shift &&
-			      config->host_shift < huge_shift));
+	memory_init(&core->memory, config, lines, l3, !(huge && config->whole));
 	translation_init(&core->translation, config, &core->memory, base_shift,
 			 huge_shift, huge);
 	core->front = core->retired = core->done = 0;

@@ -30,6 +30,7 @@ void translation_init(struct translation *translation,
 	translation->page_shift = shift;
 	translation->entry_shift = shift;
 	translation->huge = huge;
+	translation->scattered_share = 0;
 	if (config->host_shift && config->host_shift < shift)
 		translation->entry_shift = config->host_shift;
 }
@@ -69,7 +70,7 @@ static ticks read_entry(struct translation *translation, enum table table,
 {
 	uint64_t line = (uint64_t)table << TABLE_SHIFT | index >> ENTRIES_SHIFT;
 
-	time += (ticks)translation->config->read_cycles * TICKS_PER_CYCLE;
+	time += (ticks)translation->config->read_cycles[translation->huge] * TICKS_PER_CYCLE;
 	return memory_read(translation->memory, line, time, LINE_TABLE);
 }
 
@@ -78,6 +79,19 @@ static uint32_t fanout_shift(const struct translation *translation)
 {
 	(void)translation;
 	return 9;
+}
+
+/*
+ * Where a page of the guest's address space is in the guest's memory.  Kernels
+ * hand out what is left between other memory first.
+ */
+static uint64_t frame_of(const struct translation *translation, uint64_t page)
+{
+	uint64_t random = page * UINT64_C(0x9e3779b97f4a7c15);
+
+	if (translation->huge || random >> 32 >= translation->scattered_share)
+		return page;
+	return random >> 16 | UINT64_C(1) << 48;
 }
 
 /* The host's translation of the data page. */
@@ -89,7 +103,8 @@ static ticks read_host(struct translation *translation, uint64_t address,
 
 	if (!directory_known(&translation->host, directory))
 		time = read_entry(translation, HOST_DIRECTORY, directory, time);
-	return read_entry(translation, HOST_TABLE, address >> shift, time);
+	return read_entry(translation, HOST_TABLE,
+			  frame_of(translation, address >> shift), time);
 }
 
 /* The time at which a walk that starts now would end. */

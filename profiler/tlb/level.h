@@ -24,7 +24,16 @@ struct tlb_level {
 				   most to the least recently used */
 	uint32_t sets;		/* 0: there is no such level */
 	uint32_t ways;
+	/*
+	 * Bits by which a page's number is shifted and xored to itself before
+	 * its set is chosen, as the second levels of Intel's cores since
+	 * Broadwell do (Gras et al., "Translation Leak-aside Buffer", USENIX
+	 * Security 2018); 64: it is taken as it is.
+	 */
+	uint32_t fold;
 };
+
+#define TLB_NO_FOLD 64u
 
 /* No address space has this page number; it marks an empty entry. */
 #define TLB_NO_PAGE UINT64_MAX
@@ -47,10 +56,13 @@ static inline uint32_t tlb_set_start(uint64_t page, uint32_t sets, uint32_t ways
 
 /*
  * Make an empty level of a valid geometry in the caller's memory: `pages`
- * holds geometry.entries numbers.
+ * holds geometry.entries numbers.  Pages are not folded; tlb_level_fold()
+ * makes them so, if the sets are a power of two.
  */
 void tlb_level_init(struct tlb_level *level, struct tlb_geometry geometry,
 		    uint64_t *pages);
+
+void tlb_level_fold(struct tlb_level *level);
 
 /*
  * Look `page` up, and make it the most recently used of its set; if it was
@@ -59,11 +71,13 @@ void tlb_level_init(struct tlb_level *level, struct tlb_geometry geometry,
  */
 static inline bool tlb_level_access(struct tlb_level *level, uint64_t page)
 {
-	uint64_t *set, carried = page;
+	uint64_t *set, carried = page, index = page;
 
 	if (!level->sets)
 		return false;
-	set = level->pages + tlb_set_start(page, level->sets, level->ways);
+	if (level->fold < TLB_NO_FOLD)
+		index ^= page >> level->fold;
+	set = level->pages + tlb_set_start(index, level->sets, level->ways);
 	/* Move every page used since `page` one place down. */
 #pragma GCC unroll 8
 	for (uint32_t way = 0; way < level->ways; way++) {

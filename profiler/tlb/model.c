@@ -42,6 +42,8 @@ void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
 			   code_filter);
 	for (int size = 0; size < TLB_SIZES; size++) {
 		tlb_level_init(&model->stlb[size], config->stlb[size], pages);
+		if (config->stlb_folded)
+			tlb_level_fold(&model->stlb[size]);
 		pages += config->stlb[size].entries;
 		for (int side = 0; side < TLB_SIDES; side++)
 			model->counts[size][side] =

@@ -20,6 +20,7 @@ struct tlb_config {
 	struct tlb_geometry l1d[TLB_SIZES];	/* must exist */
 	struct tlb_geometry l1i[TLB_SIZES];	/* must exist */
 	struct tlb_geometry stlb[TLB_SIZES];	/* may have 0 entries */
+	bool stlb_folded;			/* see struct tlb_level */
 };
 
 struct tlb_counts {

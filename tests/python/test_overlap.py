@@ -11,7 +11,7 @@ from sample_content import RUN
 from tlbcost import overlap
 from tlbcost.overlap import MODEL_POINTS, MODEL_RELATIVE, Sample, expected_gain, sample_of
 from tlbcost.records import Interval
-from tlbcost.windows import ImageWindows, Window, WindowPlan
+from tlbcost.windows import ImageWindows, Window
 
 BOUND = Interval(0.9, 0.0, 0.9)
 
@@ -86,20 +86,6 @@ def test_windows_of_few_references_do_not_either() -> None:
     assert "80 % of the references" in overlap.shortfall(part)
     # A killed one has no references that are known; T04 tells of it.
     assert sample(modelled, image(references=None, pid=2)).saving is not None
-
-
-def test_too_few_windows_are_planned_anew_by_the_references() -> None:
-    plan = WindowPlan(10_000_000)
-    few = image(*[(1000, 4000, 3000)] * 3, references=120_000_000)
-    assert overlap.denser(plan, [few]) == WindowPlan(2_000_000)
-    # There are no more to be had.
-    assert overlap.denser(WindowPlan(3_900_000), [few]) is None
-    assert overlap.denser(plan, [image(references=10_000)]) == WindowPlan(400_000)
-    assert overlap.denser(plan, []) is None
-    enough = image(*[(1000, 4000, 3000)] * 12, references=120_000_000)
-    assert overlap.denser(plan, [enough]) is None
-    differ = image(*[(1000, 4000, 3000), (1000, 4000, 2000)] * 6, references=120_000_000)
-    assert overlap.denser(plan, [differ]) == WindowPlan(600_000)
 
 
 def test_what_was_not_modelled_may_save_nothing() -> None:

@@ -98,7 +98,7 @@ def test_command_line_carries_the_geometry() -> None:
 def test_windows_are_asked_for_with_their_core() -> None:
     plan = WindowPlan(25_000_000)
     command = simulator_command(Path("/v"), Path("/d"), GEOMETRY, plan, "width=6")
-    assert command[-2:] == ["--windows=25000000:300000:100000", "--core=width=6"]
+    assert command[-2:] == [f"--windows={plan.option}", "--core=width=6"]
     without = simulator_command(Path("/v"), Path("/d"), GEOMETRY)
     assert simulator_command(Path("/v"), Path("/d"), GEOMETRY, plan, None) == without
 

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which core should the simulator time a program on? What was calibrated, and what is published.
+
+Pure functions. The model itself is profiler/timing/; doc/method.md explains it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tlbcost.costs import cost_at
+from tlbcost.expected import sayings, sysfs_caches
+from tlbcost.geometry import Pipeline, published
+from tlbcost.loads import LevelLatencies, Loads, cache_sizes, level_latencies, loads
+from tlbcost.records import Calibration, Geometry, Interval, Machine, PageSizeGeometry
+
+# Used where nothing is published: a core of the late 2010s.
+_ASSUMED_PIPELINE = Pipeline(width=4, window=224, stores=56, mispredict_cycles=16)
+_ASSUMED_WALKERS = 2
+# Entries of page directories that walks need not read; nobody publishes them, and the figures of
+# the calibration's regions are about that.
+_DIRECTORIES = 32
+# Costs of walks are taken where the tables fit into L2 and the regions into their caches.
+_WALK_PAGES = 8192
+_MOST_WAYS = 16
+_TICKS_PER_CYCLE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The core to model: fields of the simulator's --core, and what is only assumed of it."""
+
+    fields: tuple[tuple[str, int], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def option(self) -> str:
+        """As the simulator takes it."""
+        return ",".join(f"{name}={value}" for name, value in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    cycles_per_ns: float
+
+    def cycles(self, ns: float) -> int:
+        return max(1, round(ns * self.cycles_per_ns))
+
+    def ticks(self, ns: float) -> int:
+        return max(1, round(ns * self.cycles_per_ns * _TICKS_PER_CYCLE))
+
+
+def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> Core | None:
+    """The core that the calibration tells of; None if it does not tell what its loads cost."""
+    found, rate = loads(calibration), cost_at(calibration, "cycles_per_ns", None)
+    if found is None or rate is None or rate.value <= 0:
+        return None
+    sizes = cache_sizes(sayings(calibration, sysfs_caches()))
+    levels = level_latencies(found, sizes)
+    if 1 not in sizes or levels.l1 is None or 2 not in sizes or levels.l2 is None:
+        return None
+    clock = _Clock(rate.value)
+    core, notes = published(machine), []
+    pipeline = core.pipeline if core else None
+    if pipeline is None:
+        notes.append(f"how much the core has in flight is assumed: {_words(_ASSUMED_PIPELINE)}")
+    walkers = core.walkers if core else None
+    if walkers is None:
+        at_once = cost_at(calibration, "walks_at_once", machine.base_page_bytes, None, _WALK_PAGES)
+        walkers = max(1, round(at_once.value)) if at_once else _ASSUMED_WALKERS
+        if at_once is None:
+            notes.append(f"the number of page walkers is assumed: {walkers}")
+    fields = {
+        **_pipeline(pipeline or _ASSUMED_PIPELINE),
+        **_caches(found, levels, sizes, clock),
+        "walkers": walkers,
+        "directories": _DIRECTORIES,
+        **_walks(calibration, machine, geometry, levels, walkers, clock),
+    }
+    return Core(tuple(fields.items()), tuple(notes))
+
+
+def _words(pipeline: Pipeline) -> str:
+    return f"{pipeline.window} instructions, {pipeline.stores} stores"
+
+
+def _pipeline(pipeline: Pipeline) -> dict[str, int]:
+    return {
+        "width": pipeline.width,
+        "window": pipeline.window,
+        "stores": pipeline.stores,
+        "mispredict": pipeline.mispredict_cycles,
+    }
+
+
+def _cache(name: str, size: int, latency: Interval, clock: _Clock) -> dict[str, int]:
+    """Sets are a power of two; ways, which hardly matter, are what then comes next to 16."""
+    lines = size // 64
+    ways = lines
+    while ways > _MOST_WAYS and ways % 2 == 0:
+        ways //= 2
+    return {
+        f"{name}-bytes": size,
+        f"{name}-ways": ways,
+        f"{name}-cycles": clock.cycles(latency.value),
+    }
+
+
+def _caches(
+    found: Loads, levels: LevelLatencies, sizes: Mapping[int, int], clock: _Clock
+) -> dict[str, int]:
+    assert levels.l1 is not None
+    assert levels.l2 is not None
+    far = levels.memory or levels.l3 or levels.l2
+    last = levels.l3 or far
+    interval = _nearest(found.stream, 16 << 20) or _nearest(found.overlapped, 16 << 20) or last
+    memory_interval = _nearest(found.stream, 256 << 20) or interval
+    reach = levels.last_level_bytes or sizes.get(3, 0)
+    return {
+        **_cache("l1", sizes[1], levels.l1, clock),
+        **_cache("l2", sizes[2], levels.l2, clock),
+        "pairs": 1,
+        "misses": _misses(found),
+        "l3-bytes": min(reach, 1 << 30),
+        "l3-cycles": clock.cycles(last.value),
+        "l3-interval": clock.ticks(interval.value),
+        "memory-cycles": clock.cycles(far.value),
+        "memory-interval": clock.ticks(memory_interval.value),
+    }
+
+
+def _nearest(points: tuple[tuple[int, Interval], ...], footprint: int) -> Interval | None:
+    near = [(abs(math.log(size / footprint)), ns) for size, ns in points]
+    return min(near, key=lambda point: point[0])[1] if near else None
+
+
+def _misses(found: Loads) -> int:
+    """Lines on their way at once: how much cheaper loads are side by side than in a row."""
+    serial = dict(found.serial)
+    ratios = [
+        serial[size].value / ns.value
+        for size, ns in found.overlapped
+        if size in serial and ns.value > 0
+    ]
+    return max(4, round(max(ratios))) if ratios else 10
+
+
+def _walks(
+    calibration: Calibration,
+    machine: Machine,
+    geometry: Geometry,
+    levels: LevelLatencies,
+    walkers: int,
+    clock: _Clock,
+) -> dict[str, int]:
+    assert levels.l1 is not None
+    assert levels.l2 is not None
+    base = machine.base_page_bytes
+    hit = cost_at(calibration, "stlb_hit_ns", base, "serial")
+    hit_ns = max(hit.value, 0.0) if hit else 0.0
+    host = _host_shift(machine, geometry.huge)
+    # Where entries lie when tables are small: the last level's in L2, a directory's in L1.
+    last, directory = levels.l2.value, levels.l1.value
+    reads_base, reads_huge = [last], [directory]
+    if host:
+        beyond = last if 1 << host == base else directory
+        reads_base, reads_huge = [*reads_base, beyond], [*reads_huge, beyond]
+    fields = {"stlb-cycles": clock.cycles(hit_ns) if hit else 0, "host-shift": host}
+    for prefix, size, reads in (
+        ("", base, reads_base),
+        ("huge-", geometry.huge.page_size_bytes, reads_huge),
+    ):
+        walk = cost_at(calibration, "walk_ns", size, "serial", _WALK_PAGES)
+        walk = walk or cost_at(calibration, "walk_ns", base, "serial", _WALK_PAGES)
+        walk_ns = walk.value if walk else hit_ns + sum(reads)
+        beside = max(0.0, walk_ns - hit_ns - sum(reads)) / len(reads)
+        interval = cost_at(calibration, "walk_interval_ns", size, None, _WALK_PAGES)
+        busy = max(0.0, interval.value * walkers - walk_ns) if interval else 0.0
+        fields[f"{prefix}read-cycles"] = round(beside * clock.cycles_per_ns)
+        fields[f"{prefix}walk-cycles"] = round(busy * clock.cycles_per_ns)
+    return fields
+
+
+def _host_shift(machine: Machine, huge: PageSizeGeometry) -> int:
+    """log2 of the host's pages under a hypervisor, as far as a TLB entry tells them; else 0."""
+    if not machine.hypervisor:
+        return 0
+    covered = huge.entry_bytes or huge.page_size_bytes
+    return covered.bit_length() - 1
