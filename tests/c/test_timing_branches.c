@@ -73,6 +73,21 @@ static void branches_are_told_apart(void)
 	CHECK(wrong <= COUNTED * 50 / 1000);
 }
 
+/* What others do tells nothing of it, and does not disturb. */
+static void one_way_is_learnt_beside_chance(void)
+{
+	int wrong = 0;
+
+	branches_init(&branches);
+	for (int i = 0; i < LEARNING + COUNTED; i++) {
+		for (uint64_t branch = 1; branch < 15; branch++)
+			branch_predicted(&branches, 0x400000 + branch * 16,
+					 random_number() >> 63);
+		wrong += !branch_predicted(&branches, 0x400000, true) && i >= LEARNING;
+	}
+	CHECK(wrong <= COUNTED / 50);
+}
+
 /* Of COUNTED targets, those that were not predicted after LEARNING others. */
 static int targets_not_predicted(uint64_t (*target)(int number))
 {
@@ -112,6 +127,8 @@ static const struct check_test tests[] = {
 	{ "alternation and short loops are learnt", rhythms_are_learnt },
 	{ "a long loop is wrong at its end only", a_long_loop_is_wrong_at_its_end },
 	{ "chance is not learnt", chance_is_not_learnt },
+	{ "a branch that always goes one way is learnt beside chance",
+	  one_way_is_learnt_beside_chance },
 	{ "branches are told apart", branches_are_told_apart },
 	{ "targets of indirect jumps: one, two in turn, any", targets },
 	{ "nothing is known of a target at first", nothing_is_known_of_a_target_at_first },

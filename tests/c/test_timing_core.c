@@ -168,7 +168,7 @@ static void stores_are_not_remembered_for_ever(void)
 
 	store(rig, 0, 0);
 	for (uint64_t i = 1; i < 20000; i++)
-		store(rig, i * APART, 0);
+		store(rig, i * APART + 8, 0);
 	now = all_left(rig);
 	CHECK(load(rig, 0, now) >= now + MEMORY);
 	drop_rig(rig);
@@ -193,6 +193,34 @@ static void a_store_waits_for_its_translation(void)
 	translation_missed(&rig->core.translation, 0, MISS_WALK);
 	store(rig, 0, 0);
 	CHECK(about(all_left(rig), 2 * MEMORY, FEW));
+	drop_rig(rig);
+}
+
+/* Before, it might be on a path that is not taken. */
+static void a_store_goes_to_its_line_once_it_left(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig;
+
+	config.stores = 1;
+	rig = make_rig(&config, false);
+	load(rig, 0, 0);
+	store(rig, APART, 0);
+	store(rig, 2 * APART, 0);
+	CHECK(about(all_left(rig), 2 * MEMORY, 2 * FEW));
+	drop_rig(rig);
+}
+
+static void stores_go_in_order(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = make_rig(&config, false);
+	ticks now = load(rig, 0, 0);
+
+	store(rig, APART, now);
+	store(rig, 0, now);
+	core_instruction(&rig->core);
+	CHECK(about(core_fence(&rig->core), now + MEMORY, FEW));
 	drop_rig(rig);
 }
 
@@ -294,6 +322,9 @@ static const struct check_test tests[] = {
 	{ "stores are not remembered for ever", stores_are_not_remembered_for_ever },
 	{ "a store holds nothing up", a_store_holds_nothing_up },
 	{ "a store waits for its translation", a_store_waits_for_its_translation },
+	{ "a store goes to its line once it left the window",
+	  a_store_goes_to_its_line_once_it_left },
+	{ "stores go in order", stores_go_in_order },
 	{ "stores are bounded by their buffer", stores_are_bounded_by_their_buffer },
 	{ "nothing overlaps a branch that was not predicted",
 	  nothing_overlaps_a_branch_that_was_not_predicted },
