@@ -9,18 +9,12 @@
 /* Sets of the L2 of plain_config(). */
 #define L2_SETS 512u
 
-static ticks now;		/* of read_alone() */
-
 /* How long does a line take when nothing else is on its way? */
 static ticks read_alone(struct rig *rig, uint64_t line, enum line_kind kind)
 {
-	struct memory *memory = &rig->core.memory;
+	ticks start = quiet(rig);
 
-	now += CYCLES(10000);
-	calendar_advance(&memory->buffers, now);
-	calendar_advance(&memory->l3_channel, now);
-	calendar_advance(&memory->memory_channel, now);
-	return memory_read(memory, line, now, kind) - now;
+	return memory_read(&rig->core.memory, line, start, kind) - start;
 }
 
 static ticks data(struct rig *rig, uint64_t line)
@@ -33,7 +27,6 @@ static struct rig *in_order(const struct timing_config *config)
 {
 	struct rig *rig = make_rig(config, false);
 
-	now = 0;
 	memory_init(&rig->core.memory, &rig->config, rig->lines, &rig->l3, false);
 	return rig;
 }
@@ -124,7 +117,7 @@ static ticks all_at_once(const struct timing_config *config, uint64_t lines)
 		ticks time = memory_read(&rig->core.memory, i * (PAGE_LINES + 3),
 					 0, LINE_DATA);
 
-		CHECK(time >= MEMORY);
+		CHECK(time >= L3);
 		last = time > last ? time : last;
 	}
 	drop_rig(rig);
@@ -148,21 +141,21 @@ static void lines_on_their_way_are_few(void)
 	}
 }
 
-static void channels_have_their_intervals(void)
+static void the_last_level_has_its_interval(void)
 {
 	struct timing_config config = plain_config();
 	const uint64_t lines = 200;
-	ticks expected = lines * CYCLES(10) + MEMORY, time;
+	ticks expected = lines * CYCLES(10) + L3, time;
 
 	config.misses = 1000;
+	config.l3_interval = (uint32_t)CYCLES(10);
+	/* Memory's is another. */
 	CHECK_EQUAL(all_at_once(&config, lines), MEMORY);
-	config.memory_interval = (uint32_t)CYCLES(10);
+	config.l3_bytes = 1 << 20;
 	time = all_at_once(&config, lines);
 	CHECK(time + 2 * SLOT >= expected && time <= expected);
-	/* The last level's is another. */
-	config.memory_interval = 1;
-	config.l3_interval = (uint32_t)CYCLES(10);
-	CHECK_EQUAL(all_at_once(&config, lines), MEMORY);
+	config.l3_interval = 1;
+	CHECK_EQUAL(all_at_once(&config, lines), L3);
 }
 
 static void streams_are_fetched_ahead_in_their_page(void)
@@ -271,7 +264,7 @@ static const struct check_test tests[] = {
 	{ "the last level has its share", the_last_level_has_its_share },
 	{ "a line on its way is waited for", a_line_on_its_way_is_waited_for },
 	{ "lines on their way are few", lines_on_their_way_are_few },
-	{ "channels have their intervals", channels_have_their_intervals },
+	{ "the last level has its interval", the_last_level_has_its_interval },
 	{ "streams are fetched ahead in their page, and not beyond",
 	  streams_are_fetched_ahead_in_their_page },
 	{ "streams run side by side", streams_run_side_by_side },

@@ -26,7 +26,7 @@ static uint64_t place(uint64_t step)
 }
 
 /* An instruction that loads from a page; on base pages it misses the TLBs. */
-static ticks load(struct rig *rig, enum pages pages, uint64_t step, ticks ready)
+static ticks visit(struct rig *rig, enum pages pages, uint64_t step, ticks ready)
 {
 	core_instruction(&rig->core);
 	if (pages == BASE)
@@ -45,7 +45,7 @@ static double chase(const struct timing_config *config, enum pages pages,
 	for (uint32_t step = 0; step < STEPS; step++) {
 		uint32_t chain = step % chains;
 
-		ready[chain] = load(rig, pages, step, ready[chain]);
+		ready[chain] = visit(rig, pages, step, ready[chain]);
 		for (uint32_t i = 0; i < others; i++)
 			core_instruction(&rig->core);
 	}
@@ -169,7 +169,7 @@ static double update(const struct timing_config *config, enum pages pages, bool 
 	double time;
 
 	for (uint32_t step = 0; step < STEPS; step++) {
-		ready = load(rig, pages, step, waits ? ready : 0);
+		ready = visit(rig, pages, step, waits ? ready : 0);
 		core_instruction(&rig->core);
 		core_store(&rig->core, place(step), 0, ready + TICKS_PER_CYCLE);
 	}

@@ -57,16 +57,6 @@ static void run(struct block *block)
 		    block->addresses, &block->rig->core);
 }
 
-static bool about(ticks time, ticks expected, ticks more)
-{
-	if (time >= expected && time <= expected + more)
-		return true;
-	printf("# %llu is not %llu to %llu\n", (unsigned long long)time,
-	       (unsigned long long)expected,
-	       (unsigned long long)(expected + more));
-	return false;
-}
-
 static void values_are_joined(void)
 {
 	struct block *block = make_block();

@@ -7,43 +7,10 @@
 /* What one entry of a page directory covers. */
 #define BASE_TABLE ((uint64_t)512 << BASE_SHIFT)
 
-static ticks now;		/* of alone() */
-
-/* Everything before has long ended. */
-static ticks quiet(struct rig *rig)
-{
-	now += CYCLES(100000);
-	calendar_advance(&rig->core.memory.buffers, now);
-	calendar_advance(&rig->core.memory.l3_channel, now);
-	calendar_advance(&rig->core.memory.memory_channel, now);
-	calendar_advance(&rig->core.translation.walkers, now);
-	return now;
-}
-
-/* How long does a translation that misses take by itself? */
-static ticks alone(struct rig *rig, uint64_t address, enum miss miss)
-{
-	ticks start = quiet(rig);
-
-	translation_missed(&rig->core.translation, address, miss);
-	return translate(&rig->core.translation, address, start) - start;
-}
-
-static ticks walk(struct rig *rig, uint64_t address)
-{
-	return alone(rig, address, MISS_WALK);
-}
-
-static struct rig *start(const struct timing_config *config, bool huge)
-{
-	now = 0;
-	return make_rig(config, huge);
-}
-
 static void without_a_miss_it_takes_no_time(void)
 {
 	struct timing_config config = plain_config();
-	struct rig *rig = start(&config, false);
+	struct rig *rig = make_rig(&config, false);
 
 	config.stlb_cycles = 7;
 	for (uint64_t page = 0; page < 5000; page++)
@@ -56,12 +23,14 @@ static void a_second_level_hit_takes_its_cycles(void)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig;
+	ticks now;
 
 	config.stlb_cycles = 7;
-	rig = start(&config, false);
-	CHECK_EQUAL(alone(rig, 5 * BASE_PAGE, MISS_STLB_HIT), CYCLES(7));
+	rig = make_rig(&config, false);
+	translation_missed(&rig->core.translation, 5 * BASE_PAGE, MISS_STLB_HIT);
+	CHECK_EQUAL(translate(&rig->core.translation, 5 * BASE_PAGE, 0), CYCLES(7));
 	/* It was that reference's alone. */
-	quiet(rig);
+	now = quiet(rig);
 	CHECK_EQUAL(translate(&rig->core.translation, 5 * BASE_PAGE + 8, now), now);
 	/* No page but this. */
 	translation_missed(&rig->core.translation, 5 * BASE_PAGE, MISS_STLB_HIT);
@@ -76,7 +45,7 @@ static void a_walk_reads_through_the_caches(void)
 	struct timing_config config = plain_config();
 
 	for (int huge = 0; huge <= 1; huge++) {
-		struct rig *rig = start(&config, huge);
+		struct rig *rig = make_rig(&config, huge);
 		uint64_t page = huge ? HUGE_PAGE : BASE_PAGE;
 
 		/* The directory's entry and the table's. */
@@ -100,7 +69,7 @@ static void reads_get_dearer_with_distance(void)
 	struct rig *rig;
 
 	config.l3_bytes = 4 << 20;
-	rig = start(&config, false);
+	rig = make_rig(&config, false);
 	/* Tables are in the last level. */
 	CHECK_EQUAL(walk(rig, 0), 2 * CYCLES(50));
 	near = walk(rig, BASE_PAGE);
@@ -117,7 +86,7 @@ static void reads_get_dearer_with_distance(void)
 	drop_rig(rig);
 
 	config.l3_bytes = 0;
-	rig = start(&config, false);
+	rig = make_rig(&config, false);
 	walk(rig, 0);
 	far = walk(rig, 8 * BASE_PAGE);
 	CHECK_EQUAL(near, L1);
@@ -132,7 +101,7 @@ static void directories_are_remembered(void)
 	struct timing_config config = plain_config();
 
 	for (config.directories = 0; config.directories <= 3; config.directories++) {
-		struct rig *rig = start(&config, false);
+		struct rig *rig = make_rig(&config, false);
 		const bool fit = config.directories >= 2;
 
 		walk(rig, 0);
@@ -154,7 +123,7 @@ static void directories_are_kept_by_use(void)
 	struct rig *rig;
 
 	config.directories = 2;
-	rig = start(&config, false);
+	rig = make_rig(&config, false);
 	for (uint64_t table = 0; table < 3; table++)
 		walk(rig, table * BASE_TABLE);
 	CHECK_EQUAL(walk(rig, BASE_TABLE + BASE_PAGE), L1);
@@ -171,7 +140,7 @@ static void each_size_has_its_cycles(void)
 	config.walkers = 1;
 	config.walk_cycles[1] = 1000;
 	for (int huge = 0; huge <= 1; huge++) {
-		struct rig *rig = start(&config, huge);
+		struct rig *rig = make_rig(&config, huge);
 		struct translation *translation = &rig->core.translation;
 		uint64_t page = huge ? HUGE_PAGE : BASE_PAGE;
 		ticks from, second;
@@ -189,10 +158,25 @@ static void each_size_has_its_cycles(void)
 	}
 }
 
+static void each_read_takes_its_cycles(void)
+{
+	struct timing_config config = plain_config();
+
+	config.read_cycles[1] = 30;
+	for (int huge = 0; huge <= 1; huge++) {
+		struct rig *rig = make_rig(&config, huge);
+		ticks more = huge ? CYCLES(30) : 0;
+
+		CHECK_EQUAL(walk(rig, 0), 2 * (MEMORY + more));
+		CHECK_EQUAL(walk(rig, huge ? HUGE_PAGE : BASE_PAGE), L1 + more);
+		drop_rig(rig);
+	}
+}
+
 static void a_page_that_is_being_walked_is_waited_for(void)
 {
 	struct timing_config config = plain_config();
-	struct rig *rig = start(&config, false);
+	struct rig *rig = make_rig(&config, false);
 	struct translation *translation = &rig->core.translation;
 
 	translation_missed(translation, 0, MISS_WALK);
@@ -207,7 +191,7 @@ static void a_page_that_is_being_walked_is_waited_for(void)
 /* When the last of many walks has ended that were all wanted at once. */
 static ticks all_at_once(const struct timing_config *config, uint64_t walks)
 {
-	struct rig *rig = start(config, false);
+	struct rig *rig = make_rig(config, false);
 	ticks from, last = 0;
 
 	/* Tables and directory are in L1. */
@@ -245,74 +229,6 @@ static void walkers_walk_at_once(void)
 	}
 }
 
-static void hypervisors_add_the_reads_of_their_tables(void)
-{
-	struct timing_config config = plain_config();
-	ticks plain[3], nested[3];
-
-	for (int i = 0; i < 2; i++) {
-		struct rig *rig = start(&config, false);
-		ticks *time = i ? nested : plain;
-
-		time[0] = walk(rig, 0);
-		time[1] = walk(rig, BASE_PAGE);
-		time[2] = walk(rig, 8 * BASE_PAGE);
-		drop_rig(rig);
-		config.host_shift = BASE_SHIFT;
-	}
-	CHECK_EQUAL(plain[0], 2 * MEMORY);
-	CHECK(nested[0] >= plain[0] + 2 * MEMORY);
-	/* An entry of the guest's, and one of the host's. */
-	CHECK_EQUAL(nested[1], 2 * plain[1]);
-	CHECK_EQUAL(nested[2], 2 * plain[2]);
-}
-
-static void one_walk_serves_a_whole_huge_page(void)
-{
-	struct timing_config config = plain_config();
-	struct rig *rig = start(&config, true);
-	struct translation *translation = &rig->core.translation;
-	const uint64_t far = 300 * BASE_PAGE;
-
-	translation_missed(translation, 0, MISS_WALK);
-	CHECK_EQUAL(translate(translation, far, 0), 2 * MEMORY);
-	CHECK_EQUAL(translate(translation, 0, CYCLES(10)), 2 * MEMORY);
-	CHECK_EQUAL(translate(translation, HUGE_PAGE, CYCLES(10)), CYCLES(10));
-	drop_rig(rig);
-
-	/* Of its own base pages only, where the host has no others. */
-	config.host_shift = BASE_SHIFT;
-	rig = start(&config, true);
-	translation = &rig->core.translation;
-	translation_missed(translation, 0, MISS_WALK);
-	CHECK_EQUAL(translate(translation, far, 0), 0);
-	CHECK(translate(translation, 0, 0) >= 4 * MEMORY);
-	CHECK(walk(rig, far) >= MEMORY);
-	drop_rig(rig);
-}
-
-/* In the order of addresses: the entries of huge pages are fewer lines. */
-static void walks_of_huge_pages_read_less(void)
-{
-	struct timing_config config = plain_config();
-	ticks time[2];
-
-	for (config.host_shift = 0; config.host_shift <= BASE_SHIFT;
-	     config.host_shift += BASE_SHIFT) {
-		for (int huge = 0; huge <= 1; huge++) {
-			struct rig *rig = start(&config, huge);
-
-			time[huge] = 0;
-			for (uint64_t i = 0; i < 2000; i++)
-				time[huge] += walk(rig, i * 8 * BASE_PAGE);
-			drop_rig(rig);
-		}
-		CHECK(time[1] < time[0]);
-		/* The host's reads are saved by none. */
-		CHECK(!config.host_shift || time[1] > 2000 * MEMORY);
-	}
-}
-
 static const struct check_test tests[] = {
 	{ "without a miss it takes no time", without_a_miss_it_takes_no_time },
 	{ "a second-level hit takes its cycles", a_second_level_hit_takes_its_cycles },
@@ -321,13 +237,10 @@ static const struct check_test tests[] = {
 	{ "directories are remembered", directories_are_remembered },
 	{ "directories are kept by use", directories_are_kept_by_use },
 	{ "each size of pages has its cycles", each_size_has_its_cycles },
+	{ "each of its reads has its cycles", each_read_takes_its_cycles },
 	{ "a page that is being walked is waited for",
 	  a_page_that_is_being_walked_is_waited_for },
 	{ "walkers walk at once, and no more than they are", walkers_walk_at_once },
-	{ "hypervisors add the reads of their tables",
-	  hypervisors_add_the_reads_of_their_tables },
-	{ "one walk serves a whole huge page", one_walk_serves_a_whole_huge_page },
-	{ "walks of huge pages read less", walks_of_huge_pages_read_less },
 };
 
 CHECK_MAIN(tests)

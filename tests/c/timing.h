@@ -35,6 +35,7 @@ struct rig {
 	struct cache l3;
 	struct cache_line *lines, *l3_lines;
 	struct core core;
+	ticks now;		/* of quiet() */
 };
 
 static inline struct rig *make_rig(const struct timing_config *config, bool huge)
@@ -63,6 +64,44 @@ static inline ticks all_left(struct rig *rig)
 {
 	core_instruction(&rig->core);
 	return rig->core.retired;
+}
+
+/* Everything before has long ended; the time. */
+static inline ticks quiet(struct rig *rig)
+{
+	rig->now += CYCLES(100000);
+	calendar_advance(&rig->core.memory.buffers, rig->now);
+	calendar_advance(&rig->core.memory.l3_channel, rig->now);
+	calendar_advance(&rig->core.memory.memory_channel, rig->now);
+	calendar_advance(&rig->core.translation.walkers, rig->now);
+	return rig->now;
+}
+
+/* How long does a walk take by itself? */
+static inline ticks walk(struct rig *rig, uint64_t address)
+{
+	ticks start = quiet(rig);
+
+	translation_missed(&rig->core.translation, address, MISS_WALK);
+	return translate(&rig->core.translation, address, start) - start;
+}
+
+/* An instruction that loads; when its data are there. */
+static inline ticks load(struct rig *rig, uint64_t address, ticks address_ready)
+{
+	core_instruction(&rig->core);
+	return core_load(&rig->core, address, address_ready);
+}
+
+/* Is it as expected, or so much more at most? */
+static inline bool about(ticks time, ticks expected, ticks more)
+{
+	if (time >= expected && time <= expected + more)
+		return true;
+	printf("# %llu is not %llu to %llu\n", (unsigned long long)time,
+	       (unsigned long long)expected,
+	       (unsigned long long)(expected + more));
+	return false;
 }
 
 /* Marsaglia's xorshift64: the same numbers in every run. */

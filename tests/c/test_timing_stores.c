@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What do stores wait for, what waits for them, and what orders them? */
+#include "timing.h"
+
+#define L1 CYCLES(4)
+#define MEMORY CYCLES(200)
+/* An instruction enters, executes and leaves; not more than a few cycles. */
+#define FEW CYCLES(4)
+/* Distances without a line, stream or set in common. */
+#define APART (BASE_PAGE + 64)
+
+static void store(struct rig *rig, uint64_t address, ticks data_ready)
+{
+	core_instruction(&rig->core);
+	core_store(&rig->core, address, 0, data_ready);
+}
+
+static void loads_get_what_was_stored(void)
+{
+	struct timing_config config = plain_config();
+	const ticks known = CYCLES(50);
+	struct rig *rig = make_rig(&config, false);
+
+	store(rig, 4096, known);
+	CHECK_EQUAL(load(rig, 4096, 0), known + L1);
+	CHECK_EQUAL(load(rig, 4100, 0), known + L1);
+	/* Another word waits for the line. */
+	CHECK(load(rig, 4104, 0) >= MEMORY);
+	/* And an address that is known later. */
+	CHECK_EQUAL(load(rig, 4096, CYCLES(90)), CYCLES(90) + L1);
+	/* A later store of the same word. */
+	store(rig, 4096, CYCLES(70));
+	CHECK_EQUAL(load(rig, 4096, 0), CYCLES(70) + L1);
+	drop_rig(rig);
+}
+
+/* What left the buffer is in the cache, or not. */
+static void stores_are_not_remembered_for_ever(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = make_rig(&config, false);
+	ticks now;
+
+	store(rig, 0, 0);
+	for (uint64_t i = 1; i < 20000; i++)
+		store(rig, i * APART + 8, 0);
+	now = all_left(rig);
+	CHECK(load(rig, 0, now) >= now + MEMORY);
+	drop_rig(rig);
+}
+
+static void a_store_holds_nothing_up(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = make_rig(&config, false);
+
+	for (uint64_t i = 0; i < config.stores; i++)
+		store(rig, i * APART, 0);
+	CHECK(about(all_left(rig), CYCLES(config.stores) / 4, FEW));
+	drop_rig(rig);
+}
+
+static void a_store_waits_for_its_translation(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = make_rig(&config, false);
+
+	translation_missed(&rig->core.translation, 0, MISS_WALK);
+	store(rig, 0, 0);
+	CHECK(about(all_left(rig), 2 * MEMORY, FEW));
+	drop_rig(rig);
+}
+
+/* Before, it might be on a path that is not taken. */
+static void a_store_goes_to_its_line_once_it_left(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig;
+
+	config.stores = 1;
+	rig = make_rig(&config, false);
+	load(rig, 0, 0);
+	store(rig, APART, 0);
+	store(rig, 2 * APART, 0);
+	CHECK(about(all_left(rig), 2 * MEMORY, 2 * FEW));
+	drop_rig(rig);
+}
+
+static void stores_go_in_order(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = make_rig(&config, false);
+	ticks now = load(rig, 0, 0);
+
+	store(rig, APART, now);
+	store(rig, 0, now);
+	core_instruction(&rig->core);
+	CHECK(about(core_fence(&rig->core), now + MEMORY, FEW));
+	drop_rig(rig);
+}
+
+static void stores_are_bounded_by_their_buffer(void)
+{
+	struct timing_config config = plain_config();
+	const uint64_t n = 1600;
+	ticks before = UINT64_MAX;
+
+	config.misses = 64;
+	for (config.stores = 1; config.stores <= 16; config.stores *= 2) {
+		struct rig *rig = make_rig(&config, false);
+		ticks rounds = n / config.stores, time;
+
+		for (uint64_t i = 0; i < n; i++)
+			store(rig, i * APART, 0);
+		time = all_left(rig);
+		CHECK(about(time + MEMORY, rounds * MEMORY,
+			    MEMORY + rounds * (FEW + CYCLES(config.stores))));
+		CHECK(time < before);
+		before = time;
+		drop_rig(rig);
+	}
+}
+
+/* A load or a store before a fence, and a load after it. */
+static ticks fenced(bool load_before)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig = make_rig(&config, false);
+	ticks time;
+
+	if (load_before)
+		load(rig, 0, 0);
+	else
+		store(rig, 0, 0);
+	core_instruction(&rig->core);
+	core_fence(&rig->core);
+	load(rig, APART, 0);
+	time = all_left(rig);
+	drop_rig(rig);
+	return time;
+}
+
+static void nothing_overlaps_a_fence(void)
+{
+	CHECK(about(fenced(false), 2 * MEMORY, FEW));
+	CHECK(about(fenced(true), 2 * MEMORY, FEW));
+}
+
+static const struct check_test tests[] = {
+	{ "loads get what was stored", loads_get_what_was_stored },
+	{ "stores are not remembered for ever", stores_are_not_remembered_for_ever },
+	{ "a store holds nothing up", a_store_holds_nothing_up },
+	{ "a store waits for its translation", a_store_waits_for_its_translation },
+	{ "a store goes to its line once it left the window",
+	  a_store_goes_to_its_line_once_it_left },
+	{ "stores go in order", stores_go_in_order },
+	{ "stores are bounded by their buffer", stores_are_bounded_by_their_buffer },
+	{ "nothing overlaps a fence", nothing_overlaps_a_fence },
+};
+
+CHECK_MAIN(tests)
