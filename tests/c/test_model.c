@@ -206,6 +206,9 @@ static void naive_reference(struct naive_machine *machine,
 	if (hit)
 		return;
 	machine->counts[side].l1_misses++;
+	/* To fold is to rename pages. */
+	if (config->stlb_folded)
+		page ^= page / (config->stlb[size].entries / config->stlb[size].ways);
 	if (naive_access(&machine->stlb, config->stlb[size], page))
 		machine->counts[side].stlb_hits++;
 	else
@@ -266,16 +269,21 @@ static void it_agrees_with_the_naive_model(void)
 {
 	const struct tlb_config configs[] = {
 		{ { 12, 21 }, { { 96, 6 }, { 32, 4 } }, { { 64, 8 }, { 8, 8 } },
-		  { { 512, 16 }, { 256, 16 } } },
+		  { { 512, 16 }, { 256, 16 } }, false },
 		/* fully associative, and sets that are no power of two */
 		{ { 12, 21 }, { { 72, 72 }, { 72, 72 } }, { { 64, 64 }, { 64, 64 } },
-		  { { 36 * 24, 24 }, { 36 * 24, 24 } } },
+		  { { 36 * 24, 24 }, { 36 * 24, 24 } }, false },
 		/* direct-mapped, one entry, one set */
 		{ { 12, 21 }, { { 16, 1 }, { 1, 1 } }, { { 2, 2 }, { 1, 1 } },
-		  { { 64, 1 }, { 4, 4 } } },
+		  { { 64, 1 }, { 4, 4 } }, false },
 		/* 64 KiB base pages with 512 MiB huge pages */
 		{ { 16, 29 }, { { 48, 48 }, { 48, 48 } }, { { 48, 48 }, { 48, 48 } },
-		  { { 256, 4 }, { 256, 4 } } },
+		  { { 256, 4 }, { 256, 4 } }, false },
+		/* folded */
+		{ { 12, 21 }, { { 96, 6 }, { 32, 4 } }, { { 64, 8 }, { 8, 8 } },
+		  { { 1024, 16 }, { 64, 4 } }, true },
+		{ { 12, 21 }, { { 16, 1 }, { 1, 1 } }, { { 2, 2 }, { 1, 1 } },
+		  { { 64, 1 }, { 4, 4 } }, true },
 	};
 
 	for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
