@@ -206,8 +206,8 @@ static void naive_reference(struct naive_machine *machine,
 	if (hit)
 		return;
 	machine->counts[side].l1_misses++;
-	/* To fold is to rename pages. */
-	if (config->stlb_folded)
+	/* To fold is to rename pages; a single set has nothing to choose. */
+	if (config->stlb_folded && config->stlb[size].entries > config->stlb[size].ways)
 		page ^= page / (config->stlb[size].entries / config->stlb[size].ways);
 	if (naive_access(&machine->stlb, config->stlb[size], page))
 		machine->counts[side].stlb_hits++;
