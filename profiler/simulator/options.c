@@ -16,13 +16,15 @@ struct tlbsim tlbsim = {
 		.l1i = { { 64, 8 }, { 8, 8 } },
 		.stlb = { { 1536, 12 }, { 1536, 12 } },
 	},
+	.windows.core_text = "as built",
 	.windows.core = {
 		/* A server core of 2023 at 3.5 GHz; the command line says better. */
 		.width = 6, .window = 512, .stores = 112, .mispredict = 17,
 		.l1 = { 48 << 10, 12, 5 }, .l2 = { 2 << 20, 16, 15 },
 		.misses = 16, .l3_bytes = 64 << 20, .l3_cycles = 100,
 		.memory_cycles = 330, .l3_interval = 4 * TICKS_PER_CYCLE,
-		.memory_interval = 10 * TICKS_PER_CYCLE, .stlb_cycles = 7,
+		.memory_interval = 20 * TICKS_PER_CYCLE,
+		.memory_apart = 40 * TICKS_PER_CYCLE, .stlb_cycles = 7,
 		.walkers = 4, .walk_cycles = { 10, 10 }, .read_cycles = { 5, 5 },
 		.directories = 32, .host_shift = 0,
 	},
@@ -98,6 +100,7 @@ static const struct core_field {
 	FIELD("l3-interval", l3_interval, 1, 100000),
 	FIELD("memory-cycles", memory_cycles, 1, 10000),
 	FIELD("memory-interval", memory_interval, 1, 100000),
+	FIELD("memory-apart", memory_apart, 1, 100000),
 	FIELD("stlb-cycles", stlb_cycles, 0, 1000),
 	FIELD("walkers", walkers, 1, 64),
 	FIELD("walk-cycles", walk_cycles[TLB_BASE], 0, 10000),
@@ -217,7 +220,8 @@ static void print_usage(void)
 "    --core=NAME=VALUE,...     the core that is timed: width, window, stores,\n"
 "                              mispredict, l1-bytes, l1-ways, l1-cycles, l2-...,\n"
 "                              whole, pairs, misses, l3-bytes, l3-cycles, l3-interval,\n"
-"                              memory-cycles, memory-interval, stlb-cycles,\n"
+"                              memory-cycles, memory-interval, memory-apart,\n"
+"                              stlb-cycles,\n"
 "                              walkers, walk-cycles, huge-walk-cycles,\n"
 "                              read-cycles, huge-read-cycles, directories,\n"
 "                              host-shift, scattered\n");

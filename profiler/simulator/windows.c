@@ -11,6 +11,8 @@ ULong tlbsim_next_window = ~0ULL;
 static enum { CLOSED, WARMING, MEASURING } phase;
 static ULong phase_ends;		/* time */
 static struct window measured;		/* the window that is open */
+static struct timing *seen;		/* by the model in it; NULL: none yet */
+static ticks seen_since[TLB_SIZES];
 static ULong periods;			/* that have begun */
 static ULong random_state;
 static struct cache last_level[TLB_SIZES];	/* all threads' */
@@ -60,6 +62,7 @@ void windows_start(void)
 	if (!tlbsim.windows.period)
 		return;
 	phase = CLOSED;
+	seen = NULL;
 	if (!windows.rows)
 		windows.rows = VG_(calloc)("tlbsim.windows", tlbsim.windows.most,
 					   sizeof(*windows.rows));
@@ -83,16 +86,14 @@ static void missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 		   bool walk)
 {
 	enum miss miss = walk ? MISS_WALK : MISS_STLB_HIT;
-	struct timing *timing = *tlbsim.timing;
-
 	if (side == TLB_FETCH)
 		return;
 	if (!splintered()) {
-		translation_missed(&timing->cores[size].translation, address,
+		translation_missed(&seen->cores[size].translation, address,
 				   miss);
 	} else if (size == TLB_BASE) {
 		for (Int i = 0; i < TLB_SIZES; i++)
-			translation_missed(&timing->cores[i].translation,
+			translation_missed(&seen->cores[i].translation,
 					   address, miss);
 	}
 }
@@ -146,65 +147,70 @@ static ULong share_of_touched(ULong bytes)
 	return all <= bytes ? 1ULL << 32 : (bytes << 32) / all;
 }
 
-static void open_window(void)
+/* The thread that runs now is the one that the model sees. */
+static void attach(void)
 {
 	const struct timing_config *config = &tlbsim.windows.core;
 
 	if (!*tlbsim.timing)
 		*tlbsim.timing = make_timing();
+	seen = *tlbsim.timing;
 	for (Int size = 0; size < TLB_SIZES; size++) {
-		struct core *core = &(*tlbsim.timing)->cores[size];
+		struct core *core = &seen->cores[size];
 
 		core->memory.l3_share = share_of_touched(config->l3_bytes);
 		core->translation.scattered_share = share_of_touched(
 			(ULong)config->scattered << tlbsim.touched.base_shift);
+		seen_since[size] = core->retired;
 	}
 	tlb_model_hold(tlbsim.model, true);
 	tlbsim.model->missed = missed;
-	phase = WARMING;
-	phase_ends = tlbsim_clock + tlbsim.windows.warm;
+}
+
+/* Add what it took since it was attached, or measured, to the window. */
+static void take_time(void)
+{
+	for (Int size = 0; size < TLB_SIZES; size++) {
+		ticks retired = seen->cores[size].retired;
+
+		measured.time[size] += retired - seen_since[size];
+		seen_since[size] = retired;
+	}
+}
+
+/* Another thread may run next: the window goes on with that. */
+void windows_switch(void)
+{
+	if (!seen)
+		return;
+	take_time();
+	seen = NULL;
+	tlbsim.model->missed = NULL;
+	tlb_model_hold(tlbsim.model, false);
 }
 
 static void start_measuring(void)
 {
-	measured.thread = tlbsim.running;
-	measured.start = tlbsim_clock;
-	measured.period = periods - 1;
-	for (Int size = 0; size < TLB_SIZES; size++)
-		measured.time[size] = (*tlbsim.timing)->cores[size].retired;
+	take_time();
+	measured = (struct window){
+		.thread = tlbsim.running,
+		.period = periods - 1,
+		.start = tlbsim_clock,
+	};
 	phase = MEASURING;
 	phase_ends = tlbsim_clock + tlbsim.windows.measured;
 }
 
-static void add_row(void)
+static void end_window(void)
 {
 	measured.references = tlbsim_clock - measured.start;
-	for (Int size = 0; size < TLB_SIZES; size++)
-		measured.time[size] = (*tlbsim.timing)->cores[size].retired -
-				      measured.time[size];
+	windows_switch();
 	windows.rows[windows.count++] = measured;
 	/* All may be of even periods, or all of odd ones. */
 	while (windows.count == tlbsim.windows.most)
 		thin_out();
-}
-
-static void close_window(void)
-{
-	tlbsim.model->missed = NULL;
-	tlb_model_hold(tlbsim.model, false);
 	phase = CLOSED;
-}
-
-void windows_switch(void)
-{
-	if (phase == CLOSED)
-		return;
-	/* If nothing was measured it is still due: it opens with the next block. */
-	if (phase == MEASURING && tlbsim_clock > measured.start) {
-		add_row();
-		choose_next();
-	}
-	close_window();
+	choose_next();
 }
 
 void tlbsim_window_block(const struct program *program,
@@ -212,23 +218,22 @@ void tlbsim_window_block(const struct program *program,
 {
 	struct departure left = *departure;
 	struct outcomes outcomes;
-	struct timing *timing;
 
-	if (phase == CLOSED)
-		open_window();
-	timing = *tlbsim.timing;
+	if (phase == CLOSED) {
+		phase = WARMING;
+		phase_ends = tlbsim_clock + tlbsim.windows.warm;
+	}
+	if (!seen)
+		attach();
 	left.target = target;
-	program_predict(program, &left, &timing->branches, &outcomes);
+	program_predict(program, &left, &seen->branches, &outcomes);
 	for (Int size = 0; size < TLB_SIZES; size++)
 		program_run(program, &left, &outcomes, tlbsim_addresses,
-			    &timing->cores[size]);
+			    &seen->cores[size]);
 	if (tlbsim_clock < phase_ends)
 		return;
-	if (phase == WARMING) {
+	if (phase == WARMING)
 		start_measuring();
-		return;
-	}
-	add_row();
-	close_window();
-	choose_next();
+	else
+		end_window();
 }

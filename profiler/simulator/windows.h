@@ -19,7 +19,7 @@ struct timing {
 
 /* What was found in one window. */
 struct window {
-	ThreadId thread;
+	ThreadId thread;		/* that ran when it began */
 	ULong period;			/* number of the one that it stands for */
 	ULong start, references;
 	ticks time[TLB_SIZES];
@@ -41,7 +41,7 @@ extern ULong tlbsim_next_window;
 
 /* A new process image: what was found so far is forgotten. */
 void windows_start(void);
-/* Another thread is about to run: a window that is open starts anew with it. */
+/* Another thread is about to run: a window that is open goes on with it. */
 void windows_switch(void);
 /* Free a thread's model; NULL: it has none. */
 void windows_drop(struct timing *timing);

@@ -28,7 +28,7 @@ void cache_init(struct cache *cache, uint32_t bytes, uint32_t ways,
 	cache->ways = ways;
 	cache->sets = ways ? (bytes >> LINE_SHIFT) / ways : 0;
 	for (size_t i = 0; i < cache_lines(bytes); i++)
-		lines[i] = (struct cache_line){ CACHE_NO_LINE, 0 };
+		lines[i] = (struct cache_line){ .line = CACHE_NO_LINE };
 }
 
 static struct cache_line *set_of(const struct cache *cache, uint64_t line)
@@ -55,22 +55,27 @@ struct cache_line *cache_find(struct cache *cache, uint64_t line)
 	return set;
 }
 
-static void insert_at(struct cache *cache, uint32_t place, uint64_t line,
-		      ticks arrival)
+static struct cache_line insert_at(struct cache *cache, uint32_t place,
+				   uint64_t line, ticks arrival)
 {
 	struct cache_line *set = set_of(cache, line);
+	struct cache_line gone = set[cache->ways - 1];
 
 	for (uint32_t way = cache->ways - 1; way > place; way--)
 		set[way] = set[way - 1];
-	set[place] = (struct cache_line){ line, arrival };
+	set[place] = (struct cache_line){
+		.line = line, .arrival = arrival & UINT64_MAX >> 1
+	};
+	return gone;
 }
 
-void cache_insert(struct cache *cache, uint64_t line, ticks arrival)
+struct cache_line cache_insert(struct cache *cache, uint64_t line, ticks arrival)
 {
-	insert_at(cache, 0, line, arrival);
+	return insert_at(cache, 0, line, arrival);
 }
 
-void cache_insert_late(struct cache *cache, uint64_t line, ticks arrival)
+struct cache_line cache_insert_late(struct cache *cache, uint64_t line,
+				    ticks arrival)
 {
-	insert_at(cache, cache->ways / 2, line, arrival);
+	return insert_at(cache, cache->ways / 2, line, arrival);
 }

@@ -8,7 +8,8 @@
 /* One line; a set is in order of last use. */
 struct cache_line {
 	uint64_t line;		/* address >> LINE_SHIFT; CACHE_NO_LINE: none */
-	ticks arrival;
+	ticks arrival : 63;
+	ticks changed : 1;	/* it is not as in memory */
 };
 
 #define CACHE_NO_LINE UINT64_MAX
@@ -40,10 +41,11 @@ void cache_init(struct cache *cache, uint32_t bytes, uint32_t ways,
  */
 struct cache_line *cache_find(struct cache *cache, uint64_t line);
 
-/* Put in a line that is not there; the least recently used one gives way. */
-void cache_insert(struct cache *cache, uint64_t line, ticks arrival);
+/* Put in a line that is not there; returns the least recently used one, which gave way. */
+struct cache_line cache_insert(struct cache *cache, uint64_t line, ticks arrival);
 
 /* The same of one that may never be used: half the set counts as used later. */
-void cache_insert_late(struct cache *cache, uint64_t line, ticks arrival);
+struct cache_line cache_insert_late(struct cache *cache, uint64_t line,
+				    ticks arrival);
 
 #endif

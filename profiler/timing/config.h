@@ -38,7 +38,8 @@ struct timing_config {
 	uint32_t l3_bytes;	/* what this program can have of it */
 	uint32_t l3_cycles, memory_cycles;
 	uint32_t l3_interval;	/* ticks from a line of it to the next, at best */
-	uint32_t memory_interval;
+	uint32_t memory_interval;	/* the same of memory, to the next line */
+	uint32_t memory_apart;	/* and to one anywhere else */
 	/* Translation. */
 	uint32_t stlb_cycles;	/* what a second-level hit adds */
 	uint32_t walkers;	/* walks at once */

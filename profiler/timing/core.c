@@ -82,8 +82,8 @@ void core_store(struct core *core, uint64_t address, ticks address_ready,
 	core->forwards[(address >> 3) % CORE_FORWARDS] =
 		(struct forward){ address >> 3, core->stores, ready };
 	/* It goes to its line once it has left the window. */
-	ready = memory_read(&core->memory, address >> LINE_SHIFT,
-			    later(core->retired, core->done), LINE_DATA);
+	ready = memory_change(&core->memory, address >> LINE_SHIFT,
+			      later(core->retired, core->done));
 	core->committed = later(core->committed + TICKS_PER_CYCLE, ready);
 	*place = core->committed;
 	core->stores++;

@@ -55,9 +55,16 @@ static bool in_l3(struct memory *memory, uint64_t line, enum line_kind kind)
 	return kind == LINE_TABLE || scatter(line) >> 32 < memory->l3_share;
 }
 
+/* How a line comes to be fetched. */
+enum reason {
+	WANTED,		/* a load, a store or a walk waits for it */
+	AHEAD,		/* it follows others that were wanted */
+	BESIDE,		/* it comes with another one */
+};
+
 /* From beyond L2: when the line arrives. */
 static ticks fetch(struct memory *memory, uint64_t line, ticks time,
-		   enum line_kind kind)
+		   enum line_kind kind, enum reason reason)
 {
 	const struct timing_config *config = memory->config;
 	struct calendar *channel = &memory->l3_channel;
@@ -66,23 +73,36 @@ static ticks fetch(struct memory *memory, uint64_t line, ticks time,
 
 	if (!in_l3(memory, line, kind)) {
 		channel = &memory->memory_channel;
-		interval = config->memory_interval;
+		interval = reason == WANTED ? config->memory_apart
+					    : config->memory_interval;
 		cycles = config->memory_cycles;
 	}
-	time = calendar_take(channel, time, interval) - interval;
+	if (reason != BESIDE)
+		time = calendar_take(channel, time, interval) - interval;
 	return time + (ticks)cycles * TICKS_PER_CYCLE;
+}
+
+/* What gave way goes back to memory if it was changed, and not only to L3. */
+static void write_back(struct memory *memory, struct cache_line gone, ticks time)
+{
+	if (gone.changed && scatter(gone.line) >> 32 >= memory->l3_share)
+		calendar_take(&memory->memory_channel, time,
+			      memory->config->memory_interval);
 }
 
 /* Bring a line to L2, and its neighbour in an aligned pair; when it arrives. */
 static ticks bring(struct memory *memory, uint64_t line, ticks time,
 		   enum line_kind kind)
 {
-	ticks there = fetch(memory, line, time, kind);
+	ticks there = fetch(memory, line, time, kind, WANTED), beside;
 
-	cache_insert(&memory->l2, line, there);
-	if (memory->config->pairs && !cache_find(&memory->l2, line ^ 1))
-		cache_insert_late(&memory->l2, line ^ 1,
-				  fetch(memory, line ^ 1, time, kind));
+	write_back(memory, cache_insert(&memory->l2, line, there), time);
+	if (memory->config->pairs && !cache_find(&memory->l2, line ^ 1)) {
+		beside = fetch(memory, line ^ 1, time, kind, BESIDE);
+		write_back(memory,
+			   cache_insert_late(&memory->l2, line ^ 1, beside),
+			   time);
+	}
 	return there;
 }
 
@@ -125,8 +145,11 @@ static void prefetch(struct memory *memory, uint64_t line, ticks time)
 		stream->ahead += (uint32_t)step;
 		next = line - here + stream->ahead;
 		if (!cache_find(&memory->l2, next))
-			cache_insert(&memory->l2, next,
-				     fetch(memory, next, time, LINE_DATA));
+			write_back(memory,
+				   cache_insert(&memory->l2, next,
+						fetch(memory, next, time,
+						      LINE_DATA, AHEAD)),
+				   time);
 	}
 }
 
@@ -158,5 +181,21 @@ ticks memory_read(struct memory *memory, uint64_t line, ticks time,
 	cache_insert(&memory->l1, line, there);
 	if (kind == LINE_DATA)
 		prefetch(memory, line, time);
+	return there;
+}
+
+ticks memory_change(struct memory *memory, uint64_t line, ticks time)
+{
+	ticks there = memory_read(memory, line, time, LINE_DATA);
+	struct cache_line *found = cache_find(&memory->l1,
+					      place(memory, line));
+
+	/* It is said to the one that will write it back. */
+	if (found && !found->changed) {
+		found->changed = 1;
+		found = cache_find(&memory->l2, place(memory, line));
+		if (found)
+			found->changed = 1;
+	}
 	return there;
 }

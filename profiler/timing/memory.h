@@ -51,4 +51,7 @@ enum line_kind { LINE_DATA, LINE_TABLE };
 ticks memory_read(struct memory *memory, uint64_t line, ticks time,
 		  enum line_kind kind);
 
+/* Read a line of data in order to change it. */
+ticks memory_change(struct memory *memory, uint64_t line, ticks time);
+
 #endif

@@ -3,6 +3,8 @@
 
 /* Eight entries of a page table share a line. */
 #define ENTRIES_SHIFT 3u
+/* A table has 512 entries. */
+#define FANOUT_SHIFT 9u
 
 /* Where tables lie, beyond any line of data: only distances matter. */
 enum table { GUEST_TABLE = 1, GUEST_DIRECTORY, HOST_TABLE, HOST_DIRECTORY, TABLES_TABLE };
@@ -74,13 +76,6 @@ static ticks read_entry(struct translation *translation, enum table table,
 	return memory_read(translation->memory, line, time, LINE_TABLE);
 }
 
-/* Entries of a table: a page of them. */
-static uint32_t fanout_shift(const struct translation *translation)
-{
-	(void)translation;
-	return 9;
-}
-
 /*
  * Where a page of the guest's address space is in the guest's memory.  Kernels
  * hand out what is left between other memory first.
@@ -99,7 +94,7 @@ static ticks read_host(struct translation *translation, uint64_t address,
 		       ticks time)
 {
 	const uint32_t shift = translation->config->host_shift;
-	uint64_t directory = address >> (shift + fanout_shift(translation));
+	uint64_t directory = address >> (shift + FANOUT_SHIFT);
 
 	if (!directory_known(&translation->host, directory))
 		time = read_entry(translation, HOST_DIRECTORY, directory, time);
@@ -112,7 +107,7 @@ static ticks walk(struct translation *translation, uint64_t address, ticks time)
 {
 	const struct timing_config *config = translation->config;
 	const uint32_t shift = translation->page_shift;
-	uint64_t directory = address >> (shift + fanout_shift(translation));
+	uint64_t directory = address >> (shift + FANOUT_SHIFT);
 
 	if (!directory_known(&translation->guest, directory)) {
 		time = read_entry(translation, GUEST_DIRECTORY, directory, time);
