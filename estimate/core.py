@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which core should the simulator time a program on? What was calibrated, and what is published.
 
-Pure functions. The model itself is profiler/timing/; doc/method.md explains it.
+The model itself is profiler/timing/; doc/method.md explains it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tlbcost.costs import cost_at
 from tlbcost.expected import sayings, sysfs_caches
+from tlbcost.frames import isolated_pages
 from tlbcost.geometry import Pipeline, published
 from tlbcost.loads import LevelLatencies, Loads, cache_sizes, level_latencies, loads
 from tlbcost.records import Calibration, Geometry, Interval, Machine, PageSizeGeometry
@@ -19,6 +20,8 @@ from tlbcost.records import Calibration, Geometry, Interval, Machine, PageSizeGe
 # Used where nothing is published: a core of the late 2010s.
 _ASSUMED_PIPELINE = Pipeline(width=4, window=224, stores=56, mispredict_cycles=16)
 _ASSUMED_WALKERS = 2
+# What a kernel that has run for some hours was seen to have.
+_ASSUMED_ISOLATED = 8192
 # Entries of page directories that walks need not read; nobody publishes them, and the figures of
 # the calibration's regions are about that.
 _DIRECTORIES = 32
@@ -79,6 +82,15 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
         "directories": _DIRECTORIES,
         **_walks(calibration, machine, geometry, levels, walkers, clock),
     }
+    if fields["host-shift"] and 1 << fields["host-shift"] == machine.base_page_bytes:
+        isolated = isolated_pages()
+        if isolated is None:
+            isolated = _ASSUMED_ISOLATED
+            notes.append(
+                f"how far apart the frames of base pages are is assumed: {isolated} of them lie "
+                "alone (root may look)"
+            )
+        fields["scattered"] = isolated
     return Core(tuple(fields.items()), tuple(notes))
 
 
@@ -117,6 +129,7 @@ def _caches(
     last = levels.l3 or far
     interval = _nearest(found.stream, 16 << 20) or _nearest(found.overlapped, 16 << 20) or last
     memory_interval = _nearest(found.stream, 256 << 20) or interval
+    apart = _nearest(found.overlapped, 256 << 20) or memory_interval
     reach = levels.last_level_bytes or sizes.get(3, 0)
     return {
         **_cache("l1", sizes[1], levels.l1, clock),
@@ -128,6 +141,7 @@ def _caches(
         "l3-interval": clock.ticks(interval.value),
         "memory-cycles": clock.cycles(far.value),
         "memory-interval": clock.ticks(memory_interval.value),
+        "memory-apart": clock.ticks(max(apart.value, memory_interval.value)),
     }
 
 
