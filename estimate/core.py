@@ -181,20 +181,34 @@ def _walks(
     if host:
         beyond = last if 1 << host == base else directory
         reads_base, reads_huge = [*reads_base, beyond], [*reads_huge, beyond]
-    fields = {"stlb-cycles": clock.cycles(hit_ns) if hit else 0, "host-shift": host}
-    for prefix, size, reads in (
-        ("", base, reads_base),
-        ("huge-", geometry.huge.page_size_bytes, reads_huge),
-    ):
-        walk = cost_at(calibration, "walk_ns", size, "serial", _WALK_PAGES)
-        walk = walk or cost_at(calibration, "walk_ns", base, "serial", _WALK_PAGES)
-        walk_ns = walk.value if walk else hit_ns + sum(reads)
-        beside = max(0.0, walk_ns - hit_ns - sum(reads)) / len(reads)
+    sizes = (base, reads_base), (geometry.huge.page_size_bytes, reads_huge)
+    beside = _beside(calibration, sizes, hit_ns)
+    fields = {
+        "stlb-cycles": clock.cycles(hit_ns) if hit else 0,
+        "host-shift": host,
+        "read-cycles": round(beside * clock.cycles_per_ns),
+    }
+    for prefix, (size, reads) in zip(("", "huge-"), sizes, strict=True):
         interval = cost_at(calibration, "walk_interval_ns", size, None, _WALK_PAGES)
-        busy = max(0.0, interval.value * walkers - walk_ns) if interval else 0.0
-        fields[f"{prefix}read-cycles"] = round(beside * clock.cycles_per_ns)
+        read_ns = sum(reads) + len(reads) * beside
+        busy = max(0.0, interval.value * walkers - read_ns) if interval else 0.0
         fields[f"{prefix}walk-cycles"] = round(busy * clock.cycles_per_ns)
     return fields
+
+
+def _beside(
+    calibration: Calibration, sizes: tuple[tuple[int, list[float]], ...], hit_ns: float
+) -> float:
+    """ns that a read of an entry takes beside the cache's: what walks of both sizes leave for it.
+
+    The mean over the page sizes whose walks were timed: it is the same read in both.
+    """
+    left = []
+    for size, reads in sizes:
+        walk = cost_at(calibration, "walk_ns", size, "serial", _WALK_PAGES)
+        if walk is not None:
+            left.append((walk.value - hit_ns - sum(reads)) / len(reads))
+    return max(0.0, sum(left) / len(left)) if left else 0.0
 
 
 def _host_shift(machine: Machine, huge: PageSizeGeometry) -> int:

@@ -25,7 +25,7 @@ struct tlbsim tlbsim = {
 		.memory_cycles = 330, .l3_interval = 4 * TICKS_PER_CYCLE,
 		.memory_interval = 20 * TICKS_PER_CYCLE,
 		.memory_apart = 40 * TICKS_PER_CYCLE, .stlb_cycles = 7,
-		.walkers = 4, .walk_cycles = { 10, 10 }, .read_cycles = { 5, 5 },
+		.walkers = 4, .walk_cycles = { 10, 10 }, .read_cycles = 5,
 		.directories = 32, .host_shift = 0,
 	},
 	.filter = True,
@@ -105,8 +105,7 @@ static const struct core_field {
 	FIELD("walkers", walkers, 1, 64),
 	FIELD("walk-cycles", walk_cycles[TLB_BASE], 0, 10000),
 	FIELD("huge-walk-cycles", walk_cycles[TLB_HUGE], 0, 10000),
-	FIELD("read-cycles", read_cycles[TLB_BASE], 0, 10000),
-	FIELD("huge-read-cycles", read_cycles[TLB_HUGE], 0, 10000),
+	FIELD("read-cycles", read_cycles, 0, 10000),
 	FIELD("directories", directories, 0, MOST_DIRECTORIES),
 	FIELD("host-shift", host_shift, 0, 40),
 	FIELD("scattered", scattered, 0, ~0u),
@@ -223,7 +222,7 @@ static void print_usage(void)
 "                              memory-cycles, memory-interval, memory-apart,\n"
 "                              stlb-cycles,\n"
 "                              walkers, walk-cycles, huge-walk-cycles,\n"
-"                              read-cycles, huge-read-cycles, directories,\n"
+"                              read-cycles, directories,\n"
 "                              host-shift, scattered\n");
 }
 

@@ -45,8 +45,7 @@ struct timing_config {
 	uint32_t walkers;	/* walks at once */
 	/* That a walker is busy beside its reads, on base and on huge pages. */
 	uint32_t walk_cycles[2];
-	/* That each of its reads takes beside the cache's. */
-	uint32_t read_cycles[2];
+	uint32_t read_cycles;	/* that each read takes beside the cache's */
 	uint32_t directories;	/* entries of the cache of page directories */
 	/* log2 of the pages that a hypervisor's tables map; 0: no hypervisor */
 	uint32_t host_shift;

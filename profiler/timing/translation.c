@@ -72,7 +72,7 @@ static ticks read_entry(struct translation *translation, enum table table,
 {
 	uint64_t line = (uint64_t)table << TABLE_SHIFT | index >> ENTRIES_SHIFT;
 
-	time += (ticks)translation->config->read_cycles[translation->huge] * TICKS_PER_CYCLE;
+	time += (ticks)translation->config->read_cycles * TICKS_PER_CYCLE;
 	return memory_read(translation->memory, line, time, LINE_TABLE);
 }
 

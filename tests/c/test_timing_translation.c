@@ -162,10 +162,10 @@ static void each_read_takes_its_cycles(void)
 {
 	struct timing_config config = plain_config();
 
-	config.read_cycles[1] = 30;
+	config.read_cycles = 30;
 	for (int huge = 0; huge <= 1; huge++) {
 		struct rig *rig = make_rig(&config, huge);
-		ticks more = huge ? CYCLES(30) : 0;
+		const ticks more = CYCLES(30);
 
 		CHECK_EQUAL(walk(rig, 0), 2 * (MEMORY + more));
 		CHECK_EQUAL(walk(rig, huge ? HUGE_PAGE : BASE_PAGE), L1 + more);
