@@ -36,7 +36,7 @@ endif
 PROGRAMS := $(patsubst %.c,$(B)/libexec/tlbcost-%,$(notdir $(MAINS)))
 WORKLOADS := $(patsubst workloads/%.c,$(B)/workloads/%,$(wildcard workloads/*.c)) \
 	$(patsubst workloads/%.cc,$(B)/workloads/%,$(wildcard workloads/*.cc))
-SCRIPTS := $(addprefix $(B)/,$(wildcard workloads/*.py workloads/*.sql))
+SCRIPTS := $(addprefix $(B)/,$(wildcard workloads/*.py workloads/*.sql workloads/*.pl))
 WORKLOADS += $(SCRIPTS)
 # STREAM with static arrays, linked so that hugectl --bss --data can put them on huge pages: where
 # libhugetlbfs is installed with its linker script.

@@ -26,13 +26,23 @@ small() { # <workload>
 	binary-search | chase | hash-lookup | random-read | random-update | threads)
 		printf -- '--size 1M --count 1000'
 		;;
+	btree) printf -- '--keys 10000 --count 1000' ;;
 	cold) printf -- '--pages 23' ;;
 	column-walk) printf -- '--order 100 --rounds 1' ;;
 	cyclic) printf -- '--pages 23 --rounds 7' ;;
+	event-queue) printf -- '--customers 1000 --stations 100 --count 1000' ;;
+	hash-join) printf -- '--rows 1000 --count 1000' ;;
+	inverted-index) printf -- '--documents 100 --length 20 --words 1000 --count 1000' ;;
 	loop) printf -- '--count 1000' ;;
+	lru-cache) printf -- '--entries 100 --keys 1000 --count 1000' ;;
+	lz-match) printf -- '--size 64k --window 4k' ;;
 	map-lookup) printf -- '--keys 1000 --count 1000' ;;
+	matmul) printf -- '--order 100' ;;
+	merge-sort) printf -- '--records 1000' ;;
+	pagerank) printf -- '--nodes 1000 --rounds 3' ;;
 	sort) printf -- '--size 1M' ;;
 	spmv) printf -- '--rows 1000' ;;
+	stencil) printf -- '--order 20 --rounds 3' ;;
 	stream | stream-static | triad) printf -- '--size 1M --rounds 3' ;;
 	*) return 1 ;;
 	esac
@@ -40,6 +50,10 @@ small() { # <workload>
 
 numpy_index() { # <option>...
 	"${BUILD}/venv/bin/python" "${BUILD}/workloads/numpy-index.py" --elements 1000 --count 777 "$@"
+}
+
+objects() { # <option>...
+	"${BUILD}/venv/bin/python" "${BUILD}/workloads/objects.py" "$@"
 }
 
 sqlite() { # <rows> <lookups>
@@ -160,6 +174,47 @@ sqlite() { # <rows> <lookups>
 	[[ ${output} == "checksum 0000000000000000" ]]
 }
 
+@test "small work whose answer is known" {
+	local line
+	while read -r line; do
+		# shellcheck disable=SC2086  # several words
+		run -0 "${BUILD}/workloads/"${line#* }
+		[[ ${output} == "checksum ${line%% *}" ]]
+	done <<-'END'
+		0000000000000000 btree --keys 1 --count 100
+		0000000000000000 hash-join --rows 1000 --count 0
+		0000000000000000 merge-sort --records 1
+		0000000000000002 inverted-index --documents 1 --length 1 --words 1 --count 1
+		000000000000000a event-queue --customers 1 --stations 1 --count 10
+		3ff0000000000000 pagerank --nodes 1 --degree 1 --rounds 3
+	END
+}
+
+@test "a cache that holds all objects forgets none, a smaller one does" {
+	run -0 "${BUILD}/workloads/lru-cache" --keys 1000 --count 10000 --entries 1000
+	local first=${output}
+	run -0 "${BUILD}/workloads/lru-cache" --keys 1000 --count 10000 --entries 5000
+	[[ ${output} == "${first}" ]]
+	run -0 "${BUILD}/workloads/lru-cache" --keys 1000 --count 10000 --entries 500
+	[[ ${output} != "${first}" ]]
+}
+
+@test "the border of a stencil stays as it is" {
+	run -0 "${BUILD}/workloads/stencil" --order 2 --rounds 0
+	local first=${output}
+	run -0 "${BUILD}/workloads/stencil" --order 2 --rounds 3
+	[[ ${output} == "${first}" ]]
+}
+
+@test "lz-match finds what repeats, and refuses a window that is no power of two" {
+	run -0 "${BUILD}/workloads/lz-match" --size 64k --window 4k --depth 1
+	local first=${output}
+	run -0 "${BUILD}/workloads/lz-match" --size 64k --window 4k --depth 8
+	[[ ${output} != "${first}" ]]
+	run -2 "${BUILD}/workloads/lz-match" --size 64k --window 3000
+	[[ ${output} == "--window must be a power of two" ]]
+}
+
 @test "numbers are sorted, whatever the digits" {
 	local bits first=""
 	for bits in 1 7 8 16; do
@@ -204,6 +259,25 @@ sqlite() { # <rows> <lookups>
 	[[ ${output} == "${first}" ]]
 	run -0 sqlite 1000 999
 	[[ ${output} != "${first}" ]]
+}
+
+@test "the objects of Python and the hashes of Perl do the same, whatever the hashes" {
+	[[ -x ${BUILD}/venv/bin/python ]] || skip "no build/venv"
+	need_program perl
+	local seed python="" perl=""
+	for seed in 0 1 77; do
+		PYTHONHASHSEED=${seed} run -0 objects --accounts 100 --count 1000
+		[[ ${output} =~ ^checksum\ [0-9a-f]{16}$ ]]
+		[[ ${output} == "${python:=${output}}" ]]
+		PERL_HASH_SEED=${seed} run -0 perl "${BUILD}/workloads/bigrams.pl" --words 100 --count 1000
+		[[ ${output} =~ ^checksum\ [0-9a-f]{16}$ ]]
+		[[ ${output} == "${perl:=${output}}" ]]
+	done
+	run -2 objects --count 0
+	run -2 perl "${BUILD}/workloads/bigrams.pl" --count 0
+	[[ ${output} == "bigrams.pl: --count needs a number of at least 1" ]]
+	run -2 perl "${BUILD}/workloads/bigrams.pl" --frobnicate 1
+	[[ ${output} == "bigrams.pl: unknown option: --frobnicate" ]]
 }
 
 @test "the suite names programs that are there, each once, and takes their options" {
