@@ -10,7 +10,7 @@
  *   fetches.c       instruction fetches,
  *   block.c         and the expressions that they are made of
  *   references.c  what that code calls when a reference may change the model
- *   trace.c, latencies.c
+ *   trace.c, values.c, latencies.c
  *                 what the timing model (profiler/timing/) needs of the code
  *   windows.c     when that model sees it
  *   counts.c, results.c

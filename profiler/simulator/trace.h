@@ -31,4 +31,27 @@ void trace_statement(struct trace *trace, const IRStmt *st);
 /* The block is left at its end; frees what was needed to instrument it. */
 void trace_end(struct trace *trace, IRExpr *next, IRJumpKind kind);
 
+/*
+ * values.c: the values of a block and the operations that make them.  Numbers
+ * of values: 0 is what is always there; the last one serves for all beyond.
+ */
+void trace_values_start(struct trace *trace);
+struct operation *trace_add(struct trace *trace, enum operation_kind kind);
+UShort trace_new_value(struct trace *trace);
+UShort trace_value_of(const struct trace *trace, const IRExpr *atom);
+/* A value that is there `cycles` after both of these. */
+UShort trace_join(struct trace *trace, UShort a, UShort b, UInt cycles);
+/*
+ * The result of integer arithmetic.  An instruction's is one cycle, however
+ * many operations the translation made of it.
+ */
+UShort trace_arithmetic(struct trace *trace, UShort a, UShort b);
+/* The result of any operation of two values. */
+UShort trace_operation(struct trace *trace, IROp op, UShort a, UShort b);
+/* What the guest state holds at an offset; and put a value there. */
+UShort trace_get(struct trace *trace, Int offset);
+void trace_put(struct trace *trace, Int offset, const IRExpr *data);
+/* An address that the instruction itself makes costs no cycle of its own. */
+UShort trace_address_of(struct trace *trace, const IRExpr *address);
+
 #endif

@@ -96,6 +96,27 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ ! -e ran ]]
 }
 
+@test "the overlap model times the program's code: with and without walks to save" {
+	need_built workloads/chase
+	{
+		sed '/^# end:/d' "${TREE}/tests/golden/calibration.tsv"
+		printf 'load_ns\tNA\tserial\t%s\t%s\t%s\t%s\t9\n' \
+			256 1.25 1.2 1.3 8192 4 3.9 4.1 65536 25 24 26 4194304 90 85 95
+		printf 'load_ns\tNA\toverlapped\t65536\t2.5\t2.4\t2.6\t9\n'
+		printf 'stream_ns\tNA\tNA\t262144\t2\t1.9\t2.1\t9\n'
+		printf 'cycles_per_ns\tNA\tNA\tNA\t3.5\t3.4\t3.6\t9\n'
+		printf '# end: 29\n'
+	} >loads.tsv
+	run -0 "${BUILD}/tlbcost" estimate --backend sim --calibration loads.tsv --runs 1 \
+		--model overlap --json report.json "${BUILD}/workloads/chase" --size 64M --count 2000000
+	[[ ${output} == *"simulation, overlap model"* ]]
+	[[ $(json 'report["simulation"]["model"]') == overlap ]]
+	[[ $(json 'report["expected_fraction"]["value"] > 0.05') == True ]]
+	run -0 "${BUILD}/tlbcost" estimate --backend sim --calibration loads.tsv --runs 1 \
+		--model overlap --json report.json "${BUILD}/workloads/cyclic" --pages 40 --rounds 1000000
+	[[ $(json 'abs(report["expected_fraction"]["value"]) < 0.01') == True ]]
+}
+
 @test "a model needs a simulation, and a name that is one: 2" {
 	run -2 "${BUILD}/tlbcost" estimate --model overlap --from counts.txt
 	[[ ${output} == *"--model overlap is of a simulation, which --from excludes"* ]]

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from tlbcost.calibration import Obtained
 from tlbcost.calibration_file import read_calibration
 from tlbcost.caveats import caveats
 from tlbcost.commands import estimate
+from tlbcost.core import Core
 from tlbcost.errors import TlbcostError
 from tlbcost.launch import Outcome
 from tlbcost.model import MODELS
@@ -169,55 +170,42 @@ def test_the_verdict_is_that_of_the_model() -> None:
     assert content.estimate.verdict != assemble(nothing).estimate.verdict
 
 
-def set_up(monkeypatch: pytest.MonkeyPatch, core: Modelled | None, *options: str) -> obtain._Setup:
+def set_up(monkeypatch: pytest.MonkeyPatch, core: Core | None, *options: str) -> obtain._Setup:
     """What is decided before a program runs, where a calibration gives this core."""
     monkeypatch.setattr(obtain, "find_valgrind", lambda: Path("/v"))
-    monkeypatch.setattr(obtain, "_core", lambda *_: core)
+    monkeypatch.setattr(obtain, "core_for", lambda *_: core)
     found = parse("--backend", "sim", "--calibration", str(CALIBRATION), *options, "true")
     return obtain._set_up(found, MACHINE, Path("/bin/true"))
 
 
-@dataclass(frozen=True, slots=True)
-class Modelled:
-    option: str = "width=6"
-    notes: tuple[str, ...] = ("the caches are those of CPUID",)
+MODELLED = Core((("width", 6),), ("the caches are those of CPUID",))
 
 
 def test_the_core_is_from_the_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = set_up(monkeypatch, Modelled())
-    assert found.core == Modelled()
+    found = set_up(monkeypatch, MODELLED)
+    assert found.core == MODELLED
     assert found.no_core is None
-    assert Modelled().notes[0] in found.notes
-    simple = set_up(monkeypatch, Modelled(), "--model", "simple")
+    assert MODELLED.notes[0] in found.notes
+    simple = set_up(monkeypatch, MODELLED, "--model", "simple")
     assert (simple.core, simple.no_core) == (None, None)
 
 
-def test_few_windows_are_simulated_once_more(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_simulator_gets_the_core_and_windows_for_the_time(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    native = Outcome(replace(RUN, user_ns=3_000_000_000), "", None, 0, None, None)
-    asked: list[WindowPlan | None] = []
+    native = Outcome(replace(RUN, user_ns=1_000_000_000), "", None, 0, None, None)
+    asked: list[tuple[object, ...]] = []
 
     def simulate(*options: object) -> Simulation:
-        plan, core = options[-2:]
-        assert core == "width=6"
-        assert isinstance(plan, WindowPlan)
-        asked.append(plan)
-        n = 30_000_000 // plan.period
-        windows = (Window(10**5, 1000, 900),) * n
-        images = (ImageWindows(100, "/app", 30_000_000, "width=6", windows),)
-        return Simulation((process(),), native, images)
+        asked.append(options[-2:])
+        return Simulation((process(),), native, ())
 
     monkeypatch.setattr(obtain, "simulate", simulate)
-    setup = set_up(monkeypatch, Modelled())
+    setup = set_up(monkeypatch, MODELLED)
     with obtain.launcher_of(None) as launcher:
-        found = obtain._simulate(launcher, setup, ["app"], [native])
-    # By its time it might have made 3.6 thousand millions; it waited for memory.
-    assert asked == [WindowPlan(18_000_000), WindowPlan(500_000)]
-    assert len(found.windows[0].windows) == 60
-    assert found.outcome.run is not None
-    assert found.outcome.run.wall_ns == 2 * RUN.wall_ns
-    assert "simulating once more" in capsys.readouterr().err
+        obtain._simulate(launcher, setup, ["app"], [native])
+        obtain._simulate(launcher, replace(setup, core=None), ["app"], [native])
+    assert asked == [(WindowPlan(most=96), "width=6"), (None, None)]
 
 
 def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

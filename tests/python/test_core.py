@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Does a calibration become the core that programs are timed on?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from calibration_content import BASE, HUGE, cost, quick
+from sample_content import GEOMETRY, MACHINE
+from tlbcost import core, frames
+from tlbcost.core import Core, core_for
+from tlbcost.expected import Saying
+from tlbcost.records import Calibration, Cost, Machine
+
+KNOWN = replace(MACHINE, cpu_name="Intel(R) Xeon(R) Processor", cpu_stepping="2")
+UNKNOWN = replace(MACHINE, cpu_vendor="Nobody", cpu_family="1", cpu_model="1")
+GUEST = replace(KNOWN, hypervisor="kvm")
+SPLINTERED = replace(GEOMETRY, huge=replace(GEOMETRY.huge, entry_bytes=BASE))
+# A clock of 4 cycles per ns; caches of 1.25, 4, 25 ns and memory of 100.
+COSTS = (
+    cost("cycles_per_ns", 4, None),
+    cost("stlb_hit_ns", 2, BASE, "serial", 384),
+    *(
+        cost("load_ns", ns, None, "serial", lines)
+        for lines, ns in ((256, 1.25), (8192, 4), (65536, 25), (262144, 25), (4194304, 100))
+    ),
+    cost("load_ns", 100, None, "serial"),
+    *(cost("load_ns", ns, None, "overlapped", at) for at, ns in ((65536, 2.5), (4194304, 8))),
+    *(cost("stream_ns", ns, None, None, at) for at, ns in ((262144, 2), (4194304, 4))),
+    cost("walk_ns", 12, BASE, "serial", 8192),
+    cost("walk_ns", 6, HUGE, "serial", 8192),
+    cost("walk_interval_ns", 5, BASE, None, 8192),
+    cost("walk_interval_ns", 4, HUGE, None, 8192),
+)
+
+
+@pytest.fixture(autouse=True)
+def known_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"l1d_bytes": 48 << 10, "l2_bytes": 2 << 20, "l3_bytes": 32 << 20}
+    told = tuple(Saying(name, None, size, "cpuid") for name, size in sizes.items())
+    monkeypatch.setattr(core, "sayings", lambda *_: told)
+    monkeypatch.setattr(core, "isolated_pages", lambda: 1234)
+
+
+def calibrated(*without: str, costs: tuple[Cost, ...] = COSTS) -> Calibration:
+    kept = tuple(one for one in costs if one.quantity not in without)
+    return Calibration(quick().calibration.machine, "2026-01-01", "0", 9.0, kept)
+
+
+def found(machine: Machine, *without: str) -> Core:
+    made = core_for(calibrated(*without), machine, GEOMETRY)
+    assert made is not None
+    return made
+
+
+def test_ns_become_cycles_of_the_calibration() -> None:
+    fields = dict(found(KNOWN).fields)
+    assert (fields["l1-cycles"], fields["l2-cycles"], fields["l3-cycles"]) == (5, 16, 100)
+    assert (fields["memory-cycles"], fields["stlb-cycles"]) == (400, 8)
+    assert (fields["l1-bytes"], fields["l1-ways"]) == (48 << 10, 12)
+    assert (fields["l2-bytes"], fields["l2-ways"]) == (2 << 20, 16)
+    # Ticks are 64ths of a cycle.
+    assert fields["l3-interval"] == 2 * 4 * 64
+    assert fields["memory-interval"] == 4 * 4 * 64
+    assert fields["memory-apart"] == 8 * 4 * 64
+    # 100 over 8 ns is more than 25 over 2.5.
+    assert fields["misses"] == 12
+
+
+def test_what_is_published_of_the_core_is_used() -> None:
+    made = found(KNOWN)
+    fields = dict(made.fields)
+    assert (fields["width"], fields["window"], fields["stores"], fields["walkers"]) == (
+        6, 512, 112, 4,
+    )  # fmt: skip
+    assert made.notes == ()
+    assert made.option.startswith("width=6,window=512,stores=112,")
+
+
+def test_what_is_assumed_is_named() -> None:
+    made = found(UNKNOWN)
+    assert dict(made.fields)["window"] == 224
+    assert any("assumed: 224 instructions" in note for note in made.notes)
+    assert any("page walkers is assumed: 2" in note for note in made.notes)
+
+
+def test_walks_measured_at_once_stand_for_walkers() -> None:
+    more = (*COSTS, cost("walks_at_once", 2.9, BASE, None, 8192))
+    made = core_for(calibrated(costs=more), UNKNOWN, GEOMETRY)
+    assert made is not None
+    assert dict(made.fields)["walkers"] == 3
+
+
+def test_reads_take_what_walks_leave_for_them() -> None:
+    # 12 - 2 - 4 of base pages, 6 - 2 - 1.25 of huge ones: (6 + 2.75) / 2 ns.
+    fields = dict(found(KNOWN).fields)
+    assert fields["read-cycles"] == round(4 * (6 + 2.75) / 2)
+    # Four walkers at 5 ns each, less the read.
+    assert fields["walk-cycles"] == round(4 * (4 * 5 - (4 + 4.375)))
+    assert fields["huge-walk-cycles"] == round(4 * (4 * 4 - (1.25 + 4.375)))
+    assert fields["host-shift"] == 0
+    assert "scattered" not in fields
+
+
+def test_without_intervals_of_walks_a_walker_is_busy_with_its_reads() -> None:
+    fields = dict(found(KNOWN, "walk_interval_ns").fields)
+    assert (fields["walk-cycles"], fields["huge-walk-cycles"]) == (0, 0)
+
+
+def test_under_a_hypervisor_the_host_is_read_too() -> None:
+    whole = core_for(calibrated(), GUEST, GEOMETRY)
+    pieces = core_for(calibrated(), GUEST, SPLINTERED)
+    assert whole is not None
+    assert pieces is not None
+    assert dict(whole.fields)["host-shift"] == 21
+    assert dict(pieces.fields)["host-shift"] == 12
+    # Two reads share what the walks leave.
+    left = (12 - 2 - 8) / 2, (6 - 2 - 5.25) / 2
+    assert dict(pieces.fields)["read-cycles"] == round(4 * max(0, sum(left) / 2))
+
+
+def test_frames_that_lie_apart_matter_where_the_host_has_base_pages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pieces = core_for(calibrated(), GUEST, SPLINTERED)
+    assert pieces is not None
+    assert dict(pieces.fields)["scattered"] == 1234
+    whole = core_for(calibrated(), GUEST, GEOMETRY)
+    assert whole is not None
+    assert "scattered" not in dict(whole.fields)
+    monkeypatch.setattr(core, "isolated_pages", lambda: None)
+    unseen = core_for(calibrated(), GUEST, SPLINTERED)
+    assert unseen is not None
+    assert any("root may look" in note for note in unseen.notes)
+
+
+@pytest.mark.parametrize("missing", ["load_ns", "cycles_per_ns"])
+def test_without_loads_or_clock_there_is_no_core(missing: str) -> None:
+    # A stream alone does not tell what a load costs.
+    assert core_for(calibrated(missing), KNOWN, GEOMETRY) is None
+
+
+def test_frames_side_by_side_are_not_isolated() -> None:
+    assert frames.isolated(list(range(800))) == 0
+    assert frames.isolated(list(range(0, 8 * 800, 8))) == 800
+    half = [*range(400), *range(8000, 8000 + 8 * 400, 8)]
+    assert frames.isolated(half) == 400
+
+
+def test_frames_of_this_kernel() -> None:
+    isolated = frames.isolated_pages()
+    if isolated is None:
+        pytest.skip("only root may see frames")
+    assert 0 <= isolated <= 16384
