@@ -73,8 +73,15 @@ TRIALS = Kind(
      "huge_wall_ns", "huge_user_ns", "huge_system_ns", "huge_minor_faults", "huge_max_rss_bytes",
      "resident_bytes", "huge_bytes"),
 )  # fmt: skip
+OVERLAP = Kind(
+    "overlap",
+    1,
+    ("pages", "chains", "compute", "update",
+     "base_ns", "base_low_ns", "base_high_ns", "huge_ns", "huge_low_ns", "huge_high_ns",
+     "modelled_base_ns", "modelled_huge_ns"),
+)  # fmt: skip
 
 ALL = (
     SAMPLES, CALIBRATION, CURVE, COUNTS, WINDOWS, RUN, COUNTERS, COUNTED, HITS, PUBLISHED, SUITE,
-    MACHINE, DESCRIPTORS, EVENTS, ENCODING, TRIALS,
+    MACHINE, DESCRIPTORS, EVENTS, ENCODING, TRIALS, OVERLAP,
 )  # fmt: skip
