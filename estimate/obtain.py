@@ -233,9 +233,7 @@ def _simulate(
     plan = None if core is None else plan_for(runs)
     with Progress() as progress:
         tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None
-        return simulate(
-            launcher, setup.valgrind, setup.geometry, argv, native[0], tick, plan, core
-        )
+        return simulate(launcher, setup.valgrind, setup.geometry, argv, native[0], tick, plan, core)
 
 
 def calibration_for(arguments: argparse.Namespace) -> Obtained:

@@ -38,7 +38,7 @@ COSTS = (
 @pytest.fixture(autouse=True)
 def known_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"l1d_bytes": 48 << 10, "l2_bytes": 2 << 20, "l3_bytes": 32 << 20}
-    told = tuple(Saying(name, None, size, "cpuid") for name, size in sizes.items())
+    told = tuple(Saying(name, None, "cpuid", size) for name, size in sizes.items())
     monkeypatch.setattr(core, "sayings", lambda *_: told)
     monkeypatch.setattr(core, "isolated_pages", lambda: 1234)
 
