@@ -229,7 +229,7 @@ accuracy-analysis: $(B)/venv/.accuracy $(B)/python/tlbcost  ## the analysis on 1
 accuracy-published: $(B)/venv/.check $(B)/python/tlbcost  ## gains foretold from published walk shares
 	$(B)/venv/bin/python scripts/bench-published
 
-bench-overlap: all  ## the overlap model where the overlap is known (writes doc/overlap.md; root, six minutes)
+bench-overlap: all  ## the overlap model where the overlap is known (writes doc/overlap.md; root, two minutes)
 	$(B)/venv/bin/python scripts/bench-overlap
 
 check-events: $(B)/python/tlbcost  ## each event's code with libpfm4 of every architecture (writes doc/events.md)

@@ -78,7 +78,7 @@ OVERLAP = Kind(
     1,
     ("pages", "chains", "compute", "update",
      "base_ns", "base_low_ns", "base_high_ns", "huge_ns", "huge_low_ns", "huge_high_ns",
-     "modelled_base_ns", "modelled_huge_ns"),
+     "modelled_base_ns", "modelled_huge_ns", "scattered"),
 )  # fmt: skip
 
 ALL = (

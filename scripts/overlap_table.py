@@ -12,7 +12,7 @@ from pathlib import Path
 from tlbcost import kinds, paths
 from tlbcost.records import Interval, Machine
 from tlbcost.report.figure import draw_by, word_list
-from tlbcost.table import Cell, Table, format_table, number
+from tlbcost.table import Cell, Table, count, format_table, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,17 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """ns per step: measured, with the least and the largest of the pairs, and modelled."""
+    """ns per step: measured, with the least and the largest of the pairs, and modelled.
+
+    `scattered`: base pages that lay alone then, as the model takes it; None if it takes no such.
+    """
 
     case: Case
     base: Interval
     huge: Interval
     modelled_base: float
     modelled_huge: float
+    scattered: int | None
 
 
 def format_record(machine: Machine, header: Mapping[str, Cell], rows: Sequence[Row]) -> str:
@@ -65,7 +69,7 @@ def _cells(row: Row) -> tuple[Cell, ...]:
         *(getattr(row.case, field.name) for field in fields(Case)),
         *(row.base.value, row.base.low, row.base.high),
         *(row.huge.value, row.huge.low, row.huge.high),
-        *(row.modelled_base, row.modelled_huge),
+        *(row.modelled_base, row.modelled_huge, row.scattered),
     )
 
 
@@ -88,6 +92,7 @@ def read_rows(table: Table) -> list[Row]:
             interval(row, "huge"),
             cell(row, "modelled_base_ns"),
             cell(row, "modelled_huge_ns"),
+            count(row["scattered"]),
         )
         for row in table.records()
     ]

@@ -40,6 +40,7 @@ def _rows(overlap: ModuleType) -> list[object]:
             Interval(huge, huge - 1, huge + 1),
             modelled_base,
             50.0,
+            7,
         )
 
     return [row(100, 50, 100, chains=1), row(20, 10, 40, chains=4), row(80, 40, 80, update=2)]
@@ -51,7 +52,7 @@ def test_a_record_is_read_as_it_was_written(overlap: ModuleType) -> None:
     table = parse_table(text, "a record", kinds.OVERLAP)
     assert overlap.read_rows(table) == rows
     assert machine_of(table.header) == machine
-    lacking = parse_table(text.replace("\t50\n", "\tNA\n", 1), "a record", kinds.OVERLAP)
+    lacking = parse_table(text.replace("\t50\t7\n", "\tNA\t7\n", 1), "a record", kinds.OVERLAP)
     with pytest.raises(ValueError, match="modelled_huge_ns is missing"):
         overlap.read_rows(lacking)
 
