@@ -336,9 +336,7 @@ about_equal() {
 		--size 64M --count 300000
 	(($(total huge_cycles) < $(total base_cycles)))
 	run -1 about_equal
-	# Arithmetic alone, and pages that are few.
-	simulate "${WINDOWS}" --core="${CORE}" -- "${BUILD}/workloads/loop" --count 3000000
-	about_equal
+	# Pages that are few.
 	simulate "${WINDOWS}" --core="${CORE}" -- "${BUILD}/workloads/cyclic" --pages 40 --rounds 10000
 	about_equal
 }
