@@ -98,8 +98,11 @@ def test_threads_are_samples_of_their_process(counting: Results) -> None:
 def test_samples_of_the_kernel_are_told_apart(counting: Results) -> None:
     kernel = samples(counting, "hits-kernel")
     assert kernel.total() > FEW
-    assert {name for name, _ in kernel} == {"[kernel]"}
-    assert {row["mode"] for row in table(counting, "hits-kernel").records()} == {"kernel"}
+    # A counter's interrupt may come when the kernel has just returned to the program.
+    told = sum(n for (name, _), n in kernel.items() if name == "[kernel]")
+    assert told >= 0.98 * kernel.total()
+    modes = Counter(row["mode"] for row in table(counting, "hits-kernel").records())
+    assert modes["kernel"] >= 0.98 * modes.total()
 
 
 def test_counters_without_addresses_leave_them_out(counting: Results) -> None:
