@@ -10,12 +10,25 @@ ULong tlbsim_next_window = ~0ULL;
 
 static enum { CLOSED, WARMING, MEASURING } phase;
 static ULong phase_ends;		/* time */
+static ULong phase_operations;		/* that it may still take */
 static struct window measured;		/* the window that is open */
 static struct timing *seen;		/* by the model in it; NULL: none yet */
 static ticks seen_since[TLB_SIZES];
 static ULong periods;			/* that have begun */
 static ULong random_state;
 static struct cache last_level[TLB_SIZES];	/* all threads' */
+
+/*
+ * Code that hardly refers to memory would keep a window open for long, and pay
+ * for it: so many operations for each reference are enough.
+ */
+#define MOST_OPERATIONS 64u
+
+static void start_phase(ULong references)
+{
+	phase_ends = tlbsim_clock + references;
+	phase_operations = MOST_OPERATIONS * references;
+}
 
 static ULong random_below(ULong limit)
 {
@@ -198,7 +211,7 @@ static void start_measuring(void)
 		.start = tlbsim_clock,
 	};
 	phase = MEASURING;
-	phase_ends = tlbsim_clock + tlbsim.windows.measured;
+	start_phase(tlbsim.windows.measured);
 }
 
 static void end_window(void)
@@ -221,7 +234,7 @@ void tlbsim_window_block(const struct program *program,
 
 	if (phase == CLOSED) {
 		phase = WARMING;
-		phase_ends = tlbsim_clock + tlbsim.windows.warm;
+		start_phase(tlbsim.windows.warm);
 	}
 	if (!seen)
 		attach();
@@ -230,8 +243,10 @@ void tlbsim_window_block(const struct program *program,
 	for (Int size = 0; size < TLB_SIZES; size++)
 		program_run(program, &left, &outcomes, tlbsim_addresses,
 			    &seen->cores[size]);
-	if (tlbsim_clock < phase_ends)
+	if (tlbsim_clock < phase_ends && phase_operations > left.operations) {
+		phase_operations -= left.operations;
 		return;
+	}
 	if (phase == WARMING)
 		start_measuring();
 	else
