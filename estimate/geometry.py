@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -123,6 +124,15 @@ def read_core(path: Path) -> PublishedCore:
         )
     except ValueError as error:
         raise TlbcostError(f"{path}: {error}") from error
+
+
+def record_name(machine: Machine) -> str:
+    """The folder of data/samples for records of such a machine: emerald-rapids-guest."""
+    core = published(machine)
+    name = core.name if core is not None else machine.cpu_name or "unknown"
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").removeprefix("intel-")
+    guest = "-guest" if machine.hypervisor else ""
+    return f"{words}{guest}"
 
 
 def _pipeline(table: Table) -> Pipeline | None:

@@ -99,6 +99,7 @@ static void missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 		   bool walk)
 {
 	enum miss miss = walk ? MISS_WALK : MISS_STLB_HIT;
+
 	if (side == TLB_FETCH)
 		return;
 	if (!splintered()) {

@@ -128,15 +128,17 @@ ticks translate(struct translation *translation, uint64_t address, ticks time)
 	uint64_t page = address >> translation->entry_shift;
 	struct translation_slot *slot = slot_of(translation, page);
 	enum miss miss = slot->miss;
+	const struct timing_config *config = translation->config;
 	ticks end, busy;
 
 	if (slot->page != page)
 		return time;
 	if (miss == MISS_NONE)
 		return slot->ready > time ? slot->ready : time;
-	time += (ticks)translation->config->stlb_cycles * TICKS_PER_CYCLE;
+	time += (ticks)config->stlb_cycles * TICKS_PER_CYCLE;
 	if (miss == MISS_WALK) {
-		busy = (ticks)translation->config->walk_cycles[translation->huge] * TICKS_PER_CYCLE;
+		busy = (ticks)config->walk_cycles[translation->huge] *
+		       TICKS_PER_CYCLE;
 		end = walk(translation, address, time) + busy;
 		end = calendar_take(&translation->walkers, time, end - time);
 		time = end - busy;
