@@ -9,8 +9,6 @@
 
 #include "sysfile.h"
 
-#define STACK_NAME "[stack]"
-
 /* Stacks are some MiB, unless they are unlimited; further below is something else. */
 enum { STACK_GROWTH = 64 << 20 };
 
@@ -237,40 +235,31 @@ const struct mapping *mappings_find(struct mappings *mappings, uint32_t pid,
 	return look_up(mappings, space, address);
 }
 
+static const char *text_of(const struct mappings *mappings, const struct mapping *mapping)
+{
+	return mappings->names.list[mapping->name].text;
+}
+
+int mappings_is_bss(struct mappings *mappings, uint32_t pid, uint64_t address)
+{
+	const struct space *space = space_of(mappings, pid);
+	size_t at = space ? search(space, address) : 0;
+	const char *name;
+
+	if (!space || at == space->count || space->list[at].start > address)
+		return 0;
+	/* Calls like madvise() split it. */
+	while (at && space->list[at - 1].end == space->list[at].start &&
+	       strcmp(text_of(mappings, &space->list[at]), ANONYMOUS_NAME) == 0)
+		at--;
+	name = text_of(mappings, &space->list[at]);
+	return space->list[at].end <= address && name[0] == '/' &&
+	       strcmp(name, text_of(mappings, &space->list[0])) == 0;
+}
+
 void mappings_round(struct mappings *mappings)
 {
 	mappings->rounds++;
-}
-
-static int starts_with(const char *text, size_t length, const char *start)
-{
-	return length >= strlen(start) && strncmp(text, start, strlen(start)) == 0;
-}
-
-const char *mapping_name(const char *text, size_t *length)
-{
-	/* Without a folder that holds them: memory that processes may share. */
-	static const char *const shared[] = { "/dev/zero", "/memfd:", "/SYSV" };
-	static const char *const anonymous[] = {
-		"//anon", "[anon", "/anon_hugepage", "anon_inode:",
-	};
-	const char *name = NULL;
-
-	if (*length == 0)
-		name = "[anonymous]";
-	/* Thread stacks had numbers for a while. */
-	if (starts_with(text, *length, "[stack"))
-		name = STACK_NAME;
-	for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++)
-		if (starts_with(text, *length, shared[i]))
-			name = "[shared]";
-	for (size_t i = 0; i < sizeof(anonymous) / sizeof(*anonymous); i++)
-		if (starts_with(text, *length, anonymous[i]))
-			name = "[anonymous]";
-	if (!name)
-		return text;
-	*length = strlen(name);
-	return name;
 }
 
 void mappings_free(struct mappings *mappings)

@@ -74,14 +74,13 @@ int mappings_read(struct mappings *mappings, uint32_t pid, int code_only);
 const struct mapping *mappings_find(struct mappings *mappings, uint32_t pid,
 				    uint64_t address, int code_only);
 
-void mappings_round(struct mappings *mappings);
-
 /*
- * How tables name what the kernel calls `text`: "[heap]", "[stack]",
- * "[anonymous]", "[shared]" (memory without a file in a folder), or a path or
- * name in brackets as it is.  *length is that of the result.
+ * Whether the address is in the bss of the executable: memory without a name
+ * that begins where the file ends that is mapped lowest.
  */
-const char *mapping_name(const char *text, size_t *length);
+int mappings_is_bss(struct mappings *mappings, uint32_t pid, uint64_t address);
+
+void mappings_round(struct mappings *mappings);
 
 void mappings_free(struct mappings *mappings);
 

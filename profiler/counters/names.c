@@ -92,3 +92,34 @@ void names_free(struct names *names)
 	free(names->slots);
 	memset(names, 0, sizeof(*names));
 }
+
+static int starts_with(const char *text, size_t length, const char *start)
+{
+	return length >= strlen(start) && strncmp(text, start, strlen(start)) == 0;
+}
+
+const char *mapping_name(const char *text, size_t *length)
+{
+	/* Without a folder that holds them: memory that processes may share. */
+	static const char *const shared[] = { "/dev/zero", "/memfd:", "/SYSV" };
+	static const char *const anonymous[] = {
+		"//anon", "[anon", "/anon_hugepage", "anon_inode:",
+	};
+	const char *name = NULL;
+
+	if (*length == 0)
+		name = ANONYMOUS_NAME;
+	/* Thread stacks had numbers for a while. */
+	if (starts_with(text, *length, "[stack"))
+		name = STACK_NAME;
+	for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++)
+		if (starts_with(text, *length, shared[i]))
+			name = "[shared]";
+	for (size_t i = 0; i < sizeof(anonymous) / sizeof(*anonymous); i++)
+		if (starts_with(text, *length, anonymous[i]))
+			name = ANONYMOUS_NAME;
+	if (!name)
+		return text;
+	*length = strlen(name);
+	return name;
+}

@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #define NO_NAME UINT32_MAX
+#define STACK_NAME "[stack]"
+#define ANONYMOUS_NAME "[anonymous]"
 
 struct name {
 	char *text;
@@ -29,6 +31,13 @@ struct names {
  */
 uint32_t names_number(struct names *names, const char *text, size_t length,
 		      const unsigned char *build_id, size_t build_id_size);
+
+/*
+ * How tables name what the kernel calls `text`: "[heap]", "[stack]",
+ * "[anonymous]", "[shared]" (memory without a file in a folder), or a path or
+ * name in brackets as it is.  *length is that of the result.
+ */
+const char *mapping_name(const char *text, size_t *length);
 
 void names_free(struct names *names);
 

@@ -14,6 +14,7 @@
 #define KERNEL_PID (UINT32_MAX - 1)
 #define KERNEL_NAME "[kernel]"
 #define UNKNOWN_NAME "[unknown]"
+#define BSS_NAME "[bss]"
 
 static int learn_modules(struct profile *profile)
 {
@@ -128,7 +129,10 @@ static int place_data(struct profile *profile, const struct record *record,
 		return hit->data == NO_NAME ? -1 : 0;
 	}
 	mapping = mappings_find(&profile->mappings, hit->pid, address, 0);
-	hit->data = mapping ? mapping->name : own_name(profile, UNKNOWN_NAME);
+	if (mappings_is_bss(&profile->mappings, hit->pid, address))
+		hit->data = own_name(profile, BSS_NAME);
+	else
+		hit->data = mapping ? mapping->name : own_name(profile, UNKNOWN_NAME);
 	return hit->data == NO_NAME ? -1 : 0;
 }
 

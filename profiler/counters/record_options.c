@@ -16,6 +16,8 @@ static const char help[] =
 	"\n"
 	"  --addresses        note the address of the data too, where a sample has it\n"
 	"  --all-cpus         sample all processes, until COMMAND or SIGINT ends it\n"
+	"  --discard          drop what COMMAND prints; with --run FILE the end of its\n"
+	"                     standard error is kept in FILE.stderr\n"
 	"  --event NAME=SPEC  an event: libpfm4's name of it, or code:TYPE:CONFIG; of\n"
 	"                     several separated by '|' the first that is known here;\n"
 	"                     may be repeated\n"
@@ -130,6 +132,9 @@ static int take_option(struct parser *parser, int c)
 	case 'd':
 		options->sampler.addresses = 1;
 		return -1;
+	case 'D':
+		options->program.discard = 1;
+		return -1;
 	case 'e':
 		return add_event(parser, optarg);
 	case 'f':
@@ -195,6 +200,7 @@ int record_options_parse(int argc, char **argv, struct record_options *options)
 	static const struct option long_options[] = {
 		{ "addresses", no_argument, NULL, 'd' },
 		{ "all-cpus", no_argument, NULL, 'a' },
+		{ "discard", no_argument, NULL, 'D' },
 		{ "event", required_argument, NULL, 'e' },
 		{ "frequency", required_argument, NULL, 'f' },
 		{ "help", no_argument, NULL, 'h' },

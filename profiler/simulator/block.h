@@ -15,6 +15,9 @@ struct open_range {
 
 struct block {
 	IRSB *out;
+	const VexGuestLayout *layout;
+	ULong start, instruction;	/* addresses: of the block, the one in hand */
+	Int stack_delta;		/* see struct run */
 	/* Of each temporary: base + offset, if it is that. */
 	struct { IRTemp base; Long offset; } *address;
 	IRExpr *clock;		/* time at the block's start */

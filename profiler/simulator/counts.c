@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The table of counts that a process leaves behind: "counts" in doc/format.md. */
-#include "tlbsim.h"
+#include "placing.h"
 
 #include "pub_tool_clientstate.h"
 #include "pub_tool_libcbase.h"
@@ -15,6 +15,7 @@
 
 static HChar *path;	/* NULL if no file could be made */
 static HChar *windows_path;
+static Int image_number = -1;
 
 static void write_geometry(VgFile *file, const HChar *name,
 			   const struct tlb_geometry geometry[TLB_SIZES])
@@ -82,12 +83,25 @@ void tlbsim_counts_start(void)
 		VG_(free)(path);
 		VG_(free)(windows_path);
 		path = NULL;
+		image_number = -1;
 		return;
 	}
+	image_number = (Int)image;
 	VG_(close)((Int)sr_Res(opened));
 	VG_(snprintf)(windows_path, (Int)bytes, "%s/windows.%d.%u.tsv",
 		      tlbsim.counts_dir, VG_(getpid)(), image);
+	placing_name(tlbsim.counts_dir, image);
 	tlbsim_counts_write("running", NULL, 0);
+}
+
+Int tlbsim_image(void)
+{
+	return image_number;
+}
+
+const HChar *tlbsim_counts_path(void)
+{
+	return path;
 }
 
 void tlbsim_counts_write(const HChar *state,
@@ -123,4 +137,5 @@ void tlbsim_counts_write(const HChar *state,
 	VG_(fclose)(file);
 	if (tlbsim.windows.period)
 		tlbsim_windows_write(windows_path, state);
+	placing_write(state);
 }

@@ -4,6 +4,7 @@
  * filter of profiler/tlb/first.h.
  */
 #include "block.h"
+#include "placing.h"
 #include "trace.h"
 
 #include "pub_tool_libcbase.h"
@@ -117,18 +118,42 @@ static void add_statement_references(struct block *block, const IRStmt *st)
 	}
 }
 
-/* Advance the clock by the block's references; returns how many, to be set. */
-static IRConst *start_clock(struct block *block)
+/* x86 calls and returns move the stack pointer before control leaves the block. */
+static Int stack_delta(IRJumpKind kind)
 {
-	IRExpr *address = word((ULong)(Addr)&tlbsim_clock);
+#if defined(VGA_amd64)
+	if (kind == Ijk_Call)
+		return sizeof(ULong);
+	if (kind == Ijk_Ret)
+		return -(Int)sizeof(ULong);
+#endif
+	(void)kind;
+	return 0;
+}
+
+/* Advance the clock by the block's references; returns how many, to be set. */
+static IRConst *advance_clock(struct block *block)
+{
 	IRConst *total = IRConst_U64(0);
 
-	block->clock = block_load(block, address);
 	addStmtToIRSB(block->out,
-		      IRStmt_Store(Iend_LE, address,
+		      IRStmt_Store(Iend_LE, word((ULong)(Addr)&tlbsim_clock),
 				   block_binary(block, Iop_Add64, block->clock,
 						IRExpr_Const(total))));
 	return total;
+}
+
+/* When a thread's sample begins or ends: see placing.h. */
+static void add_turn(struct block *block)
+{
+	IRDirty *call = unsafeIRDirty_0_N(
+		0, "tlbsim_turn", VG_(fnptr_to_fnentry)(tlbsim_turn),
+		mkIRExprVec_0());
+	IRExpr *next = block_load(block, word((ULong)(Addr)&tlbsim_next_turn));
+
+	call->guard = block_assign(block, Ity_I1,
+				   IRExpr_Binop(Iop_CmpLE64U, next, block->clock));
+	addStmtToIRSB(block->out, IRStmt_Dirty(call));
 }
 
 /* Now that the number of references is known, write it where it is needed. */
@@ -158,17 +183,24 @@ IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 	block.address = VG_(malloc)("tlbsim.address",
 				    sizeof(*block.address) *
 					    (SizeT)(in->tyenv->types_used + 1));
+	block.layout = layout;
+	block.start = block.instruction = extents->base[0];
 	fetch_start(&block, extents->base[0]);
-	total = start_clock(&block);
+	block.clock = block_load(&block, word((ULong)(Addr)&tlbsim_clock));
 	if (timed)
-		trace_start(&trace, block.out, layout, block.clock);
+		trace_start(&trace, &block);
+	total = advance_clock(&block);
+	if (tlbsim.placing.period)
+		add_turn(&block);
 	for (Int i = 0; i < in->stmts_used; i++) {
 		IRStmt *st = in->stmts[i];
 
 		if (!st || st->tag == Ist_NoOp)
 			continue;
-		if (st->tag == Ist_IMark)
+		if (st->tag == Ist_IMark) {
+			block.instruction = st->Ist.IMark.addr;
 			fetch_instruction(&block, st);
+		}
 		if (st->tag == Ist_Exit)
 			fetch_exit(&block, st);
 		if (timed)
@@ -176,6 +208,7 @@ IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 		add_statement_references(&block, st);
 		addStmtToIRSB(block.out, st);
 	}
+	block.stack_delta = stack_delta(in->jumpkind);
 	fetch_next(&block, in->next);
 	if (timed)
 		trace_end(&trace, in->next, in->jumpkind);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Threads, fork and exec: when a model starts, and when it ends. */
+#include "attribution.h"
+#include "placing.h"
+#include "spans.h"
 #include "windows.h"
 
 #include "pub_tool_aspacemgr.h"
@@ -16,9 +19,11 @@
 /* Every thread has TLBs of its own, as if each ran on a core of its own. */
 struct thread {
 	struct tlb_model model;
-	void *memory;					/* of its levels */
+	struct tlb_views views;
+	void *memory, *views_memory;			/* of their levels */
 	struct tlb_filter data_filter, code_filter;	/* while it does not run */
 	struct timing *timing;
+	struct placing_thread placing;
 };
 
 struct tlb_filter tlbsim_data_filter, tlbsim_code_filter;
@@ -28,6 +33,7 @@ static struct thread **threads;		/* by thread ID; NULL: never ran */
 static UInt threads_run;
 /* Counts of threads that have ended. */
 static struct tlb_counts ended[TLB_SIZES][TLB_SIDES];
+static struct tlb_counts ended_views[TLB_MOST_VIEWS][TLB_SIDES];
 
 static void *allocate(size_t bytes)
 {
@@ -45,6 +51,24 @@ static bool is_anonymous(uint64_t address)
 static void walked(uint64_t address)
 {
 	touched_note(&tlbsim.touched, address);
+	if (tlbsim.placing.period)
+		placing_walked(address);
+}
+
+/* Further machines watch the thread's model. */
+static void watch(struct thread *thread)
+{
+	thread->views_memory = NULL;
+	if (!tlbsim.view_count)
+		return;
+	thread->views_memory = VG_(malloc)(
+		"tlbsim.views", tlb_views_bytes(tlbsim.view_configs,
+						tlbsim.view_count,
+						&tlbsim.config));
+	tlb_views_init(&thread->views, tlbsim.view_configs, tlbsim.view_count,
+		       &tlbsim.config, thread->views_memory);
+	thread->views.data.backed = thread->views.code.backed = spanned;
+	tlb_model_watch(&thread->model, &thread->views);
 }
 
 /* The new thread's model takes the place of the running one's filters. */
@@ -58,11 +82,14 @@ static struct thread *make_thread(void)
 	tlb_model_init(&thread->model, &tlbsim.config, thread->memory,
 		       filter ? &tlbsim_data_filter : NULL,
 		       filter ? &tlbsim_code_filter : NULL);
+	watch(thread);
 	thread->model.walked = walked;
+	thread->model.missed = tlbsim.attribute ? attribution_missed : NULL;
 	thread->data_filter = tlbsim_data_filter;
 	thread->code_filter = tlbsim_code_filter;
 	thread->timing = NULL;
 	threads_run++;
+	placing_thread_start(&thread->placing, threads_run);
 	return thread;
 }
 
@@ -81,6 +108,7 @@ static void start_client_code(ThreadId tid, ULong blocks_done)
 	if (!threads[tid])
 		threads[tid] = make_thread();
 	next = threads[tid];
+	placing_switch(&next->placing);
 	tlbsim_data_filter = next->data_filter;
 	tlbsim_code_filter = next->code_filter;
 	tlbsim.model = &next->model;
@@ -88,19 +116,36 @@ static void start_client_code(ThreadId tid, ULong blocks_done)
 	tlbsim.running = tid;
 }
 
-static void add_counts(struct tlb_counts sum[TLB_SIZES][TLB_SIDES],
-		       struct tlb_model *model)
+static void add(struct tlb_counts sum[TLB_SIDES],
+		const struct tlb_counts counts[TLB_SIDES])
 {
-	tlb_model_flush(model);
-	for (Int size = 0; size < TLB_SIZES; size++)
-		for (Int side = 0; side < TLB_SIDES; side++) {
-			const struct tlb_counts *c =
-				&model->counts[size][side];
+	for (Int side = 0; side < TLB_SIDES; side++) {
+		sum[side].l1_misses += counts[side].l1_misses;
+		sum[side].stlb_hits += counts[side].stlb_hits;
+		sum[side].stlb_misses += counts[side].stlb_misses;
+	}
+}
 
-			sum[size][side].l1_misses += c->l1_misses;
-			sum[size][side].stlb_hits += c->stlb_hits;
-			sum[size][side].stlb_misses += c->stlb_misses;
-		}
+/* Of a thread that need not be the one that runs. */
+static void flush(struct tlb_model *model)
+{
+	struct tlb_model *running = tlbsim.model;
+
+	tlbsim.model = model;
+	tlbsim.run = NULL;
+	tlb_model_flush(model);
+	tlbsim.model = running;
+}
+
+static void add_counts(struct tlb_counts sum[TLB_SIZES][TLB_SIDES],
+		       struct tlb_counts views[TLB_MOST_VIEWS][TLB_SIDES],
+		       struct thread *thread)
+{
+	flush(&thread->model);
+	for (Int size = 0; size < TLB_SIZES; size++)
+		add(sum[size], thread->model.counts[size]);
+	for (UInt view = 0; view < tlbsim.view_count; view++)
+		add(views[view], tlb_view_counts(&thread->views, view));
 }
 
 static void drop_thread(ThreadId tid)
@@ -109,8 +154,11 @@ static void drop_thread(ThreadId tid)
 
 	if (tlbsim.running == tid)
 		windows_switch();
-	windows_drop(thread->timing);
+	timing_drop(thread->timing);
+	placing_drop(&thread->placing);
 	VG_(free)(thread->memory);
+	if (thread->views_memory)
+		VG_(free)(thread->views_memory);
 	VG_(free)(thread);
 	threads[tid] = NULL;
 	if (tlbsim.running == tid)
@@ -122,19 +170,24 @@ static void thread_exit(ThreadId tid)
 {
 	if (!threads[tid])
 		return;
-	add_counts(ended, &threads[tid]->model);
+	add_counts(ended, ended_views, threads[tid]);
 	drop_thread(tid);
 }
 
 static void write_counts(const HChar *state)
 {
 	struct tlb_counts sum[TLB_SIZES][TLB_SIDES];
+	struct tlb_counts views[TLB_MOST_VIEWS][TLB_SIDES];
 
 	VG_(memcpy)(sum, ended, sizeof(sum));
+	VG_(memcpy)(views, ended_views, sizeof(views));
 	for (ThreadId tid = 1; tid < VG_N_THREADS; tid++)
 		if (threads[tid])
-			add_counts(sum, &threads[tid]->model);
+			add_counts(sum, views, threads[tid]);
 	tlbsim_counts_write(state, sum, threads_run);
+	tlbsim_views_write(tlbsim_image(), state, views);
+	if (tlbsim.attribute)
+		attribution_write(state);
 }
 
 /* The child has the one thread that called fork(), and TLBs of its own. */
@@ -145,9 +198,13 @@ static void forked(ThreadId tid)
 		if (threads[other])
 			drop_thread(other);
 	VG_(memset)(ended, 0, sizeof(ended));
+	VG_(memset)(ended_views, 0, sizeof(ended_views));
 	threads_run = 0;
 	touched_reset(&tlbsim.touched);
 	windows_start();
+	if (tlbsim.attribute)
+		attribution_start();
+	placing_start();
 	tlbsim_counts_start();
 }
 
@@ -159,9 +216,15 @@ static void forked(ThreadId tid)
  */
 static void pre_syscall(ThreadId tid, UInt number, UWord *args, UInt count)
 {
-	(void)args, (void)count;
+	(void)count;
+	/* References of all threads wait that may be to what is unmapped. */
+	for (ThreadId other = 1; tlbsim.attribute && other < VG_N_THREADS; other++)
+		if (threads[other] && other != tid && attribution_maps(number))
+			flush(&threads[other]->model);
 	if (threads[tid])
-		tlb_model_flush(&threads[tid]->model);
+		flush(&threads[tid]->model);
+	if (tlbsim.attribute)
+		attribution_before(number, args);
 	if (number == __NR_execve
 #ifdef __NR_execveat
 	    || number == __NR_execveat
@@ -173,7 +236,10 @@ static void pre_syscall(ThreadId tid, UInt number, UWord *args, UInt count)
 static void post_syscall(ThreadId tid, UInt number, UWord *args, UInt count,
 			 SysRes result)
 {
-	(void)tid, (void)number, (void)args, (void)count, (void)result;
+	(void)count;
+	if (tlbsim.attribute && !sr_isError(result))
+		attribution_after(tid, number, args, sr_Res(result));
+	spans_forget();
 }
 
 static void finish(Int exit_code)
@@ -197,6 +263,9 @@ static void post_options(void)
 	if (touched_init(&tlbsim.touched) != 0)
 		tlbsim.touched.failed = true;
 	windows_start();
+	if (tlbsim.attribute)
+		attribution_start();
+	placing_start();
 	tlbsim_counts_start();
 }
 

@@ -2,6 +2,7 @@
 /* The command line of the tool. */
 #include "cache.h"
 #include "core.h"
+#include "placing.h"
 #include "tlbsim.h"
 
 #include "pub_tool_libcbase.h"
@@ -25,14 +26,16 @@ struct tlbsim tlbsim = {
 		.memory_cycles = 330, .l3_interval = 4 * TICKS_PER_CYCLE,
 		.memory_interval = 20 * TICKS_PER_CYCLE,
 		.memory_apart = 40 * TICKS_PER_CYCLE, .stlb_cycles = 7,
-		.walkers = 4, .walk_cycles = { 10, 10 }, .read_cycles = 5,
+		.walkers = 4, .walk_cycles = { 10, 10 }, .read_cycles = { 5, 5 },
 		.directories = 32, .host_shift = 0,
 	},
+	/* A second level and a share of the third as the servers of the 2010s had. */
+	.placing.caches = { .l2_bytes = 1 << 20, .l2_ways = 16,
+			    .l3_bytes = 2 << 20, .l3_ways = 16 },
 	.filter = True,
 };
 
-/* Read "entries:ways"; returns what follows, or NULL. */
-static const HChar *parse_level(const HChar *text, struct tlb_geometry *level)
+const HChar *tlbsim_parse_level(const HChar *text, struct tlb_geometry *level)
 {
 	HChar *end;
 	Long entries = VG_(strtoll10)(text, &end), ways;
@@ -53,16 +56,16 @@ static const HChar *parse_level(const HChar *text, struct tlb_geometry *level)
 static Bool parse_geometry(const HChar *text,
 			   struct tlb_geometry levels[TLB_SIZES], Bool required)
 {
-	text = parse_level(text, &levels[TLB_BASE]);
+	text = tlbsim_parse_level(text, &levels[TLB_BASE]);
 	if (!text || *text != ',')
 		return False;
-	text = parse_level(text + 1, &levels[TLB_HUGE]);
+	text = tlbsim_parse_level(text + 1, &levels[TLB_HUGE]);
 	if (!text || *text)
 		return False;
 	return !required || (levels[TLB_BASE].entries && levels[TLB_HUGE].entries);
 }
 
-static Bool parse_page(const HChar *text, UInt *shift)
+Bool tlbsim_parse_page(const HChar *text, UInt *shift)
 {
 	HChar *end;
 	Long bytes = VG_(strtoll10)(text, &end);
@@ -77,14 +80,15 @@ static Bool parse_page(const HChar *text, UInt *shift)
 /* Fields of --core; times are cycles there, but the intervals, which are ticks. */
 static const struct core_field {
 	const HChar *name;
-	UInt *value;
+	SizeT offset;
 	ULong least, most;
 } core_fields[] = {
 #define FIELD(name, member, least, most) \
-	{ name, &tlbsim.windows.core.member, least, most }
+	{ name, offsetof(struct timing_config, member), least, most }
 	FIELD("width", width, 1, 16),
 	FIELD("window", window, 1, CORE_MOST_WINDOW),
 	FIELD("stores", stores, 1, CORE_MOST_STORES),
+	FIELD("forward", forward, 0, 1000),
 	FIELD("mispredict", mispredict, 0, 1000),
 	FIELD("l1-bytes", l1.bytes, 1 << LINE_SHIFT, 1u << 28),
 	FIELD("l1-ways", l1.ways, 1, 1 << 16),
@@ -105,15 +109,20 @@ static const struct core_field {
 	FIELD("walkers", walkers, 1, 64),
 	FIELD("walk-cycles", walk_cycles[TLB_BASE], 0, 10000),
 	FIELD("huge-walk-cycles", walk_cycles[TLB_HUGE], 0, 10000),
-	FIELD("read-cycles", read_cycles, 0, 10000),
+	FIELD("read-cycles", read_cycles[TLB_BASE], 0, 10000),
+	FIELD("huge-read-cycles", read_cycles[TLB_HUGE], 0, 10000),
 	FIELD("directories", directories, 0, MOST_DIRECTORIES),
+	FIELD("directory-ways", directory_ways, 0, MOST_DIRECTORIES),
+	FIELD("pointers", pointers, 0, MOST_DIRECTORIES),
+	FIELD("roots", roots, 0, MOST_DIRECTORIES),
+	FIELD("row-cycles", row_cycles, 0, 10000),
 	FIELD("host-shift", host_shift, 0, 40),
 	FIELD("scattered", scattered, 0, ~0u),
 #undef FIELD
 };
 
 /* Read "name=value,name=value,..." */
-static Bool parse_core(const HChar *text)
+Bool tlbsim_parse_core(const HChar *text, struct timing_config *core)
 {
 	while (*text) {
 		const struct core_field *field = core_fields;
@@ -132,15 +141,13 @@ static Bool parse_core(const HChar *text)
 		value = VG_(strtoull10)(text, &rest);
 		if (rest == text || value < field->least || value > field->most)
 			return False;
-		*field->value = (UInt)value;
+		*(UInt *)((HChar *)core + field->offset) = (UInt)value;
 		if (*rest && *rest != ',')
 			return False;
 		text = *rest ? rest + 1 : rest;
 	}
-	return cache_valid(tlbsim.windows.core.l1.bytes,
-			   tlbsim.windows.core.l1.ways) &&
-	       cache_valid(tlbsim.windows.core.l2.bytes,
-			   tlbsim.windows.core.l2.ways);
+	return cache_valid(core->l1.bytes, core->l1.ways) &&
+	       cache_valid(core->l2.bytes, core->l2.ways);
 }
 
 #define MOST_WINDOWS 65536u
@@ -175,11 +182,12 @@ static Bool process_option(const HChar *option)
 	Bool good = True;
 
 	if VG_BOOL_CLO(option, "--filter", tlbsim.filter) {}
+	else if VG_BOOL_CLO(option, "--attribute", tlbsim.attribute) {}
 	else if VG_STR_CLO(option, "--counts-dir", tlbsim.counts_dir) {}
 	else if VG_STR_CLO(option, "--base-page", value)
-		good = parse_page(value, &config->page_shift[TLB_BASE]);
+		good = tlbsim_parse_page(value, &config->page_shift[TLB_BASE]);
 	else if VG_STR_CLO(option, "--huge-page", value)
-		good = parse_page(value, &config->page_shift[TLB_HUGE]);
+		good = tlbsim_parse_page(value, &config->page_shift[TLB_HUGE]);
 	else if VG_STR_CLO(option, "--l1d", value)
 		good = parse_geometry(value, config->l1d, True);
 	else if VG_STR_CLO(option, "--l1i", value)
@@ -190,7 +198,16 @@ static Bool process_option(const HChar *option)
 	else if VG_STR_CLO(option, "--windows", value)
 		good = parse_windows(value);
 	else if VG_STR_CLO(option, "--core", tlbsim.windows.core_text)
-		good = parse_core(tlbsim.windows.core_text);
+		good = tlbsim_parse_core(tlbsim.windows.core_text,
+					 &tlbsim.windows.core);
+	else if VG_STR_CLO(option, "--view", value)
+		good = tlbsim_parse_view(value);
+	else if VG_STR_CLO(option, "--view-core", value)
+		good = tlbsim_parse_view_core(value);
+	else if VG_STR_CLO(option, "--placement", value)
+		good = placing_parse(value);
+	else if VG_STR_CLO(option, "--placement-caches", value)
+		good = placing_parse_caches(value);
 	else
 		return False;
 	if (!good)
@@ -202,6 +219,8 @@ static void print_usage(void)
 {
 	VG_(printf)(
 "    --counts-dir=DIR          where each process leaves its counts [.]\n"
+"    --attribute=no|yes        tell which memory and which code misses, and when,\n"
+"                              in further tables [no]\n"
 "    --base-page=BYTES         size of a base page [4096]\n"
 "    --huge-page=BYTES         size of a huge page [2097152]\n"
 "    --l1d=E:W,E:W             entries and ways of the L1 dTLB for base pages,\n"
@@ -217,13 +236,30 @@ static void print_usage(void)
 "                              each PERIOD of references, which doubles\n"
 "                              whenever there are MOST windows [none]\n"
 "    --core=NAME=VALUE,...     the core that is timed: width, window, stores,\n"
-"                              mispredict, l1-bytes, l1-ways, l1-cycles, l2-...,\n"
+"                              forward, mispredict, l1-bytes, l1-ways, l1-cycles, l2-...,\n"
 "                              whole, pairs, misses, l3-bytes, l3-cycles, l3-interval,\n"
 "                              memory-cycles, memory-interval, memory-apart,\n"
 "                              stlb-cycles,\n"
 "                              walkers, walk-cycles, huge-walk-cycles,\n"
-"                              read-cycles, directories,\n"
-"                              host-shift, scattered\n");
+"                              read-cycles, huge-read-cycles, directories,\n"
+"                              directory-ways, pointers, roots, row-cycles,\n"
+"                              host-shift, scattered\n"
+"    --view=page=BYTES,l1d=E:W,l1i=E:W,stlb=E:W[,code-stlb=E:W][,folded=1][,rest=N]\n"
+"                              count for these TLBs, too, all memory being on\n"
+"                              pages of that size; code-stlb: code has a second\n"
+"                              level of its own; rest=N: where no mapping spans a\n"
+"                              whole page, memory is as in view N, or as on the\n"
+"                              base pages above (b); up to 24 views\n"
+"    --view-core=NAME=VALUE,...\n"
+"                              the core that the --view before this is timed\n"
+"                              on, in the words of --core [--core]\n"
+"    --placement=PERIOD:WARM:MEASURED\n"
+"                              tell which thread goes to memory for which page:\n"
+"                              of each thread's PERIOD references WARM fill its\n"
+"                              caches, and MEASURED are counted [none]\n"
+"    --placement-caches=L2:W,L3:W\n"
+"                              bytes and ways of a thread's L2 cache and of its\n"
+"                              share of the L3 [1048576:16,2097152:16]\n");
 }
 
 static void print_debug_usage(void)
@@ -238,6 +274,15 @@ void tlbsim_options_check(void)
 	if (tlbsim.config.page_shift[TLB_BASE] >=
 	    tlbsim.config.page_shift[TLB_HUGE])
 		VG_(fmsg_bad_option)("--huge-page", "not above --base-page\n");
+	for (UInt i = 0; i < tlbsim.view_count; i++) {
+		if (tlbsim.view_configs[i].page_shift <
+		    tlbsim.config.page_shift[TLB_BASE])
+			VG_(fmsg_bad_option)("--view", "page below --base-page\n");
+		if (!tlbsim.views[i].core_text) {
+			tlbsim.views[i].core_text = tlbsim.windows.core_text;
+			tlbsim.views[i].core = tlbsim.windows.core;
+		}
+	}
 	if (!tlbsim.counts_dir)
 		tlbsim.counts_dir = ".";
 }

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the program's code calls when a reference may change the model. */
-#include "tlbsim.h"
+#include "placing.h"
 
 static inline ULong address_of(Long offset, UChar base, const ULong *bases)
 {
 	return (ULong)offset + (base == REFERENCE_ABSOLUTE ? 0 : bases[base]);
 }
 
-/* One reference, or the part of one that lies in one page. */
+/* One reference, or the part of one that lies in one page; made by the instruction at `where`. */
 typedef void (*take_one)(struct tlb_model *model, ULong address,
-			 enum tlb_side side, ULong time);
+			 enum tlb_side side, ULong time, ULong where);
 
 static inline void take_always(struct tlb_model *model, ULong address,
-			       enum tlb_side side, ULong time)
+			       enum tlb_side side, ULong time, ULong where)
 {
+	model->where = where;
 	tlb_model_data(model, address, side, time);
 }
 
 static inline void take_batched(struct tlb_model *model, ULong address,
-				enum tlb_side side, ULong time)
+				enum tlb_side side, ULong time, ULong where)
 {
+	model->where = where;
 	/* A full batch may show that misses are no longer frequent. */
 	if (model->batching)
 		tlb_model_batch(model, address, side, time);
@@ -29,7 +31,7 @@ static inline void take_batched(struct tlb_model *model, ULong address,
 
 /* Of a page in the filter, only the time of last use changes. */
 static inline void take_filtered(struct tlb_model *model, ULong address,
-				 enum tlb_side side, ULong time)
+				 enum tlb_side side, ULong time, ULong where)
 {
 	struct tlb_filter_slot *slot = &tlbsim_data_filter.slot[
 		tlb_filter_index(&model->data, address)];
@@ -38,7 +40,7 @@ static inline void take_filtered(struct tlb_model *model, ULong address,
 	    slot->address >> model->data.base_shift)
 		slot->time = time;
 	else
-		tlb_model_data(model, address, side, time);
+		take_always(model, address, side, time, where);
 }
 
 static inline __attribute__((always_inline)) void
@@ -54,11 +56,12 @@ take_all(const struct run *run, const ULong *bases, take_one take)
 		enum tlb_side side = (enum tlb_side)reference->side;
 		ULong address = address_of(reference->offset, reference->base,
 					   bases);
+		ULong where = run->instruction + (ULong)(Long)reference->instruction;
 		ULong room = page_bytes - (address & (page_bytes - 1));
 
-		take(model, address, side, time);
+		take(model, address, side, time, where);
 		if (reference->size > room)
-			take(model, address + room, side, time);
+			take(model, address + room, side, time, where);
 	}
 }
 
@@ -79,6 +82,9 @@ static void settle(const struct run *run, const ULong *bases)
 
 static inline void run_references(const struct run *run, const ULong *bases)
 {
+	tlbsim.run = run;
+	if (tlbsim_placing)
+		tlbsim_place(run, bases);
 	if (!tlbsim.filter) {
 		take_all(run, bases, take_always);
 	} else if (tlbsim.model->batching) {
@@ -134,6 +140,7 @@ void tlbsim_fetch(ULong address, ULong time)
 		slot->time = time;
 		return;
 	}
+	tlbsim.run = NULL;
 	tlb_model_fetch(tlbsim.model, address, time);
 	if (tlbsim.filter)
 		tlb_first_settle(&tlbsim.model->code, &write, 1);

@@ -17,7 +17,7 @@ VG_GCC := $(wildcard $(VG_DIR)/libgcc-sup-$(VG_PLATFORM).a)
 VG_TEXT := 0x58000000
 
 SIM := $(B)/libexec/valgrind
-SIM_SOURCES := $(wildcard profiler/simulator/*.c profiler/timing/*.c profiler/tlb/*.c)
+SIM_SOURCES := $(wildcard profiler/simulator/*.c profiler/numa/*.c profiler/timing/*.c profiler/tlb/*.c)
 SIM_OBJECTS := $(SIM_SOURCES:%.c=$(B)/sim/%.o)
 # Valgrind's headers are GNU C, and rely on undefined macros being 0: neither -Wpedantic nor
 # -Wundef.  The core is not to be called through builtins or a stack protector it does not have.
@@ -37,7 +37,7 @@ else
 
 $(B)/sim/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) -MMD -MP -Iprofiler/simulator -Iprofiler/timing -Iprofiler/tlb -isystem /usr/include/valgrind \
+	$(CC) -MMD -MP -Iprofiler/simulator -Iprofiler/numa -Iprofiler/timing -Iprofiler/tlb -isystem /usr/include/valgrind \
 		$(SIM_CFLAGS) -c -o $@ $<
 
 # -u _start pulls Valgrind's own entry point out of the core's library.

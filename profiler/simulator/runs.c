@@ -11,8 +11,10 @@
  * a stack frame) form a range of bytes and are tested together.
  */
 #include "block.h"
+#include "placing.h"
 
 #include "pub_tool_libcassert.h"
+#include "pub_tool_libcbase.h"
 #include "pub_tool_machine.h"
 #include "pub_tool_mallocfree.h"
 
@@ -98,6 +100,8 @@ static struct run *describe(struct block *block, const UInt order[RUN_BASES])
 
 	/* Counted from the block's start for now: see close_block(). */
 	run->remaining = block->time;
+	run->instruction = block->start;
+	run->stack_delta = block->stack_delta;
 	run->range_count = block->range_count;
 	for (UInt i = 0; i < block->range_count; i++)
 		run->ranges[i] = (struct range){
@@ -139,6 +143,32 @@ static IRDirty *make_call(struct block *block, const struct run *run)
 				 arguments);
 }
 
+/* A miss may look at the stack, for which these must be up to date. */
+static void show_registers(const struct block *block, IRDirty *call)
+{
+	const VexGuestLayout *layout = block->layout;
+	const Int offsets[] = { layout->offset_SP, layout->offset_FP,
+				layout->offset_IP };
+
+	call->nFxState = 3;
+	VG_(memset)(&call->fxState, 0, sizeof(call->fxState));
+	for (Int i = 0; i < call->nFxState; i++) {
+		call->fxState[i].fx = Ifx_Read;
+		call->fxState[i].offset = (UShort)offsets[i];
+		call->fxState[i].size = sizeof(ULong);
+	}
+}
+
+/* A reference that is looked at is a call, whether it is in the filter or not. */
+static IRExpr *or_placing(struct block *block, IRExpr *guard)
+{
+	IRExpr *placing = block_load(block, word((ULong)(Addr)&tlbsim_placing));
+
+	return block_assign(block, Ity_I1,
+			    IRExpr_Binop(Iop_Or1, guard,
+					 block_not_below(block, placing, 1)));
+}
+
 /*
  * End the run: test it, call the model if the test fails, write the times.
  * With a condition, all of that is done only if it holds.
@@ -152,8 +182,12 @@ static void end_run(struct block *block, IRExpr *condition)
 		return;
 	order_ranges(block, order);
 	call = make_call(block, describe(block, order));
+	if (tlbsim.attribute)
+		show_registers(block, call);
 	if (tlbsim.filter)
 		call->guard = run_condition(block);
+	if (tlbsim.filter && tlbsim.placing.period)
+		call->guard = or_placing(block, call->guard);
 	if (condition)
 		call->guard = block_assign(
 			block, Ity_I1,
@@ -228,6 +262,7 @@ void run_add(struct block *block, const IRExpr *address, Int size,
 		.size = (UShort)size,
 		.base = (UChar)range,
 		.side = (UChar)side,
+		.instruction = (Int)(block->instruction - block->start),
 	};
 }
 

@@ -1,42 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "latencies.h"
 #include "trace.h"
-#include "windows.h"
 
-#include "pub_tool_libcassert.h"
 #include "pub_tool_libcbase.h"
-#include "pub_tool_machine.h"
 #include "pub_tool_mallocfree.h"
-
-static IRExpr *word(ULong value)
-{
-	return IRExpr_Const(IRConst_U64(value));
-}
-
-static IRExpr *assign(struct trace *trace, IRType type, IRExpr *expression)
-{
-	IRTemp temporary = newIRTemp(trace->out->tyenv, type);
-
-	addStmtToIRSB(trace->out, IRStmt_WrTmp(temporary, expression));
-	return IRExpr_RdTmp(temporary);
-}
-
-/* Note the address of a reference; returns its number, or -1 if there are too many. */
-static Int note_reference(struct trace *trace, IRExpr *address, IRExpr *guard)
-{
-	UInt number = trace->references;
-	IRExpr *place;
-
-	if (number == PROGRAM_REFERENCES)
-		return -1;
-	trace->references++;
-	place = word((ULong)(Addr)&tlbsim_addresses[number]);
-	if (guard)
-		address = assign(trace, Ity_I64,
-				 IRExpr_ITE(guard, address, word(0)));
-	addStmtToIRSB(trace->out, IRStmt_Store(Iend_LE, place, address));
-	return (Int)number;
-}
 
 static UShort load(struct trace *trace, IRExpr *address, IRExpr *guard)
 {
@@ -151,68 +118,36 @@ static void dirty(struct trace *trace, const IRDirty *call)
 		trace->values[call->tmp] = trace_join(trace, value, 0, LATENCY_CALL);
 }
 
-/* Call the model if the window is open and, where there is one, the guard holds. */
-static void add_departure(struct trace *trace, Bool taken, IRExpr *guard,
-			  IRExpr *indirect)
-{
-	struct departure *departure =
-		VG_(malloc)("tlbsim.departure", sizeof(*departure));
-	IRExpr *target = indirect ? indirect : word(0);
-	IRDirty *call;
-
-	*departure = (struct departure){
-		.operations = trace->program->count,
-		.branches = trace->branches,
-		.taken = taken,
-		.indirect = indirect != NULL,
-		.target_value = indirect ? trace_value_of(trace, indirect) : 0,
-	};
-	call = unsafeIRDirty_0_N(0, "tlbsim_window_block",
-				 VG_(fnptr_to_fnentry)(tlbsim_window_block),
-				 mkIRExprVec_3(IRExpr_Const(trace->name),
-					       word((ULong)(Addr)departure),
-					       target));
-	call->guard = trace->open;
-	if (guard)
-		call->guard = assign(trace, Ity_I1,
-				     IRExpr_Binop(Iop_And1, guard, trace->open));
-	addStmtToIRSB(trace->out, IRStmt_Dirty(call));
-}
-
-void trace_start(struct trace *trace, IRSB *out, const VexGuestLayout *layout,
-		 IRExpr *clock)
+void trace_start(struct trace *trace, struct block *block)
 {
 	const UInt capacity = 64;
-	IRExpr *next;
 
 	VG_(memset)(trace, 0, sizeof(*trace));
-	trace->out = out;
-	trace->ip_offset = layout->offset_IP;
+	trace->out = block->out;
+	trace->block = block;
+	trace->ip_offset = block->layout->offset_IP;
 	trace->program = VG_(malloc)(
 		"tlbsim.program",
 		sizeof(*trace->program) +
 			capacity * sizeof(trace->program->operations[0]));
 	trace->program->count = 0;
 	trace->program->capacity = capacity;
-	trace->name = IRConst_U64(0);
 	trace_values_start(trace);
-	next = assign(trace, Ity_I64,
-		      IRExpr_Load(Iend_LE, Ity_I64,
-				  word((ULong)(Addr)&tlbsim_next_window)));
-	trace->open = assign(trace, Ity_I1,
-			     IRExpr_Binop(Iop_CmpLE64U, next, clock));
+	notes_start(trace);
 }
 
 static void exit_statement(struct trace *trace, const IRStmt *st)
 {
-	struct operation *op;
+	Bool branch = st->Ist.Exit.jk == Ijk_Boring &&
+		      trace->branches < PROGRAM_BRANCHES;
 
-	if (st->Ist.Exit.jk != Ijk_Boring || trace->branches == PROGRAM_BRANCHES)
-		return;
-	op = trace_add(trace, OP_BRANCH);
-	op->a = trace_value_of(trace, st->Ist.Exit.guard);
-	op->b = (UShort)trace->branches++;
-	add_departure(trace, True, st->Ist.Exit.guard, NULL);
+	if (branch) {
+		struct operation *op = trace_add(trace, OP_BRANCH);
+
+		op->a = trace_value_of(trace, st->Ist.Exit.guard);
+		op->b = (UShort)trace->branches++;
+	}
+	note_departure(trace, branch, NULL);
 }
 
 static void conditional(struct trace *trace, const IRStmt *st)
@@ -244,9 +179,14 @@ static void linked(struct trace *trace, const IRStmt *st)
 
 void trace_statement(struct trace *trace, const IRStmt *st)
 {
+	struct operation *op;
+
 	switch (st->tag) {
 	case Ist_IMark:
-		trace_add(trace, OP_INSTRUCTION);
+		op = trace_add(trace, OP_INSTRUCTION);
+		op->to = (UShort)st->Ist.IMark.addr;
+		op->a = (UShort)(st->Ist.IMark.addr >> 16);
+		op->b = (UShort)(st->Ist.IMark.addr >> 32);
 		trace->instruction++;
 		break;
 	case Ist_WrTmp:
@@ -269,13 +209,12 @@ void trace_statement(struct trace *trace, const IRStmt *st)
 	}
 }
 
-void trace_end(struct trace *trace, IRExpr *next, IRJumpKind kind)
+void trace_end(struct trace *trace, const IRExpr *next, IRJumpKind kind)
 {
 	Bool computed = next->tag == Iex_RdTmp && kind != Ijk_Ret;
 
-	add_departure(trace, False, NULL, computed ? next : NULL);
-	/* It lives as long as the translation may. */
-	trace->name->Ico.U64 = (ULong)(Addr)trace->program;
+	note_departure(trace, False, computed ? next : NULL);
+	notes_end(trace);
 	VG_(free)(trace->values);
 	VG_(free)(trace->known);
 }

@@ -1,35 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What the timing model needs of a block: its program (profiler/timing/), and
- * code that notes the addresses of references and calls the model wherever the
- * block is left while a window is open.
+ * code that notes where references were made and how the block was left.  The
+ * model is called with these at the start of the next block, if a window is
+ * open: elsewhere notes are all that windows cost.
  */
 #ifndef TLBSIM_TRACE_H
 #define TLBSIM_TRACE_H
 
+#include "block.h"
 #include "program.h"
-#include "tlbsim.h"
 
 /* One block while it is being instrumented. */
 struct trace {
 	IRSB *out;
+	struct block *block;
 	Int ip_offset;			/* of the program counter in the guest state */
 	struct program *program;
-	IRConst *name;			/* where the program is, once it is complete */
-	IRExpr *open;			/* holds while a window is open */
+	struct noted_block *notes;	/* where its references are */
+	UShort *noted;			/* numbers of temporaries' notes */
+	UInt noted_count;
 	UShort *values;			/* numbers of the block's temporaries' values */
 	struct trace_value *known;	/* about values, by number */
 	UShort value_count;
-	UInt instruction, references, branches;
+	UInt instruction, branches;
 };
 
-/* The block begins, after the clock was advanced to `clock`. */
-void trace_start(struct trace *trace, IRSB *out, const VexGuestLayout *layout,
-		 IRExpr *clock);
+/* The block begins; its clock is known, and not yet advanced. */
+void trace_start(struct trace *trace, struct block *block);
 /* Before the statement is added. */
 void trace_statement(struct trace *trace, const IRStmt *st);
 /* The block is left at its end; frees what was needed to instrument it. */
-void trace_end(struct trace *trace, IRExpr *next, IRJumpKind kind);
+void trace_end(struct trace *trace, const IRExpr *next, IRJumpKind kind);
+
+/* notes.c: what a block's code notes when it runs. */
+void notes_start(struct trace *trace);
+/* Note where a reference is, if the guard holds; its number, or -1 if there are too many. */
+Int note_reference(struct trace *trace, const IRExpr *address, IRExpr *guard);
+/* Note that the block may be left here, by the last branch or not, and where it then goes if that is computed. */
+void note_departure(struct trace *trace, Bool taken, const IRExpr *target);
+void notes_end(struct trace *trace);
 
 /*
  * values.c: the values of a block and the operations that make them.  Numbers

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "attribution.h"
+#include "cores.h"
+#include "notes.h"
 #include "windows.h"
 
 #include "pub_tool_libcbase.h"
 #include "pub_tool_mallocfree.h"
 
 struct windows windows;
-uint64_t tlbsim_addresses[PROGRAM_REFERENCES];
 ULong tlbsim_next_window = ~0ULL;
 
 static enum { CLOSED, WARMING, MEASURING } phase;
@@ -13,10 +15,9 @@ static ULong phase_ends;		/* time */
 static ULong phase_operations;		/* that it may still take */
 static struct window measured;		/* the window that is open */
 static struct timing *seen;		/* by the model in it; NULL: none yet */
-static ticks seen_since[TLB_SIZES];
+static ticks seen_since[MOST_CORES];
 static ULong periods;			/* that have begun */
 static ULong random_state;
-static struct cache last_level[TLB_SIZES];	/* all threads' */
 
 /*
  * Code that hardly refers to memory would keep a window open for long, and pay
@@ -87,12 +88,15 @@ void windows_start(void)
 	choose_next();
 }
 
-/* TLB entries hold pieces of huge pages if the host's pages are smaller. */
-static Bool splintered(void)
+/*
+ * TLB entries hold pieces of larger pages if the host's pages are smaller: the
+ * machine at hand then misses as on base pages.
+ */
+static Bool splintered(UInt core)
 {
-	UInt host = tlbsim.windows.core.host_shift;
+	UInt shift, host = config_of(core, &shift)->host_shift;
 
-	return host && host < tlbsim.config.page_shift[TLB_HUGE];
+	return host && host < shift;
 }
 
 static void missed(enum tlb_size size, uint64_t address, enum tlb_side side,
@@ -100,63 +104,45 @@ static void missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 {
 	enum miss miss = walk ? MISS_WALK : MISS_STLB_HIT;
 
+	if (tlbsim.attribute)
+		attribution_missed(size, address, side, walk);
 	if (side == TLB_FETCH)
 		return;
-	if (!splintered()) {
+	if (tlbsim.attribute)
+		attribution_modelled(size, address, walk);
+	if (!splintered(size))
 		translation_missed(&seen->cores[size].translation, address,
 				   miss);
-	} else if (size == TLB_BASE) {
-		for (Int i = 0; i < TLB_SIZES; i++)
-			translation_missed(&seen->cores[i].translation,
-					   address, miss);
-	}
+	if (size == TLB_BASE)
+		for (UInt core = 0; core < core_count(); core++)
+			if (splintered(core))
+				translation_missed(
+					&seen->cores[core].translation, address,
+					miss);
 }
 
-static void make_last_level(void)
+static void view_missed(uint32_t view, uint64_t address, enum tlb_side side,
+			bool walk)
 {
-	UInt ways, bytes;
+	const UInt core = TLB_SIZES + view;
 
-	bytes = cache_size_within(tlbsim.windows.core.l3_bytes, &ways);
-	for (Int size = 0; size < TLB_SIZES; size++)
-		cache_init(&last_level[size], bytes, ways,
-			   VG_(malloc)("tlbsim.lines",
-				       cache_lines(bytes) *
-					       sizeof(struct cache_line)));
+	if (side != TLB_FETCH && !splintered(core))
+		translation_missed(&seen->cores[core].translation, address,
+				   walk ? MISS_WALK : MISS_STLB_HIT);
 }
 
-static struct timing *make_timing(void)
+static ULong touched_bytes(void)
 {
-	const struct timing_config *config = &tlbsim.windows.core;
-	struct timing *timing = VG_(malloc)("tlbsim.timing", sizeof(*timing));
-	SizeT lines = memory_lines(config);
+	const struct touched *touched = &tlbsim.touched;
 
-	if (!last_level[0].lines)
-		make_last_level();
-	timing->lines = VG_(malloc)("tlbsim.lines",
-				    TLB_SIZES * lines * sizeof(*timing->lines));
-	for (Int size = 0; size < TLB_SIZES; size++)
-		core_init(&timing->cores[size], config,
-			  timing->lines + (SizeT)size * lines, &last_level[size],
-			  tlbsim.config.page_shift[TLB_BASE],
-			  tlbsim.config.page_shift[TLB_HUGE], size == TLB_HUGE);
-	branches_init(&timing->branches);
-	return timing;
-}
-
-void windows_drop(struct timing *timing)
-{
-	if (!timing)
-		return;
-	VG_(free)(timing->lines);
-	VG_(free)(timing);
+	return (touched->anonymous_pages + touched->other_pages)
+	       << touched->base_shift;
 }
 
 /* As a part of what the program has touched so far, out of 2^32. */
 static ULong share_of_touched(ULong bytes)
 {
-	const struct touched *touched = &tlbsim.touched;
-	ULong all = (touched->anonymous_pages + touched->other_pages)
-		    << touched->base_shift;
+	ULong all = touched_bytes();
 
 	return all <= bytes ? 1ULL << 32 : (bytes << 32) / all;
 }
@@ -164,31 +150,32 @@ static ULong share_of_touched(ULong bytes)
 /* The thread that runs now is the one that the model sees. */
 static void attach(void)
 {
-	const struct timing_config *config = &tlbsim.windows.core;
-
 	if (!*tlbsim.timing)
-		*tlbsim.timing = make_timing();
+		*tlbsim.timing = timing_make();
 	seen = *tlbsim.timing;
-	for (Int size = 0; size < TLB_SIZES; size++) {
-		struct core *core = &seen->cores[size];
+	for (UInt i = 0; i < core_count(); i++) {
+		struct core *core = &seen->cores[i];
+		const struct timing_config *config = core->config;
 
-		core->memory.l3_share = share_of_touched(config->l3_bytes);
+		memory_share(&core->memory, config->l3_bytes, touched_bytes());
 		core->translation.scattered_share = share_of_touched(
 			(ULong)config->scattered << tlbsim.touched.base_shift);
-		seen_since[size] = core->retired;
+		seen_since[i] = core->retired;
 	}
 	tlb_model_hold(tlbsim.model, true);
 	tlbsim.model->missed = missed;
+	if (tlbsim.model->views)
+		tlbsim.model->views->missed = view_missed;
 }
 
 /* Add what it took since it was attached, or measured, to the window. */
 static void take_time(void)
 {
-	for (Int size = 0; size < TLB_SIZES; size++) {
-		ticks retired = seen->cores[size].retired;
+	for (UInt core = 0; core < core_count(); core++) {
+		ticks retired = seen->cores[core].retired;
 
-		measured.time[size] += retired - seen_since[size];
-		seen_since[size] = retired;
+		measured.time[core] += retired - seen_since[core];
+		seen_since[core] = retired;
 	}
 }
 
@@ -199,7 +186,9 @@ void windows_switch(void)
 		return;
 	take_time();
 	seen = NULL;
-	tlbsim.model->missed = NULL;
+	tlbsim.model->missed = tlbsim.attribute ? attribution_missed : NULL;
+	if (tlbsim.model->views)
+		tlbsim.model->views->missed = NULL;
 	tlb_model_hold(tlbsim.model, false);
 }
 
@@ -227,25 +216,55 @@ static void end_window(void)
 	choose_next();
 }
 
-void tlbsim_window_block(const struct program *program,
-			 const struct departure *departure, ULong target)
+/* Addresses of the block's references, by their numbers. */
+static const uint64_t *addresses_of(const struct noted_block *block,
+				    const struct notes *notes)
 {
-	struct departure left = *departure;
+	static uint64_t addresses[PROGRAM_REFERENCES];
+	const struct noted_reference *reference = block->references;
+
+	for (UInt i = 0; i < block->count; i++, reference++)
+		addresses[i] = (ULong)reference->offset +
+			       (reference->base == NOTE_ABSOLUTE ?
+					0 :
+					notes->values[reference->base]);
+	return addresses;
+}
+
+/* Execute a block on all cores. */
+static void model(const struct noted_departure *left, const struct notes *notes,
+		  ULong target)
+{
+	const struct program *program = left->block->program;
+	const uint64_t *addresses = addresses_of(left->block, notes);
+	struct departure departure = left->departure;
 	struct outcomes outcomes;
+
+	departure.target = target;
+	program_predict(program, &departure, &seen->branches, &outcomes);
+	paths_follow(&seen->paths, program, &departure, &outcomes);
+	program_run(program, &departure, &outcomes, addresses, seen->cores,
+		    core_count());
+}
+
+void tlbsim_window_block(void *guest_state, ULong start)
+{
+	struct notes *notes = notes_of(guest_state);
+	const struct noted_departure *left = notes->left;
 
 	if (phase == CLOSED) {
 		phase = WARMING;
 		start_phase(tlbsim.windows.warm);
 	}
+	if (!left)
+		return;
+	notes->left = NULL;
 	if (!seen)
 		attach();
-	left.target = target;
-	program_predict(program, &left, &seen->branches, &outcomes);
-	for (Int size = 0; size < TLB_SIZES; size++)
-		program_run(program, &left, &outcomes, tlbsim_addresses,
-			    &seen->cores[size]);
-	if (tlbsim_clock < phase_ends && phase_operations > left.operations) {
-		phase_operations -= left.operations;
+	model(left, notes, start);
+	if (tlbsim_clock < phase_ends &&
+	    phase_operations > left->departure.operations) {
+		phase_operations -= left->departure.operations;
 		return;
 	}
 	if (phase == WARMING)

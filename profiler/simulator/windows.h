@@ -7,22 +7,14 @@
 #ifndef TLBSIM_WINDOWS_H
 #define TLBSIM_WINDOWS_H
 
-#include "program.h"
-#include "tlbsim.h"
-
-/* The timing model of one thread, on each page size. */
-struct timing {
-	struct core cores[TLB_SIZES];
-	struct branches branches;
-	struct cache_line *lines;	/* of the cores' caches */
-};
+#include "cores.h"
 
 /* What was found in one window. */
 struct window {
 	ThreadId thread;		/* that ran when it began */
 	ULong period;			/* number of the one that it stands for */
 	ULong start, references;
-	ticks time[TLB_SIZES];
+	ticks time[MOST_CORES];
 };
 
 struct windows {
@@ -34,8 +26,6 @@ struct windows {
 
 extern struct windows windows;
 
-/* Addresses of the references of the block that runs now, by their numbers. */
-extern uint64_t tlbsim_addresses[PROGRAM_REFERENCES];
 /* Time at which the next window opens; past while one is open. */
 extern ULong tlbsim_next_window;
 
@@ -43,11 +33,8 @@ extern ULong tlbsim_next_window;
 void windows_start(void);
 /* Another thread is about to run: a window that is open goes on with it. */
 void windows_switch(void);
-/* Free a thread's model; NULL: it has none. */
-void windows_drop(struct timing *timing);
 
-/* Called where the program leaves a block while a window is open. */
-void tlbsim_window_block(const struct program *program,
-			 const struct departure *departure, ULong target);
+/* Called at a block's start while a window is open: the thread's last one is over. */
+void tlbsim_window_block(void *guest_state, ULong start);
 
 #endif

@@ -11,7 +11,7 @@ void calendar_init(struct calendar *calendar, uint32_t servers)
 		calendar->used[i] = 0;
 }
 
-void calendar_advance(struct calendar *calendar, ticks now)
+void calendar_forget(struct calendar *calendar, ticks now)
 {
 	uint64_t first = now >> CALENDAR_SLOT_SHIFT;
 

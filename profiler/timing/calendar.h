@@ -24,7 +24,13 @@ struct calendar {
 void calendar_init(struct calendar *calendar, uint32_t servers);
 
 /* Nothing will be asked for that starts before `now`: forget what was. */
-void calendar_advance(struct calendar *calendar, ticks now);
+void calendar_forget(struct calendar *calendar, ticks now);
+
+static inline void calendar_advance(struct calendar *calendar, ticks now)
+{
+	if (now >> CALENDAR_SLOT_SHIFT > calendar->first)
+		calendar_forget(calendar, now);
+}
 
 /*
  * Have one server work for so long, from `start` on at the earliest.  Returns

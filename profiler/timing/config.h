@@ -29,6 +29,7 @@ struct timing_config {
 	uint32_t width;		/* instructions per cycle */
 	uint32_t window;	/* instructions in flight: reorder buffer */
 	uint32_t stores;	/* stores in flight: store buffer */
+	uint32_t forward;	/* cycles from a store to a load of its data; 0: as L1 */
 	uint32_t mispredict;	/* cycles from a branch's outcome to the right path */
 	/* Data. */
 	struct cache_config l1, l2;
@@ -40,13 +41,22 @@ struct timing_config {
 	uint32_t l3_interval;	/* ticks from a line of it to the next, at best */
 	uint32_t memory_interval;	/* the same of memory, to the next line */
 	uint32_t memory_apart;	/* and to one anywhere else */
+	uint32_t row_cycles;	/* and to another row of one bank; 0: not known */
 	/* Translation. */
 	uint32_t stlb_cycles;	/* what a second-level hit adds */
 	uint32_t walkers;	/* walks at once */
 	/* That a walker is busy beside its reads, on base and on huge pages. */
 	uint32_t walk_cycles[2];
-	uint32_t read_cycles;	/* that each read takes beside the cache's */
+	/* That each read takes beside the cache's, on base and on huge pages. */
+	uint32_t read_cycles[2];
 	uint32_t directories;	/* entries of the cache of page directories */
+	uint32_t directory_ways;	/* of it; 0: fully associative */
+	/*
+	 * Entries of the caches of what covers 1 GiB and 512 GiB.  pointers 0:
+	 * nothing is known of these, and all that a walk reads above its last
+	 * two levels is cached, of the last but one as many as `directories`.
+	 */
+	uint32_t pointers, roots;
 	/* log2 of the pages that a hypervisor's tables map; 0: no hypervisor */
 	uint32_t host_shift;
 	/* Base pages that a guest's process gets apart from each other. */

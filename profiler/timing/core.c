@@ -16,7 +16,14 @@ void core_init(struct core *core, const struct timing_config *config,
 			 huge_shift, huge);
 	core->front = core->retired = core->done = 0;
 	core->committed = core->fence = 0;
-	core->instructions = core->stores = 0;
+	core->astray = false;
+	core->detours = 0;
+	core->slot = TICKS_PER_CYCLE / config->width;
+	core->stores = 0;
+	core->window_place = core->store_place = 0;
+	core->paid = NULL;
+	core->translated = 0;
+	core->translating = 0;
 	for (uint32_t i = 0; i < CORE_MOST_WINDOW; i++)
 		core->window[i] = 0;
 	for (uint32_t i = 0; i < CORE_MOST_STORES; i++)
@@ -30,22 +37,86 @@ void core_init(struct core *core, const struct timing_config *config,
 /* Requests never start before the instruction in hand enters the window. */
 static void advance(struct core *core)
 {
-	calendar_advance(&core->memory.buffers, core->front);
-	calendar_advance(&core->memory.l3_channel, core->front);
-	calendar_advance(&core->memory.memory_channel, core->front);
-	calendar_advance(&core->translation.walkers, core->front);
+	/* The oldest detour is the first to get here. */
+	ticks now = core->detours ? core->detour[0].front : core->front;
+
+	calendar_advance(&core->memory.buffers, now);
+	calendar_advance(&core->memory.l3_channel, now);
+	calendar_advance(&core->memory.memory_channel, now);
+	calendar_advance(&core->translation.walkers, now);
+}
+
+/* The instruction enters the window on wrong paths too; `room`: when there is some. */
+static void go_on(struct core *core, ticks slot, ticks room)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < core->detours; i++) {
+		struct detour detour = core->detour[i];
+
+		detour.front = later(detour.front + slot, room);
+		if (detour.front < detour.resolved)
+			core->detour[kept++] = detour;
+	}
+	core->detours = kept;
+}
+
+/* When the load or store in hand can start, whose address is known then. */
+static ticks start(const struct core *core, ticks address_ready)
+{
+	ticks time = later(later(core->front, core->fence), address_ready);
+
+	if (core->astray)
+		return time;
+	for (uint32_t i = 0; i < core->detours; i++) {
+		const struct detour *detour = &core->detour[i];
+		ticks early = later(later(detour->front, core->fence),
+				    address_ready);
+
+		if (early < detour->resolved && early < time)
+			time = early;
+	}
+	return time;
+}
+
+/* Translate, and note how long that takes. */
+static ticks translate_for(struct core *core, uint64_t address, ticks time)
+{
+	ticks ready = translate(&core->translation, address, time);
+
+	if (ready - time > core->translated) {
+		core->translated = ready - time;
+		core->translating = address;
+	}
+	return ready;
+}
+
+/* Nothing left the window for so long, at most for the translation's time because of it. */
+static void pay(struct core *core, ticks waited)
+{
+	if (core->paid)
+		core->paid(core->translation.huge, core->translating,
+			   waited < core->translated ? waited :
+						       core->translated);
 }
 
 void core_instruction(struct core *core)
 {
-	const ticks slot = TICKS_PER_CYCLE / core->config->width;
-	ticks *place = &core->window[core->instructions % core->config->window];
+	const ticks slot = core->slot;
+	ticks place;
+
+	if (core->translated && core->done > core->retired + slot)
+		pay(core, core->done - core->retired - slot);
+	core->translated = 0;
 
 	core->retired = later(core->retired + slot, core->done);
-	*place = core->retired;
-	core->instructions++;
-	place = &core->window[core->instructions % core->config->window];
-	core->front = later(core->front + slot, *place);
+	core->window[core->window_place] = core->retired;
+	if (++core->window_place == core->config->window)
+		core->window_place = 0;
+	place = core->window[core->window_place];
+	if (core->detours)
+		go_on(core, slot, place);
+	core->front = later(core->front + slot, place);
 	core->done = core->front + TICKS_PER_CYCLE;
 	advance(core);
 }
@@ -54,13 +125,15 @@ ticks core_load(struct core *core, uint64_t address, ticks address_ready)
 {
 	struct forward *forward =
 		&core->forwards[(address >> 3) % CORE_FORWARDS];
-	ticks time = later(later(core->front, core->fence), address_ready);
+	ticks time = start(core, address_ready);
 
-	time = translate(&core->translation, address, time);
+	time = translate_for(core, address, time);
 	if (forward->word == address >> 3 &&
 	    core->stores - forward->store <= core->config->stores)
 		time = later(time, forward->ready) +
-		       (ticks)core->config->l1.cycles * TICKS_PER_CYCLE;
+		       (ticks)(core->config->forward ? core->config->forward
+						     : core->config->l1.cycles) *
+			       TICKS_PER_CYCLE;
 	else
 		time = memory_read(&core->memory, address >> LINE_SHIFT, time,
 				   LINE_DATA);
@@ -71,13 +144,12 @@ ticks core_load(struct core *core, uint64_t address, ticks address_ready)
 void core_store(struct core *core, uint64_t address, ticks address_ready,
 		ticks data_ready)
 {
-	ticks *place = &core->store_buffer[core->stores % core->config->stores];
+	ticks *place = &core->store_buffer[core->store_place];
 	ticks ready;
 
 	core->front = later(core->front, *place);
-	ready = translate(&core->translation, address,
-			  later(core->front, address_ready));
-	ready = later(ready, data_ready);
+	ready = translate_for(core, address, start(core, address_ready));
+	ready = later(later(ready, core->front), data_ready);
 	core_done(core, ready);
 	core->forwards[(address >> 3) % CORE_FORWARDS] =
 		(struct forward){ address >> 3, core->stores, ready };
@@ -87,6 +159,8 @@ void core_store(struct core *core, uint64_t address, ticks address_ready,
 	core->committed = later(core->committed + TICKS_PER_CYCLE, ready);
 	*place = core->committed;
 	core->stores++;
+	if (++core->store_place == core->config->stores)
+		core->store_place = 0;
 }
 
 ticks core_fence(struct core *core)
@@ -100,8 +174,23 @@ void core_branch(struct core *core, ticks ready, bool predicted)
 {
 	ready = later(ready, core->front) + TICKS_PER_CYCLE;
 	core_done(core, ready);
-	if (!predicted)
-		core->front = later(core->front,
-				    ready + (ticks)core->config->mispredict *
-						    TICKS_PER_CYCLE);
+	if (predicted)
+		return;
+	core->astray = true;
+	if (core->detours < CORE_DETOURS)
+		core->detour[core->detours++] =
+			(struct detour){ core->front, ready };
+	core->front = later(core->front,
+			    ready + (ticks)core->config->mispredict *
+					    TICKS_PER_CYCLE);
+}
+
+void core_met(struct core *core)
+{
+	core->astray = false;
+}
+
+void core_lost(struct core *core)
+{
+	core->detours = 0;
 }

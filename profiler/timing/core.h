@@ -29,6 +29,14 @@ struct forward {
 	ticks ready;
 };
 
+/* A wrong path that the core is on until a branch is resolved. */
+struct detour {
+	ticks front;		/* when its next instruction enters the window */
+	ticks resolved;
+};
+
+#define CORE_DETOURS 4u
+
 struct core {
 	const struct timing_config *config;
 	struct memory memory;
@@ -38,7 +46,16 @@ struct core {
 	ticks done;		/* when the one in hand is done */
 	ticks committed;	/* when the last store reached its line */
 	ticks fence;		/* loads start after this */
-	uint64_t instructions, stores;
+	bool astray;		/* the wrong path is not yet where the right one is */
+	uint32_t detours;
+	struct detour detour[CORE_DETOURS];
+	ticks slot;		/* from an instruction to the next */
+	uint64_t stores;
+	uint32_t window_place, store_place;	/* of the next one in these: */
+	/* Told of ticks that nothing left the window because of an address's translation; may be NULL. */
+	void (*paid)(bool huge, uint64_t address, ticks time);
+	ticks translated;	/* what that took the instruction in hand */
+	uint64_t translating;
 	ticks window[CORE_MOST_WINDOW];
 	ticks store_buffer[CORE_MOST_STORES];
 	ticks registers[CORE_REGISTERS];
@@ -69,7 +86,17 @@ static inline void core_done(struct core *core, ticks time)
 /* Loads and stores before and after keep their order: returns when they may go on. */
 ticks core_fence(struct core *core);
 
-/* A branch whose condition is known at `ready`. */
+/*
+ * A branch whose condition is known at `ready`.  If it was not predicted, what
+ * follows waits for that; the wrong path, which enters now, is another one
+ * until core_met().
+ */
 void core_branch(struct core *core, ticks ready, bool predicted);
+
+/* What follows is on the wrong path too: its loads start as soon as they can there. */
+void core_met(struct core *core);
+
+/* Where wrong paths lead is not known. */
+void core_lost(struct core *core);
 
 #endif

@@ -26,7 +26,12 @@ void memory_init(struct memory *memory, const struct timing_config *config,
 	for (uint32_t i = 0; i < MEMORY_STREAMS; i++)
 		memory->streams[i] = (struct stream){ UINT64_MAX, 0, 0, 0 };
 	memory->next_stream = 0;
-	memory->l3_share = UINT64_C(1) << 32;
+	for (uint32_t i = 0; i < MEMORY_BANKS; i++)
+		memory->banks[i] = (struct bank){ UINT64_MAX, 0 };
+	for (uint32_t i = 0; i < MEMORY_TABLES; i++)
+		memory->tables[i] = UINT64_MAX / 2;
+	memory->next_table = 0;
+	memory_share(memory, 1, 1);
 }
 
 /* As good as random, the same for each number, and different for each. */
@@ -44,15 +49,58 @@ static uint64_t place(const struct memory *memory, uint64_t line)
 	return scatter(line / PAGE_LINES) * PAGE_LINES | line % PAGE_LINES;
 }
 
+/* log2 of the data lines whose translations are in one line of a table. */
+#define TABLE_REACH_SHIFT 9u
+
+void memory_share(struct memory *memory, uint64_t bytes, uint64_t touched)
+{
+	const uint64_t all = UINT64_C(1) << 32;
+	uint64_t gone;
+
+	memory->l3_share = touched <= bytes ? all : (bytes << 32) / touched;
+	/*
+	 * Where references are anywhere, a line of a table is wanted as often
+	 * as all data that it translates.  A line is in a cache if it was
+	 * wanted while so much else was as fits in (Che, Tung and Wang, 2002).
+	 */
+	gone = all - memory->l3_share;
+	for (uint32_t i = 0; i < TABLE_REACH_SHIFT; i++)
+		gone = (gone >> 1) * (gone >> 1) >> 30;
+	memory->l3_table_share = all - gone;
+}
+
+/*
+ * Do tables' lines follow each other?  Then one is used up before the next is
+ * read, and was not wanted since the program was here last.
+ */
+static bool table_follows(struct memory *memory, uint64_t line)
+{
+	bool follows = false;
+
+	for (uint32_t i = 0; i < MEMORY_TABLES; i++)
+		follows |= memory->tables[i] + 1 == line ||
+			   memory->tables[i] == line + 1;
+	memory->tables[memory->next_table++ % MEMORY_TABLES] = line;
+	return follows;
+}
+
 /* Is a line that is not in L2 in the last-level cache?  It is afterwards. */
 static bool in_l3(struct memory *memory, uint64_t line, enum line_kind kind)
 {
+	struct cache_line gone;
+	uint64_t share = memory->l3_share;
+
 	if (!memory->l3->sets)
 		return false;
+	if (kind == LINE_TABLE && !table_follows(memory, line))
+		share = memory->l3_table_share;
 	if (cache_find(memory->l3, line))
 		return true;
-	cache_insert(memory->l3, line, 0);
-	return kind == LINE_TABLE || scatter(line) >> 32 < memory->l3_share;
+	gone = cache_insert(memory->l3, line, 0);
+	/* A full set tells; where rows are known, so is where lines lie. */
+	if (memory->config->row_cycles && gone.line != CACHE_NO_LINE)
+		return kind == LINE_TABLE;
+	return scatter(line) >> 32 < share;
 }
 
 /* How a line comes to be fetched. */
@@ -61,6 +109,21 @@ enum reason {
 	AHEAD,		/* it follows others that were wanted */
 	BESIDE,		/* it comes with another one */
 };
+
+/* When a bank can have a line's row open, if that is asked for now. */
+static ticks open_row(struct memory *memory, uint64_t line, ticks time)
+{
+	/* Bits 14 to 16 xored with 18 to 20; rows are from bit 17 on. */
+	struct bank *bank = &memory->banks[(line >> 8 ^ line >> 12) % MEMORY_BANKS];
+	const uint64_t row = line >> 11;
+
+	if (!memory->config->row_cycles || bank->row == row)
+		return time;
+	time = time > bank->free ? time : bank->free;
+	bank->row = row;
+	bank->free = time + (ticks)memory->config->row_cycles * TICKS_PER_CYCLE;
+	return time;
+}
 
 /* From beyond L2: when the line arrives. */
 static ticks fetch(struct memory *memory, uint64_t line, ticks time,
@@ -76,6 +139,8 @@ static ticks fetch(struct memory *memory, uint64_t line, ticks time,
 		interval = reason == WANTED ? config->memory_apart
 					    : config->memory_interval;
 		cycles = config->memory_cycles;
+		if (reason == WANTED)
+			time = open_row(memory, line, time);
 	}
 	if (reason != BESIDE)
 		time = calendar_take(channel, time, interval) - interval;

@@ -14,6 +14,7 @@
 #include "calendar.h"
 
 #define MEMORY_STREAMS 32u
+#define MEMORY_TABLES 16u
 
 /* Lines of one base page that were missed one after the other. */
 struct stream {
@@ -23,6 +24,17 @@ struct stream {
 	uint32_t ahead;		/* line up to which it was fetched */
 };
 
+/*
+ * Banks of memory, each with one row open.  Which bank an address is in is the
+ * function of Sandy Bridge (Pessl et al., "DRAMA", USENIX Security 2016).
+ */
+#define MEMORY_BANKS 8u
+
+struct bank {
+	uint64_t row;
+	ticks free;
+};
+
 struct memory {
 	const struct timing_config *config;
 	struct cache l1, l2;
@@ -30,11 +42,20 @@ struct memory {
 	struct calendar buffers, l3_channel, memory_channel;
 	struct stream streams[MEMORY_STREAMS];
 	uint32_t next_stream;
+	struct bank banks[MEMORY_BANKS];
 	/* Pages lie anywhere in memory, and not side by side as they are used. */
 	bool scattered;
-	/* Of 2^32 data lines that L3 has not seen, so many are in it. */
-	uint64_t l3_share;
+	/*
+	 * Of 2^32 lines that L3 has not seen, so many are in it: of data, and
+	 * of page tables; memory_share() sets both.
+	 */
+	uint64_t l3_share, l3_table_share;
+	uint64_t tables[MEMORY_TABLES];	/* lines of tables read last */
+	uint32_t next_table;
 };
+
+/* L3 holds so many of the bytes that the program has touched. */
+void memory_share(struct memory *memory, uint64_t bytes, uint64_t touched);
 
 /* Lines that memory_init() needs. */
 size_t memory_lines(const struct timing_config *config);
@@ -44,7 +65,7 @@ void memory_init(struct memory *memory, const struct timing_config *config,
 
 /*
  * Read a line at this time; returns when its data are there.  Table lines are
- * page-table entries: denser than data, they are never beyond the last level.
+ * page-table entries.
  */
 enum line_kind { LINE_DATA, LINE_TABLE };
 

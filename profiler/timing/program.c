@@ -8,6 +8,7 @@ void program_predict(const struct program *program,
 	/* The program's own address tells its branches from others'. */
 	uint64_t name = (uint64_t)(uintptr_t)program;
 
+	outcomes->turn_count = outcomes->changed_count = 0;
 	for (uint32_t i = 0; i < departure->branches; i++) {
 		bool last = i + 1 == departure->branches;
 
@@ -26,55 +27,116 @@ static ticks later(ticks a, ticks b)
 
 static void put(struct core *core, const struct operation *op, ticks time)
 {
+	/* The path that the core is on is not the one that gives this value. */
+	if (core->astray)
+		time = later(time, core->front);
 	for (uint32_t i = 0; i < op->b; i++)
 		core->registers[op->to + i] = time;
 	core_done(core, time);
 }
 
+/* Wrong paths have come to `turn`, the one before which was at `from`. */
+static void take_turn(const struct outcomes *outcomes, const struct turn *turn,
+		      uint32_t from, struct core *core)
+{
+	if (!turn->met) {
+		core_lost(core);
+		return;
+	}
+	for (; from < turn->changed; from++)
+		for (uint32_t i = 0; i < outcomes->changed[from].count; i++) {
+			ticks *known = &core->registers[
+				outcomes->changed[from].first + i];
+
+			*known = later(*known, core->front);
+		}
+	core_met(core);
+}
+
+/* All turns before this operation; returns the next. */
+static inline const struct turn *
+take_turns(const struct outcomes *outcomes, const struct turn *turn,
+	   uint32_t operation, struct core *cores, uint32_t count)
+{
+	const struct turn *last = outcomes->turns + outcomes->turn_count;
+
+	for (; turn < last && turn->operation <= operation; turn++) {
+		uint32_t from = turn == outcomes->turns ? 0 : turn[-1].changed;
+
+		for (uint32_t i = 0; i < count; i++)
+			take_turn(outcomes, turn, from, &cores[i]);
+	}
+	return turn;
+}
+
+/* When the values of a block are there, on each core; value 0 always is. */
+static ticks when[PROGRAM_CORES][PROGRAM_VALUES];
+
+/* Execute an operation on all cores: what it is, is found out once for all. */
+static inline void execute(const struct operation *op,
+			   const struct outcomes *outcomes,
+			   const uint64_t *addresses, struct core *cores,
+			   uint32_t count)
+{
+	switch ((enum operation_kind)op->kind) {
+	case OP_INSTRUCTION: break;
+	case OP_JOIN:
+		for (uint32_t i = 0; i < count; i++)
+			when[i][op->to] =
+				later(when[i][op->a], when[i][op->b]) +
+				(ticks)op->cycles * TICKS_PER_CYCLE;
+		break;
+	case OP_GET:
+		for (uint32_t i = 0; i < count; i++)
+			when[i][op->to] = cores[i].registers[op->a];
+		break;
+	case OP_PUT:
+		for (uint32_t i = 0; i < count; i++)
+			put(&cores[i], op, when[i][op->a]);
+		break;
+	case OP_LOAD:
+		for (uint32_t i = 0; i < count; i++)
+			when[i][op->to] = addresses[op->b] ?
+				core_load(&cores[i], addresses[op->b],
+					  when[i][op->a]) :
+				when[i][op->a];
+		break;
+	case OP_STORE:
+		for (uint32_t i = 0; i < count && addresses[op->to]; i++)
+			core_store(&cores[i], addresses[op->to],
+				   when[i][op->a], when[i][op->b]);
+		break;
+	case OP_FENCE:
+		for (uint32_t i = 0; i < count; i++)
+			when[i][op->to] = core_fence(&cores[i]);
+		break;
+	case OP_BRANCH:
+		for (uint32_t i = 0; i < count; i++)
+			core_branch(&cores[i], when[i][op->a],
+				    outcomes->predicted[op->b]);
+		break;
+	}
+}
+
 void program_run(const struct program *program,
 		 const struct departure *departure,
 		 const struct outcomes *outcomes, const uint64_t *addresses,
-		 struct core *core)
+		 struct core *cores, uint32_t count)
 {
-	static ticks when[PROGRAM_VALUES];
 	const struct operation *op = program->operations;
-	const struct operation *end = op + departure->operations;
+	const struct turn *turn = outcomes->turns;
 
-	for (; op < end; op++) {
-		switch ((enum operation_kind)op->kind) {
-		case OP_INSTRUCTION:
-			core_instruction(core);
-			break;
-		case OP_JOIN:
-			when[op->to] = later(when[op->a], when[op->b]) +
-				       (ticks)op->cycles * TICKS_PER_CYCLE;
-			break;
-		case OP_GET:
-			when[op->to] = core->registers[op->a];
-			break;
-		case OP_PUT:
-			put(core, op, when[op->a]);
-			break;
-		case OP_LOAD:
-			when[op->to] = addresses[op->b] ?
-				core_load(core, addresses[op->b], when[op->a]) :
-				when[op->a];
-			break;
-		case OP_STORE:
-			if (addresses[op->to])
-				core_store(core, addresses[op->to], when[op->a],
-					   when[op->b]);
-			break;
-		case OP_FENCE:
-			when[op->to] = core_fence(core);
-			break;
-		case OP_BRANCH:
-			core_branch(core, when[op->a],
-				    outcomes->predicted[op->b]);
-			break;
+	for (uint32_t o = 0; o < departure->operations; o++, op++) {
+		turn = take_turns(outcomes, turn, o, cores, count);
+		if (op->kind != OP_INSTRUCTION) {
+			execute(op, outcomes, addresses, cores, count);
+			continue;
 		}
+		for (uint32_t i = 0; i < count; i++)
+			core_instruction(&cores[i]);
 	}
-	if (departure->indirect)
-		core_branch(core, when[departure->target_value],
+	for (uint32_t i = 0; i < count && departure->indirect; i++)
+		core_branch(&cores[i], when[i][departure->target_value],
 			    outcomes->target_predicted);
+	take_turns(outcomes, turn, departure->operations, cores, count);
 }

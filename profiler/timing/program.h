@@ -12,7 +12,7 @@
 #include "core.h"
 
 enum operation_kind {
-	/* The next instruction. */
+	/* The next instruction; its address: operation_address(). */
 	OP_INSTRUCTION,
 	/* Value `to` is there `cycles` after values a and b. */
 	OP_JOIN,
@@ -35,6 +35,14 @@ struct operation {
 	uint16_t to, a, b;
 };
 
+/* Of an instruction: the low 48 bits of its address, which tell it from others. */
+static inline uint64_t operation_address(const struct operation *op)
+{
+	if (op->kind != OP_INSTRUCTION)
+		return 0;
+	return op->to | (uint64_t)op->a << 16 | (uint64_t)op->b << 32;
+}
+
 /* Value 0 is always there: constants. */
 #define PROGRAM_VALUES 8192u
 #define PROGRAM_REFERENCES 1024u
@@ -55,23 +63,44 @@ struct departure {
 	uint64_t target;
 };
 
-/* Which of the executed branches were not predicted? */
+#define PROGRAM_TURNS 64u
+#define PROGRAM_CHANGED 512u
+
+/* Before this operation wrong paths meet the right one, or are given up. */
+struct turn {
+	uint32_t operation;
+	bool met;
+	uint32_t changed;	/* of `outcomes`, up to here: by either path */
+};
+
+/* Registers that a wrong path has changed. */
+struct changed {
+	uint16_t first, count;
+};
+
+/* Which of the executed branches were not predicted, and what came of that? */
 struct outcomes {
 	bool predicted[PROGRAM_BRANCHES];
 	bool target_predicted;
+	uint32_t turn_count, changed_count;
+	struct turn turns[PROGRAM_TURNS];
+	struct changed changed[PROGRAM_CHANGED];
 };
 
+/* Wrong paths are paths_follow()'s to tell of. */
 void program_predict(const struct program *program,
 		     const struct departure *departure,
 		     struct branches *branches, struct outcomes *outcomes);
 
+#define PROGRAM_CORES 32u
+
 /*
- * Execute it on a core.  `addresses`: of the references, by their numbers; 0:
- * not made, its condition did not hold.
+ * Execute it on so many cores, at most PROGRAM_CORES.  `addresses`: of the
+ * references, by their numbers; 0: not made, its condition did not hold.
  */
 void program_run(const struct program *program,
 		 const struct departure *departure,
 		 const struct outcomes *outcomes, const uint64_t *addresses,
-		 struct core *core);
+		 struct core *cores, uint32_t count);
 
 #endif

@@ -7,8 +7,27 @@
 #define FANOUT_SHIFT 9u
 
 /* Where tables lie, beyond any line of data: only distances matter. */
-enum table { GUEST_TABLE = 1, GUEST_DIRECTORY, HOST_TABLE, HOST_DIRECTORY, TABLES_TABLE };
+enum table {
+	GUEST_TABLE = 1, GUEST_DIRECTORY, HOST_TABLE, HOST_DIRECTORY,
+	TABLES_TABLE, GUEST_POINTERS, GUEST_ROOT,
+};
 #define TABLE_SHIFT 58u
+
+/* Shifts of what an entry covers: 1 GiB, 512 GiB, and all that there is. */
+#define POINTER_SHIFT 30u
+#define ROOT_SHIFT 39u
+#define ALL_SHIFT 48u
+
+static void directories_init(struct directories *directories, uint32_t count,
+			     uint32_t ways)
+{
+	if (!ways || ways > count || count % ways)
+		ways = count;
+	directories->ways = ways;
+	directories->sets = ways ? count / ways : 0;
+	for (uint32_t i = 0; i < MOST_DIRECTORIES; i++)
+		directories->entry[i] = UINT64_MAX;
+}
 
 void translation_init(struct translation *translation,
 		      const struct timing_config *config,
@@ -23,12 +42,12 @@ void translation_init(struct translation *translation,
 	for (uint32_t i = 0; i < TRANSLATION_SLOTS; i++)
 		translation->slots[i] =
 			(struct translation_slot){ UINT64_MAX, 0, MISS_NONE };
-	translation->guest.count = config->directories;
-	translation->host.count = config->directories;
-	translation->tables.count = config->directories;
-	for (uint32_t i = 0; i < MOST_DIRECTORIES; i++)
-		translation->guest.entry[i] = translation->host.entry[i] =
-			translation->tables.entry[i] = UINT64_MAX;
+	directories_init(&translation->guest, config->directories,
+			 config->directory_ways);
+	directories_init(&translation->host, config->directories, 0);
+	directories_init(&translation->tables, config->directories, 0);
+	directories_init(&translation->pointers, config->pointers, 0);
+	directories_init(&translation->roots, config->roots, 0);
 	translation->page_shift = shift;
 	translation->entry_shift = shift;
 	translation->huge = huge;
@@ -54,12 +73,14 @@ void translation_missed(struct translation *translation, uint64_t address,
 /* Is the entry cached?  It is afterwards. */
 static bool directory_known(struct directories *directories, uint64_t entry)
 {
-	uint64_t carried = entry;
+	uint64_t carried = entry, *set = directories->entry;
 
-	for (uint32_t i = 0; i < directories->count; i++) {
-		uint64_t here = directories->entry[i];
+	if (directories->ways)
+		set += entry % directories->sets * directories->ways;
+	for (uint32_t i = 0; i < directories->ways; i++) {
+		uint64_t here = set[i];
 
-		directories->entry[i] = carried;
+		set[i] = carried;
 		if (here == entry)
 			return true;
 		carried = here;
@@ -72,7 +93,14 @@ static ticks read_entry(struct translation *translation, enum table table,
 {
 	uint64_t line = (uint64_t)table << TABLE_SHIFT | index >> ENTRIES_SHIFT;
 
-	time += (ticks)translation->config->read_cycles * TICKS_PER_CYCLE;
+	/* Tables are pages anywhere in memory, if the data are not. */
+	if (translation->config->pointers && !translation->memory->scattered)
+		line = (uint64_t)table << TABLE_SHIFT |
+		       (index >> FANOUT_SHIFT) * UINT64_C(0x9e3779b97f4a7c15) >>
+				       12 << 6 |
+		       (index >> ENTRIES_SHIFT & 63);
+	time += (ticks)translation->config->read_cycles[translation->huge] *
+		TICKS_PER_CYCLE;
 	return memory_read(translation->memory, line, time, LINE_TABLE);
 }
 
@@ -102,6 +130,29 @@ static ticks read_host(struct translation *translation, uint64_t address,
 			  frame_of(translation, address >> shift), time);
 }
 
+/*
+ * What a walk reads before the entry of the page itself, from the first level
+ * that no cache has; entries there cover 1 << shift bytes.
+ */
+static ticks read_above(struct translation *translation, uint64_t address,
+			uint32_t shift, ticks time)
+{
+	struct directories *known = &translation->guest;
+	enum table table = GUEST_DIRECTORY;
+
+	if (shift >= ALL_SHIFT)
+		return time;
+	if (shift >= POINTER_SHIFT) {
+		known = shift < ROOT_SHIFT ? &translation->pointers
+					   : &translation->roots;
+		table = shift < ROOT_SHIFT ? GUEST_POINTERS : GUEST_ROOT;
+	}
+	if (directory_known(known, address >> shift))
+		return time;
+	time = read_above(translation, address, shift + FANOUT_SHIFT, time);
+	return read_entry(translation, table, address >> shift, time);
+}
+
 /* The time at which a walk that starts now would end. */
 static ticks walk(struct translation *translation, uint64_t address, ticks time)
 {
@@ -109,7 +160,9 @@ static ticks walk(struct translation *translation, uint64_t address, ticks time)
 	const uint32_t shift = translation->page_shift;
 	uint64_t directory = address >> (shift + FANOUT_SHIFT);
 
-	if (!directory_known(&translation->guest, directory)) {
+	if (config->pointers) {
+		time = read_above(translation, address, shift + FANOUT_SHIFT, time);
+	} else if (!directory_known(&translation->guest, directory)) {
 		time = read_entry(translation, GUEST_DIRECTORY, directory, time);
 		/* A table is a page of the guest's, anywhere in its memory. */
 		if (config->host_shift &&

@@ -28,8 +28,8 @@ struct translation_slot {
 #define MOST_DIRECTORIES 64u
 
 struct directories {
-	uint64_t entry[MOST_DIRECTORIES];
-	uint32_t count;
+	uint64_t entry[MOST_DIRECTORIES];	/* sets x ways */
+	uint32_t sets, ways;			/* ways 0: there is no such cache */
 };
 
 struct translation {
@@ -38,6 +38,8 @@ struct translation {
 	struct calendar walkers;
 	struct translation_slot slots[TRANSLATION_SLOTS];
 	struct directories guest, host, tables;
+	/* What covers 1 GiB and 512 GiB: see config.h. */
+	struct directories pointers, roots;
 	uint32_t page_shift;	/* of the page tables' pages */
 	uint32_t entry_shift;	/* of what a TLB entry covers */
 	bool huge;

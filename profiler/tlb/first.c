@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "first.h"
+#include "others.h"
 
-#define NO_ENTRY UINT32_MAX
+#define NO_ENTRY TLB_NO_ENTRY
 
 size_t tlb_first_bytes(struct tlb_geometry base, struct tlb_geometry huge)
 {
@@ -39,8 +39,22 @@ void tlb_first_init(struct tlb_first *first, struct tlb_geometry base,
 		first->link[i] = (struct tlb_filter_link){ 0, 0, i, i };
 	first->filter = filter;
 	first->suspended = false;
+	first->used_again = 0;
+	first->others = NULL;
 	for (uint32_t i = 0; filter && i < TLB_FILTER_SLOTS; i++)
 		filter->slot[i] = (struct tlb_filter_slot){ TLB_FILTER_EMPTY, 0 };
+}
+
+/* Beyond this, more of the same tells nothing new. */
+#define SURE 128
+
+/* A page was used again after a miss, or was not.  A call costs two puts. */
+static inline void learn(struct tlb_first *first, bool again)
+{
+	if (again && first->used_again < SURE)
+		first->used_again += 2;
+	else if (!again && first->used_again > -SURE)
+		first->used_again--;
 }
 
 /* Take a page out of the filter, and its time to where it is held. */
@@ -51,12 +65,21 @@ static inline void drop(struct tlb_first *first, uint32_t index)
 	uint64_t *base_time = &first->base.times[link->base_entry];
 	uint64_t *huge_time = &first->huge.times[link->huge_entry];
 
+	if (first->used_again > 0)
+		learn(first, *base_time != slot->time);
 	*base_time = slot->time;
 	first->when[link->base_entry] = base_time;
 	*huge_time = *huge_time < slot->time ? slot->time : *huge_time;
 	first->link[link->previous].next = link->next;
 	first->link[link->next].previous = link->previous;
+	if (first->others)
+		tlb_others_drop(first, index);
 	slot->address = TLB_FILTER_EMPTY;
+}
+
+void tlb_first_drop(struct tlb_first *first, uint32_t slot)
+{
+	drop(first, slot);
 }
 
 /* Put a page that both levels hold into the filter. */
@@ -80,6 +103,8 @@ static inline void put(struct tlb_first *first, uint64_t address, uint64_t time,
 	};
 	first->link[next].previous = index;
 	first->link[head].next = index;
+	if (first->others)
+		tlb_others_put(first, index);
 }
 
 /* The time of a huge entry's last use. */
@@ -176,8 +201,18 @@ unsigned tlb_first_access(struct tlb_first *first, uint64_t address,
 	}
 	first->base.times[base_entry] = time;
 	first->huge.times[huge_entry] = time;
-	if (!first->filter || first->suspended)
+	if (first->suspended)
 		return missed;
+	if (first->others)
+		missed |= tlb_others_access(first, address, time)
+			  << TLB_OTHERS_SHIFT;
+	if (!first->filter)
+		return missed;
+	if (first->others && first->used_again <= 0) {
+		learn(first, !missed);
+		if (missed)
+			return missed;
+	}
 	if (first->when[base_entry] != &first->base.times[base_entry])
 		*first->when[base_entry] = time;
 	else

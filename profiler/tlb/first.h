@@ -48,6 +48,8 @@ struct tlb_filter_link {
 	uint32_t next, previous;
 };
 
+struct tlb_others;
+
 /* The first levels for data, or those for instructions. */
 struct tlb_first {
 	struct tlb_first_level base, huge;
@@ -57,6 +59,14 @@ struct tlb_first {
 	uint32_t base_shift, huge_shift;	/* log2 of the page sizes */
 	struct tlb_filter *filter;		/* NULL: do without */
 	bool suspended;				/* put nothing into it */
+	/*
+	 * With others, it costs to put a page in and take it out again, but
+	 * less than a call: above 0, so many pages that are missed are used
+	 * again that they are put in at once.
+	 */
+	int32_t used_again;
+	/* Of further machines: see others.h.  NULL: there are none. */
+	struct tlb_others *others;
 };
 
 /* Bytes that tlb_first_init() needs. */
@@ -64,7 +74,7 @@ size_t tlb_first_bytes(struct tlb_geometry base, struct tlb_geometry huge);
 
 /*
  * Make empty first levels (entries > 0) in the caller's memory, which is
- * aligned for uint64_t, and empty the filter.
+ * aligned for uint64_t, and empty the filter.  There are no others yet.
  */
 void tlb_first_init(struct tlb_first *first, struct tlb_geometry base,
 		    struct tlb_geometry huge, void *memory,
@@ -72,6 +82,8 @@ void tlb_first_init(struct tlb_first *first, struct tlb_geometry base,
 
 #define TLB_BASE_MISS 1u
 #define TLB_HUGE_MISS 2u
+/* From this bit on: of the others, unless the filter is suspended. */
+#define TLB_OTHERS_SHIFT 2u
 
 /*
  * A reference to the base page that holds `address`, at a time later than any
@@ -87,6 +99,9 @@ unsigned tlb_first_access(struct tlb_first *first, uint64_t address,
  */
 void tlb_first_settle(struct tlb_first *first,
 		      const struct tlb_filter_slot *writes, unsigned count);
+
+/* Take the page in a slot, which is not empty, out of the filter. */
+void tlb_first_drop(struct tlb_first *first, uint32_t slot);
 
 /* Empty the filter and keep it empty, so that every reference is a call. */
 void tlb_first_suspend(struct tlb_first *first);

@@ -31,6 +31,9 @@ void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
 
 	model->walked = NULL;
 	model->missed = NULL;
+	model->views = NULL;
+	model->where = 0;
+	model->when = 0;
 	model->batching = false;
 	model->held = false;
 	model->pending_count = 0;
@@ -51,6 +54,13 @@ void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
 	}
 }
 
+void tlb_model_watch(struct tlb_model *model, struct tlb_views *views)
+{
+	model->views = views;
+	model->data.others = views->data.count ? &views->data : NULL;
+	model->code.others = views->code.count ? &views->code : NULL;
+}
+
 /* A reference that missed the first level: second level, else a walk. */
 static inline bool walks(struct tlb_model *model, enum tlb_size size,
 			 uint32_t shift, uint64_t address, enum tlb_side side)
@@ -65,14 +75,18 @@ static inline bool walks(struct tlb_model *model, enum tlb_size size,
 		counts->stlb_hits++;
 	if (model->missed)
 		model->missed(size, address, side, walk);
+	if (model->views && size == TLB_BASE)
+		tlb_views_base_missed(model->views, address, side, walk);
 	return walk;
 }
 
+/* Not yet for the views. */
 static unsigned access(struct tlb_model *model, struct tlb_first *first,
 		       uint64_t address, enum tlb_side side, uint64_t time)
 {
 	unsigned missed = tlb_first_access(first, address, time);
 
+	model->when = time;
 	if (missed & TLB_HUGE_MISS)
 		walks(model, TLB_HUGE, first->huge_shift, address, side);
 	if (missed & TLB_BASE_MISS &&
@@ -85,22 +99,41 @@ static unsigned access(struct tlb_model *model, struct tlb_first *first,
 /* Missing at least this often is frequent: 1 in 4 references. */
 #define FREQUENT 4u
 
-void tlb_model_flush(struct tlb_model *model)
+void tlb_model_work_off(struct tlb_model *model)
 {
 	uint32_t count = model->pending_count, misses = 0;
+	uint32_t missed[TLB_BATCH];
 
 	model->pending_count = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t address = model->pending[i].address;
 
-		misses += access(model, &model->data, address & ~UINT64_C(3),
-				 (enum tlb_side)(address & 3),
-				 model->pending[i].time) != 0;
+		model->where = model->pending[i].where;
+		missed[i] = access(model, &model->data, address & ~UINT64_C(3),
+				   (enum tlb_side)(address & 3),
+				   model->pending[i].time);
+	}
+	if (model->data.others)
+		tlb_others_batch(model->data.others, model->pending, count,
+				 missed);
+	for (uint32_t i = 0; i < count; i++) {
+		misses += missed[i] != 0;
+		if (model->views && missed[i])
+			tlb_views_missed(model->views, missed[i],
+					 model->pending[i].address & ~UINT64_C(3),
+					 (enum tlb_side)(model->pending[i].address & 3));
 	}
 	if (count == TLB_BATCH && misses < TLB_BATCH / FREQUENT) {
 		model->batching = false;
 		tlb_first_resume(&model->data);
 	}
+}
+
+void tlb_model_flush(struct tlb_model *model)
+{
+	tlb_model_work_off(model);
+	if (model->views)
+		tlb_views_flush(model->views);
 }
 
 /* After TLB_BATCH misses: were they a large part of the references? */
@@ -130,19 +163,30 @@ void tlb_model_hold(struct tlb_model *model, bool held)
 void tlb_model_data(struct tlb_model *model, uint64_t address,
 		    enum tlb_side side, uint64_t time)
 {
+	unsigned missed;
+
 	if (model->batching) {
 		tlb_model_batch(model, address, side, time);
 		return;
 	}
-	if (access(model, &model->data, address, side, time) &&
-	    ++model->misses == TLB_BATCH)
+	missed = access(model, &model->data, address, side, time);
+	if (!missed)
+		return;
+	if (model->views)
+		tlb_views_missed(model->views, missed, address, side);
+	if (++model->misses == TLB_BATCH)
 		decide(model, time);
 }
 
 void tlb_model_fetch(struct tlb_model *model, uint64_t address, uint64_t time)
 {
+	unsigned missed;
+
 	/* Both sides share the second level. */
 	if (model->pending_count)
-		tlb_model_flush(model);
-	access(model, &model->code, address, TLB_FETCH, time);
+		tlb_model_work_off(model);
+	model->where = address;
+	missed = access(model, &model->code, address, TLB_FETCH, time);
+	if (model->views && missed)
+		tlb_views_missed(model->views, missed, address, TLB_FETCH);
 }

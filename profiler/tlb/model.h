@@ -3,14 +3,13 @@
  * What do one thread's references do to the TLBs, if all memory were on base
  * pages, and if it were all on huge pages?  Two machines see every reference:
  * each has a first-level dTLB and iTLB and a second level shared by both.
+ * More machines can watch: see views.h.
  */
 #ifndef TLBCOST_MODEL_H
 #define TLBCOST_MODEL_H
 
-#include "first.h"
 #include "level.h"
-
-enum tlb_side { TLB_LOAD, TLB_STORE, TLB_FETCH, TLB_SIDES };
+#include "views.h"
 
 enum tlb_size { TLB_BASE, TLB_HUGE, TLB_SIZES };
 
@@ -22,20 +21,6 @@ struct tlb_config {
 	struct tlb_geometry stlb[TLB_SIZES];	/* may have 0 entries */
 	bool stlb_folded;			/* see struct tlb_level */
 };
-
-struct tlb_counts {
-	uint64_t l1_misses;
-	uint64_t stlb_hits;
-	uint64_t stlb_misses;	/* l1_misses = stlb_hits + stlb_misses */
-};
-
-/* A reference that waits: its page, with the side in the low bits. */
-struct tlb_pending {
-	uint64_t address, time;
-};
-
-/* References in a batch, and first-level misses between two decisions. */
-#define TLB_BATCH 256u
 
 /*
  * A program that misses at every other reference spends its time waiting for
@@ -53,10 +38,15 @@ struct tlb_model {
 	/* Told of each first-level miss, and if the second level missed too; may be NULL. */
 	void (*missed)(enum tlb_size size, uint64_t address, enum tlb_side side,
 		       bool walk);
+	/* Further machines that see every reference; NULL: there are none. */
+	struct tlb_views *views;
+	/* The caller's, of the reference in hand: `missed` finds it here. */
+	uint64_t where;
+	uint64_t when;			/* the time of that reference */
 	bool batching, held;
 	uint32_t pending_count;
 	struct tlb_pending pending[TLB_BATCH];
-	/* Since the last decision: */
+	/* Since the last decision, which comes after TLB_BATCH misses: */
 	uint32_t misses;
 	uint64_t window_start;		/* its time */
 };
@@ -72,7 +62,13 @@ void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
 		    void *memory, struct tlb_filter *data_filter,
 		    struct tlb_filter *code_filter);
 
-/* Work off the references that wait; then the counts are up to date. */
+/* From now on these views, which are empty, see every reference as well. */
+void tlb_model_watch(struct tlb_model *model, struct tlb_views *views);
+
+/* Work off the references that wait. */
+void tlb_model_work_off(struct tlb_model *model);
+
+/* The same, and the misses that wait for the views; then all counts are up to date. */
 void tlb_model_flush(struct tlb_model *model);
 
 /*
@@ -97,10 +93,10 @@ static inline void tlb_model_batch(struct tlb_model *model, uint64_t address,
 				   enum tlb_side side, uint64_t time)
 {
 	model->pending[model->pending_count++] = (struct tlb_pending){
-		(address & ~UINT64_C(3)) | (uint64_t)side, time
+		(address & ~UINT64_C(3)) | (uint64_t)side, time, model->where
 	};
 	if (model->pending_count == TLB_BATCH)
-		tlb_model_flush(model);
+		tlb_model_work_off(model);
 }
 
 #endif

@@ -175,6 +175,30 @@ static void below_the_stack_is_the_stack(void)
 	mappings_free(&mappings);
 }
 
+static void bss_follows_the_executable(void)
+{
+	struct mappings mappings = { 0 };
+
+	add(&mappings, 1, 0x400000, 0x402000, 0, "/app");
+	add(&mappings, 1, 0x403000, 0x404000, 0x2000, "/app");
+	add(&mappings, 1, 0x404000, 0x500000, 0, "[anonymous]");
+	/* It was split since; what comes after a gap is none of it. */
+	add(&mappings, 1, 0x440000, 0x480000, 0, "[anonymous]");
+	add(&mappings, 1, 0x501000, 0x600000, 0, "[anonymous]");
+	add(&mappings, 1, 0x7f0000000000, 0x7f0000001000, 0, "/lib");
+	add(&mappings, 1, 0x7f0000001000, 0x7f0000002000, 0, "[anonymous]");
+	CHECK(mappings_is_bss(&mappings, 1, 0x404000));
+	CHECK(mappings_is_bss(&mappings, 1, 0x450000));
+	CHECK(mappings_is_bss(&mappings, 1, 0x4fffff));
+	CHECK(!mappings_is_bss(&mappings, 1, 0x403fff));
+	CHECK(!mappings_is_bss(&mappings, 1, 0x500000));
+	CHECK(!mappings_is_bss(&mappings, 1, 0x501000));
+	/* Anonymous memory of any kind may be mapped behind a library. */
+	CHECK(!mappings_is_bss(&mappings, 1, 0x7f0000001000));
+	CHECK(!mappings_is_bss(&mappings, 2, 0x404000));
+	mappings_free(&mappings);
+}
+
 static int named(const char *text, const char *expected)
 {
 	size_t length = strlen(text);
@@ -223,6 +247,7 @@ static const struct check_test tests[] = {
 	{ "numbers of processes are used again", numbers_are_used_again },
 	{ "processes that ran before are looked up", processes_that_ran_before_are_looked_up },
 	{ "below the stack is the stack", below_the_stack_is_the_stack },
+	{ "bss follows the executable", bss_follows_the_executable },
 	{ "memory without a file has names", memory_without_a_file_has_names },
 	{ "names are kept once", names_are_kept_once },
 };

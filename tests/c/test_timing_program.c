@@ -54,7 +54,7 @@ static void run(struct block *block)
 	program_predict(block->program, &block->departure, &block->branches,
 			&block->outcomes);
 	program_run(block->program, &block->departure, &block->outcomes,
-		    block->addresses, &block->rig->core);
+		    block->addresses, &block->rig->core, 1);
 }
 
 static void values_are_joined(void)
@@ -184,7 +184,7 @@ static void what_was_not_executed_does_not_count(void)
 	block->addresses[0] = 4096;
 	block->departure = (struct departure){ .operations = 2, .branches = 1, .taken = true };
 	run(block);
-	CHECK_EQUAL(block->rig->core.instructions, 1);
+	CHECK_EQUAL(block->rig->core.window_place, 1);
 	CHECK_EQUAL(block->rig->core.registers[7], 0);
 	CHECK(all_left(block->rig) < MEMORY);
 	drop_block(block);
@@ -233,7 +233,7 @@ static ticks jump_and_load(bool known)
 	for (uint64_t i = 0; i < 2; i++) {
 		block->addresses[0] += APART;
 		program_run(block->program, &block->departure, &block->outcomes,
-			    block->addresses, &block->rig->core);
+			    block->addresses, &block->rig->core, 1);
 	}
 	time = all_left(block->rig);
 	drop_block(block);

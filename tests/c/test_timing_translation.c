@@ -162,7 +162,7 @@ static void each_read_takes_its_cycles(void)
 {
 	struct timing_config config = plain_config();
 
-	config.read_cycles = 30;
+	config.read_cycles[0] = config.read_cycles[1] = 30;
 	for (int huge = 0; huge <= 1; huge++) {
 		struct rig *rig = make_rig(&config, huge);
 		const ticks more = CYCLES(30);

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Machines that watch one run: each must count what it would count alone. */
+#include "check.h"
+#include "model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct tlb_config at_hand = {
+	.page_shift = { 12, 21 },
+	.l1d = { { 96, 6 }, { 32, 4 } },
+	.l1i = { { 64, 8 }, { 8, 8 } },
+	.stlb = { { 512, 16 }, { 256, 16 } },
+};
+
+/* First levels that are searched, and ones that are too large for that. */
+static const struct tlb_view_config views_of_all_kinds[] = {
+	/* Sandy Bridge: the second level holds base pages only. */
+	{ 12, { 64, 4 }, { 128, 4 }, { 512, 4 }, false, { 0, 0 }, false,
+	  false, 0 },
+	{ 21, { 32, 4 }, { 8, 8 }, { 0, 0 }, false, { 0, 0 }, false,
+	  false, 0 },
+	{ 30, { 4, 4 }, { 4, 4 }, { 0, 0 }, false, { 0, 0 }, false,
+	  false, 0 },
+	/* Zen: fully associative, and a second level for code alone. */
+	{ 12, { 72, 72 }, { 64, 64 }, { 768, 24 }, true, { 64, 8 }, false,
+	  false, 0 },
+	{ 21, { 72, 72 }, { 64, 64 }, { 768, 24 }, true, { 0, 0 }, false,
+	  false, 0 },
+	{ 30, { 72, 72 }, { 64, 64 }, { 0, 0 }, true, { 64, 8 }, false,
+	  false, 0 },
+	/* Skylake: 16 entries for 1 GiB pages, folded second levels. */
+	{ 12, { 64, 4 }, { 128, 8 }, { 1024, 16 }, false, { 0, 0 }, true,
+	  false, 0 },
+	{ 30, { 4, 4 }, { 4, 4 }, { 16, 4 }, false, { 0, 0 }, true,
+	  false, 0 },
+	/* 64 KiB, few entries, one entry, direct-mapped, no power of two. */
+	{ 16, { 48, 48 }, { 48, 48 }, { 256, 4 }, false, { 0, 0 }, false,
+	  false, 0 },
+	{ 16, { 16, 1 }, { 2, 2 }, { 64, 1 }, false, { 0, 0 }, false,
+	  false, 0 },
+	{ 12, { 1, 1 }, { 1, 1 }, { 4, 4 }, false, { 0, 0 }, true,
+	  false, 0 },
+	{ 12, { 36, 3 }, { 36, 12 }, { 36 * 6, 6 }, false, { 0, 0 }, false,
+	  false, 0 },
+	/* As one above, as another machine may be. */
+	{ 12, { 64, 4 }, { 128, 4 }, { 512, 4 }, false, { 0, 0 }, false,
+	  false, 0 },
+};
+
+#define ALL (sizeof(views_of_all_kinds) / sizeof(views_of_all_kinds[0]))
+
+struct rig {
+	struct tlb_model model;
+	struct tlb_views views;
+	struct tlb_filter data, code;
+	void *memory, *views_memory;
+	uint64_t time;
+};
+
+static struct rig *make_rig(const struct tlb_config *config,
+			    const struct tlb_view_config *views, uint32_t count,
+			    bool filter)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+
+	rig->memory = malloc(tlb_model_bytes(config));
+	tlb_model_init(&rig->model, config, rig->memory,
+		       filter ? &rig->data : NULL, filter ? &rig->code : NULL);
+	if (count) {
+		rig->views_memory = malloc(tlb_views_bytes(views, count, config));
+		tlb_views_init(&rig->views, views, count, config, rig->views_memory);
+		tlb_model_watch(&rig->model, &rig->views);
+	}
+	return rig;
+}
+
+static void drop_rig(struct rig *rig)
+{
+	free(rig->memory);
+	free(rig->views_memory);
+	free(rig);
+}
+
+static void reference(struct rig *rig, uint64_t address, enum tlb_side side)
+{
+	struct tlb_first *first = side == TLB_FETCH ? &rig->model.code :
+						      &rig->model.data;
+	uint64_t time = ++rig->time;
+	struct tlb_filter_slot *slot;
+
+	if (first->filter) {
+		slot = &first->filter->slot[tlb_filter_index(first, address)];
+		if (slot->address == address >> 12 << 12) {
+			slot->time = time;
+			return;
+		}
+	}
+	if (side == TLB_FETCH)
+		tlb_model_fetch(&rig->model, address, time);
+	else
+		tlb_model_data(&rig->model, address, side, time);
+}
+
+static uint64_t state = 88172645463325252u;
+
+static uint64_t random_number(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+/* Some pages often, some seldom; phases of frequent and of rare misses. */
+static uint64_t mixed_address(unsigned i)
+{
+	uint64_t r = random_number();
+
+	if (i / 5000 % 3 == 1)
+		return (r >> 8 & 0xffffffff) << 8;
+	if (i / 5000 % 3 == 2 && (r & 31))
+		return 0x7f0000000000 + (r >> 8 & 0x3fff);
+	switch (r & 15) {
+	case 0:
+		return (r >> 8 & 0xfff) << 12;
+	case 1:
+		return (r >> 8 & 0x1f) << 21;
+	case 2:
+		return 0x1000000000 + ((r >> 8 & 0x7) << 30);
+	case 3:
+		return (r >> 8 & 0xff) << 16;
+	case 4:
+	case 5:
+	case 6:
+		return 0x7f0000000000 + (r >> 8 & 0x7fff);
+	default:
+		return 0x10000000 + (r >> 8 & 0x3ffff);
+	}
+}
+
+static enum tlb_side mixed_side(void)
+{
+	unsigned side = (unsigned)(random_number() >> 20) % 8;
+
+	return side == 7 ? TLB_FETCH : (enum tlb_side)(side & 1);
+}
+
+/* The simplest LRU sets: the whole history of each, searched backwards. */
+struct naive {
+	uint64_t pages[512][96];
+	unsigned held[512];
+};
+
+static bool naive_access(struct naive *level, struct tlb_geometry geometry,
+			 uint64_t page)
+{
+	uint64_t *pages, set;
+	unsigned at = 0, *held;
+	bool hit;
+
+	if (!geometry.entries)
+		return false;
+	set = page % (geometry.entries / geometry.ways);
+	pages = level->pages[set];
+	held = &level->held[set];
+	while (at < *held && pages[at] != page)
+		at++;
+	hit = at < *held;
+	if (!hit) {
+		*held += *held < geometry.ways;
+		at = *held - 1;
+	}
+	memmove(pages + 1, pages, at * sizeof(*pages));
+	pages[0] = page;
+	return hit;
+}
+
+struct naive_view {
+	struct naive l1d, l1i, stlb, stlb_code;
+	struct tlb_counts counts[TLB_SIDES];
+};
+
+static void naive_reference(struct naive_view *view,
+			    const struct tlb_view_config *config,
+			    uint64_t address, enum tlb_side side)
+{
+	bool code = side == TLB_FETCH, apart = code && config->split;
+	struct tlb_geometry second = apart ? config->stlb_code : config->stlb;
+	uint64_t page = address >> config->page_shift;
+
+	if (code ? naive_access(&view->l1i, config->l1i, page) :
+		   naive_access(&view->l1d, config->l1d, page))
+		return;
+	view->counts[side].l1_misses++;
+	if (config->folded && second.entries > second.ways)
+		page ^= page / (second.entries / second.ways);
+	if (naive_access(apart ? &view->stlb_code : &view->stlb, second, page))
+		view->counts[side].stlb_hits++;
+	else
+		view->counts[side].stlb_misses++;
+}
+
+static void check_counts(const struct tlb_counts *got,
+			 const struct tlb_counts *want)
+{
+	for (int side = 0; side < TLB_SIDES; side++) {
+		CHECK(want[side].l1_misses > 0);
+		CHECK_EQUAL(got[side].l1_misses, want[side].l1_misses);
+		CHECK_EQUAL(got[side].stlb_hits, want[side].stlb_hits);
+		CHECK_EQUAL(got[side].stlb_misses, want[side].stlb_misses);
+	}
+}
+
+static void compare_with_naive(bool filter)
+{
+	struct naive_view *naive = calloc(ALL, sizeof(*naive));
+	struct rig *rig = make_rig(&at_hand, views_of_all_kinds, ALL, filter);
+
+	for (unsigned i = 0; i < 120000; i++) {
+		uint64_t address = mixed_address(i);
+		enum tlb_side side = mixed_side();
+
+		reference(rig, address, side);
+		for (uint32_t view = 0; view < ALL; view++)
+			naive_reference(&naive[view], &views_of_all_kinds[view],
+					address, side);
+	}
+	tlb_model_flush(&rig->model);
+	for (uint32_t view = 0; view < ALL; view++)
+		check_counts(tlb_view_counts(&rig->views, view),
+			     naive[view].counts);
+	drop_rig(rig);
+	free(naive);
+}
+
+static void views_agree_with_the_naive_model(void)
+{
+	compare_with_naive(true);
+	compare_with_naive(false);
+}
+
+/* The machine at hand must not notice who watches. */
+static void watchers_change_nothing(void)
+{
+	const uint64_t start = state;
+	struct rig *alone = make_rig(&at_hand, NULL, 0, true), *watched;
+
+	for (unsigned i = 0; i < 60000; i++) {
+		uint64_t address = mixed_address(i);
+
+		reference(alone, address, mixed_side());
+	}
+	state = start;
+	watched = make_rig(&at_hand, views_of_all_kinds, ALL, true);
+	for (unsigned i = 0; i < 60000; i++) {
+		uint64_t address = mixed_address(i);
+
+		reference(watched, address, mixed_side());
+	}
+	tlb_model_flush(&alone->model);
+	tlb_model_flush(&watched->model);
+	for (int size = 0; size < TLB_SIZES; size++)
+		check_counts(watched->model.counts[size],
+			     alone->model.counts[size]);
+	drop_rig(alone);
+	drop_rig(watched);
+}
+
+/* A view of the machine at hand counts what that counts, and alone what among others. */
+static void a_view_counts_as_the_machine_would(void)
+{
+	const struct tlb_view_config same[] = {
+		{ 12, at_hand.l1d[0], at_hand.l1i[0], at_hand.stlb[0], false,
+		  { 0, 0 }, false, false, 0 },
+		{ 21, at_hand.l1d[1], at_hand.l1i[1], at_hand.stlb[1], false,
+		  { 0, 0 }, false, false, 0 },
+	};
+	struct rig *rig = make_rig(&at_hand, same, 2, true);
+
+	for (unsigned i = 0; i < 60000; i++) {
+		uint64_t address = mixed_address(i);
+
+		reference(rig, address, mixed_side());
+	}
+	tlb_model_flush(&rig->model);
+	for (uint32_t size = 0; size < TLB_SIZES; size++)
+		check_counts(tlb_view_counts(&rig->views, size),
+			     rig->model.counts[size]);
+	drop_rig(rig);
+}
+
+static uint64_t told[ALL][2];
+
+static void tell(uint32_t view, uint64_t address, enum tlb_side side, bool walk)
+{
+	(void)address, (void)side;
+	told[view][walk]++;
+}
+
+static void each_miss_is_told_for_each_view(void)
+{
+	struct rig *rig = make_rig(&at_hand, views_of_all_kinds, ALL, true);
+
+	memset(told, 0, sizeof(told));
+	tlb_model_hold(&rig->model, true);
+	rig->views.missed = tell;
+	for (unsigned i = 0; i < 60000; i++) {
+		uint64_t address = mixed_address(i);
+
+		reference(rig, address, mixed_side());
+	}
+	for (uint32_t view = 0; view < ALL; view++) {
+		const struct tlb_counts *counts =
+			tlb_view_counts(&rig->views, view);
+		uint64_t walks = 0, hits = 0;
+
+		for (int side = 0; side < TLB_SIDES; side++) {
+			walks += counts[side].stlb_misses;
+			hits += counts[side].stlb_hits;
+		}
+		CHECK(walks > 0);
+		CHECK_EQUAL(told[view][true], walks);
+		CHECK_EQUAL(told[view][false], hits);
+	}
+	drop_rig(rig);
+}
+
+/* 24 pages of 1 GiB in turn: no entry of four is ever found again. */
+static void gigabyte_pages_can_be_worse(void)
+{
+	struct rig *rig = make_rig(&at_hand, views_of_all_kinds, 3, true);
+
+	for (int round = 0; round < 10; round++)
+		for (uint64_t i = 0; i < 24; i++)
+			reference(rig, (i << 30) + i * (4096 + (2 << 20)),
+				  TLB_LOAD);
+	tlb_model_flush(&rig->model);
+	CHECK_EQUAL(tlb_view_counts(&rig->views, 0)[TLB_LOAD].stlb_misses, 24);
+	CHECK_EQUAL(tlb_view_counts(&rig->views, 1)[TLB_LOAD].stlb_misses, 24);
+	CHECK_EQUAL(tlb_view_counts(&rig->views, 2)[TLB_LOAD].stlb_misses, 240);
+	drop_rig(rig);
+}
+
+static bool never_backed(uint64_t address, uint32_t shift)
+{
+	(void)address, (void)shift;
+	return false;
+}
+
+/* Where no page of 1 GiB can be one, each machine misses as on its own base pages. */
+static void the_rest_misses_as_alike_machines_do(void)
+{
+	const struct tlb_view_config twins[] = {
+		{ 12, { 64, 4 }, { 128, 4 }, { 512, 4 }, false, { 0, 0 }, false,
+		  false, 0 },
+		{ 12, { 64, 4 }, { 128, 4 }, { 512, 4 }, false, { 0, 0 }, false,
+		  false, 0 },
+		{ 30, { 4, 4 }, { 4, 4 }, { 0, 0 }, false, { 0, 0 }, false,
+		  true, 1 },
+		{ 30, { 4, 4 }, { 4, 4 }, { 0, 0 }, false, { 0, 0 }, false,
+		  true, TLB_REST_BASE },
+	};
+	struct rig *rig = make_rig(&at_hand, twins, 4, true);
+
+	rig->views.data.backed = rig->views.code.backed = never_backed;
+	for (unsigned i = 0; i < 60000; i++) {
+		uint64_t address = mixed_address(i);
+
+		reference(rig, address, mixed_side());
+	}
+	tlb_model_flush(&rig->model);
+	check_counts(tlb_view_counts(&rig->views, 2),
+		     tlb_view_counts(&rig->views, 1));
+	check_counts(tlb_view_counts(&rig->views, 3),
+		     rig->model.counts[TLB_BASE]);
+	drop_rig(rig);
+}
+
+static const struct check_test tests[] = {
+	{ "the rest misses as alike machines do",
+	  the_rest_misses_as_alike_machines_do },
+	{ "views agree with the naive model", views_agree_with_the_naive_model },
+	{ "watchers change nothing", watchers_change_nothing },
+	{ "a view counts as the machine would", a_view_counts_as_the_machine_would },
+	{ "each miss is told for each view", each_miss_is_told_for_each_view },
+	{ "1 GiB pages can be worse", gigabyte_pages_can_be_worse },
+};
+
+CHECK_MAIN(tests)
