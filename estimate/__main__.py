@@ -8,7 +8,7 @@ import importlib
 import os
 import signal
 import sys
-from typing import Protocol, cast
+from typing import Protocol, TextIO, cast
 
 from tlbcost.errors import FAILED, SIGNAL_BASE, TlbcostError
 
@@ -18,10 +18,14 @@ COMMANDS = {
     "calibrate": "measure what address translation costs on this machine",
     "count": "count what a program does in the TLBs, with hardware counters",
     "trial": "run a program on base and on huge pages in turn, and compare",
+    "numa": "tell what large pages would do to a program on a NUMA machine",
     "events": "tell what the counters of a CPU are called, and what they mean",
     "record": "find where in a program TLB misses and page walks happen",
-    "annotate": "show what a recording hit: objects, functions, mappings of data",
+    "annotate": "show what a recording or a simulation hit: objects, functions, lines, mappings",
+    "maps": "show on which pages a process's memory is, and what exceeds the TLB's reach",
     "validate": "check estimates against real runs on huge pages",
+    "pagesizes": "tell how bad and how good pages of each size can be here",
+    "machines": "list the cores whose TLBs are known, and what is unverified of them",
     "pool": "reserve huge pages for a program, and put the system's settings back",
     "doctor": "tell what can be measured here, and how to mend what cannot",
 }
@@ -53,28 +57,35 @@ def main(argv: list[str] | None = None) -> int:
             if sys.stdout is not None and sys.exc_info()[0] in (None, SystemExit):
                 sys.stdout.flush()
     except TlbcostError as error:
-        print(f"tlbcost: {error}", file=sys.stderr)
-        if error.hint:
-            print(f"tlbcost: hint: {error.hint}", file=sys.stderr)
+        _say(f"tlbcost: {error}", *([f"tlbcost: hint: {error.hint}"] if error.hint else []))
         return error.exit_code
     except KeyboardInterrupt:
-        print("tlbcost: interrupted", file=sys.stderr)
+        _say("tlbcost: interrupted")
         return SIGNAL_BASE + signal.SIGINT
     except BrokenPipeError:
         # The reader of our output went away; nothing is left to tell it.
-        _give_up_stdout()
+        _give_up(sys.stdout)
         return FAILED
     except OSError as error:
-        _give_up_stdout()
+        _give_up(sys.stdout)
         what = error.filename or "cannot write standard output"
-        print(f"tlbcost: {what}: {error.strerror or error}", file=sys.stderr)
+        _say(f"tlbcost: {what}: {error.strerror or error}")
         return FAILED
 
 
-def _give_up_stdout() -> None:
+def _say(*lines: str) -> None:
+    """On standard error; where that cannot be written, the exit code alone tells."""
+    try:
+        for line in lines:
+            print(line, file=sys.stderr)
+    except OSError:
+        _give_up(sys.stderr)
+
+
+def _give_up(stream: TextIO | None) -> None:
     """What is still buffered would fail again at exit."""
-    if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:

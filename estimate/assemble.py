@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 from tlbcost import counted_model, model, overlap, totals
+from tlbcost.backed import Seen
 from tlbcost.calibration import Obtained
 from tlbcost.costs import PageCosts, cost_at, page_costs
 from tlbcost.counted import Counted
 from tlbcost.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.events import Pmu, generic_pmu
 from tlbcost.launch import Outcome
+from tlbcost.locality import Placed
 from tlbcost.model import Estimate, ModelName
 from tlbcost.paths import version
 from tlbcost.records import Geometry, Interval, Machine, ProcessCounts, Run
@@ -28,8 +30,10 @@ from tlbcost.report.content import (
     Surroundings,
     Tried,
 )
+from tlbcost.sampled import Sampled
 from tlbcost.simulate import Simulation
 from tlbcost.totals import Footprint
+from tlbcost.who_pays import who_pays, who_pays_by_samples
 
 AskedModel = Literal["auto", "overlap", "simple"]
 
@@ -39,7 +43,7 @@ class Ingredients:
     """Everything that an estimate can be made from; what was not obtained is None or empty.
 
     `notes` are about the backend, `calibration_notes` about the costs; `walk_cycles` is what one
-    walk costs, if the user said it.
+    walk costs, if the user said it. `seen`: the program's mappings when it ran natively.
     """
 
     argv: tuple[str, ...]
@@ -59,6 +63,9 @@ class Ingredients:
     tried: Mapping[ModelName, Tried] = field(default_factory=dict)
     model: AskedModel = "auto"
     no_core: str | None = None
+    placed: Placed | None = None
+    seen: Seen = ()
+    sampled: Sampled | None = None
 
 
 def assemble(given: Ingredients) -> Content:
@@ -77,11 +84,13 @@ def assemble(given: Ingredients) -> Content:
     assert best is not None, "neither counted nor simulated"
     backend: Backend = "both" if counted and simulated else "pmu" if counted else "sim"
     calibrated = given.calibrated
+    expected = best.estimate.expected_fraction
+    sampled, doubts = who_pays_by_samples(given.sampled, expected, given.seen, given.surroundings)
     return Content(
         version=version(),
         date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         backend=backend,
-        notes=given.notes,
+        notes=(*given.notes, *doubts),
         machine=given.machine,
         surroundings=given.surroundings,
         argv=given.argv,
@@ -105,6 +114,8 @@ def assemble(given: Ingredients) -> Content:
         estimate=best.estimate,
         # Predictions by simulation are what was tried, and of the same model.
         tried=None if best.estimate.model is None else given.tried.get(best.estimate.model),
+        placed=given.placed,
+        sampled=sampled,
     )
 
 
@@ -203,6 +214,14 @@ def _simulated(
         estimate,
         sample,
         no_overlap,
+        who_pays(
+            given.simulation,
+            given.geometry,
+            costs,
+            estimate.expected_fraction,
+            given.seen,
+            given.surroundings,
+        ),
     )
 
 

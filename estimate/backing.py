@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
 import threading
 import time
 from dataclasses import dataclass
@@ -141,9 +139,11 @@ class BackingSampler:
         backing = sampler.stop()
 
     A process that outlives its parent is followed if it was seen before. For one program.
+    `rest`: times of what a look took that pass before the next one while memory grows.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rest: int = _REST_GROWING) -> None:
+        self._rest = rest
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
         self._samples: list[_Sample] = []
@@ -175,15 +175,20 @@ class BackingSampler:
             self._thread = None
         return _backing(self._samples, self._count)
 
+    def peak(self) -> tuple[tuple[str, smaps.Mapping], ...]:
+        """After stop(): each mapping that it told of, with its program; empty: none was seen."""
+        sample = _middle(self._samples)
+        return () if sample is None else sample.mappings
+
     def _watch(self, launcher_pid: int) -> None:
         wait, last_bytes, last_end, last_took = _FIRST_S, 0, 0.0, 0.0
         while not self._ended.wait(wait):
             wait = min(wait * _SLOWER, _LATER_S)
             self._follow(launcher_pid)
-            now = sum(_resident(pid) for pid in self._known)
+            now = sum(family.resident_bytes(pid) for pid in self._known)
             begin = time.monotonic()
             rest = begin - last_end
-            grew = now > _GREW * last_bytes and rest >= _REST_GROWING * last_took
+            grew = now > _GREW * last_bytes and rest >= self._rest * last_took
             later = now >= _AT_PEAK * last_bytes and rest >= max(_REST * last_took, _REST_S)
             if now and (grew or later):
                 sample = self._look()
@@ -231,12 +236,16 @@ class BackingSampler:
         self._samples = [sample for sample in samples if sample.resident_bytes >= least]
 
 
-def _backing(samples: list[_Sample], count: int) -> Backing | None:
+def _middle(samples: list[_Sample]) -> _Sample | None:
     """Of the samples at the peak the one with the middle share: khugepaged may come late."""
-    if not samples:
-        return None
     ordered = sorted(samples, key=lambda sample: sample.huge_fraction)
-    sample = ordered[(len(ordered) - 1) // 2]
+    return ordered[(len(ordered) - 1) // 2] if ordered else None
+
+
+def _backing(samples: list[_Sample], count: int) -> Backing | None:
+    sample = _middle(samples)
+    if sample is None:
+        return None
     mappings = [mapping for _, mapping in sample.mappings]
     return Backing(
         sample.resident_bytes,
@@ -287,12 +296,3 @@ def _limited(sample: _Sample) -> dict[int, int] | None:
         limited[size] = min(n_bytes, room)
         room -= limited[size]
     return limited
-
-
-def _resident(pid: int) -> int:
-    """Bytes of all page sizes, by /proc/PID/status; 0 for a process that is gone."""
-    with contextlib.suppress(OSError):
-        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-        found = re.findall(r"^(?:VmRSS|HugetlbPages):\s+(\d+) kB$", text, re.MULTILINE)
-        return 1024 * sum(int(n) for n in found)
-    return 0

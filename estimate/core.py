@@ -71,8 +71,8 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
         notes.append(f"how much the core has in flight is assumed: {_words(_ASSUMED_PIPELINE)}")
     walkers = core.walkers if core else None
     if walkers is None:
-        at_once = cost_at(calibration, "walks_at_once", machine.base_page_bytes, None, _WALK_PAGES)
-        walkers = max(1, round(at_once.value)) if at_once else _ASSUMED_WALKERS
+        at_once = _walks_at_once(calibration, machine.base_page_bytes)
+        walkers = max(1, round(at_once)) if at_once else _ASSUMED_WALKERS
         if at_once is None:
             notes.append(f"the number of page walkers is assumed: {walkers}")
     fields = {
@@ -92,6 +92,18 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
             )
         fields["scattered"] = isolated
     return Core(tuple(fields.items()), tuple(notes))
+
+
+def _walks_at_once(calibration: Calibration, page: int) -> float | None:
+    """How many walks are on their way at once: as measured, else by what one takes of the time."""
+    found = cost_at(calibration, "walks_at_once", page, None, _WALK_PAGES)
+    if found is not None:
+        return found.value
+    walk = cost_at(calibration, "walk_ns", page, "serial", _WALK_PAGES)
+    interval = cost_at(calibration, "walk_interval_ns", page, None, _WALK_PAGES)
+    if walk is None or interval is None or interval.value <= 0:
+        return None
+    return walk.value / interval.value
 
 
 def _words(pipeline: Pipeline) -> str:
@@ -182,33 +194,29 @@ def _walks(
         beyond = last if 1 << host == base else directory
         reads_base, reads_huge = [*reads_base, beyond], [*reads_huge, beyond]
     sizes = (base, reads_base), (geometry.huge.page_size_bytes, reads_huge)
-    beside = _beside(calibration, sizes, hit_ns)
-    fields = {
-        "stlb-cycles": clock.cycles(hit_ns) if hit else 0,
-        "host-shift": host,
-        "read-cycles": round(beside * clock.cycles_per_ns),
-    }
-    for prefix, (size, reads) in zip(("", "huge-"), sizes, strict=True):
+    left = [_left(calibration, size, reads, hit_ns) for size, reads in sizes]
+    known = [ns for ns in left if ns is not None]
+    fields = {"stlb-cycles": clock.cycles(hit_ns) if hit else 0, "host-shift": host}
+    for prefix, (size, reads), own in zip(("", "huge-"), sizes, left, strict=True):
+        # What is not known of one page size is taken from the other.
+        beside = own if own is not None else (known[0] if known else 0.0)
         interval = cost_at(calibration, "walk_interval_ns", size, None, _WALK_PAGES)
         read_ns = sum(reads) + len(reads) * beside
         busy = max(0.0, interval.value * walkers - read_ns) if interval else 0.0
+        fields[f"{prefix}read-cycles"] = round(beside * clock.cycles_per_ns)
         fields[f"{prefix}walk-cycles"] = round(busy * clock.cycles_per_ns)
     return fields
 
 
-def _beside(
-    calibration: Calibration, sizes: tuple[tuple[int, list[float]], ...], hit_ns: float
-) -> float:
-    """ns that a read of an entry takes beside the cache's: what walks of both sizes leave for it.
+def _left(calibration: Calibration, size: int, reads: list[float], hit_ns: float) -> float | None:
+    """ns that each of a walk's reads takes beside the cache's, on pages of this size.
 
-    The mean over the page sizes whose walks were timed: it is the same read in both.
+    None where its walks were not timed.
     """
-    left = []
-    for size, reads in sizes:
-        walk = cost_at(calibration, "walk_ns", size, "serial", _WALK_PAGES)
-        if walk is not None:
-            left.append((walk.value - hit_ns - sum(reads)) / len(reads))
-    return max(0.0, sum(left) / len(left)) if left else 0.0
+    walk = cost_at(calibration, "walk_ns", size, "serial", _WALK_PAGES)
+    if walk is None:
+        return None
+    return max(0.0, (walk.value - hit_ns - sum(reads)) / len(reads))
 
 
 def _host_shift(machine: Machine, huge: PageSizeGeometry) -> int:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tlbcost.records import Access, Calibration, Cost, Interval
+from tlbcost import units
+from tlbcost.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.records import Access, Calibration, Cost, Interval, Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +160,20 @@ def with_substitutes(costs: PageCosts, base: PageCosts) -> PageCosts:
 
 def _hidden(serial: Interval | None) -> Interval | None:
     return None if serial is None else Interval(serial.high / 2, 0.0, serial.high)
+
+
+def check_costs(calibrated: Calibration, machine: Machine) -> None:
+    """Without the costs on base pages there is no estimate: say so before the program runs."""
+    size = machine.base_page_bytes
+    missing = [
+        words
+        for name, words in (("stlb_hit_ns", "an STLB hit"), ("walk_ns", "a page walk"))
+        if cost_at(calibrated, name, size, "serial") is None
+    ]
+    if missing:
+        raise TlbcostError(
+            f"no estimate: the calibration does not tell what {' and '.join(missing)} "
+            f"cost{'s' if len(missing) == 1 else ''} on {units.size(size)} pages",
+            "tlbcost calibrate --recalibrate, on a quiet machine",
+            CANNOT_MEASURE,
+        )

@@ -104,11 +104,17 @@ class ElfObject:
             symbols = _symbols(elf, ".symtab") or _debug_symbols(own) or _symbols(elf, ".dynsym")
         return cls(SymbolTable(symbols), segments)
 
-    def find(self, offset_bytes: int) -> str | None:
+    def address(self, offset_bytes: int) -> int | None:
+        """Where the file has what is at this offset loaded; None: it is not."""
         for offset, size, address in self.segments:
             if offset <= offset_bytes < offset + size:
-                return self.symbols.find(offset_bytes - offset + address)
+                return offset_bytes - offset + address
         return None
+
+    def find(self, offset_bytes: int) -> str | None:
+        """The symbol at this offset of the file."""
+        address = self.address(offset_bytes)
+        return None if address is None else self.symbols.find(address)
 
 
 def stumbles() -> tuple[type[Exception], ...]:

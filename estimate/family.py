@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import time
@@ -156,3 +157,12 @@ def _signal_all(family: Mapping[int, int], number: int) -> None:
         if _start_ticks(pid) == start:
             with contextlib.suppress(OSError):
                 os.kill(pid, number)
+
+
+def resident_bytes(pid: int) -> int:
+    """Bytes of all page sizes, by /proc/PID/status; 0 for a process that is gone."""
+    with contextlib.suppress(OSError):
+        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        found = re.findall(r"^(?:VmRSS|HugetlbPages):\s+(\d+) kB$", text, re.MULTILINE)
+        return 1024 * sum(int(n) for n in found)
+    return 0

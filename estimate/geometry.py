@@ -33,12 +33,12 @@ AGREEMENT_FRACTION = 0.15
 _ROUNDING_FRACTION = 0.05
 
 # Used where nothing is measured or published: common to most x86 cores since 2011.
-_ASSUMED_BASE: dict[Level, TlbLevel] = {
+ASSUMED_BASE: dict[Level, TlbLevel] = {
     "dtlb": TlbLevel(64, 4),
     "itlb": TlbLevel(64, 8),
     "stlb": TlbLevel(1536, 12),
 }
-_ASSUMED_HUGE: dict[Level, TlbLevel] = {
+ASSUMED_HUGE: dict[Level, TlbLevel] = {
     "dtlb": TlbLevel(32, 4),
     "itlb": TlbLevel(8, 8),
     "stlb": TlbLevel(1536, 12),
@@ -166,7 +166,7 @@ def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: i
 
     def level(name: Level, size: int, assumed: dict[Level, TlbLevel]) -> TlbLevel | None:
         measured, ways = _measured(calibration, name, size), _measured_ways(calibration, name, size)
-        chosen, sources[name, size] = _choose_level(name, size, core, measured, ways, assumed[name])
+        chosen, sources[name, size] = choose_level(name, size, core, measured, ways, assumed[name])
         return chosen
 
     def page_size(size: int, assumed: dict[Level, TlbLevel]) -> PageSizeGeometry:
@@ -175,10 +175,10 @@ def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: i
         assert itlb is not None
         return PageSizeGeometry(size, dtlb, itlb, level("stlb", size, assumed))
 
-    base = page_size(machine.base_page_bytes, _ASSUMED_BASE)
+    base = page_size(machine.base_page_bytes, ASSUMED_BASE)
     pieces = cost_at(calibration, "tlb_entry_bytes", huge_page_bytes) if calibration else None
     if pieces is None or pieces.value != machine.base_page_bytes:
-        return Geometry(base, page_size(huge_page_bytes, _ASSUMED_HUGE), sources, folded)
+        return Geometry(base, page_size(huge_page_bytes, ASSUMED_HUGE), sources, folded)
     # A TLB entry covers the smaller of the guest's page and the host's.
     covered, whole = units.size(machine.base_page_bytes), units.size(huge_page_bytes)
     pieces_source = LevelSource(
@@ -193,7 +193,7 @@ def choose(calibration: Calibration | None, machine: Machine, huge_page_bytes: i
     return Geometry(base, huge, sources, folded)
 
 
-def _choose_level(
+def choose_level(
     name: Level,
     size: int,
     core: PublishedCore | None,

@@ -26,6 +26,36 @@ COUNTS = Kind(
     "counts", 1, ("page_size_bytes", "access", "l1_tlb_misses", "stlb_hits", "stlb_misses")
 )
 WINDOWS = Kind("windows", 1, ("thread", "start", "references", "base_cycles", "huge_cycles"))
+PLACEMENT = Kind(
+    "placement", 1, ("page", "thread", "written", *(f"accesses_{i}" for i in range(8)))
+)
+TOUCHES = Kind("touches", 1, ("page", "thread", "kind"))
+MAPPINGS = Kind(
+    "mappings",
+    1,
+    ("kind", "code", "name", "variable", "stack", "device", "most_bytes", "touched_pages",
+     "touched_huge_pages", "base_stlb_hits", "base_stlb_misses", "huge_stlb_hits",
+     "huge_stlb_misses", "base_fetch_stlb_hits", "base_fetch_stlb_misses", "huge_fetch_stlb_hits",
+     "huge_fetch_stlb_misses", "modelled_base_stlb_hits", "modelled_base_stlb_misses",
+     "waited_base_cycles", "modelled_huge_stlb_hits", "modelled_huge_stlb_misses",
+     "waited_huge_cycles"),
+)  # fmt: skip
+CODE = Kind(
+    "code",
+    1,
+    ("program", "address", "object", "function", "file", "line", "base_stlb_hits",
+     "base_stlb_misses", "huge_stlb_hits", "huge_stlb_misses", "base_fetch_stlb_hits",
+     "base_fetch_stlb_misses", "huge_fetch_stlb_hits", "huge_fetch_stlb_misses"),
+)  # fmt: skip
+STACKS = Kind("stacks", 1, ("stack", "base_stlb_misses", "huge_stlb_misses"))
+FRAMES = Kind("frames", 1, ("stack", "depth", "object", "function", "file", "line"))
+PHASES = Kind(
+    "phases",
+    1,
+    ("start", "base_stlb_hits", "base_stlb_misses", "huge_stlb_hits", "huge_stlb_misses"),
+)
+VIEWS = Kind("views", 1, ("view", "access", "l1_tlb_misses", "stlb_hits", "stlb_misses"))
+TIMINGS = Kind("timings", 1, ("window", "view", "references", "cycles"))
 RUN = Kind(
     "run",
     1,
@@ -54,6 +84,7 @@ PUBLISHED = Kind(
     ("source", "machine", "sockets", "workload", "walk_share_4k", "walk_share_2m",
      "measured_fraction", "informed_fraction", "status"),
 )  # fmt: skip
+SWITCHES = Kind("switches", 1, ("program", "memory", "needs", "form", "text", "words", "source"))
 SUITE = Kind("suite", 1, ("program", "name", "method"))
 MACHINE = Kind("machine", 1, ("level", "page_size_bytes", "entries", "ways", "source", "verified"))
 DESCRIPTORS = Kind("descriptors", 1, ("descriptor", "level", "page_size_bytes", "entries", "ways"))
@@ -80,8 +111,22 @@ OVERLAP = Kind(
      "base_ns", "base_low_ns", "base_high_ns", "huge_ns", "huge_low_ns", "huge_high_ns",
      "modelled_base_ns", "modelled_huge_ns", "scattered"),
 )  # fmt: skip
+PATTERN = Kind(
+    "pattern",
+    1,
+    ("pattern", "page_size_bytes", "size_bytes", "chunks", "stride_bytes", "offset_bytes", "draws",
+     "lines", "pages_4k", "pages_2m", "pages_1g", "resident_bytes", "proven_bytes", "accesses",
+     "elapsed_ns", "cycles_per_ns"),
+)  # fmt: skip
+PAGE_SIZES = Kind(
+    "page_sizes",
+    1,
+    ("source", "machine", "pattern", "page_size_bytes", "cycles", "time_ns", "accesses", "ratio",
+     "status"),
+)  # fmt: skip
 
 ALL = (
-    SAMPLES, CALIBRATION, CURVE, COUNTS, WINDOWS, RUN, COUNTERS, COUNTED, HITS, PUBLISHED, SUITE,
-    MACHINE, DESCRIPTORS, EVENTS, ENCODING, TRIALS, OVERLAP,
+    SAMPLES, CALIBRATION, CURVE, COUNTS, WINDOWS, PLACEMENT, TOUCHES, MAPPINGS, CODE, STACKS,
+    FRAMES, PHASES, VIEWS, TIMINGS, RUN, COUNTERS, COUNTED, HITS, PUBLISHED, SWITCHES, SUITE,
+    MACHINE, DESCRIPTORS, ENCODING, EVENTS, TRIALS, OVERLAP, PATTERN, PAGE_SIZES,
 )  # fmt: skip

@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+from tlbcost import units
 from tlbcost.records import Machine
 
 _THP = "/sys/kernel/mm/transparent_hugepage"
@@ -52,6 +53,16 @@ def huge_page_bytes() -> int | None:
     if size and size.isdigit():
         return int(size)
     return meminfo_bytes("Hugepagesize")
+
+
+def huge_page_or_assumed(machine: Machine) -> tuple[int, tuple[str, ...]]:
+    """The huge page size, and a note if it had to be assumed."""
+    size = huge_page_bytes()
+    if size is not None:
+        return size, ()
+    # One level of page tables, with 8 bytes per entry, up from the base page.
+    size = machine.base_page_bytes * (machine.base_page_bytes // 8)
+    return size, (f"this kernel tells no huge page size; {units.size(size)} is assumed",)
 
 
 def larger_page_bytes() -> list[int]:

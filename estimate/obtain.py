@@ -15,14 +15,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost import calibration, units
+from tlbcost import calibration
 from tlbcost.assemble import Ingredients
+from tlbcost.backed import Seen
 from tlbcost.backend import Choice, choose
+from tlbcost.backing import BackingSampler
 from tlbcost.calibration import Obtained
 from tlbcost.calibration_file import read_calibration
 from tlbcost.cleanup import temporary_folder
 from tlbcost.core import Core, core_for
-from tlbcost.costs import cost_at
+from tlbcost.costs import check_costs
 from tlbcost.counted import Counted, together
 from tlbcost.counters import count_program
 from tlbcost.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
@@ -30,10 +32,12 @@ from tlbcost.events import generic_pmu, load_pmu, named
 from tlbcost.geometry import choose as geometry_for
 from tlbcost.importing import import_file, merge
 from tlbcost.launch import Launcher, Outcome, check_outcome, native_runs
-from tlbcost.machine import current_machine, huge_page_bytes
+from tlbcost.machine import current_machine, huge_page_or_assumed
+from tlbcost.numa_estimate import placed_on_nodes
 from tlbcost.program import check_simulatable, resolve
 from tlbcost.progress import Progress
-from tlbcost.records import Calibration, Geometry, Machine
+from tlbcost.records import Geometry, Machine
+from tlbcost.sampled import Sampled, sample_misses
 from tlbcost.simulate import Simulation, find_valgrind, simulate
 from tlbcost.stdin import ProgramInput
 from tlbcost.surroundings import surroundings
@@ -44,6 +48,8 @@ from tlbcost.windows import plan_for
 # Where a file does not tell: the huge pages of most machines of an architecture.
 _USUAL_HUGE_BYTES = {"ppc64le": 16 << 20, "s390x": 1 << 20}
 _MOST_USUAL_HUGE_BYTES = 2 << 20
+# Looking at its memory takes so small a part of the last run while it grows.
+_REST = 10
 
 
 def imported(arguments: argparse.Namespace) -> Ingredients:
@@ -93,6 +99,17 @@ class _Setup:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """What came of running the program; `seen`: its memory in the last native run, at its peak."""
+
+    native: list[Outcome]
+    counted: Counted | None
+    simulation: Simulation | None
+    seen: Seen
+    sampled: Sampled | None = None
+
+
 def measured(
     arguments: argparse.Namespace, argv: list[str], launcher: Launcher | None = None
 ) -> Ingredients:
@@ -104,10 +121,15 @@ def measured(
     machine = current_machine()
     setup = _set_up(arguments, machine, path)
     if launcher is not None:
-        native, counted, simulation = _run_program(arguments, launcher, argv, path, setup)
+        ran = _run_program(arguments, launcher, argv, path, setup)
+        placed = None
     else:
         with launcher_of(arguments.prepare) as own:
-            native, counted, simulation = _run_program(arguments, own, argv, path, setup)
+            ran = _run_program(arguments, own, argv, path, setup, attributed=True)
+            placed = placed_on_nodes(
+                own, argv, path, ran.native[0], machine, setup.calibrated.calibration,
+                asked=arguments.nodes, simulated=setup.choice.simulate,
+            )  # fmt: skip
     return Ingredients(
         argv=tuple(argv),
         path=path,
@@ -117,14 +139,17 @@ def measured(
         calibrated=setup.calibrated,
         notes=setup.choice.notes,
         calibration_notes=setup.notes,
-        native=tuple(native),
+        native=tuple(ran.native),
         geometry=setup.geometry,
-        simulation=simulation,
-        counted=counted,
+        simulation=ran.simulation,
+        counted=ran.counted,
+        seen=ran.seen,
+        sampled=ran.sampled,
         pmu=setup.choice.pmu,
         tried=tried_on(machine),
         model=arguments.model,
         no_core=setup.no_core,
+        placed=placed,
     )
 
 
@@ -143,7 +168,7 @@ def _set_up(arguments: argparse.Namespace, machine: Machine, path: Path) -> _Set
         check_simulatable(path)
         valgrind = find_valgrind()
     calibrated = calibration_for(arguments)
-    huge, notes = _huge_page_bytes(machine)
+    huge, notes = huge_page_or_assumed(machine)
     geometry, core, no_core = None, None, None
     if choice.simulate:
         geometry = geometry_for(calibrated.calibration, machine, huge)
@@ -184,12 +209,23 @@ def _run_program(
     argv: list[str],
     path: Path,
     setup: _Setup,
-) -> tuple[list[Outcome], Counted | None, Simulation | None]:
-    """Time the program natively, with counters where these are read, then count its misses."""
-    native, counted = _native(arguments, launcher, argv, path, setup)
-    if setup.geometry is None or setup.valgrind is None:
-        return native, counted, None
-    return native, counted, _simulate(launcher, setup, argv, native)
+    *,
+    attributed: bool = False,
+) -> _Ran:
+    """Time the program, with counters where these are read, and `attributed`: samples; simulate."""
+    sampler, sampled = BackingSampler(_REST), None
+    try:
+        native, counted = _native(arguments, launcher, argv, path, setup, sampler)
+        if attributed and setup.choice.pmu is not None:
+            sampled = sample_misses(
+                launcher, argv, path, setup.choice.pmu, native[0], sampler.start
+            )
+    finally:
+        sampler.stop()
+    simulation = None
+    if setup.geometry is not None and setup.valgrind is not None:
+        simulation = _simulate(launcher, setup, argv, native)
+    return _Ran(native, counted, simulation, sampler.peak(), sampled)
 
 
 def _native(
@@ -198,11 +234,15 @@ def _native(
     argv: list[str],
     path: Path,
     setup: _Setup,
+    sampler: BackingSampler,
 ) -> tuple[list[Outcome], Counted | None]:
     n: int = arguments.runs
     tolerant: bool = arguments.ignore_failure
     if setup.choice.pmu is None:
-        return native_runs(launcher, argv, path, n, ignore_failure=tolerant), None
+        runs = native_runs(
+            launcher, argv, path, n, ignore_failure=tolerant, last_started=sampler.start
+        )
+        return runs, None
 
     outcomes: list[Outcome] = []
 
@@ -254,31 +294,4 @@ def calibration_for(arguments: argparse.Namespace) -> Obtained:
             recalibrate=arguments.recalibrate,
             announce=progress.announce,
             progress=progress.calibrating if progress.shown else None,
-        )
-
-
-def _huge_page_bytes(machine: Machine) -> tuple[int, tuple[str, ...]]:
-    """The huge page size, and a note if it had to be assumed."""
-    size = huge_page_bytes()
-    if size is not None:
-        return size, ()
-    # One level of page tables, with 8 bytes per entry, up from the base page.
-    size = machine.base_page_bytes * (machine.base_page_bytes // 8)
-    return size, (f"this kernel tells no huge page size; {units.size(size)} is assumed",)
-
-
-def check_costs(calibrated: Calibration, machine: Machine) -> None:
-    """Without the costs on base pages there is no estimate: say so before the program runs."""
-    size = machine.base_page_bytes
-    missing = [
-        words
-        for name, words in (("stlb_hit_ns", "an STLB hit"), ("walk_ns", "a page walk"))
-        if cost_at(calibrated, name, size, "serial") is None
-    ]
-    if missing:
-        raise TlbcostError(
-            f"no estimate: the calibration does not tell what {' and '.join(missing)} "
-            f"cost{'s' if len(missing) == 1 else ''} on {units.size(size)} pages",
-            "tlbcost calibrate --recalibrate, on a quiet machine",
-            CANNOT_MEASURE,
         )

@@ -11,7 +11,7 @@ from tlbcost import program
 from tlbcost.counted import Mode
 from tlbcost.counter_tool import Wanted
 from tlbcost.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
-from tlbcost.events import Pmu, generic_pmu
+from tlbcost.events import Event, Pmu, generic_pmu
 from tlbcost.launch import Launcher
 from tlbcost.refusal import diagnose
 from tlbcost.sampling import Hits, read_hits
@@ -85,6 +85,11 @@ def default_names(pmu: Pmu, *, addresses: bool) -> list[str]:
     return ["cycles"]
 
 
+def addressed(pmu: Pmu) -> tuple[Event, ...]:
+    """Events of data that missed the TLBs whose samples tell the data's address."""
+    return tuple(event for event in pmu.events if event.role in _PRECISE)
+
+
 def record(
     recording: Recording, folder: Path, launch: Callable[[Sequence[str], Path], int] | None
 ) -> tuple[int, Path, Hits]:
@@ -119,12 +124,18 @@ def record(
 
 
 def launcher_of(
-    launcher: Launcher, argv: Sequence[str], path: Path
+    launcher: Launcher,
+    argv: Sequence[str],
+    path: Path,
+    started: Callable[[int], None] | None = None,
 ) -> Callable[[Sequence[str], Path], int]:
-    """A `launch` for record(): raises what start_failure() says if the program cannot start."""
+    """A `launch` for record(): raises what start_failure() says if the program cannot start.
+
+    `started`: as in Launcher.execute(). The program's output is that of the launcher's first run.
+    """
 
     def launch(tool: Sequence[str], table: Path) -> int:  # noqa: ARG001
-        outcome = launcher.execute(argv, discard=False, tool=tool)
+        outcome = launcher.execute(argv, discard=launcher.runs > 0, started=started, tool=tool)
         if outcome.exec_errno is not None:
             raise program.start_failure(argv[0], path, outcome.exec_errno)
         return outcome.code
@@ -145,7 +156,9 @@ def _pace(wanted: Wanted, pace: Pace) -> list[str]:
     role = _role(wanted)
     if role is None:
         return []
-    other = _CYCLES_PERIOD if role.endswith(("_cycles", "_slots")) else _MISSES_PERIOD
+    # AMD's instruction-based sampling takes any operation, few of which miss.
+    often = role.endswith(("_cycles", "_slots")) or "ibs_" in wanted.spec
+    other = _CYCLES_PERIOD if often else _MISSES_PERIOD
     return ["--period", str(_PERIODS.get(role, other))]
 
 

@@ -83,10 +83,20 @@ class Settings:
             return
         self._do(Change("write", path, before, text, self._owner), lambda: self._put(path, text))
 
-    def reserve(self, page_size_bytes: int, pages: int) -> int:
+    @contextlib.contextmanager
+    def meanwhile(self) -> Iterator[None]:
+        """What is changed within it is put back at its end; what was changed before stays."""
+        first = len(self._changes)
+        try:
+            yield
+        finally:
+            self._undo(lambda index, _: index >= first)
+
+    def reserve(self, page_size_bytes: int, pages: int, least: int | None = None) -> int:
         """Add so many pages to a pool; returns how many there are for us now: `pages`.
 
-        Raises TlbcostError with exit code 4 if there are fewer, and then none is kept.
+        With `least`, between that and `pages`. Raises TlbcostError with exit code 4 if there are
+        fewer, and then none is kept.
         """
         hugetlb.check_spare(page_size_bytes, pages)
         first = len(self._changes)
@@ -101,7 +111,7 @@ class Settings:
         except BaseException:
             self._undo(lambda index, _: index >= first)
             raise
-        if got < pages:
+        if got < (pages if least is None else least):
             self._undo(lambda index, _: index >= first)
             what = hugetlb.describe(pages, page_size_bytes)
             raise TlbcostError(

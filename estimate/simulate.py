@@ -12,40 +12,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost import kinds, paths, remedies
+from tlbcost.attributed import OPTIONS, Attributed, read_attributed
+from tlbcost.bad_instruction import bad_instruction_error, find_bad_instruction
 from tlbcost.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.launch import Launcher, Outcome, describe_limit
 from tlbcost.records import Geometry, ProcessCounts, Side, SideCounts, TlbLevel, Touched
 from tlbcost.table import Table, count, read_table
+from tlbcost.views import ImageViews, read_views
 from tlbcost.windows import ImageWindows, WindowPlan, read_windows
 
 _SIDES: Mapping[str, Side] = {"load": "load", "store": "store", "fetch": "fetch"}
-_EVEX = "62"  # the first byte of every AVX-512 instruction
-_LIBC = ("libc.so", "libm.so", "ld-linux", "libc-")
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What was counted in each process image, and how the simulated run ended.
-
-    `windows`: what was modelled of each, where that was asked for.
-    """
+    """What was counted, modelled and attributed in each process image, and how the run ended."""
 
     processes: tuple[ProcessCounts, ...]
     outcome: Outcome
     windows: tuple[ImageWindows, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BadInstruction:
-    """An instruction that the simulator does not know, and where it was met."""
-
-    instruction_bytes: str
-    function: str | None
-
-    @property
-    def is_avx512(self) -> bool:
-        """It is encoded with EVEX, which AVX-512 (and only that, on today's CPUs) needs."""
-        return self.instruction_bytes.split()[:1] == [_EVEX]
+    attributed: tuple[Attributed, ...] = ()
+    views: tuple[ImageViews, ...] = ()
 
 
 def find_valgrind() -> Path:
@@ -76,6 +63,7 @@ def simulator_command(
     geometry: Geometry,
     windows: WindowPlan | None = None,
     core: str | None = None,
+    options: Sequence[str] = (),
 ) -> list[str]:
     """The command line that stands before the program's own.
 
@@ -93,6 +81,7 @@ def simulator_command(
         "--vgdb=no",
         f"--log-file={folder}/log.%p",
         f"--counts-dir={folder}",
+        *OPTIONS.split(),
         f"--base-page={base.page_size_bytes}",
         f"--huge-page={huge.page_size_bytes}",
         f"--l1d={_level(base.dtlb)},{_level(huge.dtlb)}",
@@ -100,6 +89,7 @@ def simulator_command(
         f"--stlb={_level(base.stlb)},{_level(huge.stlb)}",
         *(["--stlb-folded=yes"] if geometry.stlb_folded else []),
         *modelled,
+        *options,
     ]
 
 
@@ -112,9 +102,12 @@ def simulate(
     tick: Callable[[float], None] | None,
     windows: WindowPlan | None = None,
     core: str | None = None,
+    options: Sequence[str] = (),
+    read: Callable[[Path], None] | None = None,
 ) -> Simulation:
     """Run the program once in the simulator; `windows` and `core` as for `simulator_command`.
 
+    `options`: more of the simulator's; `read` gets the folder of its tables before it goes.
     `native` tells how it ends by itself. Raises TlbcostError with exit code 125 if the simulation
     was stopped by something that does not happen natively, or counted nothing.
     """
@@ -123,7 +116,7 @@ def simulate(
     if launcher.user is not None:
         os.chown(folder, launcher.user.uid, launcher.user.gid)
     outcome = launcher.execute(
-        [*simulator_command(valgrind, folder, geometry, windows, core), *argv],
+        [*simulator_command(valgrind, folder, geometry, windows, core, options), *argv],
         discard=True,
         environment={**os.environ, "VALGRIND_LIB": str(paths.valgrind_lib())},
         tick=tick,
@@ -137,12 +130,8 @@ def simulate(
     processes = read_counts(folder)
     _check_outcome(argv[0], outcome, native, folder)
     # Every program fetches its first instruction from a page that no TLB holds yet.
-    if not any(
-        seen.l1_tlb_misses
-        for process in processes
-        for (_, side), seen in (process.counts or {}).items()
-        if side == "fetch"
-    ):
+    sides = [item for process in processes for item in (process.counts or {}).items()]
+    if not any(seen.l1_tlb_misses for (_, side), seen in sides if side == "fetch"):
         raise TlbcostError(
             "the simulation counted nothing: " + _reason(folder, outcome),
             "tlbcost doctor",
@@ -154,7 +143,11 @@ def simulate(
             "ulimit -v unlimited, or give the program less to do",
             TOOL_FAILED,
         )
-    return Simulation(processes, outcome, read_windows(folder))
+    if read is not None:
+        read(folder)
+    return Simulation(
+        processes, outcome, read_windows(folder), read_attributed(folder), read_views(folder)
+    )
 
 
 def read_counts(folder: Path) -> tuple[ProcessCounts, ...]:
@@ -164,18 +157,6 @@ def read_counts(folder: Path) -> tuple[ProcessCounts, ...]:
         return tuple(int(part) for part in path.name.split(".") if part.isdigit())
 
     return tuple(_process(path) for path in sorted(folder.glob("counts.*.tsv"), key=order))
-
-
-def find_bad_instruction(logs: Sequence[str]) -> BadInstruction | None:
-    """The first instruction that the simulator's logs say it does not know."""
-    for log in logs:
-        found = re.search(r"unhandled instruction bytes:((?: 0x[0-9A-Fa-f]{1,2})+)", log)
-        if found is None:
-            continue
-        code = " ".join(each[2:].zfill(2) for each in found[1].split()).lower()
-        place = re.search(r"\bat 0x[0-9A-Fa-f]+: (.+)", log[found.end() :])
-        return BadInstruction(code, place[1].strip() if place else None)
-    return None
 
 
 def _level(level: TlbLevel | None) -> str:
@@ -233,7 +214,7 @@ def _check_outcome(name: str, outcome: Outcome, native: Outcome, folder: Path) -
     logs = _logs(folder)
     bad = find_bad_instruction(logs)
     if bad is not None:
-        raise _bad_instruction_error(name, bad)
+        raise bad_instruction_error(name, bad)
     if outcome.memory_limit_bytes is not None:
         raise TlbcostError(
             f"the simulation of {name} was killed at "
@@ -254,27 +235,6 @@ def _check_outcome(name: str, outcome: Outcome, native: Outcome, folder: Path) -
             "free some memory (the kernel's log tells: dmesg | tail), then try again",
             TOOL_FAILED,
         )
-
-
-def _bad_instruction_error(name: str, bad: BadInstruction) -> TlbcostError:
-    kind = "an AVX-512 instruction" if bad.is_avx512 else "an instruction"
-    where = f" in {bad.function}" if bad.function else ""
-    message = (
-        f"cannot simulate {name}: {kind} that the simulator does not know{where} "
-        f"(bytes {bad.instruction_bytes})"
-    )
-    if bad.function and any(library in bad.function for library in _LIBC):
-        hint = (
-            "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW tlbcost estimate ... "
-            "makes the C library do without it"
-        )
-    else:
-        hint = (
-            "estimate a build without it: -march=x86-64-v3 instead of -march=native, or add "
-            "-mno-avx512f; a library's own choice may follow "
-            "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F"
-        )
-    return TlbcostError(message, hint, TOOL_FAILED)
 
 
 def _logs(folder: Path) -> list[str]:

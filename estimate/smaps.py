@@ -11,9 +11,12 @@ from typing import Literal
 
 Kind = Literal["heap", "anonymous", "stack", "segment", "file", "shared"]
 
-_HEADER = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) [0-9a-f]+ \S+ \d+ *(.*)")
+_HEADER = re.compile(
+    r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) (\S+) \d+ *(.*)"
+)
 _FIELD = re.compile(r"(\w+): +(\d{1,15}) kB")
 _ELIGIBLE = re.compile(r"THPeligible: +([01])")
+_FLAGS = re.compile(r"VmFlags:((?: [a-z0-9?]{2})*) *")
 _SHARED = ("/SYSV", "/memfd:", "/dev/shm/", "/dev/zero")
 _HUGETLB_ANONYMOUS = "/anon_hugepage"
 UNNAMED = "anonymous memory"
@@ -30,6 +33,10 @@ class Mapping:
     `kind`: segment: the executable's own code, data and bss; shared: shared memory, also without
     a file. `resident_bytes`: of all page sizes. `eligible`: whether the kernel may put it on
     transparent huge pages; None: it does not tell (Linux < 5.0).
+
+    `start`, `end`, `permissions`, `offset_bytes`, `device`: of /proc/PID/maps, the device as
+    (major, minor). `page_bytes`: KernelPageSize. `referenced_bytes`: on pages that were used since
+    they were marked unused. `flags`: VmFlags; None: the kernel does not tell.
     """
 
     name: str
@@ -41,6 +48,19 @@ class Mapping:
     hugetlb_bytes: int
     shmem_huge_bytes: int
     file_huge_bytes: int
+    start: int = 0
+    end: int = 0
+    permissions: str = "rw-p"
+    offset_bytes: int = 0
+    device: tuple[int, int] = (0, 0)
+    page_bytes: int | None = None
+    referenced_bytes: int | None = None
+    flags: tuple[str, ...] | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of address space."""
+        return self.end - self.start
 
     @property
     def huge_bytes(self) -> int:
@@ -58,7 +78,10 @@ class _Head:
     start: int
     end: int
     permissions: str
+    offset: int
+    device: tuple[int, int]
     name: str
+    flags: tuple[str, ...] | None = None
 
 
 def parse(text: str, executable: str | None = None) -> list[Mapping]:
@@ -92,14 +115,24 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[_Head, dict[str, int]]]:
         if eligible is not None:
             fields["THPeligible"] = int(eligible[1])
             continue
+        flags = _FLAGS.fullmatch(line)
+        if flags is not None and head is not None:
+            head.flags = tuple(flags[1].split())
+            continue
         start = _HEADER.fullmatch(line)
         if start is not None:
             if head is not None:
                 yield head, fields
-            head = _Head(int(start[1], 16), int(start[2], 16), start[3], start[4])
+            head = _head(start)
             fields = {}
     if head is not None:
         yield head, fields
+
+
+def _head(line: re.Match[str]) -> _Head:
+    numbers = re.fullmatch(r"([0-9a-f]{1,8}):([0-9a-f]{1,8})", line[5])
+    device = (int(numbers[1], 16), int(numbers[2], 16)) if numbers else (0, 0)
+    return _Head(int(line[1], 16), int(line[2], 16), line[3], int(line[4], 16), device, line[6])
 
 
 def _name_arenas(heads: list[_Head]) -> None:
@@ -138,6 +171,14 @@ def _mapping(head: _Head, fields: dict[str, int], *, segment: bool) -> Mapping:
         hugetlb,
         min(fields.get("ShmemPmdMapped", 0), resident),
         min(fields.get("FilePmdMapped", 0), resident),
+        head.start,
+        head.end,
+        head.permissions,
+        head.offset,
+        head.device,
+        fields.get("KernelPageSize"),
+        fields.get("Referenced"),
+        head.flags,
     )
 
 

@@ -6,6 +6,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+# 95 % of a normal distribution lie so many standard deviations around its mean.
+_Z95 = 1.96
+
 
 def median(values: Sequence[float]) -> float:
     """The middle value, or the mean of the two middle ones. Raises ValueError if there is none."""
@@ -24,6 +27,18 @@ def spread_fraction(values: Sequence[float]) -> float | None:
     if len(values) < 2 or middle <= 0:
         return None
     return (max(values) - min(values)) / middle
+
+
+def share_interval(share: float, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share that was seen in n > 0 independent samples.
+
+    Wilson's (Journal of the American Statistical Association 22, 1927), which keeps within 0..1
+    and says something of shares that no sample or every sample has.
+    """
+    shrink = 1 + _Z95**2 / n
+    middle = (share + _Z95**2 / (2 * n)) / shrink
+    half = _Z95 * math.sqrt(share * (1 - share) / n + _Z95**2 / (4 * n * n)) / shrink
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def centre(low: float, high: float) -> float:

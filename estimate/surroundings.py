@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 
 from tlbcost.glibc import glibc_version
+from tlbcost.huge_settings import huge_settings
 from tlbcost.pmu import find_pmu
 from tlbcost.report.content import Surroundings
 
@@ -16,4 +18,10 @@ _PRESENT = ("counts", "forbidden", "listed")
 def surroundings() -> Surroundings:
     """The system that tlbcost runs on."""
     has_pmu = find_pmu().answer in _PRESENT
-    return Surroundings(has_pmu, glibc_version(), os.environ.get("GLIBC_TUNABLES"))
+    return Surroundings(
+        has_pmu,
+        glibc_version(),
+        os.environ.get("GLIBC_TUNABLES"),
+        huge_settings(),
+        shutil.which("hugectl") is not None,
+    )

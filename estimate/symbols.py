@@ -5,22 +5,21 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
-import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tlbcost.binutils import answers
 from tlbcost.elf import ChangedError, ElfObject, Symbol, SymbolTable
 from tlbcost.machine import read_line, sys_path
 from tlbcost.sampling import Hit
+from tlbcost.source_lines import Source, source_lines
 
 # Where JIT compilers write perf-PID.map, by convention.
 JIT_MAPS = Path("/tmp")
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _MANGLED = ("_Z", "_R")
-_DEMANGLE_S = 20
 
 
 @dataclass(slots=True)
@@ -52,11 +51,27 @@ class Symbols:
                 return None
             jit = self._jit(hit.pid)
             return jit.find(hit.offset_bytes) if jit else None
-        key = (hit.object, hit.build_id)
-        if key not in self._objects:
-            self._objects[key] = self._load(hit.object, hit.build_id)
-        found = self._objects[key]
+        found = self._object(hit.object, hit.build_id)
         return found.find(hit.offset_bytes) if found else None
+
+    def sources(self, hits: Sequence[Hit]) -> list[Source | None]:
+        """The source of each hit in a file with debug information; None: not known."""
+        addresses: dict[str, set[int]] = {}
+        places: list[tuple[str, int] | None] = []
+        for hit in hits:
+            name = hit.object if hit.object is not None and hit.object.startswith("/") else None
+            found = self._object(name, hit.build_id) if name is not None else None
+            address = found.address(hit.offset_bytes) if found is not None else None
+            places.append(None if name is None or address is None else (name, address))
+            if name is not None and address is not None:
+                addresses.setdefault(name, set()).add(address)
+        known = {name: source_lines(name, sorted(some)) for name, some in addresses.items()}
+        return [None if place is None else known[place[0]].get(place[1]) for place in places]
+
+    def _object(self, name: str, build_id: str | None) -> ElfObject | None:
+        if (name, build_id) not in self._objects:
+            self._objects[name, build_id] = self._load(name, build_id)
+        return self._objects[name, build_id]
 
     def _load(self, name: str, build_id: str | None) -> ElfObject | None:
         try:
@@ -145,22 +160,8 @@ def parse_jit(lines: Iterable[str]) -> list[Symbol]:
 def demangled(names: Iterable[str]) -> dict[str, str]:
     """C++ and Rust names as they are written; others, and without c++filt all, are left out."""
     mangled = sorted(name for name in names if name.startswith(_MANGLED) and "\n" not in name)
-    filter_ = shutil.which("c++filt")
-    if not mangled or filter_ is None:
-        return {}
-    try:
-        done = subprocess.run(
-            [filter_],
-            input="\n".join(mangled) + "\n",
-            capture_output=True,
-            text=True,
-            timeout=_DEMANGLE_S,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError, UnicodeError):
-        return {}
-    readable = done.stdout.splitlines()
-    return dict(zip(mangled, readable, strict=True)) if len(readable) == len(mangled) else {}
+    readable = answers(["c++filt"], mangled)
+    return {} if readable is None else dict(zip(mangled, readable, strict=True))
 
 
 def _trusted() -> set[int]:

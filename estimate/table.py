@@ -134,22 +134,23 @@ def format_table(kind: Kind, header: Mapping[str, Cell], rows: Iterable[Sequence
     return "\n".join(lines) + "\n"
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, text: str | bytes) -> None:
     """Write a file so that its name appears only when it is complete.
 
     A device or a FIFO is written in place. Raises OSError; then neither the file nor a temporary
     one is left behind.
     """
+    data = text if isinstance(text, bytes) else text.encode()
     if path.exists() and not path.is_file():
         # Renaming a file over /dev/null would replace it for everyone.
-        with path.open("w", encoding="utf-8") as device:
-            device.write(text)
+        with path.open("wb") as device:
+            device.write(data)
         return
     path = path.resolve()
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         umask = os.umask(0)
         os.umask(umask)
         Path(temporary).chmod(0o666 & ~umask)

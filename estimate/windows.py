@@ -18,8 +18,11 @@ from tlbcost.table import Table, count, read_table
 
 # References in each window, and before it to warm the core's and the caches' state.
 MEASURED, WARM = 40_000, 40_000
-# At first every so many references; the simulator doubles that whenever the windows are MOST.
+# At first every so many references, at least; the simulator doubles that whenever the windows are
+# MOST, and drops half of them. Few programs refer to memory less often than so, and those that wait
+# for it every time: what they need is not dropped.
 _FIRST_PERIOD = 2 * (MEASURED + WARM)
+_FEW_REFERENCES_PER_NS = 0.03
 # The model is some hundred times slower than the program: what it takes grows with the number of
 # windows, which is kept below a few times what the rest of the simulation takes.
 _FEWEST, _MOST = 32, 128
@@ -47,11 +50,15 @@ class WindowPlan:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Modelled core cycles of `references` references, on base and on huge pages."""
+    """Modelled core cycles of `references` references, on base and on huge pages.
+
+    `start`: of the image's references, the one at which measuring began.
+    """
 
     references: int
     base_cycles: int
     huge_cycles: int
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +78,10 @@ class ImageWindows:
 
 def plan_for(runs: Sequence[Run]) -> WindowPlan:
     """The windows for a program that ran so long natively."""
-    seconds = median([run.user_ns for run in runs]) / 1e9
-    return WindowPlan(most=min(max(round(_PER_SECOND * seconds), _FEWEST), _MOST))
+    ns = median([run.user_ns for run in runs])
+    most = min(max(round(_PER_SECOND * ns / 1e9), _FEWEST), _MOST)
+    period = max(_FIRST_PERIOD, round(_FEW_REFERENCES_PER_NS * ns / most))
+    return WindowPlan(period=period, most=most)
 
 
 def read_windows(folder: Path) -> tuple[ImageWindows, ...]:
@@ -103,7 +112,12 @@ def _image(path: Path) -> ImageWindows:
 
 def _windows(table: Table) -> tuple[Window, ...]:
     found = tuple(
-        Window(_count(row["references"]), _count(row["base_cycles"]), _count(row["huge_cycles"]))
+        Window(
+            _count(row["references"]),
+            _count(row["base_cycles"]),
+            _count(row["huge_cycles"]),
+            _count(row["start"]),
+        )
         for row in table.records()
     )
     # Only the few references of a window cut short can take less than a cycle.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost annotate: which objects, functions and data did a recording hit?"""
+"""tlbcost annotate: which objects, functions and data did a recording or a simulation hit?"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from tlbcost.errors import TlbcostError
+from tlbcost.errors import USAGE, TlbcostError
 from tlbcost.report.output import check_writable, write
 
 DEFAULT_FILE = Path("tlbcost-hits.tsv")
@@ -18,11 +18,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument(
         "file", metavar="FILE", nargs="?", type=Path, default=DEFAULT_FILE,
-        help=f"what 'tlbcost record' wrote (default: {DEFAULT_FILE})",
+        help=f"what 'tlbcost record' or 'tlbcost estimate --code' wrote (default: {DEFAULT_FILE})",
     )  # fmt: skip
     parser.add_argument(
-        "--by", choices=("object", "symbol", "mapping"), default="symbol",
-        metavar="WHAT", help="a row for each object, symbol (the default), or mapping of data",
+        "--by", choices=("object", "symbol", "line", "mapping"), default="symbol",
+        metavar="WHAT", help="a row for each object, symbol (the default), line of code (of a "
+        "simulation), or mapping of data (of a recording)",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it there as JSON too")
     parser.add_argument(
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the profile."""
+    from tlbcost.code_table import is_code_table
     from tlbcost.report.profile import Profile, describe, to_json
     from tlbcost.sampling import read_hits
     from tlbcost.symbols import Symbols
@@ -43,6 +45,14 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.file.exists():
         raise TlbcostError(
             f"cannot read {arguments.file}: no such file", "tlbcost record -- ./app ARG..."
+        )
+    if is_code_table(arguments.file):
+        return _code(arguments)
+    if arguments.by == "line":
+        raise TlbcostError(
+            "--by line is of a simulation; recorded samples have symbols",
+            "--by symbol, or tlbcost estimate --code FILE -- ./app",
+            USAGE,
         )
     hits = read_hits(arguments.file)
     if arguments.by == "mapping" and not any(hit.data for hit in hits.hits):
@@ -59,6 +69,26 @@ def run(arguments: argparse.Namespace) -> int:
         write(arguments.output, describe(profile))
     if arguments.json is not None:
         write(arguments.json, to_json(profile))
+    return 0
+
+
+def _code(arguments: argparse.Namespace) -> int:
+    from tlbcost.code_table import read_code
+    from tlbcost.report.code_profile import describe, to_json
+
+    if arguments.by == "mapping":
+        raise TlbcostError(
+            f"{arguments.file} is of code alone", "the report of tlbcost estimate has the memory",
+            USAGE,
+        )  # fmt: skip
+    lines = read_code(arguments.file)
+    text = describe(lines, arguments.by, arguments.limit)
+    if arguments.output is None:
+        print(text, end="")
+    else:
+        write(arguments.output, text)
+    if arguments.json is not None:
+        write(arguments.json, to_json(lines, arguments.by, arguments.limit))
     return 0
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import argparse
-import io
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tlbcost.report.content import Content
 
 _MOST_RUNS = 1000
+# Options for files that a simulation alone can fill.
+_SIMULATED = ("code", "folded", "plot")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,8 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--calibration", metavar="FILE", type=Path, help="use the costs in this calibration table"
     )
     parser.add_argument(
+        "--code", metavar="FILE", type=Path,
+        help="write which code misses, by the simulation, for tlbcost annotate to show",
+    )  # fmt: skip
+    parser.add_argument(
         "--cpu", metavar="MODEL", help="with --from: the CPU that was counted on (tlbcost events)"
     )
+    parser.add_argument(
+        "--folded", metavar="FILE", type=Path,
+        help="write the calls that lead to page walks, for tools that draw flame graphs",
+    )  # fmt: skip
     parser.add_argument(
         "--from",
         metavar="FILE",
@@ -60,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json", metavar="FILE", type=Path, help="write the report for programs to this file"
     )
     parser.add_argument(
+        "--machine",
+        metavar="NAMES",
+        help="estimate for these machines instead, separated by commas (tlbcost machines)",
+    )
+    parser.add_argument(
         "--model",
         metavar="NAME",
         choices=("auto", "overlap", "simple"),
@@ -69,11 +84,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "overlap where enough windows can be modelled (default: auto)",
     )
     parser.add_argument(
+        "--nodes",
+        metavar="N",
+        type=_nodes,
+        help="tell what huge pages do to placement on so many NUMA nodes, too, by a simulation of "
+        "its own (default: those of this machine, if it has several and the program is simulated)",
+    )
+    parser.add_argument(
         "--object", metavar="NAME", help="with --from of a profile: the program's line in it"
     )
     parser.add_argument(
         "--output", metavar="FILE", type=Path, help="write the report to this file, not stderr"
     )
+    parser.add_argument(
+        "--page-size",
+        metavar="SIZES",
+        type=_sizes,
+        help="estimate for these page sizes, separated by commas: 4K,64K,2M,1G",
+    )
+    parser.add_argument(
+        "--plot", metavar="FILE", type=Path,
+        help="draw the page walks over the run (.png or .svg)",
+    )  # fmt: skip
     parser.add_argument(
         "--prepare", metavar="CMD", help="run this shell command before each run of COMMAND"
     )
@@ -109,6 +141,18 @@ def _runs(text: str) -> int:
     return int(text)
 
 
+def _nodes(text: str) -> int:
+    from tlbcost.commands.numa import nodes
+
+    return nodes(text)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    from tlbcost.other_estimate import parse_sizes
+
+    return parse_sizes(text)
+
+
 def _cycles(text: str) -> float:
     try:
         cycles = float(text)
@@ -122,21 +166,61 @@ def _cycles(text: str) -> float:
 def _estimate(arguments: argparse.Namespace) -> None:
     from tlbcost.assemble import assemble
     from tlbcost.obtain import imported, measured
-    from tlbcost.report.output import check_writable
+    from tlbcost.report.json import to_json
+    from tlbcost.report.output import check_writable, give_report
+    from tlbcost.report.text import print_report
 
     argv: list[str] = arguments.program
     if argv[:1] == ["--"]:
         argv = argv[1:]
     _check_usage(arguments, argv)
     # Whatever can be refused is refused before anything takes time.
-    for file in (arguments.json, arguments.output):
+    for file in (arguments.json, arguments.output, *(getattr(arguments, o) for o in _SIMULATED)):
         if file is not None:
             check_writable(file, TOOL_FAILED)
+    if arguments.machine or arguments.page_size:
+        from tlbcost.other_estimate import run_others
+
+        run_others(arguments, argv)
+        return
     given = imported(arguments) if arguments.imported else measured(arguments, argv)
-    _print(assemble(given), arguments)
+    content = assemble(given)
+    give_report(content, print_report, to_json, arguments.output, arguments.json)
+    _write_attribution(content, arguments)
+
+
+def _check_simulated(arguments: argparse.Namespace) -> None:
+    """Refuse options that only a simulation can serve where there is none."""
+    from tlbcost.report.figure import TERMINALS
+
+    asked = [option for option in _SIMULATED if getattr(arguments, option) is not None]
+    excluding = "--from" if arguments.imported else "--backend pmu"
+    if asked and (arguments.imported or arguments.backend == "pmu"):
+        raise TlbcostError(
+            f"--{asked[0]} is of a simulation, which {excluding} excludes",
+            f"leave --{asked[0]} out, or {excluding}",
+            USAGE,
+        )
+    if arguments.plot is not None and arguments.plot.suffix not in TERMINALS:
+        raise TlbcostError(
+            f"cannot plot to {arguments.plot}: not a .png or .svg file", "--plot phases.png", USAGE
+        )
+
+
+def _check_others(arguments: argparse.Namespace) -> None:
+    option = "--machine" if arguments.machine else "--page-size"
+    if arguments.backend in ("pmu", "both") or arguments.imported or arguments.model == "simple":
+        raise TlbcostError(
+            f"{option} is a matter of simulation and its overlap model alone",
+            "leave --backend, --from and --model out",
+            USAGE,
+        )
 
 
 def _check_usage(arguments: argparse.Namespace, argv: list[str]) -> None:
+    _check_simulated(arguments)
+    if arguments.machine or arguments.page_size:
+        _check_others(arguments)
     if arguments.imported:
         if argv:
             raise TlbcostError(
@@ -152,6 +236,12 @@ def _check_usage(arguments: argparse.Namespace, argv: list[str]) -> None:
             )
         if arguments.model != "auto":
             raise _no_simulation(arguments, "--from")
+        if arguments.nodes is not None:
+            raise TlbcostError(
+                "--from excludes --nodes: placement is simulated, and nothing is run here",
+                "tlbcost numa -- ./app ARG...",
+                USAGE,
+            )
         return
     if arguments.model != "auto" and arguments.backend == "pmu":
         raise _no_simulation(arguments, "--backend pmu")
@@ -174,17 +264,30 @@ def _no_simulation(arguments: argparse.Namespace, option: str) -> TlbcostError:
     )
 
 
-def _print(content: Content, arguments: argparse.Namespace) -> None:
-    from tlbcost.report.json import to_json
+def _write_attribution(content: Content, arguments: argparse.Namespace) -> None:
+    """The files about who pays; what was not simulated after all is said."""
     from tlbcost.report.output import write
-    from tlbcost.report.text import print_report
 
-    # The text first: a report must not be lost because a second copy cannot be written.
-    if arguments.output is None:
-        print_report(content, sys.stderr)
-    else:
-        text = io.StringIO()
-        print_report(content, text)
-        write(arguments.output, text.getvalue(), TOOL_FAILED)
-    if arguments.json is not None:
-        write(arguments.json, to_json(content), TOOL_FAILED)
+    simulated = content.simulated
+    attribution = simulated.attribution if simulated is not None else None
+    asked = [option for option in _SIMULATED if getattr(arguments, option) is not None]
+    if asked and (simulated is None or attribution is None):
+        raise TlbcostError(
+            f"nothing to write for --{asked[0]}: no simulation told which code misses",
+            "--backend sim",
+            TOOL_FAILED,
+        )
+    if not asked or attribution is None or simulated is None:
+        return
+    if arguments.code is not None:
+        from tlbcost.code_table import code_text
+
+        write(arguments.code, code_text(shlex.join(content.argv), attribution.images), TOOL_FAILED)
+    if arguments.folded is not None:
+        from tlbcost.folded import folded
+
+        write(arguments.folded, folded(attribution.images), TOOL_FAILED)
+    if arguments.plot is not None:
+        from tlbcost.report.phases_figure import draw_phases
+
+        draw_phases(content.argv, simulated, arguments.plot)

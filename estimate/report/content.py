@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tlbcost.costs import PageCosts
+from tlbcost.locality import Placed
 from tlbcost.model import Estimate
 from tlbcost.records import Geometry, Interval, Machine, ProcessCounts, Run
 from tlbcost.totals import Counts, Footprint
 
 if TYPE_CHECKING:
+    from tlbcost.attribution import Attribution
     from tlbcost.counted import Counted
     from tlbcost.counted_model import Witness
     from tlbcost.events import Pmu
+    from tlbcost.huge_settings import HugeSettings
     from tlbcost.overlap import Sample
 
 Backend = Literal["pmu", "sim", "both"]
@@ -24,11 +27,16 @@ Backend = Literal["pmu", "sim", "both"]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What else on this system matters to the answer. None: not known, or not there."""
+    """What else on this system matters to the answer. None: not known, or not there.
+
+    `settings`: what it lets onto huge pages. `hugectl`: whether that is installed.
+    """
 
     has_pmu: bool
     glibc: tuple[int, int] | None
     glibc_tunables: str | None
+    settings: HugeSettings | None = None
+    hugectl: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +70,8 @@ class Simulated:
     """What the simulation counted, and what follows from that alone.
 
     `code` is the exit code of the simulated run, as a shell shows it. `sample`: what was modelled
-    for the overlap model. `no_overlap`: why that model, though wanted, says nothing.
+    for the overlap model. `no_overlap`: why that model, though wanted, says nothing. `attribution`:
+    who pays; None where no process image told.
     """
 
     geometry: Geometry
@@ -73,6 +82,7 @@ class Simulated:
     estimate: Estimate
     sample: Sample | None = None
     no_overlap: str | None = None
+    attribution: Attribution | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +108,8 @@ class Content:
     `machine`, `surroundings` and `path` are None, and `runs` and `codes` empty, where nothing ran
     here. `codes` are the exit codes of the native runs, as a shell shows them. `footprint` is the
     memory that the simulation saw, else what the runs show of it. `estimate` is that of the
-    counters where there are any. `tried`: what is on record of this machine.
+    counters where there are any. `tried`: what is on record of this machine. `placed`: what huge
+    pages do on several NUMA nodes. `sampled`: who pays by samples of counters.
     """
 
     version: str
@@ -120,3 +131,11 @@ class Content:
     counted: CountedPart | None
     estimate: Estimate
     tried: Tried | None = None
+    placed: Placed | None = None
+    sampled: Attribution | None = None
+
+    @property
+    def attribution(self) -> Attribution | None:
+        """Who pays: by the simulation, which tells more, else by samples."""
+        simulated = self.simulated.attribution if self.simulated is not None else None
+        return simulated or self.sampled

@@ -13,11 +13,12 @@ from tlbcost import kinds, units
 from tlbcost.calibration import Obtained
 from tlbcost.calibration_file import write_calibration
 from tlbcost.costs import find
-from tlbcost.errors import TlbcostError
+from tlbcost.errors import FAILED, TlbcostError
 from tlbcost.expected import WORDS, Saying
 from tlbcost.paths import plot as plot_file
 from tlbcost.records import Calibration
 from tlbcost.report.calibration import CHAINS, cpu
+from tlbcost.report.output import write
 from tlbcost.table import parse_table
 
 TERMINALS = {".png": "pngcairo", ".svg": "svg"}
@@ -43,12 +44,15 @@ def draw(obtained: Obtained, known: Sequence[Saying], picture: Path) -> None:
 
 
 def draw_by(
-    script: str, settings_in: Callable[[Path], Mapping[str, str | int]], picture: Path
+    script: str,
+    settings_in: Callable[[Path], Mapping[str, str | int]],
+    picture: Path,
+    exit_code: int = FAILED,
 ) -> None:
-    """Have gnuplot draw a picture; no file is left if that fails.
+    """Have gnuplot draw a picture; if that fails, the file is as it was.
 
     `settings_in` writes the figure's tables to a folder and gives the variables that the script
-    asks for, without the output. Raises TlbcostError.
+    asks for, without the output. Raises TlbcostError with this exit code.
     """
     with tempfile.TemporaryDirectory(prefix="tlbcost-") as folder:
         drawn = Path(folder) / f"drawn{picture.suffix}"
@@ -58,26 +62,29 @@ def draw_by(
                 "terminal_name": TERMINALS[picture.suffix],
             }
         except OSError as error:
-            raise TlbcostError(f"cannot draw {picture}: {folder}: {error.strerror}") from error
+            raise TlbcostError(
+                f"cannot draw {picture}: {folder}: {error.strerror}",
+                "TMPDIR=/a/folder/with/room tlbcost ...",
+                exit_code,
+            ) from error
         words = [f"{name}={_quote(value)}" for name, value in settings.items()]
         command = ["gnuplot", "-e", "; ".join(words), str(plot_file(script))]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:
             raise TlbcostError(
-                f"cannot draw {picture}: gnuplot: {error.strerror}", "apt install gnuplot-nox"
+                f"cannot draw {picture}: gnuplot: {error.strerror}",
+                "apt install gnuplot-nox",
+                exit_code,
             ) from error
         if done.returncode != 0 or not drawn.exists() or drawn.stat().st_size == 0:
             reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}, no picture"
             raise TlbcostError(
                 f"cannot draw {picture}: gnuplot failed: {reason}",
                 "apt install gnuplot-nox  (5.4 or later, with its cairo terminals)",
+                exit_code,
             )
-        try:
-            picture.write_bytes(drawn.read_bytes())
-        except OSError as error:
-            picture.unlink(missing_ok=True)
-            raise TlbcostError(f"cannot write {picture}: {error.strerror}") from error
+        write(picture, drawn.read_bytes(), exit_code)
 
 
 def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict[str, str | int]:

@@ -24,7 +24,9 @@ from tlbcost.records import (
     TlbLevel,
 )
 from tlbcost.report.content import Content, CountedPart, Simulated
-from tlbcost.report.words import next_steps, verdict_sentence
+from tlbcost.report.payers_json import to_value
+from tlbcost.report.remedies import first_steps, what_to_do
+from tlbcost.report.words import placement_sentence, verdict_sentence
 from tlbcost.stats import spread_fraction
 
 SCHEMA = "tlbcost-estimate-2"
@@ -63,14 +65,31 @@ def document(content: Content) -> Value:
         "footprint": _footprint(content),
         "counters": None if counted is None else _counters(counted),
         "simulation": None if simulated is None else _simulation(simulated),
+        "attribution": to_value(content.attribution),
+        "sampled_attribution": None
+        if content.sampled is content.attribution
+        else to_value(content.sampled),
         **_estimate(content.estimate),
         "verdict": {
             "code": content.estimate.verdict,
             "sentence": verdict_sentence(content.estimate, content.huge_page_bytes),
         },
+        "placement": _placement(content),
         "tried": None if content.tried is None else asdict(content.tried),
         "caveats": [asdict(caveat) for caveat in caveats(content)],
-        "next_steps": next_steps(content),
+        "next_steps": first_steps(content),
+        "what_to_do": what_to_do(content),
+    }
+
+
+def _placement(content: Content) -> Value | None:
+    placed = content.placed
+    if placed is None:
+        return None
+    return {
+        **asdict(placed),
+        "direction": placed.direction,
+        "sentence": placement_sentence(content),
     }
 
 

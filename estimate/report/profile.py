@@ -38,7 +38,7 @@ def describe(profile: Profile) -> str:
     shown = rows(hits.hits, profile.symbols, profile.by)
     if shown:
         lines += ["", *_table(profile, shown)]
-    notes = [*_doubts(hits), *profile.notes]
+    notes = [*doubts(hits), *profile.notes]
     if notes:
         lines.append("")
     for note in notes:
@@ -116,7 +116,7 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 2]}.."
 
 
-def _doubts(hits: Hits) -> list[str]:
+def doubts(hits: Hits) -> list[str]:
     """What makes the numbers less than exact."""
     found = [explain(event.refusal()) for event in hits.events if event.state != "counted"]
     if hits.lost:
@@ -173,6 +173,6 @@ def to_json(profile: Profile) -> str:
             }
             for row in rows(hits.hits, profile.symbols, profile.by)[: profile.limit]
         ],
-        "notes": [*_doubts(hits), *profile.notes],
+        "notes": [*doubts(hits), *profile.notes],
     }
     return json.dumps(document, indent=2) + "\n"

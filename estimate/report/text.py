@@ -11,10 +11,12 @@ from tlbcost.caveats import caveats
 from tlbcost.model import run_time_ns, speedup_ratio
 from tlbcost.records import Interval
 from tlbcost.report.content import Content
+from tlbcost.report.payers import print_payers, print_sampled
+from tlbcost.report.remedies import print_what_to_do
 from tlbcost.report.simulated import modelled_sentence, print_misses, print_tlbs
 from tlbcost.report.tables import grid, print_whole, section, table
 from tlbcost.report.witness import print_comparison, print_counts
-from tlbcost.report.words import next_steps, range_of, verdict_sentence
+from tlbcost.report.words import placement_sentence, range_of, verdict_sentence
 from tlbcost.stats import median
 
 if TYPE_CHECKING:
@@ -46,6 +48,10 @@ def _fill(console: Console, content: Content) -> None:
         _costs(console, content)
     print_comparison(console, content)
     _results(console, content)
+    if content.simulated is not None:
+        print_payers(console, content.simulated)
+    if content.sampled is not None:
+        print_sampled(console, content.sampled)
     _ending(console, content)
 
 
@@ -201,6 +207,9 @@ def _saving(share: Interval, wall_ns: float | None) -> list[str]:
 def _ending(console: Console, content: Content) -> None:
     console.print()
     console.print(verdict_sentence(content.estimate, content.huge_page_bytes), style="bold")
+    placement = placement_sentence(content)
+    if placement is not None:
+        console.print(placement, style="bold")
     found = caveats(content)
     if found:
         console.print()
@@ -208,7 +217,4 @@ def _ending(console: Console, content: Content) -> None:
         for caveat in found:
             rows.add_row(f"{caveat.code}:", f"{caveat.sentence}; {caveat.remedy}.")
         console.print(rows)
-    console.print("\nNext:", style="bold")
-    for step in next_steps(content):
-        # A command must stay one line, to be copied.
-        console.print(f"  {step}", soft_wrap=True)
+    print_what_to_do(console, content)

@@ -7,6 +7,7 @@ import shlex
 
 from tlbcost import remedies, units
 from tlbcost.glibc import FIRST_WITH_HUGETLB, HUGETLB, tunable
+from tlbcost.locality import direction_words, placement_words, translation_direction
 from tlbcost.model import WORTHWHILE_FRACTION, Estimate, total_interval
 from tlbcost.records import Interval
 from tlbcost.report.content import Content
@@ -51,6 +52,26 @@ def verdict_sentence(estimate: Estimate, huge_page_bytes: int) -> str:
     )
 
 
+def placement_sentence(content: Content) -> str | None:
+    """What huge pages do on several NUMA nodes, beside what they do for translation; None: unasked.
+
+    Directions alone: what a remote access costs is not calibrated.
+    """
+    placed, expected = content.placed, content.estimate.expected_fraction
+    if placed is None:
+        return None
+    translation = translation_direction(expected.low, expected.high, WORTHWHILE_FRACTION)
+    words = direction_words(translation, placed.direction)
+    but = content.estimate.verdict == "worth_trying" and placed.direction == "slower"
+    sentence = (
+        f"{'But on' if but else 'On'} {placed.nodes} NUMA nodes ({placed.source}): {words} "
+        f"({placement_words(placed.base, placed.huge)})."
+    )
+    if placed.direction == "slower":
+        sentence += " tlbcost numa tells which remedies there are."
+    return sentence
+
+
 def _main_part(estimate: Estimate) -> str:
     fault = estimate.fault_fraction.value if estimate.fault_fraction else 0.0
     if fault > estimate.expected_fraction.value:
@@ -70,9 +91,7 @@ def next_steps(content: Content) -> list[str]:
     """Commands to type, each of which works on this system; lines with # explain."""
     if content.estimate.verdict in ("not_worth_it", "already_huge"):
         return ["# Nothing to configure for this program."]
-    steps: list[str] = []
-    if content.estimate.verdict == "too_close_to_call" and 0 < len(content.runs) < 10:
-        steps += ["# a narrower interval:", f"tlbcost estimate --runs 10 -- {_command(content)}"]
+    steps = narrower(content)
     if content.surroundings is None or content.machine is None:
         steps.append("# where the program runs, transparent huge pages for malloc:")
         return [*steps, _with_tunable(content, "1")]
@@ -101,6 +120,13 @@ def next_steps(content: Content) -> list[str]:
             _with_tunable(content, "2"),
         ]
     return steps
+
+
+def narrower(content: Content) -> list[str]:
+    """What narrows the interval of a close call; empty where nothing does."""
+    if content.estimate.verdict == "too_close_to_call" and 0 < len(content.runs) < 10:
+        return ["# a narrower interval:", f"tlbcost estimate --runs 10 -- {_command(content)}"]
+    return []
 
 
 def _huge_pages(content: Content) -> int:

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# When does a program pay for translation?  Draws its page walks over its references, and below what
+# the modelled core took in windows, on base and on huge pages.
+#
+# Given by the caller: phases (file: start in millions of references; walks in a thousand references
+# on base and on huge pages), windows (file: middle in millions of references; modelled cycles per
+# reference on both), has_windows (0: none), output (file), terminal_name (pngcairo or svg),
+# title_words, base_words and huge_words (the page sizes), last (end of the run, in millions).
+set terminal terminal_name size 800,(has_windows ? 560 : 320) enhanced font "sans,11" background rgb "white"
+set output output
+set encoding utf8
+set datafile separator tab
+set datafile missing "NA"
+set datafile commentschars "#"
+set datafile columnheaders
+
+base = "#0060ad"
+huge = "#c04000"
+set grid xtics ytics lt 1 lc rgb "#d8d8d8"
+set xtics nomirror font "sans,10"
+set ytics nomirror font "sans,10"
+set xrange [0:last + 0]
+set yrange [0:*]
+set lmargin 10
+set rmargin 4
+set key above right horizontal samplen 2 font "sans,10"
+set style fill solid 0.25 noborder
+set multiplot layout (has_windows ? 2 : 1),1 title title_words noenhanced font "sans,13"
+
+set ylabel "walks per 1000 references"
+set xlabel has_windows ? "" : "million references"
+plot \
+	phases using "start":"base" with fillsteps fc rgb base notitle, \
+	phases using "start":"base" with steps lw 2 lc rgb base title base_words." pages", \
+	phases using "start":"huge" with steps lw 2 dt 2 lc rgb huge title huge_words." pages"
+
+if (has_windows) {
+	set ylabel "modelled cycles per reference"
+	set xlabel "million references"
+	plot \
+		windows using "middle":"base" with points pt 7 ps 0.7 lc rgb base title base_words." pages", \
+		windows using "middle":"huge" with points pt 5 ps 0.7 lc rgb huge title huge_words." pages"
+}
+unset multiplot
+set output
