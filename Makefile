@@ -36,8 +36,9 @@ endif
 PROGRAMS := $(patsubst %.c,$(B)/libexec/tlbcost-%,$(notdir $(MAINS)))
 WORKLOADS := $(patsubst workloads/%.c,$(B)/workloads/%,$(wildcard workloads/*.c)) \
 	$(patsubst workloads/%.cc,$(B)/workloads/%,$(wildcard workloads/*.cc))
-SCRIPTS := $(addprefix $(B)/,$(wildcard workloads/*.py workloads/*.sql workloads/*.pl))
-WORKLOADS += $(SCRIPTS)
+SCRIPTS := $(addprefix $(B)/,$(wildcard workloads/*.py workloads/*.sql workloads/*.pl \
+	workloads/*.awk))
+WORKLOADS += $(SCRIPTS) $(B)/workloads/requests.log $(B)/workloads/visits.log
 # STREAM with static arrays, linked so that hugectl --bss --data can put them on huge pages: where
 # libhugetlbfs is installed with its linker script.
 HUGETLBFS_LD := $(shell command -v ld.hugetlbfs)
@@ -64,7 +65,7 @@ $(B)/san/%.o: %.c
 $(B)/obj/modules.a: $(MODULES:%.c=$(B)/obj/%.o)
 $(B)/san/modules.a: $(MODULES:%.c=$(B)/san/%.o)
 # The timing model is the simulator's alone; it has names that others have too.
-TIMING := $(wildcard profiler/timing/*.c)
+TIMING := $(wildcard profiler/timing/*.c profiler/numa/*.c)
 $(B)/obj/timing.a: $(TIMING:%.c=$(B)/obj/%.o)
 $(B)/san/timing.a: $(TIMING:%.c=$(B)/san/%.o)
 $(B)/obj/modules.a $(B)/san/modules.a $(B)/obj/timing.a $(B)/san/timing.a:
@@ -97,6 +98,14 @@ $(B)/workloads/stream-static: workloads/stream.c workloads/workload.h $(B)/huget
 $(SCRIPTS): $(B)/workloads/%: workloads/%
 	@mkdir -p $(@D)
 	cp $< $@
+
+# What packaged programs of the suite read.
+$(B)/workloads/requests.log: LOG_LINES := 90000
+$(B)/workloads/visits.log: LOG_LINES := 1200000
+$(B)/workloads/requests.log $(B)/workloads/visits.log: workloads/log-report.py
+	@mkdir -p $(@D)
+	$(PYTHON) $< --lines $(LOG_LINES) --print >$@.new
+	mv $@.new $@
 
 $(B)/workloads/%: workloads/%.c workloads/workload.h
 	@mkdir -p $(@D)
@@ -223,11 +232,20 @@ bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs
 accuracy: all  ## estimates against real runs on huge pages (writes doc/accuracy.md; root, 20 minutes)
 	$(B)/venv/bin/python scripts/bench-accuracy
 
+acceptance: all  ## the gain of a remedy against its prediction (writes doc/acceptance.md; root, quiet machine)
+	$(B)/venv/bin/python scripts/acceptance
+
 accuracy-analysis: $(B)/venv/.accuracy $(B)/python/tlbcost  ## the analysis on 1,000 synthetic curves (ten minutes)
 	$(B)/venv/bin/python scripts/bench-analysis
 
 accuracy-published: $(B)/venv/.check $(B)/python/tlbcost  ## gains foretold from published walk shares
 	$(B)/venv/bin/python scripts/bench-published
+
+bench-machines: all  ## what four machines cost in one simulated run (writes doc/benchmarks.md; quiet, three minutes)
+	$(B)/venv/bin/python scripts/bench-machines
+
+bench-page-sizes: all  ## the article's access patterns, simulated (writes doc/page-sizes.md; two minutes)
+	$(B)/venv/bin/python scripts/bench-page-sizes
 
 bench-overlap: all  ## the overlap model where the overlap is known (writes doc/overlap.md; root, two minutes)
 	$(B)/venv/bin/python scripts/bench-overlap
@@ -247,6 +265,6 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events lint bench accuracy accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events lint bench bench-machines bench-page-sizes acceptance accuracy accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' -type f 2>/dev/null)

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Which memory does a method reach?  Has 96 MiB of one kind for a while.
 //
-//	memory <malloc|mmap|bss|steps|arena|shared> [<milliseconds>]
+//	memory <malloc|mmap|bss|steps|arena|shared|segment|memfd|file:PATH> [<milliseconds>]
 //	memory who
 //
 // steps: many small blocks, so that the heap grows little by little; arena: the same in a thread;
-// who: prints whose rights it has.
+// segment: of System V; who: prints whose rights it has. With SMAPS=FILE in the environment, it
+// copies what the kernel tells of its memory there before it ends.
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,6 +56,46 @@ static void *mapped(int flag)
 	return mmap(NULL, SIZE, PROT_READ | PROT_WRITE, flag | MAP_ANONYMOUS, -1, 0);
 }
 
+static void *of_file(int fd)
+{
+	if (fd < 0 || ftruncate(fd, (off_t)SIZE))
+		exit(1);
+	return mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+}
+
+static void *of_path(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+	void *memory = of_file(fd);
+
+	return unlink(path) ? NULL : memory;
+}
+
+static void *of_segment(void)
+{
+	int id = shmget(IPC_PRIVATE, SIZE, IPC_CREAT | 0600);
+	void *memory = id < 0 ? NULL : shmat(id, NULL, 0);
+
+	if (id < 0 || shmctl(id, IPC_RMID, NULL))
+		exit(1);
+	return memory;
+}
+
+static void copy_smaps(const char *name)
+{
+	char block[4096];
+	size_t n;
+	FILE *from = fopen("/proc/self/smaps", "r"), *to = fopen(name, "w");
+
+	if (!from || !to)
+		exit(1);
+	while ((n = fread(block, 1, sizeof(block), from)) > 0)
+		if (fwrite(block, 1, n, to) != n)
+			exit(1);
+	if (fclose(to) || fclose(from))
+		exit(1);
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "";
@@ -72,8 +115,16 @@ int main(int argc, char **argv)
 		in_steps(NULL);
 	else if (!strcmp(kind, "arena"))
 		in_thread();
+	else if (!strcmp(kind, "memfd"))
+		fill(of_file(memfd_create("memory", 0)));
+	else if (!strcmp(kind, "segment"))
+		fill(of_segment());
+	else if (!strncmp(kind, "file:", 5))
+		fill(of_path(kind + 5));
 	else
 		return 2;
+	if (getenv("SMAPS"))
+		copy_smaps(getenv("SMAPS"));
 	nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 	return 0;
 }

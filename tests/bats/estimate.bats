@@ -334,6 +334,31 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ -z ${found} ]]
 }
 
+@test "a full disk behind the files about who pays: 125, and a picture stays as it was" {
+	[[ -w /dev/full ]] || skip "no /dev/full"
+	local option
+	for option in --folded --code; do
+		run -125 --separate-stderr "${ESTIMATE[@]}" --runs 1 "${option}" /dev/full true
+		[[ ${stderr} == *"Not worth it:"*"cannot write /dev/full: No space left on device"*"hint: "* ]]
+	done
+	run -125 bash -c '"$@" 2>/dev/full' - "${ESTIMATE[@]}" --runs 1 true
+	need_program gnuplot
+	ln -s /dev/full full.png
+	run -125 --separate-stderr "${ESTIMATE[@]}" --runs 1 --plot full.png true
+	[[ ${stderr} == *"Not worth it:"*"cannot write full.png: No space left on device"*"hint: "* ]]
+	[[ -L full.png && -c /dev/full ]]
+	need_root
+	mkdir disk
+	mount -t tmpfs -o size=4k tlbcost-test disk 2>/dev/null || skip "cannot mount a tmpfs"
+	echo "an older picture" >disk/phases.svg
+	run "${ESTIMATE[@]}" --runs 1 --plot disk/phases.svg true
+	local left
+	left=$(ls -A disk)$(<disk/phases.svg)
+	umount disk
+	((status == 125))
+	[[ ${left} == "phases.svgan older picture" ]]
+}
+
 @test "no folder for temporary files is told" {
 	TMPDIR=/no/such/folder run -125 "${ESTIMATE[@]}" touch made
 	[[ ${output} == *"TMPDIR is /no/such/folder"*"hint: unset TMPDIR"* ]]

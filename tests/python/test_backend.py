@@ -6,17 +6,20 @@ from __future__ import annotations
 import argparse
 import errno
 import json
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jsonschema
 import pytest
 from sample_content import MACHINE
-from tlbcost import backend, paths
+from tlbcost import backend, paths, sampled
 from tlbcost.commands import estimate
 from tlbcost.errors import TlbcostError
-from tlbcost.events import load_pmu, pmu_of
+from tlbcost.events import generic_pmu, load_pmu, pmu_of, select
 from tlbcost.pmu import Found
+from tlbcost.sampled import FEWEST
 
 FAKES = Path(__file__).parent.parent / "fakes"
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -49,14 +52,15 @@ def says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Says:
     return write
 
 
-def report(folder: Path, *options: str, program: str = "true") -> dict[str, object]:
+def report(folder: Path, *options: str, program: str | Sequence[str] = "true") -> dict[str, object]:
     """The JSON of an estimate of `program`."""
     file = folder / "report.json"
     parser = argparse.ArgumentParser()
     estimate.add_arguments(parser)
     calibration = str(GOLDEN / "calibration.tsv")
     given = ["--calibration", calibration, "--json", str(file), "--output", str(folder / "text")]
-    assert estimate.run(parser.parse_args([*given, *options, "--", program])) == 0
+    argv = [program] if isinstance(program, str) else program
+    assert estimate.run(parser.parse_args([*given, *options, "--", *argv])) == 0
     document: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     return document
@@ -203,3 +207,77 @@ def test_imports_follow_the_schema_and_name_their_source(tmp_path: Path) -> None
     assert document["counters"]["translation_fraction"]["value"] == pytest.approx(0.1)
     assert document["machine"] is None
     assert document["program"]["runs"] == []
+
+
+# Writes each page of 24 MiB once, and stays until its memory was looked at.
+TOUCHES = """
+import mmap, time
+memory = mmap.mmap(-1, 24 << 20)
+for _ in range(24 << 8):
+    memory.write(bytes(4096))
+time.sleep(0.5)
+"""
+
+
+@pytest.fixture
+def sampling(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel's page faults, which it samples anywhere, stand in for misses."""
+    assert says is not None
+    if not paths.libexec("tlbcost-record").exists():
+        pytest.skip("tlbcost-record is not built: make all")
+    faults = tuple(select(generic_pmu(), ["page_faults"]))
+    monkeypatch.setattr(sampled, "addressed", lambda _: faults)
+
+
+@pytest.mark.usefixtures("sampling")
+def test_samples_tell_which_memory_pays(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    program = [sys.executable, "-c", f"print('once')\n{TOUCHES}"]
+    found = report(tmp_path, "--backend", "pmu", "--runs", "1", program=program)
+    attribution = found["attribution"]
+    if attribution is None and "perf_event" in str(found["notes"]):
+        pytest.skip(str(found["notes"]))
+    assert isinstance(attribution, dict), found["notes"]
+    assert attribution["source"] == "samples of perf::PAGE-FAULTS"
+    assert found["sampled_attribution"] is None
+    first = attribution["memory"][0]
+    assert first["program"] == os.path.realpath(sys.executable)
+    # Shared and without a file: by the kernel's name for it.
+    assert (first["kind"], first["name"]) == ("shared", "shared memory")
+    assert first["samples"] >= (24 << 20) // os.sysconf("SC_PAGE_SIZE") // 16
+    # It may have been looked at shortly before the last page.
+    assert first["backed"]["resident_bytes"] >= 20 << 20
+    assert first["size_bytes"] >= 24 << 20
+    assert first["touched_bytes"] is None
+    expected = found["expected_fraction"]
+    assert isinstance(expected, dict)
+    assert first["gain_fraction"]["value"] == pytest.approx(
+        expected["value"] * first["misses_fraction"]
+    )
+    # It had run with the program's own output before.
+    assert capfd.readouterr().out == "once\n"
+    assert "By samples of perf::PAGE-FAULTS" in (tmp_path / "text").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("sampling")
+def test_both_attributions_are_told(tmp_path: Path) -> None:
+    options = ("--backend", "both", "--runs", "1", "--model", "simple")
+    found = report(tmp_path, *options, program=["ls", "/"])
+    attribution, samples = found["attribution"], found["sampled_attribution"]
+    assert isinstance(attribution, dict)
+    assert attribution["source"] == "simulation"
+    if samples is None and "perf_event" in str(found["notes"]):
+        pytest.skip(str(found["notes"]))
+    assert isinstance(samples, dict), found["notes"]
+    assert sum(payer["samples"] for payer in samples["memory"]) >= FEWEST
+
+
+@pytest.mark.usefixtures("says")
+def test_without_such_samples_the_reason_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "pmu_of", lambda _: None)
+    found = report(tmp_path, "--backend", "pmu", "--runs", "1")
+    assert found["attribution"] is None
+    assert "no event whose samples tell addresses of data" in str(found["notes"])
+    counted = (tmp_path / "fake.json.calls").read_text(encoding="utf-8").splitlines()
+    assert len([call for call in counted if "--probe" not in call]) == 1

@@ -263,14 +263,14 @@ def test_hugectl_heap_does_nothing_by_itself(tmp_path: Path, memory: Path) -> No
 
 
 def test_pages_are_counted_in_the_children_too(tmp_path: Path, memory: Path) -> None:
-    shell = f"{memory} malloc 400 & {memory} mmap 400 & wait"
+    shell = f"{memory} malloc 1500 & {memory} mmap 1500 & wait"
     backing = _run(tmp_path, "sh", "-c", shell)
     assert backing.resident_bytes >= 1.8 * SIZE
 
 
 def test_a_process_that_outlives_its_parent_is_followed(tmp_path: Path, memory: Path) -> None:
     # The shell in the middle ends while its child, which is seen by then, goes on to grow.
-    shell = f"sh -c '(sleep 0.3; exec {memory} malloc 300) & sleep 0.15'; sleep 0.8"
+    shell = f"sh -c '(sleep 0.3; exec {memory} malloc 1500) & sleep 0.15'; sleep 2"
     assert _run(tmp_path, "sh", "-c", shell).resident_bytes >= SIZE
 
 

@@ -79,7 +79,7 @@ def test_what_is_published_of_the_core_is_used() -> None:
 
 
 def test_what_is_assumed_is_named() -> None:
-    made = found(UNKNOWN)
+    made = found(UNKNOWN, "walk_interval_ns")
     assert dict(made.fields)["window"] == 224
     assert any("assumed: 224 instructions" in note for note in made.notes)
     assert any("page walkers is assumed: 2" in note for note in made.notes)
@@ -92,13 +92,21 @@ def test_walks_measured_at_once_stand_for_walkers() -> None:
     assert dict(made.fields)["walkers"] == 3
 
 
+def test_walks_as_long_as_several_intervals_need_as_many_walkers() -> None:
+    # 12 ns each, one every 5 ns.
+    made = found(UNKNOWN)
+    assert dict(made.fields)["walkers"] == 2
+    assert not any("walkers" in note for note in made.notes)
+
+
 def test_reads_take_what_walks_leave_for_them() -> None:
-    # 12 - 2 - 4 of base pages, 6 - 2 - 1.25 of huge ones: (6 + 2.75) / 2 ns.
+    # 12 - 2 - 4 ns of base pages, 6 - 2 - 1.25 of huge ones.
     fields = dict(found(KNOWN).fields)
-    assert fields["read-cycles"] == round(4 * (6 + 2.75) / 2)
+    assert fields["read-cycles"] == (4 * 6)
+    assert fields["huge-read-cycles"] == round(4 * 2.75)
     # Four walkers at 5 ns each, less the read.
-    assert fields["walk-cycles"] == round(4 * (4 * 5 - (4 + 4.375)))
-    assert fields["huge-walk-cycles"] == round(4 * (4 * 4 - (1.25 + 4.375)))
+    assert fields["walk-cycles"] == (4 * (4 * 5 - (4 + 6)))
+    assert fields["huge-walk-cycles"] == round(4 * (4 * 4 - (1.25 + 2.75)))
     assert fields["host-shift"] == 0
     assert "scattered" not in fields
 
@@ -117,7 +125,8 @@ def test_under_a_hypervisor_the_host_is_read_too() -> None:
     assert dict(pieces.fields)["host-shift"] == 12
     # Two reads share what the walks leave.
     left = (12 - 2 - 8) / 2, (6 - 2 - 5.25) / 2
-    assert dict(pieces.fields)["read-cycles"] == round(4 * max(0, sum(left) / 2))
+    assert dict(pieces.fields)["read-cycles"] == round(4 * max(0, left[0]))
+    assert dict(pieces.fields)["huge-read-cycles"] == round(4 * max(0, left[1]))
 
 
 def test_frames_that_lie_apart_matter_where_the_host_has_base_pages(

@@ -18,6 +18,7 @@ from tlbcost.calibration_file import read_calibration
 from tlbcost.caveats import caveats
 from tlbcost.commands import estimate
 from tlbcost.core import Core
+from tlbcost.costs import check_costs
 from tlbcost.errors import TlbcostError
 from tlbcost.launch import Outcome
 from tlbcost.model import MODELS
@@ -61,10 +62,10 @@ def test_options_exclude_each_other() -> None:
 
 def test_a_calibration_without_base_costs_gives_no_estimate() -> None:
     whole = read_calibration(CALIBRATION)
-    obtain.check_costs(whole, MACHINE)
+    check_costs(whole, MACHINE)
     bare = replace(whole, costs=tuple(c for c in whole.costs if c.quantity != "stlb_hit_ns"))
     with pytest.raises(TlbcostError, match="what an STLB hit costs on 4 KiB pages") as error:
-        obtain.check_costs(bare, MACHINE)
+        check_costs(bare, MACHINE)
     assert error.value.exit_code == 4
 
 
@@ -205,7 +206,8 @@ def test_the_simulator_gets_the_core_and_windows_for_the_time(
     with obtain.launcher_of(None) as launcher:
         obtain._simulate(launcher, setup, ["app"], [native])
         obtain._simulate(launcher, replace(setup, core=None), ["app"], [native])
-    assert asked == [(WindowPlan(most=96), "width=6"), (None, None)]
+    # At 30 references in a microsecond, 96 windows of a second.
+    assert asked == [(WindowPlan(period=312_500, most=96), "width=6"), (None, None)]
 
 
 def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

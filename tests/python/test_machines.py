@@ -62,6 +62,9 @@ def test_a_figure_from_memory_is_not_called_verified(core: PublishedCore) -> Non
 def test_sources_are_explained_and_used(path: Path) -> None:
     table = read_table(path, MACHINE)
     used = {f"source_{row['source']}" for row in table.records()}
+    used |= {
+        f"source_{text.split()[1]}" for key, text in table.header.items() if key.startswith("core_")
+    }
     explained = {key for key in table.header if key.startswith("source_")}
     assert used == explained
     assert {row["level"] for row in table.records()} <= set(LEVELS)

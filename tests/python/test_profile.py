@@ -4,19 +4,22 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost import kinds
+from tlbcost.counter_tool import Wanted
 from tlbcost.errors import TlbcostError
 from tlbcost.events import load_pmu
 from tlbcost.places import Place, rows, short_names
-from tlbcost.recording import default_names
+from tlbcost.recording import Pace, Recording, addressed, default_names
 from tlbcost.report.profile import Profile, describe, to_json
 from tlbcost.sampling import Hits, read_hits
 from tlbcost.table import format_table
+from tlbcost.target import PROGRAM_ITSELF
 
 HEADER = {
     "event_0": "cycles counted 0 libpfm4 0x0 0x0 0x0",
@@ -161,3 +164,13 @@ def test_what_is_recorded_unless_something_is_asked_for() -> None:
     assert default_names(load_pmu("perf"), addresses=False) == [
         "cycles", "dtlb_load_misses", "dtlb_store_misses",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "period"), [("skl", 10_007), ("amd64_fam19h_zen4", 200_003)])
+def test_samples_of_all_operations_are_rarer_than_those_of_misses(key: str, period: int) -> None:
+    """A core retires more operations a second than the kernel lets anybody sample each 10,007th."""
+    wanted = tuple(Wanted.of(event) for event in addressed(load_pmu(key)))
+    options = Recording(wanted, "user", Pace(), PROGRAM_ITSELF, addresses=True).options()
+    assert "--addresses" in options
+    periods = [word for before, word in pairwise(options) if before == "--period"]
+    assert periods == [str(period)] * len(wanted)

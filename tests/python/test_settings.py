@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tlbcost import hugetlb, journal
 from tlbcost.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.settings import system_settings
+from tlbcost.settings import Settings, system_settings
 
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 MIB_2 = 2 << 20
@@ -63,6 +63,44 @@ def test_memory_nodes_get_even_shares_and_each_its_own_back(root: Path) -> None:
         settings.reserve(MIB_2, 7)
         assert [get(root, node) for node in nodes] == ["3", "3", "4"]
     assert [get(root, node) for node in nodes] == ["0", "1", "2"]
+
+
+def test_what_is_changed_meanwhile_is_put_back_before_the_rest(root: Path) -> None:
+    node = pool(root, "/sys/kernel/mm/hugepages", 1)
+    with system_settings() as settings:
+        settings.reserve(MIB_2, 4)
+        with pytest.raises(ZeroDivisionError), settings.meanwhile():  # noqa: PT012
+            settings.reserve(MIB_2, 2)
+            settings.write(THP, "never")
+            assert (get(root, node), get(root, THP)) == ("7", "never")
+            raise ZeroDivisionError
+        assert (get(root, node), get(root, THP)) == ("5", "madvise")
+        assert [change.after for change in journal.read_journal()] == ["5"]
+    assert get(root, node) == "1"
+
+
+@pytest.mark.parametrize(("least", "got"), [(2, 3), (3, 3), (4, None), (None, None)])
+def test_fewer_pages_than_asked_for(
+    root: Path, monkeypatch: pytest.MonkeyPatch, least: int | None, got: int | None
+) -> None:
+    node = pool(root, "/sys/kernel/mm/hugepages", 1)
+    put(root, "/proc/sys/vm/compact_memory", "")
+    write = Settings._put
+
+    def in_pieces(settings: Settings, path: str, text: str) -> None:
+        write(settings, path, str(min(int(text), 4)))
+
+    monkeypatch.setattr(Settings, "_put", in_pieces)
+    with system_settings() as settings:
+        if got is None:
+            with pytest.raises(TlbcostError, match="there were only 3") as raised:
+                settings.reserve(MIB_2, 5, least)
+            assert raised.value.exit_code == 4
+            assert get(root, node) == "1"
+        else:
+            assert settings.reserve(MIB_2, 5, least) == got
+            assert get(root, node) == "4"
+    assert get(root, node) == "1"
 
 
 def test_a_change_killed_half_way_is_undone(root: Path) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from sample_content import GEOMETRY
 from tlbcost import cgroup, paths
+from tlbcost.bad_instruction import find_bad_instruction
 from tlbcost.errors import TlbcostError
 from tlbcost.launch import Launcher, Outcome
 from tlbcost.records import SideCounts, Touched
 from tlbcost.simulate import (
     Simulation,
-    find_bad_instruction,
     find_valgrind,
     read_counts,
     simulate,

@@ -31,7 +31,7 @@ def put(folder: Path, content: str, name: str = "windows.7.0.tsv") -> None:
 def test_windows_are_read(tmp_path: Path) -> None:
     put(tmp_path, text())
     (tmp_path / "counts.7.0.tsv").write_text("of no matter")
-    windows = (Window(100_000, 345_678, 301_234), Window(7, 20, 20))
+    windows = (Window(100_000, 345_678, 301_234, 400_000), Window(7, 20, 20, 9_000_000))
     assert read_windows(tmp_path) == (
         ImageWindows(7, "/bin/app", 20_000_000, "width=6,rob=512", windows),
     )
@@ -40,7 +40,7 @@ def test_windows_are_read(tmp_path: Path) -> None:
 def test_a_window_cut_short_may_take_no_whole_cycle(tmp_path: Path) -> None:
     put(tmp_path, text(rows=[ROWS[0], (2, 9_000_000, 1, 0, 0)]))
     (image,) = read_windows(tmp_path)
-    assert image.windows[1] == Window(1, 0, 0)
+    assert image.windows[1] == Window(1, 0, 0, 9_000_000)
 
 
 def test_nothing_modelled_is_nothing(tmp_path: Path) -> None:
@@ -110,6 +110,14 @@ def test_short_programs_get_fewer_windows(user_s: float, most: int) -> None:
     assert plan.most == most
     assert plan.period >= WARM + MEASURED
     assert plan.option == f"{plan.period}:{WARM}:{MEASURED}:{most}"
+
+
+def test_windows_of_a_long_run_are_not_dense_at_first() -> None:
+    short = plan_for([replace(RUN, user_ns=100_000_000)])
+    long = plan_for([replace(RUN, user_ns=60_000_000_000)])
+    assert short.period == 2 * (WARM + MEASURED)
+    # One reference in 33 ns fills them.
+    assert long.period * long.most == pytest.approx(60e9 / 33, rel=0.02)
 
 
 def test_the_plan_is_of_the_median_run() -> None:

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What would a report advise for memory of one kind that pays for translation? Printed as JSON.
+
+    PYTHONPATH=build/python:tests/python advise.py KIND NAME PROGRAM COMMAND [ARG...]
+
+For tests that follow a remedy: the memory is made up, the system is the one it runs on. KIND may be
+`code`. The simulation's figures are those of a program that touches all of 96 MiB.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import cast, get_args
+
+from sample_content import content
+from tlbcost.attribution import Attribution
+from tlbcost.payers import Payer, PayerKind
+from tlbcost.records import Interval, Run
+from tlbcost.report.remedies import what_to_do
+from tlbcost.surroundings import surroundings
+
+SIZE = 96 << 20
+
+
+def main() -> int:
+    """Print the advice."""
+    kind, name, program, *argv = sys.argv[1:]
+    code = kind == "code"
+    kind = "segment" if code else kind
+    assert kind in get_args(PayerKind)
+    payer = Payer(
+        program, cast(PayerKind, kind), name, SIZE, SIZE, SIZE, code,
+        0.9, 0.1, 0.9, 0.1, Interval(0.2, 0.1, 0.3),
+    )  # fmt: skip
+    run = Run(10**9, 9 * 10**8, 10**8, SIZE >> 12, 0, SIZE + (2 << 20))
+    made = replace(
+        content(40_000_000),
+        argv=tuple(argv),
+        surroundings=surroundings(),
+        runs=(run,),
+        codes=(0,),
+    )
+    assert made.simulated is not None
+    attribution = Attribution((payer,), (), (), "prices", 0.0)
+    made = replace(made, simulated=replace(made.simulated, attribution=attribution))
+    print(json.dumps(what_to_do(made), indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

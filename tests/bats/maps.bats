@@ -1,0 +1,236 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Does `tlbcost maps` tell on which pages a process's memory is, and leave the process alone?
+# shellcheck disable=SC2154,SC2030,SC2031  # run sets stderr, each test its own pid
+
+load common
+
+setup_file() {
+	PROGRAMS=$(mktemp -d /tmp/tlbcost-maps.XXXXXX)
+	chmod 0755 "${PROGRAMS}"
+	export PROGRAMS MEMORY=${PROGRAMS}/memory
+	type -P cc >/dev/null || return 0
+	cc -std=c11 -D_GNU_SOURCE -O1 -pthread -o "${MEMORY}" "${BATS_TEST_DIRNAME}/../backing/memory.c"
+}
+
+teardown_file() {
+	rm -rf "${PROGRAMS}"
+}
+
+setup() {
+	need_built tlbcost libexec/tlbcost-run
+	need_program cc
+	[[ -r /proc/self/smaps ]] || skip "needs /proc/PID/smaps"
+	MAPS=("${BUILD}/tlbcost" maps)
+	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}
+	unset TLBCOST_ROOT
+	cd "${BATS_TEST_TMPDIR}" || return
+}
+
+teardown() {
+	[[ -z ${pid:-} ]] || kill "${pid}" 2>/dev/null || true
+}
+
+# A process with 96 MiB of one kind, once it has them.
+start() { # <kind>
+	"${MEMORY}" "$1" 60000 3>&- &
+	pid=$!
+	local i
+	for ((i = 0; i < 200; i++)); do
+		if [[ -r /proc/${pid}/status ]] &&
+			(($(awk '/^VmRSS/ { print $2 }' "/proc/${pid}/status") >= 96 << 10)); then
+			return 0
+		fi
+		sleep 0.05
+	done
+	echo "no 96 MiB"
+	return 1
+}
+
+value() { # <JSON file> <expression of d, the document, and a, its areas>
+	"${BUILD}/venv/bin/python" - "$1" "$2" <<-'PYTHON'
+		import json, sys
+		d = json.load(open(sys.argv[1]))
+		a = d["processes"][0]["areas"]
+		print(eval(sys.argv[2]))
+	PYTHON
+}
+
+@test "a running process: its largest memory, its pages and why" {
+	start shared
+	run --separate-stderr "${MAPS[@]}" --json report.json "${pid}"
+	echo "${output}" "${stderr}"
+	((status == 0))
+	[[ -z ${stderr} ]]
+	[[ ${output} == *"memory of process ${pid}"* ]]
+	[[ ${output} == *"program ${MEMORY}"* ]]
+	[[ ${output} == *"/dev/zero (deleted)"* ]]
+	[[ ${output} == *"An opinion by size, no estimate"* ]]
+	[[ $(value report.json 'a[0]["kind"]') == shared ]]
+	[[ $(value report.json 'a[0]["resident_bytes"] == 96 << 20') == True ]]
+	[[ $(value report.json 'a[0]["touched_bytes"]') == None ]]
+	[[ $(value report.json 'd["processes"][0]["clearing_ns"]') == None ]]
+	kill -0 "${pid}"
+	if [[ $(</sys/kernel/mm/transparent_hugepage/shmem_enabled) == *"[never]"* ]]; then
+		[[ $(value report.json 'a[0]["reason"]') == shmem_never ]]
+		[[ $(value report.json 'a[0]["exceeds_reach"]') == True ]]
+		[[ $(tr -s ' \n' ' ' <<<"${output}") == *"not on huge pages: shmem_enabled is never"* ]]
+	fi
+}
+
+@test "memory that is there but not used does not exceed the reach" {
+	start shared
+	[[ -w /proc/${pid}/clear_refs ]] || skip "needs /proc/PID/clear_refs"
+	run --separate-stderr "${MAPS[@]}" --touched 0.2 --json report.json "${pid}"
+	echo "${output}" "${stderr}"
+	((status == 0))
+	[[ ${output} == *"Nothing alone exceeds the reach by what is touched."* ]]
+	[[ $(tr -s ' \n' ' ' <<<"${output}") == *"Marking its pages unused took"* ]]
+	[[ $(value report.json '[x for x in a if x["kind"] == "shared"][0]["touched_bytes"]') == 0 ]]
+	[[ $(value report.json 'd["processes"][0]["clearing_ns"] > 0') == True ]]
+}
+
+@test "memory that is used does, by the pages that are" {
+	need_built workloads/random-read
+	"${BUILD}/workloads/random-read" --size 64M --count 100G 3>&- &
+	pid=$!
+	sleep 1
+	[[ -w /proc/${pid}/clear_refs ]] || skip "needs /proc/PID/clear_refs"
+	run --separate-stderr "${MAPS[@]}" --touched 2 --json report.json "${pid}"
+	echo "${output}" "${stderr}"
+	((status == 0))
+	# A page that is in the TLB need not be walked to, and is then not seen.
+	[[ $(value report.json 'a[0]["touched_bytes"] > 32 << 20') == True ]]
+	[[ $(value report.json 'a[0]["touched_bytes"] <= a[0]["resident_bytes"]') == True ]]
+}
+
+@test "a program is looked at when it has most, and keeps its output and its exit code" {
+	run --separate-stderr "${MAPS[@]}" --json report.json -- \
+		sh -c "'${MEMORY}' shared 400; echo mine; exit 7"
+	echo "${output}" "${stderr}"
+	((status == 7))
+	[[ ${output} == mine ]]
+	[[ ${stderr} == *"/dev/zero (deleted)"* ]]
+	[[ $(value report.json 'd["argv"][0]') == sh ]]
+	[[ $(value report.json 'd["processes"][0]["pid"]') == None ]]
+}
+
+@test "hugetlb pages are told, and that their use is not" {
+	need_root
+	local pool=/sys/kernel/mm/hugepages/hugepages-2048kB
+	[[ -w ${pool}/nr_hugepages ]] || skip "needs a pool of 2 MiB pages that can be written"
+	run --separate-stderr "${BUILD}/tlbcost" pool reserve 64 -- env GLIBC_TUNABLES=glibc.malloc.hugetlb=2 \
+		"${BUILD}/tlbcost" maps --json report.json "${MEMORY}" malloc 500
+	echo "${stderr}"
+	((status == 0))
+	[[ $(value report.json '[x["words"] for x in a if x["kind"] == "hugetlbfs"][0]') == \
+		"on 2 MiB pages of the pool already" ]]
+}
+
+@test "what cannot be looked at is refused" {
+	run --separate-stderr "${MAPS[@]}" 2147483000
+	((status == 1))
+	[[ ${stderr} == *"there is no process 2147483000"*"hint: ps -e"* ]]
+	run --separate-stderr "${MAPS[@]}" 99999999999
+	((status == 1))
+	run --separate-stderr "${MAPS[@]}"
+	((status == 2))
+	run --separate-stderr "${MAPS[@]}" --touched 1 true
+	((status == 2))
+	[[ ${stderr} == *"--touched watches a process that runs"* ]]
+	run --separate-stderr "${MAPS[@]}" --touched nan 1
+	((status == 2))
+	run -127 --separate-stderr "${MAPS[@]}" no-such-program
+	run --separate-stderr "${MAPS[@]}" --json /nonexistent/file 1
+	((status == 1))
+	[[ ${stderr} == *"no such folder"* ]]
+	run --separate-stderr "${MAPS[@]}" --json /nonexistent/file true
+	((status == 125))
+}
+
+@test "a thread of the kernel has no memory, nor has a process that ended" {
+	local kernel=2
+	[[ -r /proc/2/stat && -z $(tr -d '\0' </proc/2/cmdline) ]] || skip "no threads of the kernel here"
+	need_root
+	run --separate-stderr "${MAPS[@]}" "${kernel}"
+	echo "${stderr}"
+	((status == 4))
+	[[ ${stderr} == *"it is a thread of the kernel"* ]]
+	# Its parent does not wait for it.
+	bash -c 'sleep 0.05 & exec sleep 60' 3>&- &
+	pid=$!
+	sleep 0.5
+	run --separate-stderr "${MAPS[@]}" "$(tr -d ' ' <"/proc/${pid}/task/${pid}/children")"
+	echo "${stderr}"
+	((status == 4))
+	[[ ${stderr} == *"it has ended"* ]]
+}
+
+@test "a process of another user is refused, and how to look at it is told" {
+	need_root
+	need_program setpriv
+	setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/nonexistent \
+		"${BUILD}/tlbcost" --version >/dev/null 2>&1 || skip "other users cannot run this tree"
+	start shared
+	run --separate-stderr setpriv --reuid=65534 --regid=65534 --clear-groups \
+		env HOME=/nonexistent "${MAPS[@]}" "${pid}"
+	echo "${stderr}"
+	((status == 4))
+	[[ ${stderr} == *"process ${pid} may not be looked at"* ]]
+	[[ ${stderr} == *"hint: su"* ]]
+}
+
+@test "a process that ends while it is watched is told to be gone" {
+	"${MEMORY}" shared 600 3>&- &
+	pid=$!
+	sleep 0.2
+	run --separate-stderr "${MAPS[@]}" --touched 1.5 "${pid}"
+	echo "${stderr}"
+	# Its parent, this shell, may not have waited for it yet.
+	((status == 1 || status == 4))
+	[[ ${stderr} == *"there is no process"* || ${stderr} == *"it has ended"* ]]
+}
+
+@test "Ctrl-C and SIGTERM end the watching, and leave the process and its memory as they are" {
+	need_program setsid
+	start shared
+	[[ -w /proc/${pid}/clear_refs ]] || skip "needs /proc/PID/clear_refs"
+	local signal how watcher code i
+	mkdir tmp
+	for signal in INT TERM; do
+		for how in - ""; do
+			TMPDIR=${PWD}/tmp setsid env --default-signal=INT,TERM "${MAPS[@]}" --touched 30 "${pid}" \
+				>said 2>stderr 3>&- &
+			watcher=$!
+			# It watches, and reads nothing meanwhile.
+			for ((i = 0; i < 200; i++)); do
+				[[ $(cat "/proc/${watcher}/wchan" 2>/dev/null) != *nanosleep* ]] || break
+				sleep 0.05
+			done
+			sleep 0.2
+			code=0
+			kill "-${signal}" -- "${how}${watcher}"
+			wait "${watcher}" || code=$?
+			cat stderr
+			((code == 128 + $(kill -l "${signal}")))
+			[[ $(<stderr) == "tlbcost: ended by SIG${signal}" && ! -s said ]]
+			[[ $(ls -A tmp) == "" ]]
+			kill -0 "${pid}"
+		done
+	done
+}
+
+@test "a full disk is told: 1 of a process, 125 of a program" {
+	[[ -w /dev/full ]] || skip "no /dev/full"
+	local option
+	start shared
+	for option in --json --output; do
+		run -1 --separate-stderr "${MAPS[@]}" "${option}" /dev/full "${pid}"
+		[[ ${stderr} == "tlbcost: cannot write /dev/full: No space left on device"*"hint: "* ]]
+		run -125 --separate-stderr "${MAPS[@]}" "${option}" /dev/full -- "${MEMORY}" shared 300
+		[[ ${stderr} == *"tlbcost: cannot write /dev/full: No space left on device"*"hint: "* ]]
+	done
+	run -1 --separate-stderr bash -c '"$@" >/dev/full' - "${MAPS[@]}" "${pid}"
+	[[ ${stderr} == "tlbcost: cannot write standard output: No space left on device" ]]
+	run -125 bash -c '"$@" 2>/dev/full' - "${MAPS[@]}" -- "${MEMORY}" shared 300
+}

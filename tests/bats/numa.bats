@@ -1,0 +1,268 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck disable=SC2016  # programs to run stand in single quotes
+# shellcheck disable=SC2154  # run sets output, stderr and status
+# Does `tlbcost numa` leave the program as it was, refuse what it cannot do, and do the simulator's
+# tables of placement hold what is known beforehand?
+
+load common
+
+setup() {
+	need_built tlbcost libexec/tlbcost-run libexec/valgrind workloads/numa-local
+	need_program valgrind
+	unset TLBCOST_ROOT GLIBC_TUNABLES SUDO_UID SUDO_GID
+	cd "${BATS_TEST_TMPDIR}" || return
+	export TMPDIR=${BATS_TEST_TMPDIR}/tmp XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
+	mkdir tmp
+	NUMA=("${BUILD}/tlbcost" numa --cache 64K)
+	COUNTS=${BATS_TEST_TMPDIR}/counts
+}
+
+teardown() {
+	[[ ! -d ${TMPDIR} || $(ls -A "${TMPDIR}") == "" ]]
+}
+
+# Simulate a program; its tables are in ${COUNTS}.
+simulate() { # [<option of the tool>...] -- <program> [<argument>...]
+	local options=()
+	while [[ $1 != -- ]]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	need_program valgrind.bin
+	rm -rf "${COUNTS}"
+	mkdir "${COUNTS}"
+	VALGRIND_LIB=${BUILD}/libexec/valgrind valgrind.bin --tool=tlbsim --trace-children=yes --vgdb=no \
+		--counts-dir="${COUNTS}" --log-file=/dev/null "${options[@]}" "$@"
+}
+
+ALL=(--placement=1:0:1 "--placement-caches=65536:16,0:0")
+
+# DRAM accesses of all rows.
+accesses() {
+	awk -F '\t' '/^#/ || /^page/ { next } { for (i = 4; i <= NF; i++) n += $i } END { print n + 0 }' \
+		"${COUNTS}"/placement.*.tsv
+}
+
+touches() { # <kind>
+	grep -c -P "\t$1\$" "${COUNTS}"/touches.*.tsv || true
+}
+
+@test "no program: usage, with a hint" {
+	run -2 --separate-stderr "${NUMA[@]}"
+	[[ ${stderr} == *"tlbcost: no program to look at"*"tlbcost: hint: tlbcost numa -- "* ]]
+}
+
+@test "nodes and caches that are none are refused" {
+	run -2 --separate-stderr "${NUMA[@]}" --nodes 1 -- true
+	[[ ${stderr} == *"not a number of nodes from 2 to 64: 1"* ]]
+	run -2 --separate-stderr "${BUILD}/tlbcost" numa --cache 1,2,3 -- true
+	[[ ${stderr} == *"not sizes of caches"* ]]
+	run -2 --separate-stderr "${NUMA[@]}" --spread sideways -- true
+	run -2 --separate-stderr "${BUILD}/tlbcost" estimate --nodes 4 --from counts.txt
+	[[ ${stderr} == *"--from excludes --nodes"* ]]
+}
+
+@test "a program that is not there, and one that cannot start" {
+	run -127 --separate-stderr "${NUMA[@]}" -- ./missing
+	[[ ${stderr} == *"cannot run ./missing: no such file"* ]]
+	printf 'no program\n' >file
+	run -126 --separate-stderr "${NUMA[@]}" -- ./file
+}
+
+@test "a program that fails gives its own code, or its signal's" {
+	run -3 --separate-stderr "${NUMA[@]}" -- sh -c 'exit 3'
+	[[ ${stderr} == *"sh exited with 3"* ]]
+	run -143 --separate-stderr "${NUMA[@]}" -- sh -c 'kill -TERM $$'
+}
+
+@test "a report that could not be written is refused before the program runs" {
+	run -125 --separate-stderr "${NUMA[@]}" --json missing/file.json -- touch ran
+	[[ ${stderr} == *"cannot write missing/file.json"* ]]
+	[[ ! -e ran ]]
+}
+
+@test "the program keeps its standard input, output and error" {
+	run -0 --separate-stderr "${NUMA[@]}" --output report.txt -- \
+		sh -c 'read -r line; echo "out ${line}"; echo "err ${line}" >&2' <<<"said"
+	[[ ${output} == "out said" ]]
+	[[ ${stderr} == "err said" ]]
+	grep -q '^tlbcost .*: numa sh -c' report.txt
+}
+
+@test "the report names its nodes, threads, caches, and what is NA" {
+	run -0 "${NUMA[@]}" --nodes 2 --spread blocks -- \
+		"${BUILD}/workloads/numa-local" --size 8M --count 2k
+	[[ ${output} == *"nodes    2 (as asked for)"* ]]
+	[[ ${output} == *"threads  4, blocks over the nodes"* ]]
+	[[ ${output} == *"64 KiB of L2 for each thread (as asked for)"* ]]
+	# No calibration is cached: page faults have no price.
+	[[ ${output} == *"priced no calibration of this machine is cached"* ]]
+	[[ ${output} =~ page-fault\ time\ +NA\ +NA ]]
+	[[ ${output} == *"Carrefour-LP would leave the huge pages as they are."* ]]
+}
+
+@test "nodes of the machine are taken where it has several; real placement is NA with its reason" {
+	TLBCOST_ROOT=${TREE}/tests/machines/four-nodes run -0 "${NUMA[@]}" -- \
+		"${BUILD}/workloads/numa-local" --size 8M --count 2k
+	[[ ${output} == *"nodes    4 (of this machine)"* ]]
+	[[ ${output} == *"NA: the program's memory could not be looked at"* ]]
+}
+
+@test "a program of several processes is one study" {
+	run -0 "${NUMA[@]}" --json study.json -- sh -c "
+		'${BUILD}/workloads/numa-local' --size 8M --count 2k --threads 2 &
+		'${BUILD}/workloads/numa-local' --size 8M --count 2k --threads 2; wait"
+	# Both teams of two, the shell, and the shell's child before it became a team.
+	run -0 "${BUILD}/venv/bin/python" -c \
+		'import json; print(json.load(open("study.json"))["threads"])'
+	((output >= 5))
+}
+
+# Signals as an interactive shell leaves them, in a session of its own; until a file is there.
+start() { # <name of the file> <program> [<argument>...]
+	local name=$1 i
+	shift
+	find . -name "${name}" -delete
+	setsid env --default-signal=INT,TERM "${NUMA[@]}" -- "$@" >/dev/null 2>said 3>&- &
+	pid=$!
+	for ((i = 0; i < 200; i++)); do
+		[[ -z $(find . -name "${name}" -size +0c) ]] || return 0
+		sleep 0.05
+	done
+	cat said
+	return 1
+}
+
+# Our folder is gone at once; who got the signal from the terminal as we did, ends as soon as we do.
+nobody_is_left() {
+	local i
+	[[ $(ls -A "${TMPDIR}") == "" ]] || return 1
+	for ((i = 0; i < 40; i++)); do
+		# What nobody has waited for yet has ended, too.
+		ps -o stat= -s "${pid}" | awk '!/^Z/ { n++ } END { exit n > 0 }' && return 0
+		sleep 0.05
+	done
+	ps -s "${pid}" -o pid=,stat=,args=
+	return 1
+}
+
+@test "Ctrl-C and SIGTERM end the native run, its program and its children" {
+	need_program setsid ps
+	local signal how code
+	for signal in INT TERM; do
+		# The terminal sends it to all, kill(1) to one.
+		for how in - ""; do
+			# A job in a shell's background would have it ignored.
+			start started sh -c 'sh -c "echo started >started; sleep 60; exit 1"; exit 1'
+			code=0
+			kill "-${signal}" -- "${how}${pid}"
+			wait "${pid}" || code=$?
+			printf '%s to %s%d: %d\n' "${signal}" "${how}" "${pid}" "${code}"
+			((code == 128 + $(kill -l "${signal}")))
+			grep -q "tlbcost: ended by SIG${signal}" said
+			nobody_is_left
+		done
+	done
+}
+
+@test "Ctrl-C and SIGTERM end the simulation" {
+	need_program setsid ps
+	local signal code
+	for signal in INT TERM; do
+		start "touches.*.tsv" sh -c \
+			'if [ -e once ]; then rm once; sleep 60; else : >once; fi'
+		code=0
+		kill "-${signal}" -- "-${pid}"
+		wait "${pid}" || code=$?
+		((code == 128 + $(kill -l "${signal}")))
+		grep -q "tlbcost: ended by SIG${signal}" said
+		nobody_is_left
+		rm -f once
+	done
+}
+
+@test "a full disk is told, and leaves no part of a report" {
+	[[ -w /dev/full ]] || skip "no /dev/full"
+	run -125 --separate-stderr "${NUMA[@]}" --json /dev/full -- true
+	[[ ${stderr} == *"numa true"*"cannot write /dev/full: No space left on device"*"hint: "* ]]
+	run -125 --separate-stderr "${NUMA[@]}" --output /dev/full -- true
+	[[ ${stderr} == "tlbcost: cannot write /dev/full: No space left on device"*"hint: "* ]]
+	# With nowhere to say it, the exit code says it.
+	run -125 bash -c '"$@" 2>/dev/full' - "${NUMA[@]}" -- true
+	need_root
+	mkdir disk
+	mount -t tmpfs -o size=4k tlbcost-test disk 2>/dev/null || skip "cannot mount a tmpfs"
+	head -c 4k /dev/zero >disk/filler || true
+	run "${NUMA[@]}" --json disk/study.json -- true
+	local left
+	left=$(ls -A disk)
+	umount disk
+	((status == 125))
+	[[ ${left} == filler ]]
+}
+
+@test "simulator: options that make no sense are refused" {
+	local option
+	for option in --placement=1 --placement=0:0:0 --placement=10:5:6 --placement=x:0:1 \
+		--placement-caches=100:16,0:0 --placement-caches=65536,0 --placement-caches=0:0,0:0; do
+		run -1 simulate "${option}" -- true
+	done
+}
+
+@test "simulator: 23 more pages are 23 more first touches, and 23 more lines from memory" {
+	local before after lines
+	simulate "${ALL[@]}" -- "${BUILD}/workloads/cold" --pages 1000 >/dev/null
+	before=$(touches huge)
+	lines=$(accesses)
+	simulate "${ALL[@]}" -- "${BUILD}/workloads/cold" --pages 1023 >/dev/null
+	after=$(touches huge)
+	((after - before == 23))
+	((lines = $(accesses) - lines))
+	printf '%d lines\n' "${lines}"
+	((lines >= 23 && lines <= 25))
+}
+
+@test "simulator: the counts of the TLBs are the same with placement, all or sampled" {
+	local option
+	simulate -- "${BUILD}/workloads/random-read" --size 32M --count 100k >/dev/null
+	grep -v '^#' "${COUNTS}"/counts.*.tsv >plain
+	for option in "${ALL[0]}" --placement=10000:1000:2000; do
+		simulate "${option}" -- "${BUILD}/workloads/random-read" --size 32M --count 100k >/dev/null
+		grep -v '^#' "${COUNTS}"/counts.*.tsv | diff plain -
+	done
+}
+
+@test "simulator: a sample stands for the whole" {
+	local all sampled
+	simulate "${ALL[@]}" -- "${BUILD}/workloads/random-read" --size 64M --count 500k >/dev/null
+	all=$(accesses)
+	simulate --placement=20000:1000:4000 "${ALL[1]}" -- \
+		"${BUILD}/workloads/random-read" --size 64M --count 500k >/dev/null
+	sampled=$(accesses)
+	printf '%d in all, %d in a fifth\n' "${all}" "${sampled}"
+	((sampled * 5 > all * 9 / 10 && sampled * 5 < all * 11 / 10))
+}
+
+@test "simulator: each process image has tables of its own" {
+	simulate "${ALL[@]}" -- sh -c 'true & wait; exec true'
+	run -0 ls "${COUNTS}"
+	[[ $(grep -c '^placement\.' <<<"${output}") == $(grep -c '^counts\.' <<<"${output}") ]]
+	[[ $(grep -c '^touches\.' <<<"${output}") == $(grep -c '^counts\.' <<<"${output}") ]]
+	run -0 grep -h '^# state:' "${COUNTS}"/placement.*.tsv
+	[[ ${output} != *running* && ${output} != *failed* ]]
+}
+
+@test "simulator: a process killed from outside leaves no rows" {
+	simulate "${ALL[@]}" -- sleep 60 3>&- &
+	local job=$!
+	for _ in {1..100}; do
+		[[ ! -s $(echo "${COUNTS}"/touches.*.tsv) ]] || break
+		sleep 0.1
+	done
+	kill -KILL "$(sed -n 's/^# pid: //p' "${COUNTS}"/placement.*.tsv)"
+	wait "${job}" || true
+	run -0 cat "${COUNTS}"/placement.*.tsv "${COUNTS}"/touches.*.tsv
+	[[ ${output} == *"# state: running"* && ${output} != *"# end:"* ]]
+}

@@ -1,0 +1,124 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Is memory on huge pages behind nobody's back found by tlbcost alone?  A numpy array in a file of
+# /dev/shm is slower to index than the same one on the heap: is the file named, with the reason and a
+# remedy that puts it onto huge pages?  That the gain is the predicted one is on record in
+# doc/acceptance.md: `make acceptance`.
+# shellcheck disable=SC2154  # run sets stderr
+
+load common
+
+THP=/sys/kernel/mm/transparent_hugepage
+
+setup_file() {
+	export REPORTS=${BATS_FILE_TMPDIR}
+}
+
+setup() {
+	need_root
+	need_built tlbcost libexec/valgrind venv/bin/python
+	need_program valgrind
+	grep -q ' /dev/shm .* - tmpfs' /proc/self/mountinfo || skip "needs a tmpfs at /dev/shm"
+	[[ -e ${THP}/enabled ]] || skip "needs transparent huge pages"
+	! tail -n 1 <(grep ' /dev/shm ' /proc/self/mountinfo) | grep -q huge= ||
+		skip "/dev/shm has huge pages here"
+	unset TLBCOST_ROOT GLIBC_TUNABLES
+	cd "${REPORTS}" || return
+	INDEX=("$(readlink -f "${BUILD}/venv/bin/python")" "${BUILD}/workloads/numpy-index.py"
+		--elements 16000000 --count 2000000 --rounds 4)
+	export PYTHONPATH
+	PYTHONPATH=$("${BUILD}/venv/bin/python" -c 'import numpy, os; print(os.path.dirname(os.path.dirname(numpy.__file__)))')
+	FILE=/dev/shm/tlbcost-sneaky
+}
+
+teardown() {
+	[[ -n ${FILE:-} ]] || return 0
+	umount /mnt/tlbcost-tmpfs /mnt/tlbcost-hugetlbfs 2>/dev/null || true
+	rmdir /mnt/tlbcost-tmpfs /mnt/tlbcost-hugetlbfs 2>/dev/null || true
+	"${BUILD}/tlbcost" pool restore 2>/dev/null || true
+	[[ -z ${MODE:-} ]] || echo "${MODE}" >"${THP}/enabled"
+	rm -f "${FILE}"
+}
+
+# The report on the program with its array in a file of /dev/shm, once for all tests.
+estimate() {
+	[[ ! -e ${REPORTS}/file.json ]] || return 0
+	"${BUILD}/tlbcost" estimate --runs 3 --output file.txt --json file.json -- \
+		"${INDEX[@]}" --memory "file:${FILE}"
+}
+
+value() { # <JSON file> <expression of d, the document>
+	env -u PYTHONPATH "${BUILD}/venv/bin/python" - "$1" "$2" <<-'PYTHON'
+		import json, sys
+		d = json.load(open(sys.argv[1]))
+		print(eval(sys.argv[2]))
+	PYTHON
+}
+
+# The part of a remedy for the file, line by line.
+remedy() { # <code> <key>
+	value file.json "'\n'.join(r for a in d['what_to_do'] if a['payers'][0]['name'] == '${FILE}'
+		for each in a['remedies'] if each['code'] == '$1' for r in each['$2'])"
+}
+
+# Follow it, and look at the program's memory while it runs: kB on huge pages of the file.
+follow() { # <code> <where the file is then>
+	local steps i best=0 now pid
+	steps=$(remedy "$1" steps)
+	echo "${steps}"
+	[[ ${steps} == *"file:$2"* ]]
+	bash -euc "$(head -n -1 <<<"${steps}")" 3>&-
+	# The last line is the program itself.
+	bash -euc "exec $(tail -n 1 <<<"${steps}")" 3>&- &
+	pid=$!
+	for ((i = 0; i < 1200; i++)); do
+		now=$(awk -v name="$2" '
+			/^[0-9a-f]+-[0-9a-f]+ / { wanted = index($0, name) }
+			/^(ShmemPmdMapped|Shared_Hugetlb|Private_Hugetlb):/ && wanted { n += $2 }
+			END { print n + 0 }' "/proc/${pid}/smaps" 2>/dev/null) || break
+		((${now:-0} <= best)) || best=${now}
+		sleep 0.02
+	done
+	wait "${pid}"
+	bash -euc "$(remedy "$1" undo)" 3>&-
+	echo "${best} kB"
+	# 16 million doubles.
+	((best >= 122000))
+}
+
+@test "the file under /dev/shm is named as what pays" {
+	estimate
+	cat file.txt
+	[[ $(value file.json "d['what_to_do'][0]['payers'][0]") == "{'name': '${FILE}', 'kind': 'tmpfs', 'code': False}" ]]
+	[[ $(value file.json "d['expected_fraction'] is not None") == True ]]
+	[[ $(<file.txt) == *"What to do:"*"${FILE}"* ]]
+}
+
+@test "it is said to be on 4 KiB pages because its tmpfs is mounted without huge pages" {
+	estimate
+	[[ $(value file.json "d['what_to_do'][0]['page_bytes']") == 4096 ]]
+	[[ $(value file.json "d['what_to_do'][0]['reason']") == tmpfs_never ]]
+	[[ $(tr -s ' \n' ' ' <file.txt) == *"on 4 KiB pages: its tmpfs is mounted without huge pages"* ]]
+}
+
+@test "the remedy followed puts it on huge pages: a tmpfs with huge=always" {
+	estimate
+	follow tmpfs-huge /mnt/tlbcost-tmpfs/tlbcost-sneaky
+}
+
+@test "the remedy followed puts it on huge pages: a hugetlbfs" {
+	estimate
+	[[ -w /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages ]] ||
+		skip "needs a pool of 2 MiB pages that can be written"
+	follow hugetlbfs /mnt/tlbcost-hugetlbfs/tlbcost-sneaky
+}
+
+@test "the same array on the heap, where transparent huge pages are always on, is not blamed" {
+	MODE=$(sed 's/.*\[\(.*\)\].*/\1/' "${THP}/enabled")
+	echo always >"${THP}/enabled"
+	"${BUILD}/tlbcost" estimate --runs 3 --output heap.txt --json heap.json -- \
+		"${INDEX[@]}" --memory heap
+	cat heap.txt
+	[[ $(value heap.json "[p for a in d['what_to_do'] for p in a['payers']
+		if p['kind'] in ('heap', 'anonymous')]") == "[]" ]]
+}
