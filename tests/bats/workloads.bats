@@ -22,29 +22,56 @@ all_workloads() {
 # Small enough to take milliseconds.
 small() { # <workload>
 	case ${1##*/} in
+	align) printf -- '--length 100' ;;
 	bfs) printf -- '--nodes 1000' ;;
 	binary-search | chase | hash-lookup | random-read | random-update | threads)
 		printf -- '--size 1M --count 1000'
 		;;
 	chases) printf -- '--pages 23 --chains 4 --compute 3 --count 1000' ;;
+	bloom-filter) printf -- '--size 64k --keys 1000 --count 1000' ;;
 	btree) printf -- '--keys 10000 --count 1000' ;;
 	cold) printf -- '--pages 23' ;;
 	column-walk) printf -- '--order 100 --rounds 1' ;;
+	conjugate-gradient) printf -- '--order 5 --rounds 3' ;;
+	connect-four) printf -- '--entries 64k --count 2 --moves 5' ;;
 	cyclic) printf -- '--pages 23 --rounds 7' ;;
+	dedup) printf -- '--size 64k' ;;
+	dijkstra) printf -- '--order 30' ;;
 	event-queue) printf -- '--customers 1000 --stations 100 --count 1000' ;;
+	fft) printf -- '--bits 8' ;;
 	hash-join) printf -- '--rows 1000 --count 1000' ;;
+	interpreter) printf -- '--last 1000' ;;
 	inverted-index) printf -- '--documents 100 --length 20 --words 1000 --count 1000' ;;
+	json-tree) printf -- '--customers 100 --count 1000' ;;
+	k-means) printf -- '--points 100 --clusters 3 --rounds 2' ;;
+	kd-tree) printf -- '--points 1000 --count 1000' ;;
+	life) printf -- '--order 20 --rounds 3' ;;
 	loop) printf -- '--count 1000' ;;
 	lru-cache) printf -- '--entries 100 --keys 1000 --count 1000' ;;
+	lu) printf -- '--order 30' ;;
 	lz-match) printf -- '--size 64k --window 4k' ;;
 	map-lookup) printf -- '--keys 1000 --count 1000' ;;
+	mark-sweep) printf -- '--objects 10000 --documents 100 --words 100 --count 1000' ;;
 	matmul) printf -- '--order 100' ;;
 	merge-sort) printf -- '--records 1000' ;;
+	numa-blocks) printf -- '--block 8k --blocks 9 --count 1000' ;;
+	numa-graph | numa-local) printf -- '--size 8M --count 1000' ;;
+	numa-vector) printf -- '--size 1M --vector 64k --rounds 2' ;;
+	order-book) printf -- '--count 1000 --depth 100 --prices 100' ;;
+	page-patterns) printf -- '--pattern 3 --count 1000' ;;
 	pagerank) printf -- '--nodes 1000 --rounds 3' ;;
+	ray-trace) printf -- '--triangles 100 --order 10' ;;
+	rotate) printf -- '--order 20 --rounds 2' ;;
+	routes) printf -- '--routes 1000 --count 1000' ;;
+	sessions) printf -- '--sessions 100 --count 1000' ;;
+	skip-list) printf -- '--records 1000 --count 1000' ;;
 	sort) printf -- '--size 1M' ;;
 	spmv) printf -- '--rows 1000' ;;
 	stencil) printf -- '--order 20 --rounds 3' ;;
 	stream | stream-static | triad) printf -- '--size 1M --rounds 3' ;;
+	suffix-array) printf -- '--size 1000' ;;
+	union-find) printf -- '--nodes 1000 --edges 1000' ;;
+	voxels) printf -- '--order 20 --points 20' ;;
 	*) return 1 ;;
 	esac
 }
@@ -53,13 +80,18 @@ numpy_index() { # <option>...
 	"${BUILD}/venv/bin/python" "${BUILD}/workloads/numpy-index.py" --elements 1000 --count 777 "$@"
 }
 
-objects() { # <option>...
-	"${BUILD}/venv/bin/python" "${BUILD}/workloads/objects.py" "$@"
+python() { # <script> <option>...
+	"${BUILD}/venv/bin/python" "${BUILD}/workloads/$1" "${@:2}"
 }
 
 sqlite() { # <rows> <lookups>
 	sqlite3 -cmd ".parameter set @rows $1" -cmd ".parameter set @count $2" :memory: \
 		".read ${BUILD}/workloads/sqlite.sql"
+}
+
+sqlite_join() { # <customers> <items>
+	sqlite3 -cmd ".parameter set @customers $1" -cmd ".parameter set @items $2" :memory: \
+		".read ${BUILD}/workloads/sqlite-join.sql"
 }
 
 @test "each prints one checksum, the same each time" {
@@ -222,6 +254,22 @@ sqlite() { # <rows> <lookups>
 		0000000000000002 inverted-index --documents 1 --length 1 --words 1 --count 1
 		000000000000000a event-queue --customers 1 --stations 1 --count 10
 		3ff0000000000000 pagerank --nodes 1 --degree 1 --rounds 3
+		0000000000000000 bloom-filter --size 64k --keys 1000 --count 0
+		0000000000000000 dijkstra --order 1
+		0000000000000000 life --order 1 --rounds 1
+		0000000000000402 lu --order 3
+		0000000000000402 lu --order 3 --seed 77
+		0000000000000001 order-book --count 1
+		0000000000000000 suffix-array --size 1
+		00000000000003e8 union-find --nodes 1000 --edges 0
+		0000000000000001 union-find --nodes 1 --edges 10
+		000000000003dd1f voxels --balls 0 --points 1
+		0000000000000000 conjugate-gradient --order 5 --rounds 0
+		0000000000000080 connect-four --columns 1 --rows 1 --begun 0 --moves 1 --count 1
+		00000000000000ef interpreter --last 100
+		0000000000000000 k-means --points 1 --clusters 1
+		0000000000000000 mark-sweep --count 0
+		0000000000000000 skip-list --count 0
 	END
 }
 
@@ -267,6 +315,9 @@ sqlite() { # <rows> <lookups>
 		[[ ${output} =~ ^checksum\ [0-9a-f]{16}$ ]]
 		[[ ${output} == "${first:=${output}}" ]]
 	done
+	run -0 numpy_index --memory "file:${BATS_TEST_TMPDIR}/named"
+	[[ ${output} == "${first}" && ! -e ${BATS_TEST_TMPDIR}/named ]]
+	run -1 numpy_index --memory file:/nonexistent/named
 	run -2 numpy_index --memory nowhere
 	run -2 numpy_index --count 0
 	run -1 numpy_index --elements 1000000000000000
@@ -296,23 +347,125 @@ sqlite() { # <rows> <lookups>
 	[[ ${output} != "${first}" ]]
 }
 
-@test "the objects of Python and the hashes of Perl do the same, whatever the hashes" {
+@test "what sqlite3 joins is each item with its customer" {
+	need_program sqlite3
+	# The only customer is in town 48271 % 997 and has a name of 19 characters; a thing has 26.
+	# The prices of the first three items are their numbers' products with 16807, modulo 1000.
+	run -0 sqlite_join 1 3
+	printf -v expected 'checksum %016x' $(((807 + 614 + 421) * (48271 % 997 + 1) + 3 + 3 * (19 + 26)))
+	[[ ${output} == "${expected}" ]]
+	run -0 sqlite_join 100 1000
+	local first=${output}
+	run -0 sqlite_join 100 1000
+	[[ ${output} == "${first}" ]]
+	run -0 sqlite_join 100 1001
+	[[ ${output} != "${first}" ]]
+}
+
+@test "later programs refuse what they cannot do" {
+	run -1 "${BUILD}/workloads/mark-sweep" --objects 1000 --documents 1000 --words 10
+	[[ ${output} == "cannot allocate an object: all can be reached" ]]
+	run -2 "${BUILD}/workloads/k-means" --points 2 --clusters 3
+	[[ ${output} == "--clusters must be at most --points" ]]
+	run -2 "${BUILD}/workloads/connect-four" --entries 3
+	[[ ${output} == "--entries must be a power of two" ]]
+	run -2 "${BUILD}/workloads/connect-four" --columns 9 --rows 8
+	[[ ${output} == "the board is too large, or --begun or --moves" ]]
+	run -2 "${BUILD}/workloads/skip-list" --records 2G
+	[[ ${output} == "--records is too large" ]]
+}
+
+@test "what sort makes of the log is all of it, by page and time" {
+	need_program sort
+	need_built workloads/visits.log
+	[[ $(awk 'NF == 4 && ($3 == 200 || $3 == 404)' "${BUILD}/workloads/visits.log" | wc -l) -eq \
+		$(wc -l <"${BUILD}/workloads/visits.log") ]]
+	head -n 1000 "${BUILD}/workloads/visits.log" >"${BATS_TEST_TMPDIR}/log"
+	LC_ALL=C sort --parallel=1 --buffer-size=1M --key=2,2 --key=4,4n \
+		--output="${BATS_TEST_TMPDIR}/sorted" "${BATS_TEST_TMPDIR}/log"
+	LC_ALL=C awk '(NR > 1 && ($2 "" < page || ($2 "" == page && $4 + 0 < took))) { exit 1 }
+		{ page = $2 ""; took = $4 + 0 }' "${BATS_TEST_TMPDIR}/sorted"
+	cmp <(LC_ALL=C sort "${BATS_TEST_TMPDIR}/sorted") <(LC_ALL=C sort "${BATS_TEST_TMPDIR}/log")
+}
+
+@test "visits.awk counts as many lines as it is told to, and has help" {
+	need_built workloads/visits.log
+	local log=${BUILD}/workloads/visits.log script=${BUILD}/workloads/visits.awk
+	head -n 1000 "${log}" >"${BATS_TEST_TMPDIR}/log"
+	run -0 awk -f "${script}" "${BATS_TEST_TMPDIR}/log"
+	[[ ${output} =~ ^checksum\ [0-9a-f]{16}$ ]]
+	local first=${output}
+	run -0 awk -v most=1000 -f "${script}" "${log}"
+	[[ ${output} == "${first}" ]]
+	run -0 awk -v most=999 -f "${script}" "${log}"
+	[[ ${output} != "${first}" ]]
+	run -0 awk -f "${script}" "${log}" --help
+	[[ ${output} == "usage: "* && ${output} != *checksum* ]]
+}
+
+@test "scripts of Python and Perl do the same, whatever the hashes" {
 	[[ -x ${BUILD}/venv/bin/python ]] || skip "no build/venv"
 	need_program perl
-	local seed python="" perl=""
-	for seed in 0 1 77; do
-		PYTHONHASHSEED=${seed} run -0 objects --accounts 100 --count 1000
-		[[ ${output} =~ ^checksum\ [0-9a-f]{16}$ ]]
-		[[ ${output} == "${python:=${output}}" ]]
-		PERL_HASH_SEED=${seed} run -0 perl "${BUILD}/workloads/bigrams.pl" --words 100 --count 1000
-		[[ ${output} =~ ^checksum\ [0-9a-f]{16}$ ]]
-		[[ ${output} == "${perl:=${output}}" ]]
+	local line seed first
+	while read -r line; do
+		first=""
+		for seed in 0 1 77; do
+			# shellcheck disable=SC2086  # several words
+			PYTHONHASHSEED=${seed} PERL_HASH_SEED=${seed} run -0 ${line}
+			[[ ${output} =~ ^checksum\ [0-9a-f]{16}$ ]]
+			[[ ${output} == "${first:=${output}}" ]]
+		done
+	done <<-END
+		python objects.py --accounts 100 --count 1000
+		python log-report.py --lines 1000 --pages 100
+		python sales.py --sales 1000 --customers 10 --goods 100
+		perl ${BUILD}/workloads/bigrams.pl --words 100 --count 1000
+		perl ${BUILD}/workloads/sort-people.pl --people 1000 --towns 10
+	END
+}
+
+@test "scripts of Python and Perl refuse what they cannot do" {
+	[[ -x ${BUILD}/venv/bin/python ]] || skip "no build/venv"
+	need_program perl
+	run -2 python objects.py --count 0
+	run -2 python log-report.py --lines 0
+	[[ ${output} == *"--lines and --pages must be at least 1" ]]
+	run -2 python sales.py --goods 0
+	[[ ${output} == *"--sales, --customers and --goods must be at least 1" ]]
+	local script option
+	for script in "bigrams.pl --count" "sort-people.pl --people"; do
+		option=${script#* }
+		script=${script% *}
+		run -2 perl "${BUILD}/workloads/${script}" "${option}" 0
+		[[ ${output} == "${script}: ${option} needs a number of at least 1" ]]
+		run -2 perl "${BUILD}/workloads/${script}" --frobnicate 1
+		[[ ${output} == "${script}: unknown option: --frobnicate" ]]
 	done
-	run -2 objects --count 0
-	run -2 perl "${BUILD}/workloads/bigrams.pl" --count 0
-	[[ ${output} == "bigrams.pl: --count needs a number of at least 1" ]]
-	run -2 perl "${BUILD}/workloads/bigrams.pl" --frobnicate 1
-	[[ ${output} == "bigrams.pl: unknown option: --frobnicate" ]]
+}
+
+@test "the log for packaged programs is whole, and what xz makes of it is all of it" {
+	need_program xz
+	need_built workloads/requests.log
+	# Each line has four words, the third a status.
+	[[ $(awk 'NF == 4 && ($3 == 200 || $3 == 404)' "${BUILD}/workloads/requests.log" | wc -l) -eq \
+		$(wc -l <"${BUILD}/workloads/requests.log") ]]
+	head -n 1000 "${BUILD}/workloads/requests.log" >"${BATS_TEST_TMPDIR}/log"
+	xz --threads=1 --stdout "${BATS_TEST_TMPDIR}/log" | xz --decompress | cmp - "${BATS_TEST_TMPDIR}/log"
+	[[ -x ${BUILD}/venv/bin/python ]] || skip "no build/venv"
+	python log-report.py --lines 1000 --print | cmp - "${BATS_TEST_TMPDIR}/log"
+}
+
+@test "sessions of a thread are the same, whatever others do" {
+	# The sum of the threads' sums, each times 31 for each thread that comes after it.
+	run -0 "${BUILD}/workloads/sessions" --sessions 100 --count 1000 --threads 1
+	local first=$((16#${output#checksum }))
+	run -0 "${BUILD}/workloads/sessions" --sessions 100 --count 1000 --threads 1 --seed 2
+	local second=$((16#${output#checksum })) expected
+	printf -v expected 'checksum %016x' $((first * 31 + second))
+	run -0 "${BUILD}/workloads/sessions" --sessions 100 --count 1000 --threads 2
+	[[ ${output} == "${expected}" ]]
+	run -2 "${BUILD}/workloads/sessions" --threads 65
+	[[ ${output} == "--threads must be at most 64" ]]
 }
 
 @test "the suite names programs that are there, each once, and takes their options" {
