@@ -44,6 +44,8 @@ static const uint32_t dense_ladder[] = { 64, 1024, 4096, 8192, 16384, 65536, 262
 static const uint32_t loads_ladder[] = { 256, 2048, 8192, 65536, 262144, 1048576, 4194304 };
 /* As many as are timed, so that none is met again in a cache. */
 static const uint32_t memory_ladder[] = { 131072 };
+/* Larger than a core's own caches, far smaller than the last one. */
+static const uint32_t stay_ladder[] = { 65536 };
 static const uint32_t stream_ladder[] = { 262144, 4194304 };
 
 static const uint32_t large_ladder[] = {
@@ -132,6 +134,11 @@ const struct group groups[GROUP_COUNT] = {
 		LADDER(memory_ladder), .accesses = 1u << CHASE_FLUSHED,
 		.sweeps = 8, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 0.2,
 	},
+	[GROUP_STAY] = {
+		.name = "stay", .probe = "stay", .pages = PAGES_PACKED,
+		LADDER(stay_ladder), .accesses = SERIAL,
+		.sweeps = 9, .sweeps_per_arena = 3, .touch_share = 0.5, .weight = 0.5,
+	},
 	[GROUP_LARGE] = {
 		.name = "large", .probe = "tlb", .layout = "spread", .pages = PAGES_LARGER,
 		LADDER(large_ladder), .accesses = SERIAL | OVERLAPPED,
@@ -171,7 +178,8 @@ const struct group groups[GROUP_COUNT] = {
 
 const unsigned groups_default = 1u << GROUP_CYCLES | 1u << GROUP_FAULTS | 1u << GROUP_NEAR |
 				1u << GROUP_MIDDLE | 1u << GROUP_FAR | 1u << GROUP_DENSE |
-				1u << GROUP_LOADS | 1u << GROUP_STREAM | 1u << GROUP_MEMORY;
+				1u << GROUP_LOADS | 1u << GROUP_STREAM | 1u << GROUP_MEMORY |
+				1u << GROUP_STAY;
 
 enum group_id group_named(const char *name, size_t length)
 {
@@ -248,6 +256,7 @@ size_t group_series(enum group_id id, const struct machine *machine, size_t page
 		return 2;
 	case GROUP_LOADS:
 	case GROUP_MEMORY:
+	case GROUP_STAY:
 		series[0] = windows_series(machine, model, 3);
 		return 1;
 	case GROUP_STREAM:

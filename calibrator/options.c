@@ -23,7 +23,7 @@ static const char usage[] =
 	"  --lines N[,N]...          measure chains of so many lines (not in regions)\n"
 	"  --max-memory BYTES        touch at most this much (suffixes k, M, G)\n"
 	"  --measure GROUP[,GROUP]...  measure these of: cycles, faults, near, middle, far,\n"
-	"                            dense, loads, stream, memory (the default), large,\n"
+	"                            dense, loads, stream, memory, stay (the default), large,\n"
 	"                            stores, chains, ways, regions, code, caches\n"
 	"  --output FILE             write the samples there; - is standard output (default)\n"
 	"  --page-size BYTES         measure this page size only; may be repeated\n"

@@ -6,6 +6,7 @@
 #include "code.h"
 #include "order.h"
 #include "pair.h"
+#include "stay.h"
 
 static const char *const access_names[] = {
 	[CHASE_SERIAL] = "serial", [CHASE_OVERLAPPED] = "overlapped", [CHASE_STORE] = "store",
@@ -65,6 +66,9 @@ int rung_time(const struct rung *rung, struct machine *machine, struct samples *
 	for (unsigned i = 0; i < count && rung->ground->linked != rung->lines; i++)
 		chase_link(&chases[i], &machine->seed);
 	rung->ground->linked = rung->lines;
+	if (rung->group == &groups[GROUP_STAY])
+		return stay_time(&chases[0], state, ns) != 0 ?
+			       -1 : add(samples, rung, CHASE_SERIAL, ns);
 	for (unsigned access = 0; access < ACCESSES; access++) {
 		if (!(rung->group->accesses & 1u << access))
 			continue;

@@ -93,6 +93,8 @@ def _lacks(calibration: Calibration) -> str | None:
         return "loads"
     if all(cost.quantity != "walk_interval_ns" for cost in calibration.costs):
         return "intervals of walks"
+    if all(cost.quantity != "l3_stay_ns" for cost in calibration.costs):
+        return "time that lines stay in the last-level cache"
     return None
 
 

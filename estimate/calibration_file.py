@@ -18,7 +18,7 @@ CPUID = "cpuid_"
 QUANTITIES = (
     "cycles_per_ns",
     "l1d_bytes", "l2_bytes", "l3_bytes", "l1d_ns", "l2_ns", "l3_ns", "memory_ns",
-    "load_ns", "stream_ns",
+    "load_ns", "stream_ns", "l3_stay_ns",
     "dtlb_entries", "dtlb_ways", "dtlb_store_entries", "itlb_entries", "stlb_entries", "stlb_ways",
     "tlb_entry_bytes",
     "stlb_hit_ns", "itlb_miss_ns", "walk_ns", "walk_interval_ns", "code_walk_ns",

@@ -29,6 +29,9 @@ _DIRECTORIES = 32
 _WALK_PAGES = 8192
 _MOST_WAYS = 16
 _TICKS_PER_CYCLE = 64
+# Of one field of the simulator's --core.
+_MOST_CYCLES = (1 << 32) - 1
+_MOST_L3_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,19 +145,28 @@ def _caches(
     interval = _nearest(found.stream, 16 << 20) or _nearest(found.overlapped, 16 << 20) or last
     memory_interval = _nearest(found.stream, 256 << 20) or interval
     apart = _nearest(found.overlapped, 256 << 20) or memory_interval
-    reach = levels.last_level_bytes or sizes.get(3, 0)
     return {
         **_cache("l1", sizes[1], levels.l1, clock),
         **_cache("l2", sizes[2], levels.l2, clock),
         "pairs": 1,
         "misses": _misses(found),
-        "l3-bytes": min(reach, 1 << 30),
+        **_last_level(found, levels, sizes, clock),
         "l3-cycles": clock.cycles(last.value),
         "l3-interval": clock.ticks(interval.value),
         "memory-cycles": clock.cycles(far.value),
         "memory-interval": clock.ticks(memory_interval.value),
         "memory-apart": clock.ticks(max(apart.value, memory_interval.value)),
     }
+
+
+def _last_level(
+    found: Loads, levels: LevelLatencies, sizes: Mapping[int, int], clock: _Clock
+) -> dict[str, int]:
+    """What the last-level cache holds: all that fits, for a time; or what was seen to be had."""
+    if found.stay is not None and found.stay.value > 0 and 3 in sizes:
+        kept = min(clock.cycles(found.stay.value), _MOST_CYCLES)
+        return {"l3-bytes": min(sizes[3], _MOST_L3_BYTES), "l3-kept": kept}
+    return {"l3-bytes": min(levels.last_level_bytes or sizes.get(3, 0), _MOST_L3_BYTES)}
 
 
 def _nearest(points: tuple[tuple[int, Interval], ...], footprint: int) -> Interval | None:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does a load cost by where its line is? From a calibration's `load_ns` and `stream_ns`."""
+"""What does a load cost by where its line is, and how long does it stay there?
+
+From a calibration's `load_ns`, `stream_ns` and `l3_stay_ns`.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +37,15 @@ class Loads:
 
     `serial`: per load that waits for the last one; `overlapped`: per load of 16 chains at once;
     `stream`: per 64 bytes read in the order of addresses; `memory`: as serial, of lines that no
-    cache holds; None: not obtained. None has the cost of page walks in it.
+    cache holds; None: not obtained. None has the cost of page walks in it. `stay`: ns after which
+    half of the lines that nobody wants have left the last-level cache.
     """
 
     serial: Points
     overlapped: Points
     stream: Points
     memory: Interval | None = None
+    stay: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ def loads(calibration: Calibration) -> Loads | None:
         _points(calibration, "load_ns", "overlapped"),
         _points(calibration, "stream_ns", None),
         next((cost.interval for cost in serial if cost.pages is None), None),
+        next((cost.interval for cost in find(calibration, "l3_stay_ns", None)), None),
     )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tlbcost import units
+from tlbcost.costs import find
 from tlbcost.loads import UNIT_BYTES
 from tlbcost.records import Calibration, Interval
 
@@ -37,7 +38,20 @@ def load_table(calibration: Calibration, clock: Interval | None) -> list[str]:
         f"{'Loads':<11}{'serial':<27}{'overlapped':<22}in order, 64 bytes",
         f"{'footprint':>9}{head}{'cyc.':>5}{head}{head}",
         *rows,
+        *_stay(calibration),
     ]
+
+
+def _stay(calibration: Calibration) -> list[str]:
+    """How long lines stay in the last-level cache; empty if that was not measured."""
+    found = find(calibration, "l3_stay_ns", None)
+    if not found:
+        return []
+    label = "Half of the lines that nobody wants leave the last-level cache in"
+    stay = found[0].interval
+    if stay is None:
+        return [label, f"{units.NOT_OBTAINED:>9}"]
+    return [label, f"{units.time(stay.value):>9}  {units.times(stay.low, stay.high)}"]
 
 
 def _cell(interval: Interval | None) -> str:

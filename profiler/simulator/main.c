@@ -84,7 +84,8 @@ static struct thread *make_thread(void)
 		       filter ? &tlbsim_code_filter : NULL);
 	watch(thread);
 	thread->model.walked = walked;
-	thread->model.missed = tlbsim.attribute ? attribution_missed : NULL;
+	thread->model.missed =
+		tlbsim.attribute || tlbsim.windows.period ? windows_missed : NULL;
 	thread->data_filter = tlbsim_data_filter;
 	thread->code_filter = tlbsim_code_filter;
 	thread->timing = NULL;

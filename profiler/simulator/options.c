@@ -100,6 +100,7 @@ static const struct core_field {
 	FIELD("pairs", pairs, 0, 1),
 	FIELD("misses", misses, 1, 1000),
 	FIELD("l3-bytes", l3_bytes, 0, ~0u),
+	FIELD("l3-kept", l3_kept, 0, ~0u),
 	FIELD("l3-cycles", l3_cycles, 1, 10000),
 	FIELD("l3-interval", l3_interval, 1, 100000),
 	FIELD("memory-cycles", memory_cycles, 1, 10000),
@@ -237,7 +238,7 @@ static void print_usage(void)
 "                              whenever there are MOST windows [none]\n"
 "    --core=NAME=VALUE,...     the core that is timed: width, window, stores,\n"
 "                              forward, mispredict, l1-bytes, l1-ways, l1-cycles, l2-...,\n"
-"                              whole, pairs, misses, l3-bytes, l3-cycles, l3-interval,\n"
+"                              whole, pairs, misses, l3-bytes, l3-kept, l3-cycles, l3-interval,\n"
 "                              memory-cycles, memory-interval, memory-apart,\n"
 "                              stlb-cycles,\n"
 "                              walkers, walk-cycles, huge-walk-cycles,\n"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "ages.h"
 #include "attribution.h"
 #include "cores.h"
 #include "notes.h"
@@ -16,6 +17,12 @@ static ULong phase_operations;		/* that it may still take */
 static struct window measured;		/* the window that is open */
 static struct timing *seen;		/* by the model in it; NULL: none yet */
 static ticks seen_since[MOST_CORES];
+/* Of each core, in the last few windows: what it took, and for how many references. */
+static ticks lately[MOST_CORES];
+static ULong lately_references;
+/* The program's time on each core when the last window began, and when that was. */
+static ticks program_time[MOST_CORES];
+static ULong program_clock;
 static ULong periods;			/* that have begun */
 static ULong random_state;
 
@@ -75,6 +82,8 @@ void windows_start(void)
 {
 	if (!tlbsim.windows.period)
 		return;
+	ages_start();
+	program_clock = tlbsim_clock;
 	phase = CLOSED;
 	seen = NULL;
 	if (!windows.rows)
@@ -99,36 +108,56 @@ static Bool splintered(UInt core)
 	return host && host < shift;
 }
 
+void windows_missed(enum tlb_size size, uint64_t address, enum tlb_side side,
+		    bool walk)
+{
+	if (tlbsim.attribute)
+		attribution_missed(size, address, side, walk);
+	if (walk && side != TLB_FETCH)
+		ages_walked(size, address);
+}
+
+/* The next reference misses on this core, whose TLB entries are of this size. */
+static void tell(UInt core, enum tlb_size size, uint64_t address, bool walk)
+{
+	struct translation *translation = &seen->cores[core].translation;
+	const struct walk_ages *ages = walk ? ages_of(size, address) : NULL;
+
+	if (ages)
+		translation_walked(translation, address, ages);
+	else
+		translation_missed(translation, address,
+				   walk ? MISS_WALK : MISS_STLB_HIT);
+}
+
 static void missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 		   bool walk)
 {
-	enum miss miss = walk ? MISS_WALK : MISS_STLB_HIT;
-
-	if (tlbsim.attribute)
-		attribution_missed(size, address, side, walk);
+	windows_missed(size, address, side, walk);
 	if (side == TLB_FETCH)
 		return;
 	if (tlbsim.attribute)
 		attribution_modelled(size, address, walk);
 	if (!splintered(size))
-		translation_missed(&seen->cores[size].translation, address,
-				   miss);
+		tell(size, size, address, walk);
 	if (size == TLB_BASE)
 		for (UInt core = 0; core < core_count(); core++)
 			if (splintered(core))
-				translation_missed(
-					&seen->cores[core].translation, address,
-					miss);
+				tell(core, TLB_BASE, address, walk);
 }
 
 static void view_missed(uint32_t view, uint64_t address, enum tlb_side side,
 			bool walk)
 {
 	const UInt core = TLB_SIZES + view;
+	UInt shift;
 
-	if (side != TLB_FETCH && !splintered(core))
-		translation_missed(&seen->cores[core].translation, address,
-				   walk ? MISS_WALK : MISS_STLB_HIT);
+	if (side == TLB_FETCH || splintered(core))
+		return;
+	config_of(core, &shift);
+	tell(core,
+	     shift < tlbsim.config.page_shift[TLB_HUGE] ? TLB_BASE : TLB_HUGE,
+	     address, walk);
 }
 
 static ULong touched_bytes(void)
@@ -150,14 +179,24 @@ static ULong share_of_touched(ULong bytes)
 /* The thread that runs now is the one that the model sees. */
 static void attach(void)
 {
+	const ULong since = tlbsim_clock - program_clock;
+
 	if (!*tlbsim.timing)
 		*tlbsim.timing = timing_make();
 	seen = *tlbsim.timing;
+	program_clock = tlbsim_clock;
 	for (UInt i = 0; i < core_count(); i++) {
 		struct core *core = &seen->cores[i];
 		const struct timing_config *config = core->config;
 
+		/* Before the first window: a cycle for each reference. */
+		ticks pace = lately_references ? lately[i] / lately_references :
+						 TICKS_PER_CYCLE;
+
+		program_time[i] += since * pace;
 		memory_share(&core->memory, config->l3_bytes, touched_bytes());
+		memory_begin(&core->memory, core->retired, program_time[i],
+			     touched_bytes(), pace);
 		core->translation.scattered_share = share_of_touched(
 			(ULong)config->scattered << tlbsim.touched.base_shift);
 		seen_since[i] = core->retired;
@@ -186,7 +225,7 @@ void windows_switch(void)
 		return;
 	take_time();
 	seen = NULL;
-	tlbsim.model->missed = tlbsim.attribute ? attribution_missed : NULL;
+	tlbsim.model->missed = windows_missed;
 	if (tlbsim.model->views)
 		tlbsim.model->views->missed = NULL;
 	tlb_model_hold(tlbsim.model, false);
@@ -208,6 +247,11 @@ static void end_window(void)
 {
 	measured.references = tlbsim_clock - measured.start;
 	windows_switch();
+	/* Programs change their pace: what was long ago counts for less. */
+	lately_references -= lately_references / 4;
+	lately_references += measured.references;
+	for (UInt core = 0; core < core_count(); core++)
+		lately[core] += measured.time[core] - lately[core] / 4;
 	windows.rows[windows.count++] = measured;
 	/* All may be of even periods, or all of odd ones. */
 	while (windows.count == tlbsim.windows.most)

@@ -31,6 +31,9 @@ extern ULong tlbsim_next_window;
 
 /* A new process image: what was found so far is forgotten. */
 void windows_start(void);
+/* Told of misses while no window is open: the model's `missed`. */
+void windows_missed(enum tlb_size size, uint64_t address, enum tlb_side side,
+		    bool walk);
 /* Another thread is about to run: a window that is open goes on with it. */
 void windows_switch(void);
 

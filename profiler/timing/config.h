@@ -37,6 +37,12 @@ struct timing_config {
 	uint32_t pairs;		/* 1: a line comes to L2 with its neighbour */
 	uint32_t misses;	/* lines on their way to L1 at once */
 	uint32_t l3_bytes;	/* what this program can have of it */
+	/*
+	 * After which half of the lines that nobody wants have left it, because
+	 * others share it; 0: not known, and what it holds is l3_bytes of what
+	 * the program touched.
+	 */
+	uint32_t l3_kept;
 	uint32_t l3_cycles, memory_cycles;
 	uint32_t l3_interval;	/* ticks from a line of it to the next, at best */
 	uint32_t memory_interval;	/* the same of memory, to the next line */

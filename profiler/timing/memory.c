@@ -31,7 +31,9 @@ void memory_init(struct memory *memory, const struct timing_config *config,
 	for (uint32_t i = 0; i < MEMORY_TABLES; i++)
 		memory->tables[i] = UINT64_MAX / 2;
 	memory->next_table = 0;
+	memory->asked = memory->missing = memory->brought = 0;
 	memory_share(memory, 1, 1);
+	memory_begin(memory, 0, 0, 0, 1);
 }
 
 /* As good as random, the same for each number, and different for each. */
@@ -69,6 +71,20 @@ void memory_share(struct memory *memory, uint64_t bytes, uint64_t touched)
 	memory->l3_table_share = all - gone;
 }
 
+void memory_begin(struct memory *memory, ticks time, ticks program_time,
+		  uint64_t touched, ticks per_reference)
+{
+	struct residence *residence = &memory->residence;
+
+	residence_begin(residence, memory->config, time, memory->asked,
+			memory->brought, touched >> LINE_SHIFT);
+	residence->ahead = program_time - time;
+	residence->per_reference = per_reference;
+	if (memory->config->l3_kept && memory->asked)
+		memory->l3_share = ((memory->asked - memory->missing) << 32) /
+				   memory->asked;
+}
+
 /*
  * Do tables' lines follow each other?  Then one is used up before the next is
  * read, and was not wanted since the program was here last.
@@ -82,6 +98,40 @@ static bool table_follows(struct memory *memory, uint64_t line)
 			   memory->tables[i] == line + 1;
 	memory->tables[memory->next_table++ % MEMORY_TABLES] = line;
 	return follows;
+}
+
+#define AGE_UNKNOWN UINT64_MAX
+
+/* Has a line that is not in L2 stayed in the last-level cache? */
+static bool stayed(struct memory *memory, uint64_t line, ticks time, uint64_t age)
+{
+	const struct residence *residence = &memory->residence;
+	const ticks now = residence_now(residence, time);
+	const uint64_t random = scatter(line) >> 32;
+	struct cache_line *seen;
+	bool left;
+
+	if (!memory->l3->sets)
+		return false;
+	if (age != AGE_UNKNOWN) {
+		left = residence_left(residence, age * residence->per_reference,
+				      random);
+	} else {
+		seen = cache_find(memory->l3, line);
+		if (!seen)
+			age = residence_age(residence, random >> 8);
+		else
+			age = now > seen->arrival ? now - seen->arrival : 0;
+		left = residence_left(residence, age, random);
+		if (seen)
+			seen->arrival = now & UINT64_MAX >> 1;
+		else
+			cache_insert(memory->l3, line, now);
+		memory->asked++;
+		memory->missing += !left;
+	}
+	memory->brought += !left;
+	return left;
 }
 
 /* Is a line that is not in L2 in the last-level cache?  It is afterwards. */
@@ -125,16 +175,25 @@ static ticks open_row(struct memory *memory, uint64_t line, ticks time)
 	return time;
 }
 
+/* What is wanted: data, or entries that were last read so many references ago. */
+struct wish {
+	enum line_kind kind;
+	uint64_t age;
+};
+
+static const struct wish data = { LINE_DATA, AGE_UNKNOWN };
+
 /* From beyond L2: when the line arrives. */
 static ticks fetch(struct memory *memory, uint64_t line, ticks time,
-		   enum line_kind kind, enum reason reason)
+		   struct wish wish, enum reason reason)
 {
 	const struct timing_config *config = memory->config;
 	struct calendar *channel = &memory->l3_channel;
 	ticks interval = config->l3_interval;
 	uint32_t cycles = config->l3_cycles;
 
-	if (!in_l3(memory, line, kind)) {
+	if (!(config->l3_kept ? stayed(memory, line, time, wish.age) :
+				in_l3(memory, line, wish.kind))) {
 		channel = &memory->memory_channel;
 		interval = reason == WANTED ? config->memory_apart
 					    : config->memory_interval;
@@ -157,13 +216,13 @@ static void write_back(struct memory *memory, struct cache_line gone, ticks time
 
 /* Bring a line to L2, and its neighbour in an aligned pair; when it arrives. */
 static ticks bring(struct memory *memory, uint64_t line, ticks time,
-		   enum line_kind kind)
+		   struct wish wish)
 {
-	ticks there = fetch(memory, line, time, kind, WANTED), beside;
+	ticks there = fetch(memory, line, time, wish, WANTED), beside;
 
 	write_back(memory, cache_insert(&memory->l2, line, there), time);
 	if (memory->config->pairs && !cache_find(&memory->l2, line ^ 1)) {
-		beside = fetch(memory, line ^ 1, time, kind, BESIDE);
+		beside = fetch(memory, line ^ 1, time, wish, BESIDE);
 		write_back(memory,
 			   cache_insert_late(&memory->l2, line ^ 1, beside),
 			   time);
@@ -213,13 +272,13 @@ static void prefetch(struct memory *memory, uint64_t line, ticks time)
 			write_back(memory,
 				   cache_insert(&memory->l2, next,
 						fetch(memory, next, time,
-						      LINE_DATA, AHEAD)),
+						      data, AHEAD)),
 				   time);
 	}
 }
 
-ticks memory_read(struct memory *memory, uint64_t line, ticks time,
-		  enum line_kind kind)
+static ticks read_line(struct memory *memory, uint64_t line, ticks time,
+		       struct wish wish)
 {
 	const struct timing_config *config = memory->config;
 	const ticks l1 = (ticks)config->l1.cycles * TICKS_PER_CYCLE;
@@ -239,14 +298,26 @@ ticks memory_read(struct memory *memory, uint64_t line, ticks time,
 		if (found->arrival > there)
 			there = found->arrival;
 	} else {
-		there = bring(memory, line, time, kind);
+		there = bring(memory, line, time, wish);
 	}
 	/* A buffer is held until the line is there; if all are, it waits. */
 	there = calendar_take(&memory->buffers, time, there - time);
 	cache_insert(&memory->l1, line, there);
-	if (kind == LINE_DATA)
+	if (wish.kind == LINE_DATA)
 		prefetch(memory, line, time);
 	return there;
+}
+
+ticks memory_read(struct memory *memory, uint64_t line, ticks time,
+		  enum line_kind kind)
+{
+	return read_line(memory, line, time, (struct wish){ kind, AGE_UNKNOWN });
+}
+
+ticks memory_read_table(struct memory *memory, uint64_t line, ticks time,
+			uint64_t age)
+{
+	return read_line(memory, line, time, (struct wish){ LINE_TABLE, age });
 }
 
 ticks memory_change(struct memory *memory, uint64_t line, ticks time)

@@ -4,14 +4,17 @@
  * how many lines can be on their way at once.
  *
  * The model sees parts of a run.  A last-level cache is too large to be filled
- * in one: what it has not seen yet is taken to be there with the probability
- * that the engine gives, the cache's part in what the program has touched.
+ * in one.  Where it is calibrated how long lines stay there, a line's age tells
+ * (residence.h).  Else what the model has not seen yet is taken to be there with
+ * the probability that the engine gives, the cache's part in what the program
+ * has touched.
  */
 #ifndef TLBCOST_TIMING_MEMORY_H
 #define TLBCOST_TIMING_MEMORY_H
 
 #include "cache.h"
 #include "calendar.h"
+#include "residence.h"
 
 #define MEMORY_STREAMS 32u
 #define MEMORY_TABLES 16u
@@ -50,6 +53,9 @@ struct memory {
 	 * of page tables; memory_share() sets both.
 	 */
 	uint64_t l3_share, l3_table_share;
+	struct residence residence;
+	/* Lines of data wanted from beyond L2, those of them that were in memory, and all of these. */
+	uint64_t asked, missing, brought;
 	uint64_t tables[MEMORY_TABLES];	/* lines of tables read last */
 	uint32_t next_table;
 };
@@ -57,20 +63,28 @@ struct memory {
 /* L3 holds so many of the bytes that the program has touched. */
 void memory_share(struct memory *memory, uint64_t bytes, uint64_t touched);
 
+/*
+ * A window begins, at this time of the core's and of the program's, which has
+ * touched so many bytes; it refers to memory once in `per_reference` ticks.
+ */
+void memory_begin(struct memory *memory, ticks time, ticks program_time,
+		  uint64_t touched, ticks per_reference);
+
 /* Lines that memory_init() needs. */
 size_t memory_lines(const struct timing_config *config);
 
 void memory_init(struct memory *memory, const struct timing_config *config,
 		 struct cache_line *lines, struct cache *l3, bool scattered);
 
-/*
- * Read a line at this time; returns when its data are there.  Table lines are
- * page-table entries.
- */
 enum line_kind { LINE_DATA, LINE_TABLE };
 
+/* Read a line at this time; returns when its data are there. */
 ticks memory_read(struct memory *memory, uint64_t line, ticks time,
 		  enum line_kind kind);
+
+/* The same of page-table entries that were last read so many references ago. */
+ticks memory_read_table(struct memory *memory, uint64_t line, ticks time,
+			uint64_t age);
 
 /* Read a line of data in order to change it. */
 ticks memory_change(struct memory *memory, uint64_t line, ticks time);

@@ -41,13 +41,15 @@ void translation_init(struct translation *translation,
 	calendar_init(&translation->walkers, config->walkers);
 	for (uint32_t i = 0; i < TRANSLATION_SLOTS; i++)
 		translation->slots[i] =
-			(struct translation_slot){ UINT64_MAX, 0, MISS_NONE };
+			(struct translation_slot){ .page = UINT64_MAX };
 	directories_init(&translation->guest, config->directories,
 			 config->directory_ways);
 	directories_init(&translation->host, config->directories, 0);
 	directories_init(&translation->tables, config->directories, 0);
 	directories_init(&translation->pointers, config->pointers, 0);
 	directories_init(&translation->roots, config->roots, 0);
+	translation->base_shift = base_shift;
+	translation->huge_shift = huge_shift;
 	translation->page_shift = shift;
 	translation->entry_shift = shift;
 	translation->huge = huge;
@@ -67,7 +69,32 @@ void translation_missed(struct translation *translation, uint64_t address,
 {
 	uint64_t page = address >> translation->entry_shift;
 
-	*slot_of(translation, page) = (struct translation_slot){ page, 0, miss };
+	*slot_of(translation, page) = (struct translation_slot){
+		.page = page, .miss = miss,
+	};
+}
+
+void translation_walked(struct translation *translation, uint64_t address,
+			const struct walk_ages *ages)
+{
+	uint64_t page = address >> translation->entry_shift;
+
+	*slot_of(translation, page) = (struct translation_slot){
+		.page = page, .miss = MISS_WALK, .aged = true, .ages = *ages,
+	};
+}
+
+
+/*
+ * Since the line of an entry that covers 1 << shift bytes was read.  What
+ * covers more than a huge page was read not long ago.
+ */
+static uint64_t line_age(const struct translation *translation,
+			 const struct walk_ages *ages, uint32_t shift)
+{
+	if (shift < translation->base_shift + ENTRIES_SHIFT)
+		return ages->base.line;
+	return shift <= translation->huge_shift ? ages->huge.line : 0;
 }
 
 /* Is the entry cached?  It is afterwards. */
@@ -88,8 +115,16 @@ static bool directory_known(struct directories *directories, uint64_t entry)
 	return false;
 }
 
-static ticks read_entry(struct translation *translation, enum table table,
-			uint64_t index, ticks time)
+/* A walk in hand. */
+struct walk {
+	uint64_t address;
+	const struct walk_ages *ages;	/* NULL: not known */
+	ticks time;			/* at which it goes on */
+};
+
+/* Read an entry, whose line was last read so many references ago if ages are known. */
+static void read_entry(struct translation *translation, struct walk *walk,
+		       enum table table, uint64_t index, uint64_t age)
 {
 	uint64_t line = (uint64_t)table << TABLE_SHIFT | index >> ENTRIES_SHIFT;
 
@@ -99,81 +134,109 @@ static ticks read_entry(struct translation *translation, enum table table,
 		       (index >> FANOUT_SHIFT) * UINT64_C(0x9e3779b97f4a7c15) >>
 				       12 << 6 |
 		       (index >> ENTRIES_SHIFT & 63);
-	time += (ticks)translation->config->read_cycles[translation->huge] *
-		TICKS_PER_CYCLE;
-	return memory_read(translation->memory, line, time, LINE_TABLE);
+	walk->time += (ticks)translation->config->read_cycles[translation->huge] *
+		      TICKS_PER_CYCLE;
+	walk->time = walk->ages ?
+			     memory_read_table(translation->memory, line,
+					       walk->time, age) :
+			     memory_read(translation->memory, line, walk->time,
+					 LINE_TABLE);
+}
+
+static uint64_t age_at(const struct translation *translation,
+		       const struct walk *walk, uint32_t shift)
+{
+	return walk->ages ? line_age(translation, walk->ages, shift) : 0;
 }
 
 /*
- * Where a page of the guest's address space is in the guest's memory.  Kernels
- * hand out what is left between other memory first.
+ * Does a page of the guest's lie alone in the guest's memory?  Kernels hand
+ * out what is left between other memory first.
  */
-static uint64_t frame_of(const struct translation *translation, uint64_t page)
+static bool lies_alone(const struct translation *translation, uint64_t random)
 {
-	uint64_t random = page * UINT64_C(0x9e3779b97f4a7c15);
-
-	if (translation->huge || random >> 32 >= translation->scattered_share)
-		return page;
-	return random >> 16 | UINT64_C(1) << 48;
+	return !translation->huge && random >> 32 < translation->scattered_share;
 }
 
 /* The host's translation of the data page. */
-static ticks read_host(struct translation *translation, uint64_t address,
-		       ticks time)
+static void read_host(struct translation *translation, struct walk *walk)
 {
 	const uint32_t shift = translation->config->host_shift;
-	uint64_t directory = address >> (shift + FANOUT_SHIFT);
+	const uint64_t page = walk->address >> shift;
+	const uint64_t random = page * UINT64_C(0x9e3779b97f4a7c15);
+	const uint64_t directory = page >> FANOUT_SHIFT;
 
 	if (!directory_known(&translation->host, directory))
-		time = read_entry(translation, HOST_DIRECTORY, directory, time);
-	return read_entry(translation, HOST_TABLE,
-			  frame_of(translation, address >> shift), time);
+		read_entry(translation, walk, HOST_DIRECTORY, directory,
+			   age_at(translation, walk, shift + FANOUT_SHIFT));
+	if (lies_alone(translation, random))
+		read_entry(translation, walk, HOST_TABLE,
+			   random >> 16 | UINT64_C(1) << 48,
+			   walk->ages ? walk->ages->base.page : 0);
+	else
+		read_entry(translation, walk, HOST_TABLE, page,
+			   age_at(translation, walk, shift));
 }
 
 /*
  * What a walk reads before the entry of the page itself, from the first level
  * that no cache has; entries there cover 1 << shift bytes.
  */
-static ticks read_above(struct translation *translation, uint64_t address,
-			uint32_t shift, ticks time)
+static void read_above(struct translation *translation, struct walk *walk,
+		       uint32_t shift)
 {
 	struct directories *known = &translation->guest;
 	enum table table = GUEST_DIRECTORY;
+	uint64_t entry = walk->address >> shift;
 
 	if (shift >= ALL_SHIFT)
-		return time;
+		return;
 	if (shift >= POINTER_SHIFT) {
 		known = shift < ROOT_SHIFT ? &translation->pointers
 					   : &translation->roots;
 		table = shift < ROOT_SHIFT ? GUEST_POINTERS : GUEST_ROOT;
 	}
-	if (directory_known(known, address >> shift))
-		return time;
-	time = read_above(translation, address, shift + FANOUT_SHIFT, time);
-	return read_entry(translation, table, address >> shift, time);
+	if (directory_known(known, entry))
+		return;
+	read_above(translation, walk, shift + FANOUT_SHIFT);
+	read_entry(translation, walk, table, entry,
+		   age_at(translation, walk, shift));
+}
+
+static void read_directory(struct translation *translation, struct walk *walk,
+			   uint32_t shift)
+{
+	const uint64_t directory = walk->address >> shift;
+
+	if (directory_known(&translation->guest, directory))
+		return;
+	read_entry(translation, walk, GUEST_DIRECTORY, directory,
+		   age_at(translation, walk, shift));
+	/* A table is a page of the guest's, anywhere in its memory. */
+	if (translation->config->host_shift &&
+	    !directory_known(&translation->tables, directory))
+		read_entry(translation, walk, TABLES_TABLE,
+			   directory << ENTRIES_SHIFT,
+			   walk->ages && shift <= translation->huge_shift ?
+				   walk->ages->huge.page : 0);
 }
 
 /* The time at which a walk that starts now would end. */
-static ticks walk(struct translation *translation, uint64_t address, ticks time)
+static ticks walk(struct translation *translation, uint64_t address,
+		  const struct walk_ages *ages, ticks time)
 {
-	const struct timing_config *config = translation->config;
 	const uint32_t shift = translation->page_shift;
-	uint64_t directory = address >> (shift + FANOUT_SHIFT);
+	struct walk walk = { address, ages, time };
 
-	if (config->pointers) {
-		time = read_above(translation, address, shift + FANOUT_SHIFT, time);
-	} else if (!directory_known(&translation->guest, directory)) {
-		time = read_entry(translation, GUEST_DIRECTORY, directory, time);
-		/* A table is a page of the guest's, anywhere in its memory. */
-		if (config->host_shift &&
-		    !directory_known(&translation->tables, directory))
-			time = read_entry(translation, TABLES_TABLE,
-					  directory << ENTRIES_SHIFT, time);
-	}
-	time = read_entry(translation, GUEST_TABLE, address >> shift, time);
-	if (config->host_shift)
-		time = read_host(translation, address, time);
-	return time;
+	if (translation->config->pointers)
+		read_above(translation, &walk, shift + FANOUT_SHIFT);
+	else
+		read_directory(translation, &walk, shift + FANOUT_SHIFT);
+	read_entry(translation, &walk, GUEST_TABLE, address >> shift,
+		   age_at(translation, &walk, shift));
+	if (translation->config->host_shift)
+		read_host(translation, &walk);
+	return walk.time;
 }
 
 ticks translate(struct translation *translation, uint64_t address, ticks time)
@@ -192,7 +255,8 @@ ticks translate(struct translation *translation, uint64_t address, ticks time)
 	if (miss == MISS_WALK) {
 		busy = (ticks)config->walk_cycles[translation->huge] *
 		       TICKS_PER_CYCLE;
-		end = walk(translation, address, time) + busy;
+		end = walk(translation, address,
+			   slot->aged ? &slot->ages : NULL, time) + busy;
 		end = calendar_take(&translation->walkers, time, end - time);
 		time = end - busy;
 	}

@@ -12,16 +12,24 @@
 #define TLBCOST_TIMING_TRANSLATION_H
 
 #include "memory.h"
+#include "recency.h"
 
 enum miss { MISS_NONE, MISS_STLB_HIT, MISS_WALK };
 
 #define TRANSLATION_SLOTS 1024u
+
+/* How long ago walks were to an address's page and line, of base and of huge pages. */
+struct walk_ages {
+	struct recency_ages base, huge;
+};
 
 /* A page whose translation is asked for, or was not long ago. */
 struct translation_slot {
 	uint64_t page;
 	ticks ready;
 	enum miss miss;		/* that the next reference will see */
+	bool aged;		/* the ages are known */
+	struct walk_ages ages;
 };
 
 /* Page directories whose entries need not be read, by last use. */
@@ -40,6 +48,7 @@ struct translation {
 	struct directories guest, host, tables;
 	/* What covers 1 GiB and 512 GiB: see config.h. */
 	struct directories pointers, roots;
+	uint32_t base_shift, huge_shift;
 	uint32_t page_shift;	/* of the page tables' pages */
 	uint32_t entry_shift;	/* of what a TLB entry covers */
 	bool huge;
@@ -59,6 +68,10 @@ void translation_init(struct translation *translation,
 /* The next reference to the page at `address` misses. */
 void translation_missed(struct translation *translation, uint64_t address,
 			enum miss miss);
+
+/* The same of a walk, of whose entries it is known when they were last read. */
+void translation_walked(struct translation *translation, uint64_t address,
+			const struct walk_ages *ages);
 
 /* The address is wanted at this time; returns when it is translated. */
 ticks translate(struct translation *translation, uint64_t address, ticks time);

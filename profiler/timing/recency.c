@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recency.h"
+
+/* References that one step of a time is. */
+#define STEP_SHIFT 8u
+
+static uint32_t stamp(uint64_t time)
+{
+	return (uint32_t)(time >> STEP_SHIFT) + 1;
+}
+
+struct recency_ages recency_look(const struct recency *recency, uint64_t page,
+				 uint64_t time)
+{
+	const uint64_t number = page / RECENCY_PAGES;
+	const struct recency_block *block =
+		&recency->blocks[number % RECENCY_BLOCKS];
+	const uint32_t own = block->walked[page % RECENCY_PAGES];
+	uint32_t last = 0;
+
+	if (block->block != (uint32_t)number)
+		return (struct recency_ages){ 0, 0 };
+	for (uint32_t i = 0; i < RECENCY_PAGES; i++)
+		last = block->walked[i] > last ? block->walked[i] : last;
+	return (struct recency_ages){
+		.page = own ? (uint64_t)(stamp(time) - own) << STEP_SHIFT : 0,
+		.line = last ? (uint64_t)(stamp(time) - last) << STEP_SHIFT : 0,
+	};
+}
+
+struct recency_ages recency_walk(struct recency *recency, uint64_t page,
+				 uint64_t time)
+{
+	const struct recency_ages ages = recency_look(recency, page, time);
+	const uint64_t number = page / RECENCY_PAGES;
+	struct recency_block *block = &recency->blocks[number % RECENCY_BLOCKS];
+
+	if (block->block != (uint32_t)number)
+		*block = (struct recency_block){ .block = (uint32_t)number };
+	block->walked[page % RECENCY_PAGES] = stamp(time);
+	return ages;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * When was a page last walked to?  So long its page-table entry was not read;
+ * and the line of that entry not since any of the eight pages was walked to
+ * whose entries are in it.
+ */
+#ifndef TLBCOST_TIMING_RECENCY_H
+#define TLBCOST_TIMING_RECENCY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RECENCY_PAGES 8u
+#define RECENCY_BLOCKS (1u << 17)
+
+/* Pages whose entries share a line. */
+struct recency_block {
+	uint32_t block;				/* page / RECENCY_PAGES, low bits */
+	uint32_t walked[RECENCY_PAGES];		/* time / 256 + 1; 0: not yet */
+};
+
+/* Blocks of pages far from each other may share a place: the last one is known. */
+struct recency {
+	struct recency_block blocks[RECENCY_BLOCKS];
+};
+
+/* Since the page itself, and any of its line, was walked to; 0: never before. */
+struct recency_ages {
+	uint64_t page, line;
+};
+
+/* The page is walked to at this time, in references; how long ago was the last time? */
+struct recency_ages recency_walk(struct recency *recency, uint64_t page,
+				 uint64_t time);
+
+/* How long ago, without a walk. */
+struct recency_ages recency_look(const struct recency *recency, uint64_t page,
+				 uint64_t time);
+
+#endif

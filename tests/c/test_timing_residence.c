@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How long do lines stay in a last-level cache that others share? */
+#include "timing.h"
+
+#define KEPT 1000000u
+#define DRAWS 4096u
+#define L3 CYCLES(50)
+#define MEMORY CYCLES(200)
+
+static struct timing_config shared(void)
+{
+	struct timing_config config = plain_config();
+
+	config.l3_bytes = 16 << 20;
+	config.l3_kept = KEPT;
+	return config;
+}
+
+/* Of DRAWS lines of this age, how many are there? */
+static uint32_t left(const struct residence *residence, ticks age)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < DRAWS; i++)
+		count += residence_left(residence, age, i);
+	return count;
+}
+
+static void half_are_left_after_the_calibrated_time(void)
+{
+	struct timing_config config = shared();
+	struct residence residence;
+	uint32_t before = DRAWS;
+
+	residence_begin(&residence, &config, 0, 0, 0, 0);
+	CHECK_EQUAL(left(&residence, 0), DRAWS);
+	CHECK_EQUAL(left(&residence, CYCLES(KEPT)), DRAWS / 2);
+	/* 2^-(1/4) = 0.84, 2^-4 = 0.06. */
+	CHECK(left(&residence, CYCLES(KEPT / 2)) > DRAWS * 8 / 10);
+	CHECK(left(&residence, CYCLES(KEPT / 2)) < DRAWS * 9 / 10);
+	CHECK(left(&residence, CYCLES(2 * KEPT)) > DRAWS * 4 / 100);
+	CHECK(left(&residence, CYCLES(2 * KEPT)) < DRAWS * 8 / 100);
+	for (ticks age = 0; age < CYCLES(4 * KEPT); age += CYCLES(KEPT / 10)) {
+		CHECK(left(&residence, age) <= before);
+		before = left(&residence, age);
+	}
+	CHECK_EQUAL(before, 0);
+}
+
+/* What fills the cache in KEPT cycles halves the time. */
+static void the_programs_own_lines_shorten_it(void)
+{
+	struct timing_config config = shared();
+	const uint64_t lines = config.l3_bytes >> LINE_SHIFT;
+	struct residence residence;
+
+	residence_begin(&residence, &config, 10 * lines * 4, 0, 10 * lines, 0);
+	CHECK(about(residence.half, lines * 4 * CYCLES(KEPT) / (lines * 4 + CYCLES(KEPT)) - CYCLES(100),
+		    CYCLES(200)));
+	residence_begin(&residence, &config, CYCLES(10) * KEPT, 0, 10 * lines, 0);
+	CHECK(about(residence.half, CYCLES(KEPT) * 49 / 100, CYCLES(KEPT) * 2 / 100));
+	residence_begin(&residence, &config, CYCLES(1000) * KEPT, 0, 10, 0);
+	CHECK(about(residence.half, CYCLES(KEPT) * 99 / 100, CYCLES(KEPT) / 100));
+}
+
+/* Lines wanted at random come back after the time in which as many are wanted, in the mean. */
+static void unseen_lines_have_the_ages_of_random_ones(void)
+{
+	struct timing_config config = shared();
+	struct residence residence;
+	ticks sum = 0;
+
+	residence_begin(&residence, &config, CYCLES(7000), 70, 0, 30);
+	CHECK_EQUAL(residence.wanted, CYCLES(3000));
+	for (uint32_t i = 0; i < DRAWS; i++)
+		sum += residence_age(&residence, i);
+	CHECK(about(sum / DRAWS, CYCLES(2900), CYCLES(200)));
+}
+
+/* A rig in a window that begins at the program's time `now`. */
+static struct rig *in_window(const struct timing_config *config, ticks now,
+			     ticks per_reference)
+{
+	struct rig *rig = make_rig(config, false);
+
+	memory_begin(&rig->core.memory, 0, now, 0, per_reference);
+	return rig;
+}
+
+/* Lines 1000 apart, so that none is another one's neighbour, and each is in no nearer cache. */
+static uint32_t tables_there(struct rig *rig, uint64_t age)
+{
+	uint32_t count = 0;
+
+	for (uint64_t i = 1; i <= 1000; i++) {
+		ticks start = quiet(rig);
+		ticks time = memory_read_table(&rig->core.memory,
+					       (age + 1) << 32 | i * 1000, start, age) - start;
+
+		CHECK(time == L3 || time == MEMORY);
+		count += time == L3;
+	}
+	return count;
+}
+
+static void tables_are_there_as_long_as_their_age_allows(void)
+{
+	struct timing_config config = shared();
+	struct rig *rig = in_window(&config, 0, CYCLES(10));
+
+	CHECK_EQUAL(tables_there(rig, 0), 1000);
+	CHECK(tables_there(rig, KEPT / 10) > 440);
+	CHECK(tables_there(rig, KEPT / 10) < 560);
+	CHECK_EQUAL(tables_there(rig, KEPT), 0);
+	/* Half as long between references, half as old. */
+	memory_begin(&rig->core.memory, 0, 0, 0, CYCLES(1));
+	CHECK_EQUAL(tables_there(rig, KEPT / 100), 1000);
+	drop_rig(rig);
+}
+
+/* Of a hundred lines from this one on, how many come before memory could bring them? */
+static uint32_t data_there(struct rig *rig, uint64_t first, ticks start)
+{
+	uint32_t count = 0;
+
+	for (uint64_t i = 0; i < 100; i++, start += CYCLES(1000))
+		count += memory_read(&rig->core.memory, (first + i) * 1000, start,
+				     LINE_DATA) < start + MEMORY;
+	return count;
+}
+
+/* What was seen ages while nothing is modelled. */
+static void data_age_between_windows(void)
+{
+	struct timing_config config = shared();
+	struct rig *rig = in_window(&config, 0, CYCLES(1));
+	struct memory *memory = &rig->core.memory;
+	ticks time = 0;
+
+	for (uint64_t i = 0; i < 8192; i++, time += CYCLES(20))
+		memory_read(memory, i * 1000, time, LINE_DATA);
+	/* They have long left L2. */
+	CHECK(data_there(rig, 0, time) > 85);
+	time += CYCLES(100000);
+	memory_begin(memory, time, time + CYCLES(100) * KEPT, 0, CYCLES(1));
+	CHECK_EQUAL(data_there(rig, 200, time), 0);
+	drop_rig(rig);
+}
+
+static void without_a_last_level_nothing_stays(void)
+{
+	struct timing_config config = shared();
+	struct rig *rig;
+
+	config.l3_bytes = 0;
+	rig = in_window(&config, 0, CYCLES(1));
+	CHECK_EQUAL(tables_there(rig, 0), 0);
+	drop_rig(rig);
+}
+
+static void recency_tells_of_pages_and_of_their_lines(void)
+{
+	struct recency *recency = calloc(1, sizeof(*recency));
+	struct recency_ages ages;
+
+	ages = recency_walk(recency, 80, 1 << 20);
+	CHECK_EQUAL(ages.page, 0);
+	CHECK_EQUAL(ages.line, 0);
+	/* Its neighbour in the line; a step is 256 references. */
+	ages = recency_walk(recency, 87, (1 << 20) + 1024);
+	CHECK_EQUAL(ages.page, 0);
+	CHECK_EQUAL(ages.line, 1024);
+	ages = recency_walk(recency, 80, (1 << 20) + 4096);
+	CHECK_EQUAL(ages.page, 4096);
+	CHECK_EQUAL(ages.line, 3072);
+	ages = recency_look(recency, 88, (1 << 20) + 4096);
+	CHECK_EQUAL(ages.line, 0);
+	ages = recency_look(recency, 81, (1 << 20) + 8192);
+	CHECK_EQUAL(ages.line, 4096);
+	/* Looking changes nothing. */
+	ages = recency_look(recency, 81, (1 << 20) + 8192);
+	CHECK_EQUAL(ages.line, 4096);
+	/* Another block in the same place. */
+	ages = recency_walk(recency, 80 + RECENCY_PAGES * (uint64_t)RECENCY_BLOCKS, 1 << 21);
+	CHECK_EQUAL(ages.line, 0);
+	ages = recency_look(recency, 80, 1 << 21);
+	CHECK_EQUAL(ages.page, 0);
+	free(recency);
+}
+
+/* Base pages that lie apart have a line of the host's table each; neighbours' share one. */
+static void a_walk_reads_entries_of_their_age(void)
+{
+	const struct walk_ages fresh = { { 0, 0 }, { 0, 0 } };
+	const struct walk_ages old = { { KEPT, KEPT }, { KEPT, KEPT } };
+	const struct walk_ages alone = { { KEPT, 0 }, { 0, 0 } };
+	struct timing_config config = shared();
+
+	config.host_shift = BASE_SHIFT;
+	for (int apart = 0; apart <= 1; apart++) {
+		struct rig *rig = in_window(&config, 0, CYCLES(10));
+		struct translation *translation = &rig->core.translation;
+		ticks start, took[3];
+
+		translation->scattered_share = apart ? UINT64_C(1) << 32 : 0;
+		/* The directories are cached from here on. */
+		walk(rig, 0);
+		for (int i = 0; i < 3; i++) {
+			const struct walk_ages *const ages[] = { &fresh, &old, &alone };
+			const uint64_t address = (uint64_t)(64 * (i + 1)) * BASE_PAGE;
+
+			start = quiet(rig);
+			translation_walked(translation, address, ages[i]);
+			took[i] = translate(translation, address, start) - start;
+		}
+		CHECK_EQUAL(took[0], 2 * L3);
+		CHECK_EQUAL(took[1], 2 * MEMORY);
+		CHECK_EQUAL(took[2], apart ? L3 + MEMORY : 2 * L3);
+		drop_rig(rig);
+	}
+}
+
+static const struct check_test tests[] = {
+	{ "half are left after the calibrated time", half_are_left_after_the_calibrated_time },
+	{ "the program's own lines shorten it", the_programs_own_lines_shorten_it },
+	{ "unseen lines have the ages of random ones", unseen_lines_have_the_ages_of_random_ones },
+	{ "tables are there as long as their age allows",
+	  tables_are_there_as_long_as_their_age_allows },
+	{ "data age between windows", data_age_between_windows },
+	{ "without a last level nothing stays", without_a_last_level_nothing_stays },
+	{ "recency tells of pages and of their lines", recency_tells_of_pages_and_of_their_lines },
+	{ "a walk reads entries of their age", a_walk_reads_entries_of_their_age },
+};
+
+CHECK_MAIN(tests)
