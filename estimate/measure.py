@@ -57,7 +57,7 @@ _PLANS: dict[Extent, _Plan] = {
             _Step("cycles,faults", 4),
             _Step("near,middle,far,dense", 15),
             _Step("caches,chains,regions", 32),
-            _Step("loads,stream,memory,stay", 4.5),
+            _Step("loads,stream,memory,stay", 4),
             _Step("near,middle,far", 8),
             _Step("ways,stores,code", 10),
             _Step("large", 14),

@@ -38,6 +38,7 @@ def made_up() -> Calibration:
             Cost("walk_interval_ns", 4096, None, 8192, Interval(6, 5.5, 6.5), 12),
             Cost("fault_ns", 4096, None, None, Interval(500, 400, 600), 23),
             Cost("load_ns", None, "serial", 256, Interval(1.25, 1.2, 1.3), 3),
+            Cost("l3_stay_ns", None, None, 65536, Interval(3e6, 2e6, 5e6), 9),
             Cost("cycles_per_ns", None, None, None, Interval(3.3, 3.2, 3.4), 99),
         ),
         extent="full",
@@ -110,7 +111,12 @@ def test_a_full_one_stands_in_for_a_quick_one_and_not_the_other_way(
 
 @pytest.mark.parametrize("extent", ["quick", "full"])
 @pytest.mark.parametrize(
-    ("quantity", "words"), [("load_ns", "loads"), ("walk_interval_ns", "intervals of walks")]
+    ("quantity", "words"),
+    [
+        ("load_ns", "loads"),
+        ("walk_interval_ns", "intervals of walks"),
+        ("l3_stay_ns", "time that lines stay in the last-level cache"),
+    ],
 )
 def test_one_of_before_a_quantity_was_measured_is_made_again(
     measured: Measurements, extent: Extent, quantity: str, words: str

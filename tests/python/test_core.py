@@ -68,6 +68,18 @@ def test_ns_become_cycles_of_the_calibration() -> None:
     assert fields["misses"] == 12
 
 
+def test_the_last_level_is_shared_by_time_where_that_is_known() -> None:
+    fields = dict(found(KNOWN).fields)
+    # Half-way from 25 to 100 ns, between 16 and 256 MiB.
+    assert 16 << 20 < fields["l3-bytes"] < 256 << 20
+    assert "l3-kept" not in fields
+    more = (*COSTS, cost("l3_stay_ns", 3e6, None, None, 65536))
+    made = core_for(calibrated(costs=more), KNOWN, GEOMETRY)
+    assert made is not None
+    fields = dict(made.fields)
+    assert (fields["l3-bytes"], fields["l3-kept"]) == (32 << 20, 12_000_000)
+
+
 def test_what_is_published_of_the_core_is_used() -> None:
     made = found(KNOWN)
     fields = dict(made.fields)

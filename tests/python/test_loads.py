@@ -11,7 +11,7 @@ import pytest
 from calibration_content import cost, quick
 from test_quantities import HUGE, Row, curve, table
 from tlbcost.expected import Saying
-from tlbcost.load_rows import LOADS, MEMORY, STREAM, load_rows
+from tlbcost.load_rows import LOADS, MEMORY, STAY, STREAM, load_rows
 from tlbcost.loads import Loads, cache_sizes, level_latencies, loads
 from tlbcost.records import Calibration, Cost, Interval
 from tlbcost.samples import read_samples
@@ -20,6 +20,7 @@ KIB, MIB = 1 << 10, 1 << 20
 # Caches of 48 KiB, 2 MiB and 32 MiB.
 SERIAL = {256: 1.25, 2048: 4.0, 8192: 4.1, 65536: 20.0, 262144: 20.5, 1048576: 70.0, 4194304: 90.0}
 FLUSHED = 101.0
+STAYED = 4.5e6
 SIZES = {1: 48 * KIB, 2: 2 * MIB, 3: 32 * MIB}
 
 
@@ -39,6 +40,10 @@ def rows(
         timings("load", "serial", ladder),
         timings("load", "chains_16", ladder, 0.1),
         timings("load", "flushed", MEMORY if flushed else ()),
+        curve(
+            "stay", "third", "serial", lambda _: STAYED, STAY, size=HUGE, spacing=192,
+            paired=False, noise=0.001,
+        ),
         timings("stream", "sequential", tuple(n for n in STREAM if n <= most), 0.08),
     )
     return load_rows(read_samples([table(*parts, line_bytes=str(line_bytes), **header)]))
@@ -72,6 +77,8 @@ def test_every_footprint_has_a_row_with_its_interval() -> None:
     assert known.stream[1][1].value == pytest.approx(7.2, rel=0.01)
     assert known.memory is not None
     assert known.memory.value == pytest.approx(FLUSHED, rel=0.01)
+    assert known.stay is not None
+    assert known.stay.value == pytest.approx(STAYED, rel=0.01)
     assert found(rows(flushed=False)).memory is None
     assert all(row.samples == 10 for row in rows())
 
@@ -97,14 +104,15 @@ def test_what_did_not_fit_is_a_row_without_a_value() -> None:
 def test_absent_differs_from_not_asked_for() -> None:
     assert load_rows(read_samples([table()])) == []
     nothing = load_rows(read_samples([table(skipped_4096_loads="no time was left")]))
-    assert len(nothing) == len(LOADS) + 4 + len(MEMORY) + len(STREAM)
+    assert len(nothing) == len(LOADS) + 4 + len(MEMORY) + len(STREAM) + len(STAY)
     assert found(nothing) == Loads((), (), ())
     assert loads(calibrated([cost("walk_ns", 19.0, access="serial", pages=8192)])) is None
 
 
 def test_the_footprints_are_the_probes() -> None:
     source = (Path(__file__).parents[2] / "calibrator" / "groups.c").read_text(encoding="utf-8")
-    for name, expected in (("loads", LOADS), ("stream", STREAM), ("memory", MEMORY)):
+    ladders = {"loads": LOADS, "stream": STREAM, "memory": MEMORY, "stay": STAY}
+    for name, expected in ladders.items():
         ladder = re.search(rf"{name}_ladder\[\] = {{ ([0-9, ]+) }}", source)
         assert ladder is not None
         assert tuple(map(int, ladder[1].split(","))) == expected
