@@ -137,7 +137,7 @@ const struct group groups[GROUP_COUNT] = {
 	[GROUP_STAY] = {
 		.name = "stay", .probe = "stay", .pages = PAGES_PACKED,
 		LADDER(stay_ladder), .accesses = SERIAL,
-		.sweeps = 9, .sweeps_per_arena = 3, .touch_share = 0.5, .weight = 0.5,
+		.sweeps = 8, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 0.4,
 	},
 	[GROUP_LARGE] = {
 		.name = "large", .probe = "tlb", .layout = "spread", .pages = PAGES_LARGER,

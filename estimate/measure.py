@@ -46,7 +46,7 @@ class _Plan:
 
 _PLANS: dict[Extent, _Plan] = {
     "quick": _Plan(
-        (_Step("cycles,faults,near,middle,far,dense", 6.5), _Step("loads,stream,memory,stay", 2.5)),
+        (_Step("cycles,faults,near,middle,far,dense", 6.5), _Step("loads,stream,memory,stay", 2.9)),
         1.5,
         _Step("near,middle", 1.5),
         10.7,
