@@ -51,6 +51,51 @@ cell() { # <file> <column> [<first cell>...]
 		}' "${file}"
 }
 
+# Wait until a command succeeds. A minute is for machines that are busy with other things, where
+# everything takes its time: a test that waited in vain fails.
+wait_until() { # <command> [<argument>...]
+	local end=$((SECONDS + 60))
+	until "$@"; do
+		((SECONDS < end)) || { printf 'in vain: %s\n' "$*" && return 1; }
+		sleep 0.02
+	done
+}
+
+# Whether a process has ended; one that nobody has waited for yet has.
+has_ended() { # <pid>
+	local stat
+	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+	[[ ${stat##*) } == Z* ]]
+}
+
+# A process and those below it.
+family() { # <pid>
+	local child
+	printf '%s\n' "$1"
+	for child in $(cat "/proc/$1/task/"*/children 2>/dev/null || true); do
+		family "${child}"
+	done
+}
+
+need_children() {
+	[[ -e /proc/self/task/${BASHPID}/children || -e /proc/$$/task/$$/children ]] ||
+		skip "this kernel lists no children of a process"
+}
+
+# Whether our counting or recording program, this process or one below it, has opened its counters
+# and waits for what comes: it sleeps for nothing else. Then they count.
+counters_wait() { # <pid>
+	local pid stat
+	for pid in $(family "$1"); do
+		[[ $(cat "/proc/${pid}/comm" 2>/dev/null) == tlbcost-* ]] || continue
+		# In this order: it may have slept before it opened them.
+		[[ $(ls -l "/proc/${pid}/fd" 2>/dev/null) == *perf_event* ]] || continue
+		stat=$(cat "/proc/${pid}/stat" 2>/dev/null) || continue
+		[[ ${stat##*) } != S* ]] || return 0
+	done
+	return 1
+}
+
 # Compare $output with tests/golden/<name>.
 assert_golden() { # <name>
 	# shellcheck disable=SC2154  # run sets output
