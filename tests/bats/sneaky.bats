@@ -71,13 +71,13 @@ follow() { # <code> <where the file is then>
 	# The last line is the program itself.
 	bash -euc "exec $(tail -n 1 <<<"${steps}")" 3>&- &
 	pid=$!
-	for ((i = 0; i < 1200; i++)); do
+	for ((i = 0; i < 12000; i++)); do
 		now=$(awk -v name="$2" '
 			/^[0-9a-f]+-[0-9a-f]+ / { wanted = index($0, name) }
 			/^(ShmemPmdMapped|Shared_Hugetlb|Private_Hugetlb):/ && wanted { n += $2 }
 			END { print n + 0 }' "/proc/${pid}/smaps" 2>/dev/null) || break
 		((${now:-0} <= best)) || best=${now}
-		sleep 0.02
+		sleep 0.005
 	done
 	wait "${pid}"
 	bash -euc "$(remedy "$1" undo)" 3>&-
