@@ -85,11 +85,13 @@ need_children() {
 # Whether our counting or recording program, this process or one below it, has opened its counters
 # and waits for what comes: it sleeps for nothing else. Then they count.
 counters_wait() { # <pid>
-	local pid stat
+	local pid name files stat
 	for pid in $(family "$1"); do
-		[[ $(cat "/proc/${pid}/comm" 2>/dev/null) == tlbcost-* ]] || continue
+		name=$(cat "/proc/${pid}/comm" 2>/dev/null) || continue
+		[[ ${name} == tlbcost-* ]] || continue
 		# In this order: it may have slept before it opened them.
-		[[ $(ls -l "/proc/${pid}/fd" 2>/dev/null) == *perf_event* ]] || continue
+		files=$(readlink "/proc/${pid}/fd/"* 2>/dev/null) || true
+		[[ ${files} == *perf_event* ]] || continue
 		stat=$(cat "/proc/${pid}/stat" 2>/dev/null) || continue
 		[[ ${stat##*) } != S* ]] || return 0
 	done
