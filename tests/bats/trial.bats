@@ -77,7 +77,7 @@ memory() { # <name> <how to get a pointer p to n bytes>
 				return 9;
 			memset(p, 1, n);
 			__asm__ volatile("" : : "r"(p) : "memory");
-			usleep(${HOLD_MS:-400} * 1000);
+			usleep(${HOLD_MS:-1000} * 1000);
 			puts("ready");
 			return 0;
 		}
@@ -150,6 +150,7 @@ print(eval(sys.argv[1]))' "$1"
 	need_thp
 	memory heap 'char *p = malloc(n);'
 	run -0 "${TRIAL[@]}" --with glibc-thp --with 'hugectl --heap' --json report.json -- ./heap
+	printf '%s\n' "${output}"
 	[[ $(json '[(t["method"], t["proven"]) for t in report["trials"]]') == \
 		"[('glibc-thp', True), ('hugectl --heap', True)]" ]]
 	[[ $(words) == *"hugectl --heap alone does nothing on glibc"* ]] ||
