@@ -43,7 +43,7 @@ teardown() {
 # The report on the program with its array in a file of /dev/shm, once for all tests.
 estimate() {
 	[[ ! -e ${REPORTS}/file.json ]] || return 0
-	"${BUILD}/tlbcost" estimate --runs 3 --output file.txt --json file.json -- \
+	estimate_anyhow --runs 3 --output file.txt --json file.json -- \
 		"${INDEX[@]}" --memory "file:${FILE}"
 }
 
@@ -116,7 +116,7 @@ follow() { # <code> <where the file is then>
 @test "the same array on the heap, where transparent huge pages are always on, is not blamed" {
 	MODE=$(sed 's/.*\[\(.*\)\].*/\1/' "${THP}/enabled")
 	echo always >"${THP}/enabled"
-	"${BUILD}/tlbcost" estimate --runs 3 --output heap.txt --json heap.json -- \
+	estimate_anyhow --runs 3 --output heap.txt --json heap.json -- \
 		"${INDEX[@]}" --memory heap
 	cat heap.txt
 	[[ $(value heap.json "[p for a in d['what_to_do'] for p in a['payers']
