@@ -98,13 +98,22 @@ counters_wait() { # <pid>
 	return 1
 }
 
+# A calibration of walks that cost eight times as much: on a machine that others use too, a program
+# takes several times as long, and the walks' share of it is smaller.
+dear_walks() {
+	awk -F '\t' -v OFS='\t' '
+		$1 == "walk_ns" && $2 == 4096 { for (i = 5; i <= 7; i++) $i *= 8 }
+		{ print }' "${TREE}/tests/golden/calibration.tsv"
+}
+
 # An estimate where what a walk costs matters little: a machine that others keep busy may be too busy
 # to be calibrated, and then the costs are made up.
 estimate_anyhow() { # <argument of tlbcost estimate>...
 	local code=0
 	"${BUILD}/tlbcost" estimate "$@" || code=$?
 	((code == 4)) || return "${code}"
-	"${BUILD}/tlbcost" estimate --calibration "${TREE}/tests/golden/calibration.tsv" "$@"
+	dear_walks >"${BATS_TEST_TMPDIR}/dear.tsv"
+	"${BUILD}/tlbcost" estimate --calibration "${BATS_TEST_TMPDIR}/dear.tsv" "$@"
 }
 
 # Compare $output with tests/golden/<name>.

@@ -47,14 +47,6 @@ await() { # <file>
 	return 1
 }
 
-# A calibration of walks that cost eight times as much: on a machine that others use too, a program
-# takes several times as long, and the walks' share of it is smaller.
-dear_walks() {
-	awk -F '\t' -v OFS='\t' '
-		$1 == "walk_ns" && $2 == 4096 { for (i = 5; i <= 7; i++) $i *= 8 }
-		{ print }' "${TREE}/tests/golden/calibration.tsv"
-}
-
 simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 
 @test "a program is estimated, and its output and exit code are its own" {
