@@ -101,6 +101,11 @@ def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict
     walks = [cost for cost in calibration.costs if cost.quantity == "walk_ns" and cost.interval]
     walked = _sizes(cost.page_size_bytes for cost in walks if cost.access == "serial")
     chains = {c.access.removeprefix("chains_") for c in walks if c.access in CHAINS and c.access}
+    if not tlb and not walks:
+        raise TlbcostError(
+            "cannot draw: nothing was measured of the TLBs",
+            "tlbcost calibrate --recalibrate  (while nothing else runs)",
+        )
     # The next power of two but one, for room beyond the last point.
     last = max([int(str(row["lines"])) for row in tlb] + [cost.pages or 1 for cost in walks])
     spacings = _sizes(row["spacing_bytes"] for row in curve if row["probe"] == "cache")

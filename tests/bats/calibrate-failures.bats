@@ -57,7 +57,7 @@ disturb() { # <text> <command>...
 		shift
 		"$@" >/dev/null 2>"$TMPDIR/../err" &
 		group=$! command=$!
-		for ((i = 0; i < 100; i++)); do
+		for ((i = 0; i < 600; i++)); do
 			probe=$(pgrep -g "$group" -f "^[^ ]*tlbcost-calibrate ") && break
 			sleep 0.1
 		done
@@ -67,7 +67,7 @@ disturb() { # <text> <command>...
 		code=0
 		wait "$command" 2>/dev/null || code=$?
 		echo "code $code"
-		for ((i = 0; i < 100; i++)); do
+		for ((i = 0; i < 600; i++)); do
 			pgrep -g "$group" >/dev/null || { echo "no process"; exit; }
 			sleep 0.1
 		done' - "${text}" "$@" 2>/dev/null
@@ -121,7 +121,8 @@ in_cgroup() { # <bytes> <command> [argument...]
 	fi
 	local code=0
 	bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' - "${group}" "$@" || code=$?
-	rmdir "${group}" || { sleep 1; rmdir "${group}"; }
+	# It is empty soon after its last process has ended.
+	wait_until rmdir "${group}" 2>/dev/null
 	return "${code}"
 }
 

@@ -7,10 +7,23 @@
 setup_file() {
 	# One real calibration, shared by the tests that only need one to be there.
 	export CACHE=${BATS_FILE_TMPDIR}/cache
-	local tlbcost=${BATS_TEST_DIRNAME}/../../build/tlbcost
+	local tlbcost=${BATS_TEST_DIRNAME}/../../build/tlbcost i
 	if [[ -e ${tlbcost} ]]; then
 		XDG_CACHE_HOME=${CACHE} "${tlbcost}" calibrate >"${BATS_FILE_TMPDIR}/first" 2>&1 || true
+		# Where others keep the machine busy, the time may be over before much was measured.
+		for ((i = 0; i < 2; i++)); do
+			! has_curve || break
+			XDG_CACHE_HOME=${CACHE} "${tlbcost}" calibrate --recalibrate >/dev/null 2>&1 || true
+		done
 	fi
+}
+
+has_curve() {
+	grep -qs '^tlb' "${CACHE}"/tlbcost/curve-*.tsv
+}
+
+need_curve() {
+	has_curve || skip "this machine is too busy to measure a curve in 12 s"
 }
 
 setup() {
@@ -53,6 +66,7 @@ setup() {
 
 @test "calibrate: --plot draws a PNG and an SVG" {
 	need_program gnuplot
+	need_curve
 	run -0 "${BUILD}/tlbcost" calibrate --plot "${BATS_TEST_TMPDIR}/c.png"
 	[[ $(head -c 4 "${BATS_TEST_TMPDIR}/c.png" | od -An -tx1) == " 89 50 4e 47" ]]
 	run -0 "${BUILD}/tlbcost" calibrate --plot "${BATS_TEST_TMPDIR}/c.svg"
@@ -61,6 +75,7 @@ setup() {
 }
 
 @test "calibrate: a gnuplot that fails is an error with a hint, and leaves no picture" {
+	need_curve
 	fake_program gnuplot 'echo "no such terminal" >&2; exit 1'
 	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --plot "${BATS_TEST_TMPDIR}/c.png"
 	[[ ${stderr} == *"tlbcost: cannot draw"*"no such terminal"* ]]
@@ -69,6 +84,7 @@ setup() {
 }
 
 @test "calibrate: a gnuplot that is missing, or draws nothing, is an error" {
+	need_curve
 	fake_program gnuplot 'exit 0'
 	run -1 --separate-stderr "${BUILD}/tlbcost" calibrate --plot "${BATS_TEST_TMPDIR}/c.png"
 	[[ ${stderr} == *"no picture"* ]]

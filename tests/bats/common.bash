@@ -51,6 +51,71 @@ cell() { # <file> <column> [<first cell>...]
 		}' "${file}"
 }
 
+# Wait until a command succeeds. A minute is for machines that are busy with other things, where
+# everything takes its time: a test that waited in vain fails.
+wait_until() { # <command> [<argument>...]
+	local end=$((SECONDS + 60))
+	until "$@"; do
+		((SECONDS < end)) || { printf 'in vain: %s\n' "$*" && return 1; }
+		sleep 0.02
+	done
+}
+
+# Whether a process has ended; one that nobody has waited for yet has.
+has_ended() { # <pid>
+	local stat
+	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+	[[ ${stat##*) } == Z* ]]
+}
+
+# A process and those below it.
+family() { # <pid>
+	local child
+	printf '%s\n' "$1"
+	for child in $(cat "/proc/$1/task/"*/children 2>/dev/null || true); do
+		family "${child}"
+	done
+}
+
+need_children() {
+	[[ -e /proc/self/task/${BASHPID}/children || -e /proc/$$/task/$$/children ]] ||
+		skip "this kernel lists no children of a process"
+}
+
+# Whether our counting or recording program, this process or one below it, has opened its counters
+# and waits for what comes: it sleeps for nothing else. Then they count.
+counters_wait() { # <pid>
+	local pid name files stat
+	for pid in $(family "$1"); do
+		name=$(cat "/proc/${pid}/comm" 2>/dev/null) || continue
+		[[ ${name} == tlbcost-* ]] || continue
+		# In this order: it may have slept before it opened them.
+		files=$(readlink "/proc/${pid}/fd/"* 2>/dev/null) || true
+		[[ ${files} == *perf_event* ]] || continue
+		stat=$(cat "/proc/${pid}/stat" 2>/dev/null) || continue
+		[[ ${stat##*) } != S* ]] || return 0
+	done
+	return 1
+}
+
+# A calibration of walks that cost eight times as much: on a machine that others use too, a program
+# takes several times as long, and the walks' share of it is smaller.
+dear_walks() {
+	awk -F '\t' -v OFS='\t' '
+		$1 == "walk_ns" && $2 == 4096 { for (i = 5; i <= 7; i++) $i *= 8 }
+		{ print }' "${TREE}/tests/golden/calibration.tsv"
+}
+
+# An estimate where what a walk costs matters little: a machine that others keep busy may be too busy
+# to be calibrated, and then the costs are made up.
+estimate_anyhow() { # <argument of tlbcost estimate>...
+	local code=0
+	"${BUILD}/tlbcost" estimate "$@" || code=$?
+	((code == 4)) || return "${code}"
+	dear_walks >"${BATS_TEST_TMPDIR}/dear.tsv"
+	"${BUILD}/tlbcost" estimate --calibration "${BATS_TEST_TMPDIR}/dear.tsv" "$@"
+}
+
 # Compare $output with tests/golden/<name>.
 assert_golden() { # <name>
 	# shellcheck disable=SC2154  # run sets output

@@ -169,14 +169,15 @@ number_of() { # <event>: its count in $output
 	nothing_left
 }
 
+two_lines() { # <file>
+	[[ -e $1 && $(wc -l <"$1") -ge 2 ]]
+}
+
 @test "count: an interval is there while the program still runs" {
 	"${COUNT[@]}" -I 20 -e page_faults -- sh -c 'while [ ! -e stop ]; do sleep 0.02; done' \
 		2>report.txt &
-	local pid=$! i
-	for ((i = 0; i < 500; i++)); do
-		[[ $(wc -l <report.txt) -lt 2 ]] || break
-		sleep 0.02
-	done
+	local pid=$!
+	wait_until two_lines report.txt
 	kill -0 "${pid}"
 	: >stop
 	wait "${pid}"
@@ -186,12 +187,12 @@ number_of() { # <event>: its count in $output
 @test "count: a running process until it ends" {
 	need_program cc
 	pages 1000
+	need_children
 	./pages 1000 begin end &
 	local program=$! counter
 	"${COUNT[@]}" -e page_faults --json report.json -p "${program}" 2>report.txt &
 	counter=$!
-	# Something of it was counted once its interval is there; no other way shows from outside.
-	sleep 1
+	wait_until counters_wait "${counter}"
 	: >begin
 	: >end
 	wait "${program}"
@@ -204,11 +205,12 @@ number_of() { # <event>: its count in $output
 }
 
 @test "count: Ctrl-C ends the counting of a process, which runs on" {
+	need_children
 	sleep 60 &
 	local program=$! counter code=0
 	env --default-signal=INT "${COUNT[@]}" -e page_faults -p "${program}" 2>report.txt &
 	counter=$!
-	sleep 1
+	wait_until counters_wait "${counter}"
 	kill -INT "${counter}"
 	wait "${counter}" || code=$?
 	kill "${program}"
@@ -253,22 +255,19 @@ number_of() { # <event>: its count in $output
 	wait "${pid}" || code=$?
 	((code == 143))
 	[[ $(<report.txt) == *"tlbcost: ended by SIGTERM"* ]]
-	[[ ! -e /proc/$(<program) ]]
+	# Whoever has it now may not have waited for it yet.
+	has_ended "$(<program)"
 	nothing_left
 }
 
 @test "count: killed, it takes the program along" {
-	local pid i
+	local pid
 	"${COUNT[@]}" -e page_faults -- sh -c 'echo $$ >program; sleep 60' &
 	pid=$!
 	while [[ ! -s program ]]; do sleep 0.02; done
 	kill -KILL "${pid}"
 	wait "${pid}" || true
-	for ((i = 0; i < 250; i++)); do
-		[[ -e /proc/$(<program) ]] || break
-		sleep 0.02
-	done
-	[[ ! -e /proc/$(<program) ]]
+	wait_until has_ended "$(<program)"
 }
 
 @test "count: a full disk: 125, a message, and nothing left behind" {

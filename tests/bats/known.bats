@@ -297,7 +297,7 @@ simulate_geometry() { # <l1d> <stlb> [<option>...] --
 	local simulated file="" code=0
 	simulate -- sleep 60 3>&- &
 	simulated=$!
-	for ((i = 0; i < 500; i++)); do
+	for ((i = 0; i < 3000; i++)); do
 		file=$(find counts -name 'counts.*.tsv' 2>/dev/null || true)
 		[[ -z ${file} ]] || [[ $(keys state) != running ]] || break
 		sleep 0.02

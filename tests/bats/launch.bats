@@ -160,11 +160,7 @@ left_over() { # the files that a failed run may not leave
 		while [[ ! -s ready ]]; do sleep 0.02; done
 		kill -KILL "$(<"${victim}")"
 		wait "${parent}" || true
-		for ((i = 0; i < 250; i++)); do
-			[[ -e /proc/$(<ready) ]] || break
-			sleep 0.02
-		done
-		[[ ! -e /proc/$(<ready) ]]
+		wait_until has_ended "$(<ready)"
 	done
 }
 

@@ -31,19 +31,27 @@ teardown() {
 	[[ -z ${pid:-} ]] || kill "${pid}" 2>/dev/null || true
 }
 
+has_resident() { # <pid> <MiB>
+	[[ -r /proc/$1/status ]] || return 1
+	(($(awk '/^VmRSS/ { kb = $2 } END { print kb + 0 }' "/proc/$1/status") >= $2 << 10))
+}
+
 # A process with 96 MiB of one kind, once it has them.
 start() { # <kind>
-	"${MEMORY}" "$1" 60000 3>&- &
+	"${MEMORY}" "$1" 600000 3>&- &
 	pid=$!
-	local i
-	for ((i = 0; i < 200; i++)); do
-		if [[ -r /proc/${pid}/status ]] &&
-			(($(awk '/^VmRSS/ { print $2 }' "/proc/${pid}/status") >= 96 << 10)); then
-			return 0
-		fi
+	wait_until has_resident "${pid}" 96
+}
+
+# Until a watcher sleeps, and reads nothing meanwhile; a kernel that does not tell why a process
+# sleeps gives it ten seconds.
+watches() { # <pid of the watcher>
+	local i place
+	for ((i = 0; i < 1200; i++)); do
+		place=$(cat "/proc/$1/wchan" 2>/dev/null) || place=0
+		[[ ${place} != *nanosleep* && (${i} -lt 200 || ${place} != 0) ]] || return 0
 		sleep 0.05
 	done
-	echo "no 96 MiB"
 	return 1
 }
 
@@ -94,7 +102,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	need_built workloads/random-read
 	"${BUILD}/workloads/random-read" --size 64M --count 100G 3>&- &
 	pid=$!
-	sleep 1
+	wait_until has_resident "${pid}" 64
 	[[ -w /proc/${pid}/clear_refs ]] || skip "needs /proc/PID/clear_refs"
 	run --separate-stderr "${MAPS[@]}" --touched 2 --json report.json "${pid}"
 	echo "${output}" "${stderr}"
@@ -106,7 +114,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 
 @test "a program is looked at when it has most, and keeps its output and its exit code" {
 	run --separate-stderr "${MAPS[@]}" --json report.json -- \
-		sh -c "'${MEMORY}' shared 400; echo mine; exit 7"
+		sh -c "'${MEMORY}' shared 1500; echo mine; exit 7"
 	echo "${output}" "${stderr}"
 	((status == 7))
 	[[ ${output} == mine ]]
@@ -120,7 +128,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	local pool=/sys/kernel/mm/hugepages/hugepages-2048kB
 	[[ -w ${pool}/nr_hugepages ]] || skip "needs a pool of 2 MiB pages that can be written"
 	run --separate-stderr "${BUILD}/tlbcost" pool reserve 64 -- env GLIBC_TUNABLES=glibc.malloc.hugetlb=2 \
-		"${BUILD}/tlbcost" maps --json report.json "${MEMORY}" malloc 500
+		"${BUILD}/tlbcost" maps --json report.json "${MEMORY}" malloc 1500
 	echo "${stderr}"
 	((status == 0))
 	[[ $(value report.json '[x["words"] for x in a if x["kind"] == "hugetlbfs"][0]') == \
@@ -157,10 +165,13 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	((status == 4))
 	[[ ${stderr} == *"it is a thread of the kernel"* ]]
 	# Its parent does not wait for it.
-	bash -c 'sleep 0.05 & exec sleep 60' 3>&- &
+	bash -c 'sleep 0.05 & echo $! >child; exec sleep 600' 3>&- &
 	pid=$!
-	sleep 0.5
-	run --separate-stderr "${MAPS[@]}" "$(tr -d ' ' <"/proc/${pid}/task/${pid}/children")"
+	wait_until test -s child
+	wait_until has_ended "$(<child)"
+	# It is there, still.
+	[[ -e /proc/$(<child)/stat ]]
+	run --separate-stderr "${MAPS[@]}" "$(<child)"
 	echo "${stderr}"
 	((status == 4))
 	[[ ${stderr} == *"it has ended"* ]]
@@ -181,33 +192,31 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 }
 
 @test "a process that ends while it is watched is told to be gone" {
-	"${MEMORY}" shared 600 3>&- &
-	pid=$!
-	sleep 0.2
-	run --separate-stderr "${MAPS[@]}" --touched 1.5 "${pid}"
-	echo "${stderr}"
-	# Its parent, this shell, may not have waited for it yet.
-	((status == 1 || status == 4))
-	[[ ${stderr} == *"there is no process"* || ${stderr} == *"it has ended"* ]]
+	local watcher code=0
+	start shared
+	"${MAPS[@]}" --touched 3 "${pid}" >said 2>stderr 3>&- &
+	watcher=$!
+	watches "${watcher}"
+	kill "${pid}"
+	wait "${pid}" || true
+	wait "${watcher}" || code=$?
+	cat stderr
+	((code == 1 || code == 4))
+	[[ $(<stderr) == *"there is no process"* || $(<stderr) == *"it has ended"* ]]
 }
 
 @test "Ctrl-C and SIGTERM end the watching, and leave the process and its memory as they are" {
 	need_program setsid
 	start shared
 	[[ -w /proc/${pid}/clear_refs ]] || skip "needs /proc/PID/clear_refs"
-	local signal how watcher code i
+	local signal how watcher code
 	mkdir tmp
 	for signal in INT TERM; do
 		for how in - ""; do
 			TMPDIR=${PWD}/tmp setsid env --default-signal=INT,TERM "${MAPS[@]}" --touched 30 "${pid}" \
 				>said 2>stderr 3>&- &
 			watcher=$!
-			# It watches, and reads nothing meanwhile.
-			for ((i = 0; i < 200; i++)); do
-				[[ $(cat "/proc/${watcher}/wchan" 2>/dev/null) != *nanosleep* ]] || break
-				sleep 0.05
-			done
-			sleep 0.2
+			watches "${watcher}"
 			code=0
 			kill "-${signal}" -- "${how}${watcher}"
 			wait "${watcher}" || code=$?
@@ -227,10 +236,10 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	for option in --json --output; do
 		run -1 --separate-stderr "${MAPS[@]}" "${option}" /dev/full "${pid}"
 		[[ ${stderr} == "tlbcost: cannot write /dev/full: No space left on device"*"hint: "* ]]
-		run -125 --separate-stderr "${MAPS[@]}" "${option}" /dev/full -- "${MEMORY}" shared 300
+		run -125 --separate-stderr "${MAPS[@]}" "${option}" /dev/full -- "${MEMORY}" shared 1000
 		[[ ${stderr} == *"tlbcost: cannot write /dev/full: No space left on device"*"hint: "* ]]
 	done
 	run -1 --separate-stderr bash -c '"$@" >/dev/full' - "${MAPS[@]}" "${pid}"
 	[[ ${stderr} == "tlbcost: cannot write standard output: No space left on device" ]]
-	run -125 bash -c '"$@" 2>/dev/full' - "${MAPS[@]}" -- "${MEMORY}" shared 300
+	run -125 bash -c '"$@" 2>/dev/full' - "${MAPS[@]}" -- "${MEMORY}" shared 1000
 }

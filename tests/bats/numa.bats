@@ -127,7 +127,7 @@ start() { # <name of the file> <program> [<argument>...]
 	find . -name "${name}" -delete
 	setsid env --default-signal=INT,TERM "${NUMA[@]}" -- "$@" >/dev/null 2>said 3>&- &
 	pid=$!
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		[[ -z $(find . -name "${name}" -size +0c) ]] || return 0
 		sleep 0.05
 	done
@@ -139,7 +139,7 @@ start() { # <name of the file> <program> [<argument>...]
 nobody_is_left() {
 	local i
 	[[ $(ls -A "${TMPDIR}") == "" ]] || return 1
-	for ((i = 0; i < 40; i++)); do
+	for ((i = 0; i < 400; i++)); do
 		# What nobody has waited for yet has ended, too.
 		ps -o stat= -s "${pid}" | awk '!/^Z/ { n++ } END { exit n > 0 }' && return 0
 		sleep 0.05
@@ -257,7 +257,7 @@ nobody_is_left() {
 @test "simulator: a process killed from outside leaves no rows" {
 	simulate "${ALL[@]}" -- sleep 60 3>&- &
 	local job=$!
-	for _ in {1..100}; do
+	for _ in {1..600}; do
 		[[ ! -s $(echo "${COUNTS}"/touches.*.tsv) ]] || break
 		sleep 0.1
 	done

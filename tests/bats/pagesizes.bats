@@ -120,7 +120,7 @@ start() {
 	setsid env --default-signal=INT,TERM "${PAGESIZES[@]}" --rounds 1000 --only 9 --size 2M \
 		>said 2>stderr 3>&- &
 	pid=$!
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		now=$(<"${POOLS}/hugepages-2048kB/nr_hugepages")
 		if ((now == before + 32)) && grep -q "round 2" stderr; then
 			return 0

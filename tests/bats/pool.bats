@@ -57,7 +57,7 @@ as_before() {
 
 await() { # <file>
 	local i
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 1200; i++)); do
 		[[ ! -e $1 ]] || return 0
 		sleep 0.05
 	done
@@ -193,7 +193,7 @@ from tlbcost.__main__ import main; main()' "${BUILD}/python" pool status
 	start
 	"${POOL[@]}" restore 2>waited 3>&- &
 	local second=$! i
-	for ((i = 0; i < 100; i++)); do
+	for ((i = 0; i < 300; i++)); do
 		! grep -q "waiting" waited || break
 		sleep 0.1
 	done

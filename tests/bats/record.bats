@@ -44,9 +44,10 @@ samples_at() { # <object> <symbol> | <mapping>
 			END { print n + 0 }'
 }
 
-# A fault can happen twice where the kernel was in the way, and a page be touched before.
+# A fault can happen twice where the kernel was in the way (it moved the page, or wrote it back), and
+# a page be touched before: some of a hundred pages, where half or twice as many would be a mistake.
 about() { # <actual> <expected>
-	(($1 >= $2 - 1 && $1 <= $2 + 5)) || {
+	(($1 >= $2 - 2 - $2 / 50 && $1 <= $2 + 5 + $2 / 10)) || {
 		printf '%s is not about %s\n' "$1" "$2"
 		cat "${TABLE}"
 		return 1
@@ -136,9 +137,10 @@ about() { # <actual> <expected>
 	local counted sampled
 	counted=$(awk -F '\t' '$2 == "faults" { print $4 }' counters.tsv)
 	sampled=$(awk -F '\t' '!/^#/ && $1 == "faults" { n += $8 } END { print n }' "${TABLE}")
-	# Two runs: the files that both load are not mapped in the same number of faults.
+	# Two runs: the files that both load are not mapped in the same number of faults, which depends
+	# on what of them is in memory, and in which pieces.
 	((sampled >= 1000 && counted >= 1000))
-	((sampled - counted <= 20 && counted - sampled <= 20))
+	((sampled - counted <= 100 && counted - sampled <= 100))
 }
 
 @test "the time of a task is sampled where it is spent" {
@@ -157,11 +159,7 @@ about() { # <actual> <expected>
 	"${RECORD}" "${FAULTS[@]}" --pid "${pid}" &
 	local recorder=$!
 	# Its counters are open when it waits, which it does not before.
-	until grep -q ep_poll "/proc/${recorder}/wchan" 2>/dev/null ||
-		[[ $(ls -l "/proc/${recorder}/fd" 2>/dev/null) == *timerfd* ]]; do
-		sleep 0.02
-	done
-	sleep 0.2
+	wait_until counters_wait "${recorder}"
 	echo go >&9
 	exec 9>&-
 	wait "${pid}"
@@ -175,8 +173,7 @@ about() { # <actual> <expected>
 	local pid=$! code=0
 	env --default-signal=INT "${RECORD}" "${FAULTS[@]}" --pid "${pid}" &
 	local recorder=$!
-	until [[ $(ls -l "/proc/${recorder}/fd" 2>/dev/null) == *timerfd* ]]; do sleep 0.02; done
-	sleep 0.2
+	wait_until counters_wait "${recorder}"
 	kill -INT "${recorder}"
 	wait "${recorder}" || code=$?
 	kill "${pid}"
@@ -302,11 +299,7 @@ about() { # <actual> <expected>
 	while [[ ! -s pid ]]; do sleep 0.02; done
 	kill -KILL "${recorder}"
 	wait "${recorder}" || true
-	for ((i = 0; i < 250; i++)); do
-		[[ -e /proc/$(<pid) ]] || break
-		sleep 0.02
-	done
-	[[ ! -e /proc/$(<pid) ]]
+	wait_until has_ended "$(<pid)"
 	[[ $(find . -name 'hits.tsv*') == "" ]]
 }
 

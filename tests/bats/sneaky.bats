@@ -43,7 +43,7 @@ teardown() {
 # The report on the program with its array in a file of /dev/shm, once for all tests.
 estimate() {
 	[[ ! -e ${REPORTS}/file.json ]] || return 0
-	"${BUILD}/tlbcost" estimate --runs 3 --output file.txt --json file.json -- \
+	estimate_anyhow --runs 3 --output file.txt --json file.json -- \
 		"${INDEX[@]}" --memory "file:${FILE}"
 }
 
@@ -71,13 +71,13 @@ follow() { # <code> <where the file is then>
 	# The last line is the program itself.
 	bash -euc "exec $(tail -n 1 <<<"${steps}")" 3>&- &
 	pid=$!
-	for ((i = 0; i < 1200; i++)); do
+	for ((i = 0; i < 12000; i++)); do
 		now=$(awk -v name="$2" '
 			/^[0-9a-f]+-[0-9a-f]+ / { wanted = index($0, name) }
 			/^(ShmemPmdMapped|Shared_Hugetlb|Private_Hugetlb):/ && wanted { n += $2 }
 			END { print n + 0 }' "/proc/${pid}/smaps" 2>/dev/null) || break
 		((${now:-0} <= best)) || best=${now}
-		sleep 0.02
+		sleep 0.005
 	done
 	wait "${pid}"
 	bash -euc "$(remedy "$1" undo)" 3>&-
@@ -116,7 +116,7 @@ follow() { # <code> <where the file is then>
 @test "the same array on the heap, where transparent huge pages are always on, is not blamed" {
 	MODE=$(sed 's/.*\[\(.*\)\].*/\1/' "${THP}/enabled")
 	echo always >"${THP}/enabled"
-	"${BUILD}/tlbcost" estimate --runs 3 --output heap.txt --json heap.json -- \
+	estimate_anyhow --runs 3 --output heap.txt --json heap.json -- \
 		"${INDEX[@]}" --memory heap
 	cat heap.txt
 	[[ $(value heap.json "[p for a in d['what_to_do'] for p in a['payers']

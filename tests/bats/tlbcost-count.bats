@@ -58,9 +58,10 @@ difference() { # <mode of pages> [<option>...]
 	printf '%s\n' "$((many - few))"
 }
 
-# The kernel may place a page table more or less.
+# Of two runs: the files that a program loads are not mapped in the same number of faults, which
+# depends on what of them is in memory, and in which pieces.
 about() { # <number> <expected> [<tolerance>]
-	(($1 >= $2 - ${3-20} && $1 <= $2 + ${3-20})) || {
+	(($1 >= $2 - ${3-100} && $1 <= $2 + ${3-100})) || {
 		printf '%s is not about %s\n' "$1" "$2"
 		return 1
 	}
@@ -86,19 +87,6 @@ request() {
 end_process() {
 	exec 8>&- 9<&-
 	wait "${PROCESS}" || true
-}
-
-# Until the counting begins: the table's temporary file is there before, the counters soon after.
-wait_for_counters() { # <pid of tlbcost-count>
-	local i
-	for ((i = 0; i < 500; i++)); do
-		if find "/proc/$1/fd" -lname 'anon_inode:\[perf_event\]' 2>/dev/null | grep -q .; then
-			sleep 0.1
-			return 0
-		fi
-		sleep 0.01
-	done
-	return 1
 }
 
 @test "every page that is touched faults once, wherever in the program" {
@@ -142,7 +130,10 @@ wait_for_counters() { # <pid of tlbcost-count>
 	local clock used
 	clock=$(count_of clock)
 	used=$(($(cell run.tsv user_ns) + $(cell run.tsv system_ns)))
-	about "${clock}" "${used}" $((used / 10 + 10000000))
+	# A processor that the hypervisor took away counts for the clock, not as used; waiting does not
+	# count for either.
+	((clock >= used - used / 10 - 10000000))
+	((clock <= $(cell run.tsv wall_ns) + 10000000))
 }
 
 @test "the run table is that of tlbcost-run, and the exit code the program's" {
@@ -286,15 +277,18 @@ wait_for_counters() { # <pid of tlbcost-count>
 }
 
 @test "--interval: rows add up to the whole, and come while the program runs" {
-	local counter
-	mkfifo rows
-	"${COUNT}" "${FAULTS[@]}" --interval 50 --output rows -- \
-		sh -c "for i in 1 2 3 4; do ${PAGES@Q} self 500; sleep 0.1; done; while [ ! -e seen ]; do sleep 0.02; done" &
+	local counter read=0
+	local program="for i in 1 2 3 4; do ${PAGES@Q} self 500; sleep 0.1; done; read -r line <go"
+	mkfifo rows go
+	"${COUNT}" "${FAULTS[@]}" --interval 50 --output rows -- sh -c "${program}" &
 	counter=$!
-	# The program waits for a file that is made when a row was read.
+	# The program waits to be told that four rows were read.
 	while IFS= read -r line; do
 		printf '%s\n' "${line}"
-		[[ ${line} != [0-9]* ]] || : >seen
+		[[ ${line} != [0-9]* ]] || read=$((read + 1))
+		if ((read == 4)) && [[ ${line} == [0-9]* ]]; then
+			echo go >go &
+		fi
 	done <rows >"${TABLE}"
 	wait "${counter}"
 	[[ $(tail -n 1 "${TABLE}") == "# end: "* ]]
@@ -305,9 +299,9 @@ wait_for_counters() { # <pid of tlbcost-count>
 	# Ends of intervals ascend, and no row tells of nothing as if it were missing.
 	awk -F '\t' '/^[0-9]/ { if ($1 <= last || $4 == "NA") exit 1; last = $1 }' "${TABLE}"
 	# The sum is what one row over all says.
-	"${COUNT}" "${FAULTS[@]}" --output whole.tsv -- \
-		sh -c "for i in 1 2 3 4; do ${PAGES@Q} self 500; sleep 0.1; done"
-	about "${sum}" "$(count_of faults whole.tsv)" 5000
+	echo go >go &
+	"${COUNT}" "${FAULTS[@]}" --output whole.tsv -- sh -c "${program}"
+	about "${sum}" "$(count_of faults whole.tsv)" 500
 }
 
 @test "--interval: a reader that goes away does not end the program" {
@@ -331,7 +325,7 @@ wait_for_counters() { # <pid of tlbcost-count>
 	env --default-signal=INT "${COUNT}" "${FAULTS[@]}" --pid "${PROCESS}" --output "${TABLE}" \
 		8>&- 9<&- &
 	counter=$!
-	wait_for_counters "${counter}"
+	wait_until counters_wait "${counter}"
 	request
 	request
 	kill -INT "${counter}"
@@ -346,7 +340,7 @@ wait_for_counters() { # <pid of tlbcost-count>
 	start_process 2000
 	"${COUNT}" "${FAULTS[@]}" --pid "${PROCESS}" --output "${TABLE}" 8>&- 9<&- &
 	counter=$!
-	wait_for_counters "${counter}"
+	wait_until counters_wait "${counter}"
 	request
 	end_process
 	wait "${counter}"
@@ -440,8 +434,13 @@ wait_for_counters() { # <pid of tlbcost-count>
 		# Where the file system ignores setuid, nothing is gained.
 		(($(count_of faults) >= 50000))
 	fi
-	# However short.
-	run -0 "${COUNT}" "${FAULTS[@]}" --user 65534:65534 --output "${TABLE}" -- ./gains self 100
+	# However short. What is told from are the few microseconds until it gained them: if it had to wait
+	# in them, of one run in thousands the counts are believed.
+	for _ in 1 2 3; do
+		run -0 "${COUNT}" "${FAULTS[@]}" --user 65534:65534 --output "${TABLE}" -- \
+			./gains self 100
+		[[ $(count_of faults) != NA ]] && (($(count_of faults) < 100)) || break
+	done
 	[[ $(count_of faults) == NA ]] || (($(count_of faults) >= 100))
 	# The same program for the user that it belongs to gains nothing.
 	"${COUNT}" "${FAULTS[@]}" --output "${TABLE}" -- ./gains self 50000
@@ -452,7 +451,9 @@ wait_for_counters() { # <pid of tlbcost-count>
 	run -0 "${COUNT}" "${FAULTS[@]}" --output "${TABLE}" -- \
 		sh -c 'i=0; while [ $i -lt 1000 ]; do /bin/true; i=$((i + 1)); done'
 	[[ $(state_of faults) == counted && $(header stopped) == "" ]]
-	(($(header uncounted_ns) > 0))
+	# Told, whatever it is: time that the hypervisor took away is counted, and not used, so that it can
+	# make up for what was not counted.
+	[[ $(header uncounted_ns) =~ ^[0-9]+$ ]]
 }
 
 @test "SIGTERM is passed on, and SIGKILL of the counter ends the program" {
@@ -470,11 +471,7 @@ wait_for_counters() { # <pid of tlbcost-count>
 	while [[ ! -s running ]]; do sleep 0.02; done
 	kill -KILL "${pid}"
 	wait "${pid}" || true
-	for ((i = 0; i < 250; i++)); do
-		[[ -e /proc/$(<running) ]] || break
-		sleep 0.02
-	done
-	[[ ! -e /proc/$(<running) ]]
+	wait_until has_ended "$(<running)"
 }
 
 @test "a full disk: 125 before the program runs, and nothing left behind" {
@@ -487,10 +484,13 @@ wait_for_counters() { # <pid of tlbcost-count>
 	run -125 "${COUNT}" "${FAULTS[@]}" --run full/run.tsv --output "${TABLE}" -- touch started
 	[[ ${output} == *"full/run.tsv: No space left on device"* ]]
 	[[ $(ls full) == filler && ! -e started && ! -e ${TABLE} ]]
-	# The disk fills up while the program runs: no table, though it ended well.
+	# The disk fills up while the program runs: no table, though it ended well. It runs until the
+	# table has filled the page that is left to it.
 	rm full/filler
-	run -125 "${COUNT}" "${FAULTS[@]}" --interval 1 --output full/counters.tsv -- \
-		sh -c 'head -c 8k /dev/zero >full/filler; sleep 0.2'
+	run -125 "${COUNT}" "${FAULTS[@]}" --interval 1 --output full/counters.tsv -- sh -c '
+		head -c 8k /dev/zero >full/filler
+		until [ "$(cat full/counters.tsv* | wc -c)" -ge 4096 ]; do sleep 0.02; done
+		sleep 0.1'
 	[[ ${output} == *"full/counters.tsv: "* && $(ls full) == filler ]]
 	umount full
 }

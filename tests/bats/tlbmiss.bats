@@ -198,12 +198,12 @@ signalled() { # <signal> <script>
 	run bash -c '
 		set -m
 		TMPDIR=$3 "$1" >/dev/null 2>"$3/../err" &
-		for ((i = 0; i < 100; i++)); do [[ -s $3/../pid ]] && break || sleep 0.05; done
+		for ((i = 0; i < 1200; i++)); do [[ -s $3/../pid ]] && break || sleep 0.05; done
 		kill "-$2" "$!"
 		code=0
 		wait "$!" || code=$?
 		echo "code ${code}"
-		for ((i = 0; i < 100; i++)); do
+		for ((i = 0; i < 1200; i++)); do
 			kill -0 "$(<"$3/../pid")" 2>/dev/null || { echo "no probe"; exit; }
 			sleep 0.05
 		done' - "$2" "$1" "${BATS_TEST_TMPDIR}/tmp"
@@ -225,7 +225,7 @@ signalled() { # <signal> <script>
 	sed -i -e 's/^readonly BEGIN_S=.*/readonly BEGIN_S=3 PROBE_S=1 KILL_S=1/' \
 		"${HOME_FOLDER}/scripts/walk-cost.bash"
 	fake_code 'exec sleep 1000'
-	run -4 timeout 20 "${RUN}"
+	run -4 timeout 100 "${RUN}"
 	[[ ${lines[0]} == *": no TLB latency" ]]
 	[[ ${output} == *"cannot measure the cost of a page walk here"* ]]
 	((${#lines[@]} <= 6))

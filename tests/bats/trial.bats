@@ -58,7 +58,8 @@ need_pool() {
 	(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) > 2 << 20)) || skip "needs 2 GiB of memory"
 }
 
-# Programs that fill memory of some kind and keep it until they were looked at.
+# Programs that fill memory of some kind and keep it until they were looked at: a look while it
+# grows takes a while, and as long again many times passes until the next one.
 memory() { # <name> <how to get a pointer p to n bytes>
 	cat >"$1.c" <<-C
 		#define _GNU_SOURCE
@@ -76,7 +77,7 @@ memory() { # <name> <how to get a pointer p to n bytes>
 				return 9;
 			memset(p, 1, n);
 			__asm__ volatile("" : : "r"(p) : "memory");
-			usleep(200000);
+			usleep(${HOLD_MS:-1000} * 1000);
 			puts("ready");
 			return 0;
 		}
@@ -136,6 +137,7 @@ print(eval(sys.argv[1]))' "$1"
 
 @test "glibc-hugetlb: root has a pool reserved, and given back" {
 	need_pool
+	local HOLD_MS=1500
 	memory heap 'char *p = malloc(n);'
 	run -0 "${TRIAL[@]}" --with glibc-hugetlb --json report.json -- ./heap
 	[[ $(json 'min(p["huge"]["memory"]["hugetlb_bytes"] for p in trial["pairs"]) >> 20') -ge 60 ]]
@@ -148,6 +150,7 @@ print(eval(sys.argv[1]))' "$1"
 	need_thp
 	memory heap 'char *p = malloc(n);'
 	run -0 "${TRIAL[@]}" --with glibc-thp --with 'hugectl --heap' --json report.json -- ./heap
+	printf '%s\n' "${output}"
 	[[ $(json '[(t["method"], t["proven"]) for t in report["trials"]]') == \
 		"[('glibc-thp', True), ('hugectl --heap', True)]" ]]
 	[[ $(words) == *"hugectl --heap alone does nothing on glibc"* ]] ||
@@ -232,6 +235,7 @@ print(eval(sys.argv[1]))' "$1"
 	need_root
 	local size=/sys/kernel/mm/transparent_hugepage/hugepages-64kB
 	[[ -e ${size}/stats/nr_anon ]] || skip "this kernel has or tells no pages of 64 KiB"
+	local HOLD_MS=1500
 	memory heap 'char *p = malloc(n);'
 	run -0 "${TRIAL[@]}" --with mthp-64k --json report.json -- ./heap
 	[[ $(json 'min(p["huge"]["memory"]["mthp_bytes"]["65536"] for p in trial["pairs"]) >> 20') \
@@ -252,7 +256,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.execv(sys.argv[1], sys.argv[1:])' "${TRIAL[@]}" --with glibc-hugetlb -- \
 			bash -c '[[ -z ${GLIBC_TUNABLES-} ]] || { : >begun; sleep 300; }' 3>&- 2>said &
 		local i
-		for ((i = 0; i < 300; i++)); do
+		for ((i = 0; i < 600; i++)); do
 			[[ ! -e begun ]] || break
 			sleep 0.1
 		done

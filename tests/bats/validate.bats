@@ -118,17 +118,15 @@ record() {
 	as_before
 }
 
+# One may end between the look and the signal.
+kill_a_stream() {
+	pgrep -s "${pid}" -x stream >stream.pid && kill -KILL "$(head -n 1 stream.pid)" 2>/dev/null
+}
+
 @test "a STREAM that dies on the way is told with its exit code, and everything is put back" {
 	on_huge_pages
 	start_stream
-	local i
-	for ((i = 0; i < 100; i++)); do
-		if pgrep -s "${pid}" -x stream >stream.pid; then
-			break
-		fi
-		sleep 0.05
-	done
-	kill -KILL "$(head -n 1 stream.pid)"
+	wait_until kill_a_stream
 	ended_with 137
 	grep -q "no trial: .*stream was killed by SIGKILL" err
 	as_before

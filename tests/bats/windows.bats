@@ -302,7 +302,7 @@ same_without_windows() { # <program> [<argument>...]
 	local simulated file="" code=0
 	simulate "${WINDOWS}" --core="${CORE}" -- sleep 60 3>&- &
 	simulated=$!
-	for ((i = 0; i < 500; i++)); do
+	for ((i = 0; i < 3000; i++)); do
 		file=$(find counts -name 'windows.*.tsv' -size +0 2>/dev/null || true)
 		[[ -z ${file} ]] || [[ -z $(key "${file}" state) ]] || break
 		sleep 0.02

@@ -10,17 +10,19 @@ from pathlib import Path
 
 import pytest
 from machine import BUILD, Results
-from test_counting import LOADS, code
+from test_counting import LOADS, OF_THREADS, code
 from tlbcost import kinds
 from tlbcost.table import Table, count, parse_table
 
 PERIOD = 1000
-# Some overflows hit the kernel, or the C library, on a machine that is busy with other things.
-SLACK = 6
+# Some overflows hit the kernel, or the C library, on a machine that is busy with other things: of
+# the 200 that a process has.
+SLACK = 20
 VISIT = str(BUILD / "riscv64/tests/visit")
 # Samples of the making of the pages, where the counters overflow in the kernel's page fault.
 FEW = 20
-# Of them, or of a program's own, so many are told apart for certain: one of 44 was seen to come late.
+# Of them, or of a program's own, so many are told apart for certain: one of 44 was seen to come
+# late.
 MOST = 0.8
 
 
@@ -58,7 +60,8 @@ def test_most_samples_land_in_the_loop_that_misses(
 ) -> None:
     (place, most), *_ = samples(counting, name).most_common()
     assert place[0] == VISIT
-    assert most == pytest.approx(times * LOADS / PERIOD, abs=times * SLACK)
+    share = OF_THREADS if name == "hits-threads" else None
+    assert most == pytest.approx(times * LOADS / PERIOD, rel=share, abs=times * SLACK)
 
 
 @pytest.mark.parametrize("name", ["hits", "hits-children", "hits-threads"])

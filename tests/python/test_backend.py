@@ -215,7 +215,7 @@ import mmap, time
 memory = mmap.mmap(-1, 24 << 20)
 for _ in range(24 << 8):
     memory.write(bytes(4096))
-time.sleep(0.5)
+time.sleep(1.5)
 """
 
 

@@ -272,6 +272,17 @@ def test_options_reach_the_calibration(
     assert capsys.readouterr().err == ""
 
 
+def test_nothing_measured_is_not_drawn(tmp_path: Path) -> None:
+    # As where others keep the machine busy until the time is over.
+    calibration = replace(quick().calibration, costs=())
+    rows = [line for line in curve().splitlines() if not line.startswith(("tlb\t", "# end"))]
+    rows.append(f"# end: {sum(line.startswith('cache') for line in rows)}")
+    empty = Obtained(calibration, "measured now", "\n".join(rows) + "\n")
+    with pytest.raises(TlbcostError, match="nothing was measured of the TLBs"):
+        draw(empty, [], tmp_path / "curve.svg")
+    assert not (tmp_path / "curve.svg").exists()
+
+
 def has_gnuplot() -> bool:
     try:
         return subprocess.run(["gnuplot", "--version"], check=False).returncode == 0

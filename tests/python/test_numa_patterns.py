@@ -47,7 +47,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         command += ["--json", str(file), "--output", str(folder / f"{name}.txt"), "--"]
         command += [str(BUILD / "workloads" / f"numa-{name}"), *options]
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=300, check=False
+            command, env=environment, capture_output=True, text=True, timeout=1500, check=False
         )
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith("checksum ")
