@@ -20,7 +20,7 @@ _GROUPS = frozenset({"loads", "stream", "memory", "stay"})
 
 
 def load_rows(samples: Samples) -> list[Cost]:
-    """`load_ns`, `stream_ns` and `l3_stay_ns` as rows of a calibration; none if they were not asked for."""
+    """`load_ns`, `stream_ns`, `l3_stay_ns` as rows of a calibration; none if not asked for."""
     probes = {key.probe for key in samples.curves}
     if not probes & {"load", "stream"} and not samples.skipped & _GROUPS:
         return []

@@ -43,7 +43,7 @@ def rows(
         curve(
             "stay", "third", "serial", lambda _: STAYED, STAY, size=HUGE, spacing=192,
             paired=False, noise=0.001,
-        ),
+        ),  # fmt: skip
         timings("stream", "sequential", tuple(n for n in STREAM if n <= most), 0.08),
     )
     return load_rows(read_samples([table(*parts, line_bytes=str(line_bytes), **header)]))
