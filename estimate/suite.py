@@ -141,18 +141,28 @@ def check_rights(names: Sequence[str], command: str) -> None:
             )
 
 
-def validate(task: Task, pairs: int, announce: Callable[[str], None]) -> Program:
-    """Predict and try one program; what goes wrong with it becomes the reason to leave it out."""
+def validate(
+    task: Task, pairs: int, announce: Callable[[str], None], *, recalibrate: bool = False
+) -> Program:
+    """Predict and try one program; what goes wrong with it becomes the reason to leave it out.
+
+    With `recalibrate` this machine's costs are measured again first.
+    """
     try:
         with listener() as launcher:
-            return predict_and_try(launcher, task, pairs, announce)
+            return predict_and_try(launcher, task, pairs, announce, recalibrate=recalibrate)
     except TlbcostError as error:
         announce(f"{task.name}: {error}")
         return Program(task.name, _command(task), task.method, None, (), str(error))
 
 
 def predict_and_try(
-    launcher: Listener, task: Task, pairs: int, announce: Callable[[str], None]
+    launcher: Listener,
+    task: Task,
+    pairs: int,
+    announce: Callable[[str], None],
+    *,
+    recalibrate: bool = False,
 ) -> Program:
     """Predict and try one program; `launcher.heard` are then the runs of the trial.
 
@@ -162,7 +172,8 @@ def predict_and_try(
     path = resolve(task.argv[0])
     method = methods.named(task.method)
     announce(f"{task.name}: estimating")
-    given = measured(argparse.Namespace(**_OPTIONS), list(task.argv), launcher)
+    options = argparse.Namespace(**_OPTIONS | {"recalibrate": recalibrate})
+    given = measured(options, list(task.argv), launcher)
     prediction = prediction_of(assemble(given).estimate)
     announce(f"{task.name}: {pairs} pairs of runs on base pages and with {task.method}")
     launcher.heard.clear()

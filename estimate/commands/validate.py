@@ -53,6 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plot", metavar="FILE", type=Path, help="draw predicted against measured (.png or .svg)"
     )
     parser.add_argument(
+        "--recalibrate", action="store_true",
+        help="measure this machine's costs again before each program",
+    )  # fmt: skip
+    parser.add_argument(
         "--size",
         metavar="SIZE",
         type=_size,
@@ -110,6 +114,7 @@ def _check_usage(arguments: argparse.Namespace) -> list[str]:
         "--from": arguments.recorded is not None and mode == "--stream",
         "--table": arguments.table is not None and mode == "--from",
         "--plot": arguments.plot is not None and mode == "--stream",
+        "--recalibrate": arguments.recalibrate and mode != "the suite",
         "--size": arguments.size is not None and mode != "--stream",
         "a program's options": bool(options) and mode != "--stream",
     }
@@ -190,7 +195,8 @@ def _run_suite(arguments: argparse.Namespace) -> Record:
     ask_for_no_huge_pages(_announce)
     programs = []
     for n, task in enumerate(tasks, start=1):
-        programs.append(validate(task, arguments.pairs, _numbered(n, len(tasks))))
+        say = _numbered(n, len(tasks))
+        programs.append(validate(task, arguments.pairs, say, recalibrate=arguments.recalibrate))
         # After each program: what was measured is not lost if a later one is stopped.
         if arguments.table is not None:
             _write(arguments.table, _record(programs))

@@ -41,9 +41,16 @@ def rows(
         timings("load", "chains_16", ladder, 0.1),
         timings("load", "flushed", MEMORY if flushed else ()),
         curve(
-            "stay", "third", "serial", lambda _: STAYED, STAY, size=HUGE, spacing=192,
-            paired=False, noise=0.001,
-        ),  # fmt: skip
+            "stay",
+            "third",
+            "serial",
+            lambda _: STAYED,
+            STAY,
+            size=HUGE,
+            spacing=192,
+            paired=False,
+            noise=0.001,
+        ),
         timings("stream", "sequential", tuple(n for n in STREAM if n <= most), 0.08),
     )
     return load_rows(read_samples([table(*parts, line_bytes=str(line_bytes), **header)]))
