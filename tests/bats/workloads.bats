@@ -22,14 +22,18 @@ all_workloads() {
 # Small enough to take milliseconds.
 small() { # <workload>
 	case ${1##*/} in
+	aho-corasick) printf -- '--words 100 --size 10000' ;;
 	align) printf -- '--length 100' ;;
+	barnes-hut) printf -- '--stars 100' ;;
 	bfs) printf -- '--nodes 1000' ;;
 	binary-search | chase | hash-lookup | random-read | random-update | threads)
 		printf -- '--size 1M --count 1000'
 		;;
 	chases) printf -- '--pages 23 --chains 4 --compute 3 --count 1000' ;;
+	bitmap-index) printf -- '--rows 1000 --properties 10 --count 10' ;;
 	bloom-filter) printf -- '--size 64k --keys 1000 --count 1000' ;;
 	btree) printf -- '--keys 10000 --count 1000' ;;
+	calendar) printf -- '--bookings 100 --count 1000' ;;
 	cold) printf -- '--pages 23' ;;
 	column-walk) printf -- '--order 100 --rounds 1' ;;
 	conjugate-gradient) printf -- '--order 5 --rounds 3' ;;
@@ -53,6 +57,8 @@ small() { # <workload>
 	map-lookup) printf -- '--keys 1000 --count 1000' ;;
 	mark-sweep) printf -- '--objects 10000 --documents 100 --words 100 --count 1000' ;;
 	matmul) printf -- '--order 100' ;;
+	median) printf -- '--order 20 --rounds 2' ;;
+	merge-runs) printf -- '--runs 5 --records 100' ;;
 	merge-sort) printf -- '--records 1000' ;;
 	numa-blocks) printf -- '--block 8k --blocks 9 --count 1000' ;;
 	numa-graph | numa-local) printf -- '--size 8M --count 1000' ;;
@@ -61,15 +67,18 @@ small() { # <workload>
 	page-patterns) printf -- '--pattern 3 --count 1000' ;;
 	pagerank) printf -- '--nodes 1000 --rounds 3' ;;
 	ray-trace) printf -- '--triangles 100 --order 10' ;;
+	robin-hood) printf -- '--slots 1k --keys 1000 --count 1000' ;;
 	rotate) printf -- '--order 20 --rounds 2' ;;
 	routes) printf -- '--routes 1000 --count 1000' ;;
 	sessions) printf -- '--sessions 100 --count 1000' ;;
 	skip-list) printf -- '--records 1000 --count 1000' ;;
 	sort) printf -- '--size 1M' ;;
+	spell) printf -- '--words 100 --count 100' ;;
 	spmv) printf -- '--rows 1000' ;;
 	stencil) printf -- '--order 20 --rounds 3' ;;
 	stream | stream-static | triad) printf -- '--size 1M --rounds 3' ;;
 	suffix-array) printf -- '--size 1000' ;;
+	triangular) printf -- '--rows 1000' ;;
 	union-find) printf -- '--nodes 1000 --edges 1000' ;;
 	voxels) printf -- '--order 20 --points 20' ;;
 	*) return 1 ;;
@@ -419,8 +428,10 @@ sqlite_join() { # <customers> <items>
 		python objects.py --accounts 100 --count 1000
 		python log-report.py --lines 1000 --pages 100
 		python sales.py --sales 1000 --customers 10 --goods 100
+		python packages.py --packages 1000 --count 100
 		perl ${BUILD}/workloads/bigrams.pl --words 100 --count 1000
 		perl ${BUILD}/workloads/sort-people.pl --people 1000 --towns 10
+		perl ${BUILD}/workloads/friends.pl --people 100 --count 1000
 	END
 }
 
