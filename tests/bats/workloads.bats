@@ -38,12 +38,16 @@ small() { # <workload>
 	column-walk) printf -- '--order 100 --rounds 1' ;;
 	conjugate-gradient) printf -- '--order 5 --rounds 3' ;;
 	connect-four) printf -- '--entries 64k --count 2 --moves 5' ;;
+	cuckoo) printf -- '--buckets 1k --keys 1000 --count 1000' ;;
 	cyclic) printf -- '--pages 23 --rounds 7' ;;
 	dedup) printf -- '--size 64k' ;;
 	dijkstra) printf -- '--order 30' ;;
+	editor) printf -- '--lines 100 --count 100' ;;
 	event-queue) printf -- '--customers 1000 --stations 100 --count 1000' ;;
 	fft) printf -- '--bits 8' ;;
+	group-by) printf -- '--customers 100 --count 1000' ;;
 	hash-join) printf -- '--rows 1000 --count 1000' ;;
+	huffman) printf -- '--size 10000' ;;
 	interpreter) printf -- '--last 1000' ;;
 	inverted-index) printf -- '--documents 100 --length 20 --words 1000 --count 1000' ;;
 	json-tree) printf -- '--customers 100 --count 1000' ;;
@@ -66,6 +70,7 @@ small() { # <workload>
 	order-book) printf -- '--count 1000 --depth 100 --prices 100' ;;
 	page-patterns) printf -- '--pattern 3 --count 1000' ;;
 	pagerank) printf -- '--nodes 1000 --rounds 3' ;;
+	ranking) printf -- '--players 100 --points 1000 --count 100' ;;
 	ray-trace) printf -- '--triangles 100 --order 10' ;;
 	robin-hood) printf -- '--slots 1k --keys 1000 --count 1000' ;;
 	rotate) printf -- '--order 20 --rounds 2' ;;
@@ -73,6 +78,7 @@ small() { # <workload>
 	sessions) printf -- '--sessions 100 --count 1000' ;;
 	skip-list) printf -- '--records 1000 --count 1000' ;;
 	sort) printf -- '--size 1M' ;;
+	sparse-product) printf -- '--rows 1000' ;;
 	spell) printf -- '--words 100 --count 100' ;;
 	spmv) printf -- '--rows 1000' ;;
 	stencil) printf -- '--order 20 --rounds 3' ;;
@@ -429,6 +435,7 @@ sqlite_join() { # <customers> <items>
 		python log-report.py --lines 1000 --pages 100
 		python sales.py --sales 1000 --customers 10 --goods 100
 		python packages.py --packages 1000 --count 100
+		python json-orders.py --orders 100 --count 1000
 		perl ${BUILD}/workloads/bigrams.pl --words 100 --count 1000
 		perl ${BUILD}/workloads/sort-people.pl --people 1000 --towns 10
 		perl ${BUILD}/workloads/friends.pl --people 100 --count 1000
