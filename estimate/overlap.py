@@ -23,8 +23,8 @@ from tlbcost.windows import ImageWindows, Window
 
 # How far the modelled saving is from the real one, apart from sampling: as a share of the run
 # time, and of the saving itself.
-MODEL_POINTS = 0.03
-MODEL_RELATIVE = 0.35
+MODEL_POINTS = 0.05
+MODEL_RELATIVE = 0.5
 # What windows must cover to speak for the program.
 MIN_WINDOWS = 10
 MIN_FRACTION = 0.9
