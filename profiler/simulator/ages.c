@@ -37,45 +37,49 @@ static uint64_t page_of(enum tlb_size size, uint64_t address)
 	return address >> tlbsim.config.page_shift[size];
 }
 
-void ages_walked(enum tlb_size size, uint64_t address)
+static struct recency_ages age_in(UInt which, uint64_t page, Bool walked)
 {
 	const uint64_t now = tlbsim.model->when;
-	const uint64_t huge = page_of(TLB_HUGE, address);
-	struct walk_ages ages;
 
+	return walked ? recency_walk(recencies[which], page, now) :
+			recency_look(recencies[which], page, now);
+}
+
+/* Until now; it is walked to, or only looked at. */
+static struct walk_ages ages_at(enum tlb_size size, uint64_t address, Bool walked)
+{
+	const uint64_t huge = page_of(TLB_HUGE, address);
+	struct recency_ages own;
+
+	if (size == TLB_BASE)
+		return (struct walk_ages){
+			.base = age_in(BASE_PAGES, page_of(TLB_BASE, address),
+				       walked),
+			.huge = age_in(HUGE_BY_BASE, huge, walked),
+		};
+	own = age_in(HUGE_PAGES, huge, walked);
+	return (struct walk_ages){ .base = own, .huge = own };
+}
+
+void ages_walked(enum tlb_size size, uint64_t address)
+{
 	if (!recencies[0])
 		return;
-	if (size == TLB_HUGE) {
-		ages.huge = recency_walk(recencies[HUGE_PAGES], huge, now);
-		ages.base = ages.huge;
-	} else {
-		ages.huge = recency_walk(recencies[HUGE_BY_BASE], huge, now);
-		ages.base = recency_walk(recencies[BASE_PAGES],
-					 page_of(TLB_BASE, address), now);
-	}
 	last[size].page = page_of(size, address);
-	last[size].when = now;
-	last[size].ages = ages;
+	last[size].when = tlbsim.model->when;
+	last[size].ages = ages_at(size, address, True);
 }
 
 const struct walk_ages *ages_of(enum tlb_size size, uint64_t address)
 {
 	static struct walk_ages ages;
-	const uint64_t now = tlbsim.model->when;
-	const uint64_t huge = page_of(TLB_HUGE, address);
 
 	if (!recencies[0])
 		return NULL;
 	/* The machine at hand may have walked just now. */
-	if (last[size].page == page_of(size, address) && last[size].when == now)
+	if (last[size].page == page_of(size, address) &&
+	    last[size].when == tlbsim.model->when)
 		return &last[size].ages;
-	if (size == TLB_HUGE) {
-		ages.huge = recency_look(recencies[HUGE_PAGES], huge, now);
-		ages.base = ages.huge;
-	} else {
-		ages.huge = recency_look(recencies[HUGE_BY_BASE], huge, now);
-		ages.base = recency_look(recencies[BASE_PAGES],
-					 page_of(TLB_BASE, address), now);
-	}
+	ages = ages_at(size, address, False);
 	return &ages;
 }

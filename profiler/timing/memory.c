@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "memory.h"
+#include "last_level.h"
 
 /* Prefetchers do not cross pages of this size, on huge pages either. */
 #define PAGE_LINES 64u
@@ -36,121 +36,12 @@ void memory_init(struct memory *memory, const struct timing_config *config,
 	memory_begin(memory, 0, 0, 0, 1);
 }
 
-/* As good as random, the same for each number, and different for each. */
-static uint64_t scatter(uint64_t number)
-{
-	number = (number ^ number >> 32) * UINT64_C(0x9e3779b97f4a7c15);
-	return number ^ number >> 32;
-}
-
 /* Caches beyond the first are indexed by where a page is in memory. */
 static uint64_t place(const struct memory *memory, uint64_t line)
 {
 	if (!memory->scattered)
 		return line;
 	return scatter(line / PAGE_LINES) * PAGE_LINES | line % PAGE_LINES;
-}
-
-/* log2 of the data lines whose translations are in one line of a table. */
-#define TABLE_REACH_SHIFT 9u
-
-void memory_share(struct memory *memory, uint64_t bytes, uint64_t touched)
-{
-	const uint64_t all = UINT64_C(1) << 32;
-	uint64_t gone;
-
-	memory->l3_share = touched <= bytes ? all : (bytes << 32) / touched;
-	/*
-	 * Where references are anywhere, a line of a table is wanted as often
-	 * as all data that it translates.  A line is in a cache if it was
-	 * wanted while so much else was as fits in (Che, Tung and Wang, 2002).
-	 */
-	gone = all - memory->l3_share;
-	for (uint32_t i = 0; i < TABLE_REACH_SHIFT; i++)
-		gone = (gone >> 1) * (gone >> 1) >> 30;
-	memory->l3_table_share = all - gone;
-}
-
-void memory_begin(struct memory *memory, ticks time, ticks program_time,
-		  uint64_t touched, ticks per_reference)
-{
-	struct residence *residence = &memory->residence;
-
-	residence_begin(residence, memory->config, time, memory->asked,
-			memory->brought, touched >> LINE_SHIFT);
-	residence->ahead = program_time - time;
-	residence->per_reference = per_reference;
-	if (memory->config->l3_kept && memory->asked)
-		memory->l3_share = ((memory->asked - memory->missing) << 32) /
-				   memory->asked;
-}
-
-/*
- * Do tables' lines follow each other?  Then one is used up before the next is
- * read, and was not wanted since the program was here last.
- */
-static bool table_follows(struct memory *memory, uint64_t line)
-{
-	bool follows = false;
-
-	for (uint32_t i = 0; i < MEMORY_TABLES; i++)
-		follows |= memory->tables[i] + 1 == line ||
-			   memory->tables[i] == line + 1;
-	memory->tables[memory->next_table++ % MEMORY_TABLES] = line;
-	return follows;
-}
-
-#define AGE_UNKNOWN UINT64_MAX
-
-/* Has a line that is not in L2 stayed in the last-level cache? */
-static bool stayed(struct memory *memory, uint64_t line, ticks time, uint64_t age)
-{
-	const struct residence *residence = &memory->residence;
-	const ticks now = residence_now(residence, time);
-	const uint64_t random = scatter(line) >> 32;
-	struct cache_line *seen;
-	bool left;
-
-	if (!memory->l3->sets)
-		return false;
-	if (age != AGE_UNKNOWN) {
-		left = residence_left(residence, age * residence->per_reference,
-				      random);
-	} else {
-		seen = cache_find(memory->l3, line);
-		if (!seen)
-			age = residence_age(residence, random >> 8);
-		else
-			age = now > seen->arrival ? now - seen->arrival : 0;
-		left = residence_left(residence, age, random);
-		if (seen)
-			seen->arrival = now & UINT64_MAX >> 1;
-		else
-			cache_insert(memory->l3, line, now);
-		memory->asked++;
-		memory->missing += !left;
-	}
-	memory->brought += !left;
-	return left;
-}
-
-/* Is a line that is not in L2 in the last-level cache?  It is afterwards. */
-static bool in_l3(struct memory *memory, uint64_t line, enum line_kind kind)
-{
-	struct cache_line gone;
-	uint64_t share = memory->l3_share;
-
-	if (!memory->l3->sets)
-		return false;
-	if (kind == LINE_TABLE && !table_follows(memory, line))
-		share = memory->l3_table_share;
-	if (cache_find(memory->l3, line))
-		return true;
-	gone = cache_insert(memory->l3, line, 0);
-	/* A full set tells; where rows are known, so is where lines lie. */
-	if (memory->config->row_cycles && gone.line != CACHE_NO_LINE)
-		return kind == LINE_TABLE;
-	return scatter(line) >> 32 < share;
 }
 
 /* How a line comes to be fetched. */
@@ -175,14 +66,6 @@ static ticks open_row(struct memory *memory, uint64_t line, ticks time)
 	return time;
 }
 
-/* What is wanted: data, or entries that were last read so many references ago. */
-struct wish {
-	enum line_kind kind;
-	uint64_t age;
-};
-
-static const struct wish data = { LINE_DATA, AGE_UNKNOWN };
-
 /* From beyond L2: when the line arrives. */
 static ticks fetch(struct memory *memory, uint64_t line, ticks time,
 		   struct wish wish, enum reason reason)
@@ -192,8 +75,7 @@ static ticks fetch(struct memory *memory, uint64_t line, ticks time,
 	ticks interval = config->l3_interval;
 	uint32_t cycles = config->l3_cycles;
 
-	if (!(config->l3_kept ? stayed(memory, line, time, wish.age) :
-				in_l3(memory, line, wish.kind))) {
+	if (!last_level_has(memory, line, time, wish)) {
 		channel = &memory->memory_channel;
 		interval = reason == WANTED ? config->memory_apart
 					    : config->memory_interval;
@@ -229,6 +111,8 @@ static ticks bring(struct memory *memory, uint64_t line, ticks time,
 	}
 	return there;
 }
+
+static const struct wish data = { LINE_DATA, AGE_UNKNOWN };
 
 static struct stream *stream_of(struct memory *memory, uint64_t page)
 {
