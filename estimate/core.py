@@ -94,6 +94,11 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
                 "alone (root may look)"
             )
         fields["scattered"] = isolated
+    if fields["l3-bytes"] and "l3-kept" not in fields:
+        notes.append(
+            "how long lines stay in the last-level cache is not in the calibration: it is taken to "
+            "hold its part of what the program touched"
+        )
     return Core(tuple(fields.items()), tuple(notes))
 
 
