@@ -25,6 +25,8 @@ _MOST = 0.5
 # and at least this multiple of the cache before it; from the other one on, next to none of it is
 # found there any more.
 _LEAST, _CLEAR = 2, 4
+# The calibrator waits no longer: lines that stay so long stay that long at least.
+MOST_STAY_NS = 32e6
 # A latency that many times the last cache's is memory's, whatever the cache's size is said to be.
 _FARTHER = 2
 

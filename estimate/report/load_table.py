@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tlbcost import units
 from tlbcost.costs import find
-from tlbcost.loads import UNIT_BYTES
+from tlbcost.loads import MOST_STAY_NS, UNIT_BYTES
 from tlbcost.records import Calibration, Interval
 
 _COLUMNS = (("load_ns", "serial"), ("load_ns", "overlapped"), ("stream_ns", None))
@@ -51,6 +51,8 @@ def _stay(calibration: Calibration) -> list[str]:
     stay = found[0].interval
     if stay is None:
         return [label, f"{units.NOT_OBTAINED:>9}"]
+    if stay.value >= MOST_STAY_NS:
+        return [label, f"{units.time(MOST_STAY_NS):>9}  or more"]
     return [label, f"{units.time(stay.value):>9}  {units.times(stay.low, stay.high)}"]
 
 
