@@ -13,18 +13,25 @@ from dataclasses import dataclass
 from tlbcost.costs import cost_at
 from tlbcost.expected import sayings, sysfs_caches
 from tlbcost.frames import isolated_pages
-from tlbcost.geometry import Pipeline, published
+from tlbcost.geometry import Pipeline, PublishedCore, published
 from tlbcost.loads import LevelLatencies, Loads, cache_sizes, level_latencies, loads
-from tlbcost.records import Calibration, Geometry, Interval, Machine, PageSizeGeometry
+from tlbcost.records import (
+    Calibration,
+    Geometry,
+    Interval,
+    Machine,
+    PageSizeGeometry,
+    TlbLevel,
+)
 
 # Used where nothing is published: a core of the late 2010s.
 _ASSUMED_PIPELINE = Pipeline(width=4, window=224, stores=56, mispredict_cycles=16)
 _ASSUMED_WALKERS = 2
 # What a kernel that has run for some hours was seen to have.
 _ASSUMED_ISOLATED = 8192
-# Entries of page directories that walks need not read; nobody publishes them, and the figures of
-# the calibration's regions are about that.
-_DIRECTORIES = 32
+# Entries of page directories that walks need not read, and their ways, where nothing is published:
+# the figures of Intel cores' calibrations are about that.
+_ASSUMED_DIRECTORIES = TlbLevel(32, 32)
 # Costs of walks are taken where the tables fit into L2 and the regions into their caches.
 _WALK_PAGES = 8192
 _MOST_WAYS = 16
@@ -82,7 +89,7 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
         **_pipeline(pipeline or _ASSUMED_PIPELINE),
         **_caches(found, levels, sizes, clock),
         "walkers": walkers,
-        "directories": _DIRECTORIES,
+        **_directories(core),
         **_walks(calibration, machine, geometry, levels, walkers, clock),
     }
     if fields["host-shift"] and 1 << fields["host-shift"] == machine.base_page_bytes:
@@ -127,6 +134,12 @@ def _pipeline(pipeline: Pipeline) -> dict[str, int]:
     }
 
 
+def _directories(core: PublishedCore | None) -> dict[str, int]:
+    told = core.directories if core else None
+    cached = told or _ASSUMED_DIRECTORIES
+    return {"directories": cached.entries, "directory-ways": cached.ways}
+
+
 def _cache(name: str, size: int, latency: Interval, clock: _Clock) -> dict[str, int]:
     """Sets are a power of two; ways, which hardly matter, are what then comes next to 16."""
     lines = size // 64
@@ -146,7 +159,8 @@ def _caches(
     assert levels.l1 is not None
     assert levels.l2 is not None
     far = levels.memory or levels.l3 or levels.l2
-    last = levels.l3 or far
+    # Lines that neighbours took away only add to what the cache takes.
+    last = Interval(levels.l3.low, levels.l3.low, levels.l3.low) if levels.l3 else far
     interval = _nearest(found.stream, 16 << 20) or _nearest(found.overlapped, 16 << 20) or last
     memory_interval = _nearest(found.stream, 256 << 20) or interval
     apart = _nearest(found.overlapped, 256 << 20) or memory_interval

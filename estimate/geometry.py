@@ -75,7 +75,10 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class PublishedCore:
-    """The published TLBs of one core; `levels` is keyed by level and page size in bytes."""
+    """The published TLBs of one core; `levels` is keyed by level and page size in bytes.
+
+    `directories`: entries of the cache of page directories and its ways, where they are told.
+    """
 
     core: str
     name: str
@@ -84,6 +87,7 @@ class PublishedCore:
     notes: str | None
     levels: dict[tuple[Level, int], PublishedLevel]
     pipeline: Pipeline | None = None
+    directories: TlbLevel | None = None
     stlb_folded: bool = False
 
     def lacks(self, level: Level, page_size_bytes: int) -> bool:
@@ -120,6 +124,7 @@ def read_core(path: Path) -> PublishedCore:
             notes=_absent(table.key("notes")),
             levels=levels,
             pipeline=_pipeline(table),
+            directories=_directories(table),
             stlb_folded=table.header.get("stlb_index") == "folded",
         )
     except ValueError as error:
@@ -141,6 +146,17 @@ def _pipeline(table: Table) -> Pipeline | None:
     told = [count(_absent(table.header.get(key, "NA"))) for key in keys]
     known = [number for number in told if number is not None]
     return Pipeline(*known) if len(known) == len(keys) else None
+
+
+def _directories(table: Table) -> TlbLevel | None:
+    """Of the figures for timing (core_figures.py), the one that a calibration lacks as well."""
+    told = [
+        table.header.get(f"core_page_{name}", "").split() for name in ("directories", "directory_ways")
+    ]
+    if not all(told):
+        return None
+    entries, ways = (int(words[0]) for words in told)
+    return TlbLevel(entries, ways)
 
 
 def cores() -> list[PublishedCore]:

@@ -64,7 +64,7 @@ static struct cache_line insert_at(struct cache *cache, uint32_t place,
 	for (uint32_t way = cache->ways - 1; way > place; way--)
 		set[way] = set[way - 1];
 	set[place] = (struct cache_line){
-		.line = line, .arrival = arrival & UINT64_MAX >> 1
+		.line = line, .arrival = arrival & CACHE_TIME
 	};
 	return gone;
 }

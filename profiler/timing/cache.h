@@ -5,14 +5,20 @@
 
 #include "config.h"
 
+/* Hours of program time. */
+#define CACHE_TIME_BITS 52
+#define CACHE_TIME (UINT64_MAX >> (64 - CACHE_TIME_BITS))
+
 /* One line; a set is in order of last use. */
 struct cache_line {
 	uint64_t line;		/* address >> LINE_SHIFT; CACHE_NO_LINE: none */
-	ticks arrival : 63;
+	ticks arrival : CACHE_TIME_BITS;
+	ticks windows : 11;	/* in which it was wanted before; of the last level alone */
 	ticks changed : 1;	/* it is not as in memory */
 };
 
 #define CACHE_NO_LINE UINT64_MAX
+#define CACHE_MOST_WINDOWS 2047u
 
 struct cache {
 	struct cache_line *lines;	/* sets x ways */

@@ -25,14 +25,17 @@ void memory_begin(struct memory *memory, ticks time, ticks program_time,
 		  uint64_t touched, ticks per_reference)
 {
 	struct residence *residence = &memory->residence;
+	struct sightings *seen = &memory->sightings;
 
-	residence_begin(residence, memory->config, time, memory->asked,
-			memory->brought, touched >> LINE_SHIFT);
+	if (!memory->config->l3_kept)
+		return;
+	residence_begin(residence, memory->config, time, touched >> LINE_SHIFT,
+			seen);
+	residence->begin = program_time;
 	residence->ahead = program_time - time;
 	residence->per_reference = per_reference;
-	if (memory->config->l3_kept && memory->asked)
-		memory->l3_share = ((memory->asked - memory->missing) << 32) /
-				   memory->asked;
+	if (seen->asked)
+		memory->l3_share = ((seen->asked - seen->missing) << 32) / seen->asked;
 }
 
 /*
@@ -50,35 +53,57 @@ static bool table_follows(struct memory *memory, uint64_t line)
 	return follows;
 }
 
+/* How long ago was a line of data wanted?  It is wanted now. */
+static ticks age_of(struct memory *memory, uint64_t line, ticks now,
+		    uint64_t random)
+{
+	struct sightings *sightings = &memory->sightings;
+	struct cache_line *seen = cache_find(memory->l3, line);
+	ticks age, since;
+
+	if (!seen) {
+		cache_insert(memory->l3, line, now);
+		cache_find(memory->l3, line)->windows = 1;
+		sightings->first++;
+		return residence_age(&memory->residence, now, 0, random);
+	}
+	since = now > seen->arrival ? now - seen->arrival : 0;
+	age = since;
+	if (seen->arrival < (memory->residence.begin & CACHE_TIME)) {
+		age = residence_age(&memory->residence, now,
+				    (uint32_t)seen->windows, random);
+		sightings->second += seen->windows == 1;
+		sightings->third += seen->windows == 2;
+		if (seen->windows < CACHE_MOST_WINDOWS)
+			seen->windows++;
+	}
+	seen->arrival = now & CACHE_TIME;
+	return age < since ? age : since;
+}
+
 /* Has a line that is not in L2 stayed in the last-level cache? */
 static bool stayed(struct memory *memory, uint64_t line, ticks time, uint64_t age)
 {
 	const struct residence *residence = &memory->residence;
-	const ticks now = residence_now(residence, time);
-	const uint64_t random = scatter(line) >> 32;
-	struct cache_line *seen;
+	struct sightings *seen = &memory->sightings;
+	/* The same for a line in all of a window. */
+	const uint64_t random =
+		scatter(line + seen->windows * UINT64_C(0x100000001b3)) >> 32;
 	bool left;
 
 	if (!memory->l3->sets)
 		return false;
 	if (age != AGE_UNKNOWN) {
-		left = residence_left(residence, age * residence->per_reference,
-				      random);
-	} else {
-		seen = cache_find(memory->l3, line);
-		if (!seen)
-			age = residence_age(residence, random >> 8);
-		else
-			age = now > seen->arrival ? now - seen->arrival : 0;
+		age *= residence->per_reference;
 		left = residence_left(residence, age, random);
-		if (seen)
-			seen->arrival = now & UINT64_MAX >> 1;
-		else
-			cache_insert(memory->l3, line, now);
-		memory->asked++;
-		memory->missing += !left;
+	} else {
+		age = age_of(memory, line, residence_now(residence, time),
+			     random >> 8);
+		left = residence_left(residence, age, random);
+		seen->asked++;
+		seen->missing += !left;
 	}
-	memory->brought += !left;
+	residence_saw(seen, age);
 	return left;
 }
 

@@ -31,7 +31,7 @@ void memory_init(struct memory *memory, const struct timing_config *config,
 	for (uint32_t i = 0; i < MEMORY_TABLES; i++)
 		memory->tables[i] = UINT64_MAX / 2;
 	memory->next_table = 0;
-	memory->asked = memory->missing = memory->brought = 0;
+	memory->sightings = (struct sightings){ .windows = 0 };
 	memory_share(memory, 1, 1);
 	memory_begin(memory, 0, 0, 0, 1);
 }

@@ -54,8 +54,7 @@ struct memory {
 	 */
 	uint64_t l3_share, l3_table_share;
 	struct residence residence;
-	/* Lines of data wanted from beyond L2, those of them that were in memory, and all of these. */
-	uint64_t asked, missing, brought;
+	struct sightings sightings;
 	uint64_t tables[MEMORY_TABLES];	/* lines of tables read last */
 	uint32_t next_table;
 };

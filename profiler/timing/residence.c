@@ -3,6 +3,11 @@
 
 #define QUANTILES 64u
 #define ONE 256u
+/* Of the cache, in bits behind the point. */
+#define FRACTION 20u
+/* Before which too little was seen to tell how often lines are wanted. */
+#define FEWEST_WINDOWS 4u
+#define FEWEST_LINES 64u
 
 /* sqrt(-log2 p) and -ln p for p = 1/128, 3/128, ..., in 256ths. */
 static const uint16_t lifetime[QUANTILES] = {
@@ -20,19 +25,77 @@ static const uint16_t interval[QUANTILES] = {
 	19, 14, 10, 6, 2,
 };
 
+/*
+ * Windows are few.  Of lines that were seen in one of them, as many are seen in
+ * a second one as all are wanted often (Good, Biometrika 40, 1953): so often is
+ * a line wanted that was in none before.  Until that is known, one line of all
+ * that the program has touched is wanted after the other.
+ */
+static ticks unseen_interval(const struct timing_config *config, ticks time,
+			     uint64_t touched, const struct sightings *seen)
+{
+	const uint64_t once = seen->first - seen->second;
+	const uint64_t twice = seen->second - seen->third;
+
+	if (seen->windows >= FEWEST_WINDOWS && once >= FEWEST_LINES)
+		return time / seen->windows * once / (2 * twice + 1);
+	/* Before anything was seen, they come from memory one by one. */
+	return touched * (seen->asked ? time / seen->asked :
+					(ticks)config->memory_cycles * TICKS_PER_CYCLE);
+}
+
+/*
+ * The age at which a line has gone: others' lines and the program's together
+ * fill the cache.  In a time t the program wants as many different lines as were
+ * not wanted in what was left of t, rate x sum of P(age > i) over all i < t
+ * (StatStack: Eklov and Hagersten, ISPASS 2010).
+ */
+static ticks leaves_after(const struct sightings *seen, ticks half, uint64_t lines)
+{
+	uint64_t older = 0, own = 0, filled = 0;
+	ticks begin = 0;
+
+	for (uint32_t i = 0; i < AGES; i++)
+		older += seen->aged[i];
+	if (!seen->span || !lines)
+		return half;
+	for (uint32_t i = 0; i < AGES; i++) {
+		const ticks end = (ticks)2 << i;
+		uint64_t before = filled;
+
+		own += (older - seen->aged[i] / 2) * ((end - begin) / 2) /
+		       (seen->span / 2 + 1);
+		filled = (own << FRACTION) / lines + (end << FRACTION) / half;
+		if (filled >= 1 << FRACTION)
+			return begin + (end - begin) * ((1 << FRACTION) - before) /
+					       (filled - before);
+		older -= seen->aged[i];
+		begin = end;
+	}
+	return half;
+}
+
+/* What was long ago counts for less. */
+static void fade(struct sightings *seen, ticks time)
+{
+	seen->span += time - seen->until;
+	seen->span -= seen->span / 4;
+	seen->until = time;
+	for (uint32_t i = 0; i < AGES; i++)
+		seen->aged[i] -= seen->aged[i] / 4;
+}
+
 void residence_begin(struct residence *residence,
 		     const struct timing_config *config, ticks time,
-		     uint64_t asked, uint64_t brought, uint64_t touched)
+		     uint64_t touched, struct sightings *seen)
 {
-	const ticks half = (ticks)config->l3_kept * TICKS_PER_CYCLE;
-	const uint64_t lines = config->l3_bytes >> LINE_SHIFT;
-	/* The time in which the program's own lines fill the cache. */
-	ticks own = brought ? time / brought * lines : 0;
-
-	residence->half = own ? half * ONE / (ONE + half * ONE / own) : half;
-	/* Before anything was seen, one line after the other comes from memory. */
-	residence->wanted = touched * (asked ? time / asked :
-				       (ticks)config->memory_cycles * TICKS_PER_CYCLE);
+	fade(seen, time);
+	residence->half = leaves_after(seen, (ticks)config->l3_kept * TICKS_PER_CYCLE,
+				       config->l3_bytes >> LINE_SHIFT);
+	residence->modelled = time;
+	residence->often = seen->windows >= FEWEST_WINDOWS;
+	residence->unseen = unseen_interval(config, time, touched, seen);
+	seen->windows++;
 }
 
 bool residence_left(const struct residence *residence, ticks age,
@@ -41,7 +104,13 @@ bool residence_left(const struct residence *residence, ticks age,
 	return age < residence->half * lifetime[random % QUANTILES] / ONE;
 }
 
-ticks residence_age(const struct residence *residence, uint64_t random)
+ticks residence_age(const struct residence *residence, ticks now,
+		    uint32_t windows, uint64_t random)
 {
-	return residence->wanted * interval[random % QUANTILES] / ONE;
+	ticks mean = residence->unseen;
+
+	if (windows)
+		mean = residence->often ? residence->modelled / (windows + 1) :
+					  UINT32_MAX * (ticks)TICKS_PER_CYCLE;
+	return now - residence->begin + mean * interval[random % QUANTILES] / ONE;
 }

@@ -6,29 +6,52 @@
  * this program does; so a line is not gone when this program has brought so
  * much else, but when so much time has passed.  The time after which half of
  * them are gone is calibrated.  Around it the share that is left falls as
- * 2^-(age/half)^2: some stay longer, as the others' pace is not even.  What the
- * program brings itself shortens that time.
+ * 2^-(age/half)^2: some stay longer, as the others' pace is not even.  The
+ * program's own lines need room as well, and shorten that time.
  */
 #ifndef TLBCOST_TIMING_RESIDENCE_H
 #define TLBCOST_TIMING_RESIDENCE_H
 
 #include "config.h"
 
+#define AGES 40u
+
+/* What windows have seen of lines that were wanted from beyond L2. */
+struct sightings {
+	uint64_t windows;		/* that have begun */
+	uint64_t asked, missing;	/* lines of data, and those of them that were in memory */
+	/* Lines of data that were wanted in a first, a second and a third window. */
+	uint64_t first, second, third;
+	/* Lately: of all lines, by the log2 of their age when they were wanted, and in what time. */
+	uint64_t aged[AGES];
+	ticks span, until;
+};
+
 struct residence {
 	ticks half;		/* after this age half of the lines are gone */
-	ticks wanted;		/* mean time between two uses of a line */
+	ticks modelled;		/* time that the core has run for before */
+	bool often;		/* enough windows were seen to tell how often lines are wanted */
+	ticks unseen;		/* mean time between two uses of a line not seen before */
+	ticks begin;		/* of this window, in the program's time */
 	ticks ahead;		/* the program's time less the core's: see residence_now() */
 	ticks per_reference;	/* of the program, in the mean */
 };
 
 /*
  * What is known when a window begins.  `config->l3_kept` is not 0.  The core
- * has run for `time` so far, in which it wanted `asked` lines of data from
- * beyond L2, of `touched` that the program has; `brought` lines came from memory.
+ * has run for `time` so far; the program has `touched` so many lines.
  */
 void residence_begin(struct residence *residence,
 		     const struct timing_config *config, ticks time,
-		     uint64_t asked, uint64_t brought, uint64_t touched);
+		     uint64_t touched, struct sightings *seen);
+
+/* A line of this age was wanted. */
+static inline void residence_saw(struct sightings *seen, ticks age)
+{
+	uint32_t log = age ? 63 - (uint32_t)__builtin_clzll(age) : 0;
+
+	seen->aged[log < AGES ? log : AGES - 1]++;
+}
 
 /* The program's time, which runs on between windows. */
 static inline ticks residence_now(const struct residence *residence, ticks time)
@@ -40,7 +63,12 @@ static inline ticks residence_now(const struct residence *residence, ticks time)
 bool residence_left(const struct residence *residence, ticks age,
 		    uint64_t random);
 
-/* The age of a line that is wanted now, and not seen before: as of lines that are wanted at random. */
-ticks residence_age(const struct residence *residence, uint64_t random);
+/*
+ * The age at `now` of a line that was not wanted in this window yet, and was in
+ * so many before.  Uses between windows are not seen, so that it is younger than
+ * it seems: as old as lines are that are wanted at random as often.
+ */
+ticks residence_age(const struct residence *residence, ticks now,
+		    uint32_t windows, uint64_t random);
 
 #endif

@@ -44,8 +44,10 @@ void translation_init(struct translation *translation,
 			(struct translation_slot){ .page = UINT64_MAX };
 	directories_init(&translation->guest, config->directories,
 			 config->directory_ways);
-	directories_init(&translation->host, config->directories, 0);
-	directories_init(&translation->tables, config->directories, 0);
+	directories_init(&translation->host, config->directories,
+			 config->directory_ways);
+	directories_init(&translation->tables, config->directories,
+			 config->directory_ways);
 	directories_init(&translation->pointers, config->pointers, 0);
 	directories_init(&translation->roots, config->roots, 0);
 	translation->base_shift = base_shift;

@@ -33,7 +33,7 @@ struct translation_slot {
 };
 
 /* Page directories whose entries need not be read, by last use. */
-#define MOST_DIRECTORIES 64u
+#define MOST_DIRECTORIES 2048u
 
 struct directories {
 	uint64_t entry[MOST_DIRECTORIES];	/* sets x ways */

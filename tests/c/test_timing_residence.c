@@ -30,9 +30,10 @@ static void half_are_left_after_the_calibrated_time(void)
 {
 	struct timing_config config = shared();
 	struct residence residence;
+	struct sightings none = { .windows = 0 };
 	uint32_t before = DRAWS;
 
-	residence_begin(&residence, &config, 0, 0, 0, 0);
+	residence_begin(&residence, &config, 0, 0, &none);
 	CHECK_EQUAL(left(&residence, 0), DRAWS);
 	CHECK_EQUAL(left(&residence, CYCLES(KEPT)), DRAWS / 2);
 	/* 2^-(1/4) = 0.84, 2^-4 = 0.06. */
@@ -47,20 +48,38 @@ static void half_are_left_after_the_calibrated_time(void)
 	CHECK_EQUAL(before, 0);
 }
 
-/* What fills the cache in KEPT cycles halves the time. */
-static void the_programs_own_lines_shorten_it(void)
+/* The half-life after a million cycles in which so many lines of this age were wanted. */
+static ticks half_with(uint64_t lines, ticks age)
 {
 	struct timing_config config = shared();
-	const uint64_t lines = config.l3_bytes >> LINE_SHIFT;
 	struct residence residence;
+	struct sightings seen = { .windows = 0 };
 
-	residence_begin(&residence, &config, 10 * lines * 4, 0, 10 * lines, 0);
-	CHECK(about(residence.half, lines * 4 * CYCLES(KEPT) / (lines * 4 + CYCLES(KEPT)) - CYCLES(100),
-		    CYCLES(200)));
-	residence_begin(&residence, &config, CYCLES(10) * KEPT, 0, 10 * lines, 0);
-	CHECK(about(residence.half, CYCLES(KEPT) * 49 / 100, CYCLES(KEPT) * 2 / 100));
-	residence_begin(&residence, &config, CYCLES(1000) * KEPT, 0, 10, 0);
-	CHECK(about(residence.half, CYCLES(KEPT) * 99 / 100, CYCLES(KEPT) / 100));
+	for (uint64_t i = 0; i < lines; i++)
+		residence_saw(&seen, age);
+	residence_begin(&residence, &config, CYCLES(KEPT), 0, &seen);
+	return residence.half;
+}
+
+static void the_programs_own_lines_shorten_it(void)
+{
+	const uint64_t lines = (16 << 20) >> LINE_SHIFT;
+
+	CHECK(about(half_with(10, UINT64_MAX), CYCLES(KEPT) * 99 / 100, CYCLES(KEPT) / 50));
+	/* What fills the cache in KEPT cycles halves it; four times as much leaves a fifth. */
+	CHECK(about(half_with(lines, UINT64_MAX), CYCLES(KEPT) * 49 / 100, CYCLES(KEPT) / 50));
+	CHECK(about(half_with(4 * lines, UINT64_MAX), CYCLES(KEPT) * 19 / 100, CYCLES(KEPT) / 50));
+}
+
+/* Lines that are wanted again and again need room once. */
+static void lines_wanted_often_take_little_room(void)
+{
+	const uint64_t lines = (16 << 20) >> LINE_SHIFT;
+
+	CHECK(half_with(4 * lines, CYCLES(KEPT / 1000)) > CYCLES(KEPT) * 9 / 10);
+	/* A ring that fits takes its part and no more, one that does not takes all. */
+	CHECK(half_with(4 * lines, CYCLES(KEPT / 16)) > CYCLES(KEPT) / 2);
+	CHECK(half_with(4 * lines, CYCLES(KEPT) / 2) < CYCLES(KEPT) / 4);
 }
 
 /* Lines wanted at random come back after the time in which as many are wanted, in the mean. */
@@ -68,13 +87,34 @@ static void unseen_lines_have_the_ages_of_random_ones(void)
 {
 	struct timing_config config = shared();
 	struct residence residence;
+	struct sightings seen = { .asked = 70 };
 	ticks sum = 0;
 
-	residence_begin(&residence, &config, CYCLES(7000), 70, 0, 30);
-	CHECK_EQUAL(residence.wanted, CYCLES(3000));
+	residence_begin(&residence, &config, CYCLES(7000), 30, &seen);
+	CHECK_EQUAL(residence.unseen, CYCLES(3000));
+	residence.begin = CYCLES(100);
 	for (uint32_t i = 0; i < DRAWS; i++)
-		sum += residence_age(&residence, i);
-	CHECK(about(sum / DRAWS, CYCLES(2900), CYCLES(200)));
+		sum += residence_age(&residence, CYCLES(150), 0, i);
+	/* They were not wanted since the window began. */
+	CHECK(about(sum / DRAWS, CYCLES(2950), CYCLES(200)));
+}
+
+/* What is seen in a second window is a part of all that was seen in a first. */
+static void how_often_unseen_lines_are_wanted_is_estimated(void)
+{
+	struct timing_config config = shared();
+	struct residence residence;
+	/* 1,000 lines in one of ten windows, 100 in two: in one of five if wanted alike. */
+	struct sightings seen = {
+		.windows = 10, .asked = 1200, .first = 1100, .second = 100,
+	};
+
+	residence_begin(&residence, &config, CYCLES(10000), 1 << 20, &seen);
+	CHECK(about(residence.unseen, CYCLES(4950), CYCLES(100)));
+	/* Of lines that never come back there is no end. */
+	seen = (struct sightings){ .windows = 10, .asked = 100000, .first = 100000 };
+	residence_begin(&residence, &config, CYCLES(10000), 1 << 20, &seen);
+	CHECK(residence.unseen > CYCLES(10) * KEPT);
 }
 
 /* A rig in a window that begins at the program's time `now`. */
@@ -144,6 +184,36 @@ static void data_age_between_windows(void)
 	time += CYCLES(100000);
 	memory_begin(memory, time, time + CYCLES(100) * KEPT, 0, CYCLES(1));
 	CHECK_EQUAL(data_there(rig, 200, time), 0);
+	drop_rig(rig);
+}
+
+/*
+ * Windows are far apart.  A line that is wanted in each of them was wanted
+ * between them too; one that was wanted in the first alone was not.
+ */
+static void lines_of_all_windows_are_young(void)
+{
+	struct timing_config config = shared();
+	struct rig *rig = in_window(&config, 0, CYCLES(1));
+	struct memory *memory = &rig->core.memory;
+	uint64_t fresh = 1 << 20;
+	uint32_t there = 0;
+	ticks time = 0;
+
+	memory_begin(memory, 0, 0, UINT64_C(1) << 30, CYCLES(1));
+	for (int window = 1; window <= 12; window++) {
+		there = data_there(rig, 0, time);
+		if (window == 1)
+			CHECK_EQUAL(data_there(rig, 500, time), 0);
+		time += CYCLES(200000);
+		/* What no cache near the core keeps. */
+		for (uint64_t i = 0; i < 8192; i++, time += CYCLES(20))
+			memory_read(memory, fresh++ * 1000, time, LINE_DATA);
+		memory_begin(memory, time, time + (ticks)window * CYCLES(100) * KEPT,
+			     0, CYCLES(1));
+	}
+	CHECK(there > 60);
+	CHECK(data_there(rig, 500, time) < 30);
 	drop_rig(rig);
 }
 
@@ -223,10 +293,14 @@ static void a_walk_reads_entries_of_their_age(void)
 static const struct check_test tests[] = {
 	{ "half are left after the calibrated time", half_are_left_after_the_calibrated_time },
 	{ "the program's own lines shorten it", the_programs_own_lines_shorten_it },
+	{ "lines wanted often take little room", lines_wanted_often_take_little_room },
 	{ "unseen lines have the ages of random ones", unseen_lines_have_the_ages_of_random_ones },
+	{ "how often unseen lines are wanted is estimated",
+	  how_often_unseen_lines_are_wanted_is_estimated },
 	{ "tables are there as long as their age allows",
 	  tables_are_there_as_long_as_their_age_allows },
 	{ "data age between windows", data_age_between_windows },
+	{ "lines of all windows are young", lines_of_all_windows_are_young },
 	{ "without a last level nothing stays", without_a_last_level_nothing_stays },
 	{ "recency tells of pages and of their lines", recency_tells_of_pages_and_of_their_lines },
 	{ "a walk reads entries of their age", a_walk_reads_entries_of_their_age },

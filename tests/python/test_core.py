@@ -56,7 +56,9 @@ def found(machine: Machine, *without: str) -> Core:
 
 def test_ns_become_cycles_of_the_calibration() -> None:
     fields = dict(found(KNOWN).fields)
-    assert (fields["l1-cycles"], fields["l2-cycles"], fields["l3-cycles"]) == (5, 16, 100)
+    assert (fields["l1-cycles"], fields["l2-cycles"]) == (5, 16)
+    # The low end: neighbours only add.
+    assert fields["l3-cycles"] == 97
     assert (fields["memory-cycles"], fields["stlb-cycles"]) == (400, 8)
     assert (fields["l1-bytes"], fields["l1-ways"]) == (48 << 10, 12)
     assert (fields["l2-bytes"], fields["l2-ways"]) == (2 << 20, 16)
