@@ -20,11 +20,6 @@ void program_predict(const struct program *program,
 		target_predicted(branches, name, departure->target);
 }
 
-static ticks later(ticks a, ticks b)
-{
-	return a > b ? a : b;
-}
-
 static void put(struct core *core, const struct operation *op, ticks time)
 {
 	/* The path that the core is on is not the one that gives this value. */
@@ -54,7 +49,7 @@ static void take_turn(const struct outcomes *outcomes, const struct turn *turn,
 }
 
 /* All turns before this operation; returns the next. */
-static inline const struct turn *
+static const struct turn *
 take_turns(const struct outcomes *outcomes, const struct turn *turn,
 	   uint32_t operation, struct core *cores, uint32_t count)
 {
@@ -73,7 +68,7 @@ take_turns(const struct outcomes *outcomes, const struct turn *turn,
 static ticks when[PROGRAM_CORES][PROGRAM_VALUES];
 
 /* Execute an operation on all cores: what it is, is found out once for all. */
-static inline void execute(const struct operation *op,
+static inline __attribute__((always_inline)) void execute(const struct operation *op,
 			   const struct outcomes *outcomes,
 			   const uint64_t *addresses, struct core *cores,
 			   uint32_t count)
@@ -118,16 +113,22 @@ static inline void execute(const struct operation *op,
 	}
 }
 
-void program_run(const struct program *program,
-		 const struct departure *departure,
-		 const struct outcomes *outcomes, const uint64_t *addresses,
-		 struct core *cores, uint32_t count)
+/* `count` is a constant where the compiler is to make much of it. */
+static inline __attribute__((always_inline)) void
+run(const struct program *program, const struct departure *departure,
+    const struct outcomes *outcomes, const uint64_t *addresses,
+    struct core *cores, uint32_t count)
 {
 	const struct operation *op = program->operations;
+	const struct operation *end = op + departure->operations;
 	const struct turn *turn = outcomes->turns;
+	const struct turn *last = turn + outcomes->turn_count;
 
-	for (uint32_t o = 0; o < departure->operations; o++, op++) {
-		turn = take_turns(outcomes, turn, o, cores, count);
+	for (; op < end; op++) {
+		if (turn < last)
+			turn = take_turns(outcomes, turn,
+					  (uint32_t)(op - program->operations),
+					  cores, count);
 		if (op->kind != OP_INSTRUCTION) {
 			execute(op, outcomes, addresses, cores, count);
 			continue;
@@ -139,4 +140,18 @@ void program_run(const struct program *program,
 		core_branch(&cores[i], when[i][departure->target_value],
 			    outcomes->target_predicted);
 	take_turns(outcomes, turn, departure->operations, cores, count);
+}
+
+/* On base and on huge pages, without views: most often. */
+#define MOST_OFTEN 2u
+
+void program_run(const struct program *program,
+		 const struct departure *departure,
+		 const struct outcomes *outcomes, const uint64_t *addresses,
+		 struct core *cores, uint32_t count)
+{
+	if (count == MOST_OFTEN)
+		run(program, departure, outcomes, addresses, cores, MOST_OFTEN);
+	else
+		run(program, departure, outcomes, addresses, cores, count);
 }
