@@ -25,7 +25,8 @@ static void put(struct core *core, const struct operation *op, ticks time)
 	/* The path that the core is on is not the one that gives this value. */
 	if (core->astray)
 		time = later(time, core->front);
-	for (uint32_t i = 0; i < op->b; i++)
+	core->registers[op->to] = time;
+	for (uint32_t i = 1; i < op->b; i++)
 		core->registers[op->to + i] = time;
 	core_done(core, time);
 }
@@ -64,8 +65,8 @@ take_turns(const struct outcomes *outcomes, const struct turn *turn,
 	return turn;
 }
 
-/* When the values of a block are there, on each core; value 0 always is. */
-static ticks when[PROGRAM_CORES][PROGRAM_VALUES];
+/* When the values of a block are there: each on all cores, side by side. */
+static ticks whens[PROGRAM_VALUES * PROGRAM_CORES];
 
 /* Execute an operation on all cores: what it is, is found out once for all. */
 static inline __attribute__((always_inline)) void execute(const struct operation *op,
@@ -73,41 +74,45 @@ static inline __attribute__((always_inline)) void execute(const struct operation
 			   const uint64_t *addresses, struct core *cores,
 			   uint32_t count)
 {
+	/* Where they are values, and not other numbers, which are no larger. */
+	const ticks *a = whens + op->a * count, *b = whens + op->b * count;
+	ticks *to = whens + op->to * count;
+
 	switch ((enum operation_kind)op->kind) {
 	case OP_INSTRUCTION: break;
 	case OP_JOIN:
+#pragma GCC unroll 2
 		for (uint32_t i = 0; i < count; i++)
-			when[i][op->to] =
-				later(when[i][op->a], when[i][op->b]) +
+			to[i] = later(a[i], b[i]) +
 				(ticks)op->cycles * TICKS_PER_CYCLE;
 		break;
 	case OP_GET:
+#pragma GCC unroll 2
 		for (uint32_t i = 0; i < count; i++)
-			when[i][op->to] = cores[i].registers[op->a];
+			to[i] = cores[i].registers[op->a];
 		break;
 	case OP_PUT:
+#pragma GCC unroll 2
 		for (uint32_t i = 0; i < count; i++)
-			put(&cores[i], op, when[i][op->a]);
+			put(&cores[i], op, a[i]);
 		break;
 	case OP_LOAD:
 		for (uint32_t i = 0; i < count; i++)
-			when[i][op->to] = addresses[op->b] ?
-				core_load(&cores[i], addresses[op->b],
-					  when[i][op->a]) :
-				when[i][op->a];
+			to[i] = addresses[op->b] ?
+				core_load(&cores[i], addresses[op->b], a[i]) :
+				a[i];
 		break;
 	case OP_STORE:
 		for (uint32_t i = 0; i < count && addresses[op->to]; i++)
-			core_store(&cores[i], addresses[op->to],
-				   when[i][op->a], when[i][op->b]);
+			core_store(&cores[i], addresses[op->to], a[i], b[i]);
 		break;
 	case OP_FENCE:
 		for (uint32_t i = 0; i < count; i++)
-			when[i][op->to] = core_fence(&cores[i]);
+			to[i] = core_fence(&cores[i]);
 		break;
 	case OP_BRANCH:
 		for (uint32_t i = 0; i < count; i++)
-			core_branch(&cores[i], when[i][op->a],
+			core_branch(&cores[i], a[i],
 				    outcomes->predicted[op->b]);
 		break;
 	}
@@ -124,6 +129,9 @@ run(const struct program *program, const struct departure *departure,
 	const struct turn *turn = outcomes->turns;
 	const struct turn *last = turn + outcomes->turn_count;
 
+	/* Value 0 always is there. */
+	for (uint32_t i = 0; i < count; i++)
+		whens[i] = 0;
 	for (; op < end; op++) {
 		if (turn < last)
 			turn = take_turns(outcomes, turn,
@@ -133,11 +141,12 @@ run(const struct program *program, const struct departure *departure,
 			execute(op, outcomes, addresses, cores, count);
 			continue;
 		}
+#pragma GCC unroll 2
 		for (uint32_t i = 0; i < count; i++)
 			core_instruction(&cores[i]);
 	}
 	for (uint32_t i = 0; i < count && departure->indirect; i++)
-		core_branch(&cores[i], when[i][departure->target_value],
+		core_branch(&cores[i], whens[departure->target_value * count + i],
 			    outcomes->target_predicted);
 	take_turns(outcomes, turn, departure->operations, cores, count);
 }
