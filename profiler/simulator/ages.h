@@ -15,6 +15,9 @@ void ages_start(void);
 /* A machine walks to the address's page, of this size, now. */
 void ages_walked(enum tlb_size size, uint64_t address);
 
+/* The same in a window, where ages_of() this walk are wanted. */
+void ages_walked_now(enum tlb_size size, uint64_t address);
+
 /*
  * For the walk in hand, of a machine whose TLB entries are of this size: since
  * the walks before it.  NULL: not known.

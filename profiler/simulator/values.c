@@ -16,8 +16,10 @@ void trace_values_start(struct trace *trace)
 	trace->values = VG_(calloc)("tlbsim.values",
 				    (SizeT)trace->out->tyenv->types_used + 1,
 				    sizeof(*trace->values));
-	trace->known = VG_(calloc)("tlbsim.known", PROGRAM_VALUES,
-				   sizeof(*trace->known));
+	/* The others are set when they are made. */
+	trace->known = VG_(malloc)("tlbsim.known", PROGRAM_VALUES *
+						   sizeof(*trace->known));
+	trace->known[0] = (struct trace_value){ 0, 0 };
 }
 
 struct operation *trace_add(struct trace *trace, enum operation_kind kind)

@@ -133,9 +133,12 @@ static void tell(UInt core, enum tlb_size size, uint64_t address, bool walk)
 static void missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 		   bool walk)
 {
-	windows_missed(size, address, side, walk);
+	if (tlbsim.attribute)
+		attribution_missed(size, address, side, walk);
 	if (side == TLB_FETCH)
 		return;
+	if (walk)
+		ages_walked_now(size, address);
 	if (tlbsim.attribute)
 		attribution_modelled(size, address, walk);
 	if (!splintered(size))

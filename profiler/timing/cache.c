@@ -31,21 +31,13 @@ void cache_init(struct cache *cache, uint32_t bytes, uint32_t ways,
 		lines[i] = (struct cache_line){ .line = CACHE_NO_LINE };
 }
 
-static struct cache_line *set_of(const struct cache *cache, uint64_t line)
+struct cache_line *cache_find_again(struct cache *cache, uint64_t line)
 {
-	return cache->lines + (line & (cache->sets - 1)) * cache->ways;
-}
+	struct cache_line *set = cache_set(cache, line), found;
+	uint32_t way = 1;
 
-struct cache_line *cache_find(struct cache *cache, uint64_t line)
-{
-	struct cache_line *set = set_of(cache, line), found;
-	uint32_t way = 0;
-
-	if (set[0].line == line)
-		return set;
-	do
+	while (way < cache->ways && set[way].line != line)
 		way++;
-	while (way < cache->ways && set[way].line != line);
 	if (way == cache->ways)
 		return NULL;
 	found = set[way];
@@ -58,7 +50,7 @@ struct cache_line *cache_find(struct cache *cache, uint64_t line)
 static struct cache_line insert_at(struct cache *cache, uint32_t place,
 				   uint64_t line, ticks arrival)
 {
-	struct cache_line *set = set_of(cache, line);
+	struct cache_line *set = cache_set(cache, line);
 	struct cache_line gone = set[cache->ways - 1];
 
 	for (uint32_t way = cache->ways - 1; way > place; way--)

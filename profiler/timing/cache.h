@@ -41,11 +41,25 @@ uint32_t cache_size_within(uint32_t bytes, uint32_t *ways);
 void cache_init(struct cache *cache, uint32_t bytes, uint32_t ways,
 		struct cache_line *lines);
 
+/* The lines of the set that a line belongs to. */
+static inline struct cache_line *cache_set(const struct cache *cache, uint64_t line)
+{
+	return cache->lines + (line & (cache->sets - 1)) * cache->ways;
+}
+
+/* cache_find() of what is not the most recently used line of its set. */
+struct cache_line *cache_find_again(struct cache *cache, uint64_t line);
+
 /*
  * Look a line up, and make it the most recently used of its set.  Returns it,
  * or NULL if it is not there.  The pointer is good until the next call.
  */
-struct cache_line *cache_find(struct cache *cache, uint64_t line);
+static inline struct cache_line *cache_find(struct cache *cache, uint64_t line)
+{
+	struct cache_line *set = cache_set(cache, line);
+
+	return set->line == line ? set : cache_find_again(cache, line);
+}
 
 /* Put in a line that is not there; returns the least recently used one, which gave way. */
 struct cache_line cache_insert(struct cache *cache, uint64_t line, ticks arrival);

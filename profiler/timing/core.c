@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "core.h"
 
-static ticks later(ticks a, ticks b)
-{
-	return a > b ? a : b;
-}
-
 void core_init(struct core *core, const struct timing_config *config,
 	       struct cache_line *lines, struct cache *l3, uint32_t base_shift,
 	       uint32_t huge_shift, bool huge)
@@ -34,27 +29,22 @@ void core_init(struct core *core, const struct timing_config *config,
 		core->forwards[i] = (struct forward){ UINT64_MAX, 0, 0 };
 }
 
-/* Requests never start before the instruction in hand enters the window. */
-static void advance(struct core *core)
+void core_advance(struct core *core, ticks now)
 {
-	/* The oldest detour is the first to get here. */
-	ticks now = core->detours ? core->detour[0].front : core->front;
-
 	calendar_advance(&core->memory.buffers, now);
 	calendar_advance(&core->memory.l3_channel, now);
 	calendar_advance(&core->memory.memory_channel, now);
 	calendar_advance(&core->translation.walkers, now);
 }
 
-/* The instruction enters the window on wrong paths too; `room`: when there is some. */
-static void go_on(struct core *core, ticks slot, ticks room)
+void core_go_on(struct core *core, ticks room)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < core->detours; i++) {
 		struct detour detour = core->detour[i];
 
-		detour.front = later(detour.front + slot, room);
+		detour.front = later(detour.front + core->slot, room);
 		if (detour.front < detour.resolved)
 			core->detour[kept++] = detour;
 	}
@@ -91,34 +81,12 @@ static ticks translate_for(struct core *core, uint64_t address, ticks time)
 	return ready;
 }
 
-/* Nothing left the window for so long, at most for the translation's time because of it. */
-static void pay(struct core *core, ticks waited)
+void core_pay(struct core *core, ticks waited)
 {
 	if (core->paid)
 		core->paid(core->translation.huge, core->translating,
 			   waited < core->translated ? waited :
 						       core->translated);
-}
-
-void core_instruction(struct core *core)
-{
-	const ticks slot = core->slot;
-	ticks place;
-
-	if (core->translated && core->done > core->retired + slot)
-		pay(core, core->done - core->retired - slot);
-	core->translated = 0;
-
-	core->retired = later(core->retired + slot, core->done);
-	core->window[core->window_place] = core->retired;
-	if (++core->window_place == core->config->window)
-		core->window_place = 0;
-	place = core->window[core->window_place];
-	if (core->detours)
-		go_on(core, slot, place);
-	core->front = later(core->front + slot, place);
-	core->done = core->front + TICKS_PER_CYCLE;
-	advance(core);
 }
 
 ticks core_load(struct core *core, uint64_t address, ticks address_ready)

@@ -67,8 +67,42 @@ void core_init(struct core *core, const struct timing_config *config,
 	       struct cache_line *lines, struct cache *l3, uint32_t base_shift,
 	       uint32_t huge_shift, bool huge);
 
+static inline ticks later(ticks a, ticks b)
+{
+	return a > b ? a : b;
+}
+
+/* Parts of core_instruction() that are not often needed: requests never start before `now`. */
+void core_advance(struct core *core, ticks now);
+/* The instruction enters the window on wrong paths too; `room`: when there is some. */
+void core_go_on(struct core *core, ticks room);
+/* Nothing left the window for so long, at most for the translation's time because of it. */
+void core_pay(struct core *core, ticks waited);
+
 /* The next instruction enters the window; the one before is complete. */
-void core_instruction(struct core *core);
+static inline void core_instruction(struct core *core)
+{
+	const ticks slot = core->slot;
+	ticks place, now;
+
+	if (core->translated && core->done > core->retired + slot)
+		core_pay(core, core->done - core->retired - slot);
+	core->translated = 0;
+
+	core->retired = later(core->retired + slot, core->done);
+	core->window[core->window_place] = core->retired;
+	if (++core->window_place == core->config->window)
+		core->window_place = 0;
+	place = core->window[core->window_place];
+	if (core->detours)
+		core_go_on(core, place);
+	core->front = later(core->front + slot, place);
+	core->done = core->front + TICKS_PER_CYCLE;
+	/* The oldest detour is the first to get here; calendars advance together. */
+	now = core->detours ? core->detour[0].front : core->front;
+	if (now >> CALENDAR_SLOT_SHIFT > core->memory.buffers.first)
+		core_advance(core, now);
+}
 
 /* When a load's data are there; its address is known at `address_ready`. */
 ticks core_load(struct core *core, uint64_t address, ticks address_ready);

@@ -253,6 +253,27 @@ static void look_for_meeting(struct paths *paths, uint64_t at,
 	}
 }
 
+/*
+ * Of branches where nothing goes wrong it is only of interest what follows.
+ * They mostly are at a block's end.
+ */
+static void pass_branches(struct paths *paths, const struct program *program,
+			  const struct departure *departure)
+{
+	uint32_t at[PROGRAM_BRANCHES], o = departure->operations;
+	const uint32_t count = departure->branches;
+
+	for (uint32_t i = count; i > 0; i--) {
+		do
+			o--;
+		while (program->operations[o].kind != OP_BRANCH);
+		at[i - 1] = o;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		look_behind(paths, program, departure, i, at[i],
+			    departure->taken && i + 1 == count);
+}
+
 static bool wrong_in(const struct departure *departure,
 		     const struct outcomes *outcomes)
 {
@@ -266,8 +287,6 @@ static void follow_branches(struct paths *paths, const struct program *program,
 			    const struct departure *departure,
 			    struct outcomes *outcomes)
 {
-	bool look = paths->astray || wrong_in(departure, outcomes);
-
 	for (uint32_t o = 0; o < departure->operations; o++) {
 		const struct operation *op = &program->operations[o];
 
@@ -278,7 +297,7 @@ static void follow_branches(struct paths *paths, const struct program *program,
 			bool taken = departure->taken &&
 				     op->b + 1u == departure->branches;
 
-			if (look && !outcomes->predicted[op->b])
+			if (!outcomes->predicted[op->b])
 				go_astray(paths, program, op->b, o, taken,
 					  outcomes);
 			look_behind(paths, program, departure, op->b, o, taken);
@@ -290,7 +309,10 @@ void paths_follow(struct paths *paths, const struct program *program,
 		  const struct departure *departure, struct outcomes *outcomes)
 {
 	add_block(paths, (struct stretch){ program, 0, departure->operations });
-	follow_branches(paths, program, departure, outcomes);
+	if (paths->astray || wrong_in(departure, outcomes))
+		follow_branches(paths, program, departure, outcomes);
+	else
+		pass_branches(paths, program, departure);
 	if (!outcomes->target_predicted)
 		lose(paths, outcomes, departure->operations);
 }

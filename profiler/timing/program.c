@@ -20,17 +20,13 @@ void program_predict(const struct program *program,
 		target_predicted(branches, name, departure->target);
 }
 
-static ticks later(ticks a, ticks b)
-{
-	return a > b ? a : b;
-}
-
 static void put(struct core *core, const struct operation *op, ticks time)
 {
 	/* The path that the core is on is not the one that gives this value. */
 	if (core->astray)
 		time = later(time, core->front);
-	for (uint32_t i = 0; i < op->b; i++)
+	core->registers[op->to] = time;
+	for (uint32_t i = 1; i < op->b; i++)
 		core->registers[op->to + i] = time;
 	core_done(core, time);
 }
@@ -54,7 +50,7 @@ static void take_turn(const struct outcomes *outcomes, const struct turn *turn,
 }
 
 /* All turns before this operation; returns the next. */
-static inline const struct turn *
+static const struct turn *
 take_turns(const struct outcomes *outcomes, const struct turn *turn,
 	   uint32_t operation, struct core *cores, uint32_t count)
 {
@@ -69,74 +65,102 @@ take_turns(const struct outcomes *outcomes, const struct turn *turn,
 	return turn;
 }
 
-/* When the values of a block are there, on each core; value 0 always is. */
-static ticks when[PROGRAM_CORES][PROGRAM_VALUES];
+/* When the values of a block are there: each on all cores, side by side. */
+static ticks whens[PROGRAM_VALUES * PROGRAM_CORES];
 
 /* Execute an operation on all cores: what it is, is found out once for all. */
-static inline void execute(const struct operation *op,
+static inline __attribute__((always_inline)) void execute(const struct operation *op,
 			   const struct outcomes *outcomes,
 			   const uint64_t *addresses, struct core *cores,
 			   uint32_t count)
 {
+	/* Where they are values, and not other numbers, which are no larger. */
+	const ticks *a = whens + op->a * count, *b = whens + op->b * count;
+	ticks *to = whens + op->to * count;
+
 	switch ((enum operation_kind)op->kind) {
 	case OP_INSTRUCTION: break;
 	case OP_JOIN:
+#pragma GCC unroll 2
 		for (uint32_t i = 0; i < count; i++)
-			when[i][op->to] =
-				later(when[i][op->a], when[i][op->b]) +
+			to[i] = later(a[i], b[i]) +
 				(ticks)op->cycles * TICKS_PER_CYCLE;
 		break;
 	case OP_GET:
+#pragma GCC unroll 2
 		for (uint32_t i = 0; i < count; i++)
-			when[i][op->to] = cores[i].registers[op->a];
+			to[i] = cores[i].registers[op->a];
 		break;
 	case OP_PUT:
+#pragma GCC unroll 2
 		for (uint32_t i = 0; i < count; i++)
-			put(&cores[i], op, when[i][op->a]);
+			put(&cores[i], op, a[i]);
 		break;
 	case OP_LOAD:
 		for (uint32_t i = 0; i < count; i++)
-			when[i][op->to] = addresses[op->b] ?
-				core_load(&cores[i], addresses[op->b],
-					  when[i][op->a]) :
-				when[i][op->a];
+			to[i] = addresses[op->b] ?
+				core_load(&cores[i], addresses[op->b], a[i]) :
+				a[i];
 		break;
 	case OP_STORE:
 		for (uint32_t i = 0; i < count && addresses[op->to]; i++)
-			core_store(&cores[i], addresses[op->to],
-				   when[i][op->a], when[i][op->b]);
+			core_store(&cores[i], addresses[op->to], a[i], b[i]);
 		break;
 	case OP_FENCE:
 		for (uint32_t i = 0; i < count; i++)
-			when[i][op->to] = core_fence(&cores[i]);
+			to[i] = core_fence(&cores[i]);
 		break;
 	case OP_BRANCH:
 		for (uint32_t i = 0; i < count; i++)
-			core_branch(&cores[i], when[i][op->a],
+			core_branch(&cores[i], a[i],
 				    outcomes->predicted[op->b]);
 		break;
 	}
 }
+
+/* `count` is a constant where the compiler is to make much of it. */
+static inline __attribute__((always_inline)) void
+run(const struct program *program, const struct departure *departure,
+    const struct outcomes *outcomes, const uint64_t *addresses,
+    struct core *cores, uint32_t count)
+{
+	const struct operation *op = program->operations;
+	const struct operation *end = op + departure->operations;
+	const struct turn *turn = outcomes->turns;
+	const struct turn *last = turn + outcomes->turn_count;
+
+	/* Value 0 always is there. */
+	for (uint32_t i = 0; i < count; i++)
+		whens[i] = 0;
+	for (; op < end; op++) {
+		if (turn < last)
+			turn = take_turns(outcomes, turn,
+					  (uint32_t)(op - program->operations),
+					  cores, count);
+		if (op->kind != OP_INSTRUCTION) {
+			execute(op, outcomes, addresses, cores, count);
+			continue;
+		}
+#pragma GCC unroll 2
+		for (uint32_t i = 0; i < count; i++)
+			core_instruction(&cores[i]);
+	}
+	for (uint32_t i = 0; i < count && departure->indirect; i++)
+		core_branch(&cores[i], whens[departure->target_value * count + i],
+			    outcomes->target_predicted);
+	take_turns(outcomes, turn, departure->operations, cores, count);
+}
+
+/* On base and on huge pages, without views: most often. */
+#define MOST_OFTEN 2u
 
 void program_run(const struct program *program,
 		 const struct departure *departure,
 		 const struct outcomes *outcomes, const uint64_t *addresses,
 		 struct core *cores, uint32_t count)
 {
-	const struct operation *op = program->operations;
-	const struct turn *turn = outcomes->turns;
-
-	for (uint32_t o = 0; o < departure->operations; o++, op++) {
-		turn = take_turns(outcomes, turn, o, cores, count);
-		if (op->kind != OP_INSTRUCTION) {
-			execute(op, outcomes, addresses, cores, count);
-			continue;
-		}
-		for (uint32_t i = 0; i < count; i++)
-			core_instruction(&cores[i]);
-	}
-	for (uint32_t i = 0; i < count && departure->indirect; i++)
-		core_branch(&cores[i], when[i][departure->target_value],
-			    outcomes->target_predicted);
-	take_turns(outcomes, turn, departure->operations, cores, count);
+	if (count == MOST_OFTEN)
+		run(program, departure, outcomes, addresses, cores, MOST_OFTEN);
+	else
+		run(program, departure, outcomes, addresses, cores, count);
 }

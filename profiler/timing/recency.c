@@ -13,30 +13,31 @@ struct recency_ages recency_look(const struct recency *recency, uint64_t page,
 				 uint64_t time)
 {
 	const uint64_t number = page / RECENCY_PAGES;
-	const struct recency_block *block =
-		&recency->blocks[number % RECENCY_BLOCKS];
-	const uint32_t own = block->walked[page % RECENCY_PAGES];
+	const uint64_t place = number % RECENCY_BLOCKS;
+	const uint32_t *walked = recency->walked[place];
+	const uint32_t own = walked[page % RECENCY_PAGES];
 	uint32_t last = 0;
 
-	if (block->block != (uint32_t)number)
+	if (recency->block[place] != (uint32_t)number)
 		return (struct recency_ages){ 0, 0 };
 	for (uint32_t i = 0; i < RECENCY_PAGES; i++)
-		last = block->walked[i] > last ? block->walked[i] : last;
+		last = walked[i] > last ? walked[i] : last;
 	return (struct recency_ages){
 		.page = own ? (uint64_t)(stamp(time) - own) << STEP_SHIFT : 0,
 		.line = last ? (uint64_t)(stamp(time) - last) << STEP_SHIFT : 0,
 	};
 }
 
-struct recency_ages recency_walk(struct recency *recency, uint64_t page,
-				 uint64_t time)
+void recency_walk(struct recency *recency, uint64_t page, uint64_t time)
 {
-	const struct recency_ages ages = recency_look(recency, page, time);
 	const uint64_t number = page / RECENCY_PAGES;
-	struct recency_block *block = &recency->blocks[number % RECENCY_BLOCKS];
+	const uint64_t place = number % RECENCY_BLOCKS;
+	uint32_t *walked = recency->walked[place];
 
-	if (block->block != (uint32_t)number)
-		*block = (struct recency_block){ .block = (uint32_t)number };
-	block->walked[page % RECENCY_PAGES] = stamp(time);
-	return ages;
+	if (recency->block[place] != (uint32_t)number) {
+		recency->block[place] = (uint32_t)number;
+		for (uint32_t i = 0; i < RECENCY_PAGES; i++)
+			walked[i] = 0;
+	}
+	walked[page % RECENCY_PAGES] = stamp(time);
 }

@@ -13,15 +13,15 @@
 #define RECENCY_PAGES 8u
 #define RECENCY_BLOCKS (1u << 17)
 
-/* Pages whose entries share a line. */
-struct recency_block {
-	uint32_t block;				/* page / RECENCY_PAGES, low bits */
-	uint32_t walked[RECENCY_PAGES];		/* time / 256 + 1; 0: not yet */
-};
-
-/* Blocks of pages far from each other may share a place: the last one is known. */
+/*
+ * Blocks are of pages whose entries share a line.  Those of pages far from each
+ * other may share a place: the last one is known.  If this is aligned to a
+ * line of the cache, so is each block: a walk brings one line of these, and one
+ * of the blocks' numbers, which many share.
+ */
 struct recency {
-	struct recency_block blocks[RECENCY_BLOCKS];
+	uint32_t walked[RECENCY_BLOCKS][RECENCY_PAGES];	/* time / 256 + 1; 0: not yet */
+	uint32_t block[RECENCY_BLOCKS];		/* page / RECENCY_PAGES, low bits */
 };
 
 /* Since the page itself, and any of its line, was walked to; 0: never before. */
@@ -29,11 +29,10 @@ struct recency_ages {
 	uint64_t page, line;
 };
 
-/* The page is walked to at this time, in references; how long ago was the last time? */
-struct recency_ages recency_walk(struct recency *recency, uint64_t page,
-				 uint64_t time);
+/* The page is walked to at this time, in references. */
+void recency_walk(struct recency *recency, uint64_t page, uint64_t time);
 
-/* How long ago, without a walk. */
+/* How long ago was the last walk? */
 struct recency_ages recency_look(const struct recency *recency, uint64_t page,
 				 uint64_t time);
 

@@ -233,16 +233,19 @@ static void recency_tells_of_pages_and_of_their_lines(void)
 	struct recency *recency = calloc(1, sizeof(*recency));
 	struct recency_ages ages;
 
-	ages = recency_walk(recency, 80, 1 << 20);
+	ages = recency_look(recency, 80, 1 << 20);
 	CHECK_EQUAL(ages.page, 0);
 	CHECK_EQUAL(ages.line, 0);
+	recency_walk(recency, 80, 1 << 20);
 	/* Its neighbour in the line; a step is 256 references. */
-	ages = recency_walk(recency, 87, (1 << 20) + 1024);
+	ages = recency_look(recency, 87, (1 << 20) + 1024);
 	CHECK_EQUAL(ages.page, 0);
 	CHECK_EQUAL(ages.line, 1024);
-	ages = recency_walk(recency, 80, (1 << 20) + 4096);
+	recency_walk(recency, 87, (1 << 20) + 1024);
+	ages = recency_look(recency, 80, (1 << 20) + 4096);
 	CHECK_EQUAL(ages.page, 4096);
 	CHECK_EQUAL(ages.line, 3072);
+	recency_walk(recency, 80, (1 << 20) + 4096);
 	ages = recency_look(recency, 88, (1 << 20) + 4096);
 	CHECK_EQUAL(ages.line, 0);
 	ages = recency_look(recency, 81, (1 << 20) + 8192);
@@ -251,8 +254,9 @@ static void recency_tells_of_pages_and_of_their_lines(void)
 	ages = recency_look(recency, 81, (1 << 20) + 8192);
 	CHECK_EQUAL(ages.line, 4096);
 	/* Another block in the same place. */
-	ages = recency_walk(recency, 80 + RECENCY_PAGES * (uint64_t)RECENCY_BLOCKS, 1 << 21);
+	ages = recency_look(recency, 80 + RECENCY_PAGES * (uint64_t)RECENCY_BLOCKS, 1 << 21);
 	CHECK_EQUAL(ages.line, 0);
+	recency_walk(recency, 80 + RECENCY_PAGES * (uint64_t)RECENCY_BLOCKS, 1 << 21);
 	ages = recency_look(recency, 80, 1 << 21);
 	CHECK_EQUAL(ages.page, 0);
 	free(recency);
