@@ -25,8 +25,8 @@ _FIRST_PERIOD = 2 * (MEASURED + WARM)
 _FEW_REFERENCES_PER_NS = 0.03
 # The model is some hundred times slower than the program: what it takes grows with the number of
 # windows, which is kept below a few times what the rest of the simulation takes.
-_FEWEST, _MOST = 32, 128
-_PER_SECOND = 96
+_FEWEST, _MOST = 32, 96
+_PER_SECOND = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,6 @@ static uint64_t mix(uint64_t number)
 	return (number * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
 }
 
-static uint64_t name_of(const struct program *program, uint32_t branch)
-{
-	return (uint64_t)(uintptr_t)program + branch;
-}
-
 static struct fork *fork_of(struct paths *paths, uint64_t branch)
 {
 	return &paths->forks[mix(branch) % PATHS_BRANCHES];
@@ -62,7 +57,7 @@ static void look_behind(struct paths *paths, const struct program *program,
 	if (paths->branches - paths->oldest == PATHS_BEHIND)
 		keep(paths);
 	paths->behind[paths->branches++ % PATHS_BEHIND] = (struct behind){
-		.branch = name_of(program, branch),
+		.branch = program_branch(program, branch),
 		.first = paths->executed,
 		.rest = { program, operation + 1,
 			  taken ? 0 : departure->operations },
@@ -196,7 +191,7 @@ static void go_astray(struct paths *paths, const struct program *program,
 		      uint32_t branch, uint32_t operation, bool taken,
 		      struct outcomes *outcomes)
 {
-	const uint64_t name = name_of(program, branch);
+	const uint64_t name = program_branch(program, branch);
 	const struct fork *fork = fork_of(paths, name);
 	struct wrong_path *wrong;
 

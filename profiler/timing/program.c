@@ -5,19 +5,18 @@ void program_predict(const struct program *program,
 		     const struct departure *departure,
 		     struct branches *branches, struct outcomes *outcomes)
 {
-	/* The program's own address tells its branches from others'. */
-	uint64_t name = (uint64_t)(uintptr_t)program;
-
 	outcomes->turn_count = outcomes->changed_count = 0;
 	for (uint32_t i = 0; i < departure->branches; i++) {
 		bool last = i + 1 == departure->branches;
 
 		outcomes->predicted[i] = branch_predicted(
-			branches, name + i, last && departure->taken);
+			branches, program_branch(program, i),
+			last && departure->taken);
 	}
 	outcomes->target_predicted =
 		!departure->indirect ||
-		target_predicted(branches, name, departure->target);
+		target_predicted(branches, program_branch(program, 0),
+				 departure->target);
 }
 
 static void put(struct core *core, const struct operation *op, ticks time)

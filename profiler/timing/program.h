@@ -53,6 +53,12 @@ struct program {
 	struct operation operations[];
 };
 
+/* Of a branch of the block, by where the block begins: the same wherever the engine keeps it. */
+static inline uint64_t program_branch(const struct program *program, uint32_t branch)
+{
+	return operation_address(&program->operations[0]) * PROGRAM_BRANCHES + branch;
+}
+
 /* How control left a block that was executed. */
 struct departure {
 	uint32_t operations;	/* that were executed */

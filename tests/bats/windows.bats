@@ -379,7 +379,7 @@ refused() { # <option>
 	local value
 	for value in 4 width width= width=x width=0 width=17 width=4x nonsense=1 Width=4 \
 		window=1025 stores=257 l1-ways=7 l2-bytes=100000 pairs=2 walkers=0 walkers=65 \
-		directories=65 width=4,,window=8 width=4:window=8 width=-4 misses=0 host-shift=99 \
+		directories=2049 width=4,,window=8 width=4:window=8 width=-4 misses=0 host-shift=99 \
 		width=99999999999999999999; do
 		refused "--core=${value}"
 	done
