@@ -35,6 +35,7 @@ small() { # <workload>
 	btree) printf -- '--keys 10000 --count 1000' ;;
 	calendar) printf -- '--bookings 100 --count 1000' ;;
 	cold) printf -- '--pages 23' ;;
+	column-scan) printf -- '--rows 1000 --names 100' ;;
 	column-walk) printf -- '--order 100 --rounds 1' ;;
 	conjugate-gradient) printf -- '--order 5 --rounds 3' ;;
 	connect-four) printf -- '--entries 64k --count 2 --moves 5' ;;
@@ -54,6 +55,7 @@ small() { # <workload>
 	k-means) printf -- '--points 100 --clusters 3 --rounds 2' ;;
 	kd-tree) printf -- '--points 1000 --count 1000' ;;
 	life) printf -- '--order 20 --rounds 3' ;;
+	log-store) printf -- '--keys 100 --count 1000 --segment 2k' ;;
 	loop) printf -- '--count 1000' ;;
 	lru-cache) printf -- '--entries 100 --keys 1000 --count 1000' ;;
 	lu) printf -- '--order 30' ;;
@@ -70,6 +72,8 @@ small() { # <workload>
 	order-book) printf -- '--count 1000 --depth 100 --prices 100' ;;
 	page-patterns) printf -- '--pattern 3 --count 1000' ;;
 	pagerank) printf -- '--nodes 1000 --rounds 3' ;;
+	particles) printf -- '--particles 100 --edge 4' ;;
+	photo) printf -- '--width 40 --height 30' ;;
 	ranking) printf -- '--players 100 --points 1000 --count 100' ;;
 	ray-trace) printf -- '--triangles 100 --order 10' ;;
 	robin-hood) printf -- '--slots 1k --keys 1000 --count 1000' ;;
@@ -84,8 +88,10 @@ small() { # <workload>
 	stencil) printf -- '--order 20 --rounds 3' ;;
 	stream | stream-static | triad) printf -- '--size 1M --rounds 3' ;;
 	suffix-array) printf -- '--size 1000' ;;
+	suffix-automaton) printf -- '--size 1000 --count 10' ;;
 	triangular) printf -- '--rows 1000' ;;
 	union-find) printf -- '--nodes 1000 --edges 1000' ;;
+	versions) printf -- '--nodes 1k --keys 100 --every 10 --count 1000' ;;
 	voxels) printf -- '--order 20 --points 20' ;;
 	*) return 1 ;;
 	esac
@@ -403,19 +409,21 @@ sqlite_join() { # <customers> <items>
 	cmp <(LC_ALL=C sort "${BATS_TEST_TMPDIR}/sorted") <(LC_ALL=C sort "${BATS_TEST_TMPDIR}/log")
 }
 
-@test "visits.awk counts as many lines as it is told to, and has help" {
+@test "scripts of awk count as many lines as they are told to, and have help" {
 	need_built workloads/visits.log
-	local log=${BUILD}/workloads/visits.log script=${BUILD}/workloads/visits.awk
+	local log=${BUILD}/workloads/visits.log script first
 	head -n 1000 "${log}" >"${BATS_TEST_TMPDIR}/log"
-	run -0 awk -f "${script}" "${BATS_TEST_TMPDIR}/log"
-	[[ ${output} =~ ^checksum\ [0-9a-f]{16}$ ]]
-	local first=${output}
-	run -0 awk -v most=1000 -f "${script}" "${log}"
-	[[ ${output} == "${first}" ]]
-	run -0 awk -v most=999 -f "${script}" "${log}"
-	[[ ${output} != "${first}" ]]
-	run -0 awk -f "${script}" "${log}" --help
-	[[ ${output} == "usage: "* && ${output} != *checksum* ]]
+	for script in "${BUILD}"/workloads/{visits,paths}.awk; do
+		run -0 awk -f "${script}" "${BATS_TEST_TMPDIR}/log"
+		[[ ${output} =~ ^checksum\ [0-9a-f]{16}$ ]]
+		first=${output}
+		run -0 awk -v most=1000 -f "${script}" "${log}"
+		[[ ${output} == "${first}" ]]
+		run -0 awk -v most=999 -f "${script}" "${log}"
+		[[ ${output} != "${first}" ]]
+		run -0 awk -f "${script}" "${log}" --help
+		[[ ${output} == "usage: "* && ${output} != *checksum* ]]
+	done
 }
 
 @test "scripts of Python and Perl do the same, whatever the hashes" {
@@ -436,9 +444,11 @@ sqlite_join() { # <customers> <items>
 		python sales.py --sales 1000 --customers 10 --goods 100
 		python packages.py --packages 1000 --count 100
 		python json-orders.py --orders 100 --count 1000
+		python timetable.py --courses 100 --students 1000
 		perl ${BUILD}/workloads/bigrams.pl --words 100 --count 1000
 		perl ${BUILD}/workloads/sort-people.pl --people 1000 --towns 10
 		perl ${BUILD}/workloads/friends.pl --people 100 --count 1000
+		perl ${BUILD}/workloads/ledger.pl --accounts 100 --transfers 1000
 	END
 }
 
@@ -450,8 +460,10 @@ sqlite_join() { # <customers> <items>
 	[[ ${output} == *"--lines and --pages must be at least 1" ]]
 	run -2 python sales.py --goods 0
 	[[ ${output} == *"--sales, --customers and --goods must be at least 1" ]]
+	run -2 python timetable.py --students 0
+	[[ ${output} == *"--courses and --students must be at least 1" ]]
 	local script option
-	for script in "bigrams.pl --count" "sort-people.pl --people"; do
+	for script in "bigrams.pl --count" "sort-people.pl --people" "ledger.pl --accounts"; do
 		option=${script#* }
 		script=${script% *}
 		run -2 perl "${BUILD}/workloads/${script}" "${option}" 0

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import heapq
-import os
 import random
 import subprocess
 import sys
@@ -12,28 +11,16 @@ import zlib
 from collections import Counter
 
 import pytest
-from workload_content import MASK, WORKLOADS, below, checksum_of, hashed, random_numbers
-
-
-def printed_by(words: list[str], script: str) -> int:
-    """What a script prints; its place comes after the words that run it, and before its options."""
-    if not (WORKLOADS / script).exists():
-        pytest.skip(f"needs build/workloads/{script} (make)")
-    words = [word.replace("{script}", str(WORKLOADS / script)) for word in words]
-    # Whatever the hashes.
-    environment = {k: v for k, v in os.environ.items() if not k.endswith("HASHSEED")}
-    done = subprocess.run(words, check=True, capture_output=True, text=True, env=environment)
-    return int(done.stdout.removeprefix("checksum "), 16)
-
-
-def refused(name: str, **options: int) -> tuple[int, str]:
-    """The exit code, and what the workload says."""
-    program = WORKLOADS / name
-    if not program.exists():
-        pytest.skip(f"needs build/workloads/{name} (make)")
-    words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
-    done = subprocess.run([program, *words], check=False, capture_output=True, text=True)
-    return done.returncode, done.stderr
+from workload_content import (
+    MASK,
+    WORKLOADS,
+    below,
+    checksum_of,
+    hashed,
+    printed_by,
+    random_numbers,
+    refused,
+)
 
 
 # With 900 keys, about four fifths of all slots are taken: many keys are turned out.

@@ -3,26 +3,21 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
 from collections import Counter
 
 import pytest
-from workload_content import MASK, WORKLOADS, below, checksum_of, hashed, random_numbers
-
-
-def printed_by(words: list[str], script: str) -> int:
-    """What a script prints; its place comes after the words that run it, and before its options."""
-    if not (WORKLOADS / script).exists():
-        pytest.skip(f"needs build/workloads/{script} (make)")
-    place = str(WORKLOADS / script)
-    words = [word.replace("{script}", place) for word in words]
-    # Whatever the hashes.
-    environment = {k: v for k, v in os.environ.items() if not k.endswith("HASHSEED")}
-    done = subprocess.run(words, check=True, capture_output=True, text=True, env=environment)
-    return int(done.stdout.removeprefix("checksum "), 16)
+from workload_content import (
+    MASK,
+    WORKLOADS,
+    below,
+    checksum_of,
+    hashed,
+    printed_by,
+    random_numbers,
+)
 
 
 @pytest.mark.parametrize("keys", [100, 400, 1100, 3000])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,27 @@ def checksum_of(name: str, **options: int) -> int:
     words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
     done = subprocess.run([program, *words], check=True, capture_output=True, text=True)
     return int(done.stdout.removeprefix("checksum "), 16)
+
+
+def printed_by(words: list[str], script: str) -> int:
+    """What a script prints; its place comes after the words that run it, and before its options."""
+    if not (WORKLOADS / script).exists():
+        pytest.skip(f"needs build/workloads/{script} (make)")
+    words = [word.replace("{script}", str(WORKLOADS / script)) for word in words]
+    # Whatever the hashes.
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("HASHSEED")}
+    done = subprocess.run(words, check=True, capture_output=True, text=True, env=environment)
+    return int(done.stdout.removeprefix("checksum "), 16)
+
+
+def refused(name: str, **options: int) -> tuple[int, str]:
+    """The exit code, and what the workload says."""
+    program = WORKLOADS / name
+    if not program.exists():
+        pytest.skip(f"needs build/workloads/{name} (make)")
+    words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
+    done = subprocess.run([program, *words], check=False, capture_output=True, text=True)
+    return done.returncode, done.stderr
 
 
 def random_numbers(seed: int) -> Iterator[int]:
