@@ -151,7 +151,8 @@ def _pipeline(table: Table) -> Pipeline | None:
 def _directories(table: Table) -> TlbLevel | None:
     """Of the figures for timing (core_figures.py), the one that a calibration lacks as well."""
     told = [
-        table.header.get(f"core_page_{name}", "").split() for name in ("directories", "directory_ways")
+        table.header.get(f"core_page_{name}", "").split()
+        for name in ("directories", "directory_ways")
     ]
     if not all(told):
         return None

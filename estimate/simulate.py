@@ -21,6 +21,8 @@ from tlbcost.table import Table, count, read_table
 from tlbcost.views import ImageViews, read_views
 from tlbcost.windows import ImageWindows, WindowPlan, read_windows
 
+# What Valgrind says of faults of its own, the tool's among them.
+_BROKEN = re.compile(r"VALGRIND INTERNAL ERROR|[`']impossible' happened")
 _SIDES: Mapping[str, Side] = {"load": "load", "store": "store", "fetch": "fetch"}
 
 
@@ -227,6 +229,13 @@ def _check_outcome(name: str, outcome: Outcome, native: Outcome, folder: Path) -
         raise TlbcostError(
             f"the simulation of {name} ran out of memory",
             "ulimit -v unlimited, or give the program less to do",
+            TOOL_FAILED,
+        )
+    broken = [line for log in logs for line in log.splitlines() if _BROKEN.search(line)]
+    if broken:
+        raise TlbcostError(
+            f"the simulator broke down in {name}: {broken[0]}",
+            "please report it, with the program and that line",
             TOOL_FAILED,
         )
     if outcome.signal == signal.SIGKILL:

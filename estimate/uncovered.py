@@ -154,4 +154,7 @@ def _pool(part: Uncovered, method: Method, backing: Backing) -> str:
         return "it was not asked for by shmget()"
     if TUNABLES not in method.environment:
         return "glibc has had no hook for hugectl --heap since 2.34"
-    return "it does not come from malloc: the program maps it itself"
+    return (
+        "it does not come from malloc, since the program maps it itself; or malloc mapped more at "
+        "once than the pool has, for which all of it counts, touched or not (tlbcost pool reserve)"
+    )

@@ -70,8 +70,9 @@ static ticks age_of(struct memory *memory, uint64_t line, ticks now,
 	since = now > seen->arrival ? now - seen->arrival : 0;
 	age = since;
 	if (seen->arrival < (memory->residence.begin & CACHE_TIME)) {
-		age = residence_age(&memory->residence, now,
-				    (uint32_t)seen->windows, random);
+		if (memory->residence.often)
+			age = residence_age(&memory->residence, now,
+					    (uint32_t)seen->windows, random);
 		sightings->second += seen->windows == 1;
 		sightings->third += seen->windows == 2;
 		if (seen->windows < CACHE_MOST_WINDOWS)

@@ -107,10 +107,8 @@ bool residence_left(const struct residence *residence, ticks age,
 ticks residence_age(const struct residence *residence, ticks now,
 		    uint32_t windows, uint64_t random)
 {
-	ticks mean = residence->unseen;
+	ticks mean = windows ? residence->modelled / (windows + 1) :
+			       residence->unseen;
 
-	if (windows)
-		mean = residence->often ? residence->modelled / (windows + 1) :
-					  UINT32_MAX * (ticks)TICKS_PER_CYCLE;
 	return now - residence->begin + mean * interval[random % QUANTILES] / ONE;
 }

@@ -59,7 +59,7 @@ static inline ticks residence_now(const struct residence *residence, ticks time)
 	return time + residence->ahead;
 }
 
-/* Is a line of this age there?  `random`: the same for a line each time. */
+/* Is a line of this age there?  `random`: the same for a line in all of a window. */
 bool residence_left(const struct residence *residence, ticks age,
 		    uint64_t random);
 
