@@ -206,8 +206,8 @@ def test_the_simulator_gets_the_core_and_windows_for_the_time(
     with obtain.launcher_of(None) as launcher:
         obtain._simulate(launcher, setup, ["app"], [native])
         obtain._simulate(launcher, replace(setup, core=None), ["app"], [native])
-    # At 30 references in a microsecond, 96 windows of a second.
-    assert asked == [(WindowPlan(period=312_500, most=96), "width=6"), (None, None)]
+    # At 30 references in a microsecond, 64 windows of a second.
+    assert asked == [(WindowPlan(period=468_750, most=64), "width=6"), (None, None)]
 
 
 def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,7 +216,7 @@ def test_another_exit_code_is_kept_for_the_caveat(launcher: Launcher, tmp_path: 
 
 def test_a_simulator_that_breaks_down_gives_no_estimate(launcher: Launcher, tmp_path: Path) -> None:
     log = "--7-- VALGRIND INTERNAL ERROR: Valgrind received a signal 8 (SIGFPE) - exiting"
-    with pytest.raises(TlbcostError, match="broke down in .*signal 8") as error:
+    with pytest.raises(TlbcostError, match=r"broke down in .*signal 8") as error:
         run(launcher, fake(tmp_path, table(), log=log, end="kill -FPE $$"))
     assert error.value.exit_code == 125
 
