@@ -125,8 +125,11 @@ def test_move_pages_tells_the_node_of_a_page_and_moves_none() -> None:
 
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    script = "import time; kept = bytearray(8 << 20); time.sleep(60)"
-    with subprocess.Popen([sys.executable, "-c", script]) as process:
+    script = "import time; kept = bytearray(8 << 20); print(flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        # Before that, it may have no memory to look at.
+        assert process.stdout.readline() == b"\n"
         yield process
         process.kill()
 
