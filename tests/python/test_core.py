@@ -95,6 +95,14 @@ def test_what_is_published_of_the_core_is_used() -> None:
     assert made.option.startswith("width=6,window=512,stores=112,")
 
 
+def test_page_directories_are_those_of_the_core() -> None:
+    zen4 = replace(MACHINE, cpu_vendor="AuthenticAMD", cpu_family="25", cpu_model="17")
+    fields = dict(found(zen4).fields)
+    assert (fields["directories"], fields["directory-ways"]) == (1536, 24)
+    fields = dict(found(UNKNOWN).fields)
+    assert (fields["directories"], fields["directory-ways"]) == (32, 32)
+
+
 def test_what_is_assumed_is_named() -> None:
     made = found(UNKNOWN, "walk_interval_ns")
     assert dict(made.fields)["window"] == 224
