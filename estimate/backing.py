@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from tlbcost import family, huge_counters, smaps
+from tlbcost.frames import isolated_in
 
 Reach = Literal["malloc", "anonymous", "all", "segments", "shared"]
 
@@ -121,6 +122,7 @@ class _Sample:
     mthp_bytes: dict[int, int] | None
     unreadable: int
     fallbacks: int | None
+    isolated: int | None
 
     @property
     def resident_bytes(self) -> int:
@@ -139,11 +141,13 @@ class BackingSampler:
         backing = sampler.stop()
 
     A process that outlives its parent is followed if it was seen before. For one program.
-    `rest`: times of what a look took that pass before the next one while memory grows.
+    `rest`: times of what a look took that pass before the next one while memory grows. `frames`:
+    look, too, at where its pages are in memory.
     """
 
-    def __init__(self, rest: int = _REST_GROWING) -> None:
+    def __init__(self, rest: int = _REST_GROWING, *, frames: bool = False) -> None:
         self._rest = rest
+        self._frames = frames
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
         self._samples: list[_Sample] = []
@@ -180,6 +184,11 @@ class BackingSampler:
         sample = _middle(self._samples)
         return () if sample is None else sample.mappings
 
+    def isolated_pages(self) -> int | None:
+        """After stop(): its pages whose frames lay alone, see frames.isolated_in; None: unknown."""
+        sample = _middle(self._samples)
+        return None if sample is None else sample.isolated
+
     def _watch(self, launcher_pid: int) -> None:
         wait, last_bytes, last_end, last_took = _FIRST_S, 0, 0.0, 0.0
         while not self._ended.wait(wait):
@@ -204,7 +213,7 @@ class BackingSampler:
 
     def _look(self) -> _Sample | None:
         present: list[tuple[str, smaps.Mapping]] = []
-        unreadable = 0
+        unreadable, alone = 0, []
         for pid in self._known:
             folder = Path(f"/proc/{pid}")
             try:
@@ -217,6 +226,7 @@ class BackingSampler:
             else:
                 found = smaps.parse(text, executable)
                 present.extend((executable, each) for each in found if each.resident_bytes)
+                alone.append(isolated_in(pid, found) if self._frames else None)
         self._unreadable = max(self._unreadable, unreadable)
         if not present:
             return None
@@ -226,6 +236,7 @@ class BackingSampler:
             huge_counters.grown(self._mthp_before, huge_counters.mthp()),
             unreadable,
             None if before is None or now is None else now - before,
+            sum(pages or 0 for pages in alone) if any(p is not None for p in alone) else None,
         )
 
     def _keep(self, sample: _Sample) -> None:

@@ -7,7 +7,7 @@ The model itself is profiler/timing/; doc/method.md explains it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tlbcost.costs import cost_at
@@ -45,13 +45,16 @@ _MOST_L3_BYTES = 1 << 30
 class Core:
     """The core to model: fields of the simulator's --core, and what is only assumed of it."""
 
-    fields: tuple[tuple[str, int], ...]
+    fields: tuple[tuple[str, int | tuple[int, ...]], ...]
     notes: tuple[str, ...] = ()
 
     @property
     def option(self) -> str:
         """As the simulator takes it."""
-        return ",".join(f"{name}={value}" for name, value in self.fields)
+        return ",".join(
+            f"{name}={':'.join(map(str, value)) if isinstance(value, tuple) else value}"
+            for name, value in self.fields
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,25 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
             "hold its part of what the program touched"
         )
     return Core(tuple(fields.items()), tuple(notes))
+
+
+def as_it_ran(
+    core: Core, calibration: Calibration, stays_ns: Sequence[float], isolated: int | None
+) -> Core:
+    """The core with what was seen when the program ran, in place of what was before.
+
+    `stays_ns`: how long lines stayed in the last-level cache, at different times; empty: not
+    known. `isolated`: the program's pages whose frames lay alone; None: not known.
+    """
+    rate = cost_at(calibration, "cycles_per_ns", None)
+    assert rate is not None
+    fields = dict(core.fields)
+    if "l3-kept" in fields and stays_ns:
+        clock = _Clock(rate.value)
+        fields["l3-kept"] = tuple(min(clock.cycles(ns), _MOST_CYCLES) for ns in stays_ns)
+    if "scattered" in fields and isolated is not None:
+        fields["scattered"] = isolated
+    return Core(tuple(fields.items()), core.notes)
 
 
 def _walks_at_once(calibration: Calibration, page: int) -> float | None:
@@ -227,6 +249,9 @@ def _walks(
     sizes = (base, reads_base), (geometry.huge.page_size_bytes, reads_huge)
     left = [_left(calibration, size, reads, hit_ns) for size, reads in sizes]
     known = [ns for ns in left if ns is not None]
+    if 1 << host == base:
+        # Frames that lie apart make the walks of base pages longer, which the model knows.
+        left = [min(known, default=0.0)] * 2
     fields = {"stlb-cycles": clock.cycles(hit_ns) if hit else 0, "host-shift": host}
     for prefix, (size, reads), own in zip(("", "huge-"), sizes, left, strict=True):
         # What is not known of one page size is taken from the other.

@@ -3,7 +3,7 @@
 
 In a virtual machine the host's page-table entries of frames side by side share a cache line. A
 kernel that has run for long hands out frames that lie apart before it takes whole blocks, and then
-walks of base pages need a line for each page.
+walks of base pages need a line for each page. Only root may see frames.
 """
 
 from __future__ import annotations
@@ -11,21 +11,28 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+
+from tlbcost import smaps
 
 # Enough to get through what lies apart; 64 MiB of base pages.
 _PAGES = 16384
 # Page-table entries in a cache line.
 _ENTRIES = 8
 _FRAME = (1 << 55) - 1
+_PRESENT = 1 << 63
+# Of a program's pages so many are looked up at most, in runs of so many: lines have their pages
+# near each other.
+_MOST_PAGES, _RUN_PAGES = 1 << 18, 1 << 12
 _ENTRY = struct.Struct("=Q")
 
 
 def isolated_pages() -> int | None:
     """Of the first 16384 base pages that a process gets, how many share their line with no other?
 
-    None if it cannot be told: only root may see frames.
+    None if it cannot be told.
     """
     frames = _frames(_PAGES)
     if frames is None:
@@ -38,6 +45,31 @@ def isolated(frames: list[int]) -> int:
     lines = len({frame // _ENTRIES for frame in frames})
     dense = len(frames) / _ENTRIES
     return max(0, round((lines - dense) / (1 - 1 / _ENTRIES)))
+
+
+def isolated_in(pid: int, mappings: Iterable[smaps.Mapping]) -> int | None:
+    """Of the base pages that are private to a process, how many share their line with no other?
+
+    None if that cannot be told, or if there are none.
+    """
+    size = mmap.PAGESIZE
+    runs = [
+        (start // size, min(_RUN_PAGES, (mapping.end - start) // size))
+        for mapping in mappings
+        if mapping.kind in ("heap", "anonymous") and mapping.resident_bytes > mapping.huge_bytes
+        for start in range(mapping.start, mapping.end, _RUN_PAGES * size)
+    ]
+    every = max(1, -(-sum(pages for _, pages in runs) // _MOST_PAGES))
+    entries: list[int] = []
+    try:
+        with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as pagemap:
+            for first, pages in runs[::every]:
+                found = os.pread(pagemap.fileno(), pages * _ENTRY.size, first * _ENTRY.size)
+                entries += [entry for (entry,) in _ENTRY.iter_unpack(found) if entry & _PRESENT]
+    except (OSError, struct.error):
+        return None
+    frames = [entry & _FRAME for entry in entries]
+    return isolated(frames) * every if frames and all(frames) else None
 
 
 def _frames(pages: int) -> list[int] | None:

@@ -198,21 +198,27 @@ def native_runs(
     *,
     ignore_failure: bool,
     last_started: Callable[[int], None] | None = None,
+    between: Callable[[], None] | None = None,
 ) -> list[Outcome]:
     """Time the program `n` times: the first with its own output, the others in silence.
 
-    `last_started` is called with the launcher's process id when the last run has begun.
+    `last_started` is called with the launcher's process id when the last run has begun, `between`
+    before each run and after the last.
     Raises TlbcostError with the program's exit code if it failed, unless `ignore_failure`, and if
     a later run ended otherwise than the first.
     """
     outcomes: list[Outcome] = []
     for i in range(n):
+        if between is not None:
+            between()
         started = last_started if i == n - 1 else None
         outcome = launcher.execute(argv, discard=i > 0, started=started)
         if outcome.exec_errno is not None:
             raise program.start_failure(argv[0], path, outcome.exec_errno)
         check_outcome(argv[0], outcome, outcomes, ignore_failure=ignore_failure)
         outcomes.append(outcome)
+    if between is not None:
+        between()
     return outcomes
 
 

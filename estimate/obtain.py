@@ -23,6 +23,7 @@ from tlbcost.backing import BackingSampler
 from tlbcost.calibration import Obtained
 from tlbcost.calibration_file import read_calibration
 from tlbcost.cleanup import temporary_folder
+from tlbcost.conditions import Conditions
 from tlbcost.core import Core, core_for
 from tlbcost.costs import check_costs
 from tlbcost.counted import Counted, together
@@ -213,9 +214,12 @@ def _run_program(
     attributed: bool = False,
 ) -> _Ran:
     """Time the program, with counters where these are read, and `attributed`: samples; simulate."""
-    sampler, sampled = BackingSampler(_REST), None
+    conditions = Conditions(
+        setup.core, setup.calibrated.calibration, own=arguments.calibration is None
+    )
+    sampler, sampled = BackingSampler(_REST, frames=conditions.frames_matter), None
     try:
-        native, counted = _native(arguments, launcher, argv, path, setup, sampler)
+        native, counted = _native(arguments, launcher, argv, path, setup, sampler, conditions)
         if attributed and setup.choice.pmu is not None:
             sampled = sample_misses(
                 launcher, argv, path, setup.choice.pmu, native[0], sampler.start
@@ -224,7 +228,8 @@ def _run_program(
         sampler.stop()
     simulation = None
     if setup.geometry is not None and setup.valgrind is not None:
-        simulation = _simulate(launcher, setup, argv, native)
+        core = conditions.core_then(sampler.isolated_pages())
+        simulation = _simulate(launcher, setup, argv, native, core)
     return _Ran(native, counted, simulation, sampler.peak(), sampled)
 
 
@@ -235,13 +240,15 @@ def _native(
     path: Path,
     setup: _Setup,
     sampler: BackingSampler,
+    conditions: Conditions,
 ) -> tuple[list[Outcome], Counted | None]:
     n: int = arguments.runs
     tolerant: bool = arguments.ignore_failure
     if setup.choice.pmu is None:
         runs = native_runs(
-            launcher, argv, path, n, ignore_failure=tolerant, last_started=sampler.start
-        )
+            launcher, argv, path, n,
+            ignore_failure=tolerant, last_started=sampler.start, between=conditions.look,
+        )  # fmt: skip
         return runs, None
 
     outcomes: list[Outcome] = []
@@ -249,6 +256,7 @@ def _native(
     def note(outcome: Outcome) -> bool:
         check_outcome(argv[0], outcome, outcomes, ignore_failure=tolerant)
         outcomes.append(outcome)
+        conditions.look()
         return True
 
     parts: list[Counted] = []
@@ -263,13 +271,17 @@ def _native(
 
 
 def _simulate(
-    launcher: Launcher, setup: _Setup, argv: list[str], native: list[Outcome]
+    launcher: Launcher,
+    setup: _Setup,
+    argv: list[str],
+    native: list[Outcome],
+    modelled: Core | None,
 ) -> Simulation:
     assert setup.valgrind is not None
     assert setup.geometry is not None
     runs = [outcome.run for outcome in native if outcome.run is not None]
     wall_ns = max(run.wall_ns for run in runs)
-    core = None if setup.core is None else setup.core.option
+    core = None if modelled is None else modelled.option
     plan = None if core is None else plan_for(runs)
     with Progress() as progress:
         tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None

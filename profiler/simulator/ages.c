@@ -42,7 +42,7 @@ void ages_start(void)
 	UInt shift;
 
 	for (UInt core = 0; tlbsim.windows.period && core < core_count(); core++)
-		asked |= config_of(core, &shift)->l3_kept != 0;
+		asked |= config_of(core, &shift)->l3_kept[0] != 0;
 	for (UInt i = 0; asked && i < RECENCIES; i++) {
 		if (!recencies[i])
 			recencies[i] = make_recency();

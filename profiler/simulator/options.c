@@ -82,9 +82,10 @@ static const struct core_field {
 	const HChar *name;
 	SizeT offset;
 	ULong least, most;
+	UInt values;		/* at most, with colons between them */
 } core_fields[] = {
 #define FIELD(name, member, least, most) \
-	{ name, offsetof(struct timing_config, member), least, most }
+	{ name, offsetof(struct timing_config, member), least, most, 1 }
 	FIELD("width", width, 1, 16),
 	FIELD("window", window, 1, CORE_MOST_WINDOW),
 	FIELD("stores", stores, 1, CORE_MOST_STORES),
@@ -100,7 +101,7 @@ static const struct core_field {
 	FIELD("pairs", pairs, 0, 1),
 	FIELD("misses", misses, 1, 1000),
 	FIELD("l3-bytes", l3_bytes, 0, ~0u),
-	FIELD("l3-kept", l3_kept, 0, ~0u),
+	{ "l3-kept", offsetof(struct timing_config, l3_kept), 0, ~0u, MOST_KEPT },
 	FIELD("l3-cycles", l3_cycles, 1, 10000),
 	FIELD("l3-interval", l3_interval, 1, 100000),
 	FIELD("memory-cycles", memory_cycles, 1, 10000),
@@ -122,15 +123,34 @@ static const struct core_field {
 #undef FIELD
 };
 
-/* Read "name=value,name=value,..." */
+/* Read what a field is set to; where that ends, or NULL if it is wrong. */
+static const HChar *parse_field(const struct core_field *field, const HChar *text,
+				struct timing_config *core)
+{
+	UInt *member = (UInt *)((HChar *)core + field->offset);
+
+	for (UInt i = 0; i < field->values; i++) {
+		HChar *rest;
+		ULong value = VG_(strtoull10)(text, &rest);
+
+		if (rest == text || value < field->least || value > field->most)
+			return NULL;
+		member[i] = (UInt)value;
+		text = rest;
+		if (*text != ':')
+			break;
+		text++;
+	}
+	return *text && *text != ',' ? NULL : text;
+}
+
+/* Read "name=value,name=value:value,..." */
 Bool tlbsim_parse_core(const HChar *text, struct timing_config *core)
 {
 	while (*text) {
 		const struct core_field *field = core_fields;
 		const struct core_field *end =
 			field + sizeof(core_fields) / sizeof(core_fields[0]);
-		HChar *rest;
-		ULong value;
 
 		while (field < end &&
 		       (VG_(strncmp)(text, field->name, VG_(strlen)(field->name)) ||
@@ -138,14 +158,11 @@ Bool tlbsim_parse_core(const HChar *text, struct timing_config *core)
 			field++;
 		if (field == end)
 			return False;
-		text += VG_(strlen)(field->name) + 1;
-		value = VG_(strtoull10)(text, &rest);
-		if (rest == text || value < field->least || value > field->most)
+		text = parse_field(field, text + VG_(strlen)(field->name) + 1, core);
+		if (!text)
 			return False;
-		*(UInt *)((HChar *)core + field->offset) = (UInt)value;
-		if (*rest && *rest != ',')
-			return False;
-		text = *rest ? rest + 1 : rest;
+		if (*text)
+			text++;
 	}
 	return cache_valid(core->l1.bytes, core->l1.ways) &&
 	       cache_valid(core->l2.bytes, core->l2.ways);
@@ -238,7 +255,8 @@ static void print_usage(void)
 "                              whenever there are MOST windows [none]\n"
 "    --core=NAME=VALUE,...     the core that is timed: width, window, stores,\n"
 "                              forward, mispredict, l1-bytes, l1-ways, l1-cycles, l2-...,\n"
-"                              whole, pairs, misses, l3-bytes, l3-kept, l3-cycles, l3-interval,\n"
+"                              whole, pairs, misses, l3-bytes, l3-kept (up to 16 with colons),\n"
+"                              l3-cycles, l3-interval,\n"
 "                              memory-cycles, memory-interval, memory-apart,\n"
 "                              stlb-cycles,\n"
 "                              walkers, walk-cycles, huge-walk-cycles,\n"

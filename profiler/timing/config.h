@@ -19,6 +19,8 @@ typedef uint64_t ticks;
 /* Caches work on lines of this size. */
 #define LINE_SHIFT 6u
 
+#define MOST_KEPT 16u
+
 struct cache_config {
 	uint32_t bytes, ways;	/* bytes: ways x sets of lines, sets a power of 2 */
 	uint32_t cycles;	/* from a load's start to its data */
@@ -38,11 +40,12 @@ struct timing_config {
 	uint32_t misses;	/* lines on their way to L1 at once */
 	uint32_t l3_bytes;	/* what this program can have of it */
 	/*
-	 * After which half of the lines that nobody wants have left it, because
-	 * others share it; 0: not known, and what it holds is l3_bytes of what
-	 * the program touched.
+	 * Cycles after which half of the lines that nobody wants have left it,
+	 * because others share it, each time that this was measured: others come
+	 * and go.  A 0 ends them.  If there are none, what it holds is l3_bytes
+	 * of what the program touched.
 	 */
-	uint32_t l3_kept;
+	uint32_t l3_kept[MOST_KEPT];
 	uint32_t l3_cycles, memory_cycles;
 	uint32_t l3_interval;	/* ticks from a line of it to the next, at best */
 	uint32_t memory_interval;	/* the same of memory, to the next line */

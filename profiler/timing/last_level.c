@@ -27,7 +27,7 @@ void memory_begin(struct memory *memory, ticks time, ticks program_time,
 	struct residence *residence = &memory->residence;
 	struct sightings *seen = &memory->sightings;
 
-	if (!memory->config->l3_kept)
+	if (!memory->config->l3_kept[0])
 		return;
 	residence_begin(residence, memory->config, time, touched >> LINE_SHIFT,
 			seen);
@@ -130,6 +130,6 @@ static bool in_l3(struct memory *memory, uint64_t line, enum line_kind kind)
 bool last_level_has(struct memory *memory, uint64_t line, ticks time,
 		    struct wish wish)
 {
-	return memory->config->l3_kept ? stayed(memory, line, time, wish.age) :
+	return memory->config->l3_kept[0] ? stayed(memory, line, time, wish.age) :
 					 in_l3(memory, line, wish.kind);
 }

@@ -26,10 +26,10 @@ static const uint16_t interval[QUANTILES] = {
 };
 
 /*
- * Windows are few.  Of lines that were seen in one of them, as many are seen in
- * a second one as all are wanted often (Good, Biometrika 40, 1953): so often is
- * a line wanted that was in none before.  Until that is known, one line of all
- * that the program has touched is wanted after the other.
+ * Windows are few.  Twice the lines that are seen in two of them, over those in
+ * one, is how often in the time of all windows a line is wanted that was in none
+ * before (Good, Biometrika 40, 1953).  Until that is known, one line of all that
+ * the program has touched is wanted after the other.
  */
 static ticks unseen_interval(const struct timing_config *config, ticks time,
 			     uint64_t touched, const struct sightings *seen)
@@ -38,7 +38,7 @@ static ticks unseen_interval(const struct timing_config *config, ticks time,
 	const uint64_t twice = seen->second - seen->third;
 
 	if (seen->windows >= FEWEST_WINDOWS && once >= FEWEST_LINES)
-		return time / seen->windows * once / (2 * twice + 1);
+		return time / (2 * twice + 1) * once;
 	/* Before anything was seen, they come from memory one by one. */
 	return touched * (seen->asked ? time / seen->asked :
 					(ticks)config->memory_cycles * TICKS_PER_CYCLE);
@@ -75,6 +75,21 @@ static ticks leaves_after(const struct sightings *seen, ticks half, uint64_t lin
 	return half;
 }
 
+/*
+ * One of the measured times for each window: as many windows for each, also of
+ * every second one, or fourth, which are all that may be left in the end.
+ */
+static ticks kept_in(const struct timing_config *config, uint64_t window)
+{
+	/* The golden section, out of 2^32. */
+	const uint64_t place = (window * UINT64_C(2654435769)) & UINT32_MAX;
+	uint64_t known = 0;
+
+	while (known < MOST_KEPT && config->l3_kept[known])
+		known++;
+	return (ticks)config->l3_kept[place * known >> 32] * TICKS_PER_CYCLE;
+}
+
 /* What was long ago counts for less. */
 static void fade(struct sightings *seen, ticks time)
 {
@@ -90,7 +105,7 @@ void residence_begin(struct residence *residence,
 		     uint64_t touched, struct sightings *seen)
 {
 	fade(seen, time);
-	residence->half = leaves_after(seen, (ticks)config->l3_kept * TICKS_PER_CYCLE,
+	residence->half = leaves_after(seen, kept_in(config, seen->windows),
 				       config->l3_bytes >> LINE_SHIFT);
 	residence->modelled = time;
 	residence->often = seen->windows >= FEWEST_WINDOWS;

@@ -38,7 +38,7 @@ struct residence {
 };
 
 /*
- * What is known when a window begins.  `config->l3_kept` is not 0.  The core
+ * What is known when a window begins.  `config->l3_kept` is known.  The core
  * has run for `time` so far; the program has `touched` so many lines.
  */
 void residence_begin(struct residence *residence,

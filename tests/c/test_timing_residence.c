@@ -12,7 +12,7 @@ static struct timing_config shared(void)
 	struct timing_config config = plain_config();
 
 	config.l3_bytes = 16 << 20;
-	config.l3_kept = KEPT;
+	config.l3_kept[0] = KEPT;
 	return config;
 }
 
@@ -104,17 +104,39 @@ static void how_often_unseen_lines_are_wanted_is_estimated(void)
 {
 	struct timing_config config = shared();
 	struct residence residence;
-	/* 1,000 lines in one of ten windows, 100 in two: in one of five if wanted alike. */
+	/* 1,000 lines in one of ten windows, 100 in two: if wanted alike, 0.2 times in all of them. */
 	struct sightings seen = {
 		.windows = 10, .asked = 1200, .first = 1100, .second = 100,
 	};
 
 	residence_begin(&residence, &config, CYCLES(10000), 1 << 20, &seen);
-	CHECK(about(residence.unseen, CYCLES(4950), CYCLES(100)));
+	CHECK(about(residence.unseen, CYCLES(49700), CYCLES(100)));
 	/* Of lines that never come back there is no end. */
 	seen = (struct sightings){ .windows = 10, .asked = 100000, .first = 100000 };
 	residence_begin(&residence, &config, CYCLES(10000), 1 << 20, &seen);
 	CHECK(residence.unseen > CYCLES(10) * KEPT);
+}
+
+/* Neighbours come and go: each measured time is that of as many windows, whichever of them are left. */
+static void windows_take_the_measured_times_in_turn(void)
+{
+	struct timing_config config = shared();
+	uint32_t longer[3] = { 0, 0, 0 };
+
+	config.l3_kept[1] = 3 * KEPT;
+	for (uint64_t i = 0; i < 256; i++) {
+		struct sightings seen = { .windows = i };
+		struct residence residence;
+
+		residence_begin(&residence, &config, 0, 0, &seen);
+		CHECK(residence.half == CYCLES(KEPT) || residence.half == CYCLES(3 * KEPT));
+		for (uint64_t step = 0; step < 3; step++)
+			if (i % (UINT64_C(1) << step) == 0)
+				longer[step] += residence.half == CYCLES(3 * KEPT);
+	}
+	CHECK(about(longer[0], 126, 4));
+	CHECK(about(longer[1], 62, 4));
+	CHECK(about(longer[2], 30, 4));
 }
 
 /* A rig in a window that begins at the program's time `now`. */
@@ -301,6 +323,7 @@ static const struct check_test tests[] = {
 	{ "unseen lines have the ages of random ones", unseen_lines_have_the_ages_of_random_ones },
 	{ "how often unseen lines are wanted is estimated",
 	  how_often_unseen_lines_are_wanted_is_estimated },
+	{ "windows take the measured times in turn", windows_take_the_measured_times_in_turn },
 	{ "tables are there as long as their age allows",
 	  tables_are_there_as_long_as_their_age_allows },
 	{ "data age between windows", data_age_between_windows },

@@ -9,7 +9,7 @@ import pytest
 from calibration_content import BASE, HUGE, cost, quick
 from sample_content import GEOMETRY, MACHINE
 from tlbcost import core, frames
-from tlbcost.core import Core, core_for
+from tlbcost.core import Core, as_it_ran, core_for
 from tlbcost.expected import Saying
 from tlbcost.records import Calibration, Cost, Machine
 
@@ -148,10 +148,26 @@ def test_under_a_hypervisor_the_host_is_read_too() -> None:
     assert pieces is not None
     assert dict(whole.fields)["host-shift"] == 21
     assert dict(pieces.fields)["host-shift"] == 12
-    # Two reads share what the walks leave.
+    # Two reads share what the walks leave: of either page size, the smaller.
     left = (12 - 2 - 8) / 2, (6 - 2 - 5.25) / 2
-    assert dict(pieces.fields)["read-cycles"] == round(4 * max(0, left[0]))
-    assert dict(pieces.fields)["huge-read-cycles"] == round(4 * max(0, left[1]))
+    assert left[1] < 0 < left[0]
+    assert dict(pieces.fields)["read-cycles"] == 0
+    assert dict(pieces.fields)["huge-read-cycles"] == 0
+
+
+def test_what_was_seen_when_the_program_ran_replaces_what_was_before() -> None:
+    more = (*COSTS, cost("l3_stay_ns", 3e6, None, None, 65536))
+    made = core_for(calibrated(costs=more), GUEST, SPLINTERED)
+    assert made is not None
+    assert ",l3-kept=12000000," in made.option
+    ran = as_it_ran(made, calibrated(costs=more), [1e6, 2.5e6, 2e9], 77)
+    # Cycles, as many as one field takes.
+    assert f",l3-kept=4000000:10000000:{(1 << 32) - 1}," in ran.option
+    assert ran.option.endswith("scattered=77")
+    assert as_it_ran(made, calibrated(costs=more), [], None) == made
+    # A core without these fields is not given any.
+    plain = found(KNOWN)
+    assert as_it_ran(plain, calibrated(costs=more), [1e6], 77) == plain
 
 
 def test_frames_that_lie_apart_matter_where_the_host_has_base_pages(
