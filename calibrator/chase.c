@@ -78,7 +78,6 @@ __attribute__((noinline)) void *chase_serial(void *start, size_t count)
 #define TWO(of) of(0) of(1)
 #define FOUR(of) TWO(of) of(2) of(3)
 #define EIGHT(of) FOUR(of) of(4) of(5) of(6) of(7)
-#define SIXTEEN(of) EIGHT(of) of(8) of(9) of(10) of(11) of(12) of(13) of(14) of(15)
 #define TAKE(i) void **at_##i = at[i];
 #define STEP(i) at_##i = *at_##i;
 #define LEAVE(i) at[i] = at_##i;
@@ -95,7 +94,6 @@ __attribute__((noinline)) void *chase_serial(void *start, size_t count)
 CHAINS(two_chains, TWO)
 CHAINS(four_chains, FOUR)
 CHAINS(eight_chains, EIGHT)
-CHAINS(sixteen_chains, SIXTEEN)
 
 static __attribute__((noinline)) void overlapped(struct chase_run *run, size_t count)
 {
@@ -128,6 +126,21 @@ static __attribute__((noinline)) void store(struct chase_run *run, size_t count)
 	/* In the order of the ring, so that one line too many makes all of them miss. */
 	while (count--) {
 		*(volatile uint64_t *)(void *)(memory + order[next] * stride) = ~count;
+		next = next + 1 < lines ? next + 1 : 0;
+	}
+	run->next = next;
+}
+
+static __attribute__((noinline)) void independent(struct chase_run *run, size_t count)
+{
+	const char *memory = run->chase->memory;
+	const size_t stride = run->chase->layout.stride, lines = run->chase->lines;
+	const uint32_t *order = run->chase->order;
+	size_t next = run->next;
+
+	/* The order is read ahead, so that the core has as many reads on their way as it can. */
+	while (count--) {
+		(void)*(const volatile uint64_t *)(const void *)(memory + order[next] * stride);
 		next = next + 1 < lines ? next + 1 : 0;
 	}
 	run->next = next;
@@ -181,8 +194,6 @@ static size_t chains_of(enum chase_access access)
 		return 4;
 	case CHASE_CHAINS_8:
 		return 8;
-	case CHASE_CHAINS_16:
-		return 16;
 	default:
 		return 1;
 	}
@@ -216,8 +227,8 @@ double chase_time(struct chase_run *run, enum chase_access access, size_t count)
 	case CHASE_CHAINS_8:
 		eight_chains(at, count / 8);
 		break;
-	case CHASE_CHAINS_16:
-		sixteen_chains(at, count / 16);
+	case CHASE_INDEPENDENT:
+		independent(run, count);
 		break;
 	case CHASE_SEQUENTIAL:
 		sequential(run, count);

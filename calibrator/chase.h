@@ -21,12 +21,12 @@ enum chase_access {
 	CHASE_CHAINS_2,		/* so many serial chains side by side */
 	CHASE_CHAINS_4,
 	CHASE_CHAINS_8,
-	CHASE_CHAINS_16,
+	CHASE_INDEPENDENT,	/* reads in the order of the ring that need nothing of each other */
 	CHASE_SEQUENTIAL,	/* reads in the order of addresses */
 	CHASE_FLUSHED,		/* serial, over lines that chase_flush() took out of the caches */
 };
 
-#define CHASE_MOST_CHAINS 16
+#define CHASE_MOST_CHAINS 8
 
 struct chase {
 	char *memory;
@@ -58,15 +58,15 @@ struct chase_run {
 	const struct chase *chase;
 	void *at[CHASE_MOST_CHAINS];
 	uint64_t state;		/* of the generator of overlapped updates */
-	size_t next;		/* store, sequential */
+	size_t next;		/* store, independent, sequential */
 };
 
 struct chase_run chase_start(const struct chase *chase, uint64_t seed);
 
 /*
  * ns per access of `count` accesses (a multiple of CHASE_MOST_CHAINS), going on
- * where the last call ended.  Updates, stores and sequential reads leave the ring
- * as it is, and want lines that are all `stride` bytes apart.
+ * where the last call ended.  Updates, stores, independent and sequential reads leave the
+ * ring as it is, and want lines that are all `stride` bytes apart.
  */
 double chase_time(struct chase_run *run, enum chase_access access, size_t count);
 

@@ -120,8 +120,7 @@ const struct group groups[GROUP_COUNT] = {
 	},
 	[GROUP_LOADS] = {
 		.name = "loads", .probe = "load", .pages = PAGES_PACKED,
-		/* More chains than a core can have loads at once would cost no less. */
-		LADDER(loads_ladder), .accesses = SERIAL | 1u << CHASE_CHAINS_16,
+		LADDER(loads_ladder), .accesses = SERIAL | 1u << CHASE_INDEPENDENT,
 		.sweeps = 3, .sweeps_per_arena = 3, .touch_share = 0.5, .weight = 1.5,
 	},
 	[GROUP_STREAM] = {

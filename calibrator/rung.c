@@ -11,7 +11,7 @@
 static const char *const access_names[] = {
 	[CHASE_SERIAL] = "serial", [CHASE_OVERLAPPED] = "overlapped", [CHASE_STORE] = "store",
 	[CHASE_CHAINS_2] = "chains_2", [CHASE_CHAINS_4] = "chains_4",
-	[CHASE_CHAINS_8] = "chains_8", [CHASE_CHAINS_16] = "chains_16",
+	[CHASE_CHAINS_8] = "chains_8", [CHASE_INDEPENDENT] = "independent",
 	[CHASE_SEQUENTIAL] = "sequential", [CHASE_FLUSHED] = "flushed",
 };
 #define ACCESSES (sizeof(access_names) / sizeof(access_names[0]))

@@ -27,7 +27,7 @@ def load_rows(samples: Samples) -> list[Cost]:
     far = tuple(lines for lines in LOADS if lines >= _OVERLAPPED_FROM)
     return [
         *_rows(samples, ("load", "serial"), "load_ns", "serial", LOADS),
-        *_rows(samples, ("load", "chains_16"), "load_ns", "overlapped", far),
+        *_rows(samples, ("load", "independent"), "load_ns", "overlapped", far),
         # From memory, however many lines it was measured over.
         *(
             replace(row, pages=None)

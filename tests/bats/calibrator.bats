@@ -69,7 +69,7 @@ values() { # <probe> <column>...
 	[[ $(values cache layout access packed_ns | paste -sd ,) == "each serial NA,third serial NA" ]]
 	measure loads
 	[[ $(values load layout access packed_ns | paste -sd ,) == \
-		"third serial NA,third chains_16 NA" ]]
+		"third serial NA,third independent NA" ]]
 	measure memory
 	if ! grep '^# skipped_.*_memory: the instructions' "${SAMPLES}"; then
 		[[ $(values load layout access packed_ns) == "third flushed NA" ]]

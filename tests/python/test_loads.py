@@ -38,7 +38,7 @@ def rows(
     ladder = tuple(n for n in LOADS if n <= most)
     parts = (
         timings("load", "serial", ladder),
-        timings("load", "chains_16", ladder, 0.1),
+        timings("load", "independent", ladder, 0.1),
         timings("load", "flushed", MEMORY if flushed else ()),
         curve(
             "stay",
