@@ -237,7 +237,7 @@ lint: $(B)/venv/.check  ## shellcheck, ruff, mypy
 bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs a quiet machine)
 	scripts/bench-simulator
 
-accuracy-inputs: $(INPUTS)  ## make what packaged programs of the suite read (350 MB)
+accuracy-inputs: $(INPUTS)  ## make what packaged programs of the suite read (220 MB)
 
 accuracy: all accuracy-inputs  ## estimates against real runs on huge pages (writes doc/accuracy.md; root, 20 minutes)
 	scripts/install-deps --accuracy
