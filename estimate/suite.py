@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from typing import Any
 from tlbcost import kinds, methods, paths, remedies
 from tlbcost.assemble import assemble
 from tlbcost.cleanup import temporary_folder
-from tlbcost.errors import CANNOT_MEASURE, USAGE, TlbcostError
+from tlbcost.errors import CANNOT_MEASURE, NOT_FOUND, USAGE, TlbcostError
 from tlbcost.launch import Launcher, Outcome
 from tlbcost.method import Method, base_environment, free_pages
 from tlbcost.obtain import measured
@@ -113,6 +114,22 @@ def command_of(text: str) -> tuple[str, ...]:
     return tuple(words)
 
 
+def check_there(argv: Sequence[str]) -> None:
+    """Refuse a command, perhaps behind env(1), whose program or input is not on this system.
+
+    Raises TlbcostError with exit code 127; what it says is enough without the hint.
+    """
+    name = next((word for word in argv if word != "env" and "=" not in word), argv[0])
+    if "/" not in name and shutil.which(name) is None:
+        installs = "scripts/install-deps --accuracy"
+        raise TlbcostError(f"{name} is not installed ({installs})", installs, NOT_FOUND)
+    inputs = paths.workloads() / "inputs"
+    for word in argv:
+        if Path(word).parent == inputs and not Path(word).exists():
+            made = "make accuracy-inputs"
+            raise TlbcostError(f"inputs/{Path(word).name} is not made ({made})", made, NOT_FOUND)
+
+
 def ask_for_no_huge_pages(announce: Callable[[str], None]) -> None:
     """Take what asks for huge pages out of our environment: estimates are of base pages, too."""
     environment, notes = base_environment()
@@ -169,6 +186,7 @@ def predict_and_try(
     The system's settings are put back at the end. Raises TlbcostError with the program's own exit
     code if it failed.
     """
+    check_there(task.argv)
     path = resolve(task.argv[0])
     method = methods.named(task.method)
     announce(f"{task.name}: estimating")

@@ -156,6 +156,18 @@ kill_a_stream() {
 	as_before
 }
 
+@test "a program of the suite that is not installed is left out, and named" {
+	need_root
+	mkdir programs
+	ln -s /usr/bin/* programs/
+	rm -f programs/jq
+	local without=(env "PATH=${BATS_TEST_TMPDIR}/programs")
+	run -1 "${without[@]}" bash -c 'type -P jq'
+	run -4 "${without[@]}" "${VALIDATE[@]}" --only jq --pairs 3 --table trials.tsv
+	[[ ${output} == *"Not compared: jq: jq is not installed (scripts/install-deps --accuracy)"* ]]
+	grep -q '^# name_0: jq$' trials.tsv
+}
+
 @test "without root, what to type is said before anything is run" {
 	need_program unshare hugectl
 	need_built workloads/stream

@@ -18,7 +18,7 @@ from tlbcost.report.accuracy_figure import draw_record
 from tlbcost.report.stream import print_stream
 from tlbcost.report.validation import markdown, print_record
 from tlbcost.stream import StreamResult, rates_heard
-from tlbcost.suite import read_suite
+from tlbcost.suite import Task, read_suite, validate
 from tlbcost.trial_record import format_record, read_record, record_of
 from tlbcost.validation import (
     Half,
@@ -258,6 +258,25 @@ def test_suite_commands_name_programs_that_can_be_found() -> None:
     assert [task.name for task in read_suite(["loop"])] == ["loop"]
     with pytest.raises(TlbcostError, match="no program nothing"):
         read_suite(["nothing"])
+
+
+def test_a_program_that_is_not_installed_is_left_out_and_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tlbcost.suite.paths.workloads", lambda: tmp_path)
+    words = ("env", "LC_ALL=C", "no-such-solver", "--threads=1")
+    heard: list[str] = []
+    left = validate(Task("solver", words, "glibc-hugetlb"), 3, heard.append)
+    why = "no-such-solver is not installed (scripts/install-deps --accuracy)"
+    assert heard == [f"solver: {why}"]
+    assert (left.excluded, left.prediction, left.pairs) == (why, None, ())
+    some = record(*TWO.programs, left)
+    assert f"Not compared: solver: {why}" in " ".join(text_of(some).split())
+    assert len(some.checks) == 2
+    # What it reads may be missing, too.
+    words = ("env", "A=1", "sh", str(tmp_path / "inputs" / "clauses"))
+    left = validate(Task("solver", words, "glibc-hugetlb"), 3, heard.append)
+    assert left.excluded == "inputs/clauses is not made (make accuracy-inputs)"
 
 
 def modelled(overlap: Interval | None, *, told: bool = True) -> Record:
