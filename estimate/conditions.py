@@ -30,11 +30,22 @@ class Conditions:
     calibration: Calibration
     own: bool
     stays_ns: list[float] = field(default_factory=list, init=False)
+    _failure: str | None = field(default=None, init=False)
 
     @property
     def frames_matter(self) -> bool:
         """Whether it is asked where the program's pages are in memory."""
         return self.core is not None and "scattered" in dict(self.core.fields)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What had to be taken from elsewhere."""
+        if self._failure is None or self.stays_ns:
+            return ()
+        return (
+            "how long lines stay in the last-level cache is what the calibration found; it could "
+            f"not be measured beside the runs ({self._failure})",
+        )
 
     def look(self) -> None:
         """How long do lines stay now? Takes some 60 ms, or nothing where that is not modelled."""
@@ -45,8 +56,8 @@ class Conditions:
             samples = run_calibrator(
                 ["--measure", "stay", "--sweeps", str(_SWEEPS), "--page-size", page], _LIMIT_S, None
             )
-        except TlbcostError:
-            # The calibration's figure is there.
+        except TlbcostError as error:
+            self._failure = str(error)
             return
         for row in samples.records():
             ns = row["ns"]

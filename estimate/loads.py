@@ -37,7 +37,7 @@ Points = tuple[tuple[int, Interval], ...]
 class Loads:
     """Footprints in bytes, ascending, and ns at each; those that were not obtained are left out.
 
-    `serial`: per load that waits for the last one; `overlapped`: per load that needs nothing of others;
+    `serial`: per load that waits for the last one; `overlapped`: that needs nothing of others;
     `stream`: per 64 bytes read in the order of addresses; `memory`: as serial, of lines that no
     cache holds; None: not obtained. None has the cost of page walks in it. `stay`: ns after which
     half of the lines that nobody wants have left the last-level cache.

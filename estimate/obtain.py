@@ -109,6 +109,7 @@ class _Ran:
     simulation: Simulation | None
     seen: Seen
     sampled: Sampled | None = None
+    notes: tuple[str, ...] = ()
 
 
 def measured(
@@ -139,7 +140,7 @@ def measured(
         huge_page_bytes=setup.huge_page_bytes,
         calibrated=setup.calibrated,
         notes=setup.choice.notes,
-        calibration_notes=setup.notes,
+        calibration_notes=setup.notes + ran.notes,
         native=tuple(ran.native),
         geometry=setup.geometry,
         simulation=ran.simulation,
@@ -230,7 +231,7 @@ def _run_program(
     if setup.geometry is not None and setup.valgrind is not None:
         core = conditions.core_then(sampler.isolated_pages())
         simulation = _simulate(launcher, setup, argv, native, core)
-    return _Ran(native, counted, simulation, sampler.peak(), sampled)
+    return _Ran(native, counted, simulation, sampler.peak(), sampled, conditions.notes)
 
 
 def _native(

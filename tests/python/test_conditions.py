@@ -32,6 +32,7 @@ def test_how_long_lines_stay_is_measured_each_time() -> None:
     # By the real calibrator: at least one sweep of each look, of 32 ms at most.
     assert 2 <= len(seen.stays_ns) <= 8
     assert all(0 < ns <= 32e6 for ns in seen.stays_ns)
+    assert seen.notes == ()
     core = seen.core_then(None)
     assert core is not None
     kept = dict(core.fields)["l3-kept"]
@@ -68,7 +69,10 @@ def test_without_a_calibrator_the_calibrations_figure_stays(
         raise TlbcostError("cannot calibrate: no memory", None)
 
     monkeypatch.setattr(conditions, "run_calibrator", fail)
-    assert looked_at(KEPT).core_then(None) == KEPT
+    seen = looked_at(KEPT)
+    assert seen.core_then(None) == KEPT
+    assert len(seen.notes) == 1
+    assert seen.notes[0].endswith("(cannot calibrate: no memory)")
 
 
 def test_frames_of_a_process_are_those_of_its_own_memory() -> None:
