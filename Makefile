@@ -239,7 +239,7 @@ bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs
 
 accuracy-inputs: $(INPUTS)  ## make what packaged programs of the suite read (220 MB)
 
-accuracy: all accuracy-inputs  ## estimates against real runs on huge pages (writes doc/accuracy.md; root, 20 minutes)
+accuracy: all accuracy-inputs  ## estimates against real runs on huge pages (writes doc/accuracy.md; root, two to three hours)
 	scripts/install-deps --accuracy
 	$(B)/venv/bin/python scripts/bench-accuracy
 
