@@ -33,7 +33,13 @@ def _settings(record: Record, checks: tuple[Check, ...], folder: Path) -> dict[s
         "\t".join(cell if isinstance(cell, str) else f"{cell:.6g}" for cell in row) for row in rows
     ]
     (folder / "checks.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    ends = [cell for row in rows for cell in row[2:] if not isinstance(cell, str)]
+    # Bounds are many times as large: those beyond are drawn at the end of the axis.
+    ends = [
+        cell
+        for row in rows
+        for cell in row[2 : _COLUMNS.index("bound")]
+        if not isinstance(cell, str)
+    ]
     room = max(1.0, _MARGIN * (max(ends) - min(ends)))
     return {
         "checks": str(folder / "checks.tsv"),
