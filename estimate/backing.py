@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from tlbcost import family, huge_counters, smaps
-from tlbcost.frames import isolated_in
+from tlbcost.frames import Entries, entries_of
 
 Reach = Literal["malloc", "anonymous", "all", "segments", "shared"]
 
@@ -122,7 +122,7 @@ class _Sample:
     mthp_bytes: dict[int, int] | None
     unreadable: int
     fallbacks: int | None
-    isolated: int | None
+    frames: tuple[Entries, ...]  # of the processes whose frames may be known
 
     @property
     def resident_bytes(self) -> int:
@@ -185,9 +185,11 @@ class BackingSampler:
         return () if sample is None else sample.mappings
 
     def isolated_pages(self) -> int | None:
-        """After stop(): its pages whose frames lay alone, see frames.isolated_in; None: unknown."""
+        """After stop(): its pages whose frames lay alone (frames.py); None: unknown."""
         sample = _middle(self._samples)
-        return None if sample is None else sample.isolated
+        known = [entries.isolated() for entries in sample.frames] if sample is not None else []
+        alone = [pages for pages in known if pages is not None]
+        return sum(alone) if alone else None
 
     def _watch(self, launcher_pid: int) -> None:
         wait, last_bytes, last_end, last_took = _FIRST_S, 0, 0.0, 0.0
@@ -213,7 +215,7 @@ class BackingSampler:
 
     def _look(self) -> _Sample | None:
         present: list[tuple[str, smaps.Mapping]] = []
-        unreadable, alone = 0, []
+        unreadable, frames = 0, []
         for pid in self._known:
             folder = Path(f"/proc/{pid}")
             try:
@@ -226,7 +228,7 @@ class BackingSampler:
             else:
                 found = smaps.parse(text, executable)
                 present.extend((executable, each) for each in found if each.resident_bytes)
-                alone.append(isolated_in(pid, found) if self._frames else None)
+                frames.append(entries_of(pid, found) if self._frames else None)
         self._unreadable = max(self._unreadable, unreadable)
         if not present:
             return None
@@ -236,7 +238,7 @@ class BackingSampler:
             huge_counters.grown(self._mthp_before, huge_counters.mthp()),
             unreadable,
             None if before is None or now is None else now - before,
-            sum(pages or 0 for pages in alone) if any(p is not None for p in alone) else None,
+            tuple(entries for entries in frames if entries is not None),
         )
 
     def _keep(self, sample: _Sample) -> None:

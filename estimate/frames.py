@@ -13,6 +13,7 @@ import os
 import struct
 from collections.abc import Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost import smaps
@@ -47,11 +48,22 @@ def isolated(frames: list[int]) -> int:
     return max(0, round((lines - dense) / (1 - 1 / _ENTRIES)))
 
 
-def isolated_in(pid: int, mappings: Iterable[smaps.Mapping]) -> int | None:
-    """Of the base pages that are private to a process, how many share their line with no other?
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Of a process's private memory, one of each `every` runs of entries of /proc/PID/pagemap."""
 
-    None if that cannot be told, or if there are none.
-    """
+    raw: bytes
+    every: int
+
+    def isolated(self) -> int | None:
+        """Pages that share their line with no other; None: there is no page, or no frame told."""
+        entries = [entry for (entry,) in _ENTRY.iter_unpack(self.raw) if entry & _PRESENT]
+        frames = [entry & _FRAME for entry in entries]
+        return isolated(frames) * self.every if frames and all(frames) else None
+
+
+def entries_of(pid: int, mappings: Iterable[smaps.Mapping]) -> Entries | None:
+    """Read where a process's pages are, some 10 ms for each GiB; None if it may not be known."""
     size = mmap.PAGESIZE
     runs = [
         (start // size, min(_RUN_PAGES, (mapping.end - start) // size))
@@ -60,16 +72,17 @@ def isolated_in(pid: int, mappings: Iterable[smaps.Mapping]) -> int | None:
         for start in range(mapping.start, mapping.end, _RUN_PAGES * size)
     ]
     every = max(1, -(-sum(pages for _, pages in runs) // _MOST_PAGES))
-    entries: list[int] = []
     try:
         with Path(f"/proc/{pid}/pagemap").open("rb", buffering=0) as pagemap:
-            for first, pages in runs[::every]:
-                found = os.pread(pagemap.fileno(), pages * _ENTRY.size, first * _ENTRY.size)
-                entries += [entry for (entry,) in _ENTRY.iter_unpack(found) if entry & _PRESENT]
-    except (OSError, struct.error):
+            found = [
+                os.pread(pagemap.fileno(), pages * _ENTRY.size, first * _ENTRY.size)
+                for first, pages in runs[::every]
+            ]
+    except OSError:
         return None
-    frames = [entry & _FRAME for entry in entries]
-    return isolated(frames) * every if frames and all(frames) else None
+    # A mapping that was cut short meanwhile may end within an entry.
+    raw = b"".join(part[: len(part) // _ENTRY.size * _ENTRY.size] for part in found)
+    return Entries(raw, every)
 
 
 def _frames(pages: int) -> list[int] | None:

@@ -84,16 +84,19 @@ def test_frames_of_a_process_are_those_of_its_own_memory() -> None:
     text = Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
     mappings = [each for each in smaps.parse(text, "python") if each.resident_bytes]
     pages = sum(each.resident_bytes for each in mappings if each.kind in ("heap", "anonymous"))
-    isolated = frames.isolated_in(os.getpid(), mappings)
+    entries = frames.entries_of(os.getpid(), mappings)
     memory.close()
+    isolated = None if entries is None else entries.isolated()
     if isolated is None:
         pytest.skip("only root may see frames")
     assert 0 <= isolated <= pages // mmap.PAGESIZE
-    assert frames.isolated_in(os.getpid(), []) is None
+    nothing = frames.entries_of(os.getpid(), [])
+    assert nothing is not None
+    assert nothing.isolated() is None
 
 
 def test_a_process_that_ended_has_no_frames() -> None:
     text = Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
     mappings = list(smaps.parse(text, "python"))
     # No process has this number.
-    assert frames.isolated_in(1 << 30, mappings) is None
+    assert frames.entries_of(1 << 30, mappings) is None

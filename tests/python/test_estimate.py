@@ -204,8 +204,8 @@ def test_the_simulator_gets_the_core_and_windows_for_the_time(
     monkeypatch.setattr(obtain, "simulate", simulate)
     setup = set_up(monkeypatch, MODELLED)
     with obtain.launcher_of(None) as launcher:
-        obtain._simulate(launcher, setup, ["app"], [native])
-        obtain._simulate(launcher, replace(setup, core=None), ["app"], [native])
+        obtain._simulate(launcher, setup, ["app"], [native], setup.core)
+        obtain._simulate(launcher, setup, ["app"], [native], None)
     # At 30 references in a microsecond, 64 windows of a second.
     assert asked == [(WindowPlan(period=468_750, most=64), "width=6"), (None, None)]
 
