@@ -59,10 +59,11 @@ class Conditions:
         except TlbcostError as error:
             self._failure = str(error)
             return
-        for row in samples.records():
-            ns = row["ns"]
-            if row["probe"] == "stay" and ns is not None:
-                self.stays_ns.append(float(ns))
+        rows = [(row["probe"], row["ns"]) for row in samples.records()]
+        found = [float(ns) for probe, ns in rows if probe == "stay" and ns is not None]
+        if not found:
+            self._failure = "the calibrator had no time or memory for it"
+        self.stays_ns += found
 
     def core_then(self, isolated: int | None) -> Core | None:
         """The core, with what was seen; `isolated`: the program's pages that lay alone."""

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from calibration_content import cost, quick
-from tlbcost import conditions, frames, smaps
+from tlbcost import conditions, frames, kinds, smaps
 from tlbcost.conditions import Conditions
 from tlbcost.core import Core
 from tlbcost.errors import TlbcostError
+from tlbcost.table import Table
 
 KEPT = Core((("width", 4), ("l3-kept", 1000), ("scattered", 5)))
 PLAIN = Core((("width", 4),))
@@ -73,6 +74,17 @@ def test_without_a_calibrator_the_calibrations_figure_stays(
     assert seen.core_then(None) == KEPT
     assert len(seen.notes) == 1
     assert seen.notes[0].endswith("(cannot calibrate: no memory)")
+
+
+def test_a_calibrator_that_measured_nothing_is_no_silent_success(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    columns = kinds.SAMPLES.columns
+    nothing = Table("samples", {}, columns, (tuple(None for _ in columns),), complete=True)
+    monkeypatch.setattr(conditions, "run_calibrator", lambda *_: nothing)
+    seen = looked_at(KEPT)
+    assert seen.core_then(None) == KEPT
+    assert ["no time or memory" in note for note in seen.notes] == [True]
 
 
 def test_frames_of_a_process_are_those_of_its_own_memory() -> None:
