@@ -197,7 +197,7 @@ static Bool process_option(const HChar *option)
 {
 	struct tlb_config *config = &tlbsim.config;
 	const HChar *value;
-	Bool good = True;
+	Bool good = True, folded;
 
 	if VG_BOOL_CLO(option, "--filter", tlbsim.filter) {}
 	else if VG_BOOL_CLO(option, "--attribute", tlbsim.attribute) {}
@@ -212,7 +212,8 @@ static Bool process_option(const HChar *option)
 		good = parse_geometry(value, config->l1i, True);
 	else if VG_STR_CLO(option, "--stlb", value)
 		good = parse_geometry(value, config->stlb, False);
-	else if VG_BOOL_CLO(option, "--stlb-folded", config->stlb_folded) {}
+	else if VG_BOOL_CLO(option, "--stlb-folded", folded)
+		config->stlb_folded = folded;
 	else if VG_STR_CLO(option, "--windows", value)
 		good = parse_windows(value);
 	else if VG_STR_CLO(option, "--core", tlbsim.windows.core_text)

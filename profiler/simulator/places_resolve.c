@@ -7,7 +7,6 @@
 #include "pub_tool_libcbase.h"
 #include "pub_tool_machine.h"
 #include "pub_tool_mallocfree.h"
-#include "pub_tool_threadstate.h"
 
 struct extents place_extents;
 struct names place_names;
@@ -57,15 +56,13 @@ static UInt number_of(const struct place *wanted)
 
 static Bool is_stack(ULong start, ULong end)
 {
-	for (ThreadId tid = 1; tid < VG_N_THREADS; tid++) {
-		Addr highest;
+	ThreadId tid;
+	Addr lowest, highest;
 
-		if (!VG_(is_valid_tid)(tid))
-			continue;
-		highest = VG_(thread_get_stack_max)(tid);
+	VG_(thread_stack_reset_iter)(&tid);
+	while (VG_(thread_stack_next)(&tid, &lowest, &highest))
 		if (highest >= start && highest < end)
 			return True;
-	}
 	return False;
 }
 
