@@ -22,18 +22,17 @@ CPPFLAGS += -isystem $(PFM)/include
 endif
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
-# The file of each C program that has main(); everything else is a module that tests can link.
-COUNTING := $(wildcard profiler/counters/count.c profiler/counters/record.c)
-MAINS := calibrator/calibrate.c profiler/launch/run.c $(COUNTING)
-MODULES := $(filter-out $(MAINS),$(wildcard common/*.c calibrator/*.c profiler/tlb/*.c profiler/launch/*.c \
-	profiler/counters/*.c))
+# main() is in main.c, or in <program>_main.c where a folder has several programs; everything else is
+# a module that tests can link.
+PROGRAMS := $(addprefix $(B)/libexec/tlbcost-,calibrate run count record)
+MODULES := $(filter-out %/main.c %_main.c,$(wildcard common/*.c calibrator/*.c profiler/tlb/*.c \
+	profiler/launch/*.c profiler/counters/*.c))
 C_TESTS := $(wildcard tests/c/test_*.c)
 ifeq ($(PFM),none)
-MAINS := $(filter-out $(COUNTING),$(MAINS))
+PROGRAMS := $(filter-out %-count %-record,$(PROGRAMS))
 MODULES := $(filter-out profiler/counters/encode.c,$(MODULES))
 C_TESTS := $(filter-out tests/c/test_encode.c tests/c/test_fuzzed.c,$(C_TESTS))
 endif
-PROGRAMS := $(patsubst %.c,$(B)/libexec/tlbcost-%,$(notdir $(MAINS)))
 WORKLOADS := $(patsubst workloads/%.c,$(B)/workloads/%,$(wildcard workloads/*.c)) \
 	$(patsubst workloads/%.cc,$(B)/workloads/%,$(wildcard workloads/*.cc))
 SCRIPTS := $(addprefix $(B)/,$(wildcard workloads/*.py workloads/*.sql workloads/*.pl \
@@ -72,10 +71,10 @@ $(B)/obj/modules.a $(B)/san/modules.a $(B)/obj/timing.a $(B)/san/timing.a:
 	rm -f $@
 	$(AR) qcs $@ $^
 
-$(B)/libexec/tlbcost-calibrate: $(B)/obj/calibrator/calibrate.o
-$(B)/libexec/tlbcost-run: $(B)/obj/profiler/launch/run.o
-$(B)/libexec/tlbcost-count: $(B)/obj/profiler/counters/count.o
-$(B)/libexec/tlbcost-record: $(B)/obj/profiler/counters/record.o
+$(B)/libexec/tlbcost-calibrate: $(B)/obj/calibrator/main.o
+$(B)/libexec/tlbcost-run: $(B)/obj/profiler/launch/main.o
+$(B)/libexec/tlbcost-count: $(B)/obj/profiler/counters/count_main.o
+$(B)/libexec/tlbcost-record: $(B)/obj/profiler/counters/record_main.o
 $(PROGRAMS): $(B)/obj/modules.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(PFM_LIB) $(LDLIBS)

@@ -39,7 +39,7 @@ struct arena_proof {
  * method, ENOMEM: the pool or the address space has no room; ARENA_MTHP: or
  * vm.max_map_count is below half of `pages`).
  *
- * No setting of the system is changed: offers.h tells which sizes it allows.
+ * No setting of the system is changed: page_sizes.h tells which sizes it allows.
  */
 int arena_open(struct arena *arena, enum arena_method method, size_t page_bytes,
 	       size_t pages);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define LADDER(array) .ladder = (array), .rungs = sizeof(array) / sizeof((array)[0])
+#define LADDER(array) .ladder = (array), .points = sizeof(array) / sizeof((array)[0])
 #define SERIAL (1u << CHASE_SERIAL)
 #define OVERLAPPED (1u << CHASE_OVERLAPPED)
 #define STORE (1u << CHASE_STORE)
@@ -45,7 +45,7 @@ static const uint32_t loads_ladder[] = { 256, 2048, 8192, 65536, 262144, 1048576
 /* As many as are timed, so that none is met again in a cache. */
 static const uint32_t memory_ladder[] = { 131072 };
 /* Larger than a core's own caches, far smaller than the last one. */
-static const uint32_t stay_ladder[] = { 65536 };
+static const uint32_t residency_ladder[] = { 65536 };
 static const uint32_t stream_ladder[] = { 262144, 4194304 };
 
 static const uint32_t large_ladder[] = {
@@ -133,9 +133,9 @@ const struct group groups[GROUP_COUNT] = {
 		LADDER(memory_ladder), .accesses = 1u << CHASE_FLUSHED,
 		.sweeps = 8, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 0.2,
 	},
-	[GROUP_STAY] = {
+	[GROUP_RESIDENCY] = {
 		.name = "stay", .probe = "stay", .pages = PAGES_PACKED,
-		LADDER(stay_ladder), .accesses = SERIAL,
+		LADDER(residency_ladder), .accesses = SERIAL,
 		.sweeps = 8, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 0.4,
 	},
 	[GROUP_LARGE] = {
@@ -178,7 +178,7 @@ const struct group groups[GROUP_COUNT] = {
 const unsigned groups_default = 1u << GROUP_CYCLES | 1u << GROUP_FAULTS | 1u << GROUP_NEAR |
 				1u << GROUP_MIDDLE | 1u << GROUP_FAR | 1u << GROUP_DENSE |
 				1u << GROUP_LOADS | 1u << GROUP_STREAM | 1u << GROUP_MEMORY |
-				1u << GROUP_STAY;
+				1u << GROUP_RESIDENCY;
 
 enum group_id group_named(const char *name, size_t length)
 {
@@ -241,7 +241,7 @@ size_t group_series(enum group_id id, const struct machine *machine, size_t page
 	const struct group *group = &groups[id];
 	const size_t base = machine->base.bytes, line = machine->line_bytes;
 	struct series model = {
-		.name = group->layout, .ladder = group->ladder, .rungs = group->rungs,
+		.name = group->layout, .ladder = group->ladder, .points = group->points,
 	};
 
 	switch (id) {
@@ -255,7 +255,7 @@ size_t group_series(enum group_id id, const struct machine *machine, size_t page
 		return 2;
 	case GROUP_LOADS:
 	case GROUP_MEMORY:
-	case GROUP_STAY:
+	case GROUP_RESIDENCY:
 		series[0] = windows_series(machine, model, 3);
 		return 1;
 	case GROUP_STREAM:

@@ -20,7 +20,7 @@ enum group_id {
 	GROUP_LOADS,
 	GROUP_STREAM,
 	GROUP_MEMORY,
-	GROUP_STAY,
+	GROUP_RESIDENCY,
 	GROUP_LARGE,
 	GROUP_STORES,
 	GROUP_CHAINS,
@@ -45,7 +45,7 @@ struct group {
 	const char *layout;
 	enum group_pages pages;
 	const uint32_t *ladder;		/* ascending, in lines */
-	size_t rungs;
+	size_t points;
 	unsigned accesses;		/* 1 << enum chase_access, of each */
 	unsigned sweeps;
 	unsigned sweeps_per_arena;	/* then on fresh memory */
@@ -66,7 +66,7 @@ struct series {
 	struct layout layout;
 	const char *name;		/* of the layout, as in doc/format.md */
 	const uint32_t *ladder;
-	size_t rungs;
+	size_t points;
 	int sparse;			/* only its lines' pages are touched */
 	int alone;			/* without a packed chain */
 };

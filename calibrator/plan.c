@@ -6,7 +6,7 @@
 
 #include "clock.h"
 #include "fault.h"
-#include "ground.h"
+#include "chain_memory.h"
 #include "sweep.h"
 
 /* The least memory worth measuring in ends here, beyond second levels of 2048 entries. */
@@ -31,7 +31,7 @@ size_t plan_least_bytes(const struct plan *plan, const struct machine *machine)
 	if (!(plan->groups & 1u << GROUP_NEAR) || plan->lines)
 		return 0;
 	group_series(GROUP_NEAR, machine, machine->base.bytes, series);
-	return ground_bytes(machine, series, &machine->base, LEAST_FOOTPRINT);
+	return chain_memory_bytes(machine, series, &machine->base, LEAST_FOOTPRINT);
 }
 
 static int is_for(enum group_pages wanted, const struct machine *machine,
@@ -149,7 +149,7 @@ static int run_chains(const struct plan *plan, const struct task *task, uint64_t
 	/* The regions' lines are always as many. */
 	for (size_t i = 0; plan->lines && task->id != GROUP_REGIONS && i < sweep.series_count; i++) {
 		series[i].ladder = plan->lines;
-		series[i].rungs = plan->line_count;
+		series[i].points = plan->line_count;
 	}
 	return sweep_run(&sweep, machine, samples);
 }

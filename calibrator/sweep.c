@@ -9,8 +9,8 @@
 #include "code.h"
 #include "cpu.h"
 #include "cycles.h"
-#include "ground.h"
-#include "rung.h"
+#include "chain_memory.h"
+#include "point.h"
 
 void sweep_note(struct samples *samples, const char *what, size_t page_bytes, const char *name,
 		const char *text)
@@ -87,7 +87,7 @@ void sweep_end(struct machine *machine, struct samples *samples, size_t count)
 
 /* The memory that is open, and of which series. */
 struct site {
-	struct ground ground;
+	struct chain_memory memory;
 	const struct series *series;	/* NULL: none is open */
 	unsigned since;			/* sweep */
 	size_t first_sample;
@@ -100,9 +100,9 @@ struct site {
  */
 static int leave(struct site *site, const struct sweep *sweep, struct samples *samples)
 {
-	int holds = !site->series || ground_holds(&site->ground);
+	int holds = !site->series || chain_memory_holds(&site->memory);
 
-	ground_close(&site->ground);
+	chain_memory_close(&site->memory);
 	site->series = NULL;
 	if (holds)
 		return 0;
@@ -118,10 +118,10 @@ static void note_usable(struct samples *samples, const struct sweep *sweep,
 {
 	char text[120];
 
-	if (usable == series->rungs)
+	if (usable == series->points)
 		return;
 	snprintf(text, sizeof(text), "up to %u lines of %u: memory or time allowed no more",
-		 series->ladder[usable - 1], series->ladder[series->rungs - 1]);
+		 series->ladder[usable - 1], series->ladder[series->points - 1]);
 	note(samples, "limited", sweep, text);
 }
 
@@ -129,25 +129,25 @@ static void note_usable(struct samples *samples, const struct sweep *sweep,
 static int enter(struct site *site, const struct sweep *sweep, const struct series *series,
 		 unsigned number, struct machine *machine, struct samples *samples)
 {
-	size_t rungs;
+	size_t points;
 
 	if (site->series == series && number - site->since < sweep->group->sweeps_per_arena)
 		return 0;
 	if (leave(site, sweep, samples) != 0)
 		return -1;
-	rungs = ground_rungs(machine, series, sweep->pages);
+	points = chain_memory_points(machine, series, sweep->pages);
 	if (sweep->group == &groups[GROUP_CODE])
-		while (rungs > 0 && code_reach() > 0 &&
-		       layout_span(&series->layout, series->ladder[rungs - 1]) > code_reach())
-			rungs--;
-	if (rungs == 0) {
+		while (points > 0 && code_reach() > 0 &&
+		       layout_span(&series->layout, series->ladder[points - 1]) > code_reach())
+			points--;
+	if (points == 0) {
 		errno = ENOMEM;
 		return -1;
 	}
-	if (ground_open(&site->ground, machine, series, sweep->pages, rungs,
+	if (chain_memory_open(&site->memory, machine, series, sweep->pages, points,
 			sweep->group->touch_share, sweep->deadline_ns) != 0)
 		return -1;
-	note_usable(samples, sweep, series, site->ground.usable);
+	note_usable(samples, sweep, series, site->memory.usable);
 	site->series = series;
 	site->since = number;
 	site->first_sample = samples->count;
@@ -158,11 +158,11 @@ static int enter(struct site *site, const struct sweep *sweep, const struct seri
 static int sweep_series(const struct sweep *sweep, struct site *site, unsigned n, unsigned number,
 			struct machine *machine, struct samples *samples)
 {
-	struct rung rung = {
+	struct point point = {
 		.group = sweep->group, .pages = sweep->pages, .series = site->series,
-		.ground = &site->ground, .number = number,
+		.memory = &site->memory, .number = number,
 	};
-	size_t usable = site->ground.usable;
+	size_t usable = site->memory.usable;
 
 	for (size_t i = 0; i < usable; i++) {
 		if (clock_ns() >= sweep->deadline_ns) {
@@ -170,8 +170,8 @@ static int sweep_series(const struct sweep *sweep, struct site *site, unsigned n
 			return -1;
 		}
 		/* Every other sweep runs downwards, against what drifts within one. */
-		rung.lines = rung.series->ladder[n & 1 ? usable - 1 - i : i];
-		if (rung_time(&rung, machine, samples) != 0)
+		point.lines = point.series->ladder[n & 1 ? usable - 1 - i : i];
+		if (point_time(&point, machine, samples) != 0)
 			return -1;
 	}
 	return 0;

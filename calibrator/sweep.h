@@ -2,7 +2,7 @@
 /*
  * What do the chains of a group cost?
  *
- * A sweep times every rung of every ladder once, far apart and packed in turn,
+ * A sweep times every point of every ladder once, far apart and packed in turn,
  * so that a drift of the machine hits all alike, and one sample of the core's
  * cycle.  Sweeps are repeated; some of them on fresh memory, because where the
  * kernel puts a page matters to the caches.

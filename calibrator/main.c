@@ -10,7 +10,7 @@
 #include "cpu.h"
 #include "cpuid_raw.h"
 #include "cycles.h"
-#include "offers.h"
+#include "page_sizes.h"
 #include "options.h"
 #include "plan.h"
 #include "sysfile.h"
@@ -36,24 +36,24 @@ static int can_have(const struct page_kind *pages, size_t bytes)
 
 /* Pages of this size, as the options want them.  Returns 0, or -1 with the reason noted. */
 static int find_pages(const struct options *options, const struct machine *machine,
-		      const struct offers *offers, size_t bytes, struct page_kind *pages,
+		      const struct page_sizes *sizes, size_t bytes, struct page_kind *pages,
 		      struct samples *samples)
 {
 	const char *method = options->huge_method;
-	const struct offer *offer =
-		offers_pick(offers, bytes, !method ? ARENA_BASE :
-			    strcmp(method, "thp") == 0 ? ARENA_THP : ARENA_HUGETLB);
+	const struct page_size *size =
+		page_sizes_pick(sizes, bytes, !method ? ARENA_BASE :
+				strcmp(method, "thp") == 0 ? ARENA_THP : ARENA_HUGETLB);
 	const char *reason = NULL;
 	char key[48];
 
-	if (!offer) {
+	if (!size) {
 		reason = "not a page size that can be had here";
-	} else if (!offer->available_bytes) {
-		reason = offer->reason;
+	} else if (!size->available_bytes) {
+		reason = size->reason;
 	} else {
-		*pages = (struct page_kind){ bytes, offer->method, machine->memory_limit };
-		if (offer->available_bytes != UINT64_MAX)
-			pages->limit = (size_t)offer->available_bytes;
+		*pages = (struct page_kind){ bytes, size->method, machine->memory_limit };
+		if (size->available_bytes != UINT64_MAX)
+			pages->limit = (size_t)size->available_bytes;
 		if (options->max_memory && options->max_memory < pages->limit)
 			pages->limit = options->max_memory;
 		if (pages->limit < bytes)
@@ -70,9 +70,10 @@ static int find_pages(const struct options *options, const struct machine *machi
 
 /* The usual huge page, and whether packed chains can lie in such. */
 static int find_huge(const struct options *options, struct machine *machine,
-		     const struct offers *offers, struct page_kind *huge, struct samples *samples)
+		     const struct page_sizes *sizes, struct page_kind *huge,
+		     struct samples *samples)
 {
-	size_t bytes = offers_huge_bytes();
+	size_t bytes = page_sizes_huge_bytes();
 	char key[48];
 
 	machine->packed = machine->base;
@@ -80,7 +81,7 @@ static int find_huge(const struct options *options, struct machine *machine,
 		samples_note(samples, "skipped_huge", "the kernel tells no huge page size");
 		return -1;
 	}
-	if (find_pages(options, machine, offers, bytes, huge, samples) != 0)
+	if (find_pages(options, machine, sizes, bytes, huge, samples) != 0)
 		return -1;
 	if (can_have(huge, PACKED_BYTES)) {
 		machine->packed = *huge;
@@ -95,11 +96,11 @@ static int find_huge(const struct options *options, struct machine *machine,
 static void find_sizes(const struct options *options, struct machine *machine,
 		       struct page_kind *huge, struct plan *plan, struct samples *samples)
 {
-	struct offers offers;
+	struct page_sizes sizes;
 	int have_huge;
 
-	offers_find(&offers, machine->base.bytes);
-	have_huge = find_huge(options, machine, &offers, huge, samples) == 0;
+	page_sizes_find(&sizes, machine->base.bytes);
+	have_huge = find_huge(options, machine, &sizes, huge, samples) == 0;
 	if (!have_huge)
 		huge->bytes = 0;
 	if (!options->size_count) {
@@ -115,7 +116,7 @@ static void find_sizes(const struct options *options, struct machine *machine,
 			*pages = machine->base;
 		else if (have_huge && options->page_sizes[i] == huge->bytes)
 			*pages = *huge;
-		else if (find_pages(options, machine, &offers, options->page_sizes[i], pages,
+		else if (find_pages(options, machine, &sizes, options->page_sizes[i], pages,
 				    samples) != 0)
 			continue;
 		plan->size_count++;

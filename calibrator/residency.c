@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "stay.h"
+#include "residency.h"
 
 #include "clock.h"
 
@@ -14,7 +14,7 @@ static void bring(const struct chase *chase)
 	chase_read(chase);
 }
 
-/* ns per line when they were left alone for so long; `age` becomes what that was in the mean. */
+/* ns per line after `wait_ns` without an access; `age` becomes the lines' mean age in ns. */
 static double time_after(struct chase_run *run, uint64_t wait_ns, double *age)
 {
 	uint64_t start, now;
@@ -30,7 +30,7 @@ static double time_after(struct chase_run *run, uint64_t wait_ns, double *age)
 	return ns;
 }
 
-int stay_time(const struct chase *chase, uint64_t seed, double *ns)
+int residency_half_life(const struct chase *chase, uint64_t seed, double *half_life_ns)
 {
 	struct chase_run run = chase_start(chase, seed);
 	double memory, here, before, middle, age, age_before;
@@ -41,16 +41,16 @@ int stay_time(const struct chase *chase, uint64_t seed, double *ns)
 	before = time_after(&run, 0, &age_before);
 	/* A last-level cache takes less than half of what memory does. */
 	middle = before < memory / 2 ? (before + memory) / 2 : memory / 2;
-	*ns = age_before;
+	*half_life_ns = age_before;
 	for (uint64_t wait = FIRST_WAIT_NS; before < middle; wait *= 2) {
 		here = time_after(&run, wait, &age);
-		*ns = age;
+		*half_life_ns = age;
 		if (here >= middle)
-			*ns = age_before + (age - age_before) *
-					   (middle - before) / (here - before);
-		if (*ns >= STAY_MOST_NS)
-			*ns = STAY_MOST_NS;
-		if (here >= middle || age >= STAY_MOST_NS)
+			*half_life_ns = age_before + (age - age_before) *
+						     (middle - before) / (here - before);
+		if (*half_life_ns >= RESIDENCY_MOST_NS)
+			*half_life_ns = RESIDENCY_MOST_NS;
+		if (here >= middle || age >= RESIDENCY_MOST_NS)
 			break;
 		before = here;
 		age_before = age;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ground.h"
+#include "chain_memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ static size_t packed_bytes(const struct machine *machine, size_t lines)
 	return pages_for(&layout, lines, machine->packed.bytes) * machine->packed.bytes;
 }
 
-size_t ground_bytes(const struct machine *machine, const struct series *series,
-		    const struct page_kind *pages, size_t lines)
+size_t chain_memory_bytes(const struct machine *machine, const struct series *series,
+			  const struct page_kind *pages, size_t lines)
 {
 	size_t bytes = apart_bytes(series, pages, lines);
 
@@ -40,7 +40,7 @@ static int fits(const struct machine *machine, const struct series *series,
 		const struct page_kind *pages, size_t lines)
 {
 	size_t apart = apart_bytes(series, pages, lines);
-	size_t both = ground_bytes(machine, series, pages, lines);
+	size_t both = chain_memory_bytes(machine, series, pages, lines);
 
 	if (pages->bytes == machine->packed.bytes)
 		return both <= pages->limit;
@@ -48,12 +48,12 @@ static int fits(const struct machine *machine, const struct series *series,
 	       both <= machine->memory_limit;
 }
 
-size_t ground_rungs(const struct machine *machine, const struct series *series,
-		    const struct page_kind *pages)
+size_t chain_memory_points(const struct machine *machine, const struct series *series,
+			   const struct page_kind *pages)
 {
 	size_t n = 0;
 
-	while (n < series->rungs && fits(machine, series, pages, series->ladder[n]))
+	while (n < series->points && fits(machine, series, pages, series->ladder[n]))
 		n++;
 	return n;
 }
@@ -87,84 +87,84 @@ static int fill_sparsely(struct arena *arena, const struct layout *layout, size_
 	return -1;
 }
 
-static int open_apart(struct ground *ground, const struct series *series,
-		      const struct page_kind *pages, size_t rungs, uint64_t deadline_ns)
+static int open_apart(struct chain_memory *memory, const struct series *series,
+		      const struct page_kind *pages, size_t points, uint64_t deadline_ns)
 {
-	size_t most = series->ladder[rungs - 1];
+	size_t most = series->ladder[points - 1];
 	size_t count = pages_for(&series->layout, most, pages->bytes);
 	int rc;
 
-	if (arena_open(&ground->apart, pages->method, pages->bytes, count) != 0)
+	if (arena_open(&memory->apart, pages->method, pages->bytes, count) != 0)
 		return -1;
 	if (series->sparse) {
-		ground->usable = rungs;
-		return fill_sparsely(&ground->apart, &series->layout, most);
+		memory->usable = points;
+		return fill_sparsely(&memory->apart, &series->layout, most);
 	}
-	rc = arena_extend(&ground->apart, count, deadline_ns);
-	for (ground->usable = 0; ground->usable < rungs; ground->usable++)
-		if (pages_for(&series->layout, series->ladder[ground->usable], pages->bytes) >
-		    ground->apart.pages)
+	rc = arena_extend(&memory->apart, count, deadline_ns);
+	for (memory->usable = 0; memory->usable < points; memory->usable++)
+		if (pages_for(&series->layout, series->ladder[memory->usable], pages->bytes) >
+		    memory->apart.pages)
 			break;
-	if (ground->usable == 0 && rc == 0)
+	if (memory->usable == 0 && rc == 0)
 		errno = ETIME;
-	return ground->usable ? 0 : -1;
+	return memory->usable ? 0 : -1;
 }
 
-int ground_open(struct ground *ground, const struct machine *machine,
-		const struct series *series, const struct page_kind *pages, size_t rungs,
-		double touch_share, uint64_t deadline_ns)
+int chain_memory_open(struct chain_memory *memory, const struct machine *machine,
+		      const struct series *series, const struct page_kind *pages, size_t points,
+		      double touch_share, uint64_t deadline_ns)
 {
 	const struct layout packed = layout_packed(machine->line_bytes);
-	size_t most = series->ladder[rungs - 1];
+	size_t most = series->ladder[points - 1];
 	uint64_t now = clock_ns();
 
-	memset(ground, 0, sizeof(*ground));
+	memset(memory, 0, sizeof(*memory));
 	if (now >= deadline_ns) {
 		errno = ETIME;
 		return -1;
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		ground->orders[i] = malloc(most * sizeof(*ground->orders[i]));
-		if (!ground->orders[i])
+		memory->orders[i] = malloc(most * sizeof(*memory->orders[i]));
+		if (!memory->orders[i])
 			return -1;
 	}
 	if (!series->alone &&
-	    fill(&ground->packed, &machine->packed,
+	    fill(&memory->packed, &machine->packed,
 		 pages_for(&packed, most, machine->packed.bytes), deadline_ns) != 0)
 		return -1;
 	/*
 	 * First-touching gigabytes may take seconds, the more so in a guest
 	 * whose host has not backed them yet: keep time to measure.
 	 */
-	return open_apart(ground, series, pages, rungs,
+	return open_apart(memory, series, pages, points,
 			  now + (uint64_t)((double)(deadline_ns - now) * touch_share));
 }
 
-int ground_holds(const struct ground *ground)
+int chain_memory_holds(const struct chain_memory *memory)
 {
-	return arena_holds(&ground->apart) == 1 &&
-	       (!ground->packed.mapping || arena_holds(&ground->packed) == 1);
+	return arena_holds(&memory->apart) == 1 &&
+	       (!memory->packed.mapping || arena_holds(&memory->packed) == 1);
 }
 
-unsigned ground_chases(const struct ground *ground, const struct machine *machine,
-		       const struct series *series, size_t lines, struct chase chases[2])
+unsigned chain_memory_chases(const struct chain_memory *memory, const struct machine *machine,
+			     const struct series *series, size_t lines, struct chase chases[2])
 {
 	chases[0] = (struct chase){
-		.memory = ground->apart.memory, .layout = series->layout, .lines = lines,
-		.order = ground->orders[0],
+		.memory = memory->apart.memory, .layout = series->layout, .lines = lines,
+		.order = memory->orders[0],
 	};
 	chases[1] = (struct chase){
-		.memory = ground->packed.memory, .layout = layout_packed(machine->line_bytes),
-		.lines = lines, .order = ground->orders[1],
+		.memory = memory->packed.memory, .layout = layout_packed(machine->line_bytes),
+		.lines = lines, .order = memory->orders[1],
 	};
 	return series->alone ? 1 : 2;
 }
 
-void ground_close(struct ground *ground)
+void chain_memory_close(struct chain_memory *memory)
 {
-	arena_close(&ground->apart);
-	arena_close(&ground->packed);
-	free(ground->orders[0]);
-	free(ground->orders[1]);
-	memset(ground, 0, sizeof(*ground));
+	arena_close(&memory->apart);
+	arena_close(&memory->packed);
+	free(memory->orders[0]);
+	free(memory->orders[1]);
+	memset(memory, 0, sizeof(*memory));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "offers.h"
+#include "page_sizes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,19 +18,20 @@ static int chosen(const char *modes, const char *mode)
 	return strstr(modes, wanted) != NULL;
 }
 
-static struct offer *add(struct offers *offers, size_t page_bytes, enum arena_method method)
+static struct page_size *add(struct page_sizes *sizes, size_t page_bytes,
+			     enum arena_method method)
 {
-	struct offer *offer = &offers->list[offers->count++];
+	struct page_size *size = &sizes->list[sizes->count++];
 
-	*offer = (struct offer){ .page_bytes = page_bytes, .method = method };
-	return offer;
+	*size = (struct page_size){ .page_bytes = page_bytes, .method = method };
+	return size;
 }
 
 /* Transparent pages: a size's own file decides; the file of all where there is none. */
-static void add_transparent(struct offers *offers, size_t page_bytes, size_t huge_bytes)
+static void add_transparent(struct page_sizes *sizes, size_t page_bytes, size_t huge_bytes)
 {
 	char own[64], all[64] = "[never]", file[80];
-	struct offer *offer;
+	struct page_size *size;
 	int has_own;
 
 	snprintf(file, sizeof(file), THP "hugepages-%zukB/enabled", page_bytes >> 10);
@@ -39,65 +40,65 @@ static void add_transparent(struct offers *offers, size_t page_bytes, size_t hug
 		return;
 	if (sysfile_line(all, sizeof(all), THP "enabled") != 0 && !has_own)
 		return;
-	offer = add(offers, page_bytes, page_bytes == huge_bytes ? ARENA_THP : ARENA_MTHP);
+	size = add(sizes, page_bytes, page_bytes == huge_bytes ? ARENA_THP : ARENA_MTHP);
 	if (!has_own || chosen(own, "inherit")) {
 		snprintf(file, sizeof(file), THP "enabled");
 		memcpy(own, all, sizeof(own));
 	}
 	if (chosen(own, "always") || chosen(own, "madvise"))
-		offer->available_bytes = UINT64_MAX;
+		size->available_bytes = UINT64_MAX;
 	else
-		snprintf(offer->reason, sizeof(offer->reason),
+		snprintf(size->reason, sizeof(size->reason),
 			 "transparent pages of this size are off; echo madvise >%s", file);
 }
 
-static void add_pool(struct offers *offers, size_t page_bytes)
+static void add_pool(struct page_sizes *sizes, size_t page_bytes)
 {
 	uint64_t free, reserved = 0;
-	struct offer *offer;
+	struct page_size *size;
 
 	if (sysfile_number(&free, POOL "free_hugepages", page_bytes >> 10) != 0)
 		return;
-	offer = add(offers, page_bytes, ARENA_HUGETLB);
+	size = add(sizes, page_bytes, ARENA_HUGETLB);
 	/* Promised to others, though still free. */
 	sysfile_number(&reserved, POOL "resv_hugepages", page_bytes >> 10);
 	free = free > reserved ? free - reserved : 0;
-	offer->available_bytes = free * page_bytes;
+	size->available_bytes = free * page_bytes;
 	if (free == 0)
-		snprintf(offer->reason, sizeof(offer->reason),
+		snprintf(size->reason, sizeof(size->reason),
 			 "the hugetlb pool has no free pages; echo <pages> >" POOL "nr_hugepages",
 			 page_bytes >> 10);
 }
 
-void offers_find(struct offers *offers, size_t base_bytes)
+void page_sizes_find(struct page_sizes *sizes, size_t base_bytes)
 {
-	const size_t huge_bytes = offers_huge_bytes();
+	const size_t huge_bytes = page_sizes_huge_bytes();
 	size_t page_bytes = base_bytes;
 
-	offers->count = 0;
-	while (offers->count + 2 <= OFFERS_MOST && (page_bytes <<= 1)) {
-		add_transparent(offers, page_bytes, huge_bytes);
-		add_pool(offers, page_bytes);
+	sizes->count = 0;
+	while (sizes->count + 2 <= PAGE_SIZES_MOST && (page_bytes <<= 1)) {
+		add_transparent(sizes, page_bytes, huge_bytes);
+		add_pool(sizes, page_bytes);
 	}
 }
 
-const struct offer *offers_pick(const struct offers *offers, size_t page_bytes,
-				enum arena_method method)
+const struct page_size *page_sizes_pick(const struct page_sizes *sizes, size_t page_bytes,
+					enum arena_method method)
 {
-	const struct offer *offer, *found = NULL;
+	const struct page_size *size, *found = NULL;
 
-	for (offer = offers->list; offer < offers->list + offers->count; offer++) {
-		if (offer->page_bytes != page_bytes ||
+	for (size = sizes->list; size < sizes->list + sizes->count; size++) {
+		if (size->page_bytes != page_bytes ||
 		    (method != ARENA_BASE &&
-		     (method == ARENA_HUGETLB) != (offer->method == ARENA_HUGETLB)))
+		     (method == ARENA_HUGETLB) != (size->method == ARENA_HUGETLB)))
 			continue;
-		if (!found || (!found->available_bytes && offer->available_bytes))
-			found = offer;
+		if (!found || (!found->available_bytes && size->available_bytes))
+			found = size;
 	}
 	return found;
 }
 
-size_t offers_huge_bytes(void)
+size_t page_sizes_huge_bytes(void)
 {
 	uint64_t bytes;
 

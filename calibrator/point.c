@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "point.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "code.h"
+#include "order.h"
+#include "residency.h"
+
+static const char *const access_names[] = {
+	[CHASE_SERIAL] = "serial", [CHASE_OVERLAPPED] = "overlapped", [CHASE_STORE] = "store",
+	[CHASE_CHAINS_2] = "chains_2", [CHASE_CHAINS_4] = "chains_4",
+	[CHASE_CHAINS_8] = "chains_8", [CHASE_INDEPENDENT] = "independent",
+	[CHASE_SEQUENTIAL] = "sequential", [CHASE_FLUSHED] = "flushed",
+};
+#define ACCESSES (sizeof(access_names) / sizeof(access_names[0]))
+
+/* Steps per timing: far above the cost of reading the clock, well below a burst of noise. */
+#define STEPS 16384
+#define MOST_PARTS 8
+
+/* Jumps per timing. */
+#define JUMPS 16384
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t n)
+{
+	qsort(values, n, sizeof(*values), compare);
+	return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+/*
+ * The first pass over a chain is not timed: it brings it into caches and TLBs, or
+ * takes it out of the caches.  Returns 0, or -1 with errno set.
+ */
+static int warm(struct chase_run *run, enum chase_access access)
+{
+	const struct chase *chase = run->chase;
+	size_t whole = (chase->lines / CHASE_MOST_CHAINS + 1) * CHASE_MOST_CHAINS;
+
+	if (access == CHASE_FLUSHED)
+		return chase_flush(chase);
+	/*
+	 * One that the TLBs hold window by window may be large; in the order of
+	 * addresses the prefetchers bring it soon.  Twice, since some caches
+	 * keep only what came back.
+	 */
+	if (chase->layout.by_block && chase->lines > STEPS)
+		for (unsigned i = 0; i < 2; i++)
+			chase_read(chase);
+	else
+		chase_time(run, access, whole);
+	return 0;
+}
+
+/*
+ * Time the chains (2, or 1 alone), which are linked, in alternating parts, so that what
+ * disturbs one disturbs the other too; chain number `first` begins.  `seed` is that of
+ * overlapped updates.  ns gets the median over the parts of the ns per access, for each
+ * chain.  Returns 0, or -1 with errno ENOTSUP: this CPU has no such access.
+ */
+static int time_access(const struct chase *chases, unsigned count, enum chase_access access,
+		       uint64_t seed, unsigned first, double *ns)
+{
+	double parts_ns[2][MOST_PARTS];
+	struct chase_run runs[2];
+	size_t parts = chases[0].lines / STEPS, steps = STEPS;
+	unsigned which;
+
+	parts = parts < 1 ? 1 : parts > MOST_PARTS ? MOST_PARTS : parts;
+	/* What was flushed is in the caches again after one visit. */
+	if (access == CHASE_FLUSHED && chases[0].lines < STEPS)
+		steps = chases[0].lines;
+	for (unsigned i = 0; i < count; i++)
+		runs[i] = chase_start(&chases[i], seed);
+	/*
+	 * Chains too large for the private caches have several parts, and need
+	 * no second warming in between: nothing of theirs would stay there.
+	 */
+	for (size_t part = 0; part < parts; part++)
+		for (unsigned i = 0; i < count; i++) {
+			which = (i + first) % count;
+			if (part == 0 && warm(&runs[which], access) != 0)
+				return -1;
+			parts_ns[which][part] = chase_time(&runs[which], access, steps);
+		}
+	for (unsigned i = 0; i < count; i++)
+		ns[i] = median(parts_ns[i], parts);
+	return 0;
+}
+
+/* Time two chains of jumps.  Returns 0, or -1 with errno set. */
+static int time_jumps(const struct point *point, const struct chase chases[2], uint64_t *seed,
+		      double ns[2])
+{
+	const struct arena *const arenas[2] = { &point->memory->apart, &point->memory->packed };
+	struct code code;
+	unsigned which;
+
+	for (unsigned i = 0; i < 2; i++) {
+		which = (i + point->number) & 1;
+		code = (struct code){
+			.memory = chases[which].memory,
+			.bytes = arenas[which]->pages * arenas[which]->page_bytes,
+			.stride = chases[which].layout.stride, .lines = chases[which].lines,
+		};
+		if (code_link(&code, chases[which].order, seed) != 0)
+			return -1;
+		ns[which] = code_time(&code, JUMPS);
+	}
+	return 0;
+}
+
+static int add(struct samples *samples, const struct point *point, enum chase_access access,
+	       const double ns[2])
+{
+	return samples_add(samples, (struct sample){
+		.probe = point->group->probe, .layout = point->series->name,
+		.access = access_names[access], .page_bytes = point->pages->bytes,
+		.spacing = point->series->layout.spacing, .lines = point->lines,
+		.repetition = point->number, .ns = ns[0], .packed_ns = ns[1],
+	});
+}
+
+int point_time(const struct point *point, struct machine *machine, struct samples *samples)
+{
+	const uint64_t state = order_random(&machine->seed);
+	double ns[2] = { NAN, NAN };
+	struct chase chases[2];
+	unsigned count = chain_memory_chases(point->memory, machine, point->series, point->lines,
+					     chases);
+
+	if (point->group == &groups[GROUP_CODE])
+		return time_jumps(point, chases, &machine->seed, ns) != 0 ?
+			       -1 : add(samples, point, CHASE_SERIAL, ns);
+	/* Linking takes as long as timing; the same chain may be timed in the next sweep too. */
+	for (unsigned i = 0; i < count && point->memory->linked != point->lines; i++)
+		chase_link(&chases[i], &machine->seed);
+	point->memory->linked = point->lines;
+	if (point->group == &groups[GROUP_RESIDENCY])
+		return residency_half_life(&chases[0], state, ns) != 0 ?
+			       -1 : add(samples, point, CHASE_SERIAL, ns);
+	for (unsigned access = 0; access < ACCESSES; access++) {
+		if (!(point->group->accesses & 1u << access))
+			continue;
+		if (time_access(chases, count, access, state, point->number & 1, ns) != 0 ||
+		    add(samples, point, access, ns) != 0)
+			return -1;
+	}
+	return 0;
+}
