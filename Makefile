@@ -33,11 +33,13 @@ PROGRAMS := $(filter-out %-count %-record,$(PROGRAMS))
 MODULES := $(filter-out profiler/counters/encode.c,$(MODULES))
 C_TESTS := $(filter-out tests/c/test_encode.c tests/c/test_fuzzed.c,$(C_TESTS))
 endif
-WORKLOADS := $(patsubst workloads/%.c,$(B)/workloads/%,$(wildcard workloads/*.c)) \
-	$(patsubst workloads/%.cc,$(B)/workloads/%,$(wildcard workloads/*.cc))
-SCRIPTS := $(addprefix $(B)/,$(wildcard workloads/*.py workloads/*.sql workloads/*.pl \
-	workloads/*.awk workloads/*.lua workloads/*.xsl))
-WORKLOADS += $(SCRIPTS) $(B)/workloads/requests.log $(B)/workloads/visits.log
+# Whatever folder a workload is in, it is built as build/workloads/<name>.
+WORKLOAD_FOLDERS := workloads/patterns workloads/numa $(wildcard workloads/suite/*)
+SCRIPTS := $(addprefix $(B)/workloads/,$(notdir $(wildcard workloads/suite/scripts/*.*)))
+WORKLOADS := $(addprefix $(B)/workloads/,$(basename $(notdir $(wildcard $(WORKLOAD_FOLDERS:%=%/*.c) \
+	$(WORKLOAD_FOLDERS:%=%/*.cc))))) $(SCRIPTS) $(B)/workloads/requests.log $(B)/workloads/visits.log
+vpath %.c $(WORKLOAD_FOLDERS)
+vpath %.cc $(WORKLOAD_FOLDERS)
 # STREAM with static arrays, linked so that hugectl --bss --data can put them on huge pages: where
 # libhugetlbfs is installed with its linker script.
 HUGETLBFS_LD := $(shell command -v ld.hugetlbfs)
@@ -88,20 +90,20 @@ $(B)/hugetlbfs/ld:
 
 # Without --no-as-needed a linker may drop the library, as nothing calls it: it works when it starts.
 # A position-independent program crashes when its segments are moved, and more than three are refused.
-$(B)/workloads/stream-static: workloads/stream.c workloads/workload.h $(B)/hugetlbfs/ld
+$(B)/workloads/stream-static: stream.c workloads/workload.h $(B)/hugetlbfs/ld
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -DSTREAM_STATIC_BYTES=$(STREAM_STATIC_BYTES)u $(CFLAGS) $(LDFLAGS) -B $(B)/hugetlbfs \
+	$(CC) -Iworkloads $(CPPFLAGS) -DSTREAM_STATIC_BYTES=$(STREAM_STATIC_BYTES)u $(CFLAGS) $(LDFLAGS) -B $(B)/hugetlbfs \
 		-fno-pie -no-pie -Wl,-z,noseparate-code -Wl,--no-as-needed -Wl,--hugetlbfs-align -o $@ $< $(LDLIBS)
 
-# Scripts lie beside the programs, so that one folder has the whole suite.
-$(SCRIPTS): $(B)/workloads/%: workloads/%
+# Scripts are copied to where the programs are, so that one folder has the whole suite.
+$(SCRIPTS): $(B)/workloads/%: workloads/suite/scripts/%
 	@mkdir -p $(@D)
 	cp $< $@
 
 # What packaged programs of the suite read.
 $(B)/workloads/requests.log: LOG_LINES := 90000
 $(B)/workloads/visits.log: LOG_LINES := 1200000
-$(B)/workloads/requests.log $(B)/workloads/visits.log: workloads/log-report.py
+$(B)/workloads/requests.log $(B)/workloads/visits.log: workloads/suite/scripts/log-report.py
 	@mkdir -p $(@D)
 	$(PYTHON) $< --lines $(LOG_LINES) --print >$@.new
 	mv $@.new $@
@@ -109,18 +111,18 @@ $(B)/workloads/requests.log $(B)/workloads/visits.log: workloads/log-report.py
 # What programs of others read; `make accuracy` alone needs it.
 INPUTS := $(addprefix $(B)/workloads/inputs/,alignment clauses documents drawing events functions network \
 	orders points reads transport)
-$(INPUTS): $(B)/workloads/inputs/%: workloads/package-inputs.py
+$(INPUTS): $(B)/workloads/inputs/%: workloads/inputs/package-inputs.py
 	@mkdir -p $(@D)
 	$(PYTHON) $< $* >$@.new
 	mv $@.new $@
 
-$(B)/workloads/%: workloads/%.c workloads/workload.h
+$(B)/workloads/%: %.c workloads/workload.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
+	$(CC) -Iworkloads $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
 
-$(B)/workloads/%: workloads/%.cc workloads/workload.h
+$(B)/workloads/%: %.cc workloads/workload.h
 	@mkdir -p $(@D)
-	$(CXX) -O2 -g -std=c++17 -Wall -Wextra -Werror -o $@ $<
+	$(CXX) -Iworkloads -O2 -g -std=c++17 -Wall -Wextra -Werror -o $@ $<
 
 $(B)/tests/%: tests/c/%.c $(CHECKED)/modules.a
 	@mkdir -p $(@D)

@@ -9,9 +9,10 @@ setup() {
 }
 
 all_workloads() {
-	local source
-	for source in "${TREE}"/workloads/*.c "${TREE}"/workloads/*.cc; do
-		source=${source##*/}
+	local sources source
+	mapfile -t sources < <(find "${TREE}/workloads" -name '*.c' -o -name '*.cc')
+	((${#sources[@]} > 0))
+	for source in "${sources[@]##*/}"; do
 		printf '%s\n' "${BUILD}/workloads/${source%.*}"
 	done
 	if [[ -x ${BUILD}/workloads/stream-static ]]; then

@@ -14,8 +14,9 @@ from xml.etree import ElementTree
 import pytest
 from tlbcost.suite import read_suite
 
-WORKLOADS = Path(__file__).parents[2] / "workloads"
-GENERATOR = WORKLOADS / "package-inputs.py"
+WORKLOADS = Path(__file__).parents[3] / "workloads"
+GENERATOR = WORKLOADS / "inputs/package-inputs.py"
+SCRIPTS = WORKLOADS / "suite/scripts"
 KINDS = (
     "alignment", "clauses", "documents", "drawing", "events", "functions", "network", "orders",
     "points", "reads", "transport",
@@ -76,7 +77,7 @@ def test_towns_have_the_orders_of_their_customers(tmp_path: Path) -> None:
         pytest.skip("needs xsltproc (scripts/install-deps --accuracy)")
     file = tmp_path / "orders"
     file.write_text(printed("orders", 300))
-    words = ["xsltproc", WORKLOADS / "orders.xsl", file]
+    words = ["xsltproc", SCRIPTS / "orders.xsl", file]
     done = subprocess.run(words, check=True, capture_output=True, text=True)
     shop = ElementTree.parse(file).getroot()
     towns = {c.get("id"): c.findtext("town") for c in shop.iter("customer")}
@@ -94,7 +95,7 @@ def test_the_village_tells_the_same_each_time_and_refuses_what_it_cannot() -> No
         pytest.skip("needs lua5.4 (scripts/install-deps --accuracy)")
 
     def village(*options: str) -> subprocess.CompletedProcess[str]:
-        words = ["lua5.4", str(WORKLOADS / "village.lua"), "--people", "100", *options]
+        words = ["lua5.4", str(SCRIPTS / "village.lua"), "--people", "100", *options]
         return subprocess.run(words, check=False, capture_output=True, text=True)
 
     first = village("--count", "1000").stdout
