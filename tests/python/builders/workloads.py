@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-WORKLOADS = Path(__file__).parents[2] / "build" / "workloads"
+WORKLOADS = Path(__file__).parents[3] / "build" / "workloads"
 MASK = 2**64 - 1
 
 
