@@ -61,6 +61,7 @@ struct chase_run {
 	size_t next;		/* store, independent, sequential */
 };
 
+/* Start at evenly spaced lines of the linked ring; `seed` is for the overlapped updates. */
 struct chase_run chase_start(const struct chase *chase, uint64_t seed);
 
 /*

@@ -48,12 +48,13 @@ struct layout layout_windows(size_t every, size_t base, size_t line);
 /* Bytes that one last-level page table maps, with page table entries of 8 bytes. */
 size_t layout_region_bytes(size_t base);
 
+#define LAYOUT_MOST_REGIONS 1024
+
 /*
  * LAYOUT_REGION_LINES pages over about `regions` regions, which are visited in
  * turn: exactly over lines x spacing / region.  However many regions there are,
  * the page table entries lie in as many cache lines.
  */
-#define LAYOUT_MOST_REGIONS 1024
 struct layout layout_regions(size_t regions, size_t base, size_t line);
 
 /* Bytes from the start of memory to line number `line`. */

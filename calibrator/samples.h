@@ -45,6 +45,7 @@ void samples_note(struct samples *samples, const char *key, const char *format, 
 /* Write the notes, the column names and the rows. */
 void samples_write(const struct samples *samples, struct table *table);
 
+/* Forget all samples and notes; nothing is written. */
 void samples_free(struct samples *samples);
 
 #endif

@@ -32,13 +32,21 @@ void table_key(struct table *table, const char *key, const char *format, ...)
 /* Write the row of column names, separated by single blanks in `names`. */
 void table_columns(struct table *table, const char *names);
 
-/* Write the next cell of the current row; the last column ends the row. */
+/* These write the next cell of the current row; the last column ends the row. */
+
+/* A single word: no blanks, tabs or newlines. */
 void table_word(struct table *table, const char *word);
+
+/* As a plain decimal integer. */
 void table_count(struct table *table, uint64_t count);
-/* Written as 0x... */
+
+/* As 0x... */
 void table_hexadecimal(struct table *table, uint64_t number);
-/* Written with three decimals; not finite is NA. */
+
+/* With three decimals; not finite is NA. */
 void table_number(struct table *table, double number);
+
+/* NA: the value was not obtained. */
 void table_na(struct table *table);
 
 /*

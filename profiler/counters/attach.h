@@ -28,6 +28,7 @@ struct attached {
 int attach_counters(struct attached *attached, const struct count_options *options,
 		    pid_t pid);
 
+/* Close what attach_counters() opened.  Safe to call again. */
 void attached_close(struct attached *attached);
 
 #endif

@@ -56,8 +56,10 @@ struct bank {
 int bank_open(struct bank *bank, const struct event *events, size_t event_count,
 	      const struct open_target *targets, size_t target_count);
 
-/* Let all count, or stop all.  Returns 0, or -1 with errno. */
+/* Let all counters count.  Returns 0, or -1 with errno. */
 int bank_start(struct bank *bank);
+
+/* Stop all counters.  Returns 0, or -1 with errno. */
 int bank_stop(struct bank *bank);
 
 /* Sum each member over the targets into values[].  Returns 0, or -1 with errno. */
@@ -66,6 +68,7 @@ int bank_read(const struct bank *bank, struct counter_value *values);
 /* Is it open on at least one target, and was it refused on none? */
 int member_is_open(const struct bank *bank, const struct member *member);
 
+/* Close all counters.  Safe on a bank that is zeroed or closed. */
 void bank_close(struct bank *bank);
 
 #endif

@@ -43,6 +43,7 @@ int hits_add(struct hits *hits, const struct hit *hit);
 int hits_write(struct hits *hits, const struct names *names,
 	       const char *const *event_names, struct table *table);
 
+/* Forget all hits: zeroed again. */
 void hits_free(struct hits *hits);
 
 #endif

@@ -80,8 +80,10 @@ const struct mapping *mappings_find(struct mappings *mappings, uint32_t pid,
  */
 int mappings_is_bss(struct mappings *mappings, uint32_t pid, uint64_t address);
 
+/* A round of buffers begins: unknown processes may be looked up in /proc again. */
 void mappings_round(struct mappings *mappings);
 
+/* Forget all processes and names. */
 void mappings_free(struct mappings *mappings);
 
 #endif

@@ -39,6 +39,7 @@ uint32_t names_number(struct names *names, const char *text, size_t length,
  */
 const char *mapping_name(const char *text, size_t *length);
 
+/* Forget all names: zeroed again. */
 void names_free(struct names *names);
 
 #endif

@@ -35,8 +35,10 @@ struct counter_value {
 int open_counter(const struct encoding *encoding, const struct open_target *target,
 		 int leader);
 
-/* Let the group of this leader count, or stop it.  Returns 0, or -1 with errno. */
+/* Let the group of this leader count.  Returns 0, or -1 with errno. */
 int start_counters(int leader);
+
+/* Stop the group of this leader.  Returns 0, or -1 with errno. */
 int stop_counters(int leader);
 
 /* Returns 0; or -1 with errno, ENODATA if the kernel gave the counter up. */

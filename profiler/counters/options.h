@@ -33,6 +33,7 @@ struct count_options {
  */
 void count_options_read(struct count_options *options, int argc, char **argv);
 
+/* Free what count_options_read() allocated. */
 void count_options_free(struct count_options *options);
 
 #endif

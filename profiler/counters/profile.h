@@ -29,6 +29,7 @@ int profile_begin(struct profile *profile, pid_t pid);
 /* Take a record in.  They come in order; see rounds_use. */
 void profile_record(const void *bytes, size_t size, void *profile);
 
+/* Free the mappings and the hits. */
 void profile_free(struct profile *profile);
 
 #endif

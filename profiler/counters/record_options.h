@@ -28,6 +28,7 @@ struct record_options {
  */
 int record_options_parse(int argc, char **argv, struct record_options *options);
 
+/* Free what record_options_parse() allocated. */
 void record_options_free(struct record_options *options);
 
 #endif

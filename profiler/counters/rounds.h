@@ -42,6 +42,7 @@ long rounds_add(struct rounds *rounds, size_t size, int addresses);
 /* A round has ended: use what is old enough; `all`: everything, it was the last. */
 void rounds_flush(struct rounds *rounds, int all, rounds_use *use, void *context);
 
+/* Drop the records that still wait: zeroed again. */
 void rounds_free(struct rounds *rounds);
 
 #endif

@@ -66,6 +66,7 @@ void sampler_stop(struct sampler *sampler);
 /* The event of the counter with this id, or NULL. */
 const struct sampled_event *sampler_event(const struct sampler *sampler, uint64_t id);
 
+/* Close all counters and unmap all buffers.  Safe on one that is zeroed or closed. */
 void sampler_close(struct sampler *sampler);
 
 #endif

@@ -21,6 +21,7 @@ int targets_cpus(struct numbers *cpus);
 /* Are all of `some` in `all`? */
 int numbers_include(const struct numbers *all, const struct numbers *some);
 
+/* Forget them: zeroed again. */
 void numbers_free(struct numbers *numbers);
 
 /*

@@ -19,11 +19,12 @@ VG_TEXT := 0x58000000
 SIM := $(B)/libexec/valgrind
 SIM_SOURCES := $(wildcard profiler/simulator/*.c profiler/numa/*.c profiler/timing/*.c profiler/tlb/*.c)
 SIM_OBJECTS := $(SIM_SOURCES:%.c=$(B)/sim/%.o)
+SIM_CPPFLAGS := -Iprofiler/simulator -Iprofiler/numa -Iprofiler/timing -Iprofiler/tlb -isystem /usr/include/valgrind
 # Valgrind's headers are GNU C, and rely on undefined macros being 0: neither -Wpedantic nor
 # -Wundef.  The core is not to be called through builtins or a stack protector it does not have.
 SIM_CFLAGS := -std=gnu11 -O3 -g -fno-stack-protector -fno-strict-aliasing -fno-builtin \
 	-fomit-frame-pointer -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
-	-Wmissing-prototypes -Wvla -Wformat=2 -Wno-format-nonliteral -Werror \
+	-Wmissing-prototypes -Wvla -Wformat=2 -Wno-format-nonliteral $(WERROR) \
 	-DVGA_$(VG_ARCH)=1 -DVGO_linux=1 -DVGP_$(VG_ARCH)_linux=1 -DVGPV_$(VG_ARCH)_linux_vanilla=1
 
 simulator: $(SIM)/tlbsim-$(VG_PLATFORM)
@@ -37,8 +38,7 @@ else
 
 $(B)/sim/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) -MMD -MP -Iprofiler/simulator -Iprofiler/numa -Iprofiler/timing -Iprofiler/tlb -isystem /usr/include/valgrind \
-		$(SIM_CFLAGS) -c -o $@ $<
+	$(CC) -MMD -MP $(SIM_CPPFLAGS) $(SIM_CFLAGS) -c -o $@ $<
 
 # -u _start pulls Valgrind's own entry point out of the core's library.
 $(SIM)/tlbsim-$(VG_PLATFORM): $(SIM_OBJECTS) $(VG_LIBS)
