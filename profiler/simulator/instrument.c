@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What is added to the program's code, statement by statement: the inline
- * filter of profiler/tlb/first.h.
+ * filter of profiler/tlb/filter.h.
  */
 #include "block.h"
 #include "placing.h"

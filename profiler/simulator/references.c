@@ -34,10 +34,10 @@ static inline void take_filtered(struct tlb_model *model, ULong address,
 				 enum tlb_side side, ULong time, ULong where)
 {
 	struct tlb_filter_slot *slot = &tlbsim_data_filter.slot[
-		tlb_filter_index(&model->data, address)];
+		tlb_filter_index(&model->data.slots, address)];
 
-	if (address >> model->data.base_shift ==
-	    slot->address >> model->data.base_shift)
+	if (address >> model->data.slots.base_shift ==
+	    slot->address >> model->data.slots.base_shift)
 		slot->time = time;
 	else
 		take_always(model, address, side, time, where);
@@ -47,7 +47,7 @@ static inline __attribute__((always_inline)) void
 take_all(const struct run *run, const ULong *bases, take_one take)
 {
 	struct tlb_model *model = tlbsim.model;
-	ULong page_bytes = 1ULL << model->data.base_shift;
+	ULong page_bytes = 1ULL << model->data.slots.base_shift;
 	ULong time = tlbsim_clock - run->remaining;
 	const struct reference *reference = run->references;
 	const struct reference *end = reference + run->count;
@@ -132,7 +132,7 @@ void tlbsim_run4(const struct run *run, ULong b0, ULong b1, ULong b2, ULong b3)
 void tlbsim_fetch(ULong address, ULong time)
 {
 	struct tlb_filter_slot *slot = &tlbsim_code_filter.slot[
-		tlb_filter_index(&tlbsim.model->code, address)];
+		tlb_filter_index(&tlbsim.model->code.slots, address)];
 	const struct tlb_filter_slot write = { address, time };
 
 	if (tlbsim.filter && address - slot->address <

@@ -37,6 +37,8 @@ struct tlb_level {
 
 /* No address space has this page number; it marks an empty entry. */
 #define TLB_NO_PAGE UINT64_MAX
+/* What a search that found no entry returns. */
+#define TLB_NO_ENTRY UINT32_MAX
 
 /* Is this a geometry that a level can have? */
 static inline bool tlb_geometry_valid(struct tlb_geometry geometry)

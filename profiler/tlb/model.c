@@ -15,7 +15,7 @@ static void *init_first(struct tlb_first *first, const struct tlb_config *config
 			const struct tlb_geometry geometry[TLB_SIZES],
 			void *memory, struct tlb_filter *filter)
 {
-	first->base_shift = config->page_shift[TLB_BASE];
+	first->slots.base_shift = config->page_shift[TLB_BASE];
 	first->huge_shift = config->page_shift[TLB_HUGE];
 	tlb_first_init(first, geometry[TLB_BASE], geometry[TLB_HUGE], memory,
 		       filter);
@@ -57,8 +57,8 @@ void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
 void tlb_model_watch(struct tlb_model *model, struct tlb_views *views)
 {
 	model->views = views;
-	model->data.others = views->data.count ? &views->data : NULL;
-	model->code.others = views->code.count ? &views->code : NULL;
+	tlb_first_watch(&model->data, &views->data);
+	tlb_first_watch(&model->code, &views->code);
 }
 
 /* A reference that missed the first level: second level, else a walk. */
@@ -90,7 +90,7 @@ static unsigned access(struct tlb_model *model, struct tlb_first *first,
 	if (missed & TLB_HUGE_MISS)
 		walks(model, TLB_HUGE, first->huge_shift, address, side);
 	if (missed & TLB_BASE_MISS &&
-	    walks(model, TLB_BASE, first->base_shift, address, side) &&
+	    walks(model, TLB_BASE, first->slots.base_shift, address, side) &&
 	    model->walked)
 		model->walked(address);
 	return missed;
@@ -113,9 +113,9 @@ void tlb_model_work_off(struct tlb_model *model)
 				   (enum tlb_side)(address & 3),
 				   model->pending[i].time);
 	}
-	if (model->data.others)
-		tlb_others_batch(model->data.others, model->pending, count,
-				 missed);
+	if (model->data.views)
+		tlb_view_levels_batch(model->data.views, model->pending, count,
+				      missed);
 	for (uint32_t i = 0; i < count; i++) {
 		misses += missed[i] != 0;
 		if (model->views && missed[i])
@@ -143,7 +143,7 @@ static void decide(struct tlb_model *model, uint64_t time)
 
 	model->misses = 0;
 	model->window_start = time;
-	if (model->data.filter && !model->held &&
+	if (model->data.slots.filter && !model->held &&
 	    references <= FREQUENT * TLB_BATCH) {
 		model->batching = true;
 		tlb_first_suspend(&model->data);

@@ -8,7 +8,7 @@
 #ifndef TLBCOST_MODEL_H
 #define TLBCOST_MODEL_H
 
-#include "level.h"
+#include "first.h"
 #include "views.h"
 
 enum tlb_size { TLB_BASE, TLB_HUGE, TLB_SIZES };
@@ -56,7 +56,7 @@ size_t tlb_model_bytes(const struct tlb_config *config);
 
 /*
  * Make a model with empty TLBs and zero counts in the caller's memory, which
- * is aligned for uint64_t.  The filters may be NULL: see first.h.
+ * is aligned for uint64_t.  The filters may be NULL: see filter.h.
  */
 void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
 		    void *memory, struct tlb_filter *data_filter,

@@ -10,8 +10,6 @@
 
 #include "level.h"
 
-#define TLB_NO_ENTRY UINT32_MAX
-
 struct tlb_ordered {
 	uint64_t *pages;	/* the level's own; NULL: there is no such TLB */
 	/* Of each entry, and behind them one that joins both ends of the list. */

@@ -18,8 +18,8 @@ static bool alike(const struct tlb_view_config *a,
 	       (!a->mapped || a->rest == b->rest);
 }
 
-/* The bit of a first level: of the machine at hand, if it has the like of it, or of an other. */
-static uint32_t bit_of(struct tlb_others *others,
+/* The bit of a first level: of the machine at hand, if it has the like of it, or of a view. */
+static uint32_t bit_of(struct tlb_view_levels *levels,
 		       const struct tlb_view_config *config,
 		       struct tlb_geometry geometry,
 		       const struct tlb_config *at_hand,
@@ -29,18 +29,18 @@ static uint32_t bit_of(struct tlb_others *others,
 		if (config->page_shift == at_hand->page_shift[size] &&
 		    same_geometry(geometry, there[size]))
 			return size == TLB_BASE ? TLB_BASE_MISS : TLB_HUGE_MISS;
-	return 1u << (tlb_others_add(others, geometry, config->page_shift,
-				     config->mapped,
-				     at_hand->page_shift[TLB_BASE]) +
-		      TLB_OTHERS_SHIFT);
+	return 1u << (tlb_view_levels_add(levels, geometry, config->page_shift,
+					  config->mapped,
+					  at_hand->page_shift[TLB_BASE]) +
+		      TLB_VIEWS_SHIFT);
 }
 
 static void choose(struct tlb_views *views,
 		   const struct tlb_view_config *configs, uint32_t count,
 		   const struct tlb_config *at_hand)
 {
-	tlb_others_start(&views->data);
-	tlb_others_start(&views->code);
+	tlb_view_levels_start(&views->data);
+	tlb_view_levels_start(&views->code);
 	views->count = count;
 	views->base_followed = false;
 	for (uint32_t i = 0; i < count; i++) {
@@ -76,7 +76,7 @@ size_t tlb_views_bytes(const struct tlb_view_config *configs, uint32_t count,
 	size_t bytes;
 
 	choose(&views, configs, count, at_hand);
-	bytes = tlb_others_bytes(&views.data) + tlb_others_bytes(&views.code);
+	bytes = tlb_view_levels_bytes(&views.data) + tlb_view_levels_bytes(&views.code);
 	for (uint32_t i = 0; i < count; i++)
 		bytes += sizeof(uint64_t) *
 			 (configs[i].stlb.entries +
@@ -103,10 +103,10 @@ void tlb_views_init(struct tlb_views *views,
 	choose(views, configs, count, at_hand);
 	views->missed = NULL;
 	views->waiting_count = 0;
-	tlb_others_init(&views->data, memory);
-	memory = (char *)memory + tlb_others_bytes(&views->data);
-	tlb_others_init(&views->code, memory);
-	pages = (uint64_t *)((char *)memory + tlb_others_bytes(&views->code));
+	tlb_view_levels_init(&views->data, memory);
+	memory = (char *)memory + tlb_view_levels_bytes(&views->data);
+	tlb_view_levels_init(&views->code, memory);
+	pages = (uint64_t *)((char *)memory + tlb_view_levels_bytes(&views->code));
 	for (uint32_t i = 0; i < count; i++) {
 		struct tlb_view *view = &views->view[i];
 		const struct tlb_view_config *config = &configs[i];

@@ -7,7 +7,7 @@
 #ifndef TLBCOST_VIEWS_H
 #define TLBCOST_VIEWS_H
 
-#include "others.h"
+#include "view_levels.h"
 
 enum tlb_side { TLB_LOAD, TLB_STORE, TLB_FETCH, TLB_SIDES };
 
@@ -27,7 +27,7 @@ struct tlb_view_config {
 	struct tlb_geometry stlb_code;
 	bool folded;			/* both: see struct tlb_level */
 	/*
-	 * Only what `backed` allows is on such pages (see others.h).  The rest
+	 * Only what `backed` allows is on such pages (see view_levels.h).  The rest
 	 * misses as the references of view number `rest` do; TLB_REST_BASE: as
 	 * on base pages of the machine at hand.
 	 */
@@ -59,7 +59,7 @@ struct tlb_waiting {
 };
 
 struct tlb_views {
-	struct tlb_others data, code;
+	struct tlb_view_levels data, code;
 	uint32_t count, waiting_count;
 	bool base_followed;
 	struct tlb_waiting waiting[TLB_BATCH];

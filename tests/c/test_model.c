@@ -44,9 +44,9 @@ static void reference(struct rig *rig, uint64_t address, enum tlb_side side)
 	uint64_t time = ++rig->time;
 	struct tlb_filter_slot *slot;
 
-	if (first->filter) {
-		slot = &first->filter->slot[tlb_filter_index(first, address)];
-		if (slot->address == address >> first->base_shift << first->base_shift) {
+	if (first->slots.filter) {
+		slot = &first->slots.filter->slot[tlb_filter_index(&first->slots, address)];
+		if (slot->address == address >> first->slots.base_shift << first->slots.base_shift) {
 			slot->time = time;
 			return;
 		}
@@ -304,7 +304,7 @@ static void settled_writes_keep_the_order(void)
 
 	tlb_model_data(&rig->model, a, TLB_LOAD, 10);
 	tlb_model_data(&rig->model, b, TLB_LOAD, 11);
-	slot = &first->filter->slot[tlb_filter_index(first, a)];
+	slot = &first->slots.filter->slot[tlb_filter_index(&first->slots, a)];
 	CHECK(slot->address == b);
 	tlb_first_settle(first, writes, 1);
 	CHECK(slot->address == TLB_FILTER_EMPTY);

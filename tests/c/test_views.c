@@ -89,8 +89,8 @@ static void reference(struct rig *rig, uint64_t address, enum tlb_side side)
 	uint64_t time = ++rig->time;
 	struct tlb_filter_slot *slot;
 
-	if (first->filter) {
-		slot = &first->filter->slot[tlb_filter_index(first, address)];
+	if (first->slots.filter) {
+		slot = &first->slots.filter->slot[tlb_filter_index(&first->slots, address)];
 		if (slot->address == address >> 12 << 12) {
 			slot->time = time;
 			return;
