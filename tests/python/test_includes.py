@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Does each C file include only what its folder may know, and nothing that includes it again?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+TREE = Path(__file__).resolve().parents[2]
+
+# What each folder may include from others, itself aside.
+KNOWS = {
+    "common": (),
+    "calibrator": ("common",),
+    "profiler/launch": ("common",),
+    "profiler/counters": ("common", "profiler/launch"),
+    "profiler/tlb": (),
+    "profiler/timing": (),
+    "profiler/numa": ("profiler/timing",),
+    "profiler/simulator": ("profiler/numa", "profiler/timing", "profiler/tlb"),
+}
+# The one include of each circle that is still to be opened.
+TO_BE_OPENED = {
+    ("profiler/simulator/windows", "profiler/simulator/notes"),
+    ("profiler/timing/last_level", "profiler/timing/memory"),
+    ("profiler/tlb/first", "profiler/tlb/others"),
+    ("profiler/tlb/views", "profiler/tlb/model"),
+}
+SIMULATOR = "profiler/simulator"
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+OF_VALGRIND = re.compile(
+    r'^\s*#\s*include\s+["<](?:.*/)?(?:pub_tool_|libvex|valgrind)', re.MULTILINE
+)
+
+
+def files(tree: Path) -> Iterator[Path]:
+    for folder in KNOWS:
+        yield from sorted((tree / folder).glob("*.[ch]"))
+
+
+def included(file: Path, tree: Path) -> Iterator[Path]:
+    """The project's files that `file` includes, looked for where it may find them first."""
+    own = str(file.parent.relative_to(tree))
+    text = OF_VALGRIND.sub("", file.read_text(encoding="utf-8"))
+    for name in INCLUDE.findall(text):
+        folders = (tree / folder for folder in (own, *KNOWS[own], *KNOWS))
+        found = next((f / name for f in folders if (f / name).is_file()), None)
+        assert found is not None, f'{file}: "{name}" is in no folder of the project'
+        yield found.resolve()
+
+
+def forbidden(tree: Path) -> list[str]:
+    """Includes that break the order of folders, and headers of Valgrind outside the simulator."""
+    wrong = []
+    for file in files(tree):
+        own = str(file.parent.relative_to(tree))
+        for other in included(file, tree):
+            folder = str(other.parent.relative_to(tree))
+            if folder != own and folder not in KNOWS[own]:
+                wrong.append(f"{own}/{file.name} includes {folder}/{other.name}")
+        if own != SIMULATOR and OF_VALGRIND.search(file.read_text(encoding="utf-8")):
+            wrong.append(f"{own}/{file.name} includes a header of Valgrind")
+    return wrong
+
+
+def circle(tree: Path) -> list[str]:
+    """Modules, a .c and its .h, that include each other in a circle; empty if there is none."""
+    graph: dict[str, set[str]] = {}
+    for file in files(tree):
+        module = str(file.relative_to(tree).with_suffix(""))
+        others = {str(o.relative_to(tree).with_suffix("")) for o in included(file, tree)}
+        skipped = {b for a, b in TO_BE_OPENED if a == module}
+        graph.setdefault(module, set()).update(others - {module} - skipped)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_folders_include_only_what_is_below_them() -> None:
+    assert forbidden(TREE) == []
+
+
+def test_no_modules_include_each_other_in_a_circle() -> None:
+    assert circle(TREE) == []
+
+
+def test_every_folder_of_c_programs_has_its_place() -> None:
+    folders = {p.parent.relative_to(TREE) for p in (TREE / "profiler").rglob("*.[ch]")}
+    assert {str(folder) for folder in folders} <= KNOWS.keys()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree that keeps to the order, with a header and a module in each folder."""
+    for folder in KNOWS:
+        name = folder.replace("/", "_")
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / f"{name}.h").write_text("#include <stdio.h>\n", encoding="utf-8")
+        (tmp_path / folder / f"{name}.c").write_text(f'#include "{name}.h"\n', encoding="utf-8")
+    assert forbidden(tmp_path) == []
+    assert circle(tmp_path) == []
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("folder", "line"),
+    [
+        ("common", '#include "calibrator.h"'),
+        ("calibrator", '#include "profiler_launch.h"'),
+        ("profiler/launch", '# include "../counters/profiler_counters.h"'),
+        ("profiler/tlb", '#include "common.h"'),
+        ("profiler/timing", '#include "profiler_simulator.h"'),
+        ("profiler/numa", '#include "profiler_tlb.h"'),
+        ("profiler/tlb", '#include "pub_tool_basics.h"'),
+        ("profiler/simulator", '#include "common.h"'),
+    ],
+)
+def test_a_forbidden_include_is_found(tree: Path, folder: str, line: str) -> None:
+    (tree / folder / "more.c").write_text(f"{line}\n", encoding="utf-8")
+    (wrong,) = forbidden(tree)
+    assert wrong.startswith(f"{folder}/more.c includes ")
+
+
+def test_a_circle_through_a_module_and_a_header_is_found(tree: Path) -> None:
+    first, second = tree / "common" / "first", tree / "common" / "second"
+    first.with_suffix(".h").touch()
+    first.with_suffix(".c").write_text('#include "second.h"\n', encoding="utf-8")
+    second.with_suffix(".h").write_text('#include "first.h"\n', encoding="utf-8")
+    assert set(circle(tree)) == {"common/first", "common/second"}
