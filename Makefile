@@ -175,30 +175,23 @@ guest:  ## get and build what the tests in an emulated machine need (112 MB to d
 
 include profiler/simulator/rules.mk
 
-# The package is imported from build/python, where `tlbcost` stands for estimate/.
-$(B)/python/tlbcost:
-	@mkdir -p $(@D)
-	ln -sfn ../../estimate $@
-
-# One environment for running and one for checking, so that a user installs only what runs.
+# The package is installed editable; what only the checks need comes when they run.
+PIP := $(B)/venv/bin/pip install --quiet --disable-pip-version-check
 $(B)/venv/.run: pyproject.toml
 	$(PYTHON) -m venv $(B)/venv
-	$(B)/venv/bin/pip install --quiet --disable-pip-version-check \
-		$$($(B)/venv/bin/python scripts/python-requirements run)
+	$(PIP) -e .
 	touch $@
 
 $(B)/venv/.check: $(B)/venv/.run
-	$(B)/venv/bin/pip install --quiet --disable-pip-version-check \
-		$$($(B)/venv/bin/python scripts/python-requirements check)
+	$(PIP) -e '.[check]'
 	touch $@
 
 $(B)/venv/.accuracy: $(B)/venv/.check
-	$(B)/venv/bin/pip install --quiet --disable-pip-version-check \
-		$$($(B)/venv/bin/python scripts/python-requirements accuracy)
+	$(PIP) -e '.[accuracy]'
 	touch $@
 
-$(B)/tlbcost: scripts/tlbcost.in $(B)/python/tlbcost $(B)/venv/.run
-	sed -e 's|@PYTHON@|$${here}/venv/bin/python|' -e 's|@ROOT@|$${here}/python|' $< >$@
+$(B)/tlbcost: scripts/tlbcost.in $(B)/venv/.run
+	sed -e 's|@PYTHON@|$${here}/venv/bin/python|' -e 's|@ROOT@|$${here}/../estimate|' $< >$@
 	chmod +x $@
 
 install-deps:  ## install what building and running needs (apt; needs root)
@@ -233,7 +226,7 @@ $(B)/fuzz/%: tests/fuzz/main.c tests/fuzz/%.c tests/fuzz/fuzz.h $(MODULES)
 		$(SANITIZE) -o $@ $(filter %.c,$^) $(PFM_LIB) $(LDLIBS)
 
 FUZZ_SECONDS ?= 600
-fuzz: $(FUZZERS) $(B)/venv/.check $(B)/python/tlbcost  ## give readers of files and records anything (ten minutes)
+fuzz: $(FUZZERS) $(B)/venv/.check  ## give readers of files and records anything (ten minutes)
 	tests/fuzz/run $(FUZZ_SECONDS)
 
 lint: $(B)/venv/.check  ## the compilers' warnings, shellcheck, ruff, mypy
@@ -250,37 +243,37 @@ c-lint:
 	find workloads -name '*.cc' | $(EACH) $(CXX) -Iworkloads $(CXXFLAGS) $(WARN)
 
 bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs a quiet machine)
-	scripts/bench-simulator
+	$(B)/venv/bin/python bench/simulator_slowdown.py
 
 accuracy-inputs: $(INPUTS)  ## make what packaged programs of the suite read (220 MB)
 
 accuracy: all accuracy-inputs  ## estimates against real runs on huge pages (writes doc/accuracy.md; root, two to three hours)
 	scripts/install-deps --accuracy
-	$(B)/venv/bin/python scripts/bench-accuracy
+	$(B)/venv/bin/python bench/accuracy.py
 
 acceptance: all  ## the gain of a remedy against its prediction (writes doc/acceptance.md; root, quiet machine)
-	$(B)/venv/bin/python scripts/acceptance
+	$(B)/venv/bin/python bench/acceptance.py
 
-accuracy-analysis: $(B)/venv/.accuracy $(B)/python/tlbcost  ## the analysis on 1,000 synthetic curves (ten minutes)
-	$(B)/venv/bin/python scripts/bench-analysis
+accuracy-analysis: $(B)/venv/.accuracy  ## the analysis on 1,000 synthetic curves (ten minutes)
+	$(B)/venv/bin/python bench/analysis.py
 
-accuracy-published: $(B)/venv/.check $(B)/python/tlbcost  ## gains foretold from published walk shares
-	$(B)/venv/bin/python scripts/bench-published
+accuracy-published: $(B)/venv/.check  ## gains foretold from published walk shares
+	$(B)/venv/bin/python bench/published_gains.py
 
 bench-machines: all  ## what four machines cost in one simulated run (writes doc/benchmarks.md; quiet, three minutes)
-	$(B)/venv/bin/python scripts/bench-machines
+	$(B)/venv/bin/python bench/machines.py
 
 bench-page-sizes: all  ## the article's access patterns, simulated (writes doc/page-sizes.md; two minutes)
-	$(B)/venv/bin/python scripts/bench-page-sizes
+	$(B)/venv/bin/python bench/page_sizes.py
 
 bench-overlap: all  ## the overlap model where the overlap is known (writes doc/overlap.md; root, two minutes)
-	$(B)/venv/bin/python scripts/bench-overlap
+	$(B)/venv/bin/python bench/overlap.py
 
-check-events: $(B)/python/tlbcost  ## each event's code with libpfm4 of every architecture (writes doc/events.md)
-	scripts/check-events
+check-events:  ## each event's code with libpfm4 of every architecture (writes doc/events.md)
+	$(B)/venv/bin/python bench/check_events.py
 
 bench-calibrator: all  ## ten full calibrations, five with other programs beside them (20 minutes)
-	scripts/bench-calibrator
+	$(B)/venv/bin/python bench/calibrator.py
 
 install: all  ## install below $(DESTDIR)$(PREFIX)
 	scripts/install-files "$(DESTDIR)" "$(PREFIX)" $(B)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What would a report advise for memory of one kind that pays for translation? Printed as JSON.
 
-    PYTHONPATH=build/python:tests/python advise.py KIND NAME PROGRAM COMMAND [ARG...]
+    PYTHONPATH=tests/python build/venv/bin/python advise.py KIND NAME PROGRAM COMMAND [ARG...]
 
 For tests that follow a remedy: the memory is made up, the system is the one it runs on. KIND may be
 `code`. The simulation's figures are those of a program that touches all of 96 MiB.
@@ -15,12 +15,13 @@ import sys
 from dataclasses import replace
 from typing import cast, get_args
 
-from sample_content import content
-from tlbcost.attribution import Attribution
-from tlbcost.payers import Payer, PayerKind
-from tlbcost.records import Interval, Run
-from tlbcost.report.remedies import what_to_do
-from tlbcost.surroundings import surroundings
+from builders.answer import content
+from tlbcost.answer.remedies_text import what_to_do
+from tlbcost.answer.surroundings import surroundings
+from tlbcost.attribution.payers import Payer, PayerKind
+from tlbcost.attribution.simulated import Attribution
+from tlbcost.common.interval import Interval
+from tlbcost.run.records import Run
 
 SIZE = 96 << 20
 

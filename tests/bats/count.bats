@@ -22,12 +22,12 @@ teardown() {
 # A tlbcost whose tlbcost-count is the fake, which says what the JSON tells it.
 made_up() { # <JSON>
 	mkdir -p home/libexec
-	ln -sfn "${BUILD}/python" home/python
+	ln -sfn "${TREE}/estimate" home/python
 	ln -sfn "${BUILD}/venv" home/venv
 	ln -sf "${BUILD}/libexec/tlbcost-run" home/libexec/
 	ln -sf "${TREE}/tests/fakes/tlbcost-count" home/libexec/
 	cp "${BUILD}/tlbcost" home/tlbcost
-	export FAKE_COUNTERS=${PWD}/fake.json PYTHONPATH=${BUILD}/python
+	export FAKE_COUNTERS=${PWD}/fake.json PYTHONPATH=${TREE}/estimate
 	PATH=${BUILD}/venv/bin:${PATH}
 	printf '%s\n' "$1" >fake.json
 	rm -f fake.json.calls
@@ -391,8 +391,8 @@ two_lines() { # <file>
 	run -0 "${BUILD}/venv/bin/python" - counts.tsv <<-'PYTHON'
 		import sys
 		from pathlib import Path
-		from tlbcost.events import load_pmu
-		from tlbcost.importing import import_file
+		from tlbcost.processors.events import load_pmu
+		from tlbcost.counters.importing import import_file
 		counted = import_file(Path(sys.argv[1]), load_pmu("skl"), None)
 		values = counted.values()
 		print(values["cycles"], values["walk_active_cycles.load"], values["walks_completed.store"])

@@ -54,6 +54,6 @@ setup() {
 
 @test "events: each row encodes: libpfm4 knows the string, or the code is used" {
 	need_built libexec/tlbcost-count
-	run -0 "${BATS_TEST_DIRNAME}/../../scripts/check-events" --installed
+	run -0 "${BUILD}/venv/bin/python" "${TREE}/bench/check_events.py" --installed
 	[[ ${lines[-1]} == *" 0 differ"* ]]
 }

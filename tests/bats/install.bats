@@ -193,7 +193,7 @@ install_deps() {
 places() { # <installed folder>
 	"${BUILD}/venv/bin/python" -I -S -c 'import sys
 sys.path.insert(0, sys.argv[1] + "/python")
-from tlbcost import paths
+from tlbcost.common import paths
 import pandas, rich
 print(paths.libexec("x"), paths.valgrind_lib(), paths.data("x"), paths.plot("x"), pandas.__file__)
 print(paths.version())' "$1"

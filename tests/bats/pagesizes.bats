@@ -175,7 +175,7 @@ ended_with() { # <exit code>
 	need_program setpriv
 	local unprivileged=(setpriv --reuid=65534 --clear-groups "${BUILD}/venv/bin/python" -I -B -c
 		'import sys; sys.path.insert(0, sys.argv.pop(1))
-from tlbcost.__main__ import main; sys.exit(main())' "${BUILD}/python" pagesizes --rounds 3)
+from tlbcost.__main__ import main; sys.exit(main())' "${TREE}/estimate" pagesizes --rounds 3)
 	# Where he may not look, he can find neither programs nor modules, nor write.
 	cd /
 	TMPDIR=/tmp

@@ -154,7 +154,7 @@ refused() { # <words of the message> <words of the hint>
 	mkdir -p home/libexec
 	cp "${BUILD}/libexec/tlbcost-count" home/libexec/
 	setcap cap_perfmon=ep home/libexec/tlbcost-count 2>/dev/null || skip "cannot set capabilities"
-	ln -s "${BUILD}/python" home/python
+	ln -s "${TREE}/estimate" home/python
 	ln -s "${BUILD}/venv" home/venv
 	cp "${BUILD}/tlbcost" home/
 	paranoid 4

@@ -100,7 +100,7 @@ while not pathlib.Path("go").exists():
 	[[ $(pages) == "$((BEFORE + 16))" && $(<"${SIZE}/free_hugepages") == "$((free + 16))" ]]
 	run -0 setpriv --reuid=65534 --clear-groups "${BUILD}/venv/bin/python" -I -c \
 		'import sys; sys.path.insert(0, sys.argv.pop(1))
-from tlbcost.__main__ import main; main()' "${BUILD}/python" pool status
+from tlbcost.__main__ import main; main()' "${TREE}/estimate" pool status
 	[[ ${output} =~ "2 MiB "\ +$((BEFORE + 16))\ +$((free + 16))\  ]]
 	[[ ${output} == *"hugetlbfs of 2 MiB pages is mounted on "* ]]
 	[[ ${output} == *"${SIZE}/nr_hugepages: ${BEFORE} -> $((BEFORE + 16))"* ]]
@@ -248,7 +248,7 @@ from tlbcost.__main__ import main; main()' "${BUILD}/python" pool status
 @test "pool: without root, the hint is the command to type" {
 	run --separate-stderr -4 setpriv --reuid=65534 --clear-groups "${BUILD}/venv/bin/python" -I -c \
 		'import sys; sys.path.insert(0, sys.argv.pop(1))
-from tlbcost.__main__ import main; sys.exit(main())' "${BUILD}/python" pool reserve 16 -- echo "a b"
+from tlbcost.__main__ import main; sys.exit(main())' "${TREE}/estimate" pool reserve 16 -- echo "a b"
 	[[ ${stderr} == *"cannot change this system's settings: that needs root"* ]]
 	if type -P sudo >/dev/null; then
 		[[ ${stderr} == *"hint: sudo ${BUILD}/tlbcost pool reserve 16 -- echo 'a b'" ]]

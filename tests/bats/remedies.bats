@@ -79,7 +79,7 @@ need_mode() { # <mode>
 
 # What is advised about memory of one kind.
 advise() { # <kind> <name> <program> <command>...
-	PYTHONPATH=${BUILD}/python:${TREE}/tests/python "${BUILD}/venv/bin/python" "${TREE}/tests/backing/advise.py" "$@" \
+	PYTHONPATH=${TREE}/tests/python "${BUILD}/venv/bin/python" "${TREE}/tests/backing/advise.py" "$@" \
 		>"${ADVICE}"
 }
 

@@ -318,9 +318,9 @@ as_nobody() {
 	NOBODY=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 	local python
 	for python in "${BUILD}/venv/bin/python" /usr/bin/python3; do
-		if "${NOBODY[@]}" env PYTHONPATH="${BUILD}/python:$(echo "${BUILD}"/venv/lib/*/site-packages)" \
+		if "${NOBODY[@]}" env PYTHONPATH="${TREE}/estimate:$(echo "${BUILD}"/venv/lib/*/site-packages)" \
 			HOME=/ "${python}" -c 'import numpy, rich, tlbcost' 2>/dev/null; then
-			NOBODY+=(env PYTHONPATH="${BUILD}/python:$(echo "${BUILD}"/venv/lib/*/site-packages)"
+			NOBODY+=(env PYTHONPATH="${TREE}/estimate:$(echo "${BUILD}"/venv/lib/*/site-packages)"
 				HOME=/ TMPDIR=/tmp PYTHONDONTWRITEBYTECODE=1 "${python}" -m tlbcost
 				"${TRIAL[@]:1}")
 			return

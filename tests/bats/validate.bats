@@ -72,9 +72,9 @@ ended_with() { # <exit code>
 record() {
 	"${BUILD}/venv/bin/python" - "${TREE}" >record.tsv <<-'END'
 		import sys
-		sys.path[:0] = [f"{sys.argv[1]}/build/python", f"{sys.argv[1]}/tests/python"]
-		from test_validation import TWO
-		from tlbcost.trial_record import format_record
+		sys.path.insert(0, f"{sys.argv[1]}/tests/python")
+		from accuracy.test_errors import TWO
+		from tlbcost.accuracy.record import format_record
 		print(format_record(TWO), end="")
 	END
 }

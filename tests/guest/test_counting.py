@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import pytest
 from machine import Results
-from tlbcost import kinds
-from tlbcost.counter_tool import parse_readings
-from tlbcost.events import all_pmus, generic_pmu
-from tlbcost.silent import mark_silent
-from tlbcost.table import Table, count, parse_table
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.table import Table, count, parse_table
+from tlbcost.counters.silent import mark_silent
+from tlbcost.counters.tool import parse_readings
+from tlbcost.processors.events import all_pmus, generic_pmu
 
 LOADS = 200_000
 PAGES = 16_384

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from machine import Results
-from tlbcost import launch
-from tlbcost.assemble import Ingredients, assemble
-from tlbcost.counter_tool import Wanted, by_event, parse_readings
-from tlbcost.counter_totals import counted
-from tlbcost.events import load_pmu
-from tlbcost.report.content import Content
-from tlbcost.target import Plan
+from tlbcost.answer.conclude import Ingredients, assemble
+from tlbcost.answer.content import Content
+from tlbcost.counters.target import Plan
+from tlbcost.counters.tool import Wanted, by_event, parse_readings
+from tlbcost.counters.totals import counted
+from tlbcost.processors.events import load_pmu
+from tlbcost.run import launch
 
 LOADS = 200_000
 WALK_CYCLES = 100.0

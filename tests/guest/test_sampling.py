@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from machine import BUILD, Results
 from test_counting import LOADS, OF_THREADS, code
-from tlbcost import kinds
-from tlbcost.table import Table, count, parse_table
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.table import Table, count, parse_table
 
 PERIOD = 1000
 # Some overflows hit the kernel, or the C library, on a machine that is busy with other things: of

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line: finds the subcommand, and is the only place that prints errors."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+from typing import Protocol, TextIO, cast
+
+from tlbcost.common.errors import FAILED, SIGNAL_BASE, TlbcostError
+
+# Modules are imported only when chosen, so that --help answers at once.
+COMMANDS = {
+    "estimate": "predict what huge pages would give a program",
+    "calibrate": "measure what address translation costs on this machine",
+    "count": "count what a program does in the TLBs, with hardware counters",
+    "trial": "run a program on base and on huge pages in turn, and compare",
+    "numa": "tell what large pages would do to a program on a NUMA machine",
+    "events": "tell what the counters of a CPU are called, and what they mean",
+    "record": "find where in a program TLB misses and page walks happen",
+    "annotate": "show what a recording or a simulation hit: objects, functions, lines, mappings",
+    "maps": "show on which pages a process's memory is, and what exceeds the TLB's reach",
+    "validate": "check estimates against real runs on huge pages",
+    "pagesizes": "tell how bad and how good pages of each size can be here",
+    "machines": "list the cores whose TLBs are known, and what is unverified of them",
+    "pool": "reserve huge pages for a program, and put the system's settings back",
+    "doctor": "tell what can be measured here, and how to mend what cannot",
+}
+
+
+class Command(Protocol):
+    """What a module in tlbcost.commands offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command's options."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do the work; returns the exit code, raises TlbcostError."""
+
+
+def load(name: str) -> Command:
+    """Import the module of one subcommand."""
+    return cast(Command, importlib.import_module(f"tlbcost.commands.{name}"))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        try:
+            return _dispatch(arguments)
+        finally:
+            # Here, since at exit a full disk would be told without a message of ours.
+            if sys.stdout is not None and sys.exc_info()[0] in (None, SystemExit):
+                sys.stdout.flush()
+    except TlbcostError as error:
+        _say(f"tlbcost: {error}", *([f"tlbcost: hint: {error.hint}"] if error.hint else []))
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say("tlbcost: interrupted")
+        return SIGNAL_BASE + signal.SIGINT
+    except BrokenPipeError:
+        # The reader of our output went away; nothing is left to tell it.
+        _give_up(sys.stdout)
+        return FAILED
+    except OSError as error:
+        _give_up(sys.stdout)
+        what = error.filename or "cannot write standard output"
+        _say(f"tlbcost: {what}: {error.strerror or error}")
+        return FAILED
+
+
+def _say(*lines: str) -> None:
+    """On standard error; where that cannot be written, the exit code alone tells."""
+    try:
+        for line in lines:
+            print(line, file=sys.stderr)
+    except OSError:
+        _give_up(sys.stderr)
+
+
+def _give_up(stream: TextIO | None) -> None:
+    """What is still buffered would fail again at exit."""
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _dispatch(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="tlbcost",
+        description="What address translation costs a program, and what huge pages would give.",
+        epilog="commands:\n"
+        + "".join(f"  {name:<11}{text}\n" for name, text in COMMANDS.items())
+        + "\n'tlbcost COMMAND --help' describes a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and stop")
+    parser.add_argument("command", nargs="?", metavar="COMMAND", choices=list(COMMANDS))
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    # Only what stands before the command's name is ours to parse.
+    split = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
+    own = arguments if split is None else arguments[: split + 1]
+    chosen = parser.parse_args(own)
+    if chosen.version:
+        from tlbcost.common.paths import version
+
+        print(f"tlbcost {version()}")
+        return 0
+    if chosen.command is None:
+        parser.print_help()
+        return 0
+    assert split is not None
+    command = load(chosen.command)
+    sub = argparse.ArgumentParser(
+        prog=f"tlbcost {chosen.command}", description=COMMANDS[chosen.command]
+    )
+    command.add_arguments(sub)
+    return command.run(sub.parse_args(arguments[split + 1 :]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

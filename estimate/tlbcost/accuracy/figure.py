@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How does a record of predictions and trials look as a figure?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tlbcost.accuracy.errors import Check, Record
+from tlbcost.calibration.figure import draw_by, word_list
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.interval import Interval
+
+_COLUMNS = ("name", "number", "expected", "low", "high", "measured", "measured_low",
+            "measured_high", "bound", "simple")  # fmt: skip
+# Room around the points, as a share of the range.
+_MARGIN = 0.05
+
+
+def draw_record(record: Record, picture: Path) -> None:
+    """Draw predicted against measured gains. Raises TlbcostError; then no file is left."""
+    checks = record.checks
+    if not checks:
+        raise TlbcostError(
+            f"cannot draw {picture}: no program was both predicted and measured", None
+        )
+    draw_by("accuracy.gp", lambda folder: _settings(record, checks, folder), picture)
+
+
+def _settings(record: Record, checks: tuple[Check, ...], folder: Path) -> dict[str, str | int]:
+    rows = [_row(n, check) for n, check in enumerate(checks, start=1)]
+    lines = ["\t".join(_COLUMNS)]
+    lines += [
+        "\t".join(cell if isinstance(cell, str) else f"{cell:.6g}" for cell in row) for row in rows
+    ]
+    (folder / "checks.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    # Bounds are many times as large: those beyond are drawn at the end of the axis.
+    ends = [
+        cell
+        for row in rows
+        for cell in row[2 : _COLUMNS.index("bound")]
+        if not isinstance(cell, str)
+    ]
+    room = max(1.0, _MARGIN * (max(ends) - min(ends)))
+    return {
+        "checks": str(folder / "checks.tsv"),
+        "title_words": f"{record.machine.cpu_name or 'NA'}: {len(checks)} programs",
+        "numbers": word_list(range(1, len(checks) + 1)),
+        "names": word_list(check.program.name for check in checks),
+        "least": round(min(ends) - room),
+        "most": round(max(ends) + room),
+    }
+
+
+def _row(n: int, check: Check) -> tuple[str | float, ...]:
+    return (
+        check.program.name,
+        n,
+        *_percent(check.prediction.expected_fraction),
+        *_percent(check.gain.user),
+        100 * check.prediction.bound_fraction,
+        _simple(check),
+    )
+
+
+def _simple(check: Check) -> str | float:
+    """What the simple model expected, where another one told."""
+    said = check.prediction
+    simple = said.of("simple")
+    if simple is None or simple == said.expected_fraction:
+        return "NA"
+    return 100 * simple.value
+
+
+def _percent(interval: Interval) -> tuple[float, float, float]:
+    return 100 * interval.value, 100 * interval.low, 100 * interval.high

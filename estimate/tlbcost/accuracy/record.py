@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where is what `tlbcost validate` found kept? A `trials` table (doc/format.md), and its places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from tlbcost.accuracy.errors import Half, PairOfRuns, Prediction, Program, Record
+from tlbcost.answer.content import Tried
+from tlbcost.calibration.cache import as_calling_user, cache_folder
+from tlbcost.calibration.file import machine_of
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.interval import Interval
+from tlbcost.common.paths import data
+from tlbcost.common.table import Cell, Table, count, format_table, number, read_table, write_file
+from tlbcost.model.simple import MODELS, ModelName
+from tlbcost.system.machine import Machine
+
+RECORD = "trials.tsv"
+_ENDS = ("low", "value", "high")
+# What machines must share for a record of one to speak for the other; kernels and microcode come
+# and go.
+_SAME = ("cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping", "hypervisor", "base_page_bytes")
+
+
+def format_record(record: Record) -> str:
+    """The text of the record's table."""
+    header: dict[str, Cell] = {
+        field.name: getattr(record.machine, field.name) for field in fields(Machine)
+    }
+    header |= {"date": record.date, "version": record.version}
+    rows: list[Sequence[Cell]] = []
+    for n, program in enumerate(record.programs):
+        header[f"program_{n}"] = program.command
+        header[f"name_{n}"] = program.name
+        header[f"method_{n}"] = program.method
+        said = program.prediction
+        header[f"bound_fraction_{n}"] = None if said is None else said.bound_fraction
+        for prefix, expected in _expected(said).items():
+            for end in _ENDS:
+                header[f"{prefix}_{end}_{n}"] = None if expected is None else getattr(expected, end)
+        header[f"fault_value_{n}"] = None if said is None else said.fault_fraction
+        if program.excluded is not None:
+            header[f"excluded_{n}"] = program.excluded
+        for i, pair in enumerate(program.pairs):
+            rows.append(
+                (n, program.method, i, *_cells(pair.base), *_cells(pair.huge),
+                 pair.resident_bytes, pair.huge_bytes)
+            )  # fmt: skip
+    return format_table(kinds.TRIALS, header, rows)
+
+
+def _expected(said: Prediction | None) -> dict[str, Interval | None]:
+    """The expected gains by what their keys begin with: the one that was told, and each model's."""
+    found = {"expected": None if said is None else said.expected_fraction}
+    for model in MODELS:
+        found[f"expected_{model}"] = None if said is None else said.of(model)
+    return found
+
+
+def _cells(half: Half) -> tuple[int, ...]:
+    return tuple(getattr(half, field.name) for field in fields(Half))
+
+
+def read_record(path: Path) -> Record:
+    """Read a record. Raises TlbcostError naming the file and its defect."""
+    table = read_table(path, kinds.TRIALS)
+    try:
+        numbers = [key.removeprefix("program_") for key in table.header if key[:8] == "program_"]
+        return Record(
+            machine_of(table.header),
+            table.key("date"),
+            table.key("version"),
+            tuple(_program(table, n) for n in numbers),
+        )
+    except (KeyError, ValueError, ZeroDivisionError) as error:
+        raise TlbcostError(f"{path}: not a record of trials: {error}") from error
+
+
+def _program(table: Table, n: str) -> Program:
+    rows = [row for row in table.records() if row["program"] == n]
+    method = table.header.get(f"method_{n}") or (rows[0]["method"] if rows else None) or "NA"
+    command = table.key(f"program_{n}")
+    # A table of several methods holds as many trials of one program; a check is of one of them.
+    pairs = tuple(_pair(row) for row in rows if row["method"] == method)
+    return Program(
+        table.header.get(f"name_{n}") or Path(command.split(" ")[0]).name,
+        command,
+        method,
+        _prediction(table.header, n),
+        pairs,
+        table.header.get(f"excluded_{n}"),
+    )
+
+
+def _prediction(header: Mapping[str, str], n: str) -> Prediction | None:
+    def figure(key: str) -> float | None:
+        cell = header.get(f"{key}_{n}", "NA")
+        return number(None if cell == "NA" else cell)
+
+    def interval(prefix: str) -> Interval | None:
+        low, value, high = (figure(f"{prefix}_{end}") for end in _ENDS)
+        if low is None or value is None or high is None:
+            return None
+        return Interval(value, low, high)
+
+    bound, expected = figure("bound_fraction"), interval("expected")
+    if bound is None or expected is None:
+        return None
+    return Prediction(
+        bound,
+        expected,
+        figure("fault_value"),
+        {model: found for model in MODELS if (found := interval(f"expected_{model}"))},
+    )
+
+
+def _pair(row: Mapping[str, str | None]) -> PairOfRuns:
+    def half(which: str) -> Half:
+        cells = [count(row[f"{which}_{field.name}"]) for field in fields(Half)]
+        known = [cell for cell in cells if cell is not None]
+        if len(known) != len(cells) or not known[0]:
+            raise ValueError(f"a run without its times ({which} pages)")
+        return Half(*known)
+
+    return PairOfRuns(
+        half("base"), half("huge"), count(row["resident_bytes"]), count(row["huge_bytes"])
+    )
+
+
+def save_record(record: Record) -> str:
+    """Keep it for estimates to quote, in place of an earlier one; if that fails, why."""
+    path = cache_folder() / RECORD
+    if not record.checks:
+        return "the record is not kept: nothing in it was both predicted and measured"
+    try:
+        with as_calling_user():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, format_record(record))
+    except OSError as error:
+        return f"the record could not be kept: {path}: {error.strerror}"
+    return ""
+
+
+def record_of(machine: Machine) -> tuple[Record, bool] | None:
+    """What was found on this machine, or else on one of the same CPU; None if nothing was.
+
+    The user's own record is in the cache, beside the calibrations: then the second is True.
+    tlbcost brings along some of other machines.
+    """
+    own = cache_folder() / RECORD
+    for file in (own, *sorted(data("samples").glob(f"*/{RECORD}"))):
+        try:
+            record = read_record(file)
+        except TlbcostError:
+            continue
+        same = all(getattr(record.machine, key) == getattr(machine, key) for key in _SAME)
+        if same and record.checks:
+            return record, file == own
+    return None
+
+
+def tried_on(machine: Machine) -> dict[ModelName, Tried]:
+    """How the predictions of each model held on this machine, or else on one of the same CPU."""
+    found = record_of(machine)
+    if found is None:
+        return {}
+    record, here = found
+    judged = {model: record.judged(model) for model in MODELS}
+    if not any(judged.values()):
+        # It is from before there were two models.
+        judged["simple"] = record.judged()
+    return {
+        model: Tried(
+            here, record.date, each.programs, each.inside, each.errors.mean, each.errors.largest
+        )
+        for model, each in judged.items()
+        if each is not None
+    }

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How does a record of predictions and trials look: as text, and in doc/accuracy.md?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from tlbcost.accuracy.errors import Check, Errors, Judged, Record
+from tlbcost.answer.words import range_of
+from tlbcost.common import units
+from tlbcost.common.interval import Interval
+from tlbcost.common.tables import print_whole, section, table
+from tlbcost.model.simple import ModelName
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def points(fraction: float) -> str:
+    """A difference of shares in percentage points: '+2.1'."""
+    return f"{100 * fraction:+.1f}"
+
+
+def percents(interval: Interval) -> str:
+    """'12 % to 38 %'; one figure where both ends read alike."""
+    return range_of(interval)
+
+
+def print_record(record: Record, file: TextIO) -> None:
+    """Print the table of the checks and what they come to."""
+
+    def fill(console: Console) -> None:
+        if record.checks:
+            models: tuple[ModelName | None, ...] = record.models or (None,)
+            heads = [model or "error" for model in models]
+            rows = table("program", "bound", "expected", "", "user", "", "whole", *heads)
+            for check in record.checks:
+                rows.add_row(*_cells(check), *(_error(check, model) for model in models))
+            section(console, rows)
+            console.print()
+            console.print(
+                "Percent of the base run time. bound, expected: predicted of cheaper translation; "
+                f"user, whole: measured of user time and of all time. {_explained(heads)} less "
+                "user, in points."
+            )
+        console.print()
+        for sentence in sentences(record):
+            console.print(sentence)
+        for program, why in record.left_out:
+            console.print(f"Not compared: {program.name}: {why}")
+
+    print_whole(fill, file)
+
+
+def _cells(check: Check) -> tuple[str, ...]:
+    predicted, gain = check.prediction, check.gain
+    return (
+        check.program.name,
+        _bare(predicted.bound_fraction),
+        _bare(predicted.expected_fraction.value),
+        _ends(predicted.expected_fraction),
+        _bare(gain.user.value),
+        _ends(gain.user),
+        _bare(gain.whole.value),
+    )
+
+
+def _explained(heads: Sequence[str]) -> str:
+    if heads == ["error"]:
+        return "error: expected"
+    return f"{', '.join(heads)}: what that model expected,"
+
+
+def _error(check: Check, model: ModelName | None) -> str:
+    error = check.expected_error(model)
+    return units.NOT_OBTAINED if error is None else points(error)
+
+
+def _bare(fraction: float) -> str:
+    """Percent without the sign, which would make the table too wide."""
+    return f"{100 * fraction:.1f}"
+
+
+def _ends(interval: Interval) -> str:
+    """Whole percent, for the same reason."""
+    return f"{round(100 * interval.low)}..{round(100 * interval.high)}"
+
+
+def sentences(record: Record) -> Iterator[str]:
+    """What the checks come to."""
+    checks = record.checks
+    if not checks:
+        yield "No program was both predicted and measured on proven huge pages."
+        return
+    programs = f"{len(checks)} program" + ("s" if len(checks) > 1 else "")
+    yield f"{programs}, errors in points of the base run time:"
+    for name, errors in _kinds(record):
+        yield (
+            f"  {name}: mean {100 * errors.mean:.1f}, "
+            f"largest {100 * errors.largest:.1f} ({errors.worst})"
+        )
+    above = [check.program.name for check in checks if check.above_bound]
+    inside = [f"The gain lies in the expected interval in {_inside(record.judged())}"]
+    inside += [f"in that of the {m} model in {_inside(record.judged(m))}" for m in record.models]
+    yield "; ".join(inside) + "."
+    yield f"It exceeds the bound in {len(above)} of {len(checks)}" + (
+        f": {', '.join(above)}." if above else "."
+    )
+
+
+def _inside(judged: Judged | None) -> str:
+    return units.NOT_OBTAINED if judged is None else f"{judged.inside} of {judged.programs}"
+
+
+def _kinds(record: Record) -> Iterator[tuple[str, Errors]]:
+    for name, errors in (
+        ("expected gain against user time", _errors_of(record, None)),
+        *((f"... by the {model} model", _errors_of(record, model)) for model in record.models),
+        ("bound against user time", record.bound),
+        ("expected gain and page faults against all time", record.total),
+    ):
+        if errors is not None:
+            yield name, errors
+
+
+def _errors_of(record: Record, model: ModelName | None) -> Errors | None:
+    judged = record.judged(model)
+    return None if judged is None else judged.errors
+
+
+def markdown(record: Record) -> str:
+    """The section of doc/accuracy.md, without its marks."""
+    models: tuple[ModelName | None, ...] = record.models or (None,)
+    heads = [f"error of {model} model" if model else "error of expected" for model in models]
+    lines = [
+        "| program | bound | expected gain | measured, user time | measured, all time "
+        f"| page faults predicted | {' | '.join(heads)} | of bound |",
+        "| " + " | ".join(["---"] * (7 + len(heads))) + " |",
+    ]
+    for check in record.checks:
+        said, gain = check.prediction, check.gain
+        fault = "NA" if said.fault_fraction is None else units.percent(said.fault_fraction)
+        errors = " | ".join(_error(check, model) for model in models)
+        lines.append(
+            f"| {check.program.name} | {units.percent(said.bound_fraction)} | "
+            f"{_with_range(said.expected_fraction)} | {_with_range(gain.user)} | "
+            f"{_with_range(gain.whole)} | {fault} | {errors} | {points(check.bound_error)} |"
+        )
+    lines += ["", "| error, in points | mean | largest | of |", "| --- | --- | --- | --- |"]
+    lines += [
+        f"| {name} | {100 * errors.mean:.1f} | {100 * errors.largest:.1f} | {errors.worst} |"
+        for name, errors in _kinds(record)
+    ]
+    lines += ["", " ".join(list(sentences(record))[-2:])]
+    lines += ["", *(f"- Not compared: {p.name}: {why}" for p, why in record.left_out)]
+    machine = record.machine
+    pairs = sorted({len(check.program.pairs) for check in record.checks})
+    lines += [
+        "",
+        f"Machine: {machine.cpu_name or 'NA'}, hypervisor {machine.hypervisor or 'none'}, kernel "
+        f"{machine.kernel or 'NA'}; {record.date[:10]}, tlbcost {record.version}. Pairs of runs of "
+        f"each program: {', '.join(map(str, pairs)) or 'NA'}.",
+    ]
+    return "\n".join(lines).replace("\n\n\n", "\n\n")
+
+
+def _with_range(interval: Interval) -> str:
+    return f"{units.percent(interval.value)} ({percents(interval)})"

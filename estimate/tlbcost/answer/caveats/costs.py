@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What to know about the costs that the counts were multiplied with."""
+
+from __future__ import annotations
+
+from tlbcost.answer.caveats.rule import Rule
+from tlbcost.answer.content import Content
+from tlbcost.common import units
+
+
+def _priced(content: Content) -> bool:
+    """Whether the expected gain is misses times their costs."""
+    return content.simulated is not None and content.simulated.estimate.model == "simple"
+
+
+def _huge_costs(content: Content) -> tuple[str, str] | None:
+    huge = content.huge_costs
+    # The counters' estimate takes no price of huge pages.
+    if huge is None or content.base_costs is None or not _priced(content):
+        return None
+    missing = [
+        name
+        for name, cost in (
+            ("an STLB hit", huge.stlb_hit_serial_ns),
+            ("a page walk", huge.walk_serial_ns),
+        )
+        if cost is None
+    ]
+    if not missing:
+        return None
+    size = units.size(huge.page_size_bytes)
+    return (
+        f"the cost of {' and '.join(missing)} on {size} pages was not measured here: priced like "
+        f"one on {units.size(content.base_costs.page_size_bytes)} pages, an upper limit, so that "
+        "the gain may be larger",
+        "tlbcost calibrate --recalibrate with more free memory",
+    )
+
+
+def _capped(content: Content) -> tuple[str, str] | None:
+    if not content.estimate.bound_capped or content.counted is not None:
+        return None
+    remedy = "the gain is likely in the lower half of its interval"
+    if not _priced(content):
+        remedy = "the expected gain is modelled without it"
+    return (
+        "the bound is capped at the user time: at the cost of dependent accesses translation "
+        "alone would take longer, so the program's accesses overlap",
+        remedy,
+    )
+
+
+def _fault_cost(content: Content) -> tuple[str, str] | None:
+    if content.estimate.fault_fraction is not None or content.calibration is None:
+        return None
+    return (
+        "the cost of a page fault was not measured on both page sizes: the saving in page faults "
+        "is not known (NA)",
+        "tlbcost calibrate --recalibrate; THP must not be 'never'",
+    )
+
+
+def _overlapped(content: Content) -> tuple[str, str] | None:
+    base = content.base_costs
+    if base is None or not _priced(content):
+        return None
+    if base.walk_overlapped_ns is not None and base.stlb_hit_overlapped_ns is not None:
+        return None
+    return (
+        "the cost of overlapped accesses was not measured: the low end of the gain takes it as "
+        "nothing",
+        "tlbcost calibrate --recalibrate on a quiet machine",
+    )
+
+
+RULES: dict[str, Rule] = {
+    "T07": _huge_costs,
+    "T08": _capped,
+    "T16": _fault_cost,
+    "T20": _overlapped,
+}

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What to know about the machine, its settings and the runs that were timed."""
+
+from __future__ import annotations
+
+from tlbcost.answer.caveats.rule import Rule
+from tlbcost.answer.content import Content
+from tlbcost.common import units
+from tlbcost.common.stats import median, spread_fraction
+from tlbcost.model.simple import already_huge, run_time_ns
+from tlbcost.system.glibc import HUGETLB, tunable
+
+SHORT_RUN_NS = 50_000_000
+SPREAD_FRACTION = 0.10
+KERNEL_FRACTION = 0.20
+MOST_NOTES = 2
+
+
+def _virtual_machine(content: Content) -> tuple[str, str] | None:
+    if content.machine is None or content.machine.hypervisor is None:
+        return None
+    return (
+        "this is a virtual machine: a huge page of the guest need not be one of the host, and "
+        "other guests change the costs",
+        "calibrate where the program will run (tlbcost calibrate --recalibrate)",
+    )
+
+
+def _short_run(content: Content) -> tuple[str, str] | None:
+    shortest = min((run.wall_ns for run in content.runs), default=None)
+    if shortest is None or shortest >= SHORT_RUN_NS:
+        return None
+    return (
+        f"a run takes only {units.time(shortest)}, of which starting the program is a large "
+        "part: the interval is wide",
+        "give the program more work",
+    )
+
+
+def _spread(content: Content) -> tuple[str, str] | None:
+    if not content.runs:
+        return None
+    spread = spread_fraction([run_time_ns(run) for run in content.runs])
+    if spread is None or spread <= SPREAD_FRACTION:
+        return None
+    return (
+        f"the run times differ by {units.percent(spread)}, and the shares with them",
+        "repeat on a quieter machine, with --runs 10",
+    )
+
+
+def _calibration_notes(content: Content) -> tuple[str, str] | None:
+    if content.calibration is None or not content.calibration.notes:
+        return None
+    notes = content.calibration.notes
+    left = len(notes) - MOST_NOTES
+    more = f"; {left} more" if left > 0 else ""
+    return (
+        f"about the calibration: {'; '.join(notes[:MOST_NOTES])}{more}",
+        "tlbcost calibrate shows all that was measured",
+    )
+
+
+def _kernel(content: Content) -> tuple[str, str] | None:
+    if not content.runs or not _user_mode_only(content):
+        return None
+    share = median([run.system_ns / run_time_ns(run) for run in content.runs])
+    if share <= KERNEL_FRACTION:
+        return None
+    unseen = "simulated" if content.counted is None else "counted"
+    return (
+        f"{units.percent(share)} of the run time is spent in the kernel, whose own memory "
+        f"references are not {unseen}",
+        "the bound and the expected gain hold for the rest",
+    )
+
+
+def _user_mode_only(content: Content) -> bool:
+    return content.counted is None or content.counted.counted.mode == "user"
+
+
+def _thp_always(content: Content) -> tuple[str, str] | None:
+    if content.machine is None or content.machine.thp_mode != "always":
+        return None
+    return (
+        "transparent huge pages are always on: the program may have run on huge pages already, "
+        "and have gained part of this",
+        "set madvise in /sys/kernel/mm/transparent_hugepage/enabled, then repeat",
+    )
+
+
+def _pmu(content: Content) -> tuple[str, str] | None:
+    if content.surroundings is None or not content.surroundings.has_pmu:
+        return None
+    if content.counted is not None:
+        return None
+    return (
+        "this machine has hardware counters, but this estimate is from the simulation alone",
+        "tlbcost estimate --backend both compares them; tlbcost doctor tells whether they can be "
+        "read",
+    )
+
+
+def _tunables(content: Content) -> tuple[str, str] | None:
+    surroundings = content.surroundings
+    tunables = (surroundings.glibc_tunables if surroundings else None) or ""
+    value = tunable(tunables, HUGETLB)
+    if value in (None, "0"):
+        return None
+    return (
+        f"GLIBC_TUNABLES already asks for huge pages ({HUGETLB}={value}): the runs "
+        "that were timed may have had them",
+        "env -u GLIBC_TUNABLES tlbcost estimate ...",
+    )
+
+
+def _failed(content: Content) -> tuple[str, str] | None:
+    failed = [code for code in content.codes if code != 0]
+    if not failed:
+        return None
+    return (
+        f"the program failed in {len(failed)} of {len(content.codes)} runs (exit code "
+        f"{failed[0]}): this is an estimate of the failing program",
+        "mend the program, then repeat without --ignore-failure",
+    )
+
+
+def _single_run(content: Content) -> tuple[str, str] | None:
+    if len(content.runs) != 1:
+        return None
+    return (
+        "the program was timed once: how much its run time varies is not known, nor in the "
+        "intervals",
+        "--runs 3, if it is short enough",
+    )
+
+
+def _other_machine(content: Content) -> tuple[str, str] | None:
+    if content.calibration is None or content.machine in (None, content.calibration.machine):
+        return None
+    name = content.calibration.machine.cpu_name or "an unknown CPU"
+    return (
+        f"the calibration is from a machine in another state ({name}, "
+        f"{content.calibration.machine.kernel or 'unknown kernel'})",
+        "leave --calibration out to measure this one",
+    )
+
+
+def _already_huge(content: Content) -> tuple[str, str] | None:
+    if not content.runs or content.footprint is None:
+        return None
+    if not already_huge(content.runs, content.footprint):
+        return None
+    faults = median([run.minor_faults for run in content.runs])
+    pages = content.footprint.largest_anonymous_pages
+    return (
+        f"the program took only {faults:,.0f} page faults for {pages:,} pages of memory: it has "
+        "huge pages already, by its own request or the system's, and the shares are of that time",
+        "to see the time without: echo never | sudo tee "
+        "/sys/kernel/mm/transparent_hugepage/enabled, and put it back afterwards",
+    )
+
+
+RULES: dict[str, Rule] = {
+    "T01": _virtual_machine,
+    "T02": _short_run,
+    "T03": _spread,
+    "T09": _calibration_notes,
+    "T10": _kernel,
+    "T11": _thp_always,
+    "T12": _pmu,
+    "T13": _tunables,
+    "T17": _failed,
+    "T18": _single_run,
+    "T19": _other_machine,
+    "T22": _already_huge,
+}

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is in a report, whatever its form: everything that was measured, counted and concluded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tlbcost.calibration.costs import PageCosts
+from tlbcost.common.interval import Interval
+from tlbcost.model.simple import Estimate
+from tlbcost.numa.locality import Placed
+from tlbcost.processors.geometry import Geometry
+from tlbcost.run.records import Run
+from tlbcost.simulator.counts import ProcessCounts
+from tlbcost.simulator.totals import Counts, Footprint
+from tlbcost.system.machine import Machine
+
+if TYPE_CHECKING:
+    from tlbcost.attribution.simulated import Attribution
+    from tlbcost.counters.counted import Counted
+    from tlbcost.model.counted import Witness
+    from tlbcost.model.overlap import Sample
+    from tlbcost.processors.events import Pmu
+    from tlbcost.system.huge_pages import HugeSettings
+
+Backend = Literal["pmu", "sim", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What else on this system matters to the answer. None: not known, or not there.
+
+    `settings`: what it lets onto huge pages. `hugectl`: whether that is installed.
+    """
+
+    has_pmu: bool
+    glibc: tuple[int, int] | None
+    glibc_tunables: str | None
+    settings: HugeSettings | None = None
+    hugectl: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationUsed:
+    """Which calibration the costs are from."""
+
+    machine: Machine
+    date: str
+    source: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """How predictions held where `tlbcost validate` tried so many programs.
+
+    `here`: on this machine, and not on another one of the same CPU. Errors are sizes, as shares of
+    the run time; `inside`: programs whose measured gain lay in the expected interval.
+    """
+
+    here: bool
+    date: str
+    programs: int
+    inside: int
+    mean_error_fraction: float
+    largest_error_fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What the simulation counted, and what follows from that alone.
+
+    `code` is the exit code of the simulated run, as a shell shows it. `sample`: what was modelled
+    for the overlap model. `no_overlap`: why that model, though wanted, says nothing. `attribution`:
+    who pays; None where no process image told.
+    """
+
+    geometry: Geometry
+    run: Run | None
+    code: int
+    processes: tuple[ProcessCounts, ...]
+    counts: Counts
+    estimate: Estimate
+    sample: Sample | None = None
+    no_overlap: str | None = None
+    attribution: Attribution | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CountedPart:
+    """What the counters said, what the CPU's formulas make of it, and what follows.
+
+    `figures` has every formula of the CPU by its name; None: an event of it was not obtained.
+    `walk_cycles`: what the user said that a walk costs.
+    """
+
+    counted: Counted
+    pmu: Pmu
+    figures: Mapping[str, Interval | None]
+    witness: Witness
+    walk_cycles: float | None
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One estimate with all that it was made from.
+
+    `machine`, `surroundings` and `path` are None, and `runs` and `codes` empty, where nothing ran
+    here. `codes` are the exit codes of the native runs, as a shell shows them. `footprint` is the
+    memory that the simulation saw, else what the runs show of it. `estimate` is that of the
+    counters where there are any. `tried`: what is on record of this machine. `placed`: what huge
+    pages do on several NUMA nodes. `sampled`: who pays by samples of counters.
+    """
+
+    version: str
+    date: str
+    backend: Backend
+    notes: tuple[str, ...]
+    machine: Machine | None
+    surroundings: Surroundings | None
+    argv: tuple[str, ...]
+    path: Path | None
+    runs: tuple[Run, ...]
+    codes: tuple[int, ...]
+    calibration: CalibrationUsed | None
+    huge_page_bytes: int
+    base_costs: PageCosts | None
+    huge_costs: PageCosts | None
+    footprint: Footprint | None
+    simulated: Simulated | None
+    counted: CountedPart | None
+    estimate: Estimate
+    tried: Tried | None = None
+    placed: Placed | None = None
+    sampled: Attribution | None = None
+
+    @property
+    def attribution(self) -> Attribution | None:
+        """Who pays: by the simulation, which tells more, else by samples."""
+        simulated = self.simulated.attribution if self.simulated is not None else None
+        return simulated or self.sampled

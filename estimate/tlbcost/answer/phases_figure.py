@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""When does a program pay for translation? Its page walks, and modelled time, over the run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from tlbcost.answer.content import Simulated
+from tlbcost.calibration.figure import draw_by
+from tlbcost.common import units
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.simulator.attribution_tables import Attributed
+from tlbcost.simulator.windows import ImageWindows, Window
+
+# References in a unit of the figure's axes.
+_MILLION, _THOUSAND = 1e6, 1e3
+_TITLE_COLUMNS = 70
+
+
+def draw_phases(argv: Sequence[str], simulated: Simulated, picture: Path) -> None:
+    """Draw the process image with most walks. Raises TlbcostError; then no file is left."""
+    attribution = simulated.attribution
+    images = attribution.images if attribution is not None else ()
+    if not images:
+        raise TlbcostError(
+            f"cannot draw {picture}: no process told when it missed", None, TOOL_FAILED
+        )
+    assert attribution is not None
+    image = max(images, key=lambda each: sum(phase.base.walks for phase in each.phases))
+    words = shlex.join(argv)
+    if len(words) > _TITLE_COLUMNS:
+        words = f"{words[: _TITLE_COLUMNS - 3]}..."
+    if len(images) > 1:
+        words += f" (process {image.pid} of {len(images)})"
+    sizes = [simulated.geometry.base.page_size_bytes, simulated.geometry.huge.page_size_bytes]
+    windows = _windows_of(image, attribution.windows)
+    draw_by(
+        "phases.gp",
+        lambda folder: _settings(image, windows, words, sizes, folder),
+        picture,
+        TOOL_FAILED,
+    )
+
+
+def _windows_of(image: Attributed, windows: Sequence[ImageWindows]) -> tuple[Window, ...]:
+    same = [each for each in windows if (each.pid, each.program) == (image.pid, image.program)]
+    return same[-1].windows if same else ()
+
+
+def _settings(
+    image: Attributed, windows: Sequence[Window], words: str, sizes: Sequence[int], folder: Path
+) -> dict[str, str | int]:
+    phases = folder / "phases.tsv"
+    rows = ["start\tbase\thuge"]
+    for phase in image.phases:
+        references = min(image.phase_references, image.references - phase.start)
+        if references > 0:
+            per = _THOUSAND / references
+            rows.append(
+                f"{phase.start / _MILLION:.6g}\t{phase.base.walks * per:.6g}"
+                f"\t{phase.huge.walks * per:.6g}"
+            )
+    # The last step has a width, too.
+    rows.append(f"{image.references / _MILLION:.6g}\t{rows[-1].partition(chr(9))[2]}")
+    phases.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    seen = folder / "windows.tsv"
+    lines = ["middle\tbase\thuge"]
+    lines += [
+        f"{(window.start + window.references / 2) / _MILLION:.6g}"
+        f"\t{window.base_cycles / window.references:.6g}"
+        f"\t{window.huge_cycles / window.references:.6g}"
+        for window in sorted(windows, key=lambda window: window.start)
+        if window.references
+    ]
+    seen.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return {
+        "phases": str(phases),
+        "windows": str(seen),
+        "has_windows": int(len(lines) > 1),
+        "title_words": words,
+        "base_words": units.size(sizes[0]),
+        "huge_words": units.size(sizes[1]),
+        "last": f"{image.references / _MILLION:.6g}",
+    }

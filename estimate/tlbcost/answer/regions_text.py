@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who pays for translation: the memory, and the lines of code, in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tlbcost.answer.content import Simulated
+from tlbcost.answer.words import range_of
+from tlbcost.attribution.payers import Backed, Payer, Site
+from tlbcost.attribution.simulated import Attribution, CodeLine
+from tlbcost.attribution.sites import words
+from tlbcost.common import units
+from tlbcost.common.interval import Interval
+from tlbcost.common.tables import section, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_MOST_PAYERS, _MOST_SITES, _MOST_LINES = 6, 3, 5
+# A part below this of the walks is one of the others.
+_LEAST = 0.01
+# Sites with less of their memory's walks are not told, nor is a single one that is known to all.
+_LEAST_SITE = 0.05
+_NAME_COLUMNS, _SAMPLED_COLUMNS = 27, 23
+_COSTED = {
+    "windows": "Time is what the modelled core waited for it in windows, scaled to all its misses.",
+    "prices": "Time is by calibrated prices of hits and walks, the same for all memory.",
+}
+
+
+def print_payers(console: Console, simulated: Simulated) -> None:
+    """The memory that pays, and the code; nothing where it is not known."""
+    attribution = simulated.attribution
+    if attribution is None or not attribution.payers:
+        return
+    sizes = [units.size(level.page_size_bytes) for level in
+             (simulated.geometry.base, simulated.geometry.huge)]  # fmt: skip
+    _memory(console, attribution, sizes[0])
+    _code(console, attribution, sizes)
+
+
+def print_sampled(console: Console, attribution: Attribution) -> None:
+    """The memory and the code that samples of counters blame."""
+    shown = table("sampled: memory", "on pages", "samples", "misses", "interval", "gain alone")
+    told, rest = split(attribution.payers)
+    for payer in told:
+        shown.add_row(
+            shortened(title(payer), _SAMPLED_COLUMNS),
+            on_pages(payer.backed),
+            units.count(payer.samples or 0),
+            _percent(payer.misses_fraction),
+            _range(payer.misses_interval),
+            _gain(payer),
+        )
+    if rest:
+        known = _sum([payer.misses_fraction for payer in told])
+        shown.add_row(
+            f"{len(rest)} others",
+            "",
+            units.count(sum(payer.samples or 0 for payer in rest)),
+            _percent(None if known is None else max(0.0, 1 - known)),
+        )
+    section(console, shown)
+    console.print(
+        f"By {attribution.source}, in one more run. Shares are of the loads and stores that "
+        "missed, with what chance leaves open (95 %). Each miss is taken to be worth the same part "
+        "of the expected gain: what misses on larger pages, samples do not tell."
+    )
+    lines = _worth_a_line(attribution)
+    if lines:
+        shown = table("sampled: code", "samples", "misses")
+        for line in lines:
+            shown.add_row(
+                _code_words(line), units.count(line.samples or 0), _percent(line.walks_fraction)
+            )
+        section(console, shown)
+
+
+def _memory(console: Console, attribution: Attribution, base: str) -> None:
+    shown = table("who pays: memory", "touched", "on pages", f"walks {base}", "time", "gain alone")
+    told, rest = split(attribution.payers)
+    for payer in told:
+        shown.add_row(
+            shortened(title(payer)),
+            _size(payer.touched_bytes),
+            on_pages(payer.backed),
+            _percent(payer.misses_fraction),
+            _percent(payer.time_fraction),
+            _gain(payer),
+        )
+        for site, share in _sites(payer):
+            shown.add_row(
+                shortened(f"  {words(site)}"), "", "",
+                _percent(share * (payer.misses_fraction or 0.0)), "", "",
+            )  # fmt: skip
+    if rest:
+        shown.add_row(
+            f"{len(rest)} others",
+            _size(sum(payer.touched_bytes or 0 for payer in rest)),
+            "",
+            _percent(_sum([payer.misses_fraction for payer in rest])),
+            _percent(_sum([payer.time_fraction for payer in rest])),
+            _percent(_sum([p.gain_fraction.value if p.gain_fraction else None for p in rest])),
+        )
+    section(console, shown)
+    costed = "" if attribution.costed_by is None else f" {_COSTED[attribution.costed_by]}"
+    console.print(f"Shares of all walks and of the time in translation.{costed}")
+
+
+def _code(console: Console, attribution: Attribution, sizes: Sequence[str]) -> None:
+    lines = _worth_a_line(attribution)
+    if not lines:
+        return
+    shown = table("who pays: code", f"walks {sizes[0]}", "share", f"left on {sizes[1]}")
+    for line in lines:
+        shown.add_row(
+            _code_words(line),
+            units.count(line.walks),
+            _percent(line.walks_fraction),
+            _percent(None if line.huge_walks is None else _share(line.huge_walks, line.walks)),
+        )
+    section(console, shown)
+
+
+def _worth_a_line(attribution: Attribution) -> list[CodeLine]:
+    first = attribution.code[:_MOST_LINES]
+    return [line for line in first if (line.walks_fraction or 0.0) >= _LEAST]
+
+
+def split(payers: Sequence[Payer]) -> tuple[list[Payer], list[Payer]]:
+    """Those worth a line of their own, and the others."""
+    told = [
+        payer
+        for payer in payers
+        if max(payer.time_fraction or 0.0, payer.misses_fraction or 0.0) >= _LEAST
+    ][:_MOST_PAYERS] or list(payers[:1])
+    return told, [payer for payer in payers if payer not in told]
+
+
+def title(payer: Payer) -> str:
+    """What the memory is called: its name, of the executable with what it is."""
+    if payer.kind == "segment" and payer.name != "[bss]":
+        return f"{payer.name} ({'code' if payer.code else 'data'})"
+    return f"{payer.name} (code)" if payer.code and payer.kind == "file" else payer.name
+
+
+def shortened(text: str, columns: int = _NAME_COLUMNS) -> str:
+    """The end of what is too long for its column: of a path, that tells most."""
+    return text if len(text) <= columns else f"...{text[3 - columns :]}"
+
+
+def on_pages(backed: Backed | None) -> str:
+    """The size of the pages that hold most of it."""
+    return units.NOT_OBTAINED if backed is None else units.size(backed.page_bytes)
+
+
+def _sites(payer: Payer) -> list[tuple[Site, float]]:
+    if payer.kind in ("file", "stack"):
+        return []
+    return [(site, share) for site, share in payer.sites if share >= _LEAST_SITE][:_MOST_SITES]
+
+
+def _code_words(line: CodeLine) -> str:
+    site = line.site
+    if site.function is None and site.object is None:
+        return "code made at run time"
+    return words(site)
+
+
+def _gain(payer: Payer) -> str:
+    return units.NOT_OBTAINED if payer.gain_fraction is None else units.percent(
+        payer.gain_fraction.value
+    )  # fmt: skip
+
+
+def _range(interval: Interval | None) -> str:
+    return units.NOT_OBTAINED if interval is None else range_of(interval)
+
+
+def _size(n_bytes: int | None) -> str:
+    return units.NOT_OBTAINED if n_bytes is None else units.size(n_bytes)
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _percent(share: float | None) -> str:
+    return units.NOT_OBTAINED if share is None else units.percent(share)
+
+
+def _sum(parts: Sequence[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What else on this system matters to an estimate: counters, the C library, its settings?"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from tlbcost.answer.content import Surroundings
+from tlbcost.counters.pmu import find_pmu
+from tlbcost.system.glibc import glibc_version
+from tlbcost.system.huge_pages import huge_settings
+
+# A PMU that this user may not read is there all the same.
+_PRESENT = ("counts", "forbidden", "listed")
+
+
+def surroundings() -> Surroundings:
+    """The system that tlbcost runs on."""
+    has_pmu = find_pmu().answer in _PRESENT
+    return Surroundings(
+        has_pmu,
+        glibc_version(),
+        os.environ.get("GLIBC_TUNABLES"),
+        huge_settings(),
+        shutil.which("hugectl") is not None,
+    )

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""On which pages was the memory that pays when the program ran natively?
+
+The simulator and the kernel name memory apart from each other: what has a file meets by its name,
+all else by its kind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+
+from tlbcost.answer.content import Surroundings
+from tlbcost.attribution.payers import Backed, Payer, PayerKind
+from tlbcost.attribution.simulated import Attribution
+from tlbcost.memory.eligibility import kind_of
+from tlbcost.memory.smaps import Mapping
+from tlbcost.system.huge_pages import HugeSettings
+
+_BY_NAME: tuple[PayerKind, ...] = ("file", "tmpfs", "segment", "memfd", "hugetlbfs")
+_DELETED = " (deleted)"
+
+# A program's mappings as they were looked at, each with the path of the executable.
+Seen = Sequence[tuple[str, Mapping]]
+_Key = tuple[str, PayerKind, str, bool]
+
+
+def backed(
+    attribution: Attribution | None, seen: Seen, around: Surroundings | None
+) -> Attribution | None:
+    """The attribution, with what was seen of its payers where anything was."""
+    settings = around.settings if around is not None else None
+    if attribution is None or settings is None:
+        return attribution
+    payers = with_backed(attribution.payers, seen, settings)
+    return dataclasses.replace(attribution, payers=payers)
+
+
+def with_backed(payers: Sequence[Payer], seen: Seen, settings: HugeSettings) -> tuple[Payer, ...]:
+    """The payers, each with what was seen of it; those that were not seen stay as they are."""
+    groups: dict[_Key, list[Mapping]] = {}
+    for program, mapping in seen:
+        kind = kind_of(mapping, settings)
+        code = "x" in mapping.permissions
+        key = _key(program, kind, mapping.name, code=code)
+        groups.setdefault(key, []).append(mapping)
+    return tuple(_with(payer, _matching(payer, payers, groups)) for payer in payers)
+
+
+def _key(program: str, kind: PayerKind, name: str, *, code: bool) -> _Key:
+    named = name.removesuffix(_DELETED) if kind in _BY_NAME else ""
+    # Code and data of one file are two payers; elsewhere permissions tell nothing.
+    return (os.path.realpath(program), kind, named, code and kind in ("file", "segment"))
+
+
+def _matching(
+    payer: Payer, payers: Sequence[Payer], groups: dict[_Key, list[Mapping]]
+) -> list[Mapping]:
+    key = _key(payer.program, payer.kind, payer.name, code=payer.code)
+    if key in groups:
+        return groups[key]
+    # A file with a new name in each run: the only one of its kind is meant.
+    alike = [other for other in groups if (other[0], other[1], other[3]) == (*key[:2], key[3])]
+    same = [each for each in payers if (each.kind, each.code) == (payer.kind, payer.code)]
+    if payer.kind in ("tmpfs", "memfd") and len(alike) == 1 and len(same) == 1:
+        return groups[alike[0]]
+    return []
+
+
+def _with(payer: Payer, mappings: Sequence[Mapping]) -> Payer:
+    present = [each for each in mappings if each.resident_bytes]
+    if not present:
+        return payer
+    # Where huge pages are missing is of interest: the largest part of it.
+    first = max(present, key=lambda each: (each.resident_bytes - each.huge_bytes, each.start))
+    resident = sum(each.resident_bytes for each in present)
+    huge = sum(each.huge_bytes for each in present)
+    size = sum(each.size_bytes for each in mappings)
+    return dataclasses.replace(
+        payer,
+        size_bytes=size if payer.size_bytes is None else payer.size_bytes,
+        backed=Backed(
+            first.start,
+            first.end,
+            first.permissions,
+            resident,
+            huge,
+            first.page_bytes or 0,
+            first.eligible,
+            first.flags or (),
+            first.offset_bytes,
+            first.device,
+        ),
+    )

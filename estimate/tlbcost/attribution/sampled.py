@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which memory and which code miss, by samples of counters that tell the data's address?
+
+One more run of the program, with tlbcost-record, and pure functions from what it noted. Samples
+tell how many misses are whose. They tell neither what these cost nor what misses on huge pages.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.attribution.backed import Seen, with_backed
+from tlbcost.attribution.payers import Payer, PayerKind, Site, name_of
+from tlbcost.attribution.simulated import Attribution, CodeLine, file_kind
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.interval import Interval
+from tlbcost.common.stats import share_interval
+from tlbcost.counters.hits import Hit, Hits
+from tlbcost.counters.record import Pace, Recording, addressed, launcher_of, record
+from tlbcost.counters.target import PROGRAM_ITSELF
+from tlbcost.counters.tool import Wanted
+from tlbcost.memory import smaps
+from tlbcost.memory.eligibility import kind_of
+from tlbcost.processors.events import Pmu
+from tlbcost.run.launch import Launcher, Outcome
+from tlbcost.symbols.symbols import Symbols
+from tlbcost.system.huge_pages import HugeSettings
+
+# What rests on fewer samples has no share: it may as well be half or twice as much.
+FEWEST = 10
+# Takes samples of operations of all kinds, which tell themselves whether they missed.
+_OF_ALL = "ibs_op"
+_NAMED: Mapping[str, tuple[PayerKind, str]] = {
+    "[heap]": ("heap", name_of("heap")),
+    "[stack]": ("stack", name_of("stack")),
+    smaps.BSS: ("segment", smaps.BSS),
+}
+# What samples have one name for, and smaps several; the first: what it is if nothing was seen.
+_NAMELESS: Mapping[str, tuple[PayerKind, ...]] = {
+    "[anonymous]": ("anonymous", "jit", "hugetlbfs"),
+    "[shared]": ("shared", "memfd", "sysv"),
+}
+
+# Samples at one place, and the events that they stand for.
+_Weights = list[tuple[Hit, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """The run of the program at `path`, with samples of the events in `pmu`.
+
+    `hits` None: there are none, and `why_not` says why.
+    """
+
+    path: Path
+    pmu: Pmu
+    hits: Hits | None
+    why_not: str | None = None
+
+
+def sample_misses(
+    launcher: Launcher,
+    argv: Sequence[str],
+    path: Path,
+    pmu: Pmu,
+    before: Outcome,
+    started: Callable[[int], None] | None = None,
+) -> Sampled:
+    """Run the program once more, as in `before`, and sample the data that it misses.
+
+    `started`: as in Launcher.execute(). Raises TlbcostError if tlbcost-record itself fails.
+    """
+    wanted = tuple(Wanted.of(event) for event in addressed(pmu))
+    if not wanted:
+        return Sampled(
+            path, pmu, None, f"{pmu.name} has no event whose samples tell addresses of data"
+        )
+    recording = Recording(wanted, "user", Pace(), PROGRAM_ITSELF, addresses=True)
+    try:
+        launch = launcher_of(launcher, argv, path, started)
+        code, _, hits = record(recording, launcher.folder, launch)
+    except TlbcostError as error:
+        if error.exit_code != CANNOT_MEASURE:
+            raise
+        return Sampled(path, pmu, None, str(error).removeprefix("cannot count: "))
+    if code != before.code:
+        why = f"{argv[0]} gave {code} in the run with samples, and {before.code} before"
+        return Sampled(path, pmu, None, why)
+    return Sampled(path, pmu, hits)
+
+
+def attribute_samples(
+    sampled: Sampled, expected: Interval, seen: Seen, settings: HugeSettings
+) -> tuple[Attribution | None, str | None]:
+    """Who pays, or why that is not told. `expected`: the gain, which payers share by misses."""
+    if sampled.hits is None:
+        return None, sampled.why_not
+    weights = _misses(sampled.hits, sampled.pmu)
+    samples = sum(hit.samples for hit, _ in weights)
+    if samples < FEWEST:
+        return None, f"{samples} misses of data were sampled, too few to tell"
+    if not any(hit.data for hit, _ in weights):
+        return None, "the samples hold no addresses of data"
+    payers = _payers(weights, sampled.path, expected, seen, settings)
+    unknown = sum(weight for hit, weight in weights if _is_unknown(hit))
+    events = {event.name for event in sampled.hits.events if event.state == "counted"}
+    names = [Wanted.of(e).event for e in addressed(sampled.pmu) if e.name in events]
+    return Attribution(
+        payers=with_backed(payers, seen, settings),
+        code=_code(weights, sampled.hits.boot_id),
+        images=(),
+        costed_by=None,
+        other_fraction=unknown / sum(weight for _, weight in weights),
+        source=f"samples of {' and '.join(names)}",
+    ), None
+
+
+def _misses(hits: Hits, pmu: Pmu) -> _Weights:
+    """Samples of misses in user mode, and the events that they stand for."""
+    of_all = {event.name for event in pmu.events if event.type == _OF_ALL}
+    # An event without a counter for some of the time stands for that time as well.
+    ran = {event.name: event.running_fraction or 1.0 for event in hits.events}
+    return [
+        (hit, hit.weight / ran[hit.event])
+        for hit in hits.hits
+        if hit.mode in ("user", None) and (hit.event not in of_all or hit.data_tlb == "walk")
+    ]
+
+
+def _is_unknown(hit: Hit) -> bool:
+    return hit.data is None or not (
+        hit.data in _NAMED or hit.data in _NAMELESS or hit.data.startswith("/")
+    )
+
+
+def _payers(
+    weights: _Weights,
+    path: Path,
+    expected: Interval,
+    seen: Seen,
+    settings: HugeSettings,
+) -> list[Payer]:
+    groups: dict[tuple[str, PayerKind, str], _Weights] = {}
+    programs = _programs(weights, path, seen)
+    for hit, weight in weights:
+        program = programs[hit.pid]
+        kind, name = _memory(hit, program, seen, settings)
+        groups.setdefault((program, kind, name), []).append((hit, weight))
+    whole = sum(weight for _, weight in weights)
+    samples = sum(hit.samples for hit, _ in weights)
+    found = []
+    for (program, kind, name), group in groups.items():
+        own = sum(hit.samples for hit, _ in group)
+        share = None
+        if own >= FEWEST:
+            part = sum(weight for _, weight in group) / whole
+            share = Interval(part, *share_interval(part, samples))
+        found.append(
+            Payer(
+                program=program,
+                kind=kind,
+                name=name,
+                size_bytes=None,
+                touched_bytes=None,
+                touched_huge_bytes=None,
+                code=False,
+                misses_fraction=None if share is None else share.value,
+                huge_misses_fraction=None,
+                time_fraction=None,
+                huge_time_fraction=None,
+                gain_fraction=None if share is None else _gain(expected, share),
+                samples=own,
+                misses_interval=share,
+            )
+        )
+    return sorted(found, key=lambda payer: (-(payer.misses_fraction or 0.0), payer.name))
+
+
+def _gain(expected: Interval, share: Interval) -> Interval:
+    """As if each miss were worth the same."""
+    ends = [end * part for end in (expected.low, expected.high) for part in (share.low, share.high)]
+    return Interval(expected.value * share.value, min(ends), max(ends))
+
+
+def _programs(weights: _Weights, path: Path, seen: Seen) -> dict[int | None, str]:
+    """The executable of each process: of those that were seen, the one that most code was of."""
+    executables = {os.path.realpath(program): program for program, _ in seen}
+    started = os.path.realpath(path)
+    # A script's is its interpreter's.
+    default = next(iter(executables.values())) if len(executables) == 1 else started
+    found: dict[int | None, dict[str, float]] = {}
+    for hit, weight in weights:
+        own = found.setdefault(hit.pid, {default: 0.0})
+        program = executables.get(os.path.realpath(hit.object)) if hit.object else None
+        if program is not None:
+            own[program] = own.get(program, 0.0) + weight
+    return {pid: max(own, key=lambda name: own[name]) for pid, own in found.items()}
+
+
+def _memory(hit: Hit, program: str, seen: Seen, settings: HugeSettings) -> tuple[PayerKind, str]:
+    """What the data of a sample is in."""
+    data = hit.data
+    if data is None or _is_unknown(hit):
+        return "unknown", name_of("unknown")
+    if data in _NAMED:
+        return _NAMED[data]
+    if data in _NAMELESS:
+        return _nameless(data, [each for name, each in seen if name == program], settings)
+    if os.path.realpath(data) == os.path.realpath(program):
+        return "segment", data
+    return file_kind(settings.mounts, data), data
+
+
+def _nameless(
+    data: str, own: Sequence[smaps.Mapping], settings: HugeSettings
+) -> tuple[PayerKind, str]:
+    """Of memory that samples have one name for, what there was most of."""
+    kinds = _NAMELESS[data]
+    resident = {(kinds[0], name_of(kinds[0])): 0}
+    for mapping in own:
+        kind = kind_of(mapping, settings)
+        if kind not in kinds or (kind == "hugetlbfs" and "/anon_hugepage" not in mapping.name):
+            continue
+        name = mapping.name if kind in ("memfd", "hugetlbfs") else name_of(kind)
+        resident[kind, name] = resident.get((kind, name), 0) + mapping.resident_bytes
+    return max(resident, key=lambda key: resident[key])
+
+
+def _code(weights: _Weights, boot_id: str | None) -> tuple[CodeLine, ...]:
+    """Lines that miss, or functions where lines are not known; most misses first."""
+    hits, symbols = [hit for hit, _ in weights], Symbols(boot_id)
+    groups: dict[Site, _Weights] = {}
+    found_names = zip(weights, symbols.names(hits), symbols.sources(hits), strict=True)
+    for each, name, source in found_names:
+        function, file, line = source or (name, None, None)
+        groups.setdefault(Site(each[0].object, function, file, line), []).append(each)
+    whole = sum(weight for _, weight in weights)
+    found = []
+    for site, group in groups.items():
+        own = sum(hit.samples for hit, _ in group)
+        events = sum(weight for _, weight in group)
+        share = events / whole if own >= FEWEST else None
+        found.append(CodeLine(site, share, round(events), None, own))
+    return tuple(sorted(found, key=lambda line: -line.walks))

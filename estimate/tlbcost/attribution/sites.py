@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which of the frames that mapped memory is where the program allocated it?
+
+The innermost one that belongs neither to an allocator nor to the library that one comes with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tlbcost.attribution.payers import Site
+
+# By the names of their files: C and C++ libraries, loaders and allocators that take malloc's place.
+_LIBRARIES = re.compile(
+    r"(ld-linux|ld-musl|ld64|libc|libc-\d|libpthread|librt|libdl|libm|libstdc\+\+|libc\+\+|libgcc_s"
+    r"|libjemalloc|libtcmalloc|libmimalloc|libhugetlbfs|vgpreload)\b.*"
+)
+# By the names of functions: linked statically, or wrapped by the program or its interpreter.
+_FUNCTIONS = re.compile(
+    r"operator new.*|<?(std|alloc|core|hashbrown)::.*|__gnu_cxx::.*|__(rust|rdl|rg)_.*"
+    r"|_?_?(x|g_|rpl_|je_|tc_|mi_|scalable_)?"
+    r"(malloc|calloc|realloc|reallocarray|valloc|memalign|aligned_alloc|posix_memalign|mmap|mmap64"
+    r"|mremap|brk|sbrk|strdup)(_n|0|0_n|_array|_aligned|_zero)?"
+    r"|_?Py(Mem|Object|DataMem)_\w*|_Py\w*(Malloc|Calloc|Realloc|Arena)\w*|default_(malloc|calloc)"
+    r"|(allocate|new)_(from_new_)?(pool|arena)|pymalloc_\w+"
+)
+# By the names of files: what C++ inlines of its containers.
+_HEADERS = re.compile(
+    r"(stl_\w+|new_allocator|alloc_traits|allocator|basic_string|hashtable|hashtable_policy"
+    r"|shared_ptr\w*|unique_ptr|unordered_(map|set)|memory_resource)\.h|\w+\.tcc"
+)
+
+
+def allocation_site(stack: Sequence[Site]) -> Site | None:
+    """The frame of a stack, innermost first, in which the program asked; None: there is none."""
+    told = [frame for frame in stack if frame.object or frame.function]
+    for frame in told:
+        if not _allocates(frame):
+            return frame
+    # All of it is a library's own: the outermost call says most of what it is for.
+    return told[-1] if told else None
+
+
+def words(site: Site) -> str:
+    """'function (file:line)', or as much of it as is known."""
+    if site.variable is not None:
+        return site.variable
+    file = (site.object or "").rpartition("/")[2]
+    if site.function is None:
+        return file or "unknown code"
+    if site.file is not None and site.line is not None:
+        return f"{site.function} ({site.file}:{site.line})"
+    return f"{site.function} (in {file})" if file else site.function
+
+
+def _allocates(frame: Site) -> bool:
+    library = (frame.object or "").rpartition("/")[2]
+    return bool(
+        _LIBRARIES.fullmatch(library)
+        or (frame.function and _FUNCTIONS.fullmatch(frame.function))
+        or (frame.file and _HEADERS.fullmatch(frame.file))
+    )

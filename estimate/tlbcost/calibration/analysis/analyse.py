@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do the calibrator's samples say: TLB entries, costs of a hit, a walk and a fault, caches?
+
+Pure functions from `samples` tables to calibrated quantities and the curves behind them. What
+cannot be told from the samples is None, with a note that gives the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tlbcost.calibration.analysis.caches import caches
+from tlbcost.calibration.analysis.clock import clock
+from tlbcost.calibration.analysis.levels import (
+    AGREEMENT,
+    ONE_LEVEL,
+    Knee,
+    Levels,
+    confirm,
+    find_levels,
+    settle,
+)
+from tlbcost.calibration.analysis.load_rows import load_rows
+from tlbcost.calibration.analysis.samples import Samples, read_samples
+from tlbcost.calibration.analysis.walk_caches import walk_caches
+from tlbcost.calibration.analysis.walks import (
+    Reference,
+    entry_bytes,
+    find_hit,
+    hit_cost,
+    walk_costs,
+    walk_intervals,
+    walks_side_by_side,
+)
+from tlbcost.calibration.analysis.ways import ways
+from tlbcost.calibration.records import Access, Cost
+from tlbcost.common import bootstrap, units
+from tlbcost.common.interval import Interval
+from tlbcost.common.table import Table
+
+__all__ = ["Analysis", "CurvePoint", "Knee", "analyse", "candidates"]
+
+_ACCESSES: tuple[Access, ...] = ("serial", "overlapped")
+# A cost whose interval is wider than this share on either side is worth measuring longer.
+_WIDE = 0.15
+# The footprint whose walk_ns stands for the machine.
+_USUAL_PAGES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """Time per access at one footprint, in ns: a row of the `curve` table."""
+
+    probe: str
+    page_size_bytes: int
+    layout: str
+    spacing_bytes: int
+    access: str
+    lines: int
+    ns: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What the samples say.
+
+    `notes` are sentences about what is missing or limited; `unsettled` names what would be more
+    certain if it were measured longer.
+    """
+
+    costs: tuple[Cost, ...]
+    curve: tuple[CurvePoint, ...]
+    notes: tuple[str, ...]
+    unsettled: tuple[str, ...]
+
+
+_Part = tuple[list[Cost], list[str]]  # rows of a calibration, and notes
+# The columns of `samples` that a curve over lines has in common: probe to access.
+_CurveKey = tuple[str, int, str, str]
+# What the ends of a curve's levels are called, by probe and access.
+_QUANTITIES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("tlb", "serial"): ("dtlb_entries", "stlb_entries"),
+    ("tlb", "store"): ("dtlb_store_entries",),
+    ("code", "serial"): ("itlb_entries",),
+}
+
+
+def candidates(samples: Sequence[Table]) -> tuple[Knee, ...]:
+    """The ends of TLB levels that a first pass shows, to be measured once more."""
+    found = _all_levels(read_samples(samples), ())
+    return tuple(knee for key, levels in found.items() for knee in _knees(key, levels))
+
+
+def analyse(samples: Sequence[Table], confirmation: Sequence[Table] = ()) -> Analysis:
+    """Calibrated quantities from `samples` tables. Raises TlbcostError if they are of no use.
+
+    `confirmation` is of a second pass, with lines around each of candidates(samples): entries
+    that it does not show as well are not reported.
+    """
+    first, every = read_samples(samples), read_samples([*samples, *confirmation])
+    second = read_samples(confirmation) if confirmation else None
+    levels: dict[_CurveKey, Levels] = {}
+    notes, unsettled = list(every.notes), []
+    for key, found in _all_levels(first, every.page_sizes()).items():
+        doubts = []
+        verdicts = []
+        for knee in _knees(key, found):
+            verdict = confirm(knee, second.curve(*key) if second else None)
+            verdicts.append(verdict)
+            if verdict.entries is None:
+                doubts.append(f"{knee.quantity} of {_place(key)}: {verdict.reason}")
+        levels[key] = settle(found, verdicts)
+        pieces = every.tlb(key[1], "dense", "serial") and not every.curve(*key)
+        if found.reason and key[3] != "store" and not pieces:
+            notes.append(f"on {_place(key)} {found.reason}")
+            if key == _data(first.base_bytes) and found.reason != ONE_LEVEL:
+                unsettled.append(notes[-1])
+        notes += [f"{doubt}: not reported" for doubt in doubts]
+        unsettled += doubts
+    # Footprints that the second pass alone has say where a knee is; the memory of that pass is
+    # smaller, so that their costs are not those of their neighbours.
+    usual = every.at_footprints_of(first)
+    parts = [
+        clock(usual),
+        caches(usual),
+        (load_rows(every), []),
+        *_page_sizes(usual, levels),
+        _geometry(usual, levels),
+        _code(usual, levels),
+    ]
+    costs = [cost for part, _ in parts for cost in part]
+    notes += [note for _, part in parts for note in part]
+    unsettled += _wide(costs, every.base_bytes)
+    return Analysis(tuple(costs), tuple(_points(every)), tuple(notes), tuple(unsettled))
+
+
+def _data(size: int, access: str = "serial") -> _CurveKey:
+    return "tlb", size, "spread", access
+
+
+def _code_key(base: int) -> _CurveKey:
+    return "code", base, "spread", "serial"
+
+
+def _place(key: _CurveKey) -> str:
+    words = {"code": " of code", "store": " for stores"}
+    return f"{units.size(key[1])} pages{words.get(key[0]) or words.get(key[3]) or ''}"
+
+
+def _all_levels(samples: Samples, sizes: Sequence[int]) -> dict[_CurveKey, Levels]:
+    """The levels that each curve shows, the base page's first; none for other `sizes` in bytes."""
+    base = samples.base_bytes
+    share = samples.packed_spacing_bytes / base
+    packed = share if samples.packed_page_bytes in (None, base) else 0.0
+    found = find_levels(samples.curve(*_data(base)), None, packed)
+    levels = {_data(base): found}
+    hit = find_hit(samples.curve(*_data(base)), "serial", found)
+    hit_ns = hit.interval.value if hit else None
+    for size in sorted({*samples.page_sizes(), *sizes} - {base}):
+        levels[_data(size)] = find_levels(samples.curve(*_data(size)), hit_ns)
+    # Packed code lies in base pages.
+    for key, taken in ((_data(base, "store"), packed), (_code_key(base), share)):
+        curve = samples.curve(*key)
+        if curve is not None:
+            levels[key] = find_levels(curve, None, taken)
+    return levels
+
+
+def _knees(key: _CurveKey, found: Levels) -> list[Knee]:
+    ends = zip(_QUANTITIES[key[0], key[3]], (found.first, found.second), strict=False)
+    return [Knee(quantity, key[1], key[0], key[2], key[3], end) for quantity, end in ends if end]
+
+
+def _page_sizes(samples: Samples, levels: dict[_CurveKey, Levels]) -> Iterator[_Part]:
+    """Entries and costs of each page size, the base page's first."""
+    base = samples.base_bytes
+    data = levels[_data(base)]
+    hit = find_hit(samples.tlb(base, "spread", "serial"), "serial", data)
+    covers: dict[int, int | None] = {
+        size: entry_bytes(samples, size, data, hit) for size in samples.page_sizes()
+    }
+    covers[base] = base
+    for size, covered in sorted(covers.items()):
+        own, notes = levels[_data(size)], []
+        costs = [
+            Cost("dtlb_entries", size, None, None, own.first, 0),
+            Cost("stlb_entries", size, None, None, own.second, 0),
+        ]
+        if size != base:
+            exact = None if covered is None else Interval(covered, covered, covered)
+            costs.append(Cost("tlb_entry_bytes", size, None, None, exact, 0))
+            if covered == base:
+                notes.append(_splintered(size, samples))
+        for access in _ACCESSES:
+            spread = samples.tlb(size, "spread", access)
+            hit = find_hit(spread, access, own)
+            costs.append(hit_cost("stlb_hit_ns", size, access, hit))
+            reference = _reference(samples, access, data, covers)
+            # Where the TLB holds pieces of pages, only dense chains have each of them once.
+            curve, at = (
+                (samples.tlb(size, "dense", access), data)
+                if size != base and covered == base
+                else (spread, own)
+            )
+            costs += walk_costs("walk_ns", curve, size, access, at, hit, reference)
+            if access == "overlapped":
+                costs += walk_intervals(curve, size, at)
+        if size == base:
+            costs += walks_side_by_side(samples, [c for c in costs if _is_walk(c)])
+            rows, reason = walk_caches(samples)
+            costs += rows
+            notes += [f"walk_cache_regions: {reason}"] if reason else []
+        costs += [_single(samples, "fault", size), _single(samples, "unmap", size)]
+        yield costs, notes
+
+
+def _geometry(samples: Samples, levels: dict[_CurveKey, Levels]) -> _Part:
+    """Ways of the base page's TLBs, and the entries that stores have for themselves."""
+    base = samples.base_bytes
+    data, costs, notes = levels[_data(base)], [], []
+    if samples.spaced("tlb", base, "strided", "serial"):
+        for i, (name, entries) in enumerate((("dtlb", data.first), ("stlb", data.second))):
+            found, reason = ways(samples, i, entries)
+            costs.append(Cost(f"{name}_ways", base, None, None, found, 0))
+            notes += [f"{name}_ways: {reason}"] if reason else []
+    stores = levels.get(_data(base, "store"))
+    if stores is not None:
+        own, reason = stores.first, ""
+        if stores.miss_from is None:
+            reason = "stores show no step: what they miss may be hidden behind the store buffer"
+        elif own and data.first and abs(own.value / data.first.value - 1) <= AGREEMENT:
+            own, reason = None, "stores miss where loads do, so that they have no TLB of their own"
+        costs.append(Cost("dtlb_store_entries", base, None, None, own, 0))
+        notes += [f"dtlb_store_entries: {reason}"] if reason else []
+    return costs, notes
+
+
+def _code(samples: Samples, levels: dict[_CurveKey, Levels]) -> _Part:
+    """Entries and costs of the instruction side."""
+    base = samples.base_bytes
+    found = levels.get(_code_key(base))
+    if found is None:
+        return [], []
+    curve = samples.curve(*_code_key(base))
+    hit = find_hit(curve, "serial", found)
+    reference = Reference(samples.packed_spacing_bytes, base, found, curve)
+    return [
+        Cost("itlb_entries", base, None, None, found.first, 0),
+        hit_cost("itlb_miss_ns", base, "serial", hit),
+        *walk_costs("code_walk_ns", curve, base, "serial", found, hit, reference),
+    ], []
+
+
+def _splintered(size: int, samples: Samples) -> str:
+    pages, base = units.size(size), units.size(samples.base_bytes)
+    if samples.huge_bytes is not None and size >= samples.huge_bytes:
+        why = f"the hypervisor backs {pages} pages with {base} ones, so that the TLB holds these"
+    else:
+        why = f"the TLB holds {pages} pages as {base} ones"
+    return f"{why}; footprints of walks count them"
+
+
+def _reference(
+    samples: Samples, access: Access, data: Levels, covers: dict[int, int | None]
+) -> Reference:
+    base = samples.base_bytes
+    packed = samples.packed_page_bytes or base
+    covered = covers.get(packed)
+    if packed == base or covered == base:
+        walks = samples.tlb(packed, "spread" if packed == base else "dense", access)
+        return Reference(samples.packed_spacing_bytes, base, data, walks)
+    return Reference(samples.packed_spacing_bytes, packed, data, None)
+
+
+def _is_walk(cost: Cost) -> bool:
+    return cost.quantity == "walk_ns" and cost.access == "serial"
+
+
+def _single(samples: Samples, probe: str, size: int) -> Cost:
+    nothing = Cost(f"{probe}_ns", size, None, None, None, 0)
+    values = samples.singles.get((probe, size))
+    if values is None:
+        return nothing
+    return replace(nothing, interval=bootstrap.median(values), samples=len(values))
+
+
+def _wide(costs: list[Cost], base: int) -> list[str]:
+    """What is known too roughly of the base page's costs, as sentences."""
+    wide = []
+    for cost in costs:
+        usual = cost.quantity == "stlb_hit_ns" or cost.pages == _USUAL_PAGES
+        known = cost.interval
+        if cost.access != "serial" or cost.page_size_bytes != base or not usual or known is None:
+            continue
+        if max(known.high - known.value, known.value - known.low) > _WIDE * known.value:
+            wide.append(f"{cost.quantity} lies between {known.low:.3g} and {known.high:.3g} ns")
+    return wide
+
+
+def _points(samples: Samples) -> list[CurvePoint]:
+    return [
+        CurvePoint(key.probe, key.page_size_bytes, key.layout, key.spacing_bytes, key.access,
+                   int(lines), ns)
+        for key, curve in samples.curves.items()
+        for i, lines in enumerate(curve.lines)
+        if (ns := bootstrap.median(curve.column(i))) is not None
+    ]  # fmt: skip

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which TLB levels does a serial curve show, and does a second measurement confirm them?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tlbcost.calibration.analysis.steps import LEAST_STEP_NS, Curve, Step, find_steps
+from tlbcost.common.interval import Interval
+
+# Farther out the caches, not the TLBs, make most of the curve's shape.
+_NEAR_PAGES = 16384
+# No second level is known to hold this many pages.
+_BEYOND_ALL = 8192
+# Two measurements of a knee may differ by this share.
+AGREEMENT = 0.15
+# A curve of fewer footprints shows nothing.
+_FEWEST = 6
+_TOO_SHORT = "the footprints do not reach beyond the second level"
+ONE_LEVEL = "only one TLB level was found"
+# A curve that ends below this share of its peak goes down.
+_DOWN = 0.7
+# What counts as the surroundings of a knee, as multiples of it.
+_AROUND = (0.4, 2.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The TLBs that a curve shows. None: not resolved, and `reason` says why.
+
+    `first` and `second` are the entries of the two levels (of code: of the iTLB and behind it).
+    """
+
+    first: Interval | None
+    second: Interval | None
+    reason: str | None
+    # Footprint from which accesses miss the first level.
+    miss_from: float | None = None
+    # Footprint up to which accesses that miss the first level still hit the second.
+    hit_to: float | None = None
+    # Entries of the last level, beyond which an access needs a walk.
+    last: float | None = None
+
+    def hit_range(self) -> tuple[float, float] | None:
+        """Footprints between which nearly every access misses the first level only."""
+        if self.miss_from is None or self.hit_to is None:
+            return None
+        low, high = 1.25 * self.miss_from, 0.6 * self.hit_to
+        return (low, high) if low < high else None
+
+    def walk_from(self) -> float | None:
+        """The footprint from which on nearly every access of a ring needs a walk."""
+        return None if self.last is None else 1.8 * self.last
+
+
+def find_levels(
+    curve: Curve | None, hit_ns: float | None = None, packed_pages: float = 0
+) -> Levels:
+    """The TLB entries that a serial curve shows: the footprints up to which it stays on a level.
+
+    `hit_ns` is the cost of an STLB hit if it is known from another page size: it tells, where
+    only one step is found, whether that leads to the second level or to walks. `packed_pages` is
+    how many entries a line of the packed chain takes, where it lies in the same pages.
+    """
+    if curve is None:
+        return Levels(None, None, "nothing was measured")
+    near = curve.lines <= _NEAR_PAGES
+    deltas = curve.deltas[:, near]
+    curve = Curve(curve.lines[near], deltas[~np.isnan(deltas).all(axis=1)])
+    if len(curve.lines) < _FEWEST:
+        most = 0 if len(curve.lines) == 0 else int(curve.lines[-1])
+        return Levels(None, None, f"too few footprints were measured, {most} pages at most")
+    curve = _without_packed(curve, packed_pages)
+    steps = find_steps(curve)
+    if not steps:
+        return Levels(None, None, "no step above the noise in translation time over footprint")
+    first = steps[0]
+    if first is not None and first.low_ns > LEAST_STEP_NS:
+        # Even the smallest footprint misses the first level: its end was not seen.
+        return Levels(None, None, "the first level's end is below the smallest footprint")
+    if first is None:
+        return Levels(None, None, "the end of the first level is not clear")
+    if len(steps) == 1:
+        return _one_step(curve, first, hit_ns)
+    miss, second = first.at.value, steps[1]
+    if second is None:
+        return Levels(first.at, None, "the end of the second level is not clear", miss)
+    if curve.lines[-1] < 1.5 * second.at.value:
+        # The curve was still rising, so that a third of its height is not known.
+        return Levels(first.at, None, _TOO_SHORT, miss, hit_to=second.at.low)
+    end = second.at.value
+    return Levels(first.at, second.at, None, miss, hit_to=end, last=end)
+
+
+def _without_packed(curve: Curve, packed_pages: float) -> Curve:
+    """Add what packed chains pay at the first level, so that the curve does not go down there.
+
+    The curve ends where they pay at the second level too.
+    """
+    if not packed_pages:
+        return curve
+    first = _leftmost(curve, 1)
+    if first is None:
+        return curve
+    misses = np.clip(1 - first.at.value / (curve.lines * packed_pages), 0, None)
+    curve = Curve(curve.lines, curve.deltas + misses * first.high_ns)
+    second = _leftmost(curve, 2)
+    if second is None or curve.medians[-1] > _DOWN * curve.medians.max():
+        return curve
+    return _between(curve, 0, second.at.value / packed_pages) or curve
+
+
+def _leftmost(curve: Curve, number: int) -> Step | None:
+    """The first or second step, found in as little of the curve as shows it."""
+    before = 0.0
+    for end in range(_FEWEST, len(curve.lines) + 1):
+        largest = float(curve.lines[end - 1])
+        if largest < 1.4 * before:
+            continue
+        before = largest
+        steps = find_steps(Curve(curve.lines[:end], curve.deltas[:, :end]), most=number)
+        found = steps[-1] if len(steps) == number else None
+        if found is not None and largest >= 2 * found.at.value:
+            return found
+    return None
+
+
+def _one_step(curve: Curve, step: Step, hit_ns: float | None) -> Levels:
+    largest, miss = float(curve.lines[-1]), step.at.value
+    if hit_ns is not None and step.high_ns <= 2 * hit_ns + 1:
+        return Levels(step.at, None, _TOO_SHORT, miss, hit_to=largest)
+    if largest < _BEYOND_ALL:
+        return Levels(step.at, None, "only one step was found, and the footprints end too early "
+                      "to tell a second level from walks", miss)  # fmt: skip
+    return Levels(step.at, None, ONE_LEVEL, miss, last=miss)
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """A step that a first measurement shows, for a second one to confirm."""
+
+    quantity: str
+    page_size_bytes: int
+    probe: str
+    layout: str
+    access: str
+    entries: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a second measurement says of a knee: `entries` None is not confirmed, and why.
+
+    `refuted`: it was looked for, and there is no step at all.
+    """
+
+    entries: Interval | None
+    reason: str = ""
+    refuted: bool = False
+
+
+def confirm(knee: Knee, curve: Curve | None) -> Verdict:
+    """Is the knee there once more in `curve`, measured anew with lines around it?"""
+    entries = knee.entries
+    again = None if curve is None else _between(curve, *(f * entries.value for f in _AROUND))
+    if again is None:
+        return Verdict(None, "not measured a second time")
+    steps = find_steps(again, most=1)
+    if not steps or steps[0] is None:
+        return Verdict(None, "a second measurement does not show it", refuted=True)
+    at = steps[0].at
+    overlap = at.low <= entries.high and entries.low <= at.high
+    if not overlap and abs(at.value / entries.value - 1) > AGREEMENT:
+        return Verdict(
+            None, f"measured first {entries.value:.0f}, then {at.value:.0f}"
+        )  # fmt: skip
+    # The second one has the footprints closer together.
+    value = math.sqrt(entries.value * at.value)
+    return Verdict(Interval(value, min(entries.value, at.low), max(entries.value, at.high)))
+
+
+def same_in_halves(curve: Curve, step: Step, find: Callable[[Curve], list[Step]]) -> Verdict:
+    """Is a step there in the even sweeps as well as in the odd ones, which are of other memory?
+
+    For what takes too long to be measured twice. `find` gives the steps of a curve.
+    """
+    for half in (curve.deltas[0::2], curve.deltas[1::2]):
+        if not any(_agree(step.at, other.at) for other in find(Curve(curve.lines, half))):
+            return Verdict(None, "half of the sweeps do not show it there")
+    return Verdict(step.at)
+
+
+def _agree(one: Interval, other: Interval) -> bool:
+    overlap = one.low <= other.high and other.low <= one.high
+    return overlap or abs(other.value / one.value - 1) <= AGREEMENT
+
+
+def settle(levels: Levels, verdicts: Sequence[Verdict]) -> Levels:
+    """The levels that a second measurement leaves; a verdict for each that was found, in order.
+
+    Costs at footprints far from a knee hold wherever exactly it is, unless there is none.
+    """
+    if not verdicts:
+        return levels
+    alone = levels.second is None
+    levels = replace(levels, first=verdicts[0].entries)
+    if verdicts[0].refuted:
+        # What lies beyond it are not hits, and if it was the only level, not walks.
+        last = None if alone else levels.last
+        levels = replace(levels, miss_from=None, hit_to=None, last=last)
+    if len(verdicts) > 1:
+        levels = replace(levels, second=verdicts[1].entries)
+        if verdicts[1].refuted:
+            levels = replace(levels, hit_to=None, last=None)
+    return levels
+
+
+def _between(curve: Curve, low: float, high: float) -> Curve | None:
+    near = (curve.lines >= low) & (curve.lines <= high)
+    if np.count_nonzero(near) < _FEWEST:
+        return None
+    return Curve(curve.lines[near], curve.deltas[:, near])

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which of the calibrator's timings belong together? Makes curves of them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlbcost.calibration.analysis.steps import Curve
+from tlbcost.common import units
+from tlbcost.common.bootstrap import MIN_SAMPLES, Floats
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.table import Table, count, number
+
+# Keys of the header, e.g. limited_2097152_spread, and what they mean.
+_LEFT_OUT = {
+    "skipped": "were not measured",
+    "limited": "were measured in part",
+    "dropped": "were measured less often",
+    "stopped": "were not measured to the end",
+}
+_PARTS = {
+    "near": "small footprints of {}",
+    "middle": "medium footprints of {}",
+    "far": "large footprints of {}",
+    "large": "footprints of {}",
+    "dense": "chains in {}",
+    "ways": "ways on {}",
+    "regions": "the page-walk caches on {}",
+    "stores": "stores on {}",
+    "chains": "chains side by side on {}",
+    "code": "code on {}",
+    "caches": "data caches on {}",
+    "loads": "loads on {}",
+    "stream": "sequential reads on {}",
+    "memory": "loads from memory on {}",
+    "stay": "the last-level cache on {}",
+    "packed": "packed chains in {}",
+    "fault": "page faults on {}",
+    "unmap": "unmapping of {}",
+}
+
+
+# By lines and sweep: ns, or the difference to the packed chain; and what that took, NaN if none.
+_Times = dict[tuple[int, int], tuple[float, float]]
+
+
+class Key(NamedTuple):
+    """What the timings of one curve have in common; the columns of `samples`."""
+
+    probe: str
+    page_size_bytes: int
+    layout: str
+    access: str
+    spacing_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Everything that one or more invocations of the probe measured, in ns.
+
+    `curves` are over lines; `singles` are the timings without a footprint (`cycles`, `fault`,
+    `unmap`) by probe and page size (None: cycles), in the order in which they were taken.
+    """
+
+    base_bytes: int
+    huge_bytes: int | None
+    packed_spacing_bytes: int
+    packed_page_bytes: int | None
+    region_bytes: int | None
+    curves: dict[Key, Curve]
+    singles: dict[tuple[str, int | None], Floats]
+    notes: tuple[str, ...]
+    line_bytes: int | None = None
+    # Groups of the calibrator of which nothing could be measured on some page size.
+    skipped: frozenset[str] = frozenset()
+
+    def tlb(self, size: int, layout: str, access: str) -> Curve | None:
+        """The curve of a layout that has one spacing: `spread` or `dense`."""
+        return self.curve("tlb", size, layout, access)
+
+    def curve(self, probe: str, size: int, layout: str, access: str) -> Curve | None:
+        """The curve with the smallest spacing; None if that was not measured."""
+        found = self.spaced(probe, size, layout, access)
+        return found[min(found)] if found else None
+
+    def spaced(self, probe: str, size: int, layout: str, access: str) -> dict[int, Curve]:
+        """Curves by spacing in bytes, ascending."""
+        wanted = (probe, size, layout, access)
+        return {key[4]: curve for key, curve in sorted(self.curves.items()) if key[:4] == wanted}
+
+    def at_footprints_of(self, other: Samples) -> Samples:
+        """The same without the footprints that curves of `other` do not have."""
+        curves = {}
+        for key, curve in self.curves.items():
+            known = other.curves.get(key)
+            kept = np.isin(curve.lines, known.lines) if known else np.full(len(curve.lines), True)
+            packed = None if curve.packed is None else curve.packed[:, kept]
+            curves[key] = Curve(curve.lines[kept], curve.deltas[:, kept], curve.runs, packed)
+        return replace(self, curves=curves)
+
+    def page_sizes(self) -> list[int]:
+        """Page sizes of the data chains and page faults, ascending."""
+        sizes = {key.page_size_bytes for key in self.curves if key.probe == "tlb"}
+        return sorted(sizes | {size for _, size in self.singles if size is not None})
+
+
+def read_samples(tables: Sequence[Table]) -> Samples:
+    """Merge the tables of one or more invocations on one machine; the first tells the machine.
+
+    Raises TlbcostError naming the row that is not one of samples, or the header's defect.
+    """
+    first = tables[0]
+    # Difference and packed time by lines and sweep; a sweep of one invocation is not another's.
+    times: dict[Key, _Times] = defaultdict(dict)
+    singles: dict[tuple[str, int | None], list[float]] = defaultdict(list)
+    sweeps: dict[tuple[int, int], int] = {}
+    for t, table in enumerate(tables):
+        if table.key("base_page_bytes") != first.key("base_page_bytes"):
+            raise TlbcostError(f"{table.name}: base pages of another size than {first.name}")
+        for line, row in enumerate(table.records(), start=1):
+            try:
+                lines, repetition = count(row["lines"]), count(row["repetition"])
+                size, spacing = count(row["page_size_bytes"]), count(row["spacing_bytes"])
+                ns, packed = number(row["ns"]), number(row["packed_ns"])
+            except ValueError as error:
+                raise TlbcostError(f"{table.name}: row {line}: {error}") from error
+            probe, layout, access = row["probe"], row["layout"], row["access"]
+            if probe is None or ns is None or repetition is None:
+                continue
+            if layout is None or access is None:
+                singles[probe, size].append(ns)
+            elif size is not None and lines is not None and spacing is not None:
+                sweep = sweeps.setdefault((t, repetition), len(sweeps))
+                key = Key(probe, size, layout, access, spacing)
+                pair = (ns, math.nan) if packed is None else (ns - packed, packed)
+                times[key][lines, sweep] = pair
+    runs = np.array([run for run, _ in sweeps], dtype=np.int64)
+    curves = {key: curve for key in times if (curve := _curve(times[key], runs)) is not None}
+    return Samples(
+        base_bytes=_integer(first, "base_page_bytes"),
+        huge_bytes=_known(first, "huge_page_bytes"),
+        packed_spacing_bytes=_integer(first, "packed_spacing_bytes"),
+        packed_page_bytes=_known(first, "packed_page_bytes"),
+        region_bytes=_known(first, "region_bytes"),
+        curves=curves,
+        singles={key: np.array(values) for key, values in singles.items()},
+        line_bytes=_known(first, "line_bytes"),
+        skipped=frozenset(
+            key.split("_")[-1]
+            for table in tables
+            for key in table.header
+            if key.startswith("skipped_")
+        ),
+        notes=tuple(dict.fromkeys(note for table in tables for note in _notes(table))),
+    )
+
+
+def _curve(times: _Times, runs: NDArray[np.int64]) -> Curve | None:
+    by_lines: dict[int, int] = defaultdict(int)
+    for lines, _ in times:
+        by_lines[lines] += 1
+    footprints = sorted(lines for lines, n in by_lines.items() if n >= MIN_SAMPLES)
+    if not footprints:
+        return None
+    rows = {sweep: i for i, sweep in enumerate(sorted({sweep for _, sweep in times}))}
+    columns = {lines: i for i, lines in enumerate(footprints)}
+    pairs = np.full((len(rows), len(columns), 2), np.nan)
+    for (lines, sweep), pair in times.items():
+        if lines in columns:
+            pairs[rows[sweep], columns[lines]] = pair
+    deltas, packed = pairs[:, :, 0], pairs[:, :, 1]
+    there = ~np.isnan(deltas).all(axis=1)
+    of_rows = runs[np.array(list(rows))]
+    lines_of = np.array(footprints, dtype=np.float64)
+    return Curve(lines_of, deltas[there], of_rows[there], packed[there])
+
+
+def _integer(samples: Table, key: str) -> int:
+    text = samples.key(key)
+    if not text.isdigit() or int(text) == 0:
+        raise TlbcostError(f"{samples.name}: {key} is not a positive number: {text}")
+    return int(text)
+
+
+def _known(samples: Table, key: str) -> int | None:
+    """As _integer(), or None if the header says NA or nothing."""
+    return None if samples.header.get(key, "NA") == "NA" else _integer(samples, key)
+
+
+def _notes(samples: Table) -> list[str]:
+    """What the header says was left out, as sentences without a full stop."""
+    said = [(key.split("_"), value) for key, value in samples.header.items()]
+    notes = [
+        _note(what, where, value)
+        for (what, *where), value in said
+        if what in _LEFT_OUT and not _is_size(what, where)
+    ]
+    if "moved_cpu_briefly" in samples.header:
+        notes.append("the CPU went away for a while: what was measured meanwhile is left out")
+    # Page sizes that cannot be had for one reason, which names each one's file, are told together.
+    sizes: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for (what, *where), value in said:
+        if _is_size(what, where):
+            sizes[re.sub(r"\d+", "", value)].append((int(where[0]), value))
+    for same in sizes.values():
+        names = ", ".join(units.size(size) for size, _ in sorted(same))
+        others = "; and so for the other sizes" if len(same) > 1 else ""
+        notes.append(f"{names} pages were not measured: {min(same)[1]}{others}")
+    return notes
+
+
+def _is_size(what: str, where: list[str]) -> bool:
+    return what == "skipped" and len(where) == 1 and where[0].isdigit()
+
+
+def _note(what: str, where: list[str], value: str) -> str:
+    size = f"{units.size(int(where[0]))} pages" if where[0].isdigit() else f"{where[0]} pages"
+    subject = _PARTS.get(where[-1], "{}").format(size)
+    reason, _, cause = value.partition(": ")
+    if what == "dropped":
+        reason += " left out"
+    return f"{subject} {_LEFT_OUT[what]}: {reason}" + (f" ({cause})" if cause else "")

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What does an STLB hit cost, and a page walk at each footprint?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tlbcost.calibration.analysis.levels import Levels
+from tlbcost.calibration.analysis.samples import Samples
+from tlbcost.calibration.analysis.steps import Curve
+from tlbcost.calibration.records import Access, Cost
+from tlbcost.common import bootstrap
+from tlbcost.common.bootstrap import Floats
+from tlbcost.common.interval import Interval
+
+# Chains in larger pages that cost more than this share of a base page's walk show that the TLB
+# holds base pages; below the lower share, or with an STLB hit's cost, that it holds larger ones.
+_SPLINTERED = 0.3
+_WHOLE = 0.1
+# An STLB hit's cost, give or take noise.
+_LIKE_A_HIT = 1.5
+_CHAINS: tuple[Access, ...] = ("chains_2", "chains_4", "chains_8")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What the packed chains themselves pay for translation.
+
+    They are close together, but many lines need many pages all the same: if the TLB holds base
+    pages, a packed chain of more than 2000 lines starts to miss it.
+    """
+
+    spacing_bytes: int
+    entry_bytes: int
+    levels: Levels
+    walks: Curve | None
+
+    def paid_ns(self, lines: float, hit_ns: float) -> float:
+        """Translation time per access of a packed chain of that many lines, in random order."""
+        pages = lines * self.spacing_bytes / self.entry_bytes
+        miss_from, last, first = self.levels.miss_from, self.levels.last, self.levels.walk_from()
+        if miss_from is None or pages <= miss_from:
+            return 0.0
+        paid = (1 - miss_from / pages) * hit_ns
+        if last is None or first is None or self.walks is None or pages <= last:
+            return paid
+        walk = float(
+            np.interp(np.log(max(pages, first)), np.log(self.walks.lines), self.walks.medians)
+        )
+        return paid + (1 - last / pages) * max(walk - hit_ns, 0.0)
+
+
+def entry_bytes(samples: Samples, size: int, levels: Levels, hit: Hit | None) -> int | None:
+    """What one TLB entry covers when memory is in pages of `size`; None if that cannot be told.
+
+    Under a hypervisor that backs its guest with base pages it is a base page, whatever the guest
+    maps. Judged at a footprint that overflows the TLBs in base pages but not in pages of `size`.
+    """
+    base = samples.base_bytes
+    dense, spread = samples.tlb(size, "dense", "serial"), samples.tlb(base, "spread", "serial")
+    first = levels.walk_from()
+    if dense is None or spread is None or first is None or levels.last is None:
+        return None
+    beyond = np.flatnonzero(
+        (dense.lines >= first) & (dense.lines * base / size <= 0.6 * levels.last)
+    )
+    if len(beyond) == 0:
+        return None
+    at = int(beyond[0])
+    ns = float(dense.medians[at])
+    share = ns / float(np.interp(np.log(dense.lines[at]), np.log(spread.lines), spread.medians))
+    if share <= _WHOLE or (hit is not None and ns <= _LIKE_A_HIT * hit.interval.value):
+        return size
+    return base if share >= _SPLINTERED else None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Cost of an STLB hit, and the footprint in the middle of those that it comes from."""
+
+    interval: Interval
+    pages: int
+    samples: int
+
+
+def find_hit(curve: Curve | None, access: str, levels: Levels) -> Hit | None:
+    """What an access costs that misses the first level and hits the second."""
+    between = levels.hit_range()
+    if curve is None or between is None or levels.miss_from is None:
+        return None
+    inside = (curve.lines >= between[0]) & (curve.lines <= between[1])
+    if not inside.any():
+        return None
+    lines, deltas = curve.lines[inside], curve.deltas[:, inside]
+    there = ~np.isnan(deltas).all(axis=1)
+    deltas, runs = deltas[there], None if curve.runs is None else curve.runs[there]
+    if access == "overlapped":
+        # A ring beyond the first level misses it always, random updates only where they do not
+        # fit: charge the time to those.
+        deltas = deltas / (1 - levels.miss_from / lines)
+    interval = bootstrap.median(np.asarray(np.nanmedian(deltas, axis=1)), runs)
+    if interval is None:
+        return None
+    middle = round(float(np.sqrt(lines[0] * lines[-1])))
+    return Hit(interval, middle, int(np.count_nonzero(~np.isnan(deltas))))
+
+
+def hit_cost(quantity: str, size: int, access: Access, hit: Hit | None) -> Cost:
+    """The cost of a hit as a row of a calibration."""
+    if hit is None:
+        return Cost(quantity, size, access, None, None, 0)
+    return Cost(quantity, size, access, hit.pages, hit.interval, hit.samples)
+
+
+def walk_costs(
+    quantity: str,
+    curve: Curve | None,
+    size: int,
+    access: Access,
+    levels: Levels,
+    hit: Hit | None,
+    reference: Reference,
+) -> list[Cost]:
+    """Cost of a walk at each footprint that overflows the TLBs, as rows of a calibration."""
+    first, last = levels.walk_from(), levels.last
+    nothing = Cost(quantity, size, access, None, None, 0)
+    if curve is None or first is None or last is None:
+        return [nothing]
+    hit_ns = hit.interval.value if hit else 0.0
+    costs = []
+    for i, lines in enumerate(curve.lines):
+        interval = curve.interval(i) if lines >= first else None
+        if interval is None:
+            continue
+        # What the packed chain paid is missing from the difference.
+        paid = reference.paid_ns(float(lines), hit_ns)
+        # A ring misses on every access; of random updates the share that fits still hits.
+        hits = last / lines if access == "overlapped" else 0.0
+        scaled = [(v + paid - hits * hit_ns) / (1 - hits)
+                  for v in (interval.value, interval.low, interval.high)]  # fmt: skip
+        costs.append(
+            Cost(quantity, size, access, int(lines), Interval(*scaled), len(curve.column(i)))
+        )
+    return costs or [nothing]
+
+
+def walk_intervals(curve: Curve | None, size: int, levels: Levels) -> list[Cost]:
+    """Time from one walk to the next where independent accesses keep all walkers busy.
+
+    As rows of a calibration, in ns, at each footprint of an overlapped curve that overflows the
+    TLBs. Walks and not loads are the limit there, so that they are charged the whole time of the
+    accesses that walk, and not what these take longer than packed ones.
+    """
+    first, last = levels.walk_from(), levels.last
+    nothing = Cost("walk_interval_ns", size, None, None, None, 0)
+    if curve is None or curve.packed is None or first is None or last is None:
+        return [nothing]
+    costs = []
+    for i, lines in enumerate(curve.lines):
+        if lines < first:
+            continue
+        hits = last / lines
+        # Those that hit take what packed ones take: (ns - hits * packed) / (1 - hits).
+        times = curve.deltas[:, i] / (1 - hits) + curve.packed[:, i]
+        there = ~np.isnan(times)
+        runs = None if curve.runs is None else curve.runs[there]
+        interval = bootstrap.median(times[there], runs)
+        if interval is not None:
+            n = int(np.count_nonzero(there))
+            costs.append(Cost("walk_interval_ns", size, None, int(lines), interval, n))
+    return costs or [nothing]
+
+
+def walks_side_by_side(samples: Samples, serial: list[Cost]) -> list[Cost]:
+    """Cost of a walk when independent chains walk at the same time, and how many do at once.
+
+    `serial` are the walk_ns of the base page. The chains are compared with the serial one at the
+    same footprint, so that what their packed chains pay is in both.
+    """
+    base = samples.base_bytes
+    alone = samples.tlb(base, "spread", "serial")
+    walks: list[Cost] = []
+    most: dict[int, Cost] = {}
+    for access in _CHAINS:
+        curve = samples.tlb(base, "spread", access)
+        for cost in serial:
+            one, other = _times_at(alone, cost.pages), _times_at(curve, cost.pages)
+            at_once, each = bootstrap.ratio(one, other), bootstrap.median(other)
+            if cost.interval is None or cost.pages is None or at_once is None or each is None:
+                continue
+            scale = cost.interval.value / float(np.median(one))
+            ns = Interval(each.value * scale, each.low * scale, each.high * scale)
+            walks.append(Cost("walk_ns", base, access, cost.pages, ns, len(other)))
+            best = most.get(cost.pages)
+            if not best or not best.interval or best.interval.value < at_once.value:
+                most[cost.pages] = Cost(
+                    "walks_at_once", base, None, cost.pages, at_once, len(other)
+                )
+    return [*walks, *most.values()]
+
+
+def _times_at(curve: Curve | None, lines: int | None) -> Floats:
+    if curve is None or lines not in curve.lines:
+        return np.array([])
+    return curve.column(int(np.flatnonzero(curve.lines == lines)[0]))

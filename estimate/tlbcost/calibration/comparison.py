@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is different between two calibrations, of two machines or of two dates?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, fields
+
+from tlbcost.calibration.loads import UNIT_BYTES
+from tlbcost.calibration.records import Calibration, Cost
+from tlbcost.calibration.report import cpu, wrap
+from tlbcost.common import units
+from tlbcost.common.interval import Interval
+from tlbcost.system.machine import Machine
+
+# Shares of this and more are written without decimals.
+_WHOLE_PERCENT = 10
+_ABOUT_ZERO_PERCENT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One quantity in two calibrations; None: that one has no such row."""
+
+    first: Cost | None
+    second: Cost | None
+
+    @property
+    def cost(self) -> Cost:
+        """The one of the two that is there."""
+        cost = self.first or self.second
+        assert cost is not None
+        return cost
+
+    @property
+    def change_fraction(self) -> float | None:
+        """Second over first, less 1; None if either was not obtained, or is not above zero."""
+        a, b = _interval(self.first), _interval(self.second)
+        if a is None or b is None or a.value <= 0 or b.value < 0:
+            return None
+        return b.value / a.value - 1
+
+    @property
+    def overlap(self) -> bool | None:
+        """Whether the intervals have a value in common; None if either was not obtained."""
+        a, b = _interval(self.first), _interval(self.second)
+        if a is None or b is None:
+            return None
+        return a.low <= b.high and b.low <= a.high
+
+
+def pairs(first: Calibration, second: Calibration) -> list[Pair]:
+    """Each quantity of either calibration once, in the order of the first.
+
+    A quantity that both measured at one footprint each is one pair, whatever the footprints: the
+    one of an STLB hit depends on the TLB's size.
+    """
+    alone = {key for key, n in _rows(first).items() if n == 1 == _rows(second)[key]}
+
+    def key(cost: Cost) -> tuple[object, ...]:
+        kind = _kind(cost)
+        return kind if kind in alone else (*kind, cost.pages)
+
+    others = {key(cost): cost for cost in second.costs}
+    found = [Pair(cost, others.pop(key(cost), None)) for cost in first.costs]
+    return found + [Pair(None, cost) for cost in others.values()]
+
+
+def compare(first: Calibration, second: Calibration, names: tuple[str, str]) -> str:
+    """Two calibrations beside each other, as text of at most 80 columns but for long names.
+
+    `names` are those of the files.
+    """
+    lines: list[str] = []
+    for letter, name, calibration in zip("AB", names, (first, second), strict=True):
+        lines += wrap(f"{letter}  ", name)
+        lines += wrap("   ", f"{cpu(calibration.machine)}; {calibration.extent}, "
+                      f"{calibration.date}, tlbcost {calibration.version}")  # fmt: skip
+    lines += ["", *_machines(first.machine, second.machine), ""]
+    lines.append(f"{'quantity':<19}{'page':<8}{'access':<10}{'footprint':>9}"
+                 f"{'A':>9}{'B':>9}{'change':>8} 95 %")  # fmt: skip
+    found = pairs(first, second)
+    lines += [_row(pair) for pair in found]
+    apart = sum(pair.overlap is False for pair in found)
+    both = sum(pair.overlap is not None for pair in found)
+    lines += ["", *wrap("", f"{both} figures are in both; of {apart} the 95 % intervals lie apart. "
+                        "The suffix of a quantity is its unit. NA: not obtained, or in one "
+                        "calibration alone.")]  # fmt: skip
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _machines(first: Machine, second: Machine) -> list[str]:
+    lines = []
+    for field in fields(Machine):
+        a, b = getattr(first, field.name), getattr(second, field.name)
+        if a != b:
+            unknown = units.NOT_OBTAINED
+            lines += wrap("   ", f"{field.name}: {unknown if a is None else a} | "
+                          f"{unknown if b is None else b}")  # fmt: skip
+    if not lines:
+        return ["The same machine with the same settings."]
+    return ["Different machines or settings (A | B):", *lines]
+
+
+def _kind(cost: Cost) -> tuple[object, ...]:
+    return cost.quantity, cost.page_size_bytes, cost.access
+
+
+def _rows(calibration: Calibration) -> Counter[tuple[object, ...]]:
+    return Counter(_kind(cost) for cost in calibration.costs)
+
+
+def _row(pair: Pair) -> str:
+    cost = pair.cost
+    page = "" if cost.page_size_bytes is None else units.size(cost.page_size_bytes)
+    values = "".join(
+        f"{_value(cost.quantity, _interval(side)):>9}" for side in (pair.first, pair.second)
+    )
+    words = {None: units.NOT_OBTAINED, True: "overlap", False: "apart"}[pair.overlap]
+    return (f"{cost.quantity:<19}{page:<8}{cost.access or '':<10}{_footprint(pair):>9}{values}"
+            f"{_change(pair.change_fraction):>8} {words}")  # fmt: skip
+
+
+def _footprint(pair: Pair) -> str:
+    found = {side.pages for side in (pair.first, pair.second) if side is not None}
+    if len(found) > 1:
+        return "differs"
+    pages = pair.cost.pages
+    if pages is not None and pair.cost.quantity in ("load_ns", "stream_ns"):
+        return units.size(pages * UNIT_BYTES)
+    return "" if pages is None else str(pages)
+
+
+def _value(quantity: str, interval: Interval | None) -> str:
+    if interval is None:
+        return units.NOT_OBTAINED
+    if quantity.endswith("_bytes"):
+        return units.size(round(interval.value))
+    return units.nanoseconds(interval.value)
+
+
+def _change(fraction: float | None) -> str:
+    if fraction is None:
+        return units.NOT_OBTAINED
+    percent = 100 * fraction
+    if abs(percent) < _ABOUT_ZERO_PERCENT:
+        return units.ZERO
+    return f"{percent:+.0f} %" if abs(percent) >= _WHOLE_PERCENT else f"{percent:+.1f} %"
+
+
+def _interval(cost: Cost | None) -> Interval | None:
+    return None if cost is None else cost.interval

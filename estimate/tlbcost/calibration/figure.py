@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How does a calibration look as a figure? Runs gnuplot on its tables, and on others'."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.calibration.cache import Obtained
+from tlbcost.calibration.costs import find
+from tlbcost.calibration.file import write_calibration
+from tlbcost.calibration.other_sources import WORDS, Saying
+from tlbcost.calibration.records import Calibration
+from tlbcost.calibration.report import CHAINS, cpu
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common import units
+from tlbcost.common.errors import FAILED, TlbcostError
+from tlbcost.common.output import write
+from tlbcost.common.paths import plot as plot_file
+from tlbcost.common.table import parse_table
+
+TERMINALS = {".png": "pngcairo", ".svg": "svg"}
+_CACHES = {"l1d_bytes": "L1d", "l2_bytes": "L2", "l3_bytes": "L3"}
+_LEVELS = ("dtlb_entries", "stlb_entries")
+# Knees closer together than this share one label.
+_NEAR = 1.2
+_ENTRY_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A vertical line in a figure, and its label."""
+
+    at: float
+    words: str
+
+
+def draw(obtained: Obtained, known: Sequence[Saying], picture: Path) -> None:
+    """Draw the curve and the walks' costs. Raises TlbcostError if that fails; no file is left."""
+    assert obtained.curve is not None
+    draw_by("calibration.gp", lambda folder: _settings(obtained, known, folder), picture)
+
+
+def draw_by(
+    script: str,
+    settings_in: Callable[[Path], Mapping[str, str | int]],
+    picture: Path,
+    exit_code: int = FAILED,
+) -> None:
+    """Have gnuplot draw a picture; if that fails, the file is as it was.
+
+    `settings_in` writes the figure's tables to a folder and gives the variables that the script
+    asks for, without the output. Raises TlbcostError with this exit code.
+    """
+    with tempfile.TemporaryDirectory(prefix="tlbcost-") as folder:
+        drawn = Path(folder) / f"drawn{picture.suffix}"
+        try:
+            settings = dict(settings_in(Path(folder))) | {
+                "output": str(drawn),
+                "terminal_name": TERMINALS[picture.suffix],
+            }
+        except OSError as error:
+            raise TlbcostError(
+                f"cannot draw {picture}: {folder}: {error.strerror}",
+                "TMPDIR=/a/folder/with/room tlbcost ...",
+                exit_code,
+            ) from error
+        words = [f"{name}={_quote(value)}" for name, value in settings.items()]
+        command = ["gnuplot", "-e", "; ".join(words), str(plot_file(script))]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise TlbcostError(
+                f"cannot draw {picture}: gnuplot: {error.strerror}",
+                "apt install gnuplot-nox",
+                exit_code,
+            ) from error
+        if done.returncode != 0 or not drawn.exists() or drawn.stat().st_size == 0:
+            reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}, no picture"
+            raise TlbcostError(
+                f"cannot draw {picture}: gnuplot failed: {reason}",
+                "apt install gnuplot-nox  (5.4 or later, with its cairo terminals)",
+                exit_code,
+            )
+        write(picture, drawn.read_bytes(), exit_code)
+
+
+def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict[str, str | int]:
+    """The variables that the gnuplot file asks for; its tables are written to `folder`."""
+    calibration, text = obtained.calibration, obtained.curve
+    assert text is not None
+    curve = parse_table(text, "the curve of the calibration", kinds.CURVE).records()
+    (folder / "curve.tsv").write_text(text, encoding="utf-8")
+    write_calibration(folder / "calibration.tsv", calibration)
+    base = calibration.machine.base_page_bytes
+    tlb = [row for row in curve if row["probe"] == "tlb"]
+    sizes = _sizes(row["page_size_bytes"] for row in tlb if row["layout"] == "spread")
+    dense = _sizes(row["page_size_bytes"] for row in tlb if row["layout"] == "dense")
+    walks = [cost for cost in calibration.costs if cost.quantity == "walk_ns" and cost.interval]
+    walked = _sizes(cost.page_size_bytes for cost in walks if cost.access == "serial")
+    chains = {c.access.removeprefix("chains_") for c in walks if c.access in CHAINS and c.access}
+    if not tlb and not walks:
+        raise TlbcostError(
+            "cannot draw: nothing was measured of the TLBs",
+            "tlbcost calibrate --recalibrate  (while nothing else runs)",
+        )
+    # The next power of two but one, for room beyond the last point.
+    last = max([int(str(row["lines"])) for row in tlb] + [cost.pages or 1 for cost in walks])
+    spacings = _sizes(row["spacing_bytes"] for row in curve if row["probe"] == "cache")
+    cached = max([int(str(r["lines"])) for r in curve if r["probe"] == "cache"], default=0)
+    cached *= min(spacings, default=0)
+    caches = _caches(calibration, known)
+    marks = {
+        "knee": _knees(calibration, sizes),
+        "table": [_Mark(m.at / _ENTRY_BYTES, f"fill {m.words}") for m in caches],
+        "cache": caches,
+    }
+    settings: dict[str, str | int] = {
+        "curve": str(folder / "curve.tsv"),
+        "calibration": str(folder / "calibration.tsv"),
+        "title_words": cpu(calibration.machine),
+        "base": base,
+        "huge": max(dense, default=0),
+        "huge_words": units.size(max(dense, default=0)),
+        "sizes": word_list(sizes),
+        "size_words": word_list(map(units.size, sizes)),
+        "walk_sizes": word_list(walked),
+        "walk_words": word_list(map(units.size, walked)),
+        "chains": word_list(sorted(chains)),
+        "last_page": 1 << last.bit_length() + 1,
+        "caches": int(bool(spacings)),
+        # A chain of every line has them closest together.
+        "line": min(spacings, default=0),
+        "cache_last": round(1.25 * max([cached, *(mark.at for mark in caches)])),
+    }
+    for name, lines in marks.items():
+        settings[f"{name}_at"] = word_list(f"{line.at:.6g}" for line in lines)
+        settings[f"{name}_labels"] = word_list(line.words for line in lines)
+    return settings
+
+
+def _sizes(sizes: Iterable[int | str | None]) -> list[int]:
+    return sorted({int(size) for size in sizes if size is not None})
+
+
+def _knees(calibration: Calibration, sizes: Sequence[int]) -> list[_Mark]:
+    """The TLBs' ends; those of several page sizes that lie together have one label."""
+    marks = []
+    for quantity in _LEVELS:
+        groups: list[list[tuple[float, int]]] = []
+        for cost in (cost for size in sizes for cost in find(calibration, quantity, size)):
+            if cost.interval is not None and cost.page_size_bytes is not None:
+                knee = cost.interval.value, cost.page_size_bytes
+                for group in groups:
+                    if 1 / _NEAR < knee[0] / group[0][0] < _NEAR:
+                        group.append(knee)
+                        break
+                else:
+                    groups.append([knee])
+        for group in groups:
+            at = [entries for entries, _ in group]
+            low, high = f"{min(at):.0f}", f"{max(at):.0f}"
+            # Several page sizes at one knee are told apart by their curves.
+            words = f"{low} x {units.size(group[0][1])}" if len(group) == 1 else low
+            if high != low:
+                words = f"{low}..{high}"
+            marks.append(_Mark(at[0], f"{WORDS[quantity].removesuffix(' entries')} {words}"))
+    return marks
+
+
+def _caches(calibration: Calibration, known: Sequence[Saying]) -> list[_Mark]:
+    """The caches' sizes: measured, else as told."""
+    marks = []
+    for quantity, name in _CACHES.items():
+        measured = [c.interval for c in find(calibration, quantity, None) if c.interval]
+        told = [saying.value for saying in known if saying.quantity == quantity]
+        if measured:
+            size = units.size(round(measured[0].value))
+            marks.append(_Mark(measured[0].value, f"{name} ({size})"))
+        elif told:
+            marks.append(_Mark(told[0], f"{name} ({units.size(told[0])}, told)"))
+    return marks
+
+
+def word_list(values: Iterable[object]) -> str:
+    """Words for gnuplot's word(), which takes a quoted text as one."""
+    return " ".join(f'"{value}"' for value in values)
+
+
+def _quote(value: str | int) -> str:
+    # gnuplot's single quotes take everything as it is; a quote is written twice.
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"

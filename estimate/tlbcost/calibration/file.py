@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is a calibration kept in a file? Reads and writes the table of doc/format.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import cast, get_args
+
+from tlbcost.calibration.records import Access, Calibration, Cost, Extent
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.interval import Interval
+from tlbcost.common.table import Cell, count, format_table, number, read_table, write_file
+from tlbcost.system.machine import Machine
+
+# Start of the keys that hold the raw words of CPUID leaves.
+CPUID = "cpuid_"
+QUANTITIES = (
+    "cycles_per_ns",
+    "l1d_bytes", "l2_bytes", "l3_bytes", "l1d_ns", "l2_ns", "l3_ns", "memory_ns",
+    "load_ns", "stream_ns", "l3_stay_ns",
+    "dtlb_entries", "dtlb_ways", "dtlb_store_entries", "itlb_entries", "stlb_entries", "stlb_ways",
+    "tlb_entry_bytes",
+    "stlb_hit_ns", "itlb_miss_ns", "walk_ns", "walk_interval_ns", "code_walk_ns",
+    "walks_at_once", "walk_cache_regions", "walk_cache_miss_ns",
+    "fault_ns", "unmap_ns",
+)  # fmt: skip
+
+
+def write_calibration(path: Path, calibration: Calibration) -> None:
+    """Write a calibration whole or not at all. Raises OSError."""
+    header: dict[str, Cell] = {
+        field.name: getattr(calibration.machine, field.name) for field in fields(Machine)
+    }
+    header["extent"] = calibration.extent
+    header["date"] = calibration.date
+    header["duration_s"] = calibration.duration_s
+    header["version"] = calibration.version
+    header |= calibration.cpuid
+    for i, note in enumerate(calibration.notes, start=1):
+        header[f"note_{i}"] = note
+    write_file(path, format_table(kinds.CALIBRATION, header, map(_row, calibration.costs)))
+
+
+def _row(cost: Cost) -> tuple[Cell, ...]:
+    interval = cost.interval
+    values = (None,) * 3 if interval is None else (interval.value, interval.low, interval.high)
+    return (cost.quantity, cost.page_size_bytes, cost.access, cost.pages, *values, cost.samples)
+
+
+def read_calibration(path: Path) -> Calibration:
+    """Read a calibration. Raises TlbcostError naming the file and its defect."""
+    table = read_table(path, kinds.CALIBRATION)
+    costs = []
+    for i, row in enumerate(table.records(), start=1):
+        try:
+            costs.append(_cost(row))
+        except ValueError as error:
+            raise TlbcostError(f"{path}: row {i}: {error}") from error
+    try:
+        return Calibration(
+            machine=machine_of(table.header),
+            date=table.key("date"),
+            version=table.key("version"),
+            duration_s=float(table.key("duration_s")),
+            costs=tuple(costs),
+            extent=_extent(table.key("extent")),
+            cpuid={key: value for key, value in table.header.items() if key.startswith(CPUID)},
+            notes=tuple(value for key, value in table.header.items() if key.startswith("note_")),
+        )
+    except (KeyError, ValueError) as error:
+        raise TlbcostError(f"{path}: the header is not a calibration's: {error}") from error
+
+
+def _extent(word: str) -> Extent:
+    match word:
+        case "quick" | "full":
+            return word
+    raise ValueError(f"not an extent: {word}")
+
+
+def machine_of(header: Mapping[str, str]) -> Machine:
+    """The machine in a table's header. Raises KeyError or ValueError for what is wrong there."""
+    text = {
+        field.name: None if header[field.name] == "NA" else header[field.name]
+        for field in fields(Machine)
+        if field.name != "base_page_bytes"
+    }
+    return Machine(base_page_bytes=int(header["base_page_bytes"]), **text)
+
+
+def _cost(row: Mapping[str, str | None]) -> Cost:
+    quantity, size, access = row["quantity"], count(row["page_size_bytes"]), row["access"]
+    samples = count(row["samples"])
+    if quantity not in QUANTITIES or samples is None:
+        raise ValueError(f"not a calibrated quantity: {quantity}")
+    if access is not None and access not in get_args(Access):
+        raise ValueError(f"not a kind of access: {access}")
+    value, low, high = number(row["value"]), number(row["low"]), number(row["high"])
+    interval = None
+    if value is not None and low is not None and high is not None:
+        interval = Interval(value, low, high)
+    elif not value is low is high is None:
+        raise ValueError("a value without its interval")
+    return Cost(
+        quantity, size, cast("Access | None", access), count(row["pages"]), interval, samples
+    )

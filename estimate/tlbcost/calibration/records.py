@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was calibrated on one machine: its costs, each with its interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tlbcost.common.interval import Interval
+from tlbcost.system.machine import Machine
+
+Access = Literal["serial", "overlapped", "chains_2", "chains_4", "chains_8"]
+Extent = Literal["quick", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One calibrated quantity (doc/format.md, "calibration"); `interval` None: not obtained.
+
+    `page_size_bytes` None: the quantity belongs to no page size.
+    """
+
+    quantity: str
+    page_size_bytes: int | None
+    access: Access | None
+    pages: int | None
+    interval: Interval | None
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Everything that was calibrated on one machine.
+
+    `cpuid` has the raw words of CPUID leaves by their key in the samples' header; empty where the
+    CPU has no such instruction. `notes` are sentences about what is missing or limited.
+    """
+
+    machine: Machine
+    date: str
+    version: str
+    duration_s: float
+    costs: tuple[Cost, ...]
+    extent: Extent = "quick"
+    cpuid: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tlbcost annotate: which objects, functions and data did a recording or a simulation hit?"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.common.output import check_writable, write
+
+DEFAULT_FILE = Path("tlbcost-hits.tsv")
+LIMIT = 20
+_MOST_ROWS = 1_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", type=Path, default=DEFAULT_FILE,
+        help=f"what 'tlbcost record' or 'tlbcost estimate --code' wrote (default: {DEFAULT_FILE})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--by", choices=("object", "symbol", "line", "mapping"), default="symbol",
+        metavar="WHAT", help="a row for each object, symbol (the default), line of code (of a "
+        "simulation), or mapping of data (of a recording)",
+    )  # fmt: skip
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write it there as JSON too")
+    parser.add_argument(
+        "--limit", type=_limit, default=LIMIT, metavar="N", help=f"rows at most (default: {LIMIT})"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="print to FILE")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the profile."""
+    from tlbcost.attribution.code_table import is_code_table
+    from tlbcost.counters.hits import read_hits
+    from tlbcost.counters.profile import Profile, describe, to_json
+    from tlbcost.symbols.symbols import Symbols
+
+    for path in (arguments.json, arguments.output):
+        if path is not None:
+            check_writable(path)
+    if not arguments.file.exists():
+        raise TlbcostError(
+            f"cannot read {arguments.file}: no such file", "tlbcost record -- ./app ARG..."
+        )
+    if is_code_table(arguments.file):
+        return _code(arguments)
+    if arguments.by == "line":
+        raise TlbcostError(
+            "--by line is of a simulation; recorded samples have symbols",
+            "--by symbol, or tlbcost estimate --code FILE -- ./app",
+            USAGE,
+        )
+    hits = read_hits(arguments.file)
+    if arguments.by == "mapping" and not any(hit.data for hit in hits.hits):
+        raise TlbcostError(
+            f"{arguments.file} holds no addresses of data", "tlbcost record --addresses -- ./app"
+        )
+    symbols = Symbols(hits.boot_id)
+    by_symbol = arguments.by == "symbol"
+    names = symbols.names(hits.hits) if by_symbol else [None] * len(hits.hits)
+    profile = Profile(hits, tuple(names), arguments.by, arguments.limit, tuple(symbols.notes))
+    if arguments.output is None:
+        print(describe(profile), end="")
+    else:
+        write(arguments.output, describe(profile))
+    if arguments.json is not None:
+        write(arguments.json, to_json(profile))
+    return 0
+
+
+def _code(arguments: argparse.Namespace) -> int:
+    from tlbcost.attribution.code_report import describe, to_json
+    from tlbcost.attribution.code_table import read_code
+
+    if arguments.by == "mapping":
+        raise TlbcostError(
+            f"{arguments.file} is of code alone", "the report of tlbcost estimate has the memory",
+            USAGE,
+        )  # fmt: skip
+    lines = read_code(arguments.file)
+    text = describe(lines, arguments.by, arguments.limit)
+    if arguments.output is None:
+        print(text, end="")
+    else:
+        write(arguments.output, text)
+    if arguments.json is not None:
+        write(arguments.json, to_json(lines, arguments.by, arguments.limit))
+    return 0
+
+
+def _limit(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= _MOST_ROWS:
+        raise argparse.ArgumentTypeError(f"not a number from 1 to {_MOST_ROWS}: {text}")
+    return int(text)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is undone however a command ends: temporary files, and what a signal interrupts?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+
+
+class Stopped(BaseException):
+    """A signal asked us to end; not an Exception, so that no fallback can swallow it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextlib.contextmanager
+def signals_raise() -> Iterator[None]:
+    """Turn the signals that end us into `Stopped`, so that everything is cleaned up.
+
+    A signal that our parent has us ignore (nohup) stays ignored.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise Stopped(number)
+
+    caught = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in caught}
+    try:
+        for number, handler in before.items():
+            if handler != signal.SIG_IGN:
+                signal.signal(number, stop)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def sigint_left_to_the_program() -> Iterator[Callable[[], bool]]:
+    """SIGINT is the program's: we go on until it ends, for what is still to be told or undone.
+
+    Gives a function that tells whether there was one.
+    """
+    interrupted = False
+
+    def note(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        nonlocal interrupted
+        interrupted = True
+
+    before = signal.getsignal(signal.SIGINT)
+    if before != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def signals_deferred() -> Iterator[None]:
+    """What asks us to end, even a second time, waits until this is done."""
+    arrived: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        arrived.append(number)
+
+    caught = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.getsignal(number) for number in caught}
+    try:
+        for number, handler in before.items():
+            if handler != signal.SIG_IGN:
+                signal.signal(number, note)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if arrived:
+        signal.raise_signal(arrived[0])
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for our own files, gone afterwards however it ends.
+
+    Raises TlbcostError with exit code 125 if none can be made.
+    """
+    chosen = os.environ.get("TMPDIR")
+    if chosen and not (Path(chosen).is_dir() and os.access(chosen, os.W_OK | os.X_OK)):
+        # Python would take another folder in silence, and Valgrind would give up.
+        raise TlbcostError(
+            f"cannot write temporary files: TMPDIR is {chosen}, not a folder that can be written",
+            "unset TMPDIR",
+            TOOL_FAILED,
+        )
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="tlbcost-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise TlbcostError(
+            f"cannot make a temporary folder: {error.strerror}",
+            "TMPDIR=/a/folder/with/room tlbcost estimate ...",
+            TOOL_FAILED,
+        ) from error
+    with folder as name:
+        yield Path(name)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read and write the table format of doc/format.md; the only Python code that knows its rules."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.common.errors import TlbcostError
+
+Cell = str | int | float | None
+
+_KEY = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One of the tables of doc/format.md; the version is that of its columns."""
+
+    name: str
+    version: int
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as text: cells are strings, `None` where the file says NA."""
+
+    name: str
+    header: Mapping[str, str]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    complete: bool
+
+    def records(self) -> list[dict[str, str | None]]:
+        """The rows as dictionaries keyed by column name."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    def key(self, key: str) -> str:
+        """The value of a header key; an error that names the file if it is missing."""
+        try:
+            return self.header[key]
+        except KeyError:
+            raise TlbcostError(f"{self.name}: no '# {key}:' line in the header") from None
+
+
+def read_table(path: Path, kind: Kind, *, partial: bool = False) -> Table:
+    """Read a table and check its kind, version, columns and end line.
+
+    `partial` accepts a file that its writer did not finish (`Table.complete` is then False).
+    Raises TlbcostError naming the file and line of the first defect.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TlbcostError(f"cannot read {path}: {_reason(error)}") from error
+    return parse_table(text, str(path), kind, partial=partial)
+
+
+def parse_table(text: str, name: str, kind: Kind, *, partial: bool = False) -> Table:
+    """Parse the text of a table; `name` stands for the file in messages. See read_table."""
+    lines = text.split("\n")
+    if lines[0] != f"# tlbcost {kind.name} {kind.version}":
+        raise TlbcostError(f"{name}:1: not a tlbcost {kind.name} table of version {kind.version}")
+    header: dict[str, str] = {}
+    names: tuple[str, ...] | None = None
+    rows: list[tuple[str | None, ...]] = []
+    end: str | None = None
+    for number, line in enumerate(lines[1:], start=2):
+        if line.startswith("# "):
+            key, separator, value = line[2:].partition(":")
+            if not separator or not _KEY.fullmatch(key):
+                raise TlbcostError(f"{name}:{number}: not a '# key: value' line")
+            if key == "end":
+                end = value.strip()
+                break
+            header[key] = value.strip()
+        elif line == "":
+            continue
+        elif names is None:
+            names = tuple(line.split("\t"))
+            if names != kind.columns:
+                raise TlbcostError(
+                    f"{name}:{number}: columns are {' '.join(names)}, expected "
+                    f"{' '.join(kind.columns)}"
+                )
+        else:
+            cells = tuple(None if cell == "NA" else cell for cell in line.split("\t"))
+            if len(cells) != len(names):
+                raise TlbcostError(f"{name}:{number}: {len(cells)} cells, expected {len(names)}")
+            rows.append(cells)
+    complete = names is not None and end == str(len(rows))
+    if not complete and not partial:
+        raise TlbcostError(f"{name}: truncated: no '# end: {len(rows)}' line")
+    return Table(name, header, kind.columns, tuple(rows), complete)
+
+
+def count(cell: str | None) -> int | None:
+    """Read a count; NA means that it was not counted, which is not the same as 0."""
+    if cell is None:
+        return None
+    if not (cell.isascii() and cell.isdigit()):
+        raise ValueError(f"not a count: {cell}")
+    return int(cell)
+
+
+def number(cell: str | None) -> float | None:
+    """Read a finite decimal number, or None for NA."""
+    if cell is None:
+        return None
+    value = float(cell)
+    if value != value or value in (float("inf"), float("-inf")):
+        raise ValueError(f"not a finite number: {cell}")
+    return value
+
+
+def format_table(kind: Kind, header: Mapping[str, Cell], rows: Iterable[Sequence[Cell]]) -> str:
+    """The text of a table. None becomes NA."""
+    lines = [f"# tlbcost {kind.name} {kind.version}"]
+    lines += [f"# {key}: {_cell(value)}" for key, value in header.items()]
+    lines.append("\t".join(kind.columns))
+    n = 0
+    for row in rows:
+        if len(row) != len(kind.columns):
+            raise ValueError(f"{len(row)} cells for {len(kind.columns)} columns")
+        lines.append("\t".join(_cell(cell) for cell in row))
+        n += 1
+    lines.append(f"# end: {n}")
+    return "\n".join(lines) + "\n"
+
+
+def write_file(path: Path, text: str | bytes) -> None:
+    """Write a file so that its name appears only when it is complete.
+
+    A device or a FIFO is written in place. Raises OSError; then neither the file nor a temporary
+    one is left behind.
+    """
+    data = text if isinstance(text, bytes) else text.encode()
+    if path.exists() and not path.is_file():
+        # Renaming a file over /dev/null would replace it for everyone.
+        with path.open("wb") as device:
+            device.write(data)
+        return
+    path = path.resolve()
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise
+
+
+def _cell(value: Cell) -> str:
+    if value is None:
+        return "NA"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value).replace("\t", " ").replace("\n", " ")
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else "not UTF-8 text"

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What did tlbcost-record note? Reads the table of hits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast, get_args
+
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.table import Table, count, read_table
+from tlbcost.counters.counted import Mode, State
+from tlbcost.counters.refusal import Refusal, Scope
+
+CpuMode = Literal["user", "kernel", "hypervisor", "guest"]
+
+_MOST_EVENTS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class SampledEvent:
+    """An event that was asked for, and what became of it.
+
+    Exactly one of `period` (events from sample to sample) and `frequency` (samples a second) is
+    not None. `count`: what the counter itself counted meanwhile; None: not told. `running_fraction`
+    is the share of the time that it had a counter; None: not told.
+    """
+
+    name: str
+    state: State
+    error: int
+    period: int | None
+    frequency: int | None
+    count: int | None
+    running_fraction: float | None
+
+    def refusal(self) -> Refusal:
+        """For diagnose() and explain()."""
+        return Refusal(self.name, self.state, self.error or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Samples at one place.
+
+    `object` is a path or a name in brackets; None: outside all mappings. `offset_bytes` is that in
+    the file, or the address where there is no file. `data` names the mapping of the data, None: no
+    address; `data_tlb` is as in doc/format.md. `weight`: the events that the samples stand for.
+    """
+
+    event: str
+    pid: int | None
+    object: str | None
+    build_id: str | None
+    mode: CpuMode | None
+    offset_bytes: int
+    data: str | None
+    data_tlb: str | None
+    samples: int
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """A recording. `lost` records found no room; `throttled`: times that the kernel paused it."""
+
+    events: tuple[SampledEvent, ...]
+    hits: tuple[Hit, ...]
+    lost: int
+    throttled: int
+    duration_ns: int
+    scope: Scope
+    mode: Mode
+    boot_id: str | None
+
+
+def read_hits(path: Path) -> Hits:
+    """Read a table of hits. Raises TlbcostError naming the file and the defect."""
+    table = read_table(path, kinds.HITS)
+    try:
+        return _hits(table)
+    except ValueError as error:
+        raise TlbcostError(f"{path}: {error}") from error
+
+
+def _hits(table: Table) -> Hits:
+    events = _events(table)
+    names = {event.name for event in events}
+    hits = tuple(_hit(table, row) for row in table.records())
+    for hit in hits:
+        if hit.event not in names:
+            raise ValueError(f"no event is called {hit.event}")
+    return Hits(
+        events=events,
+        hits=hits,
+        lost=_number(table.key("lost")),
+        throttled=_number(table.key("throttled")),
+        duration_ns=_number(table.key("duration_ns")),
+        scope=cast(Scope, _one_of(table.key("scope"), get_args(Scope))),
+        mode=cast(Mode, _one_of(table.key("mode"), get_args(Mode))),
+        boot_id=table.header.get("boot_id"),
+    )
+
+
+def _events(table: Table) -> tuple[SampledEvent, ...]:
+    found: list[SampledEvent] = []
+    while f"event_{len(found)}" in table.header and len(found) < _MOST_EVENTS:
+        found.append(_event(table, len(found)))
+    return tuple(found)
+
+
+def _event(table: Table, i: int) -> SampledEvent:
+    words = table.key(f"event_{i}").split()
+    if len(words) < 3:
+        raise ValueError(f"not an event: {' '.join(words)}")
+    cells = {
+        name: count(_absent(table.key(f"{name}_{i}")))
+        for name in ("period", "frequency", "count", "enabled_ns", "running_ns")
+    }
+    enabled, running = cells["enabled_ns"], cells["running_ns"]
+    return SampledEvent(
+        name=words[0],
+        state=cast(State, _one_of(words[1], get_args(State))),
+        error=_number(words[2]),
+        period=cells["period"],
+        frequency=cells["frequency"],
+        count=cells["count"],
+        running_fraction=min(1.0, running / enabled) if enabled and running is not None else None,
+    )
+
+
+def _hit(table: Table, row: dict[str, str | None]) -> Hit:
+    obj, mode = row["object"], row["mode"]
+    return Hit(
+        event=row["event"] or "",
+        pid=count(row["pid"]),
+        object=None if obj is None else table.key(f"object_{_number(obj)}"),
+        build_id=table.header.get(f"build_id_{obj}"),
+        mode=None if mode is None else cast(CpuMode, _one_of(mode, get_args(CpuMode))),
+        offset_bytes=_number(row["offset_bytes"]),
+        data=None if row["data"] is None else table.key(f"data_{_number(row['data'])}"),
+        data_tlb=row["data_tlb"],
+        samples=_number(row["samples"]),
+        weight=_number(row["weight"]),
+    )
+
+
+def _number(cell: str | None) -> int:
+    value = count(cell)
+    if value is None:
+        raise ValueError("NA where a number must be")
+    return value
+
+
+def _one_of(word: str, known: tuple[str, ...]) -> str:
+    if word not in known:
+        raise ValueError(f"not one of {', '.join(known)}: {word}")
+    return word
+
+
+def _absent(text: str) -> str | None:
+    return None if text == "NA" else text

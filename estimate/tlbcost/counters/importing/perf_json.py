@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What does the output of `perf stat -j` say? perf-stat(1), "JSON FORMAT": an object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NoReturn
+
+from tlbcost.counters.importing.perf_csv import (
+    NOT_COUNTED,
+    UNIT,
+    last_time,
+    note_of_repeats,
+    percent,
+)
+from tlbcost.counters.importing.readings import Reading, Told, number, refused
+
+_PARTS = ("cpu", "core", "cluster", "cache", "die", "socket", "node", "thread", "cgroup")
+
+
+def parse(name: str, lines: Sequence[tuple[int, str]]) -> tuple[list[Reading], Told]:
+    """The readings. `lines` have their numbers; raises TlbcostError naming the first bad one."""
+    readings = []
+    several = False
+    for line, text in lines:
+        try:
+            # Python reads numbers that JSON does not have.
+            found = json.loads(text, parse_constant=_no_number)
+        except (ValueError, RecursionError) as error:
+            raise refused(name, line, f"not a JSON object: {error}") from error
+        if not isinstance(found, dict):
+            raise refused(name, line, "expected a JSON object on each line, as perf stat -j writes")
+        if "counter-value" not in found and "metric-value" in found:
+            continue
+        try:
+            readings.append(_reading(line, found))
+        except ValueError as error:
+            raise refused(name, line, str(error)) from error
+        several = several or "variance" in found
+    return readings, Told(wall_ns=last_time(name, readings), notes=note_of_repeats(several))
+
+
+def _reading(line: int, found: dict[str, object]) -> Reading:
+    word, event = _word(found, "counter-value"), _word(found, "event")
+    unit = _word(found, "unit") if "unit" in found else ""
+    if not event or not UNIT.fullmatch(unit):
+        raise ValueError("expected an event's name and a unit")
+    state = NOT_COUNTED.get(word)
+    value = None if state else number(word)
+    fraction = None
+    if "pcnt-running" in found:
+        fraction = percent(_word(found, "pcnt-running"))
+    if value is not None and fraction == 0:
+        value, state = None, "never_ran"
+    parts = [_word(found, key) for key in _PARTS if key in found]
+    time = None
+    if "interval" in found:
+        time = _word(found, "interval")
+        number(time)
+    return Reading(
+        line=line,
+        event=event,
+        value=value,
+        unit=unit,
+        state=state or "counted",
+        running_fraction=None if state else fraction,
+        time=time,
+        part=" ".join(parts) or None,
+    )
+
+
+def _word(found: dict[str, object], key: str) -> str:
+    value = found.get(key)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"'{key}' is missing, or neither text nor a number")
+    try:
+        return str(value).strip()
+    except ValueError as error:
+        # An integer of thousands of digits has no text in Python.
+        raise ValueError(f"'{key}' is no count") from error
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"not a number: {word}")

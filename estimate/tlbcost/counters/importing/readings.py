@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What did a program do in all, of which another tool printed parts: by CPU, by interval?"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tlbcost.common.errors import TlbcostError
+from tlbcost.counters.counted import Count, Counted, Mode, State
+from tlbcost.counters.importing.names import Meaning, meaning
+from tlbcost.processors.events import Pmu, generic_pmu
+
+# A counter that ran for less than this share of the time was scaled.
+_WHOLE = 0.9995
+_NS = {"": 1.0, "ns": 1.0, "nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
+_DURATIONS = {"duration_time": "wall_ns", "user_time": "user_ns", "system_time": "system_ns"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One printed count. `value` None: not counted, `state` says why.
+
+    `time` is the end of its interval and `part` the CPU, socket or thread it is of, as printed;
+    None: of all. `line` is where in the file.
+    """
+
+    line: int
+    event: str
+    value: float | None
+    unit: str
+    state: State
+    running_fraction: float | None = None
+    time: str | None = None
+    part: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a file tells beside its counts. Times in ns, None: not told."""
+
+    wall_ns: float | None = None
+    user_ns: float | None = None
+    system_ns: float | None = None
+    command: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def counted(name: str, readings: Sequence[Reading], told: Told, pmu: Pmu | None) -> Counted:
+    """The counts of the whole: the parts and intervals added up.
+
+    `name` stands for the file in messages. Raises TlbcostError if events of a role were counted in
+    different modes: their quotients would mean nothing.
+    """
+    notes = list(told.notes)
+    kept, silent = _without_idle(readings)
+    if silent:
+        notes.append(f"{silent} parts in which no event was counted are left out")
+    counts = []
+    meanings: dict[str, Meaning] = {}
+    times: dict[str, float | None] = {}
+    for event, parts in _by_event(kept):
+        if event not in meanings:
+            meanings[event] = meaning(event, pmu)
+        count, note = _added(event, parts, meanings[event])
+        counts.append(count)
+        notes += [note] if note else []
+        if event in _DURATIONS and count.value is not None:
+            times[_DURATIONS[event]] = count.value * _NS.get(parts[0].unit, 1.0)
+    _check_sources(name, meanings)
+    seen = {count.event for count in counts if count.value is not None}
+    notes += [m.note for event, m in meanings.items() if m.note and event in seen]
+    notes += _scope(readings)
+    return Counted(
+        source=name,
+        pmu=(pmu or generic_pmu()).key,
+        mode=_mode(name, meanings),
+        counts=tuple(counts),
+        wall_ns=told.wall_ns if told.wall_ns is not None else times.get("wall_ns"),
+        user_ns=told.user_ns if told.user_ns is not None else times.get("user_ns"),
+        system_ns=told.system_ns if told.system_ns is not None else times.get("system_ns"),
+        minor_faults=next((c.value for c in counts if c.name == "minor_faults"), None),
+        command=told.command,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def number(text: str) -> float:
+    """A finite number that is not negative. Raises ValueError."""
+    value = float(text)
+    if not math.isfinite(value) or value < 0 or not text.isascii():
+        raise ValueError(f"not a count: {text}")
+    return value
+
+
+def refused(name: str, line: int, why: str) -> TlbcostError:
+    """The error for a line that cannot be read."""
+    return TlbcostError(f"cannot read counts from {name}:{line}: {why}")
+
+
+def _without_idle(readings: Sequence[Reading]) -> tuple[list[Reading], int]:
+    """Without the intervals and threads in which nothing ran, so that no counter could count."""
+    cells: dict[tuple[str | None, str | None], list[Reading]] = {}
+    for reading in readings:
+        cells.setdefault((reading.time, reading.part), []).append(reading)
+    idle = {
+        cell
+        for cell, found in cells.items()
+        if len(cells) > 1
+        and any(reading.state == "never_ran" for reading in found)
+        and all(reading.state in ("never_ran", "unsupported") for reading in found)
+    }
+    if len(idle) == len(cells):
+        return list(readings), 0
+    return [r for r in readings if (r.time, r.part) not in idle], len(idle)
+
+
+def _by_event(readings: Iterable[Reading]) -> list[tuple[str, list[Reading]]]:
+    """The readings of each event; one that is listed twice, in two groups, stays twice."""
+    seen: Counter[tuple[str, str | None, str | None]] = Counter()
+    found: dict[tuple[str, int], list[Reading]] = {}
+    for reading in readings:
+        key = reading.event, reading.time, reading.part
+        found.setdefault((reading.event, seen[key]), []).append(reading)
+        seen[key] += 1
+    return [(event, parts) for (event, _), parts in found.items()]
+
+
+def _added(event: str, parts: Sequence[Reading], means: Meaning) -> tuple[Count, str | None]:
+    """The sum of the parts, which is not known if one of them is not; and a sentence why."""
+    missing = [part for part in parts if part.value is None]
+    if missing:
+        note = None
+        if len(missing) < len(parts):
+            note = (
+                f"{event}: {len(missing)} of {len(parts)} parts were not counted, so none is used"
+            )
+        return Count(means.name, event, None, None, missing[0].state), note
+    values = [part.value for part in parts if part.value is not None]
+    total = math.fsum(values)
+    if means.name == "task_clock_ns":
+        # perf prints milliseconds, in its first versions without saying so.
+        unit = parts[0].unit or ("ns" if total.is_integer() else "msec")
+        total = round(total * _NS.get(unit, 1.0))
+    fractions = [part.running_fraction for part in parts]
+    known = [fraction for fraction in fractions if fraction is not None]
+    fraction = math.fsum(known) / len(known) if len(known) == len(parts) else None
+    state: State = "multiplexed" if fraction is not None and fraction < _WHOLE else "counted"
+    return Count(means.name, event, total, fraction, state), None
+
+
+def _mode(name: str, meanings: dict[str, Meaning]) -> Mode | None:
+    """The one mode that all events with a role were counted in; None: there is no such event."""
+    modes = {
+        m.mode: event for event, m in meanings.items() if m.name is not None and m.mode is not None
+    }
+    if len(modes) > 1:
+        (one, event), (other, another) = list(modes.items())[:2]
+        words = {"user": "user mode", "kernel": "the kernel", "both": "user mode and the kernel"}
+        raise TlbcostError(
+            f"cannot use the counts of {name}: {event} counts {words[one]}, but {another} counts "
+            f"{words[other]}",
+            "count them all with :u, or all without",
+        )
+    return next(iter(modes), None)
+
+
+def _check_sources(name: str, meanings: dict[str, Meaning]) -> None:
+    """Cycles of slow cores and of fast ones are not the same cycles."""
+    sources = {m.source: event for event, m in meanings.items() if m.name and m.source}
+    if len(sources) > 1:
+        one, other = list(sources.values())[:2]
+        raise TlbcostError(
+            f"cannot use the counts of {name}: {one} and {other} are of two kinds of cores",
+            "bind the program to one kind with taskset, and count on that",
+        )
+
+
+def _scope(readings: Sequence[Reading]) -> list[str]:
+    parts = {reading.part for reading in readings if reading.part is not None}
+    return (
+        [f"counts of {len(parts)} CPUs, sockets or threads are added up"] if len(parts) > 1 else []
+    )

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was counted, as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from tlbcost.common import units
+from tlbcost.common.interval import Interval
+from tlbcost.common.stats import spread_fraction
+from tlbcost.common.tables import grid, print_whole, section, table
+from tlbcost.counters.counted import Count, Counted
+from tlbcost.counters.tool import Reading, Wanted
+from tlbcost.counters.totals import scaled
+from tlbcost.processors.events import Pmu
+from tlbcost.processors.formulas import names
+from tlbcost.system.machine import Machine
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_INSTRUCTIONS = "instructions"
+# Not events that happen now and then while instructions run.
+_NO_RATE = (
+    "cycles", _INSTRUCTIONS, "task_clock_ns",
+    "page_faults", "minor_faults", "major_faults", "context_switches",
+)  # fmt: skip
+_MEANING = {
+    "share": "of the cycles had a page walk in progress",
+    "data_share": "... of loads and stores",
+    "code_share": "... of code",
+    "exposed_share": "of the cycles waited for translation: at least that is lost",
+    "ept_share": "of the cycles walked the hypervisor's tables",
+    "walks": "page walks",
+    "data_walks": "... of loads and stores",
+    "code_walks": "... of code",
+    "hits": "hits in the second-level TLB",
+    "data_hits": "... of loads and stores",
+    "walk_cycles": "cycles for a page walk, in the mean",
+    "tma_data_share": "of the cycles, for data, by Intel's top-down method",
+    "tma_code_share": "of the cycles, for code, by the same",
+    "pending_share": "of the cycles, if all walkers were equally busy",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a report on counts says. `wanted` in the order of the report."""
+
+    version: str
+    date: str
+    machine: Machine
+    pmu: Pmu
+    wanted: tuple[Wanted, ...]
+    counted: Counted
+    figures: Mapping[str, Interval | None]
+
+    @property
+    def runs(self) -> int:
+        """How many runs the counts are from."""
+        return len({count.run for count in self.counted.counts})
+
+
+def relevant(pmu: Pmu, wanted: Sequence[Wanted]) -> dict[str, str]:
+    """The formulas of this CPU that any of the events has a part in, besides cycles."""
+    known = {each.role_name for each in wanted} - {"cycles"}
+    return {key: formula for key, formula in pmu.formulas.items() if names(formula) & known}
+
+
+def print_counts(findings: Findings, file: TextIO) -> None:
+    """Print the report, whole."""
+
+    def fill(console: Console) -> None:
+        _head(console, findings)
+        print_events(console, findings.counted)
+        print_figures(console, findings.figures)
+        _events(console, findings)
+        if findings.counted.notes:
+            console.print()
+            rows = grid()
+            for note in findings.counted.notes:
+                rows.add_row("note:", f"{note}.")
+            console.print(rows)
+
+    print_whole(fill, file)
+
+
+def print_interval(readings: Sequence[Reading], wanted: Sequence[Wanted], file: TextIO) -> None:
+    """One line for each event, as the interval ends."""
+    shown = {each.name: each.shown for each in wanted}
+    for reading in readings:
+        value, fraction = scaled(reading)
+        file.write(
+            f"{reading.end_ns / 1e9:10.3f} s  {_number(value):>18}  "
+            f"{_fraction(fraction):>5}  {shown[reading.event]}\n"
+        )
+    file.flush()
+
+
+def _head(console: Console, findings: Findings) -> None:
+    counted, machine = findings.counted, findings.machine
+    console.print(f"tlbcost {findings.version}: {counted.command}\n", style="bold")
+    rows = grid()
+    where = "" if machine.hypervisor is None else f", virtual ({machine.hypervisor})"
+    rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}{where}")
+    mode = {"both": "user and kernel mode"}.get(counted.mode or "", f"{counted.mode} mode only")
+    times = f"{findings.runs} run" + ("s" if findings.runs != 1 else "")
+    rows.add_row("events", f"{findings.pmu.name}; {mode}; {times}")
+    if counted.wall_ns is not None and counted.user_ns is not None:
+        system = units.NOT_OBTAINED if counted.system_ns is None else units.time(counted.system_ns)
+        rows.add_row(
+            "time",
+            f"{units.time(counted.wall_ns)} wall, {units.time(counted.user_ns)} user, "
+            f"{system} system",
+        )
+    console.print(rows)
+
+
+def print_events(console: Console, counted: Counted) -> None:
+    """A line for each event: the mean of its counts, and how much of the time it ran at least."""
+    instructions = counted.values().get(_INSTRUCTIONS)
+    several = len({count.run for count in counted.counts}) > 1
+    columns = ["event", "count"]
+    columns += ["/1000 instr."] if instructions else []
+    columns += ["spread", "run"] if several else []
+    rows = table(*columns, "ran")
+    by_event: dict[tuple[str | None, str], list[Count]] = {}
+    for count in counted.counts:
+        by_event.setdefault((count.name, count.event), []).append(count)
+    for (name, event), own in by_event.items():
+        values = [count.value for count in own if count.value is not None]
+        mean = sum(values) / len(values) if values else None
+        cells = [name or event, _number(mean)]
+        if instructions:
+            cells.append(_rate(name, mean, instructions))
+        if several:
+            spread = spread_fraction(values) if len(values) > 1 else None
+            cells.append("" if spread is None else units.percent(spread))
+            cells.append(_spans([count.run for count in own]) if values else "")
+        fractions = [c.running_fraction for c in own if c.running_fraction is not None]
+        rows.add_row(*cells, _fraction(min(fractions) if fractions else None))
+    section(console, rows)
+
+
+def _rate(name: str | None, mean: float | None, instructions: float) -> str:
+    if name in _NO_RATE:
+        return ""
+    if mean is None:
+        return units.NOT_OBTAINED
+    rate = 1000 * mean / instructions
+    return units.ABOUT_ZERO if 0 < rate < 0.0005 else f"{rate:,.3f}"
+
+
+def print_figures(console: Console, figures: Mapping[str, Interval | None]) -> None:
+    """A line for each formula: its value, the runs' range, and what it means."""
+    if not figures:
+        return
+    vary = any(each is not None and each.low < each.high for each in figures.values())
+    rows = table("of this CPU", "value", *(["range"] if vary else []), "")
+    rows.columns[-1].justify = "left"
+    for key, interval in figures.items():
+        write = units.percent if key.endswith("share") else _number
+        cells = [key, units.NOT_OBTAINED if interval is None else write(interval.value)]
+        if vary:
+            ends = None if interval is None else (write(interval.low), write(interval.high))
+            cells.append("" if ends is None or ends[0] == ends[1] else " to ".join(ends))
+        rows.add_row(*cells, _MEANING.get(key, ""))
+    section(console, rows)
+
+
+def _events(console: Console, findings: Findings) -> None:
+    console.print()
+    rows = grid()
+    for wanted in findings.wanted:
+        if wanted.role_name is not None:
+            rows.add_row(wanted.role_name, wanted.event)
+    if rows.row_count:
+        console.print("counted as", style="bold")
+        console.print(rows)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return units.NOT_OBTAINED
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:,.1f}"
+
+
+def _fraction(fraction: float | None) -> str:
+    return units.NOT_OBTAINED if fraction is None else units.percent(fraction)
+
+
+def _spans(runs: Sequence[int]) -> str:
+    """Numbers of runs: '0-2,5'."""
+    spans: list[list[int]] = []
+    for run in sorted(set(runs)):
+        if spans and spans[-1][1] == run - 1:
+            spans[-1][1] = run
+        else:
+            spans.append([run, run])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is counted, of what, and how? And how is something watched that is not ours to start?"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import FrameType
+
+from tlbcost.common import paths
+from tlbcost.common.errors import SIGNAL_BASE, TOOL_FAILED, TlbcostError
+from tlbcost.counters.counted import Mode
+from tlbcost.counters.refusal import Scope
+from tlbcost.counters.tool import PROGRAM, Reading, Wanted, options
+from tlbcost.processors.events import Pmu
+from tlbcost.run import process_family as family
+from tlbcost.system import hints as remedies
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whose events are counted: `pid` with scope `process`, `cgroup` with scope `cgroup`."""
+
+    scope: Scope = "program"
+    pid: int | None = None
+    cgroup: str | None = None
+
+    def options(self) -> list[str]:
+        """Of tlbcost-count."""
+        if self.scope == "process":
+            return ["--pid", str(self.pid)]
+        if self.scope == "cgroup":
+            return ["--cgroup", str(self.cgroup)]
+        return ["--all-cpus"] if self.scope == "system" else []
+
+    def words(self) -> str | None:
+        """For reports; None: a program of ours."""
+        if self.scope == "process":
+            return f"process {self.pid}"
+        if self.scope == "cgroup":
+            return f"cgroup {self.cgroup}"
+        return "the whole system" if self.scope == "system" else None
+
+
+PROGRAM_ITSELF = Target()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is counted, of what, and how.
+
+    `multiplex`: in one run, in which the events take turns; anything but a program of ours is
+    always counted so. `interval_ms`: tell `show` the readings of each interval as it ends.
+    """
+
+    pmu: Pmu
+    wanted: tuple[Wanted, ...]
+    mode: Mode = "user"
+    target: Target = PROGRAM_ITSELF
+    multiplex: bool = False
+    interval_ms: int | None = None
+    show: Callable[[Sequence[Reading]], None] = lambda _: None
+
+    @property
+    def one_run(self) -> bool:
+        """Whether the events take turns in one run."""
+        return self.multiplex or self.interval_ms is not None or self.target.scope != "program"
+
+    def options(self, events: Sequence[Wanted]) -> list[str]:
+        """Of tlbcost-count, for a run that counts `events`."""
+        chosen = options(events, self.mode, self.pmu, multiplex=self.multiplex)
+        chosen += self.target.options()
+        if self.interval_ms is not None:
+            chosen += ["--interval", str(self.interval_ms)]
+        return chosen
+
+
+def watch(arguments: Sequence[str], name: str = PROGRAM) -> int:
+    """Run tlbcost-count without a program until its target ends or SIGINT; its exit code.
+
+    `name`: the tool that is run instead.
+
+    Raises TlbcostError with exit code 125 if it is not there, and 130 if SIGINT came so early
+    that nothing was counted.
+    """
+    tool = str(paths.libexec(name))
+    with _interrupts_for() as receive:
+        try:
+            # In a process group of its own, so that it gets Ctrl-C once, from us.
+            process = subprocess.Popen(
+                [tool, *arguments], stdin=subprocess.DEVNULL, process_group=0
+            )
+        except OSError as error:
+            raise TlbcostError(
+                f"cannot run {tool}: {error.strerror}", remedies.rebuild(), TOOL_FAILED
+            ) from error
+        try:
+            receive(process)
+            code = process.wait()
+        except BaseException:
+            family.end(process)
+            raise
+    if code == -signal.SIGINT:
+        raise TlbcostError(
+            "cannot count: interrupted before counting began", None, SIGNAL_BASE + signal.SIGINT
+        )
+    return code
+
+
+@contextlib.contextmanager
+def _interrupts_for() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """SIGINT goes to the process that is given, also one that came before it was given."""
+    waiting = False
+    receiver: subprocess.Popen[bytes] | None = None
+
+    def pass_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        nonlocal waiting
+        waiting = receiver is None
+        if receiver is not None:
+            receiver.send_signal(signal.SIGINT)
+
+    def receive(process: subprocess.Popen[bytes]) -> None:
+        nonlocal receiver
+        receiver = process
+        if waiting:
+            process.send_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, pass_on)
+    try:
+        yield receive
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What can be measured here? One check per thing that tlbcost uses; none changes anything."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from tlbcost.calibration import cache as calibration
+from tlbcost.calibration.file import read_calibration
+from tlbcost.common import units
+from tlbcost.common.errors import TlbcostError
+from tlbcost.doctor.check import Check, Value
+from tlbcost.doctor.countable import check_paranoid, check_pmu
+from tlbcost.doctor.tools import (
+    check_glibc,
+    check_gnuplot,
+    check_hugectl,
+    check_libraries,
+    check_programs,
+    check_tlbsim,
+    check_valgrind,
+)
+from tlbcost.processors.published import published
+from tlbcost.system.cgroup import memory_limit
+from tlbcost.system.hints import write_setting
+from tlbcost.system.machine import (
+    Machine,
+    current_machine,
+    huge_page_bytes,
+    read_line,
+    sys_path,
+    thp_mode,
+)
+
+_THP = "/sys/kernel/mm/transparent_hugepage"
+_HUGETLB = "/sys/kernel/mm/hugepages"
+# Enough to try a program on; more is the reader's choice.
+_POOL_BYTES = 1 << 30
+# The cost of page walks is measured far beyond the reach of the STLB: 1 GiB of 4 KiB pages,
+# inside half of the free memory.
+_COMFORTABLE_BYTES = 2 << 30
+
+
+def examine() -> list[Check]:
+    """Look at everything, in the order of the report. Raises nothing that a user can cause."""
+    machine = current_machine()
+    checks: list[Check] = []
+    for check in (
+        lambda: _cpu(machine),
+        lambda: _hypervisor(machine),
+        lambda: check_pmu(machine),
+        check_paranoid,
+        check_programs,
+        check_libraries,
+        check_valgrind,
+        check_tlbsim,
+        _thp,
+        _pools,
+        check_hugectl,
+        check_glibc,
+        check_gnuplot,
+        _memory,
+        _cache,
+        lambda: _calibration(machine),
+    ):
+        found = check()
+        checks += [found] if isinstance(found, Check) else found
+    return checks
+
+
+def _cpu(machine: Machine) -> Check:
+    # Vendors pad the name with blanks.
+    name = " ".join((machine.cpu_name or "CPU of unknown name").split())
+    values = {"cpu_name": machine.cpu_name, "base_page_bytes": machine.base_page_bytes}
+    try:
+        core = published(machine)
+    except TlbcostError as error:
+        return Check("cpu", "limited", f"{name}; {error}", values=values)
+    pages = f"{units.size(machine.base_page_bytes)} pages"
+    if core is None:
+        return Check(
+            "cpu",
+            "limited",
+            f"{name}, {pages}: its TLB sizes are not on file; what cannot be measured is assumed",
+            values={**values, "core": None},
+        )
+    unsure = any(not level.verified for level in core.levels.values())
+    note = "; some of its published TLB sizes are unverified" if unsure else ""
+    return Check(
+        "cpu",
+        "ok",
+        f"{name}, {pages}; core: {core.name}{note}",
+        values={**values, "core": core.core},
+    )
+
+
+def _hypervisor(machine: Machine) -> Check:
+    values = {"hypervisor": machine.hypervisor}
+    if machine.hypervisor is None:
+        return Check("hypervisor", "ok", "none seen", values=values)
+    kind = "" if machine.hypervisor == "unknown" else f" ({machine.hypervisor})"
+    finding = f"virtual machine{kind}: costs hold for guests like this one, not for its host"
+    return Check("hypervisor", "ok", finding, values=values)
+
+
+def _thp() -> Check:
+    mode = thp_mode()
+    values: dict[str, Value] = {"thp_mode": mode, "huge_page_bytes": huge_page_bytes()}
+    if mode is None:
+        finding = "this kernel has no transparent huge pages"
+        return Check("thp", "missing", finding, values=values)
+    for key in ("defrag", "shmem_enabled"):
+        chosen = re.search(r"\[([\w+]+)\]", read_line(f"{_THP}/{key}") or "")
+        values[f"thp_{key}"] = chosen[1] if chosen else None
+    values["khugepaged_defrag"] = read_line(f"{_THP}/khugepaged/defrag")
+    rest = ", ".join(
+        f"{name} {values[key]}"
+        for name, key in (
+            ("defrag", "thp_defrag"),
+            ("shmem", "thp_shmem_enabled"),
+            ("khugepaged/defrag", "khugepaged_defrag"),
+        )
+        if values[key] is not None
+    )
+    finding = f"{mode} ({rest})" if rest else mode
+    if mode == "never":
+        command = write_setting("madvise", f"{_THP}/enabled")
+        return Check("thp", "limited", f"{finding}: switched off", command, values=values)
+    if mode == "always":
+        finding += ": programs may already run on huge pages"
+    return Check("thp", "ok", finding, values=values)
+
+
+def _pools() -> list[Check]:
+    try:
+        folders = list(sys_path(_HUGETLB).glob("hugepages-*kB"))
+    except OSError:
+        folders = []
+    sizes = sorted(int(re.sub(r"\D", "", folder.name)) * 1024 for folder in folders)
+    if not sizes:
+        return [Check("hugetlb", "missing", "this kernel has no hugetlb pools")]
+    return [_pool(size) for size in sizes]
+
+
+def _pool(size: int) -> Check:
+    folder = f"{_HUGETLB}/hugepages-{size // 1024}kB"
+    pages, free = (_number(read_line(f"{folder}/{key}_hugepages")) for key in ("nr", "free"))
+    name = f"hugetlb {units.size(size)}"
+    values: dict[str, Value] = {"page_size_bytes": size, "pages": pages, "free_pages": free}
+    if pages is None or free is None:
+        return Check(name, "limited", f"{folder} cannot be read", values=values)
+    if pages:
+        return Check(
+            name, "ok" if free else "limited", f"{pages} pages, {free} free", values=values
+        )
+    if size != huge_page_bytes():
+        return Check(name, "ok", "no pages; tlbcost uses none of this size", values=values)
+    # The kernel takes the pages from what is free; a quarter of that does no harm.
+    room = min(_POOL_BYTES, (_available_bytes() or 0) // 4) // size
+    command = write_setting(str(room), f"{folder}/nr_hugepages") if room else None
+    finding = "no pages: enough to estimate, too few to try hugetlb pages"
+    return Check(name, "limited", finding, command, values=values)
+
+
+def _memory() -> Check:
+    available, limit = _available_bytes(), memory_limit().limit_bytes
+    values = {"available_bytes": available, "cgroup_limit_bytes": limit}
+    if available is None:
+        finding = "/proc/meminfo does not tell MemAvailable"
+        return Check("memory", "limited", finding, values=values)
+    room = available if limit is None else min(available, limit)
+    finding = (
+        f"{units.size(available)} available, cgroup limit {units.size(limit) if limit else 'none'}"
+    )
+    if room < _COMFORTABLE_BYTES:
+        finding += ": little room to measure page walks in"
+        return Check("memory", "limited", finding, values=values)
+    return Check("memory", "ok", finding, values=values)
+
+
+def _cache() -> Check:
+    folder = calibration.cache_folder()
+    place = folder
+    # os.access answers for folders that may not be looked into, where Path.exists raises.
+    while not os.access(place, os.F_OK) and place != place.parent:
+        place = place.parent
+    if os.access(place, os.W_OK | os.X_OK) and place.is_dir():
+        return Check("cache", "ok", str(folder), values={"cache_folder": str(folder)})
+    return Check(
+        "cache",
+        "limited",
+        f"{folder} cannot be written: each estimate calibrates anew",
+        'export XDG_CACHE_HOME="$(mktemp -d)"',
+        values={"cache_folder": str(folder)},
+    )
+
+
+def _calibration(machine: Machine) -> Check:
+    others: list[str] = []
+    for path in sorted(calibration.cache_folder().glob("calibration-*.tsv")):
+        try:
+            cached = read_calibration(path)
+        except TlbcostError:
+            others.append("an unreadable one")
+            continue
+        if cached.machine == machine:
+            values: dict[str, Value] = {"calibration_date": cached.date}
+            finding = f"of this machine, {cached.date}"
+            return Check("calibration", "ok", finding, values=values)
+        others.append(f"one of {cached.machine.cpu_name or 'an unnamed CPU'}, {cached.date}")
+    finding = "none of this machine in the cache; the first estimate makes it (at most 12 s)"
+    if others:
+        finding += f"; found {' and '.join(others[:2])}"
+    return Check("calibration", "limited", finding, "tlbcost calibrate")
+
+
+def _available_bytes() -> int | None:
+    try:
+        text = sys_path("/proc/meminfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() else None

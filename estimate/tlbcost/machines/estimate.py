@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tlbcost estimate --machine, --page-size: one run of the simulator for all machines and sizes."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.answer.obtain import calibration_for, launcher_of
+from tlbcost.calibration.file import read_calibration
+from tlbcost.calibration.records import Calibration
+from tlbcost.common import units
+from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.paths import version
+from tlbcost.common.progress import Progress
+from tlbcost.machines.gain import MachineResult, results
+from tlbcost.machines.plan import (
+    BASE_BYTES,
+    HUGE_BYTES,
+    OtherMachine,
+    machine_named,
+    of_calibration,
+    plan_pass,
+)
+from tlbcost.run.launch import native_runs
+from tlbcost.run.program import check_simulatable, resolve
+from tlbcost.run.records import Run
+from tlbcost.simulator.run import find_valgrind, simulate
+from tlbcost.simulator.windows import MEASURED, WARM, WindowPlan, plan_for
+
+# Windows that are modelled for one machine on two sizes; for more they become fewer, since each is
+# modelled on every machine and size.
+_USUAL_CELLS = 2
+# The simulator keeps at least half of these, and the overlap model needs ten.
+_FEWEST_WINDOWS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class OtherReport:
+    """What is reported of other machines and page sizes."""
+
+    version: str
+    date: str
+    argv: tuple[str, ...]
+    run: Run | None
+    simulated_ns: int | None
+    machines: tuple[MachineResult, ...]
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Page sizes of a list such as 4K,2M,1G, ascending. Raises argparse.ArgumentTypeError."""
+    powers = {"K": 10, "M": 20, "G": 30}
+    sizes = []
+    for word in text.split(","):
+        number, unit = word[:-1], word[-1:].upper()
+        bytes_ = int(number) << powers[unit] if number.isdigit() and unit in powers else 0
+        if bytes_ < BASE_BYTES or bytes_ & (bytes_ - 1):
+            raise argparse.ArgumentTypeError(f"not a page size as 4K, 64K, 2M or 1G: {word}")
+        sizes.append(bytes_)
+    return tuple(sorted({BASE_BYTES, *sizes}))
+
+
+def chosen(arguments: argparse.Namespace) -> list[OtherMachine]:
+    """The machines and sizes that were asked for. Raises TlbcostError."""
+    sizes = arguments.page_size or (BASE_BYTES, HUGE_BYTES)
+    if not arguments.machine:
+        obtained = calibration_for(arguments)
+        return [of_calibration(obtained.calibration, sizes, obtained.source)]
+    names = [name for name in arguments.machine.split(",") if name]
+    if len(set(names)) < len(names) or not names:
+        raise TlbcostError(
+            f"not a list of different machines: {arguments.machine}", "tlbcost machines", USAGE
+        )
+    brought = _brought(arguments, names)
+    source = str(arguments.calibration) if arguments.calibration else None
+    return [machine_named(name, sizes, brought, source) for name in names]
+
+
+def _brought(arguments: argparse.Namespace, names: list[str]) -> Calibration | None:
+    if arguments.calibration is None:
+        return None
+    if len(names) > 1:
+        raise TlbcostError(
+            "--calibration is of one machine, and several are named",
+            "name that machine alone, or leave --calibration out",
+            USAGE,
+        )
+    try:
+        return read_calibration(arguments.calibration)
+    except TlbcostError as error:
+        raise TlbcostError(f"cannot use the calibration: {error}", None, TOOL_FAILED) from error
+
+
+def estimate_others(arguments: argparse.Namespace, argv: list[str]) -> OtherReport:
+    """Run the program once natively and once in the simulator. Raises TlbcostError."""
+    path: Path = resolve(argv[0])
+    machines = chosen(arguments)
+    check_simulatable(path)
+    valgrind = find_valgrind()
+    if any(m.sizes[0].page_bytes != BASE_BYTES for m in machines):
+        raise TlbcostError(
+            f"base pages of {units.size(machines[0].sizes[0].page_bytes)} are not simulated here",
+            exit_code=CANNOT_MEASURE,
+        )
+    plan = plan_pass(machines)
+    core = next((m.core.option for m in machines if m.core is not None), None)
+    with launcher_of(arguments.prepare) as launcher:
+        native = native_runs(launcher, argv, path, 1, ignore_failure=arguments.ignore_failure)
+        runs = [outcome.run for outcome in native if outcome.run is not None]
+        windows = None if core is None else windows_for(runs, len(plan.cells))
+        with Progress() as progress:
+            wall_ns = max(run.wall_ns for run in runs)
+            tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None
+            simulation = simulate(
+                launcher, valgrind, plan.geometry, argv, native[0], tick, windows,
+                plan.core.option if plan.core is not None else core, plan.options,
+            )  # fmt: skip
+    ran = simulation.outcome.run
+    return OtherReport(
+        version(),
+        datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        tuple(argv),
+        runs[0] if runs else None,
+        ran.wall_ns if ran is not None else None,
+        results(machines, plan, simulation),
+    )
+
+
+def windows_for(runs: list[Run], cells: int) -> WindowPlan:
+    """Fewer and shorter windows where each is timed on more machines and sizes."""
+    usual = plan_for(runs)
+    if cells <= _USUAL_CELLS:
+        return usual
+    most = max(_FEWEST_WINDOWS, round(usual.most * math.sqrt(_USUAL_CELLS / cells)))
+    return WindowPlan(usual.period, WARM * 3 // 4, MEASURED // 2, most)
+
+
+def run_others(arguments: argparse.Namespace, argv: list[str]) -> None:
+    """The command: estimate, print, and write what was asked for. Raises TlbcostError."""
+    from tlbcost.common.output import give_report
+    from tlbcost.machines.report import print_report, to_json
+
+    report = estimate_others(arguments, argv)
+    give_report(report, print_report, to_json, arguments.output, arguments.json)

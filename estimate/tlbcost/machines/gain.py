@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do the machines' counts and modelled times come to, for each page size? Pure functions.
+
+Times are relative: modelled core cycles on a size over those on the machine's first size. There is
+no native run on such a machine to scale them by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tlbcost.common import units
+from tlbcost.common.interval import Interval
+from tlbcost.machines.plan import GIB, OtherMachine, PageSize, Pass
+from tlbcost.model import overlap
+from tlbcost.model.overlap import MODEL_POINTS, MODEL_RELATIVE
+from tlbcost.simulator.counts import Side, SideCounts
+from tlbcost.simulator.run import Simulation
+from tlbcost.simulator.totals import total_counts
+from tlbcost.simulator.windows import ImageWindows, Window
+
+Verdict = Literal["faster", "slower", "alike", "unknown"]
+# Less than this share is no difference that anyone acts on.
+WORTH_FRACTION = 0.02
+Sides = Mapping[Side, SideCounts]
+
+
+@dataclass(frozen=True, slots=True)
+class SizeResult:
+    """One page size of one machine.
+
+    `cycles_per_reference` and `time_ratio` (to the first size) are modelled; None: not obtained.
+    """
+
+    size: PageSize
+    counts: Sides
+    cycles_per_reference: float | None
+    time_ratio: Interval | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class MachineResult:
+    """One machine: `no_times` tells why there are none."""
+
+    machine: OtherMachine
+    sizes: tuple[SizeResult, ...]
+    windows: int
+    no_times: str | None
+
+
+def results(
+    machines: Sequence[OtherMachine], plan: Pass, simulation: Simulation
+) -> tuple[MachineResult, ...]:
+    """Everything that one pass of the simulator tells of the machines."""
+    found = []
+    for m, machine in enumerate(machines):
+        numbers = [i for i, cell in enumerate(plan.cells) if cell[0] == m]
+        columns = [_column(plan, simulation, i) for i in numbers]
+        base = columns[0]
+        sizes, reason = [], machine.no_core
+        windows = 0
+        for size, number, column in zip(machine.sizes, numbers, columns, strict=True):
+            counted = numbers[0] if size.like is not None else number
+            ratio = None
+            none_fits = size.page_bytes >= GIB and _none_fits(plan, simulation, numbers[0], number)
+            if none_fits:
+                notes = [note for note in (size.note, _NONE_FITS) if note is not None]
+                size = replace(size, note="; ".join(notes))
+            elif machine.core is not None:
+                ratio, windows, why = _ratio(simulation, base, column, first=number == numbers[0])
+                reason = reason or why
+            sizes.append(
+                SizeResult(
+                    size,
+                    _counts(plan, simulation, counted),
+                    _cycles(column) if machine.core is not None and ratio else None,
+                    ratio,
+                    _verdict(ratio),
+                )
+            )
+        found.append(MachineResult(machine, tuple(sizes), windows, reason))
+    return tuple(found)
+
+
+_NONE_FITS = "no mapping of the program spans such a page where it misses: no time"
+
+
+def _none_fits(plan: Pass, simulation: Simulation, base: int, number: int) -> bool:
+    """Did all memory stay on base pages, since no mapping spans a larger one?
+
+    Then each miss there is one here, and nothing else is.
+    """
+    return number != base and _counts(plan, simulation, base) == _counts(plan, simulation, number)
+
+
+# Of each process image: of each of its windows, references and cycles.
+_Column = list[list[tuple[int, int]]]
+
+
+def _column(plan: Pass, simulation: Simulation, number: int) -> _Column:
+    if plan.first and number < 2:
+        finished = [image for image in simulation.windows if image.references is not None]
+        return [
+            [(w.references, w.huge_cycles if number else w.base_cycles) for w in image.windows]
+            for image in finished
+        ]
+    view = number - 2 if plan.first else number
+    return [
+        [(references, cycles[view]) for references, cycles in image.windows]
+        for image in simulation.views
+    ]
+
+
+def _counts(plan: Pass, simulation: Simulation, number: int) -> Sides:
+    if plan.first and number < 2:
+        bytes_ = (plan.geometry.base, plan.geometry.huge)[number].page_size_bytes
+        total = total_counts(simulation.processes)
+        return {side: seen for (size, side), seen in total.items() if size == bytes_}
+    view = number - 2 if plan.first else number
+    sums: dict[Side, SideCounts] = {}
+    for image in simulation.views:
+        for side, seen in image.counts[view].items():
+            before = sums.get(side, SideCounts(0, 0, 0))
+            sums[side] = SideCounts(
+                before.l1_tlb_misses + seen.l1_tlb_misses,
+                before.stlb_hits + seen.stlb_hits,
+                before.stlb_misses + seen.stlb_misses,
+            )
+    return sums
+
+
+def _cycles(column: _Column) -> float | None:
+    references = sum(n for image in column for n, _ in image)
+    return sum(c for image in column for _, c in image) / references if references else None
+
+
+def _ratio(
+    simulation: Simulation, base: _Column, column: _Column, *, first: bool
+) -> tuple[Interval | None, int, str | None]:
+    """Time on this size over that on the first, how many windows say so, and why none do."""
+    if not simulation.windows:
+        return None, 0, overlap.shortfall(None)
+    images = [
+        ImageWindows(
+            image.pid,
+            image.program,
+            image.references,
+            image.core,
+            tuple(Window(n, b, h) for (n, b), (_, h) in zip(lows, highs, strict=True)),
+        )
+        for image, lows, highs in zip(
+            [image for image in simulation.windows if image.references is not None],
+            base,
+            column,
+            strict=True,
+        )
+    ]
+    sample = overlap.sample_of(images)
+    if sample is None or sample.saving is None:
+        return None, sample.windows if sample else 0, overlap.shortfall(sample)
+    if first:
+        return Interval(1.0, 1.0, 1.0), sample.windows, None
+    saving = sample.saving
+    margin = MODEL_POINTS + MODEL_RELATIVE * abs(saving.value)
+    low = 1 - saving.value - math.hypot(saving.high - saving.value, margin)
+    high = 1 - saving.value + math.hypot(saving.value - saving.low, margin)
+    return Interval(1 - saving.value, max(0.0, low), high), sample.windows, None
+
+
+def _verdict(ratio: Interval | None) -> Verdict:
+    if ratio is None:
+        return "unknown"
+    if ratio.high < 1 - WORTH_FRACTION:
+        return "faster"
+    if ratio.low > 1 + WORTH_FRACTION:
+        return "slower"
+    return "alike"
+
+
+def sentence(result: SizeResult, base: SizeResult) -> str:
+    """What to make of one page size, in words."""
+    pages, first = units.size(result.size.page_bytes), units.size(base.size.page_bytes)
+    ratio = result.time_ratio
+    if ratio is None:
+        return f"{pages} pages: only misses are told."
+    times = f"{ratio.value:.2f} times that of {first} pages ({ratio.low:.2f} to {ratio.high:.2f})"
+    if result.verdict == "slower":
+        return f"{pages} pages would make this slower: the time should be {times}."
+    if result.verdict == "faster":
+        return f"{pages} pages should be faster: the time should be {times}."
+    return f"{pages} pages: too close to call; the time should be {times}."

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whose TLBs should a program's references go through, and on which page sizes?
+
+A machine is a core of data/machines/, or the one at hand. Everything is decided here before the
+program runs, and refused if it cannot be done.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tlbcost.calibration.records import Calibration
+from tlbcost.common import units
+from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
+from tlbcost.machines.published_timing import Figure, figures_of, published_core
+from tlbcost.processors.geometry import Geometry, PageSizeGeometry, TlbLevel
+from tlbcost.processors.published import (
+    ASSUMED_BASE,
+    ASSUMED_HUGE,
+    PublishedCore,
+    choose,
+    choose_level,
+    cores,
+    published,
+)
+from tlbcost.simulator.core import Core, core_for
+from tlbcost.simulator.views import MOST_VIEWS, View, options
+
+BASE_BYTES, HUGE_BYTES, GIB = 4 << 10, 2 << 20, 1 << 30
+_HUGE_FROM = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PageSize:
+    """One page size of a machine.
+
+    `like`: the smaller size whose TLB entries hold such pages in pieces; `note` says so.
+    """
+
+    page_bytes: int
+    geometry: PageSizeGeometry
+    like: int | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OtherMachine:
+    """A machine to simulate. `costs` says where its times come from; `core` None: `no_core` why."""
+
+    name: str
+    title: str
+    sizes: tuple[PageSize, ...]
+    folded: bool
+    code_stlb: TlbLevel | None
+    core: Core | None
+    costs: str
+    no_core: str | None = None
+    assumed: tuple[str, ...] = ()
+
+
+def names_of(core: PublishedCore) -> tuple[str, ...]:
+    """What a core can be called: its file's name, and the other names in it."""
+    return (core.core, *figures_of(core.core).aliases)
+
+
+def named(name: str) -> PublishedCore:
+    """The core of this name. Raises TlbcostError with exit code 2 that names the nearest."""
+    known = {each: core for core in cores() for each in names_of(core)}
+    found = known.get(name.lower())
+    if found is not None:
+        return found
+    near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise TlbcostError(
+        f"no machine is called '{name}'", f"{hint}tlbcost machines lists them", USAGE
+    )
+
+
+def machine_named(
+    name: str, sizes: Sequence[int], calibration: Calibration | None, source: str | None
+) -> OtherMachine:
+    """A core of data/machines/, by a calibration brought from one, or by what is published.
+
+    Raises TlbcostError if the machine has no pages of a size, or the calibration is of another.
+    """
+    core = named(name)
+    known = figures_of(core.core)
+    if calibration is not None:
+        found = published(calibration.machine)
+        if found is None or found.core != core.core:
+            whose = found.name if found else calibration.machine.cpu_name or "an unknown CPU"
+            raise TlbcostError(
+                f"the calibration is of {whose}, and not of {core.name}",
+                f"tlbcost estimate --machine {name} without --calibration, or one from there",
+                USAGE,
+            )
+        made = of_calibration(calibration, sizes, f"calibrated there ({source})", known.code_stlb)
+        return replace(made, name=name, title=core.name)
+    pages, assumed = [], []
+    for size in sizes:
+        page, notes = _published_size(core, size)
+        pages.append(page)
+        assumed += notes
+    timed = published_core(core, known)
+    missing = ", ".join(known.missing())
+    return OtherMachine(
+        name,
+        core.name,
+        tuple(pages),
+        core.stlb_folded,
+        known.code_stlb,
+        timed,
+        "published" if timed else "none",
+        None if timed else f"not published, or not written down here: {missing or 'its pipeline'}",
+        (*assumed, *_unverified(known.figures if timed else {})),
+    )
+
+
+def _unverified(figures: Mapping[str, Figure]) -> list[str]:
+    names = [name for name, figure in figures.items() if not figure.verified]
+    return [f"not checked against a source: {', '.join(names)}"] if names else []
+
+
+def _published_size(core: PublishedCore, size: int) -> tuple[PageSize, list[str]]:
+    has = {each for level, each in core.levels if level == "dtlb"}
+    if size not in has and BASE_BYTES < size < HUGE_BYTES and BASE_BYTES in has:
+        page, notes = _published_size(core, BASE_BYTES)
+        note = (
+            f"its TLBs hold {units.size(size)} pages as {units.size(BASE_BYTES)} ones: "
+            "only page faults become fewer"
+        )
+        geometry = replace(page.geometry, page_size_bytes=size, entry_bytes=BASE_BYTES)
+        return PageSize(size, geometry, BASE_BYTES, note), notes
+    if size not in has:
+        there = ", ".join(units.size(each) for each in sorted(has))
+        raise TlbcostError(
+            f"{core.name} has no {units.size(size)} pages in data/machines/{core.core}.tsv",
+            f"it has {there}",
+            CANNOT_MEASURE,
+        )
+    geometry, notes = _geometry(core, size)
+    return PageSize(size, geometry), notes
+
+
+def _geometry(core: PublishedCore, size: int) -> tuple[PageSizeGeometry, list[str]]:
+    """A core's TLBs for one page size by what is published alone, and what is assumed of them."""
+    assumed = ASSUMED_BASE if size < _HUGE_FROM else ASSUMED_HUGE
+    found = {
+        name: choose_level(name, size, core, None, None, assumed[name])
+        for name in ("dtlb", "itlb", "stlb")
+    }
+    dtlb, itlb = found["dtlb"][0], found["itlb"][0]
+    assert dtlb is not None
+    assert itlb is not None
+    notes = [
+        f"{name} for {units.size(size)} pages: {source.sentence}"
+        for name, (_, source) in found.items()
+        if source.kind == "assumed" or "not published" in source.sentence
+    ]
+    return PageSizeGeometry(size, dtlb, itlb, found["stlb"][0]), notes
+
+
+def of_calibration(
+    calibration: Calibration,
+    sizes: Sequence[int],
+    costs: str,
+    code_stlb: TlbLevel | None = None,
+) -> OtherMachine:
+    """The machine that was calibrated, on each size: what a TLB entry covers is measured."""
+    machine = calibration.machine
+    base = machine.base_page_bytes
+    pages: list[PageSize] = []
+    core, why = None, None
+    huge = next((size for size in sizes if size > base), HUGE_BYTES)
+    whole = choose(calibration, machine, HUGE_BYTES if base < HUGE_BYTES else huge)
+    core = core_for(calibration, machine, whole)
+    if core is None:
+        why = "the calibration does not tell what loads cost"
+    for size in sizes:
+        if size < base:
+            raise TlbcostError(
+                f"no {units.size(size)} pages: base pages have {units.size(base)} here",
+                exit_code=CANNOT_MEASURE,
+            )
+        pages.append(_calibrated_size(calibration, size, whole))
+    known = published(machine)
+    return OtherMachine(
+        "here",
+        (known.name if known else machine.cpu_name) or "this machine",
+        tuple(pages),
+        whole.stlb_folded,
+        code_stlb,
+        core,
+        costs,
+        why,
+        core.notes if core else (),
+    )
+
+
+def _calibrated_size(calibration: Calibration, size: int, whole: Geometry) -> PageSize:
+    machine = calibration.machine
+    base = machine.base_page_bytes
+    if size == base:
+        return PageSize(size, whole.base)
+    splintered = whole.huge.entry_bytes == base
+    core = published(machine)
+    held = core is not None and ("dtlb", size) in core.levels
+    if splintered or (size < HUGE_BYTES and not held):
+        why = (
+            "the host backs this virtual machine with smaller pages"
+            if splintered
+            else f"its TLBs hold {units.size(size)} pages as smaller ones"
+        )
+        geometry = replace(whole.base, page_size_bytes=size, entry_bytes=base)
+        return PageSize(size, geometry, base, f"{why}: it misses as on {units.size(base)} pages")
+    if core is not None and size != HUGE_BYTES and not held:
+        raise TlbcostError(
+            f"{core.name} has no {units.size(size)} pages in data/machines/{core.core}.tsv",
+            exit_code=CANNOT_MEASURE,
+        )
+    return PageSize(size, choose(calibration, machine, size).huge)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What one run of the simulator is to do: `cells` are machine and size, by number.
+
+    Cell i is view i - 2, after those of the machine at hand, if `first` (its two sizes are the
+    first two cells); else view i.
+    """
+
+    geometry: Geometry
+    core: Core | None
+    cells: tuple[tuple[int, int], ...]
+    views: tuple[View, ...]
+    first: bool
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The simulator's, beside those of the geometry and the core."""
+        return ("--attribute=no", *options(self.views))
+
+
+def plan_pass(machines: Sequence[OtherMachine]) -> Pass:
+    """All machines in one run. Raises TlbcostError with exit code 2 if they are too many."""
+    cells = [(m, s) for m, machine in enumerate(machines) for s in range(len(machine.sizes))]
+    lead = machines[0]
+    usual = [size.page_bytes for size in lead.sizes[:2]] == [BASE_BYTES, HUGE_BYTES]
+    whole = usual and lead.code_stlb is None and (len(machines) == 1 or lead.core is not None)
+    second = lead.sizes[1].geometry if usual else _any_huge(lead.sizes[0].geometry)
+    skipped = 2 if whole else 0
+    views = []
+    for number, (m, s) in enumerate(cells):
+        if number < skipped:
+            continue
+        machine, size = machines[m], machines[m].sizes[s]
+        base = next(i for i, cell in enumerate(cells) if cell[0] == m)
+        rest = None
+        # Where its entries hold pieces, that tells if there could be such pages at all.
+        if size.page_bytes >= GIB and s > 0:
+            rest = base - skipped if base >= skipped else -1
+        core = machine.core.option if machine.core else None
+        views.append(View(size.geometry, machine.folded, machine.code_stlb, core, rest))
+    if len(views) > MOST_VIEWS:
+        raise TlbcostError(
+            f"{len(cells)} machines and page sizes are too many for one run",
+            f"give at most {MOST_VIEWS}",
+            USAGE,
+        )
+    base_geometry = lead.sizes[0].geometry
+    return Pass(
+        Geometry(base_geometry, second, {}, lead.folded),
+        lead.core,
+        tuple(cells),
+        tuple(views),
+        whole,
+    )
+
+
+def _any_huge(base: PageSizeGeometry) -> PageSizeGeometry:
+    """What the simulator is given where nobody asks for it."""
+    return replace(base, page_size_bytes=base.page_size_bytes * 512, entry_bytes=None)

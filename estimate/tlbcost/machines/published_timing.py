@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is published of a core beside its TLBs, and is it enough to time a program on?
+
+The `core_...` lines of data/machines/ (doc/format.md, "machine"), each with its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tlbcost.common import paths
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.table import read_table
+from tlbcost.processors.geometry import TlbLevel
+from tlbcost.processors.published import PublishedCore
+from tlbcost.simulator.core import Core
+
+_PREFIX = "core_"
+_TICKS_PER_CYCLE = 64
+# What the overlap model cannot do without.
+NEEDED = (
+    "ghz", "l1d_bytes", "l1d_ways", "l1d_cycles", "l2_bytes", "l2_ways", "l2_cycles", "l3_bytes",
+    "l3_cycles", "memory_ns", "fill_buffers", "l3_line_cycles", "memory_line_cycles",
+    "stlb_hit_cycles", "walk_cycles", "page_directories",
+)  # fmt: skip
+# The simulator's name of a figure that it takes as it is.
+_FIELDS = {
+    "l1d_bytes": "l1-bytes", "l1d_ways": "l1-ways", "l1d_cycles": "l1-cycles",
+    "l2_bytes": "l2-bytes", "l2_ways": "l2-ways", "l2_cycles": "l2-cycles",
+    "l3_bytes": "l3-bytes", "l3_cycles": "l3-cycles", "fill_buffers": "misses",
+    "forward_cycles": "forward", "stlb_hit_cycles": "stlb-cycles",
+    "page_directories": "directories", "page_directory_ways": "directory-ways",
+    "page_pointers": "pointers", "page_roots": "roots",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One published figure; its unit is in its name."""
+
+    value: float
+    source: str
+    explanation: str
+    verified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CoreFigures:
+    """What a machine file says beside its rows. `code_stlb`: code has a second level of its own."""
+
+    aliases: tuple[str, ...]
+    figures: Mapping[str, Figure]
+    code_stlb: TlbLevel | None
+
+    def missing(self) -> tuple[str, ...]:
+        """What would be needed to time on this core, and is not there."""
+        return tuple(name for name in NEEDED if name not in self.figures)
+
+
+def figures_of(core: str) -> CoreFigures:
+    """Read them from the core's file. Raises TlbcostError naming the file and the defect."""
+    path = paths.data("machines", f"{core}.tsv")
+    table = read_table(path, kinds.MACHINE)
+    figures, code = {}, None
+    for key, text in table.header.items():
+        if not key.startswith(_PREFIX):
+            continue
+        name = key.removeprefix(_PREFIX)
+        try:
+            value, source, verified = text.split()
+            if verified not in ("yes", "no"):
+                raise ValueError(verified)
+            explanation = table.key(f"source_{source}")
+            if name == "code_stlb":
+                entries, ways = (int(part) for part in value.split(":"))
+                code = TlbLevel(entries, ways)
+            else:
+                figures[name] = Figure(float(value), source, explanation, verified == "yes")
+        except ValueError as error:
+            raise TlbcostError(f"{path}: not 'value source yes|no': {key}: {text}") from error
+    aliases = tuple(part for part in table.header.get("aliases", "").split(",") if part)
+    return CoreFigures(aliases, figures, code)
+
+
+def published_core(core: PublishedCore, known: CoreFigures) -> Core | None:
+    """The core to time on, by published figures alone; None if these do not suffice."""
+    if known.missing() or core.pipeline is None or core.walkers is None:
+        return None
+    value = {name: figure.value for name, figure in known.figures.items()}
+    ghz = value["ghz"]
+    memory = round(value["memory_ns"] * ghz)
+    line = round(value["memory_line_cycles"] * _TICKS_PER_CYCLE)
+    fields = {
+        "width": core.pipeline.width,
+        "window": core.pipeline.window,
+        "stores": core.pipeline.stores,
+        "mispredict": core.pipeline.mispredict_cycles,
+        **{field: round(value[name]) for name, field in _FIELDS.items() if name in value},
+        # Bare metal: a huge page is one piece of memory; Intel's and AMD's L2 fetch lines in pairs.
+        "whole": 1,
+        "pairs": 1,
+        "l3-interval": round(value["l3_line_cycles"] * _TICKS_PER_CYCLE),
+        "memory-cycles": memory,
+        "memory-interval": line,
+        # At best as many lines at once as there are buffers.
+        "memory-apart": max(line, round(memory / value["fill_buffers"] * _TICKS_PER_CYCLE)),
+        "walkers": core.walkers,
+        "walk-cycles": round(value["walk_cycles"]),
+        "huge-walk-cycles": round(value["walk_cycles"]),
+        "read-cycles": round(value.get("walk_read_cycles", 0)),
+        "huge-read-cycles": round(value.get("walk_read_cycles", 0)),
+        "host-shift": 0,
+    }
+    if "row_ns" in value:
+        fields["row-cycles"] = round(value["row_ns"] * ghz)
+    return Core(tuple(fields.items()))

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""On which pages did a program's memory really lie while it ran?"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tlbcost.memory import smaps
+from tlbcost.memory.frames import Entries, entries_of
+from tlbcost.run import process_family as family
+from tlbcost.system import thp_counters as huge_counters
+
+Reach = Literal["malloc", "anonymous", "all", "segments", "shared"]
+
+# A program is looked at often when it begins, and then this often. A look reads /proc/PID/status,
+# which takes microseconds; smaps takes 7 ms per GiB of base pages, and keeps the program from
+# mapping memory meanwhile.
+_FIRST_S, _LATER_S, _SLOWER = 0.005, 0.05, 1.3
+_GREW = 1.1
+# smaps is read again when this many times what it took has passed since.
+_REST, _REST_S = 50, 1.0
+_REST_GROWING = 30
+# Sums within this part of the largest are at the peak.
+_AT_PEAK = 0.95
+
+_REACHED: dict[Reach, frozenset[smaps.Kind]] = {
+    "malloc": frozenset({"heap", "anonymous"}),
+    "anonymous": frozenset({"heap", "anonymous", "segment"}),
+    "all": frozenset({"heap", "anonymous", "segment", "stack", "file", "shared"}),
+    "segments": frozenset({"segment"}),
+    "shared": frozenset({"shared"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Uncovered:
+    """Memory of one name and kind in one program; its pages of all sizes, and the huge ones.
+
+    `program`: path of the executable, of all processes that run it. `eligible_bytes`: of those on
+    base pages, what transparent huge pages were allowed for; None: the kernel does not tell.
+    """
+
+    name: str
+    kind: smaps.Kind
+    resident_bytes: int
+    huge_bytes: int
+    program: str | None = None
+    eligible_bytes: int | None = None
+
+    @property
+    def base_bytes(self) -> int:
+        """What is not on huge pages."""
+        return self.resident_bytes - self.huge_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Backing:
+    """The memory of a process tree when it had most, in bytes; pages of two processes count twice.
+
+    `resident_bytes`: Rss and hugetlb pages, which are not in Rss. `mthp_bytes`: by page size, what
+    the whole system's counters grew by, and no more than the program can have; None where the
+    kernel has no such counters. `mappings`: most on base pages first. `unreadable`: processes
+    whose memory may not be looked at, and is missing. `samples`: how often smaps was read.
+    `fallbacks`: page faults in the whole system that got no huge page for lack of one.
+    """
+
+    resident_bytes: int
+    anonymous_huge_bytes: int
+    hugetlb_bytes: int
+    shmem_huge_bytes: int
+    file_huge_bytes: int
+    mthp_bytes: dict[int, int] | None
+    mappings: tuple[Uncovered, ...]
+    samples: int
+    unreadable: int = 0
+    fallbacks: int | None = None
+
+    @property
+    def huge_bytes(self) -> int:
+        """Memory on pages larger than the base page, of any kind."""
+        mthp = sum(self.mthp_bytes.values()) if self.mthp_bytes else 0
+        return (
+            self.anonymous_huge_bytes
+            + self.hugetlb_bytes
+            + self.shmem_huge_bytes
+            + self.file_huge_bytes
+            + mthp
+        )
+
+    @property
+    def covered_fraction(self) -> float:
+        """The huge share of all resident memory."""
+        return self.huge_bytes / self.resident_bytes
+
+    def reachable_bytes(self, reach: Reach) -> int:
+        """Memory that a method of this reach should get onto huge pages."""
+        return sum(part.resident_bytes for part in self.parts(reach))
+
+    def reached_bytes(self, reach: Reach) -> int:
+        """What of it is on huge pages."""
+        reachable = self.reachable_bytes(reach)
+        mthp = sum(self.mthp_bytes.values()) if self.mthp_bytes else 0
+        if reach in ("segments", "shared"):
+            mthp = 0
+        return min(sum(part.huge_bytes for part in self.parts(reach)) + mthp, reachable)
+
+    def reached_fraction(self, reach: Reach) -> float | None:
+        """The huge share of it; None: there is none of that memory."""
+        reachable = self.reachable_bytes(reach)
+        return self.reached_bytes(reach) / reachable if reachable else None
+
+    def parts(self, reach: Reach) -> list[Uncovered]:
+        """The mappings that a method of this reach should get onto huge pages."""
+        return [part for part in self.mappings if part.kind in _REACHED[reach]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    mappings: tuple[tuple[str, smaps.Mapping], ...]  # with the program
+    mthp_bytes: dict[int, int] | None
+    unreadable: int
+    fallbacks: int | None
+    frames: tuple[Entries, ...]  # of the processes whose frames may be known
+
+    @property
+    def resident_bytes(self) -> int:
+        return sum(mapping.resident_bytes for _, mapping in self.mappings)
+
+    @property
+    def huge_fraction(self) -> float:
+        return sum(mapping.huge_bytes for _, mapping in self.mappings) / self.resident_bytes
+
+
+class BackingSampler:
+    """Looks at a program and all that it starts, from a thread, until it has ended.
+
+        sampler = BackingSampler()
+        launcher.execute(argv, discard=True, started=sampler.start)
+        backing = sampler.stop()
+
+    A process that outlives its parent is followed if it was seen before. For one program.
+    `rest`: times of what a look took that pass before the next one while memory grows. `frames`:
+    look, too, at where its pages are in memory.
+    """
+
+    def __init__(self, rest: int = _REST_GROWING, *, frames: bool = False) -> None:
+        self._rest = rest
+        self._frames = frames
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._samples: list[_Sample] = []
+        self._count = 0
+        self._unreadable = 0
+        self._known: dict[int, int] = {}
+        self._mthp_before: dict[int, int] | None = None
+        self._fallbacks_before: int | None = None
+
+    @property
+    def why_not(self) -> str:
+        """Why there is no Backing, when stop() gave none."""
+        if self._unreadable:
+            return "its memory may not be looked at (/proc/PID/smaps: a setuid program?)"
+        return "it ended before its memory could be looked at"
+
+    def start(self, launcher_pid: int) -> None:
+        """Watch the descendants of this process."""
+        self._mthp_before = huge_counters.mthp()
+        self._fallbacks_before = huge_counters.fallbacks()
+        self._thread = threading.Thread(target=self._watch, args=(launcher_pid,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> Backing | None:
+        """End the watch, however often it is called. None: nothing was seen, see why_not."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        return _backing(self._samples, self._count)
+
+    def peak(self) -> tuple[tuple[str, smaps.Mapping], ...]:
+        """After stop(): each mapping that it told of, with its program; empty: none was seen."""
+        sample = _middle(self._samples)
+        return () if sample is None else sample.mappings
+
+    def isolated_pages(self) -> int | None:
+        """After stop(): its pages whose frames lay alone (frames.py); None: unknown."""
+        sample = _middle(self._samples)
+        known = [entries.isolated() for entries in sample.frames] if sample is not None else []
+        alone = [pages for pages in known if pages is not None]
+        return sum(alone) if alone else None
+
+    def _watch(self, launcher_pid: int) -> None:
+        wait, last_bytes, last_end, last_took = _FIRST_S, 0, 0.0, 0.0
+        while not self._ended.wait(wait):
+            wait = min(wait * _SLOWER, _LATER_S)
+            self._follow(launcher_pid)
+            now = sum(family.resident_bytes(pid) for pid in self._known)
+            begin = time.monotonic()
+            rest = begin - last_end
+            grew = now > _GREW * last_bytes and rest >= self._rest * last_took
+            later = now >= _AT_PEAK * last_bytes and rest >= max(_REST * last_took, _REST_S)
+            if now and (grew or later):
+                sample = self._look()
+                last_end = time.monotonic()
+                last_took = last_end - begin
+                last_bytes = max(now, last_bytes)
+                if sample is not None:
+                    self._keep(sample)
+
+    def _follow(self, launcher_pid: int) -> None:
+        known = {pid: start for pid, start in self._known.items() if family.is_alive(pid, start)}
+        self._known = known | family.offspring([launcher_pid, *known])
+
+    def _look(self) -> _Sample | None:
+        present: list[tuple[str, smaps.Mapping]] = []
+        unreadable, frames = 0, []
+        for pid in self._known:
+            folder = Path(f"/proc/{pid}")
+            try:
+                executable = str((folder / "exe").readlink())
+                text = (folder / "smaps").read_text(encoding="utf-8", errors="replace")
+            except PermissionError:
+                unreadable += 1
+            except OSError:
+                continue
+            else:
+                found = smaps.parse(text, executable)
+                present.extend((executable, each) for each in found if each.resident_bytes)
+                frames.append(entries_of(pid, found) if self._frames else None)
+        self._unreadable = max(self._unreadable, unreadable)
+        if not present:
+            return None
+        before, now = self._fallbacks_before, huge_counters.fallbacks()
+        return _Sample(
+            tuple(present),
+            huge_counters.grown(self._mthp_before, huge_counters.mthp()),
+            unreadable,
+            None if before is None or now is None else now - before,
+            tuple(entries for entries in frames if entries is not None),
+        )
+
+    def _keep(self, sample: _Sample) -> None:
+        """Keep the samples at the peak alone."""
+        self._count += 1
+        samples = [*self._samples, sample]
+        least = _AT_PEAK * max(sample.resident_bytes for sample in samples)
+        self._samples = [sample for sample in samples if sample.resident_bytes >= least]
+
+
+def _middle(samples: list[_Sample]) -> _Sample | None:
+    """Of the samples at the peak the one with the middle share: khugepaged may come late."""
+    ordered = sorted(samples, key=lambda sample: sample.huge_fraction)
+    return ordered[(len(ordered) - 1) // 2] if ordered else None
+
+
+def _backing(samples: list[_Sample], count: int) -> Backing | None:
+    sample = _middle(samples)
+    if sample is None:
+        return None
+    mappings = [mapping for _, mapping in sample.mappings]
+    return Backing(
+        sample.resident_bytes,
+        sum(mapping.anonymous_huge_bytes for mapping in mappings),
+        sum(mapping.hugetlb_bytes for mapping in mappings),
+        sum(mapping.shmem_huge_bytes for mapping in mappings),
+        sum(mapping.file_huge_bytes for mapping in mappings),
+        _limited(sample),
+        _parts(sample),
+        count,
+        sample.unreadable,
+        sample.fallbacks,
+    )
+
+
+def _parts(sample: _Sample) -> tuple[Uncovered, ...]:
+    """Mappings of one program, name and kind together; most on base pages first."""
+    groups: dict[tuple[str, smaps.Kind, str], list[smaps.Mapping]] = {}
+    for executable, mapping in sample.mappings:
+        groups.setdefault((mapping.name, mapping.kind, executable), []).append(mapping)
+    parts: list[Uncovered] = []
+    for (name, kind, executable), mappings in groups.items():
+        eligible = [each.resident_bytes - each.huge_bytes for each in mappings if each.eligible]
+        parts.append(
+            Uncovered(
+                name,
+                kind,
+                sum(each.resident_bytes for each in mappings),
+                sum(each.huge_bytes for each in mappings),
+                executable,
+                None if any(each.eligible is None for each in mappings) else sum(eligible),
+            )
+        )
+    return tuple(sorted(parts, key=lambda part: (-part.base_bytes, part.name)))
+
+
+def _limited(sample: _Sample) -> dict[int, int] | None:
+    """mTHP of the whole system, as far as the program's anonymous memory has room for it."""
+    if sample.mthp_bytes is None:
+        return None
+    room = sum(
+        max(mapping.anonymous_bytes - mapping.anonymous_huge_bytes, 0)
+        for _, mapping in sample.mappings
+        if not mapping.hugetlb_bytes
+    )
+    limited: dict[int, int] = {}
+    for size, n_bytes in sorted(sample.mthp_bytes.items(), reverse=True):
+        limited[size] = min(n_bytes, room)
+        room -= limited[size]
+    return limited

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""On which pages does memory lie, could the kernel put it on transparent huge pages, or why not?
+
+The rules are those of Linux 6.18's mm/huge_memory.c and mm/shmem.c, as its
+Documentation/admin-guide/mm/transhuge.rst tells them; where the kernel itself says whether a
+mapping is eligible (smaps), that decides, and the rules only say why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tlbcost.attribution.payers import Backed, PayerKind
+from tlbcost.common import units
+from tlbcost.memory.smaps import Mapping
+from tlbcost.system import filesystems
+from tlbcost.system.huge_pages import HugeSettings
+
+Reason = Literal[
+    "huge", "hugetlb", "no_thp", "thp_never", "thp_madvise", "advised_against", "process",
+    "too_small", "unaligned", "tmpfs_never", "tmpfs_advise", "shmem_never", "shmem_advise",
+    "shmem_deny", "file_system", "file_not_advised", "file_cached", "device", "later", "untold",
+    "empty",
+]  # fmt: skip
+
+# Most of the memory: what is left are the ends of a mapping, where no huge page fits.
+_MOST = 0.9
+_SHARED: dict[str, PayerKind] = {"/memfd:": "memfd", "/SYSV": "sysv"}
+_DEVICE_FLAGS = ("io", "pf")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one mapping stands.
+
+    `page_bytes`: size of the pages that hold most of it; None: there is none of it, or it is not
+    told. `eligible`: whether the kernel may put it, as things are, on transparent huge pages.
+    `reason` and `words`: why it is not on huge pages (or that it is), in one phrase.
+    """
+
+    page_bytes: int | None
+    eligible: bool | None
+    reason: Reason
+    words: str
+
+
+def backed_of(mapping: Mapping) -> Backed:
+    """What the kernel said of one mapping, as payers have it."""
+    return Backed(
+        mapping.start,
+        mapping.end,
+        mapping.permissions,
+        mapping.resident_bytes,
+        mapping.huge_bytes,
+        mapping.page_bytes or 0,
+        mapping.eligible,
+        mapping.flags or (),
+        mapping.offset_bytes,
+        mapping.device,
+    )
+
+
+def kind_of(mapping: Mapping, settings: HugeSettings) -> PayerKind:
+    """What kind of memory a mapping is."""
+    name = mapping.name
+    if mapping.hugetlb_bytes or "ht" in (mapping.flags or ()):
+        return "hugetlbfs"
+    for start, kind in _SHARED.items():
+        if name.startswith(start):
+            return kind
+    if name.startswith(("/dev/zero", "[anon_shmem")):
+        return "shared"
+    if mapping.kind in ("heap", "stack", "segment"):
+        return "heap" if mapping.kind == "heap" else mapping.kind
+    if name.startswith("/"):
+        mount = filesystems.holding(settings.mounts, name, mapping.device)
+        return "tmpfs" if mount is not None and mount.kind == "tmpfs" else "file"
+    if name in ("[vdso]", "[vvar]", "[vsyscall]", "[vvar_vclock]", "[uprobes]"):
+        return "unknown"
+    return "jit" if "x" in mapping.permissions else "anonymous"
+
+
+def stand(
+    kind: PayerKind, name: str, backed: Backed, settings: HugeSettings, *, disabled: bool = False
+) -> Standing:
+    """Where a mapping stands. `disabled`: its process has transparent huge pages off (prctl)."""
+    huge = settings.huge_page_bytes
+    size = _page_bytes(backed, huge)
+    if kind == "hugetlbfs" or "ht" in backed.flags:
+        pages = f"{units.size(backed.page_bytes)} pages" if backed.page_bytes else "huge pages"
+        return Standing(size, False, "hugetlb", f"on {pages} of the pool already")
+    if backed.resident_bytes and backed.huge_bytes >= _MOST * backed.resident_bytes:
+        return Standing(size, backed.eligible, "huge", "on transparent huge pages already")
+    if not backed.resident_bytes:
+        return Standing(None, backed.eligible, "empty", "nothing of it is in memory")
+    reason, words = _why_not(kind, name, backed, settings, disabled=disabled)
+    if backed.eligible and reason not in ("later", "too_small", "unaligned"):
+        # The kernel knows better, and smaller transparent pages count for it as well.
+        reason, words = (reason, words) if settings.mthp else ("later", _LATER[_group(kind)])
+    elif backed.eligible is False and reason == "later":
+        reason, words = "untold", "the kernel says that it may not, and not why"
+    return Standing(size, reason == "later", reason, words)
+
+
+_LATER = {
+    "anonymous": "it may be: khugepaged comes later; what is touched in small steps, or was there "
+    "before it was asked for, waits for it",
+    "shared": "it may be: pages that were there before stay small until khugepaged comes",
+    "file": "it may be: khugepaged comes later",
+}
+
+
+def _group(kind: PayerKind) -> str:
+    if kind in ("tmpfs", "memfd", "sysv", "shared"):
+        return "shared"
+    return "file" if kind == "file" else "anonymous"
+
+
+def _page_bytes(backed: Backed, huge: int | None) -> int | None:
+    if not backed.resident_bytes:
+        return None
+    if backed.page_bytes and huge and backed.huge_bytes * 2 >= backed.resident_bytes:
+        return max(huge, backed.page_bytes) if "ht" not in backed.flags else backed.page_bytes
+    return backed.page_bytes or None
+
+
+def _why_not(
+    kind: PayerKind, name: str, backed: Backed, settings: HugeSettings, *, disabled: bool
+) -> tuple[Reason, str]:
+    if any(flag in backed.flags for flag in _DEVICE_FLAGS):
+        return "device", "memory of a device, or of the kernel"
+    if settings.thp is None or settings.huge_page_bytes is None:
+        return "no_thp", "this kernel has no transparent huge pages"
+    if disabled:
+        return "process", "the process has them off (prctl PR_SET_THP_DISABLE)"
+    if "nh" in backed.flags:
+        return "advised_against", "the program advises against it (MADV_NOHUGEPAGE)"
+    huge = settings.huge_page_bytes
+    if backed.end - backed.start < huge:
+        what = "a stack of less" if kind == "stack" else "less"
+        return "too_small", f"{what} than {units.size(huge)}"
+    reason, words = _setting(kind, name, backed, settings)
+    # A mapping is placed to suit huge pages only where it may have some.
+    return (_unfit(kind, backed, huge) if reason == "later" else None) or (reason, words)
+
+
+def _setting(
+    kind: PayerKind, name: str, backed: Backed, settings: HugeSettings
+) -> tuple[Reason, str]:
+    group = _group(kind)
+    if group == "shared":
+        return _shared(kind, name, backed, settings)
+    if group == "file" or (kind == "segment" and backed.device not in (None, (0, 0))):
+        return _file(name, backed, settings)
+    if settings.thp == "never":
+        return "thp_never", "transparent huge pages are off (never)"
+    if settings.thp == "madvise" and "hg" not in backed.flags:
+        return "thp_madvise", "THP is madvise here, and the program does not ask (madvise)"
+    return "later", _LATER[group]
+
+
+def _unfit(kind: PayerKind, backed: Backed, huge: int) -> tuple[Reason, str] | None:
+    """Why no whole huge page fits into it, where none does."""
+    size = units.size(huge)
+    if -(-backed.start // huge) * huge + huge > backed.end:
+        return "unaligned", f"no whole {size} page, by its alignment"
+    mapped = _group(kind) in ("shared", "file") or kind == "segment"
+    if mapped and (backed.start - backed.offset_bytes) % huge and backed.device != (0, 0):
+        return "unaligned", f"its place in the file and its address differ below {size}"
+    return None
+
+
+def _shared(
+    kind: PayerKind, name: str, backed: Backed, settings: HugeSettings
+) -> tuple[Reason, str]:
+    option, where = settings.shmem, f"shmem_enabled is {settings.shmem}"
+    if settings.shmem == "deny":
+        return "shmem_deny", "shared memory gets none (shmem_enabled is deny)"
+    if kind == "tmpfs" and settings.shmem != "force":
+        mount = filesystems.holding(settings.mounts, name, backed.device)
+        option = mount.huge if mount is not None else "never"
+        where = f"its tmpfs is mounted with huge={option}"
+        if option == "never":
+            where = "its tmpfs is mounted without huge pages (huge=never)"
+        if mount is not None:
+            where += f" at {mount.folder}"
+    tmpfs = kind == "tmpfs"
+    if option in (None, "never"):
+        return ("tmpfs_never" if tmpfs else "shmem_never"), where
+    if option == "advise" and "hg" not in backed.flags:
+        words = f"{where}, and the program does not ask (madvise)"
+        return ("tmpfs_advise" if tmpfs else "shmem_advise"), words
+    return "later", _LATER["shared"]
+
+
+def _file(name: str, backed: Backed, settings: HugeSettings) -> tuple[Reason, str]:
+    mount = filesystems.holding(settings.mounts, name, backed.device)
+    asked = settings.thp == "always" or "hg" in backed.flags
+    if "w" in backed.permissions and backed.permissions.endswith("p"):
+        return "file_system", "a private copy of a file, which has none"
+    if settings.files and "x" in backed.permissions and "w" not in backed.permissions:
+        if settings.thp == "never":
+            return "thp_never", "transparent huge pages are off (never)"
+        if not asked:
+            return "thp_madvise", "THP is madvise here, and the program does not ask (madvise)"
+        return "later", _LATER["file"]
+    if mount is not None and filesystems.advisable(mount.kind, settings.kernel):
+        if "hg" in backed.flags:
+            return "file_cached", "what the file's cache held before it was asked for stays small"
+        return (
+            "file_not_advised",
+            f"{mount.kind} gives huge pages where they are asked for (madvise) before it is read",
+        )
+    kind = f" ({mount.kind})" if mount is not None else ""
+    return "file_system", f"its file system{kind} has no huge pages in this kernel"

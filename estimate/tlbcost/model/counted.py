@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hardware counts in, gain out: the share of the cycles in page walks, and what it is worth.
+
+Pure functions: no I/O, no pandas. The formulas of each CPU are data (data/events); what they mean
+and where they are from is in doc/method.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tlbcost.calibration.costs import PageCosts, missing_costs, with_substitutes
+from tlbcost.common.interval import Interval
+from tlbcost.common.stats import centre, median
+from tlbcost.counters.counted import Counted
+from tlbcost.model import simple as model
+from tlbcost.model.published_pairs import expected_from_share, expected_with_remaining
+from tlbcost.model.simple import Estimate
+from tlbcost.processors.formulas import evaluate
+from tlbcost.run.records import Run
+from tlbcost.simulator.totals import Footprint
+
+# How the share of the cycles was obtained, best first.
+Way = Literal["walk_cycles", "pending_cycles", "walks_times_cost", "stall_cycles"]
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The share of the counted cycles that goes into translation. None: not obtained.
+
+    `data` is the part of loads and stores, or all of it where that of code is not known (`split`
+    is False then). `exposed` is a lower bound. `ept` is the second stage of a virtual
+    machine, where it is counted apart; `total` does not have it.
+    """
+
+    way: Way
+    total: Interval
+    data: Interval
+    split: bool
+    exposed: Interval | None
+    ept: Interval | None
+    capped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What one walk and one hit of the second level cost, in cycles. None: not known."""
+
+    walk_cycles: Interval
+    hit_cycles: Interval | None
+
+
+def figures(formulas: Mapping[str, str], counted: Counted) -> dict[str, Interval | None]:
+    """Each formula's value: the mean of the runs that have all of it, and their spread.
+
+    Where no run has all, since the events did not fit into one, the runs' means are combined.
+    """
+    runs = sorted({count.run for count in counted.counts})
+    by_run = [counted.values(run) for run in runs]
+    return {
+        name: _figure(expression, by_run, counted.values()) for name, expression in formulas.items()
+    }
+
+
+def _figure(
+    expression: str, by_run: Sequence[Mapping[str, float]], merged: Mapping[str, float]
+) -> Interval | None:
+    whole = [evaluate(expression, values) for values in by_run]
+    found = [value for value in whole if value is not None]
+    if found:
+        return Interval(median(found), min(found), max(found))
+    value = evaluate(expression, merged)
+    return None if value is None else Interval(value, value, value)
+
+
+def prices_of(costs: PageCosts, cycles_per_ns: float) -> Prices | None:
+    """Calibrated costs in cycles, from the cheapest kind to the dearest; None: none obtained."""
+    if missing_costs(costs):
+        return None
+    priced = with_substitutes(costs, costs)
+    walk = _span(
+        cycles_per_ns, priced.walk_cached_ns, priced.walk_overlapped_ns, priced.walk_serial_ns
+    )
+    hit = _span(cycles_per_ns, priced.stlb_hit_overlapped_ns, priced.stlb_hit_serial_ns)
+    return None if walk is None else Prices(walk, hit)
+
+
+def _span(factor: float, *kinds: Interval | None) -> Interval | None:
+    known = [kind for kind in kinds if kind is not None]
+    if not known:
+        return None
+    low = factor * min(kind.low for kind in known)
+    high = factor * max(kind.high for kind in known)
+    return Interval(centre(low, high), low, high)
+
+
+def witness(
+    found: Mapping[str, Interval | None], cycles: float | None, prices: Prices | None
+) -> Witness | None:
+    """What the counts say of translation; None if they do not bound it.
+
+    Cycles with a walk in progress are taken before everything else, then pending cycles divided
+    by the walkers, then walks times their cost, then stalls (which bound it from below alone).
+    `cycles` and `prices` are needed for the third way only.
+    """
+    exposed, ept = _share(found.get("exposed_share")), _share(found.get("ept_share"))
+    share, data = _share(found.get("share")), _share(found.get("data_share"))
+    if share is not None:
+        # Where code's walks are not counted, the share of data is all there is.
+        split = data is not None and found.get("code_share") is not None
+        return Witness("walk_cycles", share, data or share, split, exposed, ept, share.high >= 1)
+    share = _share(found.get("pending_share"))
+    if share is not None:
+        return Witness("pending_cycles", share, share, False, exposed, ept, share.high >= 1)
+    priced = _priced(found, cycles, prices)
+    if priced is not None:
+        total, data, capped = priced
+        split = data is not None
+        return Witness("walks_times_cost", total, data or total, split, exposed, ept, capped)
+    if exposed is not None:
+        return Witness("stall_cycles", exposed, exposed, False, exposed, ept, False)
+    return None
+
+
+def _priced(
+    found: Mapping[str, Interval | None], cycles: float | None, prices: Prices | None
+) -> tuple[Interval, Interval | None, bool] | None:
+    """Level matched: walks at the price of a walk, second-level hits at the price of a hit."""
+    if not cycles or prices is None:
+        return None
+    all_walks, data_walks = found.get("walks"), found.get("data_walks")
+    total = _cost(all_walks or data_walks, found.get("hits") or found.get("data_hits"), prices)
+    known = all_walks is not None and found.get("code_walks") is not None
+    data = _cost(data_walks, found.get("data_hits"), prices) if known else None
+    if total is None:
+        return None
+    whole = _divided(total, cycles)
+    return whole, None if data is None else _divided(data, cycles), total.high > cycles
+
+
+def _cost(walks: Interval | None, hits: Interval | None, prices: Prices) -> Interval | None:
+    if walks is None:
+        return None
+    walk, hit = prices.walk_cycles, prices.hit_cycles
+    low, value, high = walks.low * walk.low, walks.value * walk.value, walks.high * walk.high
+    if hits is not None and hit is not None:
+        low, value, high = (
+            low + hits.low * hit.low, value + hits.value * hit.value, high + hits.high * hit.high
+        )  # fmt: skip
+    return Interval(value, low, high)
+
+
+def _divided(interval: Interval, by: float) -> Interval:
+    low, value, high = (min(1.0, end / by) for end in (interval.low, interval.value, interval.high))
+    return Interval(value, low, high)
+
+
+def _share(interval: Interval | None) -> Interval | None:
+    """A formula's value as a share: what noise takes out of 0 to 1 is put back."""
+    if interval is None:
+        return None
+    low, value, high = (
+        min(1.0, max(0.0, end)) for end in (interval.low, interval.value, interval.high)
+    )
+    return Interval(value, low, high)
+
+
+def counted_fraction(counted: Counted) -> float | None:
+    """The share of the run time that the counted cycles stand for; None: no times are known.
+
+    Counters of user mode see the user time alone.
+    """
+    run_time = run_time_ns(counted)
+    if run_time is None:
+        return None
+    user, system = counted.user_ns, counted.system_ns
+    assert user is not None
+    assert system is not None
+    seen = {"user": user, "kernel": system}.get(counted.mode or "both", user + system)
+    return min(1.0, seen / run_time) if run_time else None
+
+
+def run_time_ns(counted: Counted) -> float | None:
+    """As for a native run: CPU time where several threads outrun the clock."""
+    if counted.wall_ns is None or counted.user_ns is None or counted.system_ns is None:
+        return None
+    return max(counted.wall_ns, counted.user_ns + counted.system_ns)
+
+
+def memory_of(runs: Sequence[Run], base_bytes: int, pages_per_huge: int) -> Footprint | None:
+    """The memory that a native run shows: its page faults, at most its peak size.
+
+    How densely the pages lie is not seen; for the low end twice as many huge pages are taken as
+    would hold them.
+    """
+    if not runs:
+        return None
+    peak = max(run.max_rss_bytes for run in runs) // base_bytes
+    pages = min(int(median([run.minor_faults for run in runs])), peak)
+    dense = -(-pages // pages_per_huge)
+    return Footprint(pages, 2 * dense, dense, 0, peak)
+
+
+def estimate(
+    counted: Counted,
+    seen: Witness,
+    runs: Sequence[Run],
+    costs: tuple[PageCosts, PageCosts] | None,
+    memory: Footprint | None,
+    remaining: float | None,
+) -> Estimate:
+    """The estimate from the counters' share.
+
+    `runs` are the native runs, empty where the counts are from elsewhere. `costs` (base and huge
+    pages) and `memory` are for the page faults alone. `remaining` is the part of the translation
+    time that stays on huge pages, where a simulation tells; None: not known.
+    """
+    part = counted_fraction(counted)
+    scale = 1.0 if part is None else part
+    if remaining is None:
+        expected = expected_from_share(seen.data)
+    else:
+        expected = expected_with_remaining(seen.data, remaining)
+    floor = 0.0 if seen.exposed is None else seen.exposed.low
+    fault = None
+    already = False
+    if runs and memory is not None:
+        already = model.already_huge(runs, memory)
+        if costs is not None:
+            fault = model.fault_saving(runs, memory, *costs)
+    expected = _scaled(expected, scale)
+    code = _difference(seen.total, seen.data) if seen.split else None
+    high = seen.total.high
+    return Estimate(
+        run_time_ns=run_time_ns(counted),
+        wall_ns=counted.wall_ns,
+        base_data_ns=None,
+        base_code_ns=None,
+        huge_data_ns=None,
+        bound_fraction=_scaled(Interval(high, min(floor, high), high), scale),
+        bound_capped=seen.capped,
+        expected_fraction=expected,
+        code_fraction=None if code is None else _scaled(code, scale),
+        fault_fraction=fault,
+        verdict=model.verdict(expected, fault, already),
+    )
+
+
+def _scaled(interval: Interval, by: float) -> Interval:
+    return Interval(interval.value * by, interval.low * by, interval.high * by)
+
+
+def _difference(total: Interval, data: Interval) -> Interval:
+    ends = sorted(max(0.0, each) for each in (total.low - data.low, total.high - data.high))
+    return Interval(min(max(total.value - data.value, ends[0]), ends[1]), *ends)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do modelled windows of a program say that huge pages give it? Pure functions.
+
+One window lies in each period of a process image's references, at a random place. The saving is a
+ratio of two estimated totals, of core cycles on huge and on base pages. Its variance is the
+linearised one of a ratio of totals, each window being one cluster (W. G. Cochran, Sampling
+Techniques, 3rd ed., 1977: sections 2.11 and 6.3, chapter 9A), from the differences of successive
+windows (K. M. Wolter, Introduction to Variance Estimation, 2nd ed., 2007, section 8.2): that a
+program begins in another way than it goes on is no uncertainty, since all of it was sampled.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tlbcost.common.interval import Interval
+from tlbcost.common.stats import median
+from tlbcost.model.simple import run_time_ns
+from tlbcost.run.records import Run
+from tlbcost.simulator.windows import ImageWindows, Window
+
+# How far the modelled saving is from the real one, apart from sampling: as a share of the run
+# time, and of the saving itself.
+MODEL_POINTS = 0.05
+MODEL_RELATIVE = 0.5
+# What windows must cover to speak for the program.
+MIN_WINDOWS = 10
+MIN_FRACTION = 0.9
+_NORMAL_97_5 = 1.959964
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the windows of all finished process images come to.
+
+    `references`: of these images, `sampled_references` of them in windows; `modelled_fraction`:
+    the part of the references that is in images with windows. `saving`: the share of user time
+    that huge pages save, with its 95 % sampling interval; None where the windows are too few
+    (`shortfall`).
+    """
+
+    core: str
+    windows: int
+    references: int
+    sampled_references: int
+    modelled_fraction: float
+    saving: Interval | None
+
+
+def sample_of(images: Sequence[ImageWindows]) -> Sample | None:
+    """The windows of all images together; None if there is no image that finished."""
+    finished = [image for image in images if image.references is not None]
+    if not finished:
+        return None
+    weighted: list[tuple[float, Window]] = []
+    modelled = sampled = 0
+    for image in finished:
+        used = [window for window in image.windows if window.references]
+        if not used or not image.references:
+            continue
+        modelled += image.references
+        measured = sum(window.references for window in used)
+        sampled += measured
+        # Each window stands for its part of the image's references.
+        weighted += [(image.references / measured, window) for window in used]
+    total = sum(image.references or 0 for image in finished)
+    part = modelled / total if total else 0.0
+    enough = len(weighted) >= MIN_WINDOWS and part >= MIN_FRACTION
+    return Sample(
+        finished[0].core,
+        len(weighted),
+        total,
+        sampled,
+        part,
+        _saving(weighted, part) if enough else None,
+    )
+
+
+def shortfall(sample: Sample | None) -> str:
+    """Why there is no saving by the windows, where there is none."""
+    if sample is None:
+        return "no process that finished left windows to model"
+    if sample.windows < MIN_WINDOWS:
+        number = str(sample.windows or "none")
+        return f"{number} of its windows could be modelled, and {MIN_WINDOWS} are needed"
+    return (
+        f"processes of which windows were modelled have {100 * sample.modelled_fraction:.0f} % of "
+        f"the references, and {100 * MIN_FRACTION:.0f} % are needed"
+    )
+
+
+def _saving(weighted: Sequence[tuple[float, Window]], part: float) -> Interval:
+    """1 - huge / base cycles, with its interval. Of what was not modelled, from none to as much."""
+    base = sum(weight * window.base_cycles for weight, window in weighted)
+    ratio = sum(weight * window.huge_cycles for weight, window in weighted) / base
+    residuals = [
+        weight * (window.huge_cycles - ratio * window.base_cycles) for weight, window in weighted
+    ]
+    n = len(residuals)
+    squares = sum((one - other) ** 2 for one, other in itertools.pairwise(residuals))
+    variance = n / (2 * (n - 1)) * squares
+    # By the variance of such a mean square (J. von Neumann et al., Ann. Math. Stat. 12, 1941).
+    freedom = 2 * (n - 1) ** 2 / (3 * n - 4)
+    error = _t_97_5(freedom) * math.sqrt(variance) / base
+    value = 1 - ratio
+    low, high = value - error, value + error
+    return Interval(value, min(low, low * part), max(high, high * part))
+
+
+def _t_97_5(freedom: float) -> float:
+    """Student's t that 2.5 % exceed (Abramowitz and Stegun, 26.7.5); to 1 % from 6 degrees on."""
+    z = _NORMAL_97_5
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    return z + first / freedom + second / freedom**2
+
+
+def expected_gain(saving: Interval, runs: Sequence[Run], bound: Interval) -> Interval:
+    """The expected gain as a share of the run time, at most the bound.
+
+    `saving` is the share of user time, with its sampling interval. The ends hold the sampling, the
+    spread of the runs, and the error of the model itself, which is independent of both. The low
+    end is negative if huge pages may lose. Raises ValueError if there is no run.
+    """
+    shares = [run.user_ns / run_time_ns(run) for run in runs]
+    value = saving.value * median(shares)
+    margin = MODEL_POINTS + MODEL_RELATIVE * abs(value)
+    below = value - min(saving.low * share for share in shares)
+    above = max(saving.high * share for share in shares) - value
+    low, high = value - math.hypot(below, margin), value + math.hypot(above, margin)
+    return Interval(*(min(end, bound.high) for end in (value, low, high)))

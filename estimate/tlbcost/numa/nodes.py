@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which NUMA nodes are there, and on which of them would each thread run?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlbcost.system.machine import current_machine, read_line, sys_path
+
+Spread = Literal["round-robin", "blocks"]
+SPREADS: tuple[Spread, ...] = ("round-robin", "blocks")
+
+# The machine of the slides that this is after has four.
+ASSUMED_NODES = 4
+MOST_NODES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes that placements are for: `machine`: this machine's; else why so many."""
+
+    count: int
+    source: Literal["asked", "machine", "assumed"]
+
+    @property
+    def sentence(self) -> str:
+        """Where the number is from, in words."""
+        return {
+            "asked": "as asked for",
+            "machine": "of this machine",
+            "assumed": "assumed: this machine has one",
+        }[self.source]
+
+
+def machine_nodes() -> list[int]:
+    """Numbers of this machine's nodes that have CPUs; [] where the kernel tells of none."""
+    numbers = []
+    for path in sys_path("/sys/devices/system/node").glob("node*"):
+        number = path.name.removeprefix("node")
+        if number.isdigit() and read_line(f"/sys/devices/system/node/{path.name}/cpulist"):
+            numbers.append(int(number))
+    return sorted(numbers)
+
+
+def choose_nodes(asked: int | None) -> Nodes:
+    """As many as asked for; else as this machine has, if these are several; else ASSUMED_NODES."""
+    if asked is not None:
+        return Nodes(asked, "asked")
+    here = len(machine_nodes())
+    return Nodes(here, "machine") if here > 1 else Nodes(ASSUMED_NODES, "assumed")
+
+
+def spread_threads(threads: int, nodes: int, spread: Spread) -> NDArray[np.int64]:
+    """The node of each thread, in the order in which they started.
+
+    `round-robin`: one thread to each node in turn; `blocks`: the first ones to the first node.
+    """
+    numbers = np.arange(threads, dtype=np.int64)
+    if spread == "round-robin":
+        return numbers % nodes
+    return numbers * nodes // max(threads, 1)
+
+
+def cache_sizes() -> tuple[int, int, str]:
+    """Bytes of the L2 cache that one thread has, of its share of the L3, and where they are from.
+
+    The share is the L3's size over the CPUs that use it. What a hypervisor tells of the L3 is of
+    the host's CPUs, not of the guest's: then the share is assumed to be as large as the L2.
+    """
+    level: dict[int, tuple[int, int]] = {}
+    for path in sys_path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        folder = f"/sys/devices/system/cpu/cpu0/cache/{path.name}"
+        number, size = read_line(f"{folder}/level"), _bytes(read_line(f"{folder}/size"))
+        if read_line(f"{folder}/type") in ("Data", "Unified") and number and size:
+            sharing = _cpus(read_line(f"{folder}/shared_cpu_list") or "0")
+            level[int(number)] = (size, sharing)
+    if 2 not in level:
+        return 1 << 20, 1 << 20, "assumed, since this machine does not tell its caches"
+    l2 = level[2][0] // level[2][1]
+    if 3 not in level:
+        return l2, 0, "of this machine, which has no L3"
+    if current_machine().hypervisor is not None:
+        return l2, l2, "L2 as the hypervisor tells, the share of the L3 assumed"
+    return l2, level[3][0] // level[3][1], "of this machine"
+
+
+def _bytes(text: str | None) -> int | None:
+    found = re.fullmatch(r"(\d+)([KMG]?)", text or "")
+    if not found:
+        return None
+    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2]]
+
+
+def _cpus(text: str) -> int:
+    """How many CPUs a list such as 0-3,8 has."""
+    n = 0
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit():
+            n += int(last) - int(first) + 1 if last.isdigit() else 1
+    return max(n, 1)

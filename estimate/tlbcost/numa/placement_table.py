@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which thread went to memory for which page, and which one touched it first?
+
+The simulator's tables `placement` and `touches` (doc/format.md), and what to ask it for.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.common.table import Kind as TableKind
+from tlbcost.common.table import Table, count, parse_table
+from tlbcost.run.records import Run
+
+Kind = Literal["huge", "anonymous", "other"]
+KINDS: tuple[Kind, ...] = ("huge", "anonymous", "other")
+INTERVALS = 8
+LINE_BYTES = 64
+
+# Every reference is followed as long as that takes a few minutes at most; of a longer program this
+# part, whose first quarter only fills the caches.
+_ALL_BELOW_NS = 5_000_000_000
+_PERIOD, _WARM, _MEASURED = 4_000_000, 250_000, 750_000
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementPlan:
+    """What the simulator is to follow: the caches of one thread in bytes, and the sample.
+
+    Of each `period` references of a thread `warm` fill its caches and `measured` are counted.
+    `source`: where the sizes of the caches are from.
+    """
+
+    l2_bytes: int
+    l3_bytes: int
+    source: str
+    period: int = 1
+    warm: int = 0
+    measured: int = 1
+
+    @property
+    def options(self) -> list[str]:
+        """As the simulator takes them."""
+        l2, l3 = cache_within(self.l2_bytes), cache_within(self.l3_bytes)
+        return [
+            f"--placement={self.period}:{self.warm}:{self.measured}",
+            f"--placement-caches={l2[0]}:{l2[1]},{l3[0]}:{l3[1]}",
+            # Valgrind runs one thread at a time; without this one may run for long.
+            "--fair-sched=try",
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePlacement:
+    """One process image. Rows of `accesses` belong to `pages` and `threads`, of `touched_kinds`
+    and `touched_threads` to `touched_pages`, in the order of first touches.
+
+    `written` has bit i if the page was written in interval i. Threads count from 1; accesses are
+    those of the sample, `measured` of each `period`.
+    """
+
+    pid: int
+    program: str
+    base_page_bytes: int
+    huge_page_bytes: int
+    period: int
+    measured: int
+    references: int
+    interval_references: int
+    intervals: int
+    l2_misses: int
+    walk_l2_misses: int
+    pages: Counts
+    threads: Counts
+    written: Counts
+    accesses: Counts
+    touched_pages: Counts
+    touched_threads: Counts
+    touched_kinds: Counts
+
+
+def plan_for(run: Run, l2_bytes: int, l3_bytes: int, source: str) -> PlacementPlan:
+    """Every reference of a program that ran so long, or a sample of them."""
+    if run.user_ns + run.system_ns <= _ALL_BELOW_NS:
+        return PlacementPlan(l2_bytes, l3_bytes, source)
+    return PlacementPlan(l2_bytes, l3_bytes, source, _PERIOD, _WARM, _MEASURED)
+
+
+def cache_within(n_bytes: int) -> tuple[int, int]:
+    """The largest cache of at most so many bytes whose sets are a power of two, and its ways.
+
+    It has 16 to 31 ways where it can; (0, 0) where it has no line.
+    """
+    lines = n_bytes // LINE_BYTES
+    if lines == 0:
+        return 0, 0
+    shift = max(lines.bit_length() - 5, 0)
+    ways = lines >> shift
+    return (ways << shift) * LINE_BYTES, ways
+
+
+def read_placements(folder: Path) -> tuple[ImagePlacement, ...]:
+    """The placement of every process image that finished, in the order of their names.
+
+    Raises TlbcostError with exit code 125 naming the file and its defect.
+    """
+    images = []
+    try:
+        for path in sorted(folder.glob("placement.*.tsv")):
+            touches = path.with_name(path.name.replace("placement.", "touches.", 1))
+            image = _image(path, touches)
+            if image is not None:
+                images.append(image)
+    except TlbcostError as error:
+        raise TlbcostError(
+            str(error), error.hint or "tlbcost doctor", error.exit_code or TOOL_FAILED
+        ) from error
+    return tuple(images)
+
+
+def _image(path: Path, touches_path: Path) -> ImagePlacement | None:
+    table, cells = _read(path, kinds.PLACEMENT)
+    state = table.key("state")
+    if state == "failed":
+        raise TlbcostError(
+            f"the simulation of {table.key('program')} could not note all its pages: "
+            "there were too many of them, or no memory",
+            "give the program less memory to work on, or fewer threads",
+            TOOL_FAILED,
+        )
+    if state == "running" or cells is None:
+        return None
+    _, touched = _read(touches_path, kinds.TOUCHES)
+    if touched is None:
+        raise TlbcostError(f"{touches_path}: truncated")
+    try:
+        return ImagePlacement(
+            pid=_key(table, "pid"),
+            program=table.key("program"),
+            base_page_bytes=_key(table, "base_page_bytes"),
+            huge_page_bytes=_key(table, "huge_page_bytes"),
+            period=_key(table, "period"),
+            measured=_key(table, "measured"),
+            references=_key(table, "references"),
+            interval_references=_key(table, "interval"),
+            intervals=_key(table, "intervals"),
+            l2_misses=_key(table, "l2_misses"),
+            walk_l2_misses=_key(table, "walk_l2_misses"),
+            pages=cells[:, 0],
+            threads=cells[:, 1],
+            written=cells[:, 2],
+            accesses=cells[:, 3:],
+            touched_pages=touched[:, 0],
+            touched_threads=touched[:, 1],
+            touched_kinds=touched[:, 2],
+        )
+    except ValueError as error:
+        raise TlbcostError(f"{path}: not a table of placement: {error}") from error
+
+
+def _read(path: Path, kind: TableKind) -> tuple[Table, Counts | None]:
+    """The header of a table, and its rows as numbers; None: its writer did not finish.
+
+    There may be millions of rows: they are not read one by one. Raises TlbcostError.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TlbcostError(f"cannot read {path}: {error}") from error
+    names = "\t".join(kind.columns)
+    head, found, rest = text.partition(f"\n{names}\n")
+    rows, end, n = rest.rpartition("# end: ")
+    if not found or not end:
+        return parse_table(text, str(path), kind, partial=True), None
+    table = parse_table(f"{head}\n{names}\n# end: 0\n", str(path), kind)
+    for number, word in enumerate(KINDS):
+        rows = rows.replace(f"\t{word}\n", f"\t{number}\n")
+    with warnings.catch_warnings():
+        # NumPy only warns of what is no number.
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            cells = np.fromstring(rows, dtype=np.int64, sep="\t")
+        except (ValueError, DeprecationWarning) as error:
+            raise TlbcostError(f"{path}: not a table of {kind.name}: {error}") from error
+    width = len(kind.columns)
+    # What is too large a number comes back as the largest one.
+    if n.strip() != str(rows.count("\n")) or len(cells) != width * rows.count("\n"):
+        raise TlbcostError(f"{path}: not a table of {kind.name}: cells are missing")
+    if len(cells) and (cells.min() < 0 or cells.max() == np.iinfo(np.int64).max):
+        raise TlbcostError(f"{path}: not a table of {kind.name}: not a count")
+    return table, cells.reshape(-1, width)
+
+
+def _key(table: Table, key: str) -> int:
+    text = table.key(key)
+    found = count(None if text == "NA" else text)
+    if found is None:
+        raise ValueError(f"{key} is missing")
+    return found

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What did others measure of the access patterns on pages of several sizes?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tlbcost.common import paths
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.table import count, number, read_table
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One figure: the time on this size over that on 4 KiB pages; None where it is of these."""
+
+    source: str
+    explanation: str
+    machine: str
+    pattern: int
+    page_bytes: int
+    cycles: float | None
+    time_ns: float | None
+    accesses: int | None
+    ratio: float | None
+    computed: bool
+
+
+def published() -> list[Published]:
+    """All figures of data/published/page-sizes.tsv; of one pattern the article's first.
+
+    Raises TlbcostError if the file is damaged.
+    """
+    path = paths.data("published", "page-sizes.tsv")
+    table = read_table(path, kinds.PAGE_SIZES)
+    found = []
+    for row in table.records():
+        pattern, size = count(row["pattern"]), count(row["page_size_bytes"])
+        if pattern is None or size is None or row["status"] not in ("read", "computed"):
+            raise TlbcostError(f"{path}: not a figure of a pattern on pages of one size: {row}")
+        source = str(row["source"])
+        found.append(
+            Published(
+                source,
+                table.key(f"source_{source}"),
+                str(row["machine"]),
+                pattern,
+                size,
+                number(row["cycles"]),
+                number(row["time_ns"]),
+                count(row["accesses"]),
+                number(row["ratio"]),
+                row["status"] == "computed",
+            )
+        )
+    return found
+
+
+def ratio_of(figures: list[Published], pattern: int, page_bytes: int) -> Published | None:
+    """The first figure that has a ratio of this pattern on this size."""
+    return next(
+        (
+            each
+            for each in figures
+            if (each.pattern, each.page_bytes) == (pattern, page_bytes) and each.ratio is not None
+        ),
+        None,
+    )

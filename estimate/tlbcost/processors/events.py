@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What are the counters of a CPU called, and what do they mean? The tables of data/events."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tlbcost.common import paths
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.common.table import Table, count, read_table
+from tlbcost.processors.formulas import names as names_in
+from tlbcost.processors.matching import Processors, processors
+from tlbcost.system.machine import Machine
+
+# doc/format.md, "events", tells what each one means.
+ROLES = (
+    "cycles", "instructions",
+    "dtlb_load_misses", "dtlb_store_misses", "dtlb_misses", "itlb_misses",
+    "stlb_accesses", "stlb_hits", "stlb_misses", "walks_completed",
+    "walk_active_cycles", "walk_pending_cycles",
+    "walk_stall_cycles", "walk_stall_slots", "stlb_hit_active_cycles", "stlb_hit_stall_cycles",
+    "walker_loads_l1", "walker_loads_l2", "walker_loads_l3", "walker_loads_memory",
+    "walker_loads_beyond_l1", "walker_loads_beyond_l2", "walker_loads_beyond_l3",
+    "ept_walk_active_cycles", "ept_walk_pending_cycles",
+    "memory_bound_cycles", "l1d_miss_cycles", "l1i_miss_cycles", "stall_cycles",
+    "tlb_flushes", "splintered_pages",
+    "sample_load_misses", "sample_store_misses", "sample_fetch_misses", "sample_load_latency",
+    "page_faults", "minor_faults", "major_faults", "task_clock_ns", "context_switches",
+)  # fmt: skip
+ACCESSES = ("load", "store", "data", "fetch", "any")
+SIZES = {
+    "4K": 4 << 10, "64K": 64 << 10, "1M": 1 << 20, "2M": 2 << 20, "16M": 16 << 20,
+    "512M": 512 << 20, "1G": 1 << 30, "2G": 2 << 30, "16G": 16 << 30,
+}  # fmt: skip
+FORMULAS = (
+    "share", "data_share", "code_share", "exposed_share", "ept_share",
+    "walks", "data_walks", "code_walks", "hits", "data_hits", "walk_cycles",
+    "tma_data_share", "tma_code_share", "pending_share",
+)  # fmt: skip
+
+# Of perf_event_attr; other types are names of event sources in /sys.
+_TYPES = {"hardware": 0, "software": 1, "cache": 3, "raw": 4}
+_GENERIC = "perf"
+# What Intel's PEBS needs to tell the instruction itself.
+_PRECISE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row. `code` and `config1` are those of perf_event_attr, None: there is none.
+
+    `string` is libpfm4's, None if no libpfm4 knows the event; `libpfm4` is the first version of
+    it that encodes the string. `sources` are keys of Pmu.sources.
+    """
+
+    role: str
+    access: str | None
+    page_size_bytes: int | None
+    string: str | None
+    type: str
+    code: int | None
+    config1: int | None
+    libpfm4: str | None
+    sources: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """`role[.access[.size]]`."""
+        return event_name(self.role, self.access, self.page_size_bytes)
+
+    def spec(self) -> str:
+        """What tlbcost-count is asked for: the string, then the code where libpfm4 is older."""
+        alternatives = [] if self.string is None else [self.string]
+        if self.code is not None:
+            alternatives.append(self._code(str(_TYPES.get(self.type, self.type))))
+            # A CPU with one of a hybrid's kinds of core has no event source of this name.
+            if self.type in ("cpu_core", "cpu_atom"):
+                alternatives.append(self._code(str(_TYPES["raw"])))
+        return "|".join(alternatives)
+
+    def _code(self, source: str) -> str:
+        words = ["code", source, f"{self.code:#x}"]
+        precise = self._precise()
+        if self.config1 is not None or precise:
+            words.append(f"{self.config1 or 0:#x}")
+        if precise:
+            words.append(str(precise))
+        return ":".join(words)
+
+    def _precise(self) -> int:
+        asked = re.search(r":precise=(\d)", self.string or "")
+        if asked:
+            return int(asked[1])
+        raw_sample = self.string is None and self.role.startswith("sample_") and self.type == "raw"
+        return _PRECISE if raw_sample else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Generic:
+    """What one of the kernel's generic events counts: `name` None: nothing, it is refused.
+
+    `name` is spelt as an event's, and tells the quantity whether or not the table has a row for
+    it; `text` is the event programmed, in words.
+    """
+
+    name: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pmu:
+    """The counters of one kind of CPU.
+
+    `key` is the name of its file, `pmu` libpfm4's name (None: it has none). `counters` is how many
+    events besides those in `fixed` (roles) one group can hold, None: not known. `formulas` and
+    `generic` are keyed by the names in doc/format.md.
+    """
+
+    key: str
+    name: str
+    pmu: str | None
+    aliases: tuple[str, ...]
+    architecture: str
+    processors: Processors
+    counters: int | None
+    fixed: tuple[str, ...]
+    walkers: int | None
+    stlb_hit_cycles: int | None
+    events: tuple[Event, ...]
+    formulas: dict[str, str] = field(default_factory=dict)
+    generic: dict[str, Generic] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    errata: tuple[str, ...] = ()
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+def event_name(role: str, access: str | None = None, page_size_bytes: int | None = None) -> str:
+    """`role[.access[.size]]`, as events are called everywhere. The size needs an access."""
+    words = [role] if access is None else [role, access]
+    if page_size_bytes is not None:
+        words.append(next(name for name, size in SIZES.items() if size == page_size_bytes))
+    return ".".join(words)
+
+
+@functools.cache
+def load_pmu(key: str) -> Pmu:
+    """The table data/events/<key>.tsv. Raises TlbcostError naming the file and the defect."""
+    return read_pmu(paths.data("events", f"{key}.tsv"))
+
+
+def all_pmus() -> list[Pmu]:
+    """All tables, by key."""
+    return [load_pmu(path.stem) for path in sorted(paths.data("events").glob("*.tsv"))]
+
+
+def generic_pmu() -> Pmu:
+    """The kernel's generic and software events, for CPUs without a table."""
+    return load_pmu(_GENERIC)
+
+
+def pmu_of(machine: Machine) -> Pmu | None:
+    """The table of this machine's CPU, or None if there is none for it.
+
+    On a hybrid machine: that of the cores that work is given to first (Intel's P-cores).
+    """
+    return next((pmu for pmu in all_pmus() if pmu.processors.include(machine)), None)
+
+
+def named(text: str) -> Pmu:
+    """The table of this key, libpfm4 name or alias, whatever the case.
+
+    Raises TlbcostError (usage) with the names that come near.
+    """
+    known: dict[str, Pmu] = {}
+    for pmu in all_pmus():
+        for name in (pmu.key, pmu.pmu, *pmu.aliases):
+            if name is not None:
+                known.setdefault(name.lower(), pmu)
+    wanted = text.lower().replace(" ", "-").replace("_", "-")
+    for name, pmu in known.items():
+        if wanted == name.replace("_", "-"):
+            return pmu
+    near = difflib.get_close_matches(text.lower(), known, n=4, cutoff=0.5)
+    near += [name for name in known if wanted in name and name not in near][:4]
+    hint = f"did you mean {', '.join(near)}? " if near else ""
+    raise TlbcostError(
+        f"no event table is called '{text}'",
+        f"{hint}'tlbcost events --list' tells them all",
+        USAGE,
+    )
+
+
+def select(pmu: Pmu, names: Sequence[str]) -> tuple[Event, ...]:
+    """The events of these names, each once, in this order; the kernel's software events too.
+
+    `walk_active_cycles` means every access of it, without those of a page size. Raises
+    TlbcostError (usage) with the names that there are.
+    """
+    software = tuple(event for event in generic_pmu().events if event.type == "software")
+    known = pmu.events + tuple(e for e in software if e not in pmu.events)
+    chosen: dict[str, Event] = {}
+    for name in names:
+        found = [
+            event
+            for event in known
+            if name == event.name or (name == event.role and event.page_size_bytes is None)
+        ]
+        if not found:
+            raise TlbcostError(
+                f"no event of {pmu.name} is called '{name}'",
+                "there are " + ", ".join(dict.fromkeys(event.name for event in known)),
+                USAGE,
+            )
+        chosen |= {event.name: event for event in found}
+    return tuple(chosen.values())
+
+
+def read_pmu(path: Path) -> Pmu:
+    """Read one table. Raises TlbcostError naming the file and the defect."""
+    table = read_table(path, kinds.EVENTS)
+    try:
+        pmu = Pmu(
+            key=path.stem,
+            name=table.key("name"),
+            pmu=_absent(table.key("pmu")),
+            aliases=_list(table.key("aliases")),
+            architecture=table.key("architecture"),
+            processors=processors(table),
+            counters=count(_absent(table.key("counters"))),
+            fixed=_list(table.key("fixed")),
+            walkers=count(_absent(table.key("walkers"))),
+            stlb_hit_cycles=count(_absent(table.key("stlb_hit_cycles"))),
+            events=tuple(_event(row) for row in table.records()),
+            formulas=_keys(table, "formula_"),
+            generic={key: _generic(text) for key, text in _keys(table, "generic_").items()},
+            notes=tuple(_keys(table, "note_").values()),
+            errata=tuple(_keys(table, "erratum_").values()),
+            sources=_keys(table, "source_"),
+        )
+        _check(pmu)
+    except ValueError as error:
+        raise TlbcostError(f"{path}: {error}") from error
+    return pmu
+
+
+def _event(row: dict[str, str | None]) -> Event:
+    role, access, type_ = row["role"], row["access"], row["type"]
+    size = count(row["page_size_bytes"])
+    if role not in ROLES or access not in (None, *ACCESSES) or type_ is None:
+        raise ValueError(f"not an event: {row}")
+    if size is not None and (size not in SIZES.values() or access is None):
+        raise ValueError(f"not a page size: {row}")
+    if row["event"] is None and row["code"] is None:
+        raise ValueError(f"neither a string nor a code: {row}")
+    return Event(
+        role=role,
+        access=access,
+        page_size_bytes=size,
+        string=row["event"],
+        type=type_,
+        code=_hexadecimal(row["code"]),
+        config1=_hexadecimal(row["config1"]),
+        libpfm4=row["libpfm4"],
+        sources=_list(row["source"] or "NA"),
+    )
+
+
+def _check(pmu: Pmu) -> None:
+    """What holds between the parts of a table."""
+    known = [event.name for event in pmu.events]
+    for name in known:
+        if known.count(name) > 1:
+            raise ValueError(f"{name} is there twice")
+    for event in pmu.events:
+        for key in event.sources:
+            if key not in pmu.sources:
+                raise ValueError(f"{event.name}: no '# source_{key}:' line in the header")
+    for key, formula in pmu.formulas.items():
+        if key not in FORMULAS:
+            raise ValueError(f"no formula is called {key}")
+        missing = names_in(formula) - set(known)
+        if missing:
+            raise ValueError(f"formula_{key}: no row for {', '.join(sorted(missing))}")
+    for role in pmu.fixed:
+        if role not in known:
+            raise ValueError(f"fixed: no row for {role}")
+
+
+def _generic(text: str) -> Generic:
+    name, _, words = text.partition(" ")
+    role, *rest = name.split(".")
+    if name != "NA" and (role not in ROLES or len(rest) > 1 or not set(rest) <= set(ACCESSES)):
+        raise ValueError(f"not what a generic event counts: {text}")
+    return Generic(_absent(name), words)
+
+
+def _keys(table: Table, prefix: str) -> dict[str, str]:
+    return {
+        key.removeprefix(prefix): value
+        for key, value in table.header.items()
+        if key.startswith(prefix)
+    }
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return () if text == "NA" else tuple(word.strip() for word in text.split(","))
+
+
+def _absent(text: str) -> str | None:
+    return None if text == "NA" else text
+
+
+def _hexadecimal(cell: str | None) -> int | None:
+    if cell is None:
+        return None
+    if not re.fullmatch(r"0x[0-9a-f]{1,16}", cell):
+        raise ValueError(f"not a hexadecimal number: {cell}")
+    return int(cell, 16)

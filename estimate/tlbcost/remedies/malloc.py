@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How does memory of malloc, or that a program maps for itself, get onto huge pages?
+
+What glibc's tunables reach was looked up in its malloc/malloc.c (2.36), and is proven by
+tests/bats/remedies.bats: `hugetlb=1` asks for transparent huge pages only where their mode is
+madvise, for large blocks and for the heap that brk grows, which then grows by whole huge pages, but
+not for the arenas of threads; `hugetlb=2` takes all of it from the pool, without brk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tlbcost.attribution.payers import Payer
+from tlbcost.memory import smaps
+from tlbcost.memory.eligibility import Standing
+from tlbcost.remedies import advise as advice
+from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
+from tlbcost.remedies.price import growth_bytes
+from tlbcost.remedies.program_facts import Facts
+from tlbcost.system import glibc
+from tlbcost.trial.method import pool_pages
+
+MANUAL = "https://sourceware.org/glibc/manual/latest/html_node/Memory-Allocation-Tunables.html"
+THP_GUIDE = "https://docs.kernel.org/admin-guide/mm/transhuge.html"
+MADVISE = "https://man7.org/linux/man-pages/man2/madvise.2.html"
+MMAP = "https://man7.org/linux/man-pages/man2/mmap.2.html"
+HUGECTL = "https://man7.org/linux/man-pages/man8/hugectl.8.html"
+# The first Linux with MADV_COLLAPSE.
+_FIRST_WITH_COLLAPSE = (6, 1)
+# A heap that grows by this much at a time has room for many huge pages in each step.
+_STEP_BYTES = 64 << 20
+# Memory that would grow by this share is served better by smaller transparent pages.
+_MUCH_FRACTION = 0.5
+_SMALLER_BYTES = 64 << 10
+
+
+def remedies_for(
+    payers: Sequence[Payer], facts: Facts, standing: Standing | None, situation: Situation
+) -> list[Remedy]:
+    """What works here for anonymous memory; what needs least first."""
+    found: list[Remedy | None] = []
+    if standing is None or standing.reason not in ("advised_against", "process"):
+        found += _malloc(payers, facts, situation)
+    found += [_mode_always(payers, standing, situation), *_code(payers, situation)]
+    if standing is None or standing.reason != "too_small":
+        found.append(_smaller(payers, situation))
+    return [remedy for remedy in found if remedy is not None]
+
+
+def _malloc(payers: Sequence[Payer], facts: Facts, situation: Situation) -> list[Remedy | None]:
+    """By the C library's malloc, if the program has it."""
+    if (
+        facts.runtime in ("java", "go")
+        or payers[0].kind == "jit"
+        or facts.glibc is False
+        or facts.allocator is not None
+    ):
+        return []
+    version = situation.glibc
+    if version is None:
+        return []
+    if version < glibc.FIRST_WITHOUT_HOOK:
+        return [_hugectl_heap(payers, situation)]
+    if version < glibc.FIRST_WITH_HUGETLB:
+        return []
+    arena = any(payer.name == smaps.ARENA for payer in payers)
+    return [
+        None if arena else _transparent(payers, situation),
+        _larger_steps(payers, situation),
+        _pool(payers, situation),
+    ]
+
+
+def _transparent(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+    thp = situation.settings.thp
+    if thp not in ("madvise", "never"):
+        # In mode always glibc leaves it to the kernel.
+        return None
+    steps: list[str] = []
+    undo: list[str] = []
+    if thp == "never":
+        allow, back = mode_setting("madvise"), mode_setting("never")
+        if allow is None:
+            return None
+        steps = [allow]
+        undo = [back] if back else []
+    value = advice.tunables(situation, glibc.HUGETLB, "1")
+    steps.append(advice.with_environment(situation, {advice.TUNABLES: value}))
+    return Remedy(
+        "glibc-thp",
+        "command",
+        "malloc asks for transparent huge pages",
+        tuple(steps),
+        "transparent",
+        priced(payers, "transparent", situation),
+        undo=tuple(undo),
+        source=MANUAL,
+    )
+
+
+def _larger_steps(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+    """With THP always, a heap gets none while it grows by steps smaller than a huge page."""
+    if situation.settings.thp != "always" or all(payer.kind != "heap" for payer in payers):
+        return None
+    value = advice.tunables(situation, "glibc.malloc.top_pad", str(_STEP_BYTES))
+    return Remedy(
+        "glibc-top-pad",
+        "command",
+        "the heap grows by 64 MiB at a time, so that huge pages fit into it when it is touched",
+        (advice.with_environment(situation, {advice.TUNABLES: value}),),
+        "transparent",
+        priced(payers, "transparent", situation),
+        caution=f"{glibc.HUGETLB}=1 does nothing where transparent huge pages are always on",
+        source=MANUAL,
+    )
+
+
+def _pool(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+    pages = _pages(payers, situation)
+    if pages is None or not situation.can_pool(pages):
+        return None
+    value = advice.tunables(situation, glibc.HUGETLB, "2")
+    command = f"env {advice.with_environment(situation, {advice.TUNABLES: value})}"
+    return Remedy(
+        "glibc-pool",
+        "command",
+        "malloc takes huge pages from a pool that is reserved while the program runs",
+        (advice.with_pool(situation, pages, command),),
+        "pool",
+        priced(payers, "pool", situation, pages),
+        source=MANUAL,
+    )
+
+
+def _pages(payers: Sequence[Payer], situation: Situation) -> int | None:
+    """Pages that hold what malloc gives out; as many as a trial reserves."""
+    if not situation.runs:
+        return None
+    most = max(situation.runs, key=lambda run: run.max_rss_bytes)
+    touched = sum(payer.touched_huge_bytes or 0 for payer in payers)
+    size = situation.huge_page_bytes
+    return max(pool_pages(most, size), -(-touched // size))
+
+
+def _hugectl_heap(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+    """Before glibc 2.34, whose malloc has no hook for it any more."""
+    pages = _pages(payers, situation)
+    if not situation.hugectl or pages is None or not situation.can_pool(pages):
+        return None
+    return Remedy(
+        "hugectl-heap",
+        "command",
+        "libhugetlbfs gives malloc huge pages from a pool",
+        (advice.with_pool(situation, pages, f"hugectl --heap {situation.command}"),),
+        "pool",
+        priced(payers, "pool", situation, pages),
+        source=HUGECTL,
+    )
+
+
+def _mode_always(
+    payers: Sequence[Payer], standing: Standing | None, situation: Situation
+) -> Remedy | None:
+    """For all programs: large blocks get them, a heap that grows in small steps does not."""
+    thp = situation.settings.thp
+    if thp not in ("madvise", "never") or all(payer.kind == "heap" for payer in payers):
+        return None
+    if any(payer.name == smaps.ARENA for payer in payers):
+        return None
+    if standing is not None and standing.reason in ("too_small", "advised_against", "process"):
+        return None
+    always, back = mode_setting("always"), mode_setting(thp)
+    if always is None:
+        return None
+    return Remedy(
+        "thp-always",
+        "setting",
+        "all large anonymous memory gets transparent huge pages, in every program",
+        (always, situation.command),
+        "transparent",
+        priced(payers, "transparent", situation),
+        undo=(back,) if back else (),
+        caution="a heap that grows in small steps (brk) gets none from it",
+        source=THP_GUIDE,
+    )
+
+
+def _code(payers: Sequence[Payer], situation: Situation) -> list[Remedy | None]:
+    """Lines for a program that can be changed."""
+    settings = situation.settings
+    found: list[Remedy | None] = []
+    if settings.thp == "madvise":
+        found.append(
+            Remedy(
+                "madvise",
+                "code",
+                "behind the mmap or aligned_alloc, before the memory is touched",
+                ("madvise(address, length, MADV_HUGEPAGE);",),
+                "transparent",
+                priced(payers, "transparent", situation),
+                source=MADVISE,
+            )
+        )
+    if settings.thp is not None and (settings.kernel or (0, 0)) >= _FIRST_WITH_COLLAPSE:
+        found.append(
+            Remedy(
+                "collapse",
+                "code",
+                "when the memory is filled: at once, whatever the mode; copies it (Linux 6.1)",
+                ("madvise(address, length, 25 /* MADV_COLLAPSE */);",),
+                "transparent",
+                priced(payers, "transparent", situation),
+                source=MADVISE,
+            )
+        )
+    return [*found, map_hugetlb(payers, situation, "MAP_PRIVATE")]
+
+
+def map_hugetlb(payers: Sequence[Payer], situation: Situation, sharing: str) -> Remedy | None:
+    """mmap of pages of the pool, which have to be reserved."""
+    size = situation.huge_page_bytes
+    pages = sum(-(-payer.mapped_bytes // size) for payer in payers)
+    if not situation.can_pool(pages):
+        return None
+    line = (
+        f"mmap(NULL, length, PROT_READ | PROT_WRITE, {sharing} | MAP_ANONYMOUS | MAP_HUGETLB, "
+        "-1, 0);"
+    )
+    return Remedy(
+        "map-hugetlb",
+        "code",
+        "instead of the mmap, with a length of whole huge pages, and the pool below",
+        (line, f"# {advice.with_pool(situation, pages, situation.command)}"),
+        "pool",
+        priced(payers, "pool", situation, pages),
+        source=MMAP,
+    )
+
+
+def _smaller(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+    """Smaller transparent pages, where those of 2 MiB would be filled in part."""
+    growth = growth_bytes(payers)
+    touched = sum(payer.touched_bytes or 0 for payer in payers)
+    folder = f"hugepages-{_SMALLER_BYTES >> 10}kB/enabled"
+    thp = situation.settings.thp
+    if growth is None or growth <= _MUCH_FRACTION * touched or thp is None:
+        return None
+    if _SMALLER_BYTES in situation.settings.mthp or thp == "never":
+        return None
+    always, back = mode_setting("always", folder), mode_setting("never", folder)
+    if always is None:
+        return None
+    return Remedy(
+        "mthp-64k",
+        "setting",
+        "transparent pages of 64 KiB in every program: they take less memory here than those of "
+        "2 MiB, and gain less; how much is not estimated",
+        (always, situation.command),
+        "transparent",
+        priced((), "transparent", situation),
+        undo=(back,) if back else (),
+        source=THP_GUIDE,
+    )

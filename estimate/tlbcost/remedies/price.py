@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do huge pages cost: memory, reserved pages, first touches, forks?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tlbcost.attribution.payers import Payer
+from tlbcost.common.interval import Interval
+from tlbcost.system.huge_pages import HugeSettings
+
+Pages = Literal["transparent", "pool"]
+
+# Whether a page fault waits for memory to be compacted, by the setting defrag (Linux's
+# Documentation/admin-guide/mm/transhuge.rst).
+_DEFRAG = {
+    "always": "a page fault waits while the kernel compacts memory for a huge page (defrag always)",
+    "defer": "no page fault waits for compaction; huge pages may come late (defrag defer)",
+    "defer+madvise": "a page fault in memory that asks waits for compaction (defrag defer+madvise)",
+    "madvise": "a page fault in memory that asks waits for compaction (defrag madvise)",
+    "never": "no page fault waits for compaction; without free huge pages there are none "
+    "(defrag never)",
+}
+_FORK = {
+    # Since Linux 5.8 a write to a shared transparent page splits it (mm/huge_memory.c).
+    "transparent": "after a fork, writes split the huge pages again",
+    "pool": "after a fork, each write copies a whole huge page and takes another from the pool; a "
+    "child that finds none is killed (SIGBUS)",
+}
+_KHUGEPAGED = "khugepaged may fill holes that the program left or gave back"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one remedy costs; None: not known, or nothing of that kind.
+
+    `pool_pages` of `pool_page_bytes`: to be reserved, and missing to all others. `growth_bytes`:
+    what the program's memory grows by, since huge pages are touched in part. `fault_ns`: of the
+    first touch of a huge page; `base_fault_ns`: of a base page. `sentences`: what else to expect.
+    """
+
+    pool_pages: int | None
+    pool_page_bytes: int | None
+    growth_bytes: int | None
+    fault_ns: Interval | None
+    base_fault_ns: Interval | None
+    sentences: tuple[str, ...]
+
+
+def growth_bytes(payers: Sequence[Payer]) -> int | None:
+    """What memory grows by on huge pages, by the regions touched in part; None: not known."""
+    total = 0
+    for payer in payers:
+        if payer.touched_bytes is None or payer.touched_huge_bytes is None:
+            return None
+        total += max(payer.touched_huge_bytes - payer.touched_bytes, 0)
+    return total
+
+
+def price(
+    payers: Sequence[Payer],
+    pages: Pages,
+    settings: HugeSettings,
+    faults: tuple[Interval | None, Interval | None] = (None, None),
+    pool: tuple[int, int] | None = None,
+    *,
+    shared: bool = False,
+) -> Price:
+    """What huge pages of a kind cost for these payers.
+
+    `faults`: of a base and of a huge page in ns. `pool`: pages to reserve and their size in bytes.
+    `shared`: shared memory, which a fork does not copy.
+    """
+    sentences: list[str] = []
+    if pages == "transparent":
+        if settings.defrag in _DEFRAG:
+            sentences.append(_DEFRAG[settings.defrag])
+        if settings.thp == "always" and not shared:
+            sentences.append(_KHUGEPAGED)
+    if not shared:
+        sentences.append(_FORK[pages])
+    if pages == "pool":
+        sentences.append("the pool is taken from all other memory while it is reserved")
+    base, huge = faults
+    count, size = pool or (None, None)
+    growth = growth_bytes(payers) if payers else None
+    return Price(count, size, growth, huge, base, tuple(sentences))

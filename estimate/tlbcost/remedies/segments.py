@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How do a program's code, its static data and mapped files get onto huge pages?
+
+Proven by tests/bats/remedies.bats: code whose segments are aligned to a huge page lies on huge
+pages of a tmpfs that gives them; libhugetlbfs moves segments that are linked for it; ext4 and xfs
+read a file onto huge pages where the mapping asks for them before it is cached.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import PurePosixPath
+
+from tlbcost.attribution.payers import Payer
+from tlbcost.memory.eligibility import Standing
+from tlbcost.remedies import advise as advice
+from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
+from tlbcost.remedies.malloc import HUGECTL, MADVISE, THP_GUIDE
+from tlbcost.remedies.program_facts import Facts
+from tlbcost.remedies.shared import TMPFS, unmounting
+from tlbcost.system import filesystems, hugetlb
+from tlbcost.system import hints as remedies
+
+LD_HUGETLBFS = "https://man7.org/linux/man-pages/man1/ld.hugetlbfs.1.html"
+_FOLDER = "/mnt/tlbcost-code"
+_HUGETLBFS = "/mnt/tlbcost-hugetlbfs"
+
+
+def remedies_for(
+    payer: Payer, facts: Facts, standing: Standing | None, situation: Situation
+) -> list[Remedy]:
+    """What works here for segments and files; what needs least first."""
+    if payer.kind == "file":
+        found = [_khugepaged(payer, situation), _advised_file(payer, situation)]
+    elif payer.code:
+        found = [
+            _khugepaged(payer, situation),
+            _code_on_tmpfs(payer, facts, situation),
+            _hugectl(payer, facts, situation, "--text"),
+        ]
+    else:
+        found = [
+            _static_madvise(payer, standing, situation),
+            _hugectl(payer, facts, situation, "--bss --data"),
+            _static_always(payer, standing, situation),
+        ]
+    return [remedy for remedy in found if remedy is not None]
+
+
+def _in_command(program: str, other: str, situation: Situation) -> str | None:
+    """The command with another executable; None: it does not start with the program."""
+    first = shutil.which(situation.argv[0])
+    if first is None or PurePosixPath(program).name != PurePosixPath(situation.argv[0]).name:
+        return None
+    return shlex.join([other, *situation.argv[1:]])
+
+
+def _code_on_tmpfs(payer: Payer, facts: Facts, situation: Situation) -> Remedy | None:
+    settings = situation.settings
+    if settings.thp is None or settings.shmem == "deny":
+        return None
+    name = PurePosixPath(payer.program).name
+    other = f"{_FOLDER}/{name}"
+    command = _in_command(payer.program, other, situation)
+    steps: list[str] = []
+    if not facts.aligned:
+        steps += [
+            "# link the program again, with:",
+            f"-Wl,-z,max-page-size={situation.huge_page_bytes}",
+        ]
+    steps += [
+        remedies.as_root(f"mkdir -p {_FOLDER}"),
+        remedies.as_root(f"mount -t tmpfs -o huge=always,mode=1777 tlbcost {_FOLDER}"),
+        f"cp {shlex.quote(payer.program)} {_FOLDER}/",
+        *([command] if command else [f"# then let {situation.command} start {other}"]),
+    ]
+    return Remedy(
+        "code-on-tmpfs",
+        "command" if facts.aligned else "build",
+        "the program starts from a tmpfs with huge pages, with its code aligned to them",
+        tuple(steps),
+        "transparent",
+        priced([payer], "transparent", situation),
+        undo=unmounting(_FOLDER),
+        caution="whole huge pages of the code alone get there, so that code of less gains nothing",
+        source=TMPFS,
+    )
+
+
+def _hugectl(payer: Payer, facts: Facts, situation: Situation, options: str) -> Remedy | None:
+    """libhugetlbfs copies segments to a pool when the program starts, if it is linked for it."""
+    # The file that the segment is copied to holds its code, and the private mapping of that file
+    # reserves as many again; of data a part is copied. Segments begin and end at whole pages.
+    pages = -(-payer.mapped_bytes // situation.huge_page_bytes) * (1 + payer.code) + 8
+    if not situation.hugectl or not situation.can_pool(pages):
+        return None
+    if not facts.movable and shutil.which("ld.hugetlbfs") is None:
+        return None
+    steps: list[str] = []
+    if not facts.movable:
+        steps += [
+            "# link the program again, in a folder where ld is ld.hugetlbfs, with:",
+            "mkdir -p hugetlbfs-ld && ln -sfn $(command -v ld.hugetlbfs) hugetlbfs-ld/ld",
+            "-B hugetlbfs-ld -fno-pie -no-pie -Wl,-z,noseparate-code -Wl,--no-as-needed "
+            "-Wl,--hugetlbfs-align",
+        ]
+    size = hugetlb.size_name(situation.huge_page_bytes)
+    undo: tuple[str, ...] = ()
+    if not any(
+        mount.page_size_bytes == situation.huge_page_bytes
+        for mount in situation.settings.hugetlb_mounts
+    ):
+        undo = unmounting(_HUGETLBFS)
+        steps += [
+            remedies.as_root(f"mkdir -p {_HUGETLBFS}"),
+            remedies.as_root(
+                f"mount -t hugetlbfs -o pagesize={size},mode=1777 tlbcost {_HUGETLBFS}"
+            ),
+        ]
+    steps.append(advice.with_pool(situation, pages, f"hugectl {options} {situation.command}"))
+    what = "code" if options == "--text" else "static data"
+    return Remedy(
+        "hugectl-text" if options == "--text" else "hugectl-data",
+        "command" if facts.movable else "build",
+        f"libhugetlbfs copies the {what} to pages of a pool when the program starts",
+        tuple(steps),
+        "pool",
+        priced([payer], "pool", situation, pages),
+        undo=undo,
+        source=HUGECTL if facts.movable else LD_HUGETLBFS,
+    )
+
+
+def _khugepaged(payer: Payer, situation: Situation) -> Remedy | None:
+    """A kernel that puts code of files onto huge pages does so where all memory may have them."""
+    settings = situation.settings
+    if not settings.files or not payer.code or settings.thp in (None, "always"):
+        return None
+    always, back = mode_setting("always"), mode_setting(settings.thp)
+    if always is None:
+        return None
+    return Remedy(
+        "thp-always",
+        "setting",
+        "khugepaged puts code of files onto huge pages, some minutes after it was started",
+        (always, situation.command),
+        "transparent",
+        priced([payer], "transparent", situation),
+        undo=(back,) if back else (),
+        source=THP_GUIDE,
+    )
+
+
+def _advised_file(payer: Payer, situation: Situation) -> Remedy | None:
+    """A file on storage whose file system reads it onto huge pages where it is asked to."""
+    device = payer.backed.device if payer.backed else None
+    mount = filesystems.holding(situation.settings.mounts, payer.name, device)
+    if mount is None or not filesystems.advisable(mount.kind, situation.settings.kernel):
+        return None
+    if situation.settings.thp is None or payer.code:
+        return None
+    path = shlex.quote(payer.name)
+    return Remedy(
+        "madvise-file",
+        "code",
+        "behind the mmap; what of the file is cached already stays as it is, and is dropped by "
+        "the second line",
+        (
+            "madvise(address, length, MADV_HUGEPAGE);",
+            f"# dd of={path} oflag=nocache conv=notrunc,fdatasync count=0",
+        ),
+        "transparent",
+        priced([payer], "transparent", situation),
+        source=MADVISE,
+    )
+
+
+def _static_madvise(payer: Payer, standing: Standing | None, situation: Situation) -> Remedy | None:
+    if situation.settings.thp != "madvise" or (standing and standing.reason == "too_small"):
+        return None
+    return Remedy(
+        "madvise",
+        "code",
+        "when the program starts, for an array aligned to 2 MiB "
+        "(__attribute__((aligned(1 << 21))))",
+        ("madvise(array, sizeof(array), MADV_HUGEPAGE);",),
+        "transparent",
+        priced([payer], "transparent", situation),
+        source=MADVISE,
+    )
+
+
+def _static_always(payer: Payer, standing: Standing | None, situation: Situation) -> Remedy | None:
+    thp = situation.settings.thp
+    if thp not in ("madvise", "never") or (standing and standing.reason == "too_small"):
+        return None
+    always, back = mode_setting("always"), mode_setting(thp)
+    if always is None:
+        return None
+    return Remedy(
+        "thp-always",
+        "setting",
+        "large static arrays get transparent huge pages, as all memory of every program",
+        (always, situation.command),
+        "transparent",
+        priced([payer], "transparent", situation),
+        undo=(back,) if back else (),
+        source=THP_GUIDE,
+    )

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How does shared memory get onto huge pages: files on tmpfs, memfd, System V, MAP_SHARED?
+
+Proven by tests/bats/remedies.bats: a tmpfs gives them by its own option huge=, to files written
+after it is set; all other shared memory goes by shmem_enabled.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import PurePosixPath
+
+from tlbcost.attribution.payers import Payer
+from tlbcost.memory.eligibility import Standing
+from tlbcost.remedies import advise as advice
+from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
+from tlbcost.remedies.malloc import HUGECTL, THP_GUIDE, map_hugetlb
+from tlbcost.remedies.program_facts import Facts
+from tlbcost.system import filesystems, hugetlb
+from tlbcost.system import hints as remedies
+from tlbcost.system.machine import read_line
+
+TMPFS = "https://docs.kernel.org/filesystems/tmpfs.html"
+HUGETLBFS = "https://docs.kernel.org/admin-guide/mm/hugetlbpage.html"
+MEMFD = "https://man7.org/linux/man-pages/man2/memfd_create.2.html"
+SHMGET = "https://man7.org/linux/man-pages/man2/shmget.2.html"
+_DELETED = " (deleted)"
+_TMPFS_FOLDER = "/mnt/tlbcost-tmpfs"
+_HUGETLBFS_FOLDER = "/mnt/tlbcost-hugetlbfs"
+
+
+def remedies_for(
+    payer: Payer, facts: Facts, standing: Standing | None, situation: Situation
+) -> list[Remedy]:
+    """What works here for shared memory; what needs least first."""
+    del facts
+    if payer.kind == "tmpfs":
+        found = [
+            _madvise(payer, standing, situation),
+            _own_tmpfs(payer, situation),
+            _remount(payer, situation),
+            _hugetlbfs(payer, situation),
+        ]
+    else:
+        found = [
+            _madvise(payer, standing, situation),
+            _hugectl_shm(payer, situation) if payer.kind == "sysv" else None,
+            _shmem_enabled(payer, situation),
+            _code(payer, situation),
+        ]
+    return [remedy for remedy in found if remedy is not None]
+
+
+def _size_option(payer: Payer, situation: Situation) -> tuple[int, str]:
+    """Whole huge pages that hold it, and their bytes as mount(8) takes them."""
+    size = situation.huge_page_bytes
+    pages = -(-payer.mapped_bytes // size)
+    return pages, hugetlb.size_name(pages * size)
+
+
+def _moved(payer: Payer, folder: str, situation: Situation) -> tuple[str, ...]:
+    """The command with the file in another folder, if the command names it."""
+    path = payer.name.removesuffix(_DELETED)
+    other = f"{folder}/{PurePosixPath(path).name}"
+    if any(path in word for word in situation.argv):
+        return (shlex.join(word.replace(path, other) for word in situation.argv),)
+    return (f"# then let the program keep {path} in {folder}:", situation.command)
+
+
+def _mounting(kind: str, options: str, folder: str) -> tuple[str, ...]:
+    return (
+        remedies.as_root(f"mkdir -p {folder}"),
+        remedies.as_root(f"mount -t {kind} -o {options} tlbcost {folder}"),
+    )
+
+
+def unmounting(folder: str) -> tuple[str, ...]:
+    """What undoes it."""
+    return remedies.as_root(f"umount {folder}"), remedies.as_root(f"rmdir {folder}")
+
+
+def _own_tmpfs(payer: Payer, situation: Situation) -> Remedy | None:
+    if situation.settings.thp is None or situation.settings.shmem == "deny":
+        return None
+    # Room for another file of that size, and for what a program writes beside it.
+    _, size = _size_option(payer, situation)
+    room = hugetlb.size_name(2 * (hugetlb.parse_bytes(size) or 0))
+    return Remedy(
+        "tmpfs-huge",
+        "command",
+        "a tmpfs of its own that is mounted with huge pages holds the file",
+        (
+            *_mounting("tmpfs", f"huge=always,mode=1777,size={room}", _TMPFS_FOLDER),
+            *_moved(payer, _TMPFS_FOLDER, situation),
+        ),
+        "transparent",
+        priced([payer], "transparent", situation),
+        undo=unmounting(_TMPFS_FOLDER),
+        source=TMPFS,
+    )
+
+
+def _remount(payer: Payer, situation: Situation) -> Remedy | None:
+    """For a file whose place cannot be chosen."""
+    settings = situation.settings
+    mount = filesystems.holding(
+        settings.mounts, payer.name, payer.backed.device if payer.backed else None
+    )
+    if mount is None or mount.kind != "tmpfs" or settings.thp is None or settings.shmem == "deny":
+        return None
+    if mount.huge not in ("never", "advise"):
+        return None
+    folder = shlex.quote(mount.folder)
+    return Remedy(
+        "tmpfs-remount",
+        "setting",
+        f"every file written to {mount.folder} from then on gets huge pages as far as it is long",
+        (
+            remedies.as_root(f"mount -o remount,huge=within_size {folder}"),
+            situation.command,
+        ),
+        "transparent",
+        priced([payer], "transparent", situation),
+        undo=(remedies.as_root(f"mount -o remount,huge={mount.huge} {folder}"),),
+        caution="a file that is there already stays as it is: it has to be written anew",
+        source=TMPFS,
+    )
+
+
+def _hugetlbfs(payer: Payer, situation: Situation) -> Remedy | None:
+    pages, _ = _size_option(payer, situation)
+    # One more: a program that rounds up, or asks for a page to try it.
+    pages += 1
+    if not situation.can_pool(pages):
+        return None
+    size = hugetlb.size_name(situation.huge_page_bytes)
+    reserve = f"{advice.own_command()} pool reserve --page-size {size} {pages}"
+    return Remedy(
+        "hugetlbfs",
+        "command",
+        f"a hugetlbfs holds the file: its length has to be a multiple of {size}, and it can be "
+        "mapped but not written with write(2)",
+        (
+            remedies.as_root(reserve),
+            *_mounting("hugetlbfs", f"pagesize={size},mode=1777", _HUGETLBFS_FOLDER),
+            *_moved(payer, _HUGETLBFS_FOLDER, situation),
+        ),
+        "pool",
+        priced([payer], "pool", situation, pages),
+        undo=(
+            *unmounting(_HUGETLBFS_FOLDER),
+            remedies.as_root(f"{advice.own_command()} pool restore"),
+        ),
+        source=HUGETLBFS,
+    )
+
+
+def _madvise(payer: Payer, standing: Standing | None, situation: Situation) -> Remedy | None:
+    """Where shared memory may ask for them."""
+    if standing is None or standing.reason not in ("tmpfs_advise", "shmem_advise"):
+        return None
+    return Remedy(
+        "madvise",
+        "code",
+        "behind the mmap, before the memory is touched",
+        ("madvise(address, length, MADV_HUGEPAGE);",),
+        "transparent",
+        priced([payer], "transparent", situation),
+        source=THP_GUIDE,
+    )
+
+
+def _shmem_enabled(payer: Payer, situation: Situation) -> Remedy | None:
+    mode = situation.settings.shmem
+    if situation.settings.thp is None or mode not in ("never", "advise", "deny"):
+        return None
+    set_it, back = mode_setting("within_size", "shmem_enabled"), mode_setting(mode, "shmem_enabled")
+    if set_it is None:
+        return None
+    return Remedy(
+        "shmem-enabled",
+        "setting",
+        "shared memory of every program gets transparent huge pages as far as it is long",
+        (set_it, situation.command),
+        "transparent",
+        priced([payer], "transparent", situation),
+        undo=(back,) if back else (),
+        source=THP_GUIDE,
+    )
+
+
+def _hugectl_shm(payer: Payer, situation: Situation) -> Remedy | None:
+    pages = _size_option(payer, situation)[0] + 1
+    if not situation.hugectl or not situation.can_pool(pages):
+        return None
+    group: tuple[str, ...] = ()
+    undo: tuple[str, ...] = ()
+    before = read_line("/proc/sys/vm/hugetlb_shm_group")
+    if not remedies.is_root() and before is not None:
+        group = (
+            "# segments of huge pages are for root and this group:",
+            remedies.as_root("sysctl vm.hugetlb_shm_group=$(id -g)"),
+        )
+        undo = (remedies.as_root(f"sysctl vm.hugetlb_shm_group={before}"),)
+    return Remedy(
+        "hugectl-shm",
+        "command",
+        "libhugetlbfs takes System V segments from a pool",
+        (*group, advice.with_pool(situation, pages, f"hugectl --shm {situation.command}")),
+        "pool",
+        priced([payer], "pool", situation, pages),
+        undo=undo,
+        source=HUGECTL,
+    )
+
+
+def _code(payer: Payer, situation: Situation) -> Remedy | None:
+    """The line that makes such memory of pages of the pool."""
+    if payer.kind == "shared":
+        return map_hugetlb([payer], situation, "MAP_SHARED")
+    pages = _size_option(payer, situation)[0]
+    if not situation.can_pool(pages):
+        return None
+    line, source = "shmget(key, length, IPC_CREAT | SHM_HUGETLB | 0600);", SHMGET
+    if payer.kind == "memfd":
+        line, source = "memfd_create(name, MFD_HUGETLB);", MEMFD
+    return Remedy(
+        f"{payer.kind}-hugetlb",
+        "code",
+        "instead of the call, with a length of whole huge pages, and the pool below",
+        (line, f"# {advice.with_pool(situation, pages, situation.command)}"),
+        "pool",
+        priced([payer], "pool", situation, pages),
+        source=source,
+    )

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which switch of a runtime or server asks for huge pages, and what do its makers say?"""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.attribution.payers import Payer
+from tlbcost.common import paths
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.table import read_table
+from tlbcost.remedies import advise as advice
+from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
+from tlbcost.remedies.program_facts import Facts
+from tlbcost.system import hints as remedies
+from tlbcost.system.glibc import FIRST_WITH_HUGETLB, HUGETLB
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One row of data/remedies/switches.tsv (doc/format.md); `source`: the address itself."""
+
+    program: str
+    memory: tuple[str, ...]
+    needs: str
+    form: str
+    text: str | None
+    words: str
+    source: str
+
+
+@functools.cache
+def read_switches(path: Path | None = None) -> tuple[Switch, ...]:
+    """The table. Raises TlbcostError naming the file and its defect."""
+    table = read_table(path or paths.data("remedies", "switches.tsv"), kinds.SWITCHES)
+    return tuple(
+        Switch(
+            str(row["program"]),
+            tuple(str(row["memory"]).split(",")),
+            str(row["needs"]),
+            str(row["form"]),
+            row["text"],
+            str(row["words"]),
+            table.key(f"source_{row['source']}"),
+        )
+        for row in table.records()
+    )
+
+
+def cautions_for(payers: Sequence[Payer], facts: Facts) -> tuple[tuple[str, str], ...]:
+    """What the makers of the program advise, and where."""
+    return tuple((each.words, each.source) for each in _of(payers, facts) if each.form == "caution")
+
+
+def remedies_for(payers: Sequence[Payer], facts: Facts, situation: Situation) -> list[Remedy]:
+    """The switches of the program that work here."""
+    made = (_remedy(each, payers, situation) for each in _of(payers, facts))
+    return [each for each in made if each is not None]
+
+
+def _of(payers: Sequence[Payer], facts: Facts) -> list[Switch]:
+    held = {payer.kind for payer in payers}
+    return [
+        each
+        for each in read_switches()
+        if each.program == facts.runtime and held & set(each.memory)
+    ]
+
+
+def _remedy(switch: Switch, payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+    if switch.form == "caution" or switch.text is None:
+        return None
+    if switch.needs == "pool":
+        return _pooled(switch, payers, situation)
+    thp = situation.settings.thp
+    if thp is None or (switch.needs == "thp_madvise" and thp != "madvise"):
+        return None
+    variables: dict[str, str] = {}
+    if switch.form == "variable":
+        name, _, value = switch.text.partition("=")
+        if name == "NUMPY_MADVISE_HUGEPAGE" and not _numpy_is_told_not_to(situation, name):
+            return None
+        variables[name] = value
+    if switch.needs == "malloc":
+        if situation.glibc is None or situation.glibc < FIRST_WITH_HUGETLB or thp != "madvise":
+            return None
+        variables[advice.TUNABLES] = advice.tunables(situation, HUGETLB, "1")
+    steps, undo = _steps(switch, variables, situation, thp)
+    if steps is None:
+        return None
+    return Remedy(
+        f"{switch.program}-{switch.needs}",
+        "setting" if switch.form == "system" else "command",
+        switch.words,
+        steps,
+        "transparent",
+        priced(payers, "transparent", situation),
+        undo=undo,
+        source=switch.source,
+    )
+
+
+def _steps(
+    switch: Switch, variables: Mapping[str, str], situation: Situation, thp: str
+) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    if switch.form == "system":
+        if thp == switch.text:
+            return None, ()
+        set_it, back = mode_setting(str(switch.text)), mode_setting(thp)
+        return (None, ()) if set_it is None else ((set_it,), (back,) if back else ())
+    before: tuple[str, ...] = ()
+    undo: tuple[str, ...] = ()
+    if thp == "never":
+        set_it = mode_setting("madvise")
+        if set_it is None:
+            return None, ()
+        before, undo = (set_it,), tuple(filter(None, [mode_setting("never")]))
+    if switch.form == "option":
+        return (*before, _with_option(str(switch.text), situation)), undo
+    argv = [word for word in situation.argv if word.partition("=")[0] not in variables]
+    if argv[:1] == ["env"] and len(argv) > 1 and "=" not in argv[1]:
+        argv = argv[1:]
+    return (*before, advice.with_environment(situation, variables, shlex.join(argv))), undo
+
+
+def _numpy_is_told_not_to(situation: Situation, name: str) -> bool:
+    """By itself numpy asks, with Linux 4.6 and later."""
+    kernel = situation.settings.kernel
+    told = situation.environment.get(name) == "0" or f"{name}=0" in situation.argv
+    return told or (kernel is not None and kernel < (4, 6))
+
+
+def _with_option(option: str, situation: Situation) -> str:
+    """The option behind the program's name, or where all its programs read it."""
+    argv = situation.argv
+    if Path(argv[0]).name == "java":
+        return shlex.join([argv[0], option, *argv[1:]])
+    return advice.with_environment(situation, {"JAVA_TOOL_OPTIONS": option})
+
+
+def _pooled(switch: Switch, payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+    """What takes pages from a pool: as many as the program had memory at most."""
+    from tlbcost.trial.method import pool_pages
+
+    size = situation.huge_page_bytes
+    if switch.form == "setting":
+        pages = -(-sum(payer.mapped_bytes for payer in payers) // size)
+        pages += max(8, pages // 16)
+    elif situation.runs:
+        most = max(situation.runs, key=lambda run: run.max_rss_bytes)
+        pages = max(
+            pool_pages(most, size),
+            -(-sum(payer.mapped_bytes for payer in payers) // size),
+        )
+    else:
+        return None
+    if not situation.can_pool(pages):
+        return None
+    if switch.form == "setting":
+        reserve = remedies.as_root(f"{advice.own_command()} pool reserve {pages}")
+        steps: tuple[str, ...] = (reserve, f"# {switch.words}:", str(switch.text))
+        undo: tuple[str, ...] = (remedies.as_root(f"{advice.own_command()} pool restore"),)
+    else:
+        steps = (advice.with_pool(situation, pages, _with_option(str(switch.text), situation)),)
+        undo = ()
+    return Remedy(
+        f"{switch.program}-pool",
+        "server" if switch.form == "setting" else "command",
+        switch.words,
+        steps,
+        "pool",
+        priced(payers, "pool", situation, pages),
+        undo=undo,
+        source=switch.source,
+    )

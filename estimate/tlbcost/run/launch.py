@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is a program run several times so that each run sees the same, and nothing is left behind?"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tlbcost.common import paths, units
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, TlbcostError
+from tlbcost.common.table import count, read_table
+from tlbcost.run import process_family as family
+from tlbcost.run import program
+from tlbcost.run.records import Run
+from tlbcost.run.stdin import ProgramInput
+from tlbcost.system import cgroup
+from tlbcost.system import hints as remedies
+from tlbcost.system.sudo import User
+
+_TICK_S = 1.0
+_PR_SET_THP_DISABLE, _PR_GET_THP_DISABLE = 41, 42
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One run and how it ended. Exactly one of the last three is not None.
+
+    `memory_limit_bytes`: the limit, if the kernel killed something because of it during the run
+    (0 if the limit itself is not known).
+    """
+
+    run: Run | None
+    last_words: str
+    memory_limit_bytes: int | None
+    exit_code: int | None
+    signal: int | None
+    exec_errno: int | None
+
+    @property
+    def failed(self) -> bool:
+        """It did not exit with 0."""
+        return self.exit_code != 0
+
+    @property
+    def code(self) -> int:
+        """The exit code that a shell would show."""
+        if self.signal is not None:
+            return SIGNAL_BASE + self.signal
+        return self.exit_code if self.exit_code is not None else TOOL_FAILED
+
+    def describe(self) -> str:
+        """How it ended, in words: 'exited with 3', 'was killed by SIGSEGV'."""
+        if self.signal is None:
+            return f"exited with {self.exit_code}"
+        if self.signal == signal.SIGKILL and self.memory_limit_bytes is not None:
+            return f"was killed at {describe_limit(self.memory_limit_bytes)}"
+        return f"was killed by {_signal_name(self.signal)}"
+
+
+def describe_limit(limit_bytes: int) -> str:
+    """'its memory limit (400 MiB, cgroup)'."""
+    return (
+        f"its memory limit ({units.size(limit_bytes)}, cgroup)"
+        if limit_bytes
+        else ("its cgroup's memory limit")
+    )
+
+
+@dataclass(slots=True)
+class Launcher:
+    """Runs programs through tlbcost-run, with its files in `folder`, as `user` if given.
+
+    tlbcost-count and tlbcost-record launch in the same way, and watch the program besides.
+    `runs`: how many there were. `transparent`: whether the kernel may give the program transparent
+    huge pages at all, even if it asks for them; None: as it may give them to us.
+    """
+
+    folder: Path
+    stdin: ProgramInput
+    user: User | None = None
+    prepare: str | None = None
+    transparent: bool | None = None
+    runs: int = field(default=0, init=False)
+
+    def execute(
+        self,
+        argv: Sequence[str],
+        *,
+        discard: bool,
+        environment: Mapping[str, str] | None = None,
+        tick: Callable[[float], None] | None = None,
+        started: Callable[[int], None] | None = None,
+        tool: Sequence[str] = (),
+    ) -> Outcome:
+        """Run `argv` once. `tick` is called about once a second with the seconds so far.
+
+        `started` is called with the launcher's process id as soon as that runs. `tool`: the
+        program to launch it with instead of tlbcost-run, and its own options.
+        Raises TlbcostError if the launcher itself or the --prepare command failed; with the exit
+        code 4 if `tool` ran nothing because nothing could be measured.
+        """
+        first = self.runs == 0
+        self.runs += 1
+        if self.prepare is not None:
+            self._prepare(self.prepare)
+        output = self.folder / f"run{self.runs}.tsv"
+        before = cgroup.memory_limit()
+        with self.stdin.opened(first=first) as fd:
+            code = self._run(
+                argv,
+                output,
+                fd,
+                discard=discard,
+                environment=environment,
+                tick=tick,
+                started=started,
+                tool=tool,
+            )
+        after = cgroup.memory_limit()
+        if not output.exists():
+            if tool and code == CANNOT_MEASURE:
+                self.runs -= 1
+                raise TlbcostError(f"{tool[0]} could measure nothing", None, CANNOT_MEASURE)
+            raise TlbcostError(
+                f"cannot time the program: the launcher exited with {code}",
+                f"df -h {self.folder.parent} shows whether there is room for its table",
+                TOOL_FAILED,
+            )
+        killed = (after.oom_kills or 0) > (before.oom_kills or 0)
+        return read_outcome(output, (after.limit_bytes or 0) if killed else None)
+
+    def _run(
+        self,
+        argv: Sequence[str],
+        output: Path,
+        stdin: int | None,
+        *,
+        discard: bool,
+        environment: Mapping[str, str] | None = None,
+        tick: Callable[[float], None] | None = None,
+        started: Callable[[int], None] | None = None,
+        tool: Sequence[str] = (),
+        stdout: int | None = None,
+    ) -> int:
+        launcher = str(paths.libexec(tool[0] if tool else "tlbcost-run"))
+        options = [launcher, *tool[1:], "--run" if tool else "--output", str(output)]
+        if discard:
+            options.append("--discard")
+        if self.user is not None:
+            options += ["--user", f"{self.user.uid}:{self.user.gid}"]
+        try:
+            # Descriptors that tlbcost was given, e.g. by <(...), belong to the program; our own
+            # close themselves.
+            with _transparent_huge_pages(self.transparent):
+                process = subprocess.Popen(
+                    [*options, "--", *argv],
+                    stdin=stdin,
+                    stdout=stdout,
+                    env=environment,
+                    close_fds=False,
+                )
+        except OSError as error:
+            raise TlbcostError(
+                f"cannot run {launcher}: {error.strerror}",
+                remedies.rebuild(),
+                TOOL_FAILED,
+            ) from error
+        try:
+            if started is not None:
+                started(process.pid)
+            return _wait(process, tick)
+        except BaseException:
+            family.end(process)
+            raise
+
+    def _prepare(self, command: str) -> None:
+        output = self.folder / f"prepare{self.runs}.tsv"
+        with open(os.devnull, "rb") as nothing:  # noqa: PTH123
+            code = self._run(
+                ["sh", "-c", command], output, nothing.fileno(), discard=False, stdout=2
+            )
+        if code != 0:
+            raise TlbcostError(
+                f"the command to prepare a run failed: exit code {code}: {command}",
+                "try it by itself",
+                TOOL_FAILED,
+            )
+
+
+def native_runs(
+    launcher: Launcher,
+    argv: Sequence[str],
+    path: Path,
+    n: int,
+    *,
+    ignore_failure: bool,
+    last_started: Callable[[int], None] | None = None,
+    between: Callable[[], None] | None = None,
+) -> list[Outcome]:
+    """Time the program `n` times: the first with its own output, the others in silence.
+
+    `last_started` is called with the launcher's process id when the last run has begun, `between`
+    before each run and after the last.
+    Raises TlbcostError with the program's exit code if it failed, unless `ignore_failure`, and if
+    a later run ended otherwise than the first.
+    """
+    outcomes: list[Outcome] = []
+    for i in range(n):
+        if between is not None:
+            between()
+        started = last_started if i == n - 1 else None
+        outcome = launcher.execute(argv, discard=i > 0, started=started)
+        if outcome.exec_errno is not None:
+            raise program.start_failure(argv[0], path, outcome.exec_errno)
+        check_outcome(argv[0], outcome, outcomes, ignore_failure=ignore_failure)
+        outcomes.append(outcome)
+    if between is not None:
+        between()
+    return outcomes
+
+
+def check_outcome(
+    name: str, outcome: Outcome, before: Sequence[Outcome], *, ignore_failure: bool
+) -> None:
+    """Raise TlbcostError with the program's exit code if it failed, unless `ignore_failure`."""
+    if outcome.failed and not ignore_failure:
+        raise _failure(name, outcome, before)
+
+
+def _failure(name: str, outcome: Outcome, before: Sequence[Outcome]) -> TlbcostError:
+    if before:
+        words = outcome.last_words.strip().splitlines()
+        return TlbcostError(
+            f"no estimate: {name} cannot be repeated: run 1 succeeded, run {len(before) + 1} "
+            + outcome.describe()
+            + (f": {words[-1]}" if words else ""),
+            "--prepare CMD restores before each run what the program changes; --runs 1 times "
+            "it once, but its simulation repeats it too",
+            outcome.code,
+        )
+    if outcome.signal == signal.SIGKILL and outcome.memory_limit_bytes is not None:
+        hint = "raise the limit, or give the program less to do"
+    else:
+        hint = "mend the program, or use --ignore-failure to estimate it all the same"
+    return TlbcostError(f"no estimate: {name} {outcome.describe()}", hint, outcome.code)
+
+
+def read_outcome(path: Path, memory_limit_bytes: int | None) -> Outcome:
+    """Read a run table; `memory_limit_bytes` as in Outcome. Raises TlbcostError."""
+    table = read_table(path, kinds.RUN)
+    if len(table.rows) != 1:
+        raise TlbcostError(f"{path}: {len(table.rows)} rows, expected 1", None, TOOL_FAILED)
+    cells = {name: count(cell) for name, cell in table.records()[0].items()}
+    words = ""
+    with contextlib.suppress(OSError):
+        words = Path(f"{path}.stderr").read_text(encoding="utf-8", errors="replace")
+    times = [cells[name] for name in kinds.RUN.columns[:6]]
+    known = [value for value in times if value is not None]
+    return Outcome(
+        Run(*known) if len(known) == len(times) else None,
+        words,
+        memory_limit_bytes,
+        cells["exit_code"],
+        cells["signal"],
+        cells["exec_errno"],
+    )
+
+
+@contextlib.contextmanager
+def _transparent_huge_pages(allowed: bool | None) -> Iterator[None]:
+    """What is started meanwhile inherits the answer (prctl(2)), and passes it on."""
+    if allowed is None:
+        yield
+        return
+    prctl = ctypes.CDLL(None).prctl
+    before = max(prctl(_PR_GET_THP_DISABLE, 0, 0, 0, 0), 0)
+    prctl(_PR_SET_THP_DISABLE, int(not allowed), 0, 0, 0)
+    try:
+        yield
+    finally:
+        # Since Linux 6.18 there are flags beside the lowest bit.
+        prctl(_PR_SET_THP_DISABLE, before & 1, before & ~1 if before & 1 else 0, 0, 0)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _wait(process: subprocess.Popen[bytes], tick: Callable[[float], None] | None) -> int:
+    # Without a timeout the wait takes no CPU time from the program that is being timed.
+    if tick is None:
+        return process.wait()
+    start = time.monotonic()
+    while True:
+        try:
+            return process.wait(timeout=_TICK_S)
+        except subprocess.TimeoutExpired:
+            tick(time.monotonic() - start)

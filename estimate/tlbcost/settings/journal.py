@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What has tlbcost changed on this system, what was there before, and who may change it now?
+
+The journal is on the disk before a change is made, so that a crash loses nothing. Everything is
+below $TLBCOST_ROOT: who reads a made-up machine must not change the real one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
+from tlbcost.system.machine import sys_path
+
+FOLDER = "/run/tlbcost"
+_FORMAT = "tlbcost journal 1"
+_POLL_S = 0.1
+
+Announce = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process, told from a later one of its number by its start, in ticks since boot."""
+
+    pid: int
+    start_ticks: int
+    command: str
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return _start_ticks(self.pid) == self.start_ticks
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change. `write`: `path` held `before`, and `after` was written; `mount`: of `after`.
+
+    `done`: `after` is what the system held when the change was made, not what we were about to
+    write. `kept`: it is meant to outlive its owner.
+    """
+
+    kind: Literal["write", "mount"]
+    path: str
+    before: str
+    after: str
+    owner: Owner
+    done: bool = False
+    kept: bool = False
+
+
+def myself() -> Owner:
+    """This process."""
+    words = ["tlbcost", *sys.argv[1:]]
+    return Owner(os.getpid(), _start_ticks(os.getpid()) or 0, shlex.join(words))
+
+
+def read_journal() -> list[Change]:
+    """The changes of this boot that are not undone, oldest first; needs no root.
+
+    Raises TlbcostError if there is a journal that cannot be read.
+    """
+    path = sys_path(f"{FOLDER}/journal.json")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["format"] != _FORMAT:
+            raise ValueError(f"it is not a '{_FORMAT}'")
+        if document["boot_id"] != _boot_id():
+            # Settings and mounts went with the boot that had them.
+            return []
+        return [Change(**{**each, "owner": Owner(**each["owner"])}) for each in document["changes"]]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        why = error.strerror if isinstance(error, OSError) else f"it is damaged ({error})"
+        raise TlbcostError(
+            f"cannot tell what tlbcost changed: {path}: {why}",
+            f"look at it, put back what it names, then: rm {path}",
+            FAILED,
+        ) from error
+
+
+def write_journal(changes: list[Change]) -> None:
+    """Replace the journal; it is on the disk when this returns. Raises OSError."""
+    path = sys_path(f"{FOLDER}/journal.json")
+    if not changes:
+        path.unlink(missing_ok=True)
+        return
+    document = {
+        "format": _FORMAT,
+        "boot_id": _boot_id(),
+        "changes": [asdict(change) for change in changes],
+    }
+    temporary = path.with_suffix(".new")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(document, indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        temporary.rename(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def lock(announce: Announce, wait_s: float) -> Iterator[None]:
+    """Be the only tlbcost that changes settings; the kernel ends this with the process.
+
+    Raises TlbcostError: exit code 4 if another one has it after `wait_s`, 1 if /run cannot be
+    written.
+    """
+    path = sys_path(f"{FOLDER}/lock")
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        # Without a buffer, that a full disk would fail to empty when the file is closed.
+        file = path.open("a+b", buffering=0)
+    except OSError as error:
+        raise unwritable(error) from error
+    with file:
+        _wait_for(file.fileno(), path, announce, wait_s)
+        # Only for the message of one that waits: the lock itself is the kernel's.
+        with contextlib.suppress(OSError):
+            file.truncate(0)
+            file.write(f"{os.getpid()} ({myself().command})".encode())
+        yield
+        with contextlib.suppress(OSError):
+            file.truncate(0)
+
+
+@contextlib.contextmanager
+def undisturbed(announce: Announce, wait_s: float) -> Iterator[None]:
+    """Keep every tlbcost from changing settings meanwhile, but the one that runs us.
+
+    Where none ever changed any there is nothing to hold. Raises TlbcostError with exit code 4 if
+    another one is still at it after `wait_s`.
+    """
+    path = sys_path(f"{FOLDER}/lock")
+    try:
+        file = path.open("rb", buffering=0)
+    except OSError:
+        yield
+        return
+    with file:
+        _wait_for(file.fileno(), path, announce, wait_s, shared=True)
+        yield
+
+
+def _wait_for(
+    fd: int, path: Path, announce: Announce, wait_s: float, *, shared: bool = False
+) -> None:
+    deadline = time.monotonic() + wait_s
+    told = False
+    what = "measure" if shared else "change this system's settings"
+    while True:
+        try:
+            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pass
+        else:
+            return
+        holder = "another tlbcost"
+        with contextlib.suppress(OSError):
+            # Empty for a moment after it was taken.
+            words = path.read_text(encoding="utf-8", errors="replace")
+            holder = f"process {words}" if words else holder
+        pid = holder.removeprefix("process ").partition(" ")[0]
+        if pid.isdigit() and _is_ancestor(int(pid)):
+            if shared:
+                return
+            raise TlbcostError(
+                f"cannot {what}: {holder} runs us, and puts them back",
+                "run this command by itself: it reserves what it needs",
+                CANNOT_MEASURE,
+            )
+        if time.monotonic() >= deadline:
+            raise TlbcostError(
+                f"cannot {what}: {holder} is changing this system's settings",
+                "try again when it has ended",
+                CANNOT_MEASURE,
+            )
+        if not told:
+            announce(f"waiting up to {wait_s:.0f} s: {holder} is changing this system's settings")
+            told = True
+        time.sleep(_POLL_S)
+
+
+def unwritable(error: OSError) -> TlbcostError:
+    """The error to raise where the journal cannot be written: nothing was changed then."""
+    folder = sys_path(FOLDER)
+    return TlbcostError(
+        f"cannot note in {folder} what is about to be changed, so nothing was: "
+        f"{error.strerror or error}",
+        f"df {folder.parent} shows whether there is room; 'tlbcost pool restore' puts back what "
+        "was changed before",
+        FAILED,
+    )
+
+
+def _boot_id() -> str | None:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+
+
+def _is_ancestor(pid: int) -> bool:
+    parent = os.getppid()
+    while parent > 0 and parent != pid:
+        fields = _stat(parent)
+        parent = int(fields[1]) if fields else 0
+    return parent == pid
+
+
+def _start_ticks(pid: int) -> int | None:
+    fields = _stat(pid)
+    return int(fields[19]) if fields else None
+
+
+def _stat(pid: int) -> list[str]:
+    """What /proc/PID/stat tells from the state on; nothing if the process is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    # The name, in parentheses, may hold anything.
+    return text.rpartition(")")[2].split()

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which memory and which code missed, by which calls, and when? The simulator's tables of it.
+
+`mappings`, `code`, `stacks`, `frames` and `phases` of doc/format.md, one of each for a process
+image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.attribution.payers import Site
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.common.table import Kind, Table, count, read_table
+
+# Code and calls that miss are told by their lines, also of what is unloaded before the end.
+OPTIONS = "--attribute=yes --read-inline-info=yes --keep-debuginfo=yes --num-callers=40"
+
+
+@dataclass(frozen=True, slots=True)
+class Misses:
+    """First-level misses that the second level had (`hits`), or that needed a walk."""
+
+    hits: int = 0
+    walks: int = 0
+
+    def __add__(self, other: Misses) -> Misses:
+        return Misses(self.hits + other.hits, self.walks + other.walks)
+
+
+@dataclass(frozen=True, slots=True)
+class Sided:
+    """Misses of data and of instruction fetches."""
+
+    data: Misses = Misses()
+    fetch: Misses = Misses()
+
+    def __add__(self, other: Sided) -> Sided:
+        return Sided(self.data + other.data, self.fetch + other.fetch)
+
+    @property
+    def walks(self) -> int:
+        """Walks of both."""
+        return self.data.walks + self.fetch.walks
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """What windows saw of it: its misses, and cycles that the core waited for translation."""
+
+    misses: Misses = Misses()
+    waited_cycles: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One row of `mappings`: memory of one kind, name and origin.
+
+    `stack`: frames of the call that mapped it, innermost first; empty: not known. `device`: major
+    and minor number of its file system. `base`, `huge`: misses on pages of each size.
+    """
+
+    kind: str
+    code: bool
+    name: str | None
+    variable: str | None
+    stack: tuple[Site, ...]
+    device: tuple[int, int] | None
+    most_bytes: int
+    touched_pages: int
+    touched_huge_pages: int
+    base: Sided
+    huge: Sided
+    modelled_base: Modelled
+    modelled_huge: Modelled
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One instruction that missed, of a program."""
+
+    program: str
+    address: int
+    site: Site
+    base: Sided
+    huge: Sided
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Calls, innermost first, and the walks that they stand for; no frames: not known."""
+
+    frames: tuple[Site, ...]
+    base_walks: int
+    huge_walks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Misses from reference `start` of the process image on, up to the next phase."""
+
+    start: int
+    base: Misses
+    huge: Misses
+
+
+@dataclass(frozen=True, slots=True)
+class Attributed:
+    """Who pays in one process image. `references`: all of it; `phase_references`: a phase's.
+
+    `program`: as it was started; `executable`: its path, or None.
+    """
+
+    pid: int
+    program: str
+    places: tuple[Place, ...]
+    lines: tuple[Line, ...]
+    stacks: tuple[Stack, ...]
+    phases: tuple[Phase, ...]
+    references: int
+    phase_references: int
+    executable: str | None = None
+
+
+def read_attributed(folder: Path) -> tuple[Attributed, ...]:
+    """Every process image that has all its tables; one that was killed has none.
+
+    Raises TlbcostError with exit code 125 naming the file and its defect.
+    """
+    try:
+        found = [_image(path) for path in sorted(folder.glob("mappings.*.tsv"))]
+    except TlbcostError as error:
+        raise TlbcostError(str(error), "tlbcost doctor", TOOL_FAILED) from error
+    return tuple(image for image in found if image is not None)
+
+
+def _image(path: Path) -> Attributed | None:
+    tables: dict[str, Table] = {}
+    for kind in (kinds.MAPPINGS, kinds.CODE, kinds.STACKS, kinds.FRAMES, kinds.PHASES):
+        table = _table(path.with_name(path.name.replace("mappings", kind.name, 1)), kind)
+        if table is None:
+            return None
+        tables[kind.name] = table
+    try:
+        stacks = _frames(tables["frames"])
+        return Attributed(
+            pid=int(tables["mappings"].key("pid")),
+            program=tables["mappings"].key("program"),
+            places=tuple(
+                _place(tables["mappings"], row, stacks) for row in tables["mappings"].records()
+            ),
+            lines=read_lines(tables["code"]),
+            stacks=tuple(
+                Stack(
+                    stacks.get(_stack(row["stack"]), ()),
+                    _number(row["base_stlb_misses"]),
+                    _number(row["huge_stlb_misses"]),
+                )
+                for row in tables["stacks"].records()
+            ),
+            phases=tuple(_phase(row) for row in tables["phases"].records()),
+            references=_number(tables["phases"].key("references")),
+            phase_references=_number(tables["phases"].key("phase")),
+            executable=_path(tables["mappings"].key("executable")),
+        )
+    except (ValueError, KeyError) as error:
+        raise TlbcostError(f"{path}: not what the simulator writes: {error}") from error
+
+
+def _table(path: Path, kind: Kind) -> Table | None:
+    if not path.exists():
+        return None
+    table = read_table(path, kind, partial=True)
+    return table if table.complete else None
+
+
+def read_lines(table: Table) -> tuple[Line, ...]:
+    """The rows of a table of `code`. Raises ValueError or TlbcostError."""
+    return tuple(
+        Line(
+            _name(table, row["program"]) or "",
+            _number(row["address"]),
+            _site(table, row),
+            _sided(row, "base"),
+            _sided(row, "huge"),
+        )
+        for row in table.records()
+    )
+
+
+def _place(
+    table: Table, row: Mapping[str, str | None], stacks: Mapping[int, tuple[Site, ...]]
+) -> Place:
+    return Place(
+        kind=row["kind"] or "unknown",
+        code=row["code"] == "yes",
+        name=_name(table, row["name"]),
+        variable=_name(table, row["variable"]),
+        stack=stacks.get(_stack(row["stack"]), ()),
+        device=_device(row["device"]),
+        most_bytes=_number(row["most_bytes"]),
+        touched_pages=_number(row["touched_pages"]),
+        touched_huge_pages=_number(row["touched_huge_pages"]),
+        base=_sided(row, "base"),
+        huge=_sided(row, "huge"),
+        modelled_base=Modelled(_misses(row, "modelled_base"), _number(row["waited_base_cycles"])),
+        modelled_huge=Modelled(_misses(row, "modelled_huge"), _number(row["waited_huge_cycles"])),
+    )
+
+
+def _frames(table: Table) -> dict[int, tuple[Site, ...]]:
+    found: dict[int, list[Site]] = {}
+    for row in table.records():
+        found.setdefault(_number(row["stack"]), []).append(_site(table, row))
+    return {stack: tuple(frames) for stack, frames in found.items()}
+
+
+def _phase(row: Mapping[str, str | None]) -> Phase:
+    return Phase(_number(row["start"]), _misses(row, "base"), _misses(row, "huge"))
+
+
+def _site(table: Table, row: Mapping[str, str | None]) -> Site:
+    return Site(
+        _name(table, row["object"]),
+        _name(table, row["function"]),
+        _name(table, row["file"]),
+        count(row["line"]),
+    )
+
+
+def _sided(row: Mapping[str, str | None], size: str) -> Sided:
+    return Sided(_misses(row, size), _misses(row, f"{size}_fetch"))
+
+
+def _misses(row: Mapping[str, str | None], prefix: str) -> Misses:
+    return Misses(_number(row[f"{prefix}_stlb_hits"]), _number(row[f"{prefix}_stlb_misses"]))
+
+
+def _name(table: Table, cell: str | None) -> str | None:
+    return None if cell is None else table.key(f"name_{_number(cell)}")
+
+
+def _device(cell: str | None) -> tuple[int, int] | None:
+    if cell is None:
+        return None
+    major, _, minor = cell.partition(":")
+    return _number(major), _number(minor)
+
+
+def _path(text: str) -> str | None:
+    return None if text == "NA" else text
+
+
+def _stack(cell: str | None) -> int:
+    return -1 if cell is None else _number(cell)
+
+
+def _number(cell: str | None) -> int:
+    value = count(cell)
+    if value is None:
+        raise ValueError("NA where a number must be")
+    return value

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was the machine like when the program ran? Neighbours come and go, and frames are reused.
+
+How long lines stay in a last-level cache that others share changes within seconds, five- to tenfold
+on one host; so it is measured around each run, and not in the calibration alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tlbcost.calibration.probe import run_calibrator
+from tlbcost.calibration.records import Calibration
+from tlbcost.common.errors import TlbcostError
+from tlbcost.simulator.core import Core, as_it_ran
+
+# Measured so often each time, which takes some 50 ms; what the core can take of all.
+_SWEEPS, _LIMIT_S = 4, 1.0
+_MOST = 16
+
+
+@dataclass(slots=True)
+class Conditions:
+    """Looks at the machine between a program's runs, for the core that it will be timed on.
+
+    `own`: whether the calibration is of this machine; else its figure is kept.
+    """
+
+    core: Core | None
+    calibration: Calibration
+    own: bool
+    stays_ns: list[float] = field(default_factory=list, init=False)
+    _failure: str | None = field(default=None, init=False)
+
+    @property
+    def frames_matter(self) -> bool:
+        """Whether it is asked where the program's pages are in memory."""
+        return self.core is not None and "scattered" in dict(self.core.fields)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What had to be taken from elsewhere."""
+        if self._failure is None or self.stays_ns:
+            return ()
+        return (
+            "how long lines stay in the last-level cache is what the calibration found; it could "
+            f"not be measured beside the runs ({self._failure})",
+        )
+
+    def look(self) -> None:
+        """How long do lines stay now? Takes some 60 ms, or nothing where that is not modelled."""
+        if self.core is None or not self.own or "l3-kept" not in dict(self.core.fields):
+            return
+        page = str(self.calibration.machine.base_page_bytes)
+        try:
+            samples = run_calibrator(
+                ["--measure", "stay", "--sweeps", str(_SWEEPS), "--page-size", page], _LIMIT_S, None
+            )
+        except TlbcostError as error:
+            self._failure = str(error)
+            return
+        rows = [(row["probe"], row["ns"]) for row in samples.records()]
+        found = [float(ns) for probe, ns in rows if probe == "stay" and ns is not None]
+        if not found:
+            self._failure = "the calibrator had no time or memory for it"
+        self.stays_ns += found
+
+    def core_then(self, isolated: int | None) -> Core | None:
+        """The core, with what was seen; `isolated`: the program's pages that lay alone."""
+        if self.core is None:
+            return None
+        # As many of each time.
+        step = max(1, -(-len(self.stays_ns) // _MOST))
+        return as_it_ran(self.core, self.calibration, self.stays_ns[::step], isolated)

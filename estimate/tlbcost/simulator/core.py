@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which core should the simulator time a program on? What was calibrated, and what is published.
+
+The model itself is profiler/timing/; doc/method.md explains it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tlbcost.calibration.costs import cost_at
+from tlbcost.calibration.loads import LevelLatencies, Loads, cache_sizes, level_latencies, loads
+from tlbcost.calibration.other_sources import sayings, sysfs_caches
+from tlbcost.calibration.records import Calibration
+from tlbcost.common.interval import Interval
+from tlbcost.memory.frames import isolated_pages
+from tlbcost.processors.geometry import Geometry, PageSizeGeometry, TlbLevel
+from tlbcost.processors.published import Pipeline, PublishedCore, published
+from tlbcost.system.machine import Machine
+
+# Used where nothing is published: a core of the late 2010s.
+_ASSUMED_PIPELINE = Pipeline(width=4, window=224, stores=56, mispredict_cycles=16)
+_ASSUMED_WALKERS = 2
+# What a kernel that has run for some hours was seen to have.
+_ASSUMED_ISOLATED = 8192
+# Entries of page directories that walks need not read, and their ways, where nothing is published:
+# the figures of Intel cores' calibrations are about that.
+_ASSUMED_DIRECTORIES = TlbLevel(32, 32)
+# Costs of walks are taken where the tables fit into L2 and the regions into their caches.
+_WALK_PAGES = 8192
+_MOST_WAYS = 16
+_TICKS_PER_CYCLE = 64
+# Of one field of the simulator's --core.
+_MOST_CYCLES = (1 << 32) - 1
+_MOST_L3_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The core to model: fields of the simulator's --core, and what is only assumed of it."""
+
+    fields: tuple[tuple[str, int | tuple[int, ...]], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def option(self) -> str:
+        """As the simulator takes it."""
+        return ",".join(
+            f"{name}={':'.join(map(str, value)) if isinstance(value, tuple) else value}"
+            for name, value in self.fields
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    cycles_per_ns: float
+
+    def cycles(self, ns: float) -> int:
+        return max(1, round(ns * self.cycles_per_ns))
+
+    def ticks(self, ns: float) -> int:
+        return max(1, round(ns * self.cycles_per_ns * _TICKS_PER_CYCLE))
+
+
+def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> Core | None:
+    """The core that the calibration tells of; None if it does not tell what its loads cost."""
+    found, rate = loads(calibration), cost_at(calibration, "cycles_per_ns", None)
+    if found is None or rate is None or rate.value <= 0:
+        return None
+    sizes = cache_sizes(sayings(calibration, sysfs_caches()))
+    levels = level_latencies(found, sizes)
+    if 1 not in sizes or levels.l1 is None or 2 not in sizes or levels.l2 is None:
+        return None
+    clock = _Clock(rate.value)
+    core, notes = published(machine), []
+    pipeline = core.pipeline if core else None
+    if pipeline is None:
+        notes.append(f"how much the core has in flight is assumed: {_words(_ASSUMED_PIPELINE)}")
+    walkers = core.walkers if core else None
+    if walkers is None:
+        at_once = _walks_at_once(calibration, machine.base_page_bytes)
+        walkers = max(1, round(at_once)) if at_once else _ASSUMED_WALKERS
+        if at_once is None:
+            notes.append(f"the number of page walkers is assumed: {walkers}")
+    fields = {
+        **_pipeline(pipeline or _ASSUMED_PIPELINE),
+        **_caches(found, levels, sizes, clock),
+        "walkers": walkers,
+        **_directories(core),
+        **_walks(calibration, machine, geometry, levels, walkers, clock),
+    }
+    if fields["host-shift"] and 1 << fields["host-shift"] == machine.base_page_bytes:
+        isolated = isolated_pages()
+        if isolated is None:
+            isolated = _ASSUMED_ISOLATED
+            notes.append(
+                f"how far apart the frames of base pages are is assumed: {isolated} of them lie "
+                "alone (root may look)"
+            )
+        fields["scattered"] = isolated
+    if fields["l3-bytes"] and "l3-kept" not in fields:
+        notes.append(
+            "how long lines stay in the last-level cache is not in the calibration: it is taken to "
+            "hold its part of what the program touched"
+        )
+    return Core(tuple(fields.items()), tuple(notes))
+
+
+def as_it_ran(
+    core: Core, calibration: Calibration, stays_ns: Sequence[float], isolated: int | None
+) -> Core:
+    """The core with what was seen when the program ran, in place of what was before.
+
+    `stays_ns`: how long lines stayed in the last-level cache, at different times; empty: not
+    known. `isolated`: the program's pages whose frames lay alone; None: not known.
+    """
+    rate = cost_at(calibration, "cycles_per_ns", None)
+    assert rate is not None
+    fields = dict(core.fields)
+    if "l3-kept" in fields and stays_ns:
+        clock = _Clock(rate.value)
+        fields["l3-kept"] = tuple(min(clock.cycles(ns), _MOST_CYCLES) for ns in stays_ns)
+    if "scattered" in fields and isolated is not None:
+        fields["scattered"] = isolated
+    return Core(tuple(fields.items()), core.notes)
+
+
+def _walks_at_once(calibration: Calibration, page: int) -> float | None:
+    """How many walks are on their way at once: as measured, else by what one takes of the time."""
+    found = cost_at(calibration, "walks_at_once", page, None, _WALK_PAGES)
+    if found is not None:
+        return found.value
+    walk = cost_at(calibration, "walk_ns", page, "serial", _WALK_PAGES)
+    interval = cost_at(calibration, "walk_interval_ns", page, None, _WALK_PAGES)
+    if walk is None or interval is None or interval.value <= 0:
+        return None
+    return walk.value / interval.value
+
+
+def _words(pipeline: Pipeline) -> str:
+    return f"{pipeline.window} instructions, {pipeline.stores} stores"
+
+
+def _pipeline(pipeline: Pipeline) -> dict[str, int]:
+    return {
+        "width": pipeline.width,
+        "window": pipeline.window,
+        "stores": pipeline.stores,
+        "mispredict": pipeline.mispredict_cycles,
+    }
+
+
+def _directories(core: PublishedCore | None) -> dict[str, int]:
+    told = core.directories if core else None
+    cached = told or _ASSUMED_DIRECTORIES
+    return {"directories": cached.entries, "directory-ways": cached.ways}
+
+
+def _cache(name: str, size: int, latency: Interval, clock: _Clock) -> dict[str, int]:
+    """Sets are a power of two; ways, which hardly matter, are what then comes next to 16."""
+    lines = size // 64
+    ways = lines
+    while ways > _MOST_WAYS and ways % 2 == 0:
+        ways //= 2
+    return {
+        f"{name}-bytes": size,
+        f"{name}-ways": ways,
+        f"{name}-cycles": clock.cycles(latency.value),
+    }
+
+
+def _caches(
+    found: Loads, levels: LevelLatencies, sizes: Mapping[int, int], clock: _Clock
+) -> dict[str, int]:
+    assert levels.l1 is not None
+    assert levels.l2 is not None
+    far = levels.memory or levels.l3 or levels.l2
+    # Lines that neighbours took away only add to what the cache takes.
+    last = Interval(levels.l3.low, levels.l3.low, levels.l3.low) if levels.l3 else far
+    interval = _nearest(found.stream, 16 << 20) or _nearest(found.overlapped, 16 << 20) or last
+    memory_interval = _nearest(found.stream, 256 << 20) or interval
+    apart = _nearest(found.overlapped, 256 << 20) or memory_interval
+    return {
+        **_cache("l1", sizes[1], levels.l1, clock),
+        **_cache("l2", sizes[2], levels.l2, clock),
+        "pairs": 1,
+        "misses": _misses(found),
+        **_last_level(found, levels, sizes, clock),
+        "l3-cycles": clock.cycles(last.value),
+        "l3-interval": clock.ticks(interval.value),
+        "memory-cycles": clock.cycles(far.value),
+        "memory-interval": clock.ticks(memory_interval.value),
+        "memory-apart": clock.ticks(max(apart.value, memory_interval.value)),
+    }
+
+
+def _last_level(
+    found: Loads, levels: LevelLatencies, sizes: Mapping[int, int], clock: _Clock
+) -> dict[str, int]:
+    """What the last-level cache holds: all that fits, for a time; or what was seen to be had."""
+    if found.stay is not None and found.stay.value > 0 and 3 in sizes:
+        kept = min(clock.cycles(found.stay.value), _MOST_CYCLES)
+        return {"l3-bytes": min(sizes[3], _MOST_L3_BYTES), "l3-kept": kept}
+    return {"l3-bytes": min(levels.last_level_bytes or sizes.get(3, 0), _MOST_L3_BYTES)}
+
+
+def _nearest(points: tuple[tuple[int, Interval], ...], footprint: int) -> Interval | None:
+    near = [(abs(math.log(size / footprint)), ns) for size, ns in points]
+    return min(near, key=lambda point: point[0])[1] if near else None
+
+
+def _misses(found: Loads) -> int:
+    """Lines on their way at once: how much cheaper loads are side by side than in a row."""
+    serial = dict(found.serial)
+    ratios = [
+        serial[size].value / ns.value
+        for size, ns in found.overlapped
+        if size in serial and ns.value > 0
+    ]
+    return max(4, round(max(ratios))) if ratios else 10
+
+
+def _walks(
+    calibration: Calibration,
+    machine: Machine,
+    geometry: Geometry,
+    levels: LevelLatencies,
+    walkers: int,
+    clock: _Clock,
+) -> dict[str, int]:
+    assert levels.l1 is not None
+    assert levels.l2 is not None
+    base = machine.base_page_bytes
+    hit = cost_at(calibration, "stlb_hit_ns", base, "serial")
+    hit_ns = max(hit.value, 0.0) if hit else 0.0
+    host = _host_shift(machine, geometry.huge)
+    # Where entries lie when tables are small: the last level's in L2, a directory's in L1.
+    last, directory = levels.l2.value, levels.l1.value
+    reads_base, reads_huge = [last], [directory]
+    if host:
+        beyond = last if 1 << host == base else directory
+        reads_base, reads_huge = [*reads_base, beyond], [*reads_huge, beyond]
+    sizes = (base, reads_base), (geometry.huge.page_size_bytes, reads_huge)
+    left = [_left(calibration, size, reads, hit_ns) for size, reads in sizes]
+    known = [ns for ns in left if ns is not None]
+    if 1 << host == base:
+        # Frames that lie apart make the walks of base pages longer, which the model knows.
+        left = [min(known, default=0.0)] * 2
+    fields = {"stlb-cycles": clock.cycles(hit_ns) if hit else 0, "host-shift": host}
+    for prefix, (size, reads), own in zip(("", "huge-"), sizes, left, strict=True):
+        # What is not known of one page size is taken from the other.
+        beside = own if own is not None else (known[0] if known else 0.0)
+        interval = cost_at(calibration, "walk_interval_ns", size, None, _WALK_PAGES)
+        read_ns = sum(reads) + len(reads) * beside
+        busy = max(0.0, interval.value * walkers - read_ns) if interval else 0.0
+        fields[f"{prefix}read-cycles"] = round(beside * clock.cycles_per_ns)
+        fields[f"{prefix}walk-cycles"] = round(busy * clock.cycles_per_ns)
+    return fields
+
+
+def _left(calibration: Calibration, size: int, reads: list[float], hit_ns: float) -> float | None:
+    """ns that each of a walk's reads takes beside the cache's, on pages of this size.
+
+    None where its walks were not timed.
+    """
+    walk = cost_at(calibration, "walk_ns", size, "serial", _WALK_PAGES)
+    if walk is None:
+        return None
+    return max(0.0, (walk.value - hit_ns - sum(reads)) / len(reads))
+
+
+def _host_shift(machine: Machine, huge: PageSizeGeometry) -> int:
+    """log2 of the host's pages under a hypervisor, as far as a TLB entry tells them; else 0."""
+    if not machine.hypervisor:
+        return 0
+    covered = huge.entry_bytes or huge.page_size_bytes
+    return covered.bit_length() - 1

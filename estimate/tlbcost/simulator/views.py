@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What did the same references do on other machines and page sizes?
+
+The simulator's views: what to ask it for, and its tables "views" and "timings" (doc/format.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.common.table import Table, count, read_table
+from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
+from tlbcost.simulator.counts import Side, SideCounts
+
+# As many as the simulator takes.
+MOST_VIEWS = 24
+_SIDES: Mapping[str, Side] = {"load": "load", "store": "store", "fetch": "fetch"}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The TLBs of one machine with its memory on pages of one size, and the core to time them on.
+
+    `rest`: number of the view that has this machine on base pages, where memory stays that no such
+    page can span; -1: the machine at hand has; None: all memory is on these pages.
+    """
+
+    geometry: PageSizeGeometry
+    folded: bool
+    code_stlb: TlbLevel | None
+    core: str | None
+    rest: int | None = None
+
+    def options(self) -> list[str]:
+        """As the simulator takes it."""
+        levels = {"l1d": self.geometry.dtlb, "l1i": self.geometry.itlb, "stlb": self.geometry.stlb}
+        if self.code_stlb is not None:
+            levels["code-stlb"] = self.code_stlb
+        words = [f"page={self.geometry.page_size_bytes}"]
+        for name, level in levels.items():
+            words.append(f"{name}=" + ("0:0" if level is None else f"{level.entries}:{level.ways}"))
+        if self.folded:
+            words.append("folded=1")
+        if self.rest is not None:
+            words.append(f"rest={'b' if self.rest < 0 else self.rest}")
+        timed = [] if self.core is None else [f"--view-core={self.core}"]
+        return [f"--view={','.join(words)}", *timed]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageViews:
+    """What the views of one process image counted, by number and side, and how long they took.
+
+    `windows`: of each, its references and the modelled core cycles of each view; `references`: of
+    the whole image, which they are a sample of.
+    """
+
+    counts: Mapping[int, Mapping[Side, SideCounts]]
+    references: int
+    windows: tuple[tuple[int, Mapping[int, int]], ...]
+
+
+def read_views(folder: Path) -> tuple[ImageViews, ...]:
+    """The views of every process image that finished, in the order of their names.
+
+    Raises TlbcostError with exit code 125 naming the file and its defect.
+    """
+    try:
+        return tuple(_image(path) for path in sorted(folder.glob("views.*.tsv")))
+    except (TlbcostError, ValueError, KeyError) as error:
+        raise TlbcostError(
+            f"not what the simulator writes: {error}", "tlbcost doctor", TOOL_FAILED
+        ) from error
+
+
+def _image(path: Path) -> ImageViews:
+    counts: dict[int, dict[Side, SideCounts]] = {}
+    for row in read_table(path, kinds.VIEWS).records():
+        found = [_count(row[name]) for name in ("l1_tlb_misses", "stlb_hits", "stlb_misses")]
+        counts.setdefault(_count(row["view"]), {})[_SIDES[str(row["access"])]] = SideCounts(*found)
+    timings = path.with_name(path.name.replace("views.", "timings.", 1))
+    if not timings.exists():
+        return ImageViews(counts, 0, ())
+    table = read_table(timings, kinds.TIMINGS)
+    return ImageViews(counts, _count(table.key("references")), _windows(table))
+
+
+def _windows(table: Table) -> tuple[tuple[int, Mapping[int, int]], ...]:
+    found: dict[int, tuple[int, dict[int, int]]] = {}
+    for row in table.records():
+        references, cycles = found.setdefault(
+            _count(row["window"]), (_count(row["references"]), {})
+        )
+        cycles[_count(row["view"])] = _count(row["cycles"])
+        if references != _count(row["references"]):
+            raise ValueError(f"{table.name}: a window has two numbers of references")
+    return tuple(found[window] for window in sorted(found))
+
+
+def _count(cell: str | None) -> int:
+    found = count(None if cell == "NA" else cell)
+    if found is None:
+        raise ValueError("a count is missing")
+    return found
+
+
+def options(views: Sequence[View]) -> list[str]:
+    """The options of all views, by number."""
+    return [word for view in views for word in view.options()]

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which windows of a program were modelled cycle by cycle, and with what result?
+
+The simulator's `windows` tables (doc/format.md), and how many windows to ask it for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.common.stats import median
+from tlbcost.common.table import Table, count, read_table
+from tlbcost.run.records import Run
+
+# References in each window, and before it to warm the core's and the caches' state.
+MEASURED, WARM = 40_000, 40_000
+# At first every so many references, at least; the simulator doubles that whenever the windows are
+# MOST, and drops half of them. Few programs refer to memory less often than so, and those that wait
+# for it every time: what they need is not dropped.
+_FIRST_PERIOD = 2 * (MEASURED + WARM)
+_FEW_REFERENCES_PER_NS = 0.03
+# The model is some hundred times slower than the program: what it takes grows with the number of
+# windows, which is kept below a few times what the rest of the simulation takes.
+_FEWEST, _MOST = 32, 96
+_PER_SECOND = 64
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPlan:
+    """Where windows lie, in references of a process: one in each `period`.
+
+    `warm` references are modelled before each window of `measured` ones. The period doubles
+    whenever there are `most` windows, so that the length of a run need not be known.
+    """
+
+    period: int = _FIRST_PERIOD
+    warm: int = WARM
+    measured: int = MEASURED
+    most: int = _MOST
+
+    @property
+    def option(self) -> str:
+        """As the simulator takes it."""
+        return f"{self.period}:{self.warm}:{self.measured}:{self.most}"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Modelled core cycles of `references` references, on base and on huge pages.
+
+    `start`: of the image's references, the one at which measuring began.
+    """
+
+    references: int
+    base_cycles: int
+    huge_cycles: int
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImageWindows:
+    """The windows of one process image, and the references that they are a sample of.
+
+    `references` None: the image did not finish, so that what its windows stand for is not known;
+    they are left out then. `core`: what was modelled, as it was given.
+    """
+
+    pid: int
+    program: str
+    references: int | None
+    core: str
+    windows: tuple[Window, ...]
+
+
+def plan_for(runs: Sequence[Run]) -> WindowPlan:
+    """The windows for a program that ran so long natively."""
+    ns = median([run.user_ns for run in runs])
+    most = min(max(round(_PER_SECOND * ns / 1e9), _FEWEST), _MOST)
+    period = max(_FIRST_PERIOD, round(_FEW_REFERENCES_PER_NS * ns / most))
+    return WindowPlan(period=period, most=most)
+
+
+def read_windows(folder: Path) -> tuple[ImageWindows, ...]:
+    """The windows of every process image, in the order of their names; () if none were modelled.
+
+    Raises TlbcostError with exit code 125 naming the file and its defect.
+    """
+    try:
+        return tuple(_image(path) for path in sorted(folder.glob("windows.*.tsv")))
+    except TlbcostError as error:
+        raise TlbcostError(str(error), "tlbcost doctor", TOOL_FAILED) from error
+
+
+def _image(path: Path) -> ImageWindows:
+    table = read_table(path, kinds.WINDOWS, partial=True)
+    finished = table.complete and table.key("state") != "running"
+    try:
+        return ImageWindows(
+            pid=int(table.key("pid")),
+            program=table.key("program"),
+            references=_count(table.key("references")) if finished else None,
+            core=table.key("core"),
+            windows=_windows(table) if finished else (),
+        )
+    except ValueError as error:
+        raise TlbcostError(f"{path}: not a table of windows: {error}") from error
+
+
+def _windows(table: Table) -> tuple[Window, ...]:
+    found = tuple(
+        Window(
+            _count(row["references"]),
+            _count(row["base_cycles"]),
+            _count(row["huge_cycles"]),
+            _count(row["start"]),
+        )
+        for row in table.records()
+    )
+    # Only the few references of a window cut short can take less than a cycle.
+    for cycles in ("base_cycles", "huge_cycles"):
+        if any(window.references for window in found) and not any(
+            getattr(window, cycles) for window in found
+        ):
+            raise ValueError(f"references that take no {cycles}")
+    return found
+
+
+def _count(cell: str | None) -> int:
+    found = count(None if cell == "NA" else cell)
+    if found is None:
+        raise ValueError("a count is missing")
+    return found

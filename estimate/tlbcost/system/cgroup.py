@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Did the kernel kill something here because a memory limit was reached, and which limit?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.system.machine import sys_path
+
+# Version 1 writes "no limit" as the largest multiple of the page size in 63 bits.
+NO_LIMIT_BYTES = 1 << 60
+# By version: the file with the counter of kills, and the one with the limit.
+_FILES = {1: ("memory.oom_control", "memory.limit_in_bytes"), 2: ("memory.events", "memory.max")}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimit:
+    """State of this process's memory cgroup. `None`: no such figure, or no limit."""
+
+    oom_kills: int | None
+    limit_bytes: int | None
+
+
+def memory_limit() -> MemoryLimit:
+    """The kills so far and the tightest limit of this process's memory cgroup and its ancestors."""
+    for folder, root, version in folders("memory"):
+        kills, limits = _FILES[version]
+        counter = _counter(folder / kills)
+        if counter is None:
+            continue
+        bound = [_limit(each / limits) for each in (folder, *folder.parents) if _below(each, root)]
+        known = [limit for limit in bound if limit is not None]
+        return MemoryLimit(counter, min(known) if known else None)
+    return MemoryLimit(None, None)
+
+
+def _below(folder: Path, root: Path) -> bool:
+    return folder == root or root in folder.parents
+
+
+def folders(controller: str) -> list[tuple[Path, Path, int]]:
+    """(this process's folder, the mount, version of cgroups) for a controller, version 1 first."""
+    groups: dict[str, str] = {}
+    for line in _lines("/proc/self/cgroup"):
+        _, controllers, path = line.split(":", 2)
+        groups.update(dict.fromkeys(controllers.split(","), path))
+    found = []
+    for line in _lines("/proc/self/mountinfo"):
+        before, _, after = line.partition(" - ")
+        fields, kind = before.split(), after.split()
+        if kind[0] == "cgroup" and controller in kind[-1].split(",") and controller in groups:
+            path, version = groups[controller], 1
+        elif kind[0] == "cgroup2" and "" in groups:
+            path, version = groups[""], 2
+        else:
+            continue
+        # A container's mount shows only its own part of the tree.
+        root, mount = fields[3].rstrip("/"), sys_path(fields[4])
+        inside = path[len(root) :] if path == root or path.startswith(f"{root}/") else ""
+        found.append((mount / inside.strip("/"), mount, version))
+    return sorted(found, key=lambda each: each[2])
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return sys_path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def _counter(path: Path) -> int | None:
+    try:
+        match = re.search(r"^oom_kill (\d+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        return None
+    return int(match[1]) if match else None
+
+
+def _limit(path: Path) -> int | None:
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+    if not text.isdigit() or int(text) >= NO_LIMIT_BYTES:
+        return None
+    return int(text)

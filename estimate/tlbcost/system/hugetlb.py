@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do the kernel's pools of huge pages hold, and what can this machine spare for them?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.common import units
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.system import cgroup
+from tlbcost.system.machine import meminfo_bytes, read_line, sys_path
+
+_POOLS = "/sys/kernel/mm/hugepages"
+_NODES = "/sys/devices/system/node"
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+# What huge pages must leave to everything else: the machine still has to run the program.
+_LEAST_LEFT_BYTES = 256 << 20
+_LEAST_LEFT_FRACTION = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """One pool. `pages` includes `surplus`; `reserved` are promised and not touched yet.
+
+    None: the kernel does not tell.
+    """
+
+    page_size_bytes: int
+    pages: int | None
+    free: int | None
+    reserved: int | None
+    surplus: int | None
+
+
+def sizes() -> list[int]:
+    """Bytes of the page sizes that have a pool; ascending."""
+    names = [path.name for path in sys_path(_POOLS).glob("hugepages-*kB")]
+    kib = [name.removeprefix("hugepages-").removesuffix("kB") for name in names]
+    return sorted(int(each) * 1024 for each in kib if each.isdigit())
+
+
+def pool(page_size_bytes: int) -> Pool:
+    """The pool of one page size as it is now."""
+    folder = f"{_POOLS}/hugepages-{page_size_bytes // 1024}kB"
+    names = ("nr", "free", "resv", "surplus")
+    return Pool(page_size_bytes, *(_number(f"{folder}/{name}_hugepages") for name in names))
+
+
+def size_files(page_size_bytes: int) -> list[str]:
+    """The files that set a pool's size: one, or one for each memory node if there are several.
+
+    Putting back the sum alone would spread the pages anew over the nodes.
+    """
+    name = f"hugepages-{page_size_bytes // 1024}kB"
+    found = sys_path(_NODES).glob(f"node[0-9]*/hugepages/{name}/nr_hugepages")
+    nodes = sorted(int(path.parts[-4].removeprefix("node")) for path in found)
+    if len(nodes) < 2:
+        return [f"{_POOLS}/{name}/nr_hugepages"]
+    return [f"{_NODES}/node{node}/hugepages/{name}/nr_hugepages" for node in nodes]
+
+
+def spare_bytes() -> int | None:
+    """Bytes that huge pages may take; None where the kernel does not tell MemAvailable."""
+    available, total = meminfo_bytes("MemAvailable"), meminfo_bytes("MemTotal")
+    if available is None or total is None:
+        return None
+    left = max(_LEAST_LEFT_BYTES, round(total * _LEAST_LEFT_FRACTION))
+    return max(0, available - left)
+
+
+def cgroup_spare_bytes(page_size_bytes: int) -> int | None:
+    """Bytes of huge pages that this process's cgroups let it still use; None: no limit."""
+    name = f"hugetlb.{size_name(page_size_bytes)}B"
+    spare = []
+    for folder, mount, version in cgroup.folders("hugetlb"):
+        for each in (folder, *folder.parents):
+            for part in ("", ".rsvd"):
+                if version == 1:
+                    limit, used = f"{part}.limit_in_bytes", f"{part}.usage_in_bytes"
+                else:
+                    limit, used = f"{part}.max", f"{part}.current"
+                most, now = _content(each / (name + limit)), _content(each / (name + used))
+                if most is not None and most < cgroup.NO_LIMIT_BYTES:
+                    spare.append(max(0, most - (now or 0)))
+            if each == mount:
+                break
+    return min(spare) if spare else None
+
+
+def check_spare(page_size_bytes: int, pages: int) -> None:
+    """Refuse pages that the machine cannot spare. Raises TlbcostError with exit code 4."""
+    known = sizes()
+    what = describe(pages, page_size_bytes)
+    if page_size_bytes not in known:
+        raise TlbcostError(
+            f"cannot reserve {what}: this kernel has no pool of that size",
+            "page sizes with a pool here: " + (", ".join(map(size_name, known)) or "none"),
+            CANNOT_MEASURE,
+        )
+    machine = spare_bytes()
+    if machine is None:
+        raise TlbcostError(
+            f"cannot reserve {what}: the kernel does not tell MemAvailable, so nobody knows "
+            "what it can spare",
+            None,
+            CANNOT_MEASURE,
+        )
+    limit = cgroup_spare_bytes(page_size_bytes)
+    for spare, who in ((machine, "this machine"), (limit, "the hugetlb limit of this cgroup")):
+        if spare is not None and spare < pages * page_size_bytes:
+            most = spare // page_size_bytes
+            raise TlbcostError(
+                f"cannot reserve {what}: {who} can spare {most}",
+                "ask for fewer, or give the program less to do" if most else None,
+                CANNOT_MEASURE,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted hugetlbfs."""
+
+    folder: str
+    page_size_bytes: int | None
+
+
+def mounts() -> list[Mount]:
+    """The hugetlbfs that are mounted, as this process sees them; the latest last."""
+    found = []
+    try:
+        text = sys_path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) < 4 or fields[2] != "hugetlbfs":
+            continue
+        size = re.search(r"(?:^|,)pagesize=(\d+)([KMG])", fields[3])
+        n_bytes = int(size[1]) * _UNITS[size[2]] if size else meminfo_bytes("Hugepagesize")
+        folder = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[1])
+        found.append(Mount(folder, n_bytes))
+    return found
+
+
+def size_name(page_size_bytes: int) -> str:
+    """A page size as hugeadm, cgroups and mount(8) write it: '64K', '2M', '1G'.
+
+    The kernel writes 1 GiB as 1GB in cgroups, and takes both in mount options.
+    """
+    for unit in ("G", "M", "K"):
+        if page_size_bytes % _UNITS[unit] == 0:
+            return f"{page_size_bytes // _UNITS[unit]}{unit}"
+    return str(page_size_bytes)
+
+
+def parse_bytes(text: str) -> int | None:
+    """Bytes of '2M', '2MB', '2MiB', '1G'; None if it is no size with a unit."""
+    size = re.fullmatch(r"(\d+)([KMG])(?:i?B)?", text, re.IGNORECASE | re.ASCII)
+    return int(size[1]) * _UNITS[size[2].upper()] if size else None
+
+
+def describe(pages: int, page_size_bytes: int) -> str:
+    """'16 pages of 2 MiB'."""
+    return f"{pages} page{'' if pages == 1 else 's'} of {units.size(page_size_bytes)}"
+
+
+def _number(path: str) -> int | None:
+    text = read_line(path)
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def _content(path: Path) -> int | None:
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What does one way to give a program huge pages need, and how is the system made ready for it?"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tlbcost.common import units
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.system import glibc
+from tlbcost.system import hints as remedies
+from tlbcost.system.machine import read_line, sys_path
+
+if TYPE_CHECKING:
+    from tlbcost.memory.backing import Reach
+    from tlbcost.run.records import Run
+    from tlbcost.settings.change import Settings
+
+THP = "/sys/kernel/mm/transparent_hugepage"
+TUNABLES = "GLIBC_TUNABLES"
+POOLS = "/sys/kernel/mm/hugepages"
+# What malloc takes beyond the memory that a run on base pages shows: room to round up in each
+# arena, and blocks that the program never touches.
+_SPARE_FRACTION = 8
+_SPARE_PAGES = 16
+# Of pages from this size on one is spare.
+_LARGE_BYTES = 64 << 20
+# What asks for huge pages in the environment: no program on base pages may have it.
+_ASKING = ("HUGETLB_MORECORE", "HUGETLB_ELFMAP", "HUGETLB_SHM")
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to give a program huge pages.
+
+    `words` say what it does, `reach` which memory it should get. `page_bytes`: the size of the
+    pages. `prefix` goes before the program. `pool_bytes`: the size of the hugetlb pages that must
+    be free for it; `mount`: with a hugetlbfs. `settings`: what files of the kernel must hold.
+    `notes`: what is to be known of the result.
+    """
+
+    name: str
+    words: str
+    reach: Reach
+    page_bytes: int | None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()
+    pool_bytes: int | None = None
+    mount: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def transparent(self) -> bool:
+        """Whether it needs transparent huge pages; others are tried without them."""
+        return self.pool_bytes is None
+
+    @property
+    def needs_root(self) -> bool:
+        """Whether settings of this system have to change, beside a pool."""
+        return any(chosen(path) != value for path, value in self.settings)
+
+    @property
+    def changes_settings(self) -> bool:
+        """Whether prepare() changes the system, where it may."""
+        return self.needs_root or self.pool_bytes is not None
+
+    def check(self) -> None:
+        """Raise TlbcostError with exit code 4 if it cannot be prepared by this user.
+
+        Whether a pool has enough pages is known only after a run.
+        """
+        if not remedies.is_root():
+            self._change(None)
+
+    def prepare(self, settings: Settings | None, run: Run) -> None:
+        """Make the system ready for runs on huge pages, given one on base pages.
+
+        Raises TlbcostError with exit code 4 if it cannot be: without `settings` nothing is changed.
+        """
+        self._change(settings)
+        if self.pool_bytes is None:
+            return
+        pages = pool_pages(run, self.pool_bytes)
+        if settings is not None:
+            settings.reserve(self.pool_bytes, pages)
+            if self.mount:
+                settings.mount_hugetlbfs(self.pool_bytes)
+            return
+        self._check_pool(pages, self.pool_bytes)
+
+    def _change(self, settings: Settings | None) -> None:
+        for path, value in self.settings:
+            if chosen(path) == value:
+                continue
+            if settings is None:
+                raise TlbcostError(
+                    f"{self.name} needs {value} in {path}, which root alone can write",
+                    remedies.again_as_root(),
+                    CANNOT_MEASURE,
+                )
+            settings.write(path, value)
+
+    def _check_pool(self, pages: int, size: int) -> None:
+        free = free_pages(size)
+        if free < pages:
+            command = f"tlbcost pool reserve --page-size {_short(size)} {pages}"
+            raise TlbcostError(
+                f"{self.name} needs {pages} free huge pages of {units.size(size)}, and there "
+                f"are {free}",
+                remedies.as_root(command),
+                CANNOT_MEASURE,
+            )
+
+    def environment_of(self, base: Mapping[str, str]) -> dict[str, str]:
+        """The environment of a run on huge pages, made from that of the runs on base pages."""
+        merged = {**base, **self.environment}
+        # The last tunable wins, and the first library.
+        for name, separator, order in (
+            (TUNABLES, ":", (base, self.environment)),
+            ("LD_PRELOAD", " ", (self.environment, base)),
+        ):
+            parts = [each[name] for each in order if each.get(name)]
+            if parts:
+                merged[name] = separator.join(parts)
+        return merged
+
+
+def chosen(path: str) -> str | None:
+    """The value of a setting; of several in a line, the one in brackets. None: not there."""
+    line = read_line(path)
+    inside = re.search(r"\[(\w+)\]", line or "")
+    return inside[1] if inside else line
+
+
+def pool_pages(run: Run, size: int) -> int:
+    """Huge pages of `size` bytes that hold a program of this peak."""
+    needed = math.ceil(run.max_rss_bytes / size)
+    spare = _SPARE_PAGES if size < _LARGE_BYTES else 1
+    return needed + max(spare, needed // _SPARE_FRACTION)
+
+
+def free_pages(size: int) -> int:
+    """Pages of the pool of `size` bytes that a program could have now; 0 without such a pool."""
+    folder = f"{POOLS}/hugepages-{size >> 10}kB"
+    names = ("free", "resv", "nr_overcommit", "surplus")
+    texts = [read_line(f"{folder}/{name}_hugepages") for name in names]
+    free, reserved, over, surplus = (int(n) if n and n.isdigit() else 0 for n in texts)
+    return max(free - reserved, 0) + max(over - surplus, 0)
+
+
+def base_environment() -> tuple[dict[str, str], tuple[str, ...]]:
+    """Our environment without what asks for huge pages; and sentences about what was left out."""
+    environment = dict(os.environ)
+    notes = []
+    tunables = environment.get(TUNABLES, "")
+    if glibc.tunable(tunables, glibc.HUGETLB) not in (None, "0"):
+        kept = [part for part in tunables.split(":") if part.partition("=")[0] != glibc.HUGETLB]
+        environment[TUNABLES] = ":".join(kept)
+        notes.append(f"{TUNABLES} asks for huge pages here; that is left out")
+    present = [name for name in _ASKING if environment.pop(name, None) is not None]
+    if present:
+        notes.append(f"{', '.join(present)} of libhugetlbfs is left out")
+    preload = environment.get("LD_PRELOAD", "")
+    kept = [part for part in re.split(r"[ :]+", preload) if "libhugetlbfs" not in part]
+    if "libhugetlbfs" in preload:
+        environment["LD_PRELOAD"] = ":".join(kept)
+        notes.append("libhugetlbfs in LD_PRELOAD is left out")
+    return environment, tuple(notes)
+
+
+def pool_default_bytes() -> int | None:
+    """The page size of the pool that is used where no size is named; None: there are no pools."""
+    try:
+        text = sys_path("/proc/meminfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    found = re.search(r"^Hugepagesize:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
+
+
+def _short(size: int) -> str:
+    """'2M': a size as it is given to an option."""
+    for unit, suffix in ((1 << 30, "G"), (1 << 20, "M")):
+        if size % unit == 0:
+            return f"{size // unit}{suffix}"
+    return f"{size >> 10}K"

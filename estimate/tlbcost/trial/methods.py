@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""In which ways can a program be given huge pages without changing it, and which serves here?"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tlbcost.common import units
+from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
+from tlbcost.system import glibc
+from tlbcost.system import hints as remedies
+from tlbcost.system.machine import huge_page_bytes, sys_path, thp_mode
+from tlbcost.system.sudo import calling_user
+from tlbcost.trial.method import (
+    POOLS,
+    THP,
+    TUNABLES,
+    Method,
+    chosen,
+    free_pages,
+    pool_default_bytes,
+    pool_pages,
+)
+
+if TYPE_CHECKING:
+    from tlbcost.memory.backing import Reach
+    from tlbcost.run.records import Run
+
+_SHM_GROUP = "/proc/sys/vm/hugetlb_shm_group"
+_SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_REMAPPED = {"malloc": "the heap", "shared": "shared memory", "segments": "the program's segments"}
+KNOWN = (
+    "auto, glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE, hugetlb-1g, hugectl[:OPTIONS], "
+    "allocator=PATH"
+)
+
+
+def named(text: str) -> Method:
+    """The method of this name. Raises TlbcostError: 2 unknown, 4 not possible on this system."""
+    name, _, value = text.partition("=")
+    if text == "glibc-thp":
+        return _glibc_thp()
+    if name == "glibc-hugetlb":
+        return _glibc_hugetlb(text, None if value in ("", "2") else _size(value, text))
+    if text == "hugetlb-1g":
+        return _glibc_hugetlb(text, 1 << 30)
+    if text == "thp":
+        return _thp()
+    if text.startswith("mthp-"):
+        return _mthp(text, _size(text.removeprefix("mthp-"), text))
+    if text == "hugectl" or text.startswith(("hugectl:", "hugectl ")):
+        return _hugectl(shlex.split(text[len("hugectl:") :]) or ["--heap"])
+    if name == "allocator" and value:
+        return _allocator(Path(value))
+    raise TlbcostError(f"there is no method {text}", f"--with one of: {KNOWN}", USAGE)
+
+
+def auto(run: Run) -> tuple[Method, str]:
+    """The method that reaches most memory here without root, given a run on base pages, and why.
+
+    Raises TlbcostError with exit code 4 if there is none.
+    """
+    version, mode, size = glibc.glibc_version(), thp_mode(), pool_default_bytes()
+    tunable = version is not None and version >= glibc.FIRST_WITH_HUGETLB
+    if tunable and size is not None and free_pages(size) >= pool_pages(run, size):
+        return named("glibc-hugetlb"), (
+            f"{free_pages(size)} huge pages of {units.size(size)} are free, which hold all that "
+            "malloc gives out"
+        )
+    if mode == "always":
+        return named("thp"), "transparent huge pages are always on here"
+    if tunable and mode == "madvise":
+        return named("glibc-thp"), (
+            "no root and no pool is needed; --with glibc-hugetlb reaches heaps that grow in small "
+            "steps, too"
+        )
+    why = "transparent huge pages are off" if tunable else "malloc has no switch for huge pages"
+    setting = remedies.write_setting("madvise" if tunable else "always", f"{THP}/enabled")
+    raise TlbcostError(
+        f"no method works without root here: {why}, and no pool has free pages",
+        setting,
+        CANNOT_MEASURE,
+    )
+
+
+def _check_tunable(name: str) -> None:
+    version = glibc.glibc_version()
+    if version is None or version < glibc.FIRST_WITH_HUGETLB:
+        found = f"glibc {version[0]}.{version[1]}" if version else "not glibc"
+        raise TlbcostError(
+            f"{name} needs glibc 2.35, whose malloc can be asked for huge pages; here is {found}",
+            "--with allocator=PATH or, as root, --with thp",
+            CANNOT_MEASURE,
+        )
+
+
+def _glibc_thp() -> Method:
+    _check_tunable("glibc-thp")
+    _check_thp("glibc-thp")
+    return Method(
+        "glibc-thp",
+        f"malloc asks for transparent huge pages ({glibc.HUGETLB}=1)",
+        "malloc",
+        huge_page_bytes(),
+        {TUNABLES: f"{glibc.HUGETLB}=1"},
+        # Where all memory gets them, malloc's does too.
+        settings=() if thp_mode() == "always" else ((f"{THP}/enabled", "madvise"),),
+    )
+
+
+def _glibc_hugetlb(name: str, size: int | None) -> Method:
+    _check_tunable(name)
+    pool = _check_pool_size(name, size)
+    value = 2 if size is None else size
+    return Method(
+        name,
+        f"malloc takes {units.size(pool)} pages from the pool ({glibc.HUGETLB}={value})",
+        "malloc",
+        pool,
+        {TUNABLES: f"{glibc.HUGETLB}={value}"},
+        pool_bytes=pool,
+    )
+
+
+def _thp() -> Method:
+    _check_thp("thp")
+    return Method(
+        "thp",
+        "transparent huge pages for all anonymous memory (always)",
+        "anonymous",
+        huge_page_bytes(),
+        settings=((f"{THP}/enabled", "always"),),
+    )
+
+
+def _mthp(name: str, size: int) -> Method:
+    path = f"{THP}/hugepages-{size >> 10}kB/enabled"
+    if chosen(path) is None:
+        raise TlbcostError(
+            f"this kernel has no transparent huge pages of {units.size(size)}",
+            f"ls -d {THP}/hugepages-*",
+            CANNOT_MEASURE,
+        )
+    return Method(
+        name,
+        f"transparent huge pages of {units.size(size)} for all anonymous memory",
+        "anonymous",
+        size,
+        settings=(
+            *(((f"{THP}/enabled", "madvise"),) if thp_mode() == "always" else ()),
+            (path, "always"),
+        ),
+        notes=("pages of this size are counted for the whole system, not for the program alone",),
+    )
+
+
+def _hugectl(options: list[str]) -> Method:
+    text = f"hugectl {shlex.join(options)}"
+    if shutil.which("hugectl") is None:
+        raise TlbcostError("hugectl is not installed", remedies.install("hugectl"), CANNOT_MEASURE)
+    kinds = {option.partition("=")[0] for option in options}
+    sizes = [option.partition("=")[2] for option in options if "=" in option]
+    size = _size(sizes[0], text) if sizes else None
+    pool = _check_pool_size(text, size)
+    segments = kinds & {"--bss", "--data", "--text"}
+    reaches: list[Reach] = []
+    reaches += ["malloc"] if kinds & {"--heap", "--thp"} else []
+    reaches += ["shared"] if "--shm" in kinds else []
+    reaches += ["segments"] if segments else []
+    if not reaches:
+        raise TlbcostError(
+            f"{text} asks for no huge pages", "--with 'hugectl --heap', --shm or --bss", USAGE
+        )
+    environment: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    version = glibc.glibc_version()
+    if "--heap" in kinds and version is not None and version >= glibc.FIRST_WITH_HUGETLB:
+        environment[TUNABLES] = f"{glibc.HUGETLB}={2 if size is None else size}"
+        notes = (
+            f"hugectl --heap alone does nothing on glibc {version[0]}.{version[1]}, which lacks "
+            f"the hook that it needs: {TUNABLES}={environment[TUNABLES]} was set with it",
+        )
+    return Method(
+        text,
+        "libhugetlbfs maps " + " and ".join(_REMAPPED[each] for each in reaches)
+        + f" onto {units.size(pool)} pages of the pool",
+        reaches[0] if len(reaches) == 1 else "all",
+        pool,
+        environment,
+        ("hugectl", *options),
+        None if kinds == {"--thp"} else pool,
+        bool(segments),
+        _hugectl_settings(kinds),
+        notes,
+    )  # fmt: skip
+
+
+def _hugectl_settings(kinds: set[str]) -> tuple[tuple[str, str], ...]:
+    user = calling_user()
+    if "--shm" in kinds and user is not None:
+        # Segments of huge pages are for root and this group.
+        return ((_SHM_GROUP, str(user.gid)),)
+    if kinds == {"--thp"} and thp_mode() == "never":
+        return ((f"{THP}/enabled", "madvise"),)
+    return ()
+
+
+def _allocator(path: Path) -> Method:
+    if not path.is_file() or not os.access(path, os.R_OK):
+        raise TlbcostError(
+            f"no allocator to be read at {path}", "--with allocator=/path/to/lib.so", USAGE
+        )
+    return Method(
+        f"allocator={path}",
+        f"{path.name} instead of the C library's malloc",
+        "malloc",
+        huge_page_bytes(),
+        {"LD_PRELOAD": str(path.resolve())},
+        notes=("the other malloc itself is part of what was measured, beside its huge pages",),
+    )
+
+
+def _check_thp(name: str) -> None:
+    if thp_mode() is None:
+        raise TlbcostError(
+            f"{name}: this kernel has no transparent huge pages",
+            "--with glibc-hugetlb takes pages from a pool",
+            CANNOT_MEASURE,
+        )
+
+
+def _check_pool_size(name: str, size: int | None) -> int:
+    """The page size; of the default pool for None. Raises TlbcostError if there is no such pool."""
+    pool = size or pool_default_bytes() or huge_page_bytes()
+    if pool is None or not sys_path(f"{POOLS}/hugepages-{pool >> 10}kB").is_dir():
+        raise TlbcostError(
+            f"{name}: this kernel has no pool of "
+            + (f"{units.size(pool)} pages" if pool else "huge pages"),
+            f"ls {POOLS}; another size may need hugepagesz= on the kernel's command line",
+            CANNOT_MEASURE,
+        )
+    return pool
+
+
+def _size(text: str, name: str) -> int:
+    found = re.fullmatch(r"(\d{1,15})([KMG]?)(?:i?B)?", text.upper().replace("IB", ""))
+    n_bytes = int(found[1]) * _SUFFIXES[found[2]] if found else 0
+    if n_bytes < 4096 or n_bytes & (n_bytes - 1):
+        raise TlbcostError(f"{name}: not a page size: {text}", "a size such as 64K or 2M", USAGE)
+    return n_bytes

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a trial says, for people: what each way to huge pages gave, beside what was predicted."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from tlbcost.answer.words import range_of
+from tlbcost.common import units
+from tlbcost.common.interval import Interval
+from tlbcost.common.stats import median
+from tlbcost.common.tables import grid, print_whole, section, table
+from tlbcost.model.simple import Estimate, total_interval
+from tlbcost.system.machine import Machine
+from tlbcost.trial.run import Pair, Trial, base_huge_bytes, covered_fraction
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Hugetlb pages are seen by samples, which may miss this share of the peak.
+_SEEN_FRACTION = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """Everything that a report on trials of one program says.
+
+    `estimate`, of pages of `huge_page_bytes`, is None where there is none, for which `no_estimate`
+    has the reason.
+    """
+
+    version: str
+    date: str
+    machine: Machine
+    argv: tuple[str, ...]
+    trials: tuple[Trial, ...]
+    estimate: Estimate | None
+    huge_page_bytes: int | None
+    no_estimate: str | None
+    notes: tuple[str, ...]
+
+
+def print_trials(tried: Tried, file: TextIO) -> None:
+    """Print the report, whole."""
+    print_whole(lambda console: _fill(console, tried), file)
+
+
+def verdict(trial: Trial, tried: Tried) -> str | None:
+    """'inside' or 'outside': where the measured share lies of the expected interval with faults.
+
+    None where there is no share, or the estimate, if any, is of pages of another size.
+    """
+    if trial.measured_fraction is None or tried.estimate is None:
+        return None
+    if trial.method.page_bytes != tried.huge_page_bytes:
+        return None
+    expected = total_interval(tried.estimate)
+    inside = expected.low <= trial.measured_fraction.value <= expected.high
+    return "inside" if inside else "outside"
+
+
+def bloat_bytes(pairs: Sequence[Pair]) -> int | None:
+    """What memory grew by on huge pages, at the peak; None if there are no pairs."""
+    if not pairs:
+        return None
+    return round(median([pair.huge_peak_bytes - pair.base_peak_bytes for pair in pairs]))
+
+
+def _fill(console: Console, tried: Tried) -> None:
+    console.print(f"tlbcost {tried.version}: trial of {shlex.join(tried.argv)}\n", style="bold")
+    rows = grid()
+    machine = tried.machine
+    where = "bare metal" if machine.hypervisor is None else f"virtual ({machine.hypervisor})"
+    rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}, {where}")
+    pairs = len(tried.trials[0].pairs)
+    rows.add_row("runs", f"{pairs} pairs: base huge, huge base, base huge, ...")
+    for note in tried.notes:
+        rows.add_row("note", f"{note}.")
+    console.print(rows)
+    for trial in tried.trials:
+        _trial(console, trial)
+    _gains(console, tried)
+    for trial in tried.trials:
+        _ending(console, trial, tried)
+
+
+def _trial(console: Console, trial: Trial) -> None:
+    pairs = trial.proven_pairs if trial.proven else trial.pairs
+    shown = table(trial.method.name, "base pages", "huge pages" if trial.proven else "asked for")
+    for name, write, base, huge in _lines(pairs):
+        shown.add_row(name, write(base), write(huge))
+    shown.add_row("on huge pages", _covered(pairs, base=True), _covered(pairs, base=False))
+    section(console, shown)
+
+
+def _lines(
+    pairs: Sequence[Pair],
+) -> list[tuple[str, Callable[[float], str], float, float]]:
+    """Medians of both kinds of runs."""
+
+    def both(value: Callable[[Pair, bool], int]) -> tuple[float, float]:
+        return (
+            median([value(pair, False) for pair in pairs]),
+            median([value(pair, True) for pair in pairs]),
+        )
+
+    return [
+        ("wall", units.time, *both(lambda p, h: (p.huge if h else p.base).wall_ns)),
+        ("user", units.time, *both(lambda p, h: (p.huge if h else p.base).user_ns)),
+        ("system", units.time, *both(lambda p, h: (p.huge if h else p.base).system_ns)),
+        ("minor faults", _count, *both(lambda p, h: (p.huge if h else p.base).minor_faults)),
+        ("peak memory", _size, *both(lambda p, h: p.huge_peak_bytes if h else p.base_peak_bytes)),
+    ]
+
+
+def _count(n: float) -> str:
+    return units.count(round(n))
+
+
+def _size(n_bytes: float) -> str:
+    return units.size(round(n_bytes))
+
+
+def _covered(pairs: Sequence[Pair], *, base: bool) -> str:
+    seen = [pair.base_backing if base else pair.backing for pair in pairs]
+    known = [backing for backing in seen if backing is not None]
+    if not known:
+        return units.NOT_OBTAINED
+    huge = [base_huge_bytes(each) if base else each.huge_bytes for each in known]
+    return units.size(round(median(huge)))
+
+
+def _gains(console: Console, tried: Tried) -> None:
+    shown = table("saved of the run time", "value", "95 % interval")
+    for trial in tried.trials:
+        name = trial.method.name
+        if trial.proven:
+            _share(shown.add_row, name, trial.measured_fraction)
+            _share(shown.add_row, "  in user mode", trial.measured_user_fraction)
+            _share(shown.add_row, "  in the kernel", trial.measured_system_fraction)
+        else:
+            shown.add_row(name, units.NOT_OBTAINED, "not on huge pages")
+    if tried.estimate is not None:
+        estimate = tried.estimate
+        _share(shown.add_row, "estimate: translation and faults", total_interval(estimate))
+        _share(shown.add_row, "  expected of translation", estimate.expected_fraction)
+        _share(shown.add_row, "  bound of translation", estimate.bound_fraction)
+        _share(shown.add_row, "  fewer page faults", estimate.fault_fraction)
+    section(console, shown)
+
+
+def _share(add_row: Callable[..., None], name: str, share: Interval | None) -> None:
+    if share is None:
+        add_row(name, units.NOT_OBTAINED, "")
+    else:
+        add_row(name, units.percent(share.value), range_of(share))
+
+
+def _ending(console: Console, trial: Trial, tried: Tried) -> None:
+    console.print()
+    rows = grid()
+    for n, sentence in enumerate(sentences(trial, tried)):
+        rows.add_row(f"{trial.method.name}:" if n == 0 else "", sentence)
+    console.print(rows)
+
+
+def sentences(trial: Trial, tried: Tried) -> list[str]:
+    """What is to be said of one trial."""
+    method = trial.method
+    if not trial.proven or trial.measured_fraction is None:
+        found = [f"No trial of huge pages: {trial.why_not}."]
+    else:
+        found = [_result(trial)]
+        where = verdict(trial, tried)
+        if tried.estimate is not None and where is not None:
+            expected = range_of(total_interval(tried.estimate))
+            measured = units.percent(trial.measured_fraction.value)
+            found.append(f"Measured {measured} lies {where} what was expected, {expected}.")
+        grown = bloat_bytes(trial.proven_pairs)
+        base = median([pair.base_peak_bytes for pair in trial.proven_pairs])
+        if grown is not None and abs(grown) >= _SEEN_FRACTION * base:
+            less = "more" if grown > 0 else "less"
+            found.append(f"It takes {units.size(abs(grown))} {less} memory on huge pages.")
+    found.append(f"How: {method.words}.")
+    return found + [f"Note: {note}." for note in trial.notes]
+
+
+def _result(trial: Trial) -> str:
+    measured = trial.measured_fraction
+    assert measured is not None
+    fractions = [covered_fraction(trial.method, pair.backing) for pair in trial.proven_pairs]
+    known = [fraction for fraction in fractions if fraction is not None]
+    reach = _REACHES[trial.method.reach]
+    proof = f"{units.percent(min(known))} of {reach} was on huge pages"
+    if not trial.difference_proven:
+        return f"No difference proven: {proof}, and the interval holds 0."
+    faster = "less" if measured.value > 0 else "more"
+    return f"{units.percent(abs(measured.value))} {faster} time: {proof}."
+
+
+_REACHES = {
+    "malloc": "malloc's memory",
+    "anonymous": "the anonymous memory",
+    "all": "all memory",
+    "segments": "the program's segments",
+    "shared": "the shared memory",
+}

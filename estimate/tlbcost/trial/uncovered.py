@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which memory stayed on base pages although a method should have reached it, and why?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tlbcost.common import units
+from tlbcost.memory import smaps
+from tlbcost.memory.backing import Backing, Uncovered
+from tlbcost.system.machine import huge_page_bytes, read_line, thp_mode
+from tlbcost.trial.method import POOLS, THP, TUNABLES, Method, chosen
+from tlbcost.trial.traits import Traits, traits
+
+# Parts smaller than this share of what stayed are not named.
+_WORTH_NAMING = 0.1
+_MOST_NAMED = 3
+_JAVA = "java has -XX:+UseTransparentHugePages and -XX:+UseLargePages"
+
+
+def explain(backing: Backing, method: Method, path: Path | None = None) -> str:
+    """One sentence or two, without a period at the end; while the system is as in the run.
+
+    `path`: the program, whose name is left out where memory is its own.
+    """
+    reachable = backing.reachable_bytes(method.reach)
+    left = reachable - backing.reached_bytes(method.reach)
+    reached = backing.parts(method.reach)
+    unseen = ""
+    if backing.unreadable:
+        processes = "1 process" if backing.unreadable == 1 else f"{backing.unreadable} processes"
+        unseen = f"; the memory of {processes} more may not be looked at"
+    others = [part for part in backing.mappings if part not in reached]
+    if others and others[0].base_bytes > reachable:
+        return (
+            f"{method.name} reaches no more than {units.size(reachable)} of the program's "
+            f"{units.size(backing.resident_bytes)}: most is {_where(others[0], path)}" + unseen
+        )
+    text = (
+        f"{units.size(left)} of the {units.size(reachable)} that {method.name} should reach "
+        "stayed on base pages"
+    )
+    by_reason: dict[str, list[Uncovered]] = {}
+    for part in reached[:_MOST_NAMED]:
+        if part.base_bytes >= max(_WORTH_NAMING * left, 1):
+            by_reason.setdefault(_why(part, method, backing), []).append(part)
+    told = [
+        " and ".join(_where(part, path) for part in parts) + f": {why}"
+        for why, parts in by_reason.items()
+    ]
+    if told:
+        text += ": " + "; ".join(told)
+    return text + unseen
+
+
+def _where(part: Uncovered, path: Path | None) -> str:
+    """Which memory it is, and how much of it is on base pages."""
+    words = {
+        "heap": "the heap",
+        "stack": "the stack",
+        "segment": "static arrays (bss)" if part.name == smaps.BSS else f"segments of {part.name}",
+        "anonymous": "mapped memory" if part.name == smaps.UNNAMED else part.name,
+        "shared": f"shared memory {part.name}",
+        "file": f"the file {part.name}",
+    }[part.kind]
+    owner = ""
+    if part.program is not None and (path is None or Path(part.program).name != path.name):
+        owner = f" of {Path(part.program).name}"
+    return f"{words}{owner} ({units.size(part.base_bytes)})"
+
+
+def _why(part: Uncovered, method: Method, backing: Backing) -> str:
+    if part.kind in ("file", "stack"):
+        return "huge pages are rarely to be had for it"
+    deaf = _deafness(part, method, backing) if _by_environment(method) else None
+    if deaf is not None:
+        return deaf
+    return (
+        _why_not_transparent(part, method, backing)
+        if method.transparent
+        else _pool(part, method, backing)
+    )
+
+
+def _by_environment(method: Method) -> bool:
+    """Whether it depends on what the program's C library makes of its environment."""
+    return bool(method.environment or method.prefix)
+
+
+def _deafness(part: Uncovered, method: Method, backing: Backing) -> str | None:
+    """Why this program cannot hear of the method."""
+    if part.program is None:
+        return None
+    name = Path(part.program).name
+    found = traits(part.program, _mapped(backing, part.program))
+    if found.secure:
+        return f"{name} gains rights when it starts (setuid), and the C library drops such requests"
+    if found.java:
+        return f"the Java runtime maps its heap itself: {_JAVA}"
+    if found.go:
+        return f"{name} is a Go program, whose runtime maps memory itself"
+    return _deaf_library(name, found, method)
+
+
+def _deaf_library(name: str, found: Traits, method: Method) -> str | None:
+    tunable = TUNABLES in method.environment
+    if found.static and not (tunable and found.tunable):
+        return f"{name} is a static executable, which heeds no such request"
+    if found.musl and tunable:
+        return f"{name} uses musl, whose malloc heeds no tunable of glibc"
+    if found.allocator is not None and tunable:
+        return f"{name} uses the malloc of {found.allocator}, which heeds no tunable of glibc"
+    return None
+
+
+def _mapped(backing: Backing, program: str) -> list[str]:
+    return [part.name for part in backing.mappings if part.program == program]
+
+
+def _why_not_transparent(part: Uncovered, method: Method, backing: Backing) -> str:
+    mode = thp_mode()
+    if mode == "never" and not method.name.startswith("mthp-"):
+        return f"transparent huge pages are off ({THP}/enabled is never)"
+    size = huge_page_bytes()
+    if size and backing.fallbacks and 2 * backing.fallbacks * size >= part.base_bytes:
+        defrag = chosen(f"{THP}/defrag") or "unknown"
+        return (
+            f"{units.count(backing.fallbacks)} times the kernel had no free huge page at hand: "
+            f"memory is fragmented, and {THP}/defrag is {defrag}"
+        )
+    small = "it grew in steps smaller than a huge page"
+    if part.kind == "heap" or part.name == smaps.ARENA:
+        return f"{small}; --with glibc-hugetlb is not held up by that"
+    if part.eligible_bytes is not None and 2 * part.eligible_bytes >= part.base_bytes:
+        return f"{small}, or did not last until the kernel gave it some"
+    if method.reach == "malloc":
+        return "nobody asked for huge pages there: the program maps it itself, and not by malloc"
+    return "the kernel does not allow them there: too small, or the program refuses them"
+
+
+def _pool(part: Uncovered, method: Method, backing: Backing) -> str:
+    assert method.pool_bytes is not None
+    size = method.pool_bytes
+    pages = read_line(f"{POOLS}/hugepages-{size >> 10}kB/nr_hugepages")
+    needed = backing.reachable_bytes(method.reach)
+    if pages is not None and pages.isdigit() and int(pages) * size < needed:
+        return (
+            f"the pool has {pages} pages of {units.size(size)} "
+            f"({units.size(int(pages) * size)}), and it needs {units.size(needed)}; what does not "
+            "fit gets base pages in silence"
+        )
+    if part.kind == "segment":
+        return "it is not linked so that libhugetlbfs can move it (--hugetlbfs-align)"
+    if part.kind == "shared":
+        return "it was not asked for by shmget()"
+    if TUNABLES not in method.environment:
+        return "glibc has had no hook for hugectl --heap since 2.34"
+    return (
+        "it does not come from malloc, since the program maps it itself; or malloc mapped more at "
+        "once than the pool has, for which all of it counts, touched or not (tlbcost pool reserve)"
+    )

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What does STREAM say of memory's rates, on base and on huge pages?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tlbcost.accuracy.errors import Program
+from tlbcost.common import paths
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.stats import median
+from tlbcost.system import hints as remedies
+from tlbcost.validation.suite import Task, listener, predict_and_try
+
+_ROW = re.compile(r"^(Copy|Scale|Add|Triad):\s+(\d+(?:\.\d+)?)\s", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """MB/s of one function (10^6 bytes), medians over the runs; None: no run told it."""
+
+    function: str
+    base: float | None
+    huge: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamResult:
+    """One variant of STREAM: `words` tell which; `program` has its prediction and runs."""
+
+    words: str
+    program: Program
+    rates: tuple[Rates, ...]
+
+
+def rates_in(text: str) -> dict[str, float]:
+    """The rate of each function in STREAM's output, in MB/s."""
+    return {name: float(rate) for name, rate in _ROW.findall(text)}
+
+
+def rates_heard(argv: Sequence[str], heard: Sequence[tuple[tuple[str, ...], str]]) -> list[Rates]:
+    """Rates of the runs of `argv` itself, and of those behind a prefix (hugectl)."""
+    base = [rates_in(text) for command, text in heard if command == tuple(argv)]
+    huge = [rates_in(text) for command, text in heard if command != tuple(argv)]
+
+    def middle(runs: list[dict[str, float]], name: str) -> float | None:
+        known = [rates[name] for rates in runs if name in rates]
+        return median(known) if known else None
+
+    return [
+        Rates(name, middle(base, name), middle(huge, name))
+        for name in ("Copy", "Scale", "Add", "Triad")
+    ]
+
+
+def variants(size: str | None, options: Sequence[str]) -> tuple[list[tuple[str, Task]], str]:
+    """Both ways to give STREAM huge pages, in words and as tasks; and why one is missing, if so.
+
+    `size`: bytes of the arrays, as STREAM takes them; None: its own, those of the static ones.
+
+    Raises TlbcostError with exit code 4 if not even the first one is.
+    """
+    folder = paths.workloads()
+    if not (folder / "stream").is_file():
+        raise TlbcostError(
+            f"STREAM is not built: no {folder / 'stream'}",
+            remedies.build("workloads"),
+            CANNOT_MEASURE,
+        )
+    sized = () if size is None else ("--size", size)
+    found = [
+        (
+            "STREAM, arrays from malloc, hugectl --heap",
+            Task("stream", (str(folder / "stream"), *sized, *options), "hugectl --heap"),
+        )
+    ]
+    if size is not None:
+        return found, "static arrays have one size, and are left out with --size"
+    if not (folder / "stream-static").is_file():
+        return found, "no STREAM with static arrays: ld.hugetlbfs was not there to link it"
+    static = Task(
+        "stream-static", (str(folder / "stream-static"), *options), "hugectl --bss --data"
+    )
+    return [*found, ("STREAM, static arrays, hugectl --bss --data", static)], ""
+
+
+def run_stream(words: str, task: Task, pairs: int, announce: Callable[[str], None]) -> StreamResult:
+    """Predict and try one variant. Raises TlbcostError as `suite.predict_and_try` does."""
+    with listener() as launcher:
+        program = predict_and_try(launcher, task, pairs, announce)
+        rates = rates_heard(task.argv, launcher.heard)
+    return StreamResult(words, program, tuple(rates))

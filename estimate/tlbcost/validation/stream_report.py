@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How does STREAM on base and on huge pages look: the table of the article, and the error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO
+
+from tlbcost.accuracy.errors import Check, Half, check_of, covered_fraction
+from tlbcost.accuracy.report import percents, points
+from tlbcost.common import units
+from tlbcost.common.interval import Interval
+from tlbcost.common.stats import median
+from tlbcost.common.tables import print_whole, section, table
+from tlbcost.validation.stream import StreamResult
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+
+def print_stream(result: StreamResult, file: TextIO) -> None:
+    """Print rates, times and faults on both kinds of pages, then predicted against measured."""
+
+    def fill(console: Console) -> None:
+        program = result.program
+        if program.excluded is not None:
+            console.print(f"{result.words}: no result: {program.excluded}")
+            return
+        covered = covered_fraction(program)
+        share = units.NOT_OBTAINED if covered is None else units.percent(covered)
+        console.print(
+            f"{result.words}: {len(program.pairs)} pairs of runs; {share} of the memory was on "
+            "huge pages"
+        )
+        rows = table("", "base pages", "huge pages", "difference")
+        for rate in result.rates:
+            rows.add_row(f"{rate.function} (MB/s)", *_compared(rate.base, rate.huge, _rate))
+        for name, of, shown in _LINES:
+            base = median([of(pair.base) for pair in program.pairs])
+            huge = median([of(pair.huge) for pair in program.pairs])
+            rows.add_row(name, *_compared(base, huge, shown))
+        section(console, rows)
+        check = check_of(program)
+        if check is None:
+            console.print("\nToo few runs, or no prediction, to compare with.")
+            return
+        section(console, _comparison(check))
+        console.print()
+        console.print(
+            "Shares of the base run time; errors in points. Rates are no times: what they gain is "
+            "not what the run gains."
+        )
+
+    print_whole(fill, file)
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _count(value: float) -> str:
+    return units.count(round(value))
+
+
+_LINES: tuple[tuple[str, Callable[[Half], int], Callable[[float], str]], ...] = (
+    ("elapsed", lambda run: run.wall_ns, units.time),
+    ("user", lambda run: run.user_ns, units.time),
+    ("system", lambda run: run.system_ns, units.time),
+    ("minor faults", lambda run: run.minor_faults, _count),
+)
+
+
+def _compared(
+    base: float | None, huge: float | None, shown: Callable[[float], str]
+) -> tuple[str, str, str]:
+    def cell(value: float | None) -> str:
+        return units.NOT_OBTAINED if value is None else shown(value)
+
+    if base is None or huge is None or base <= 0:
+        return cell(base), cell(huge), units.NOT_OBTAINED
+    return cell(base), cell(huge), f"{100 * (huge / base - 1):+.1f} %"
+
+
+def _comparison(check: Check) -> Table:
+    said, gain = check.prediction, check.gain
+    fault, total = said.fault_fraction, said.total_fraction
+    rows = table("", "predicted", "", "measured", "", "error")
+
+    def row(name: str, value: float | None, ends: Interval | None, found: Interval) -> None:
+        rows.add_row(
+            name,
+            units.NOT_OBTAINED if value is None else units.percent(value),
+            percents(ends) if ends else "",
+            units.percent(found.value),
+            percents(found),
+            units.NOT_OBTAINED if value is None else points(value - found.value),
+        )
+
+    row("bound (user time)", said.bound_fraction, None, gain.user)
+    row("expected (user time)", said.expected_fraction.value, said.expected_fraction, gain.user)
+    row("page faults (system time)", fault, None, gain.system)
+    row("both (elapsed)", total, None, gain.whole)
+    return rows

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who pays by samples of counters: made-up recordings, and a real one of page faults."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders.answer import interval
+from tlbcost.answer.regions_text import print_sampled
+from tlbcost.attribution import sampled
+from tlbcost.attribution.backed import Seen
+from tlbcost.attribution.sampled import FEWEST, Sampled, attribute_samples, sample_misses
+from tlbcost.attribution.simulated import Attribution
+from tlbcost.common import paths
+from tlbcost.common import table_kinds as kinds
+from tlbcost.common.stats import share_interval
+from tlbcost.common.table import format_table
+from tlbcost.common.tables import print_whole
+from tlbcost.counters.hits import read_hits
+from tlbcost.memory import smaps
+from tlbcost.processors.events import Pmu, generic_pmu, load_pmu, select
+from tlbcost.run.launch import Launcher
+from tlbcost.run.stdin import ProgramInput
+from tlbcost.symbols.addr2line import source_lines
+from tlbcost.system.filesystems import FileSystem
+from tlbcost.system.huge_pages import HugeSettings
+
+APP, OTHER, PERIOD = "/opt/app", "/opt/other", 10_007
+SKL, ZEN4 = load_pmu("skl"), load_pmu("amd64_fam19h_zen4")
+LOADS, STORES = "sample_load_misses", "sample_store_misses"
+SETTINGS = HugeSettings(2 << 20, "madvise", mounts=(FileSystem("/dev/shm", "tmpfs", (0, 25)),))
+DATA = ("[heap]", "[anonymous]", "/dev/shm/x", APP, "[bss]", "[shared]", "[unknown]", "[stack]")
+OBJECTS = (APP, OTHER, "/lib/libc.so.6")
+# Of an event's samples: data, data_tlb, samples, and the process and object of the code.
+Row = tuple[str, str | None, str | None, int, int, str]
+HEAP: Row = (LOADS, "[heap]", None, 900, 1, APP)
+FILE: Row = (LOADS, "/dev/shm/x", None, 100, 1, APP)
+
+
+def recorded(folder: Path, *rows: Row, running: tuple[int, int] = (100, 100)) -> Path:
+    """A table as tlbcost-record writes it; `running`: the events' time of 100 ns each."""
+    header = {
+        f"{key}_{i}": value
+        for i, name in enumerate((LOADS, STORES))
+        for key, value in {
+            "event": f"{name} counted 0 libpfm4 0x4 0x11d0 0x0", "period": str(PERIOD),
+            "frequency": "NA", "count": "NA", "enabled_ns": "100", "running_ns": str(running[i]),
+        }.items()
+    }  # fmt: skip
+    header |= {"lost": "0", "throttled": "0", "duration_ns": "100", "scope": "program"}
+    header |= {"mode": "user", "kernel": "6.1", "boot_id": "one"}
+    header |= {f"object_{i}": name for i, name in enumerate(OBJECTS)}
+    header |= {f"data_{i}": name for i, name in enumerate(DATA)}
+    cells: list[list[str | int | None]] = [
+        [event, pid, OBJECTS.index(code), "user", 4096 + i,
+         None if data is None else DATA.index(data), tlb, samples, samples * PERIOD]
+        for i, (event, data, tlb, samples, pid, code) in enumerate(rows)
+    ]  # fmt: skip
+    file = folder / "hits.tsv"
+    file.write_text(format_table(kinds.HITS, header, cells), encoding="utf-8")
+    return file
+
+
+def mapping(name: str, kind: smaps.Kind, size: int, permissions: str = "rw-p") -> smaps.Mapping:
+    """A mapping of so many bytes on base pages, all of which are there."""
+    return smaps.Mapping(
+        name, kind, None, size, 0, 0, 0, 0, 0, 1 << 40, (1 << 40) + size, permissions,
+        page_bytes=4096,
+    )  # fmt: skip
+
+
+def attributed(
+    file: Path, seen: Seen = (), pmu: Pmu = SKL
+) -> tuple[Attribution | None, str | None]:
+    run = Sampled(Path(APP), pmu, read_hits(file))
+    return attribute_samples(run, interval(0.2), seen, SETTINGS)
+
+
+def told(file: Path, seen: Seen = (), pmu: Pmu = SKL) -> Attribution:
+    found, why_not = attributed(file, seen, pmu)
+    assert why_not is None
+    assert found is not None
+    return found
+
+
+def test_shares_are_those_of_the_samples_and_sum_to_the_whole(tmp_path: Path) -> None:
+    found = told(recorded(tmp_path, HEAP, FILE))
+    heap, file = found.payers
+    assert (heap.kind, heap.name, heap.samples) == ("heap", "[heap]", 900)
+    assert (file.kind, file.name, file.samples) == ("tmpfs", "/dev/shm/x", 100)
+    assert (heap.misses_fraction, file.misses_fraction) == (0.9, 0.1)
+    assert heap.misses_interval is not None
+    assert heap.misses_interval.low == pytest.approx(0.88, abs=0.01)
+    assert heap.misses_interval.high == pytest.approx(0.917, abs=0.01)
+    assert found.source == "samples of skl::MEM_INST_RETIRED:STLB_MISS_LOADS:precise=2 and " \
+        "skl::MEM_INST_RETIRED:STLB_MISS_STORES:precise=2"  # fmt: skip
+    assert (found.other_fraction, found.costed_by, found.images) == (0.0, None, ())
+    # What samples do not tell has no number.
+    for payer in found.payers:
+        assert payer.touched_bytes is payer.huge_misses_fraction is payer.time_fraction is None
+    assert heap.gain_fraction is not None
+    assert heap.gain_fraction.value == pytest.approx(0.9 * 0.2)
+    assert heap.gain_fraction.low < 0.9 * 0.18
+    (line,) = found.code
+    assert (line.site.object, line.walks_fraction, line.samples) == (APP, 1.0, 1000)
+    assert (line.walks, line.huge_walks) == (1000 * PERIOD, None)
+
+
+def test_rows_that_read_alike_are_not_one(tmp_path: Path) -> None:
+    """The recorder tells mappings of one path apart by their build ids, too."""
+    hits = read_hits(recorded(tmp_path, HEAP, FILE))
+    twice = Sampled(Path(APP), SKL, replace(hits, hits=hits.hits * 2))
+    found, _ = attribute_samples(twice, interval(0.2), (), SETTINGS)
+    assert found is not None
+    assert [payer.samples for payer in found.payers] == [1800, 200]
+    assert [line.samples for line in found.code] == [2000]
+
+
+def test_what_rests_on_few_samples_has_no_share(tmp_path: Path) -> None:
+    few: Row = (STORES, "[stack]", None, FEWEST - 1, 1, OBJECTS[2])
+    found = told(recorded(tmp_path, HEAP, few))
+    stack = next(payer for payer in found.payers if payer.kind == "stack")
+    assert (stack.samples, stack.misses_fraction, stack.gain_fraction) == (FEWEST - 1, None, None)
+    assert sum(payer.samples or 0 for payer in found.payers) == 900 + FEWEST - 1
+    assert [line.walks_fraction is None for line in found.code] == [False, True]
+
+
+def test_an_event_that_ran_half_of_the_time_stands_for_all_of_it(tmp_path: Path) -> None:
+    store: Row = (STORES, "[stack]", None, 450, 1, APP)
+    heap, stack = told(recorded(tmp_path, HEAP, store, running=(100, 50))).payers
+    assert (heap.misses_fraction, stack.misses_fraction) == (0.5, 0.5)
+
+
+def test_samples_of_all_operations_count_where_they_walked(tmp_path: Path) -> None:
+    rows: list[Row] = [
+        (LOADS, "[heap]", "walk", 90, 1, APP),
+        (LOADS, "[heap]", "stlb_hit", 5000, 1, APP),
+        (LOADS, "[stack]", "l1_hit", 5000, 1, APP),
+        (LOADS, "/dev/shm/x", "walk", 10, 1, APP),
+        (LOADS, None, None, 7000, 1, APP),
+    ]
+    found = told(recorded(tmp_path, *rows), pmu=ZEN4)
+    assert [(payer.kind, payer.samples) for payer in found.payers] == [("heap", 90), ("tmpfs", 10)]
+    assert found.source == "samples of ibs_op:524288"
+
+
+def test_memory_that_is_not_known_is_a_payer(tmp_path: Path) -> None:
+    lost: Row = (LOADS, None, None, 60, 1, APP)
+    gone: Row = (LOADS, "[unknown]", None, 40, 1, APP)
+    found = told(recorded(tmp_path, HEAP, lost, gone))
+    assert found.other_fraction == 0.1
+    assert [(payer.name, payer.samples) for payer in found.payers] == [
+        ("[heap]", 900), ("other memory", 100),
+    ]  # fmt: skip
+
+
+def test_static_data_is_the_executables(tmp_path: Path) -> None:
+    rows: list[Row] = [(LOADS, "[bss]", None, 50, 1, APP), (LOADS, APP, None, 30, 1, APP)]
+    found = told(recorded(tmp_path, *rows))
+    assert [(payer.kind, payer.name) for payer in found.payers] == [
+        ("segment", "[bss]"), ("segment", APP),
+    ]  # fmt: skip
+
+
+def test_what_has_no_name_is_what_there_was_most_of(tmp_path: Path) -> None:
+    seen = [
+        (APP, mapping("/memfd:frames (deleted)", "shared", 4 << 20, "rw-s")),
+        (APP, mapping(smaps.UNNAMED, "anonymous", 8 << 20)),
+        (APP, mapping("[heap]", "heap", 6 << 20)),
+    ]
+    rows: list[Row] = [HEAP, (LOADS, "[shared]", None, 50, 1, APP),
+                       (LOADS, "[anonymous]", None, 40, 1, APP)]  # fmt: skip
+    found = told(recorded(tmp_path, *rows), seen)
+    assert [(payer.kind, payer.name, payer.size_bytes) for payer in found.payers] == [
+        ("heap", "[heap]", 6 << 20),
+        ("memfd", "/memfd:frames (deleted)", 4 << 20),
+        ("anonymous", "anonymous memory", 8 << 20),
+    ]
+    assert all(payer.backed is not None for payer in found.payers)
+    # Without a look at it, it is not known to be one of these.
+    kinds_ = [payer.kind for payer in told(recorded(tmp_path, *rows)).payers]
+    assert kinds_ == ["heap", "shared", "anonymous"]
+
+
+def test_processes_are_told_apart_by_their_code(tmp_path: Path) -> None:
+    seen = [(name, mapping("[heap]", "heap", 1 << 20)) for name in (APP, OTHER)]
+    rows: list[Row] = [HEAP, (LOADS, "[heap]", None, 70, 2, OTHER),
+                       (LOADS, "[heap]", None, 30, 2, OBJECTS[2])]  # fmt: skip
+    found = told(recorded(tmp_path, *rows), seen)
+    assert [(payer.program, payer.samples) for payer in found.payers] == [(APP, 900), (OTHER, 100)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ([], "0 misses of data were sampled, too few"),
+        ([(LOADS, "[heap]", None, FEWEST - 1, 1, APP)], "9 misses of data were sampled, too few"),
+        ([(LOADS, None, None, 500, 1, APP)], "hold no addresses"),
+    ],
+)
+def test_no_share_without_samples_and_their_addresses(
+    tmp_path: Path, rows: list[Row], why: str
+) -> None:
+    found, reason = attributed(recorded(tmp_path, *rows))
+    assert found is None
+    assert why in str(reason)
+
+
+def test_the_report_names_its_source(tmp_path: Path) -> None:
+    few: Row = (STORES, "[stack]", None, 3, 1, OBJECTS[2])
+    found = told(recorded(tmp_path, HEAP, FILE, few))
+    file = tmp_path / "report"
+    with file.open("w", encoding="utf-8") as out:
+        print_whole(lambda console: print_sampled(console, found), out)
+    text = file.read_text(encoding="utf-8")
+    assert max(map(len, text.splitlines())) <= 80
+    heap = next(line for line in text.splitlines() if line.startswith("[heap]"))
+    assert heap.split()[1:5] == ["NA", "900", "90", "%"]
+    others = next(line for line in text.splitlines() if line.startswith("1 others"))
+    assert others.split() == ["1", "others", "3", "0.3", "%"]
+    assert "By samples of skl::MEM_INST_RETIRED:STLB_MISS_LOADS" in text
+
+
+def test_wilsons_interval() -> None:
+    # Newcombe, Statistics in Medicine 17 (1998), table I, method 3: 81 of 263, and 0 of 20.
+    assert share_interval(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=1e-4)
+    assert share_interval(0.0, 20) == pytest.approx((0.0, 0.1611), abs=1e-4)
+
+
+# Real runs: the kernel's page faults stand in for misses, since it samples them on any machine.
+
+FAULTS = replace(
+    generic_pmu(), name="the kernel", events=tuple(select(generic_pmu(), ["page_faults"]))
+)
+PLACES = Path(__file__).parents[2] / "c"
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program whose page faults are at known places."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    program = tmp_path_factory.mktemp("places") / "places"
+    sources = [str(PLACES / "places.c"), str(PLACES / "places_library.c")]
+    subprocess.run([compiler, "-O1", "-g", "-o", str(program), *sources, "-lpthread"], check=True)
+    return program
+
+
+@contextlib.contextmanager
+def launcher(folder: Path) -> Iterator[Launcher]:
+    with contextlib.closing(ProgramInput()) as stdin:
+        yield Launcher(folder, stdin)
+
+
+def sampled_run(folder: Path, monkeypatch: pytest.MonkeyPatch, *argv: str) -> Sampled:
+    """The run with samples after a first one, as an estimate does it."""
+    if not paths.libexec("tlbcost-record").exists():
+        pytest.skip("tlbcost-record is not built: make all")
+    monkeypatch.setattr(sampled, "addressed", lambda pmu: pmu.events)
+    with launcher(folder) as own:
+        before = own.execute(argv, discard=True)
+        found = sample_misses(own, argv, Path(argv[0]), FAULTS, before)
+    if found.hits is None and "perf_event" in str(found.why_not):
+        pytest.skip(str(found.why_not))
+    return found
+
+
+def test_a_real_recording_blames_the_memory_and_the_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: Path
+) -> None:
+    run = sampled_run(tmp_path, monkeypatch, str(places), "file", "900", str(tmp_path / "mapped"))
+    assert run.why_not is None
+    found, _ = attribute_samples(run, interval(0.2), (), SETTINGS)
+    assert found is not None
+    assert run.hits is not None
+    first = found.payers[0]
+    assert (first.program, first.name) == (str(places), str(tmp_path / "mapped"))
+    assert first.samples is not None
+    assert 899 <= first.samples <= 905
+    whole = sum(hit.samples for hit in run.hits.hits)
+    assert sum(payer.samples or 0 for payer in found.payers) == whole
+    known = [payer.misses_fraction for payer in found.payers if payer.misses_fraction is not None]
+    few = sum(payer.samples or 0 for payer in found.payers if payer.misses_fraction is None)
+    assert sum(known) + few / whole == pytest.approx(1)
+    site = found.code[0].site
+    assert (site.object, site.function) == (str(places), "touch_here")
+    if shutil.which("addr2line") is not None:
+        text = (PLACES / "places.c").read_text(encoding="utf-8").splitlines()
+        assert site.file == "places.c"
+        assert site.line is not None
+        assert text[site.line - 1] == "\tTOUCH;"
+    assert found.source == "samples of perf::PAGE-FAULTS"
+
+
+def test_lines_need_debug_information_and_addr2line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: Path
+) -> None:
+    assert source_lines(str(places), []) == {}
+    assert source_lines(str(tmp_path / "none"), [1, 2]) == {}
+    assert source_lines(str(places), [1 << 60]) == {}
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert source_lines(str(places), [0x1200]) == {}
+
+
+def test_a_program_that_ends_otherwise_is_not_blamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = f"test ! -e {tmp_path}/done && touch {tmp_path}/done"
+    run = sampled_run(tmp_path, monkeypatch, "/bin/sh", "-c", once)
+    assert run.hits is None
+    assert run.why_not == "/bin/sh gave 1 in the run with samples, and 0 before"
+
+
+def test_a_cpu_without_such_an_event_runs_nothing(tmp_path: Path) -> None:
+    with launcher(tmp_path) as own:
+        before = own.execute(["/bin/true"], discard=True)
+        run = sample_misses(own, ["/bin/true"], Path("/bin/true"), generic_pmu(), before)
+        assert own.runs == 1
+    assert run.hits is None
+    assert "no event whose samples tell addresses" in str(run.why_not)

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Who pays: shares sum to the whole, memory is named, and its sites are the program's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders import answer as sample
+from tlbcost.attribution.code_report import code_rows, describe
+from tlbcost.attribution.code_table import code_text, is_code_table, read_code
+from tlbcost.attribution.folded import folded
+from tlbcost.attribution.payers import Site
+from tlbcost.attribution.simulated import Attribution, attribute, code_lines
+from tlbcost.attribution.sites import allocation_site, words
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.common.interval import Interval
+from tlbcost.simulator.attribution_tables import (
+    Attributed,
+    Line,
+    Misses,
+    Modelled,
+    Phase,
+    Place,
+    Sided,
+    Stack,
+    read_attributed,
+)
+from tlbcost.system.filesystems import FileSystem
+
+APP = "/opt/app"
+LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+MAIN = Site(APP, "main", "app.c", 10)
+TABLE = Site(APP, "make_table", "app.c", 20)
+MALLOC = Site(LIBC, "malloc", "malloc.c", 3315)
+EXPECTED = Interval(0.1, -0.02, 0.2)
+
+
+def place(
+    kind: str, walks: int, left: int = 0, waited: tuple[int, int] = (0, 0), **more: object
+) -> Place:
+    made = Place(
+        kind, False, None, None, (), None, 64 << 20, 100, 2,
+        Sided(Misses(5, walks)), Sided(Misses(1, left)),
+        Modelled(Misses(0, walks // 10), waited[0]), Modelled(Misses(0, left // 10), waited[1]),
+    )  # fmt: skip
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def image(*places: Place, pid: int = 7, **more: object) -> Attributed:
+    lines = (Line(APP, 4096, MAIN, Sided(Misses(1, 90)), Sided(Misses(0, 9))),)
+    stacks = (Stack((TABLE, MAIN), 60, 6), Stack((), 30, 3))
+    phases = (Phase(0, Misses(1, 10), Misses(0, 1)), Phase(65536, Misses(0, 80), Misses(0, 8)))
+    made = Attributed(pid, APP, places, lines, stacks, phases, 100_000, 65536)
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def attributed(
+    *places: Place, splintered: bool = False, expected: Interval | None = EXPECTED
+) -> Attribution:
+    found = attribute(
+        [image(*places)], (sample.BASE_COSTS, sample.HUGE_COSTS), expected, sample.BASE,
+        sample.HUGE, (FileSystem("/dev/shm", "tmpfs", (0, 25)),), splintered=splintered,
+    )  # fmt: skip
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("splintered", [False, True])
+@pytest.mark.parametrize("waited", [(0, 0), (9000, 100), (100, 9000)])
+def test_shares_sum_to_the_whole(splintered: bool, waited: tuple[int, int]) -> None:
+    found = attributed(
+        place("heap", 1000, 500, waited),
+        place("anonymous", 90_000, 10, (50_000, 10)),
+        place("stack", 3),
+        place("segment", 400, 400, (0, 5), code=True, name=APP,
+              base=Sided(Misses(), Misses(9, 400)), huge=Sided(Misses(), Misses(9, 400))),
+        splintered=splintered,
+    )  # fmt: skip
+    for shares in (
+        [payer.misses_fraction for payer in found.payers],
+        [payer.huge_misses_fraction for payer in found.payers],
+        [payer.time_fraction for payer in found.payers],
+        [payer.huge_time_fraction for payer in found.payers],
+    ):
+        assert sum(share or 0.0 for share in shares) == pytest.approx(1)
+    gains = [payer.gain_fraction for payer in found.payers]
+    assert sum(gain.value for gain in gains if gain) == pytest.approx(EXPECTED.value)
+
+
+def test_memory_that_the_core_waits_for_pays_more_than_its_walks() -> None:
+    cheap = place("heap", 10_000, 0, (1000, 0))
+    dear = place("anonymous", 10_000, 0, (99_000, 0))
+    found = attributed(cheap, dear)
+    assert found.costed_by == "windows"
+    assert [payer.kind for payer in found.payers] == ["anonymous", "heap"]
+    assert found.payers[0].misses_fraction == 0.5
+    assert found.payers[0].time_fraction is not None
+    assert found.payers[0].time_fraction > 0.85
+
+
+def test_memory_that_no_window_saw_has_the_mean_cost() -> None:
+    seen = place("heap", 10_000, 0, (50_000, 0))
+    unseen = place("anonymous", 10_000, modelled_base=Modelled())
+    times = [payer.time_fraction for payer in attributed(seen, unseen).payers]
+    assert times == pytest.approx([0.5, 0.5], rel=0.01)
+
+
+def test_without_windows_prices_tell() -> None:
+    found = attributed(place("heap", 300), place("anonymous", 100))
+    assert found.costed_by == "prices"
+    assert found.payers[0].time_fraction == pytest.approx(0.75, rel=0.02)
+
+
+def test_the_gain_is_of_data_that_huge_pages_make_cheaper() -> None:
+    helped = place("anonymous", 10_000, 0, (50_000, 0))
+    not_helped = place("heap", 10_000, 10_000, (50_000, 50_000))
+    code = place("file", 0, 0, name=LIBC, code=True, base=Sided(Misses(), Misses(0, 5000)))
+    gains = {p.kind: p.gain_fraction for p in attributed(helped, not_helped, code).payers}
+    assert gains["anonymous"] is not None
+    assert gains["anonymous"].value == pytest.approx(EXPECTED.value, rel=0.05)
+    assert gains["file"] is not None
+    assert gains["file"].value == pytest.approx(0, abs=1e-4)
+    assert attributed(helped, expected=None).payers[0].gain_fraction is None
+
+
+def test_places_of_one_name_are_one_payer_with_their_sites() -> None:
+    one = place("anonymous", 900, stack=(MALLOC, TABLE, MAIN))
+    other = place("anonymous", 100, stack=(MALLOC, MAIN))
+    (payer,) = attributed(one, other).payers
+    assert payer.name == "anonymous memory"
+    assert payer.sites == ((TABLE, 0.9), (MAIN, 0.1))
+    assert payer.touched_bytes == 200 * sample.BASE
+    assert payer.touched_huge_bytes == 4 * sample.HUGE
+
+
+def test_a_static_variable_is_a_site_by_its_name() -> None:
+    (payer,) = attributed(place("segment", 10, name="[bss]", variable="table")).payers
+    assert words(payer.sites[0][0]) == "table"
+
+
+@pytest.mark.parametrize(
+    ("path", "device", "kind"),
+    [
+        ("/dev/shm/abc", (0, 25), "tmpfs"),
+        ("/dev/shm/abc (deleted)", (0, 25), "tmpfs"),
+        ("/dev/shm/abc", None, "tmpfs"),
+        ("/var/data", (8, 1), "file"),
+    ],
+)
+def test_files_are_of_their_file_system(
+    path: str, device: tuple[int, int] | None, kind: str
+) -> None:
+    (payer,) = attributed(place("file", 10, name=path, device=device)).payers
+    assert payer.kind == kind
+    assert payer.name == path
+
+
+def test_what_is_not_known_is_told() -> None:
+    found = attributed(place("unknown", 1), place("heap", 99))
+    assert found.other_fraction == 0.01
+    assert {payer.name for payer in found.payers} == {"other memory", "[heap]"}
+
+
+def test_no_image_is_no_attribution() -> None:
+    costs = (sample.BASE_COSTS, sample.HUGE_COSTS)
+    assert attribute([], costs, None, 4096, 1 << 21, (), splintered=False) is None
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        [MALLOC],
+        [Site("/lib/ld-linux-x86-64.so.2", "__minimal_malloc", None, None)],
+        [MALLOC, Site("/usr/lib/libstdc++.so.6", "operator new(unsigned long)", None, None)],
+        [MALLOC, Site(APP, "operator new[](unsigned long)", None, None)],
+        [MALLOC, Site(APP, "allocate", "new_allocator.h", 137),
+         Site(APP, "vector", "stl_vector.h", 566)],
+        [MALLOC, Site(APP, "xmalloc", "util.c", 5)],
+        [MALLOC, Site("/usr/bin/python3.11", "_PyObject_Malloc", None, None),
+         Site("/usr/bin/python3.11", "PyMem_RawCalloc", None, None)],
+        [MALLOC, Site(APP, "alloc::raw_vec::finish_grow", None, None)],
+    ],
+)  # fmt: skip
+def test_the_site_is_the_programs_own_frame(inner: list[Site]) -> None:
+    assert allocation_site([*inner, TABLE, MAIN]) == TABLE
+    # An allocator's own alone is better than nothing.
+    assert allocation_site(inner) == inner[-1]
+
+
+def test_a_function_that_only_sounds_like_one_is_a_site() -> None:
+    site = Site(APP, "malloc_statistics", "app.c", 3)
+    assert allocation_site([MALLOC, site, MAIN]) == site
+    assert allocation_site([]) is None
+
+
+def test_lines_of_one_site_are_one() -> None:
+    line = image().lines[0]
+    other = replace(line, address=4100, base=Sided(Misses(), Misses(0, 10)))
+    (found,) = code_lines([line, other])
+    assert (found.walks, found.huge_walks, found.walks_fraction) == (100, 9 + 9, 1.0)
+
+
+def test_folded_stacks() -> None:
+    semicolon = Stack((Site(APP, "a;b", None, None), Site(APP, None, None, None)), 5, 0)
+    text = folded([image(), image(stacks=(semicolon,))])
+    assert text.splitlines() == [
+        "app;[app];a:b 5",
+        "app;[unknown] 30",
+        "app;main;make_table 60",
+    ]
+
+
+def test_the_table_of_code_is_read_as_it_was_written(tmp_path: Path) -> None:
+    file = tmp_path / "code.tsv"
+    unknown = Line(APP, 1, Site(None, None, None, None), Sided(), Sided())
+    lines = (*image().lines, unknown)
+    file.write_text(code_text("./app", [image(lines=lines)]), encoding="utf-8")
+    assert is_code_table(file)
+    assert read_code(file) == lines
+    file.write_text(file.read_text(encoding="utf-8").replace("\t90\t", "\t-\t"), encoding="utf-8")
+    with pytest.raises(TlbcostError, match="not a count: -"):
+        read_code(file)
+    assert not is_code_table(tmp_path / "none.tsv")
+
+
+def test_the_profile_of_code() -> None:
+    line = image().lines[0]
+    second = replace(line, site=replace(MAIN, line=11), base=Sided(Misses(0, 10)))
+    rows = code_rows([line, second], "symbol")
+    assert [(row.walks, row.site.line) for row in rows] == [(100, 10)]
+    assert len(code_rows([line, second], "line")) == 2
+    text = describe([line, second], "line", 1)
+    assert "90   90.00   10.00  app           app           main  app.c:10" in text
+    assert "(1 more; --limit 2 shows all)" in text
+    assert describe([], "symbol", 20).startswith("page walks on base pages, simulated: 0")
+
+
+def test_an_image_that_was_killed_is_left_out(tmp_path: Path) -> None:
+    header = "# pid: 7\n# program: /opt/app\n# state: running\n"
+    (tmp_path / "mappings.7.0.tsv").write_text(f"# tlbcost mappings 1\n{header}", encoding="utf-8")
+    assert read_attributed(tmp_path) == ()
+
+
+def test_a_table_of_garbage_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mappings.7.0.tsv").write_text("garbage\n", encoding="utf-8")
+    with pytest.raises(
+        TlbcostError, match=r"mappings\.7\.0\.tsv:1: not a tlbcost mappings"
+    ) as info:
+        read_attributed(tmp_path)
+    assert info.value.exit_code == TOOL_FAILED

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Are the entries and costs of a made-up machine found again in its samples?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tlbcost.calibration.analysis.analyse import Analysis, analyse, candidates
+from tlbcost.calibration.analysis.levels import find_levels
+from tlbcost.calibration.analysis.steps import Curve
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.interval import Interval
+from tlbcost.common.table import Table, read_table
+from tlbcost.common.table_kinds import SAMPLES
+
+BASE, HUGE = 4096, 2 << 20
+RECORDED = Path(__file__).parents[3] / "data" / "samples"
+LADDER = (
+    8, 16, 32, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 160, 208, 272, 352, 448, 512, 576,
+    640, 768, 896, 1024, 1152, 1280, 1408, 1536, 1664, 1792, 1920, 2048, 2176, 2304, 2560,
+    2816, 3072, 3584, 4096, 6144, 8192, 16384,
+)  # fmt: skip
+DENSE = (64, 1024, 4096, 8192, 16384)
+
+
+def missing(pages: float, entries: int, access: str) -> float:
+    """Share of accesses that miss: of a ring under LRU all or none, of random updates some."""
+    if access == "serial":
+        return float(pages > entries)
+    return max(0.0, 1 - entries / pages)
+
+
+def translation(pages: float, access: str, dtlb: int, stlb: int, hit: float, walk: float) -> float:
+    first, second = missing(pages, dtlb, access), missing(pages, stlb, access)
+    return (first - second) * hit + second * walk
+
+
+def machine(
+    dtlb: int = 96,
+    stlb: int = 2048,
+    hit: float = 2.3,
+    walk: float = 18.0,
+    noise: float = 0.3,
+    entry: int | None = HUGE,
+    sweeps: int = 12,
+    seed: int = 7,
+) -> Table:
+    """The samples of a made-up machine; `entry` None: without huge pages."""
+    random = np.random.default_rng(seed)
+    rows: list[tuple[str | None, ...]] = []
+
+    def pair(size: int, layout: str, access: str, lines: int, sweep: int, delta: float) -> None:
+        packed = 1.7 + (lines > 700) * 3.6 + random.normal(0, noise)
+        ns = packed + delta + random.normal(0, noise)
+        rows.append(("tlb", str(size), layout, str(BASE), access, str(lines), str(sweep),
+                     f"{ns:.3f}", f"{packed:.3f}"))  # fmt: skip
+
+    for sweep in range(sweeps):
+        rows.append(("fault", str(BASE), None, None, None, "1024", str(sweep), f"{500 + sweep}",
+                     None))  # fmt: skip
+        for access in ("serial", "overlapped"):
+            for pages in LADDER:
+                delta = translation(pages, access, dtlb, stlb, hit, walk)
+                # Packed lines in base pages need entries too, and lower the difference.
+                if entry != HUGE:
+                    delta -= packed_pays(pages, dtlb, stlb, hit, walk if entry is None else 10)
+                pair(BASE, "spread", access, pages, sweep, delta)
+            for pages in DENSE if entry else ():
+                delta = translation(pages, access, dtlb, stlb, hit, 10) if entry == BASE else 0
+                pair(HUGE, "dense", access, pages, sweep + 100, delta)
+    header = {
+        "base_page_bytes": str(BASE),
+        "huge_page_bytes": str(HUGE) if entry else "NA",
+        "packed_spacing_bytes": "192",
+        "packed_page_bytes": str(HUGE if entry else BASE),
+        "region_bytes": str(HUGE),
+    }
+    return Table("made-up", header, SAMPLES.columns, tuple(rows), True)
+
+
+def measured_twice(**changed: float | None) -> Analysis:
+    """What the samples of a made-up machine say, with a second pass that confirms them."""
+    make: Callable[..., Table] = machine
+    return analyse([make(**changed)], [make(**changed, seed=8)])
+
+
+def packed_pays(lines: int, dtlb: int, stlb: int, hit: float, walk: float) -> float:
+    """Lines in random order, several to a page: misses are random, not cyclic."""
+    pages = lines * 192 / BASE
+    return translation(max(pages, 1), "overlapped", dtlb, stlb, hit, walk)
+
+
+def value(analysis: Analysis, quantity: str, size: int = BASE, access: str | None = None,
+          pages: int | None = None) -> Interval | None:  # fmt: skip
+    found = [
+        cost
+        for cost in analysis.costs
+        if (cost.quantity, cost.page_size_bytes) == (quantity, size)
+        and (access is None or cost.access == access)
+        and (pages is None or cost.pages == pages)
+    ]
+    assert len(found) == 1
+    return found[0].interval
+
+
+@pytest.mark.parametrize(
+    ("dtlb", "stlb"), [(48, 512), (64, 1536), (64, 1024), (96, 2048), (72, 3072)]
+)
+def test_entries_are_found_within_ten_percent(dtlb: int, stlb: int) -> None:
+    analysis = measured_twice(dtlb=dtlb, stlb=stlb)
+    for quantity, entries in (("dtlb_entries", dtlb), ("stlb_entries", stlb)):
+        interval = value(analysis, quantity)
+        assert interval is not None
+        assert abs(interval.value / entries - 1) < 0.1
+        assert interval.low <= entries <= interval.high
+
+
+def test_costs_are_found() -> None:
+    analysis = measured_twice()
+    for access in ("serial", "overlapped"):
+        hit, walk = (
+            value(analysis, "stlb_hit_ns", BASE, access),
+            value(analysis, "walk_ns", BASE, access, 8192),
+        )
+        assert hit is not None
+        assert walk is not None
+        assert hit.value == pytest.approx(2.3, abs=0.15)
+        assert walk.value == pytest.approx(18, abs=0.5)
+    fault = value(analysis, "fault_ns")
+    assert fault is not None
+    assert 500 <= fault.low <= fault.value <= fault.high <= 512
+
+
+@pytest.mark.parametrize("entry", [None, BASE])
+def test_what_packed_chains_pay_is_added_back(entry: int | None) -> None:
+    walk = value(measured_twice(entry=entry), "walk_ns", BASE, "serial", 16384)
+    assert walk is not None
+    # Without it: 2.3 * (1 - 96 / 768) less.
+    assert walk.value == pytest.approx(18, abs=0.5)
+
+
+def test_one_entry_covers_what_the_hypervisor_backs() -> None:
+    whole, splintered = measured_twice(), measured_twice(entry=BASE)
+    assert value(whole, "tlb_entry_bytes", HUGE) == Interval(HUGE, HUGE, HUGE)
+    assert value(splintered, "tlb_entry_bytes", HUGE) == Interval(BASE, BASE, BASE)
+    walk = value(splintered, "walk_ns", HUGE, "serial", 8192)
+    assert walk is not None
+    assert walk.value == pytest.approx(10, abs=1)
+    assert any("hypervisor" in note for note in splintered.notes)
+    assert not any("hypervisor" in note for note in whole.notes)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05, 2.0])
+def test_no_step_gives_no_number(noise: float) -> None:
+    analysis = measured_twice(hit=0, walk=0, noise=noise)
+    for cost in analysis.costs:
+        if cost.quantity != "fault_ns":
+            assert cost.interval is None, cost
+    assert any("no step" in note for note in analysis.notes)
+
+
+def test_steps_below_the_noise_give_no_number() -> None:
+    analysis = measured_twice(hit=2.3, walk=6, noise=60)
+    assert value(analysis, "dtlb_entries") is None
+    assert value(analysis, "stlb_hit_ns", BASE, "serial") is None
+
+
+def test_a_single_level_has_no_second_one() -> None:
+    analysis = measured_twice(dtlb=64, stlb=64, hit=0, walk=20)
+    entries = value(analysis, "dtlb_entries")
+    assert entries is not None
+    assert entries.value == pytest.approx(64, rel=0.1)
+    assert value(analysis, "stlb_entries") is None
+    assert value(analysis, "stlb_hit_ns", BASE, "serial") is None
+    walk = value(analysis, "walk_ns", BASE, "serial", 8192)
+    assert walk is not None
+    assert walk.value == pytest.approx(20, abs=1)
+
+
+def test_a_short_ladder_does_not_invent_a_second_level() -> None:
+    pages = np.array([8, 16, 32, 48, 64, 96, 128, 256, 512, 1024], dtype=np.float64)
+    deltas = np.tile(np.where(pages > 64, 2.3, 0.0), (5, 1))
+    alone, informed = find_levels(Curve(pages, deltas)), find_levels(Curve(pages, deltas), 2.4)
+    assert alone.second is None
+    assert alone.walk_from() is None
+    assert alone.hit_range() is None
+    assert informed.hit_range() is not None
+    assert informed.second is None
+    assert informed.reason is not None
+
+
+def test_few_samples_give_no_number() -> None:
+    analysis = measured_twice(sweeps=1)
+    assert all(cost.interval is None for cost in analysis.costs)
+
+
+def test_the_same_samples_give_the_same_numbers() -> None:
+    assert measured_twice() == measured_twice()
+
+
+def test_page_sizes_that_cannot_be_had_are_told_together() -> None:
+    table = machine()
+    off = "pages of this size are off; echo madvise >/sys/hugepages-{}kB/enabled"
+    header = {**table.header, "skipped_65536": off.format(64), "skipped_16384": off.format(16),
+              "skipped_1073741824": "the pool is empty", "moved_cpu_briefly": "1"}  # fmt: skip
+    notes = analyse([Table("x", header, SAMPLES.columns, table.rows, True)]).notes
+    assert (f"16 KiB, 64 KiB pages were not measured: {off.format(16)}; and so for the other "
+            "sizes") in notes  # fmt: skip
+    assert "1 GiB pages were not measured: the pool is empty" in notes
+    assert any("went away for a while" in note for note in notes)
+
+
+def test_a_cost_covers_each_run_and_only_footprints_of_the_first_pass() -> None:
+    first, second = machine(walk=18), machine(walk=20)
+    at = SAMPLES.columns.index("lines")
+    odd = [tuple("8000" if i == at and cell == "8192" else cell for i, cell in enumerate(row))
+           for row in second.rows]  # fmt: skip
+    both = Table("y", second.header, SAMPLES.columns, (*second.rows, *odd), True)
+    analysis = analyse([first], [both])
+    walk = value(analysis, "walk_ns", BASE, "serial", 8192)
+    assert walk is not None
+    assert walk.low <= 18.2
+    assert walk.high >= 19.8
+    assert not any(cost.pages == 8000 for cost in analysis.costs)
+
+
+def test_reasons_in_the_header_become_notes() -> None:
+    table = machine()
+    header = {**table.header, "skipped_2097152_fault": "no huge page",
+              "limited_2097152_spread": "up to 5 pages: no time"}  # fmt: skip
+    notes = analyse([Table("x", header, SAMPLES.columns, table.rows, True)]).notes
+    assert "page faults on 2 MiB pages were not measured: no huge page" in notes
+    assert "2 MiB pages were measured in part: up to 5 pages (no time)" in notes
+
+
+def test_a_broken_row_is_named() -> None:
+    table = machine()
+    rows = (*table.rows, ("tlb", "4096", "spread", "4096", "serial", "8", "0", "fast", None))
+    with pytest.raises(TlbcostError, match=rf"x: row {len(rows)}"):
+        analyse([Table("x", table.header, SAMPLES.columns, rows, True)])
+
+
+def test_a_header_without_page_size_is_refused() -> None:
+    table = machine()
+    with pytest.raises(TlbcostError, match="base_page_bytes"):
+        analyse(
+            [
+                Table(
+                    "x", {**table.header, "base_page_bytes": "0"}, SAMPLES.columns, table.rows, True
+                )
+            ]
+        )
+
+
+def recorded(name: str) -> Analysis:
+    """What a recorded calibration says: its samples, and the passes that confirm them."""
+    folder = RECORDED / name
+    second = [read_table(file, SAMPLES) for file in sorted(folder.glob("confirmation-*.tsv"))]
+    return analyse([read_table(folder / "samples.tsv", SAMPLES)], second)
+
+
+@pytest.mark.parametrize("name", sorted(p.parent.name for p in RECORDED.glob("*/samples.tsv")))
+def test_recorded_samples(name: str) -> None:
+    """Recorded on an Emerald Rapids guest: 96 and 2048 entries, quiet and beside stress-ng."""
+    analysis = recorded(name)
+    dtlb, stlb = value(analysis, "dtlb_entries"), value(analysis, "stlb_entries")
+    hit = value(analysis, "stlb_hit_ns", BASE, "serial")
+    walk = value(analysis, "walk_ns", BASE, "serial", 8192)
+    assert dtlb is not None
+    assert stlb is not None
+    assert hit is not None
+    assert walk is not None
+    assert dtlb.value == pytest.approx(96, rel=0.1)
+    assert stlb.value == pytest.approx(2048, rel=0.12)
+    assert 1.8 < hit.value < 3
+    assert 12 < walk.value < 40
+    assert analysis.unsettled == ()
+
+
+def test_the_rest_of_a_recorded_machine() -> None:
+    """48 KiB and 2 MiB caches, a 256-entry iTLB, 6 ways; its L3 has 300 MiB."""
+    analysis = recorded("emerald-rapids-guest")
+    found = {cost.quantity: cost.interval for cost in analysis.costs}
+    for quantity, published in (("l1d_bytes", 48 << 10), ("l2_bytes", 2 << 20),
+                                ("itlb_entries", 256), ("dtlb_ways", 6),
+                                ("stlb_ways", 16)):  # fmt: skip
+        interval = found[quantity]
+        assert interval is not None
+        assert interval.value == pytest.approx(published, rel=0.1)
+    for quantity, low, high in (("l1d_ns", 1, 2), ("l2_ns", 3, 7), ("l3_ns", 20, 40),
+                                ("itlb_miss_ns", 2, 6), ("cycles_per_ns", 3, 4),
+                                ("walks_at_once", 3, 8), ("unmap_ns", 20, 5000),
+                                ("walk_cache_regions", 24, 48),
+                                ("walk_cache_miss_ns", 3, 9)):  # fmt: skip
+        interval = found[quantity]
+        assert interval is not None
+        assert low < interval.value < high
+    for quantity in ("l3_bytes", "memory_ns", "dtlb_store_entries"):
+        assert found[quantity] is None
+    reasons = ("l3_bytes: ", "memory_ns: ", "dtlb_store_entries: ")
+    for reason in reasons:
+        assert any(note.startswith(reason) for note in analysis.notes)
+    assert value(analysis, "tlb_entry_bytes", HUGE) == Interval(BASE, BASE, BASE)
+
+
+def test_a_knee_that_a_second_pass_does_not_show_is_not_reported() -> None:
+    first, flat = machine(), machine(hit=0, walk=0, seed=8)
+    analysis = analyse([first], [flat])
+    assert value(analysis, "dtlb_entries") is None
+    assert value(analysis, "stlb_entries") is None
+    assert value(analysis, "stlb_hit_ns", BASE, "serial") is None
+    assert any("dtlb_entries of 4 KiB pages" in doubt for doubt in analysis.unsettled)
+
+
+def test_a_knee_that_moves_is_not_reported_but_walks_far_from_it_are() -> None:
+    analysis = analyse([machine(stlb=2048)], [machine(stlb=1024, seed=8)])
+    assert value(analysis, "dtlb_entries") is not None
+    assert value(analysis, "stlb_entries") is None
+    assert value(analysis, "walk_ns", BASE, "serial", 8192) is not None
+
+
+def test_without_a_second_pass_knees_are_candidates_only() -> None:
+    first = [machine()]
+    analysis = analyse(first)
+    assert value(analysis, "dtlb_entries") is None
+    assert [knee.quantity for knee in candidates(first)] == ["dtlb_entries", "stlb_entries"]

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Is every knee measured twice, and more only while something is uncertain and time is left?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from tlbcost.calibration import measure as module
+from tlbcost.calibration.analysis import analyse as analysis
+from tlbcost.calibration.analysis.analyse import Analysis, Knee
+from tlbcost.calibration.measure import BOUND_S, CpuGoneError, measure
+from tlbcost.calibration.records import Cost
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.interval import Interval
+from tlbcost.common.table import Table
+from tlbcost.common.table_kinds import SAMPLES
+
+BASE, HUGE = 4096, 2 << 20
+
+
+@dataclass
+class Machine:
+    """A probe and an analysis that answer as told, and a clock that the runs move."""
+
+    knees: tuple[Knee, ...] = ()
+    header: dict[str, str] = field(
+        default_factory=lambda: {"base_page_bytes": str(BASE), "cpu": "5"}
+    )
+    uncertain_runs: int = 0
+    costs: tuple[Cost, ...] = ()
+    now: float = 0.0
+    share: float = 1.0
+    runs: list[tuple[list[str], float]] = field(default_factory=list)
+    analysed: list[tuple[int, int]] = field(default_factory=list)
+
+    def run(
+        self, options: Sequence[str], limit_s: float, progress: Callable[[int], None] | None
+    ) -> Table:
+        if progress:
+            progress(0)
+            progress(100)
+        self.runs.append((list(options), limit_s))
+        self.now += self.share * limit_s
+        return Table("x", self.header, SAMPLES.columns, (), True)
+
+    def analyse(self, first: Sequence[Table], second: Sequence[Table] = ()) -> Analysis:
+        self.analysed.append((len(first), len(second)))
+        unsettled = ("a cost varies",) if len(self.analysed) <= self.uncertain_runs else ()
+        return Analysis(self.costs, (), (), unsettled)
+
+    def option(self, run: int, name: str) -> list[str]:
+        words = self.runs[run][0]
+        return [words[i + 1] for i, word in enumerate(words) if word == name]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    machine = Machine()
+    monkeypatch.setattr(module, "run_calibrator", machine.run)
+    monkeypatch.setattr(module.time, "monotonic", lambda: machine.now)
+    monkeypatch.setattr(analysis, "candidates", lambda _: machine.knees)
+    monkeypatch.setattr(analysis, "analyse", machine.analyse)
+    return machine
+
+
+def knee(size: int, entries: float, probe: str = "tlb", access: str = "serial") -> Knee:
+    interval = Interval(entries, entries, entries)
+    return Knee("dtlb_entries", size, probe, "spread", access, interval)
+
+
+def test_a_quick_one_confirms_each_knee_with_another_seed(machine: Machine) -> None:
+    machine.knees = (knee(BASE, 96), knee(BASE, 2000))
+    result = measure("quick", (), None)
+    assert [machine.option(i, "--measure") for i in range(3)] == [
+        ["cycles,faults,near,middle,far,dense"],
+        ["loads,stream,memory,stay"],
+        ["faults,near"],
+    ]
+    assert len({machine.option(i, "--seed")[0] for i in range(3)}) == 3
+    assert [machine.option(i, "--cpu") for i in range(3)] == [[], ["5"], ["5"]]
+    lines = [int(word) for word in machine.option(2, "--lines")[0].split(",")]
+    assert lines == sorted(set(lines))
+    assert 8192 in lines
+    for entries in (96, 2000):
+        assert entries in lines
+        assert sum(0.8 * entries < n < entries for n in lines) >= 3
+        assert sum(entries < n < 1.25 * entries for n in lines) >= 3
+    assert len(result.samples) == 3
+    assert result.notes == ()
+
+
+@pytest.mark.parametrize("covers", [None, BASE, HUGE])
+def test_a_quick_one_measures_larger_pages_where_the_tlb_holds_them(
+    machine: Machine, covers: int | None
+) -> None:
+    interval = None if covers is None else Interval(covers, covers, covers)
+    machine.costs = (Cost("tlb_entry_bytes", HUGE, None, None, interval, 0),)
+    measure("quick", (), None)
+    groups = [machine.option(i, "--measure") for i in range(len(machine.runs))]
+    assert (["large"] in groups) == (covers != BASE)
+    if covers == HUGE:
+        assert machine.option(groups.index(["large"]), "--page-size") == [str(HUGE)]
+    assert machine.now <= BOUND_S["quick"]
+
+
+def test_each_kind_of_knee_is_confirmed_by_its_own_group(machine: Machine) -> None:
+    machine.knees = (
+        knee(BASE, 96), knee(HUGE, 32), knee(BASE, 256, "code"), knee(BASE, 16, "tlb", "store")
+    )  # fmt: skip
+    measure("full", (), None)
+    confirming = [i for i in range(len(machine.runs)) if machine.option(i, "--lines")]
+    assert [
+        (*machine.option(i, "--measure"), *machine.option(i, "--page-size")) for i in confirming
+    ] == [("faults,near", "4096"), ("large", str(HUGE)), ("code", "4096"), ("stores", "4096")]
+
+
+def test_chosen_page_sizes_limit_the_first_pass(machine: Machine) -> None:
+    measure("quick", (65536,), None)
+    assert machine.option(0, "--page-size") == ["4096", "65536"]
+
+
+@pytest.mark.parametrize("extent", ["quick", "full"])
+def test_under_noise_it_goes_on_within_the_bound_and_says_so(
+    machine: Machine, extent: module.Extent
+) -> None:
+    machine.knees = (knee(BASE, 96),)
+    machine.uncertain_runs, machine.share = 1000, 0.6
+    result = measure(extent, (), None)
+    assert machine.now <= BOUND_S[extent]
+    assert machine.now > 0.6 * BOUND_S[extent]
+    assert "s longer than usual, because a cost varies" in result.notes[0]
+    assert "uncertain still" in result.notes[1]
+    first, second = machine.analysed[-1]
+    assert first > machine.analysed[0][0]
+    assert second > 1
+
+
+def test_a_probe_that_needs_all_its_time_leaves_none_to_repeat(machine: Machine) -> None:
+    machine.knees, machine.uncertain_runs = (knee(BASE, 96),), 1000
+    result = measure("quick", (), None)
+    assert machine.now <= BOUND_S["quick"]
+    assert result.notes == ("uncertain still when the time was over: a cost varies",)
+
+
+def test_when_certain_it_stops(machine: Machine) -> None:
+    machine.knees = (knee(BASE, 96),)
+    machine.uncertain_runs = 1
+    result = measure("full", (), None)
+    assert len(machine.analysed) == 2
+    assert len(result.notes) == 1
+    assert "longer than usual" in result.notes[0]
+
+
+def test_a_cpu_that_went_offline_is_told_from_other_failures(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.knees = (knee(BASE, 96),)
+    samples = machine.run
+
+    def fail_second(options: Sequence[str], limit_s: float, progress: None) -> Table:
+        if machine.runs:
+            raise TlbcostError("cannot stay on one CPU")
+        return samples(options, limit_s, progress)
+
+    monkeypatch.setattr(module, "run_calibrator", fail_second)
+    monkeypatch.setattr(module, "is_online", lambda cpu: cpu != "5")
+    with pytest.raises(CpuGoneError, match=r"^5$"):
+        measure("quick", (), None)
+    machine.runs.clear()
+    monkeypatch.setattr(module, "is_online", lambda _: True)
+    with pytest.raises(TlbcostError, match="stay on one CPU"):
+        measure("quick", (), None)
+
+
+def test_a_cpu_that_goes_offline_under_the_probe_ends_the_measurement(machine: Machine) -> None:
+    machine.header["moved_cpu"] = "it went offline"
+    with pytest.raises(CpuGoneError, match=r"^5$"):
+        measure("quick", (), None)
+    assert len(machine.runs) == 1
+
+
+def test_progress_never_goes_back(machine: Machine) -> None:
+    machine.knees = (knee(BASE, 96), knee(HUGE, 32))
+    percents: list[int] = []
+    measure("full", (), percents.append)
+    assert percents == sorted(percents)
+    assert percents[-1] == 100

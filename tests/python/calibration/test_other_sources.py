@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Is what others say of a machine found, and compared with what was measured?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tlbcost.calibration.other_sources import Saying, disagreements, said, sayings, sysfs_caches
+from tlbcost.calibration.records import Calibration, Cost
+from tlbcost.common.interval import Interval
+from tlbcost.processors.cpuid import ToldCache
+from tlbcost.system.machine import Machine
+
+K4, M2 = 4 << 10, 2 << 20
+MACHINE = Machine(
+    "GenuineIntel", "6", "85", "4", "A Skylake", "0x1", None, "6.1.0", K4, "madvise", None
+)
+# 63 03 76 / ff b6 f0 / c3: 64 and 32 entries, the STLB of 1536 with 6 ways.
+SKYLAKE = {"cpuid_2_0": "76036301 00f0b6ff 00000000 00c30000"}
+
+
+def calibration(*costs: Cost, **changes: object) -> Calibration:
+    made = Calibration(MACHINE, "2026-01-01T00:00:00Z", "0", 1, costs, "full", SKYLAKE)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def cost(quantity: str, value: float, size: int | None = K4) -> Cost:
+    return Cost(quantity, size, None, None, Interval(value, value, value), 9)
+
+
+def test_sources_are_kept_apart() -> None:
+    known = sayings(calibration(), [ToldCache(2, "unified", 1 << 20)])
+    assert said(known, "stlb_ways", K4, "published") == Saying("stlb_ways", K4, "published", 12)
+    assert said(known, "stlb_ways", K4, "cpuid") == Saying("stlb_ways", K4, "cpuid", 6)
+    assert said(known, "dtlb_entries", M2, "cpuid") == Saying("dtlb_entries", M2, "cpuid", 32)
+    assert said(known, "l2_bytes", None, "sysfs") == Saying("l2_bytes", None, "sysfs", 1 << 20)
+    assert said(known, "l2_bytes", None, "cpuid") is None
+
+
+def test_agreement_needs_no_words() -> None:
+    measured = calibration(cost("dtlb_entries", 61), cost("stlb_entries", 1480),
+                           cost("l2_bytes", 0.9 * (1 << 20), None))  # fmt: skip
+    known = sayings(measured, [ToldCache(2, "unified", 1 << 20)])
+    assert disagreements(measured, known) == []
+
+
+def test_disagreement_is_named_with_both_figures() -> None:
+    measured = calibration(cost("stlb_entries", 1000), cost("dtlb_ways", 8),
+                           cost("l2_bytes", 300 << 10, None))  # fmt: skip
+    found = disagreements(measured, sayings(measured, [ToldCache(2, "unified", 1 << 20)]))
+    assert found == [
+        "L1 dTLB ways on 4 KiB pages: 8 measured, but 4 published and told by CPUID",
+        "STLB entries on 4 KiB pages: 1000 measured, but 1536 published and told by CPUID",
+        "L2 cache: 300 KiB measured, but 1 MiB told by sysfs",
+    ]
+
+
+def test_what_is_unverified_is_called_so() -> None:
+    rapids = replace(MACHINE, cpu_model="207")
+    measured = calibration(cost("stlb_entries", 1000), machine=rapids, cpuid={})
+    (sentence,) = disagreements(measured, sayings(measured))
+    assert sentence.endswith("2048 published (unverified)")
+
+
+def test_within_the_interval_is_agreement() -> None:
+    wide = Cost("stlb_entries", K4, None, None, Interval(1000, 900, 1600), 9)
+    measured = calibration(wide)
+    assert disagreements(measured, sayings(measured)) == []
+
+
+def test_pieces_of_pages_are_not_compared_with_whole_ones() -> None:
+    entries, covered = cost("dtlb_entries", 64, M2), cost("tlb_entry_bytes", K4, M2)
+    measured = calibration(entries)
+    assert disagreements(measured, sayings(measured))
+    measured = calibration(entries, covered)
+    assert disagreements(measured, sayings(measured)) == []
+
+
+def test_a_machine_that_nobody_knows() -> None:
+    other = replace(MACHINE, cpu_vendor=None, cpu_model=None)
+    assert sayings(calibration(machine=other, cpuid={})) == ()
+
+
+def index(root: Path, name: str, level: str, kind: str, size: str) -> None:
+    folder = root / "sys/devices/system/cpu/cpu0/cache" / name
+    folder.mkdir(parents=True)
+    for file, text in (("level", level), ("type", kind), ("size", size)):
+        (folder / file).write_text(f"{text}\n")
+
+
+def test_caches_of_sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    assert sysfs_caches() == ()
+    index(tmp_path, "index0", "1", "Data", "48K")
+    index(tmp_path, "index1", "1", "Instruction", "32K")
+    index(tmp_path, "index2", "2", "Unified", "2M")
+    index(tmp_path, "index3", "3", "Unified", "garbage")
+    index(tmp_path, "index4", "", "Unified", "1K")
+    index(tmp_path, "index5", "3", "Odd", "0K")
+    assert sysfs_caches() == (
+        ToldCache(1, "data", 48 << 10),
+        ToldCache(1, "instruction", 32 << 10),
+        ToldCache(2, "unified", 2 << 20),
+    )
+    known = sayings(calibration(machine=replace(MACHINE, cpu_model=None)), sysfs_caches())
+    assert said(known, "l1d_bytes", None, "sysfs") == Saying("l1d_bytes", None, "sysfs", 48 << 10)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Is the time from one page walk to the next found again in the samples of a made-up machine?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from calibration.test_analysis import BASE, HUGE, machine, measured_twice, recorded, value
+from tlbcost.calibration.analysis.analyse import analyse
+
+
+def test_intervals_of_walks_have_the_whole_time_of_accesses_that_walk() -> None:
+    analysis = measured_twice(hit=2.0)
+    rows = [cost for cost in analysis.costs if cost.quantity == "walk_interval_ns"]
+    walks = [cost for cost in analysis.costs if cost.quantity == "walk_ns"]
+    # The same footprints as those of overlapped walks; none of larger pages that do not miss.
+    assert [(cost.page_size_bytes, cost.pages, cost.samples) for cost in rows] == [
+        (cost.page_size_bytes, cost.pages, cost.samples)
+        for cost in walks
+        if cost.access == "overlapped"
+    ]
+    assert {cost.access for cost in rows} == {None}
+    assert value(analysis, "walk_interval_ns", HUGE) is None
+    for pages in (4096, 8192, 16384):
+        interval = value(analysis, "walk_interval_ns", BASE, None, pages)
+        assert interval is not None
+        # An access takes 5.3 ns besides. STLB hits are charged to walks.
+        hits = 2.0 * (2048 - 96) / (pages - 2048)
+        assert interval.low <= interval.value <= interval.high
+        assert interval.value == pytest.approx(18 + 5.3 + hits, abs=0.5)
+
+
+def test_intervals_of_walks_where_the_tlb_holds_pieces_of_pages() -> None:
+    analysis = measured_twice(entry=BASE)
+    interval = value(analysis, "walk_interval_ns", HUGE, None, 8192)
+    assert interval is not None
+    hits = 2.3 * (2048 - 96) / (8192 - 2048)
+    assert interval.value == pytest.approx(10 + 5.3 + hits, abs=0.7)
+
+
+def test_times_without_a_packed_one_give_no_interval_of_walks() -> None:
+    alone = []
+    for made in (machine(), machine(seed=8)):
+        rows = ((*row[:-1], None) if row[4] == "overlapped" else row for row in made.rows)
+        alone.append(replace(made, rows=tuple(rows)))
+    analysis = analyse(alone[:1], alone[1:])
+    assert value(analysis, "walk_ns", BASE, "serial", 8192) is not None
+    assert value(analysis, "walk_interval_ns", BASE) is None
+
+
+def test_intervals_of_walks_on_a_recorded_machine() -> None:
+    """Several walks are under way at once, but no more than 8."""
+    analysis = recorded("emerald-rapids-guest")
+    interval = value(analysis, "walk_interval_ns", BASE, None, 8192)
+    extra = value(analysis, "walk_ns", BASE, "overlapped", 8192)
+    alone = value(analysis, "walk_ns", BASE, "serial", 8192)
+    assert interval is not None
+    assert extra is not None
+    assert alone is not None
+    assert extra.value < interval.value < alone.value < 8 * interval.value
+    rows = [cost.page_size_bytes for cost in analysis.costs if cost.quantity == "walk_interval_ns"]
+    assert set(rows) >= {BASE, HUGE}

@@ -1,0 +1,449 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Are counts from elsewhere read as they were meant? tests/golden/perf-* are perf 6.1's own."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.counters.counted import Count, Counted
+from tlbcost.counters.importing import import_file, import_text, merge
+from tlbcost.processors.events import Pmu, load_pmu
+from tlbcost.system.machine import Machine
+
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
+SKYLAKE = load_pmu("skl")
+
+
+def read(text: str, pmu: Pmu | None = SKYLAKE, object_name: str | None = None) -> Counted:
+    return import_text(text, "file", pmu, object_name)
+
+
+def value(counted: Counted, event: str) -> float | None:
+    return next(count.value for count in counted.counts if count.event == event)
+
+
+def state(counted: Counted, event: str) -> str:
+    return next(count.state for count in counted.counts if count.event == event)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "txt"])
+def test_what_perf_printed_here_is_read_alike_in_its_three_forms(suffix: str) -> None:
+    found = import_file(GOLDEN / f"perf-stat.{suffix}", None)
+    faults = {"csv": 17546, "json": 17566, "txt": 17524}[suffix]
+    clock = {"csv": 114250000, "json": 106651850, "txt": 93200000}[suffix]
+    assert found.values()["page_faults"] == faults
+    assert found.values()["task_clock_ns"] == clock
+    assert value(found, "cycles") is None
+    assert state(found, "cycles") == state(found, "dTLB-load-misses") == "unsupported"
+    assert "cycles" not in found.values()
+    assert found.mode == "both"
+    if suffix == "txt":
+        assert (found.wall_ns, found.user_ns, found.system_ns) == (98921965, 58054000, 40436000)
+        assert found.command == "python3 -c x=bytearray(1<<25)"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "txt"])
+def test_repeated_runs_are_means_and_said_so(suffix: str) -> None:
+    found = import_file(GOLDEN / f"perf-repeat.{suffix}", None)
+    assert found.values()["page_faults"] == {"csv": 17546, "json": 17563, "txt": 17549}[suffix]
+    assert any("means over" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "txt"])
+def test_intervals_are_added_up_and_end_with_the_program(suffix: str) -> None:
+    found = import_file(GOLDEN / f"perf-interval.{suffix}", None)
+    assert found.values()["page_faults"] == {"csv": 17552, "json": 17568, "txt": 17547}[suffix]
+    wall = {"csv": 96269859, "json": 96764390, "txt": 97608104}[suffix]
+    assert found.wall_ns == wall
+    assert value(found, "cycles") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"),
+    [
+        ("per-cpu.csv", 3895 + 13664),
+        ("per-cpu.json", 3909 + 13661),
+        ("per-cpu.txt", 3953 + 13632),
+        ("per-socket.csv", 17585),
+        ("per-socket.txt", 26472),
+        ("per-thread.csv", 153),
+        ("per-thread.json", 0),
+        ("per-thread.txt", 152),
+    ],
+)
+def test_the_parts_of_a_machine_are_added_up(name: str, faults: int) -> None:
+    # The threads' clocks were counted in user mode: a kernel's count has no mode of its own.
+    found = import_file(GOLDEN / f"perf-{name}", None)
+    assert found.values()["page_faults"] == faults
+    assert value(found, "cycles") is None
+    if "cpu" in name:
+        assert "counts of 2 CPUs, sockets or threads are added up" in found.notes
+
+
+CSV = """\
+1000000000,,cycles:u,400000000,100.00,,
+300000000,,dtlb_load_misses.walk_active:u,300000000,75.00,,
+<not counted>,,dtlb_store_misses.walk_active:u,0,0.00,,
+<not supported>,,itlb_misses.walk_active:u,0,100.00,,
+"""
+
+
+def test_hardware_counts_are_roles_with_their_states() -> None:
+    found, role = read(CSV), "walk_active_cycles"
+    assert found.pmu == "skl"
+    assert found.mode == "user"
+    assert found.counts == (
+        Count("cycles", "cycles:u", 1e9, 1.0, "counted"),
+        Count(f"{role}.load", "dtlb_load_misses.walk_active:u", 3e8, 0.75, "multiplexed"),
+        Count(f"{role}.store", "dtlb_store_misses.walk_active:u", None, None, "never_ran"),
+        Count(f"{role}.fetch", "itlb_misses.walk_active:u", None, None, "unsupported"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("sign", [",", ";", "|", "\t", "!", "@", "^", "~"])
+def test_any_separator(sign: str) -> None:
+    assert read(CSV.replace(",", sign)).counts == read(CSV).counts
+
+
+def test_an_event_may_have_the_separator_in_its_name() -> None:
+    event = "cpu/event=0x08,umask=0x10,cmask=0x1/u"
+    found = read(f"1000,,cycles:u,1,100.00,,\n77,,{event},123,66.67,169.9,K/sec\n")
+    assert found.counts[1] == Count("walk_active_cycles.load", event, 77, 0.6667, "multiplexed")
+
+
+def test_lines_of_metrics_alone_are_passed_over() -> None:
+    found = read(f"{CSV},,,,,0.54,insn per cycle\n")
+    assert found.counts == read(CSV).counts
+
+
+def test_the_sum_below_the_intervals_is_not_added_to_them() -> None:
+    found = read(
+        "     0.020085257,74,,page-faults,483704,100.00,,\n"
+        "     0.040323475,<not counted>,,page-faults,0,100.00,,\n"
+        "     0.051177205,3,,page-faults,45250,100.00,,\n"
+        "         summary,77,,page-faults,528954,100.00,,\n"
+    )
+    # Nothing ran in the second interval, so that nothing could be counted.
+    assert value(found, "page-faults") == 77
+    assert found.wall_ns == 51177205
+
+
+def test_a_part_that_was_not_counted_leaves_no_sum() -> None:
+    found = read(
+        "CPU0,100,,cycles,1,100.00,,\nCPU1,100,,cycles,1,100.00,,\n"
+        "CPU0,7,,r1001008,1,100.00,,\nCPU1,<not counted>,,r1001008,0,0.00,,\n"
+    )
+    assert value(found, "cycles") == 200
+    assert value(found, "r1001008") is None
+    assert any("1 of 2 parts" in note for note in found.notes)
+
+
+def test_cgroups_are_parts() -> None:
+    found = read("80,,page-faults,/a,46799,100.00,0.000,/sec\n1,,page-faults,/b,5,100.00,,\n")
+    assert value(found, "page-faults") == 81
+
+
+def test_an_event_in_two_groups_is_not_added_to_itself() -> None:
+    found = read("100,,cycles,5,50.00,,\n7,,r1008,5,50.00,,\n102,,cycles,5,50.00,,\n")
+    assert found.values()["cycles"] == 101
+
+
+def test_a_decimal_comma_between_commas_is_not_guessed_at() -> None:
+    with pytest.raises(TlbcostError, match=r"file:1: "):
+        read("0,29,msec,task-clock,294252,100,00,0,294,CPUs utilized\n")
+
+
+def test_durations_counted_as_events_are_the_times() -> None:
+    found = read("691674,ns,duration_time,691674,100.00,,\n976000,ns,user_time,976000,100.00,,\n")
+    assert (found.wall_ns, found.user_ns, found.system_ns) == (691674, 976000, None)
+
+
+TEXT = """\
+some output of the program
+ Performance counter stats for './app 1':
+
+ {cycles}      cycles:u                                   ( +-  0.09% )  (83.33%)
+          12{s}345      dTLB-load-misses:u   #    0.07% of all dTLB cache accesses  (66.67%)
+     <not counted>      dtlb_store_misses.walk_active:u              (0.00%)
+   <not supported>      itlb_misses.walk_active:u
+          1{s}708{d}76 msec task-clock                #    0{d}942 CPUs utilized
+
+       5{d}098921965 seconds time elapsed
+
+       4{d}058054000 seconds user
+       1{d}040436000 seconds sys
+
+Some events weren't counted. Try disabling the NMI watchdog:
+\techo 0 > /proc/sys/kernel/nmi_watchdog
+\tperf stat ...
+\techo 1 > /proc/sys/kernel/nmi_watchdog
+"""
+
+
+@pytest.mark.parametrize(
+    ("s", "d"),
+    [
+        (",", "."),
+        (".", ","),
+        ("\u202f", ","),
+        ("\u00a0", ","),
+        ("\u2019", "."),
+        ("'", "."),
+        ("", "."),
+    ],
+)
+def test_separators_of_other_countries(s: str, d: str) -> None:
+    text = TEXT.replace("{cycles}", s.join(["5", "205", "202", "243"]))
+    found = read(text.replace("{s}", s).replace("{d}", d))
+    assert value(found, "cycles:u") == 5205202243
+    assert found.values()["walks_completed.load"] == 12345
+    assert found.values()["task_clock_ns"] == 1708760000
+    assert (found.wall_ns, found.user_ns, found.system_ns) == (5098921965, 4058054000, 1040436000)
+    assert (found.mode, found.command) == ("user", "./app 1")
+    fractions = [count.running_fraction for count in found.counts]
+    assert fractions == [0.8333, 0.6667, None, None, 1.0]
+    assert [count.state for count in found.counts[2:4]] == ["never_ran", "unsupported"]
+    assert "lines left out before perf's output: 1" in found.notes
+
+
+def test_the_first_perf_printed_milliseconds_without_saying_so() -> None:
+    found = read(
+        " Performance counter stats for './hackbench 10':\n\n"
+        "       1708.761321 task-clock                #   11.037 CPUs utilized\n"
+        "     5,205,202,243 cycles                    #    3.046 GHz\n"
+        "       1708.761321 cpu-clock (msec)\n"
+    )
+    assert found.values()["task_clock_ns"] == 1708761321
+    assert found.values()["cycles"] == 5205202243
+
+
+def test_counts_of_a_process_are_not_said_to_be_a_programs() -> None:
+    found = read(" Performance counter stats for process id '14439':\n\n  5      page-faults\n")
+    assert found.command is None
+    assert any("process id '14439" in note for note in found.notes)
+
+
+def test_intervals_for_people_and_their_summary() -> None:
+    found = read(
+        "#           time             counts unit events\n"
+        "     1.000     1,000      cycles\n     2.000     1,200      cycles\n"
+        " Performance counter stats for './app':\n\n     2,200      cycles\n"
+        "       2.1 seconds time elapsed\n"
+    )
+    assert value(found, "cycles") == 2200
+    assert found.wall_ns == 2100000000
+
+
+def test_json_in_which_a_counter_never_ran() -> None:
+    found = read(
+        '{"counter-value" : "<not counted>", "unit" : "", "event" : "cycles:k", '
+        '"event-runtime" : 0, "pcnt-running" : 0.00}\n'
+        '{"counter-value" : "12.000000", "unit" : "", "event" : "r1008:k", '
+        '"event-runtime" : 10, "pcnt-running" : 40.00}\n'
+        '{"metric-value" : 0.5, "metric-unit" : "insn per cycle"}\n'
+    )
+    assert found.mode == "kernel"
+    assert found.counts[0].state == "never_ran"
+    assert found.counts[1] == Count("walk_pending_cycles.load", "r1008:k", 12, 0.4, "multiplexed")
+
+
+def test_a_zero_of_a_counter_that_never_ran_is_not_a_count() -> None:
+    found = read("0,,cycles,0,0.00,,\n")
+    assert found.counts[0].value is None
+    assert found.counts[0].state == "never_ran"
+
+
+def test_counts_of_different_modes_are_refused() -> None:
+    with pytest.raises(TlbcostError, match="user mode") as error:
+        read("5,,cycles,1,100.00,,\n5,,r1008:u,1,100.00,,\n")
+    assert error.value.hint is not None
+    # The kernel's own counts, and events without a role, do not matter.
+    assert read("5,,cycles:u,1,100.00,,\n5,,page-faults,1,100,,\n5,,foo,1,100,,\n").mode == "user"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it is empty"),
+        ("\n\n# started on Sat Nov 21 03:22:34 2026\n\n", "it is empty"),
+        ("hello\n", "file:1: it is none of"),
+        ("5,,cycles,1,100.00,,\nhello\n", "file:2: expected a count"),
+        ("5,,cycles,1,100.00,,\n5,,cyc", None),
+        ("5,,cycles,1,100.00,,\n6,", "file:2: expected a count"),
+        ("5,,cycles,1,900.00,,\n", "file:1: not a percentage: 900"),
+        ("1.0,5,,cycles,1,100.00,,\n5,,cycles,1,100.00,,\n", "file:2: it has no time"),
+        ('{"counter-value" : "5"}\n', "file:1: 'event' is missing"),
+        ('{"counter-value" : "5", "event" : "cycles"', "file:1: not a JSON object"),
+        ('{"counter-value" : NaN, "event" : "cycles"}', "file:1: not a JSON object"),
+        ('{"counter-value" : "-5", "event" : "cycles"}', "file:1: not a count: -5"),
+        ('{"counter-value" : "1e999", "event" : "cycles"}', "file:1: not a count: 1e999"),
+        (f'{{"counter-value" : "{"9" * 5000}", "event" : "cycles"}}', "file:1: not a count: 9"),
+        (f'{{"counter-value" : {"9" * 5000}, "event" : "cycles"}}', "file:1: "),
+        ("{" * 100000, "file:1: not a JSON object"),
+        ("{\n[]\n", "file:1: not a JSON object"),
+        (" Performance counter stats for 'a':\n", "no event is in"),
+        (" Performance counter stats for 'a':\n 5.5 cycles\n", "file:2: not a count: 5.5"),
+        (" Performance counter stats for 'a':\n 1,23 cycles\n", "file:2: not a count: 1,23"),
+        (" Performance counter stats for 'a':\n garbage\n", "file:2: expected a count"),
+        ("CPU: x\n", "the listing has no rows"),
+        ("CPU: x\nsamples| %|\n5 50.0 app\n", "file:2: 1 columns, but 0 events"),
+        ("# tlbcost counted 9\n", "not a tlbcost counted table of version 1"),
+    ],
+)
+def test_garbage_is_told_by_file_and_line(text: str, why: str | None) -> None:
+    if why is None:
+        # A row that was cut off behind its name is one.
+        assert read(text).counts[-1].event == "cyc"
+        return
+    with pytest.raises(TlbcostError) as error:
+        read(text)
+    assert why in str(error.value)
+    assert error.value.exit_code == 1
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(TlbcostError, match="No such file"):
+        import_file(tmp_path / "none", None)
+    with pytest.raises(TlbcostError, match="Is a directory"):
+        import_file(tmp_path, None)
+    (tmp_path / "binary").write_bytes(b"PERFILE2\0\0\1")
+    with pytest.raises(TlbcostError, match="binary") as error:
+        import_file(tmp_path / "binary", None)
+    assert "perf stat report" in (error.value.hint or "")
+
+
+def test_old_encodings_and_line_ends(tmp_path: Path) -> None:
+    text = " Performance counter stats for './caf\u00e9':\r\n\r\n 1\u00a0234      cycles\r\n"
+    (tmp_path / "latin").write_bytes(text.encode("latin-1"))
+    found = import_file(tmp_path / "latin", None)
+    assert found.values()["cycles"] == 1234
+    assert found.command == "./caf\u00e9"
+
+
+def test_two_outputs_in_one_file_are_two_runs() -> None:
+    again = CSV.replace("1000000000", "1020000000")
+    found = read(f"# started on a\n\n{CSV}\n# started on b\n\n{again}")
+    assert [count.run for count in found.counts] == [0] * 4 + [1] * 4
+    assert found.values()["cycles"] == 1.01e9
+    assert any("agree within 2.0 %" in note for note in found.notes)
+
+
+def of(cycles: float | None, source: str = "a", **more: object) -> Counted:
+    counts = () if cycles is None else (Count("cycles", "cycles", cycles, None, "counted"),)
+    return Counted(source=source, pmu="skl", mode="user", counts=counts, **more)  # type: ignore[arg-type]
+
+
+def test_runs_whose_cycles_differ_are_not_put_together() -> None:
+    assert merge([of(100.0), of(104.0, "b")]).source == "a, b"
+    with pytest.raises(TlbcostError, match=r"differ by 4\.1 %"):
+        merge([of(100.0), of(104.1, "b")])
+    with pytest.raises(TlbcostError, match="no cycles"):
+        merge([of(100.0), of(None, "b")])
+    with pytest.raises(TlbcostError, match="one is 0"):
+        merge([of(100.0), of(0.0, "b")])
+    with pytest.raises(ValueError, match="no parts"):
+        merge([])
+
+
+def test_runs_of_other_modes_or_cpus_are_not_put_together() -> None:
+    one = of(100.0)
+    with pytest.raises(TlbcostError, match="mode user, the other of both"):
+        merge([one, Counted("b", "skl", "both", one.counts)])
+    with pytest.raises(TlbcostError, match="different CPUs"):
+        merge([one, Counted("b", "icl", "user", one.counts)])
+
+
+def test_times_of_several_runs_are_their_means() -> None:
+    found = merge([of(100.0, wall_ns=4.0), of(101.0, wall_ns=6.0), of(102.0, user_ns=1.0)])
+    assert (found.wall_ns, found.user_ns, found.system_ns) == (5.0, 1.0, None)
+
+
+TABLE = """\
+# tlbcost counted 1
+# pmu: skl
+# mode: user
+# wall_ns: 5000
+# user_ns: NA
+# command: ./app
+# note_1: a sentence
+role\taccess\tpage_size_bytes\tevent\tcount\trunning_fraction\trun\tstate
+cycles\tNA\tNA\tskl::UNHALTED_CORE_CYCLES\t100\t1\t0\tcounted
+walks_completed\tload\t2097152\tr0408\t7\t0.5\t1\tmultiplexed
+NA\tNA\tNA\tfoo\tNA\tNA\t1\tnever_ran
+# end: 3
+"""
+
+
+def test_our_own_table() -> None:
+    found = read(TABLE, None)
+    assert (found.pmu, found.mode, found.wall_ns, found.user_ns) == ("skl", "user", 5000, None)
+    assert (found.command, found.notes) == ("./app", ("a sentence",))
+    assert found.counts == (
+        Count("cycles", "skl::UNHALTED_CORE_CYCLES", 100, 1, "counted", 0),
+        Count("walks_completed.load.2M", "r0408", 7, 0.5, "multiplexed", 1),
+        Count(None, "foo", None, None, "never_ran", 1),
+    )
+
+
+def test_our_own_table_tells_the_machine() -> None:
+    told = {field.name: "NA" for field in fields(Machine)}
+    told |= {"cpu_name": "A CPU", "base_page_bytes": "4096"}
+    lines = [f"# {key}: {value}" for key, value in told.items()]
+    head, rest = TABLE.split("\n", 1)
+    found = read("\n".join([head, *lines, rest]), None)
+    assert found.machine is not None
+    assert (found.machine.cpu_name, found.machine.base_page_bytes) == ("A CPU", 4096)
+    assert merge([found, found]).machine == found.machine
+    with pytest.raises(TlbcostError, match="no '# kernel:' line"):
+        read("\n".join([head, *(line for line in lines if "kernel" not in line), rest]), None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("counted\n", "lost\n"), ("mode: user", "mode: mine"), ("2097152", "3"), ("\t0.5", "\t5"),
+     ("100\t1\t0", "-1\t1\t0"), ("1\tmulti", "NA\tmulti"), ("end: 3", "end: 4")],
+)  # fmt: skip
+def test_a_broken_table_is_refused(old: str, new: str) -> None:
+    assert old in TABLE
+    with pytest.raises(TlbcostError, match="file"):
+        read(TABLE.replace(old, new), None)
+
+
+LISTING = """\
+CPU: Core 2, speed 2000 MHz (estimated)
+Counted CPU_CLK_UNHALTED events (Clock cycles when not halted) with a unit mask of 0x00 (none) count 100
+   samples|      %|
+------------------
+     27850 65.2133 /usr/bin/app with spaces
+      9345 21.8821 vmlinux
+\t  samples|      %|
+\t------------------
+\t     9000 96.3 libc.so
+"""  # noqa: E501
+
+
+def test_a_listings_object_is_named_or_the_one_with_most_cycles() -> None:
+    found = read(LISTING, None)
+    assert found.values()["cycles"] == 2785000
+    assert found.notes[0] == (
+        "/usr/bin/app with spaces is taken, with 27850 samples of CPU_CLK_UNHALTED; "
+        "objects listed: 2"
+    )
+    assert read(LISTING, None, "vmlinux").values()["cycles"] == 934500
+    assert read(LISTING, None, "app with spaces").values()["cycles"] == 2785000
+    with pytest.raises(TlbcostError, match="no object 'x'") as error:
+        read(LISTING, None, "x")
+    assert error.value.exit_code == USAGE
+
+
+def test_a_listing_of_symbols_is_no_listing_of_objects() -> None:
+    with pytest.raises(TlbcostError, match="file:5: expected samples"):
+        read(LISTING.replace("27850 65", "00401000 27850 65"), None)
+    with pytest.raises(TlbcostError, match="file:3: expected a listing of objects"):
+        read(
+            LISTING.replace("   samples|      %|", "vma  samples  %  image name  symbol name", 1),
+            None,
+        )

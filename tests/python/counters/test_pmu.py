@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tlbcost.common import paths
+from tlbcost.common.errors import TlbcostError
+from tlbcost.counters import pmu, refusal
+from tlbcost.counters.counted import Mode
+from tlbcost.counters.pmu import Found, Rights
+from tlbcost.counters.refusal import Refusal, Scope, diagnose, explain
+from tlbcost.doctor import countable
+from tlbcost.system import hints as remedies
+from tlbcost.system.machine import current_machine
+
+MACHINES = Path(__file__).parents[2] / "machines"
+CYCLES = Refusal("cycles", "unsupported", errno.ENOENT)
+
+
+class Kernel:
+    """What the kernel lets us do, made up."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._set = monkeypatch.setattr
+        self.is_root(False)
+        self.has("absent")
+        self._set(remedies, "write_setting", self.write_setting)
+        self._set(refusal, "write_setting", self.write_setting)
+        self.writable = True
+        self.lets_users(False)
+
+    def lets_users(self, may: bool) -> None:
+        self._set(refusal, "user_may_count", lambda: may)
+
+    def write_setting(self, value: str, path: str) -> str | None:
+        return f"echo {value} | sudo tee {path}" if self.writable else None
+
+    def is_root(self, is_root: bool) -> None:
+        self._set(refusal, "as_root", lambda c: c if is_root else f"sudo {c}")
+
+    def has(self, answer: pmu.Answer) -> None:
+        self._set(refusal, "find_pmu", lambda: Found(answer, "so it is"))
+
+    def lets(self, paranoid: int | None, privileged: bool = False, filtered: bool = False) -> None:
+        self._set(refusal, "rights", lambda: Rights(paranoid, privileged, filtered))
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    monkeypatch.setattr(paths, "libexec", lambda name: Path("/opt") / name)
+    monkeypatch.setattr(refusal, "libexec", lambda name: Path("/opt") / name)
+    return Kernel(monkeypatch)
+
+
+def said(
+    refusals: list[Refusal], scope: Scope = "program", mode: Mode = "user", pid: int | None = None
+) -> tuple[str, str]:
+    error = diagnose(refusals, scope, mode, pid)
+    assert error.exit_code == 4
+    assert str(error).startswith("cannot count: ")
+    assert error.hint is not None
+    return str(error), error.hint
+
+
+def forbidden(error: int = errno.EACCES) -> list[Refusal]:
+    return [Refusal("cycles", "forbidden", error)]
+
+
+SETTING = "echo {} | sudo tee /proc/sys/kernel/perf_event_paranoid"
+CAPABILITY = "sudo setcap cap_perfmon=ep /opt/tlbcost-count"
+
+
+@pytest.mark.parametrize(
+    ("level", "scope", "mode", "words", "hint"),
+    [
+        (4, "program", "user", "is 4, which lets no user", SETTING.format(2)),
+        (3, "program", "user", "is 3, which lets no user", SETTING.format(2)),
+        (3, "program", "kernel", "is 3, which lets no user", SETTING.format(1)),
+        (3, "system", "user", "is 3, which lets no user", SETTING.format(0)),
+        (2, "program", "kernel", "is 2, which lets users count in user mode only", "--user, or "),
+        (2, "program", "both", "is 2, which lets users count in user mode only", SETTING.format(1)),
+        (2, "process", "kernel", "is 2, which lets users count in user mode only", "--user, or "),
+        (2, "system", "user", "is 2, which lets users count their own", SETTING.format(0)),
+        (1, "system", "user", "is 1, which lets users count their own", SETTING.format(0)),
+        (1, "cgroup", "kernel", "is 1, which lets users count their own", SETTING.format(0)),
+    ],
+)
+def test_the_setting_that_forbids_it(
+    kernel: Kernel, level: int, scope: Scope, mode: Mode, words: str, hint: str
+) -> None:
+    kernel.lets(level)
+    message, remedy = said(forbidden(), scope, mode)
+    assert f"perf_event_paranoid {words}" in message
+    assert hint in remedy
+    # A setting that cannot be written (a container) is not proposed.
+    assert CAPABILITY in remedy
+    kernel.writable = False
+    assert "echo" not in said(forbidden(), scope, mode)[1]
+
+
+@pytest.mark.parametrize("level", [3, 4])
+def test_kernels_that_know_no_level_beyond_2(kernel: Kernel, level: int) -> None:
+    kernel.lets(level)
+    kernel.lets_users(True)
+    message, hint = said(forbidden(), "program", "kernel")
+    assert f"is {level}, which lets users count in user mode only" in message
+    assert SETTING.format(1) in hint
+
+
+@pytest.mark.parametrize("level", [-1, 0, 1, 2])
+def test_what_the_setting_allows_is_forbidden_by_a_filter(kernel: Kernel, level: int) -> None:
+    kernel.lets(level, filtered=True)
+    message, hint = said(forbidden(errno.EPERM))
+    assert f"refused (EPERM), though perf_event_paranoid is {level}: a filter" in message
+    assert "--cap-add PERFMON" in hint
+
+
+@pytest.mark.parametrize("level", [2, 4])
+def test_a_filter_binds_root_too(kernel: Kernel, level: int) -> None:
+    kernel.lets(level, privileged=True, filtered=True)
+    assert "(seccomp)" in said(forbidden(errno.EPERM))[0]
+    assert "(seccomp)" in said([Refusal("cycles", "failed", errno.ENOSYS)])[0]
+
+
+def test_other_refusals_name_who_may_be_behind_them(kernel: Kernel) -> None:
+    kernel.lets(2, privileged=True)
+    assert "by a security module" in said(forbidden())[0]
+
+
+def test_a_kernel_without_events(kernel: Kernel) -> None:
+    kernel.lets(None)
+    message, hint = said([Refusal("cycles", "failed", errno.ENOSYS)])
+    assert message == "cannot count: this kernel has no performance events"
+    assert "simulates" in hint
+
+
+def test_no_counters(kernel: Kernel) -> None:
+    kernel.lets(2)
+    message, hint = said([CYCLES, Refusal("instructions", "unsupported", errno.ENOENT)])
+    assert "there are no hardware counters here (so it is)" in message
+    # What works instead: both of it.
+    assert "tlbcost estimate" in hint
+    assert "tlbcost count -e page_faults,task_clock_ns" in hint
+
+
+def test_counters_without_these_events(kernel: Kernel) -> None:
+    kernel.lets(2)
+    kernel.has("counts")
+    names = ["walks_completed.load", "walks_completed.store", "a", "b", "c"]
+    message, hint = said([Refusal(name, "unsupported", errno.ENOENT) for name in names])
+    assert "have no walks_completed.load, walks_completed.store, a and 2 more" in message
+    assert "'tlbcost events' lists" in hint
+
+
+def test_names_that_libpfm4_does_not_know(kernel: Kernel) -> None:
+    kernel.lets(2)
+    why = "skl::NO_SUCH: event not found"
+    assert why in said([Refusal("skl::NO_SUCH", "unsupported", errno.ENOENT, why)])[0]
+
+
+def test_counters_that_do_not_count(kernel: Kernel) -> None:
+    kernel.lets(2)
+    assert "opens, but counts nothing" in said([Refusal("cycles", "silent", None)])[0]
+
+
+def test_other_failures_are_told_as_they_are(kernel: Kernel) -> None:
+    kernel.lets(2)
+    message, hint = said([Refusal("cycles", "failed", errno.EMFILE)])
+    assert message == "cannot count: cycles: Too many open files"
+    assert "doctor" in hint
+    assert said([])[0] == "cannot count: tlbcost-count opened no counter"
+
+
+def test_processes_of_others(kernel: Kernel) -> None:
+    kernel.lets(2)
+    uid = os.stat("/proc/1").st_uid  # noqa: PTH116
+    owner = "process 1 belongs to root"
+    if uid == os.getuid():
+        owner = "process 1 does not let itself be looked at"
+    message, hint = said(forbidden(), "process", pid=1)
+    assert owner in message
+    assert hint == "sudo tlbcost count -p 1"
+    assert "there is no process 4194303" in said(forbidden(), "process", pid=4194303)[0]
+    gone = [Refusal("cycles", "failed", errno.ESRCH)]
+    assert "there is no process 17" in said(gone, "process", pid=17)[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (Refusal("e", "unsupported", errno.ENOENT), "does not count it (ENOENT)"),
+        (Refusal("e", "unsupported", errno.EINVAL, "x: unknown"), "e was not obtained: x: unknown"),
+        (Refusal("e", "forbidden", errno.EACCES), "does not let this user count it (EACCES)"),
+        (Refusal("e", "forbidden", None), "gains privileges when it starts (setuid)"),
+        (Refusal("e", "never_ran", None), "never had a counter"),
+        (Refusal("e", "left_over", None), "no counter left"),
+        (Refusal("e", "silent", None), "read 0"),
+        (Refusal("e", "failed", errno.EMFILE), "could not be opened (EMFILE)"),
+    ],
+)
+def test_explanations(given: Refusal, words: str) -> None:
+    assert words in explain(given)
+
+
+def write(root: Path, status: str, uid_map: str | None, paranoid: str | None) -> None:
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/sys/kernel").mkdir(parents=True)
+    (root / "proc/self/status").write_text(status, encoding="utf-8")
+    if uid_map is not None:
+        (root / "proc/self/uid_map").write_text(uid_map, encoding="utf-8")
+    if paranoid is not None:
+        (root / "proc/sys/kernel/perf_event_paranoid").write_text(paranoid, encoding="utf-8")
+
+
+INITIAL = "         0          0 4294967295\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "uid_map", "paranoid", "expected"),
+    [
+        ("CapEff:\t000001ffffffffff\nSeccomp:\t0\n", INITIAL, "2", Rights(2, True, False)),
+        # CAP_PERFMON alone, and CAP_SYS_ADMIN alone.
+        ("CapEff:\t0000004000000000\nSeccomp:\t0\n", INITIAL, "4", Rights(4, True, False)),
+        ("CapEff:\t0000000000200000\nSeccomp:\t0\n", INITIAL, "-1", Rights(-1, True, False)),
+        ("CapEff:\t0000000000000000\nSeccomp:\t2\n", INITIAL, "1", Rights(1, False, True)),
+        # Root of a container is none.
+        ("CapEff:\t000001ffffffffff\nSeccomp:\t2\n", "0 100000 65536\n", "2",
+         Rights(2, False, True)),
+        ("", None, None, Rights(None, True, False)),
+        ("", None, "two", Rights(None, True, False)),
+    ],
+)  # fmt: skip
+def test_rights_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    status: str,
+    uid_map: str | None,
+    paranoid: str | None,
+    expected: Rights,
+) -> None:
+    write(tmp_path, status, uid_map, paranoid)
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    monkeypatch.setattr(pmu, "is_root", lambda: True)
+    assert pmu.rights() == expected
+
+
+def test_this_process_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TLBCOST_ROOT", raising=False)
+    own = pmu.rights()
+    if os.getuid() != 0:
+        assert not own.privileged
+    may = pmu.user_may_count()
+    if own.paranoid is not None and own.paranoid <= 2 and not own.filtered:
+        assert may is True
+
+
+def opened(*names: str) -> Callable[..., list[Refusal]]:
+    def probe(_: object, events: list[object]) -> list[Refusal]:
+        return [
+            Refusal(event.name, "counted" if event.name in names else "unsupported", None)  # type: ignore[attr-defined]
+            for event in events
+        ]
+
+    return probe
+
+
+ACTIVE = ("walk_active_cycles.load", "walk_active_cycles.store", "walk_active_cycles.fetch")
+COMPLETED = ("walks_completed.load", "walks_completed.store", "walks_completed.fetch")
+
+
+@pytest.mark.parametrize(
+    ("events", "state", "words"),
+    [
+        (("cycles", *ACTIVE), "ok", "counts the cycles with a page walk; 4 events, 4 at a time"),
+        (("cycles", *COMPLETED), "ok", "counts page walks; 4 events"),
+        (("cycles", "instructions"), "limited", "counts 2 events, none of them of page walks"),
+    ],
+)
+def test_doctor_tells_what_is_counted(
+    monkeypatch: pytest.MonkeyPatch, events: tuple[str, ...], state: str, words: str
+) -> None:
+    monkeypatch.setenv("TLBCOST_ROOT", str(MACHINES / "skylake"))
+    monkeypatch.setattr(countable, "find_pmu", lambda: Found("counts", "it counts"))
+    monkeypatch.setattr(countable, "probe", opened(*events))
+    check = countable.check_pmu(current_machine())
+    assert check.state == state
+    assert words in check.finding
+    assert check.values["event_table"] == "skl"
+    assert check.values["counters"] == 4
+    assert set(str(check.values["countable_events"]).split(", ")) == set(events)
+
+
+def test_doctor_survives_a_missing_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> list[Refusal]:
+        raise TlbcostError("cannot run tlbcost-count: No such file or directory")
+
+    monkeypatch.setenv("TLBCOST_ROOT", str(MACHINES / "skylake"))
+    monkeypatch.setattr(countable, "find_pmu", lambda: Found("counts", "it counts"))
+    monkeypatch.setattr(countable, "probe", broken)
+    check = countable.check_pmu(current_machine())
+    assert check.state == "limited"
+    assert "it counts, but cannot run tlbcost-count" in check.finding
+
+
+@pytest.mark.parametrize(
+    ("level", "may", "state", "words"),
+    [
+        ("-1", None, "ok", "the whole system"),
+        ("0", None, "ok", "the whole system"),
+        ("1", None, "ok", "their own programs"),
+        ("2", None, "ok", "their own programs in user mode"),
+        ("3", True, "ok", "here like 2"),
+        ("3", False, "limited", "only root may count"),
+        ("4", None, "limited", "only root may count"),
+    ],
+)
+def test_doctor_tells_who_may_count(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    level: str,
+    may: bool | None,
+    state: str,
+    words: str,
+) -> None:
+    write(tmp_path, "", None, level)
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    monkeypatch.setattr(countable, "is_root", lambda: False)
+    monkeypatch.setattr(countable, "user_may_count", lambda: may)
+    check = countable.check_paranoid()
+    assert check.state == state
+    assert words in check.finding
+    assert (check.command is not None) == (state == "limited")
+
+
+def test_a_cgroup_that_counters_do_not_know(kernel: Kernel) -> None:
+    kernel.lets(2)
+    refusals = [CYCLES, Refusal("page_faults", "unsupported", errno.ENOENT)]
+    message, hint = said(refusals, "cgroup")
+    assert "not in the hierarchy of perf_event" in message
+    assert "/proc/mounts" in hint
+    # Without an event that every kernel has, that is not known.
+    assert "no hardware counters" in said([CYCLES], "cgroup")[0]

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Why is memory not on huge pages: does each reason of the kernel's have its phrase?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tlbcost.attribution.payers import Backed, PayerKind
+from tlbcost.memory import eligibility, smaps
+from tlbcost.memory.eligibility import backed_of, kind_of, stand
+from tlbcost.system import filesystems
+from tlbcost.system.filesystems import FileSystem
+from tlbcost.system.huge_pages import HugeSettings, huge_settings
+
+HUGE = 2 << 20
+SIZE = 64 << 20
+START = 0x7F0000000000
+MOUNTS = (
+    FileSystem("/", "ext4", (254, 0)),
+    FileSystem("/dev/shm", "tmpfs", (0, 23), "never"),
+    FileSystem("/srv/advise", "tmpfs", (0, 24), "advise"),
+    FileSystem("/srv/always", "tmpfs", (0, 25), "always"),
+)
+SETTINGS = HugeSettings(
+    HUGE, "madvise", "madvise", "never", files=False, kernel=(6, 18), mounts=MOUNTS
+)
+SMAPS = """\
+7f0000000000-7f0004000000 rw-s 00001000 00:17 2                          /dev/shm/x
+Size:              65536 kB
+KernelPageSize:        4 kB
+Rss:               65536 kB
+Referenced:        32768 kB
+Anonymous:             0 kB
+AnonHugePages:         0 kB
+THPeligible:           0
+VmFlags: rd wr sh mr mw me ms sd
+"""
+
+
+def backed(**changes: object) -> Backed:
+    """64 MiB of base pages at a huge page's boundary, readable and writable."""
+    made = Backed(START, START + SIZE, "rw-p", SIZE, 0, 4096, False, (), 0, (0, 0))
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "changes", "settings", "reason"),
+    [
+        ("anonymous", "", {}, {}, "thp_madvise"),
+        ("anonymous", "", {}, {"thp": "never"}, "thp_never"),
+        ("anonymous", "", {}, {"thp": None}, "no_thp"),
+        ("anonymous", "", {"flags": ("nh",)}, {}, "advised_against"),
+        ("anonymous", "", {"flags": ("hg",), "eligible": True}, {}, "later"),
+        ("anonymous", "", {"flags": ("hg",)}, {}, "untold"),
+        ("anonymous", "", {"end": START + 4096 * 100}, {}, "too_small"),
+        ("anonymous", "", {"start": START + 4096, "end": START + HUGE + 8192, "flags": ("hg",)},
+         {}, "unaligned"),
+        ("anonymous", "", {"huge_bytes": SIZE}, {}, "huge"),
+        ("anonymous", "", {"resident_bytes": 0}, {}, "empty"),
+        ("anonymous", "", {"flags": ("io", "pf")}, {}, "device"),
+        ("hugetlbfs", "/huge/x", {"page_bytes": HUGE, "flags": ("ht",)}, {}, "hugetlb"),
+        ("stack", "[stack]", {"end": START + 132 * 1024}, {}, "too_small"),
+        ("tmpfs", "/dev/shm/x", {"device": (0, 23)}, {}, "tmpfs_never"),
+        # A mapping is placed to suit huge pages only where it may have some: that is not why.
+        ("tmpfs", "/dev/shm/x", {"device": (0, 23), "offset_bytes": 4096}, {}, "tmpfs_never"),
+        ("tmpfs", "/srv/advise/x", {"device": (0, 24)}, {}, "tmpfs_advise"),
+        ("tmpfs", "/srv/always/x", {"device": (0, 25), "eligible": True}, {}, "later"),
+        ("tmpfs", "/srv/always/x", {"device": (0, 25), "offset_bytes": 4096}, {}, "unaligned"),
+        ("tmpfs", "/srv/always/x", {"device": (0, 25)}, {"shmem": "deny"}, "shmem_deny"),
+        ("memfd", "/memfd:x", {}, {}, "shmem_never"),
+        ("shared", "/dev/zero", {}, {"shmem": "advise"}, "shmem_advise"),
+        ("file", "/opt/data", {"device": (254, 0), "permissions": "r--s"}, {}, "file_not_advised"),
+        ("file", "/opt/data", {"device": (254, 0), "permissions": "r--s"},
+         {"kernel": (5, 10)}, "file_system"),
+        ("segment", "/opt/app", {"device": (254, 0), "permissions": "r-xp"},
+         {"files": True}, "thp_madvise"),
+        ("file", "/opt/lib.so", {"device": (254, 0)}, {}, "file_system"),
+    ],
+)  # fmt: skip
+def test_each_reason(
+    kind: PayerKind, name: str, changes: dict[str, object], settings: dict[str, object], reason: str
+) -> None:
+    found = stand(kind, name, backed(**changes), replace(SETTINGS, **settings))  # type: ignore[arg-type]
+    assert found.reason == reason
+    assert found.words
+    assert "\n" not in found.words
+    assert found.eligible is (reason == "later") or reason in ("huge", "empty")
+
+
+def test_a_process_may_have_them_off() -> None:
+    found = stand("anonymous", "", backed(flags=("hg",)), SETTINGS, disabled=True)
+    assert found.reason == "process"
+
+
+def test_the_kernel_knows_better_than_the_rules() -> None:
+    assert stand("anonymous", "", backed(eligible=True), SETTINGS).reason == "later"
+    # Smaller transparent pages make a mapping eligible, too.
+    smaller = replace(SETTINGS, mthp={65536: "always"})
+    assert stand("anonymous", "", backed(eligible=True), smaller).reason == "thp_madvise"
+
+
+def test_smaps_tell_place_flags_and_use() -> None:
+    [mapping] = smaps.parse(SMAPS)
+    assert (mapping.start, mapping.size_bytes, mapping.offset_bytes) == (START, SIZE, 4096)
+    assert (mapping.device, mapping.page_bytes) == ((0, 23), 4096)
+    assert mapping.referenced_bytes == 32 << 20
+    assert mapping.flags is not None
+    assert "sh" in mapping.flags
+    assert kind_of(mapping, SETTINGS) == "tmpfs"
+    assert backed_of(mapping).device == (0, 23)
+
+
+@pytest.mark.parametrize(
+    ("head", "kind"),
+    [
+        ("rw-p 00000000 00:00 0", "anonymous"),
+        ("rwxp 00000000 00:00 0", "jit"),
+        ("rw-p 00000000 00:00 0    [heap]", "heap"),
+        ("rw-s 00000000 00:01 7    /memfd:x (deleted)", "memfd"),
+        ("rw-s 00000000 00:01 7    /SYSV00000000 (deleted)", "sysv"),
+        ("rw-s 00000000 00:01 7    /dev/zero (deleted)", "shared"),
+        ("r--s 00000000 fe:00 7    /opt/data", "file"),
+        ("rw-s 00000000 00:17 7    /dev/shm/gone (deleted)", "tmpfs"),
+        ("r-xp 00000000 00:00 0    [vdso]", "unknown"),
+    ],
+)
+def test_kinds_of_mappings(head: str, kind: PayerKind) -> None:
+    [mapping] = smaps.parse(f"7f0000000000-7f0004000000 {head}\nRss: 4 kB\n")
+    assert kind_of(mapping, SETTINGS) == kind
+
+
+def test_mounts_are_found_by_device_and_else_by_path() -> None:
+    found = filesystems.holding(MOUNTS, "/dev/shm/x", (0, 24))
+    assert found is not None
+    assert found.folder == "/srv/advise"
+    by_path = filesystems.holding(MOUNTS, "/dev/shm/a/b (deleted)", (9, 9))
+    assert by_path is not None
+    assert by_path.folder == "/dev/shm"
+    assert filesystems.holding((), "/dev/shm/x", (0, 23)) is None
+
+
+def test_garbage_in_mountinfo_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path / "proc" / "self"  # type: ignore[operator]
+    folder.mkdir(parents=True)
+    line = r"25 24 0:23 / /a\040b rw - tmpfs tmpfs rw,huge=within_size"
+    (folder / "mountinfo").write_text(f"x\n1 2 3\n{line}\n- - -\n", encoding="utf-8")
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    [mount] = filesystems.mounted()
+    assert (mount.folder, mount.huge) == ("/a b", "within_size")
+    # Nothing else is there: nothing is made up.
+    settings = huge_settings()
+    assert (settings.thp, settings.shmem, settings.files, settings.pools) == (None, None, None, ())
+
+
+def test_reasons_are_all_in_the_schema() -> None:
+    import json
+    from pathlib import Path
+    from typing import get_args
+
+    schema = Path(__file__).parents[3] / "data" / "schema" / "maps.schema.json"
+    area = json.loads(schema.read_text(encoding="utf-8"))["properties"]["processes"]["items"][
+        "properties"
+    ]["areas"]["items"]["properties"]
+    assert set(area["reason"]["enum"]) == set(get_args(eligibility.Reason))
+    assert set(area["kind"]["enum"]) == set(get_args(PayerKind)) - {"unknown"}

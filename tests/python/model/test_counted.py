@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+from builders.answer import BASE_COSTS, HUGE_COSTS, MACHINE, RUN, interval
+from builders.counted import SKL, ZEN4, both, counted, counted_content, imported, ingredients
+from tlbcost.answer.conclude import assemble
+from tlbcost.answer.content import Content
+from tlbcost.answer.json import to_json
+from tlbcost.answer.text import print_report
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.interval import Interval
+from tlbcost.counters.counted import Count, Counted, together
+from tlbcost.model import counted as counted_model
+from tlbcost.model.published_pairs import expected_from_share, expected_with_remaining
+from tlbcost.processors.events import load_pmu
+
+SCHEMA = Path(__file__).parents[3] / "data" / "schema" / "estimate.schema.json"
+# Of the sample's run time of 1 s, 0.9 s are user time, which is what was counted.
+USER = 0.9
+
+
+def text_of(content: Content) -> str:
+    file = io.StringIO()
+    print_report(content, file)
+    return file.getvalue()
+
+
+def test_the_share_of_walk_cycles_is_the_bound() -> None:
+    content = counted_content()
+    assert content.backend == "pmu"
+    assert content.estimate.bound_fraction.value == pytest.approx(USER * 6.3e8 / 3e9)
+    assert content.estimate.code_fraction is not None
+    assert content.estimate.code_fraction.value == pytest.approx(USER * 3e7 / 3e9)
+    assert content.counted is not None
+    assert content.counted.witness.way == "walk_cycles"
+
+
+def test_the_expected_gain_is_of_loads_and_stores() -> None:
+    found = counted_content().estimate.expected_fraction
+    wanted = expected_from_share(0.2)
+    assert found.value == pytest.approx(USER * wanted.value)
+    assert found.low == pytest.approx(USER * wanted.low)
+    assert found.high == pytest.approx(USER * wanted.high)
+
+
+def test_walk_cycles_beyond_the_cycles_are_capped() -> None:
+    content = counted_content({**SKL, "walk_active_cycles.load": 4e9})
+    assert content.estimate.bound_fraction.value == pytest.approx(USER)
+    assert content.estimate.bound_capped
+
+
+def test_walks_are_priced_where_their_cycles_are_not_counted() -> None:
+    prices = counted_model.Prices(interval(100, 0.5), interval(10, 0.5))
+    found = counted_model.figures(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
+    seen = counted_model.witness(found, 3e9, prices)
+    assert seen is not None
+    assert seen.way == "walks_times_cost"
+    # 10 M walks and 20 M hits of data, 0.1 M each of code
+    assert seen.data.value == pytest.approx((10e6 * 100 + 20e6 * 10) / 3e9)
+    assert seen.total.value == pytest.approx((10.1e6 * 100 + 20.1e6 * 10) / 3e9)
+    assert seen.data.low == pytest.approx(seen.data.value / 2)
+    assert seen.data.high == pytest.approx(seen.data.value * 1.5)
+    assert not seen.capped
+
+
+def test_walks_without_a_price_bound_nothing() -> None:
+    found = counted_model.figures(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
+    assert counted_model.witness(found, 3e9, None) is None
+    with pytest.raises(TlbcostError, match="what a walk costs is not known") as error:
+        imported(counted(ZEN4), "amd64_fam19h_zen4")
+    assert error.value.exit_code == 4
+    assert "--walk-cycles" in (error.value.hint or "")
+
+
+def test_a_price_can_be_given() -> None:
+    content = imported(counted(ZEN4), "amd64_fam19h_zen4", walk_cycles=60.0)
+    assert content.estimate.bound_fraction.value == pytest.approx(USER * 10.1e6 * 60 / 3e9)
+
+
+def test_calibrated_costs_are_turned_into_cycles_of_the_programs_own_clock() -> None:
+    seen = counted_model.prices_of(BASE_COSTS, 2.0)
+    assert seen is not None
+    # from cached to serial, with their intervals
+    assert seen.walk_cycles.low == pytest.approx(2 * 5.0 * 0.9)
+    assert seen.walk_cycles.high == pytest.approx(2 * 35.0 * 1.1)
+    assert counted_model.prices_of(replace(BASE_COSTS, walk_serial_ns=None), 2.0) is None
+
+
+def test_stalls_are_a_lower_bound() -> None:
+    pmu = load_pmu("skl")
+    share, stalls = pmu.formulas["share"], "walk_active_cycles.store / cycles"
+    with_both = replace(pmu, formulas={"share": share, "exposed_share": stalls})
+    content = assemble(replace(ingredients(counted(SKL)), pmu=with_both))
+    assert content.estimate.bound_fraction.low == pytest.approx(USER * 1e8 / 3e9)
+    alone = replace(pmu, formulas={"exposed_share": stalls})
+    content = assemble(replace(ingredients(counted(SKL)), pmu=alone))
+    assert content.counted is not None
+    assert content.counted.witness.way == "stall_cycles"
+
+
+def test_nothing_about_walks_is_no_estimate() -> None:
+    bare = {"cycles": 1e9, "instructions": 1e9}
+    with pytest.raises(TlbcostError, match="neither the cycles in page walks") as error:
+        counted_content(bare)
+    assert error.value.exit_code == 4
+
+
+def test_the_second_stage_is_on_a_line_of_its_own() -> None:
+    content = counted_content({**SKL, "ept_walk_active_cycles.any": 3e8})
+    assert content.counted is not None
+    assert content.counted.witness.ept == Interval(0.1, 0.1, 0.1)
+    assert content.estimate.bound_fraction == counted_content().estimate.bound_fraction
+    assert re.search(r"ept_share +10 %", text_of(content))
+
+
+def test_the_simulation_tells_what_remains_on_huge_pages() -> None:
+    content = both()
+    assert content.backend == "both"
+    assert content.simulated is not None
+    base, huge = content.simulated.estimate.base_data_ns, content.simulated.estimate.huge_data_ns
+    assert base is not None
+    assert huge is not None
+    wanted = expected_with_remaining(0.2, huge.value / base.value)
+    assert content.estimate.expected_fraction.value == pytest.approx(USER * wanted.value)
+    assert "compared" in text_of(content)
+
+
+def test_runs_that_differ_make_an_interval() -> None:
+    first, second = counted(SKL), counted({**SKL, "walk_active_cycles.load": 6e8})
+    figures = counted_model.figures(load_pmu("skl").formulas, together([first, second]))
+    share = figures["data_share"]
+    assert share is not None
+    assert (share.low, share.high) == (pytest.approx(0.2), pytest.approx(0.7 / 3))
+
+
+def test_events_of_different_runs_are_combined() -> None:
+    halves = [
+        {"cycles": 3e9, "walk_active_cycles.load": 5e8, "walk_active_cycles.store": 1e8},
+        {"cycles": 3.1e9, "walk_active_cycles.fetch": 3e7},
+    ]
+    figures = counted_model.figures(
+        load_pmu("skl").formulas, together([counted(half) for half in halves])
+    )
+    assert figures["share"] is not None
+    assert figures["share"].value == pytest.approx(6.3e8 / 3.05e9)
+    assert figures["tma_data_share"] is None
+
+
+def test_together_keeps_the_runs_apart_and_means_the_times() -> None:
+    slow = replace(counted(SKL), wall_ns=3 * RUN.wall_ns, notes=("a",))
+    found = together([counted(SKL), slow])
+    assert {count.run for count in found.counts} == {0, 1}
+    assert found.wall_ns == 2 * RUN.wall_ns
+    assert found.notes == ("a",)
+    with pytest.raises(ValueError, match="nothing"):
+        together([])
+
+
+def test_without_times_shares_are_of_the_cycles() -> None:
+    seen = replace(counted(SKL), wall_ns=None, user_ns=None, system_ns=None)
+    content = imported(seen)
+    assert content.estimate.bound_fraction.value == pytest.approx(6.3e8 / 3e9)
+    assert content.estimate.run_time_ns is None
+    assert "cycles counted, since no times are known" in text_of(content)
+    assert "T33:" in text_of(content)
+
+
+@pytest.mark.parametrize(
+    ("mode", "part"), [("user", 0.9), ("kernel", 0.1), ("both", 1.0), (None, 1.0)]
+)
+def test_the_mode_tells_what_the_cycles_stand_for(mode: str | None, part: float) -> None:
+    seen = counted(SKL, mode=mode)
+    assert counted_model.counted_fraction(seen) == pytest.approx(part)
+
+
+def test_page_faults_need_runs_and_costs() -> None:
+    assert counted_content().estimate.fault_fraction is not None
+    assert counted_content(calibrated=None).estimate.fault_fraction is None
+    assert imported(counted(SKL)).estimate.fault_fraction is None
+
+
+def test_memory_is_that_of_the_page_faults() -> None:
+    memory = counted_model.memory_of([RUN], 4096, 512)
+    assert memory is not None
+    assert memory.anonymous_pages == RUN.minor_faults
+    assert memory.dense_huge_pages == 137
+    assert counted_model.memory_of([], 4096, 512) is None
+
+
+def test_a_program_on_huge_pages_already_is_told() -> None:
+    few = replace(RUN, minor_faults=1000)
+    outcome = replace(ingredients(counted(SKL)).native[0], run=few)
+    content = assemble(replace(ingredients(counted(SKL)), native=(outcome,) * 3))
+    assert content.estimate.verdict == "already_huge"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        counted_content(),
+        counted_content(ZEN4, "amd64_fam19h_zen4"),
+        counted_content({**SKL, "stlb_hits.load": None}, calibrated=None),
+        both(),
+        imported(counted(SKL)),
+        imported(Counted("a file", "skl", None, counted(SKL).counts)),
+    ],
+)
+def test_reports_follow_the_schema_and_fit(shown: Content) -> None:
+    jsonschema.validate(json.loads(to_json(shown)), json.loads(SCHEMA.read_text(encoding="utf-8")))
+    text = text_of(shown)
+    long = [line for line in text.splitlines() if len(line) > 80 and not line.startswith("  ")]
+    assert long == []
+    assert "backend" in text
+
+
+def test_absent_counts_are_shown_as_absent() -> None:
+    text = text_of(counted_content({**SKL, "stlb_hits.load": None}))
+    line = next(line for line in text.splitlines() if line.startswith("stlb_hits.load"))
+    assert line.split() == ["stlb_hits.load", "NA", "NA", "NA"]
+
+
+def test_a_count_without_a_role_is_shown_by_its_event() -> None:
+    odd = Count(None, "cpu/event=0xab/", 7.0, None, "counted")
+    content = assemble(ingredients(replace(counted(SKL), counts=(*counted(SKL).counts, odd))))
+    assert "cpu/event=0xab/" in text_of(content)
+
+
+def test_a_huge_cost_is_not_needed() -> None:
+    bare = replace(HUGE_COSTS, walk_serial_ns=None)
+    seen = counted_model.witness(
+        counted_model.figures(load_pmu("skl").formulas, counted(SKL)), 3e9, None
+    )
+    assert seen is not None
+    found = counted_model.estimate(counted(SKL), seen, [RUN], (BASE_COSTS, bare), None, None)
+    assert found.fault_fraction is None
+    assert MACHINE.base_page_bytes == BASE_COSTS.page_size_bytes

@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from builders.answer import (
+    BASE,
+    BASE_COSTS,
+    HUGE,
+    HUGE_COSTS,
+    MACHINE,
+    RUN,
+    counts,
+    interval,
+    killed,
+    process,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from tlbcost.calibration.costs import PageCosts, missing_costs, page_costs, price, with_substitutes
+from tlbcost.calibration.records import Calibration, Cost
+from tlbcost.common.interval import Interval
+from tlbcost.common.stats import centre, median, spread_fraction
+from tlbcost.model import simple as model
+from tlbcost.run.records import Run
+from tlbcost.simulator import totals
+from tlbcost.simulator.counts import Side, SideCounts, Touched
+from tlbcost.simulator.totals import Counts, Footprint
+
+NO_MEMORY = Footprint(0, 0, 0, 0, 0)
+SIDES: tuple[Side, ...] = ("load", "store", "fetch")
+
+many = st.integers(0, 10**12)
+
+
+@st.composite
+def intervals(draw: st.DrawFn) -> Interval:
+    """A price in ns; noise may have brought the measured low end below zero."""
+    low = draw(st.floats(-5, 200))
+    value = low + draw(st.floats(0, 100))
+    made = price(Interval(value, low, value + draw(st.floats(0, 100))))
+    assert made is not None
+    return made
+
+
+@st.composite
+def costs(draw: st.DrawFn, size: int) -> PageCosts:
+    cost = intervals() if size == BASE else st.none() | intervals()
+    maybe = st.none() | intervals()
+    return PageCosts(
+        size,
+        1,
+        draw(cost),
+        draw(maybe),
+        draw(cost),
+        draw(maybe),
+        draw(maybe),
+        draw(st.none() | intervals()),
+    )
+
+
+@st.composite
+def all_counts(draw: st.DrawFn) -> Counts:
+    return {
+        (size, side): SideCounts(hits + misses, hits, misses)
+        for size in (BASE, HUGE)
+        for side in SIDES
+        for hits, misses in [draw(st.tuples(many, many))]
+    }
+
+
+@st.composite
+def native_runs(draw: st.DrawFn) -> list[Run]:
+    times = st.integers(1, 10**12)
+    return [
+        Run(draw(times), draw(st.integers(0, 10**12)), draw(st.integers(0, 10**12)),
+            draw(st.integers(0, 10**7)), 0, 1 << 20)
+        for _ in range(draw(st.integers(1, 5)))
+    ]  # fmt: skip
+
+
+def calibration(*costs: Cost) -> Calibration:
+    return Calibration(MACHINE, "2026-01-01T00:00:00Z", "0", 1.0, costs)
+
+
+memories = st.builds(Footprint, *[st.integers(0, 10**7)] * 4)
+
+
+@given(native_runs(), all_counts(), memories, costs(BASE), costs(HUGE))
+def test_expected_gain_is_an_interval_below_the_bound_and_the_run_time(
+    runs: list[Run], seen: Counts, memory: Footprint, base: PageCosts, huge: PageCosts
+) -> None:
+    result = model.estimate(runs, seen, memory, base, huge)
+    expected = result.expected_fraction
+    assert expected.low <= expected.value <= expected.high
+    bound = result.bound_fraction
+    assert 0 <= bound.low <= bound.value == bound.high <= 1 + 1e-9
+    assert expected.high <= bound.value * (1 + 1e-9)
+    assert result.base_data_ns.low >= 0
+    assert result.huge_data_ns.low >= 0
+
+
+@given(native_runs(), memories, costs(BASE), costs(HUGE))
+def test_no_misses_no_gain(
+    runs: list[Run], memory: Footprint, base: PageCosts, huge: PageCosts
+) -> None:
+    none = {(size, side): SideCounts(0, 0, 0) for size in (BASE, HUGE) for side in SIDES}
+    result = model.estimate(runs, none, memory, base, huge)
+    assert result.bound_fraction == Interval(0, 0, 0)
+    assert result.expected_fraction == Interval(0, 0, 0)
+    assert result.code_fraction == Interval(0, 0, 0)
+    assert not result.bound_capped
+
+
+@given(native_runs(), all_counts(), costs(BASE), costs(HUGE), st.integers(0, 10**10))
+def test_more_walks_on_base_pages_never_lower_the_estimate(
+    runs: list[Run], seen: Counts, base: PageCosts, huge: PageCosts, more: int
+) -> None:
+    side = seen[BASE, "load"]
+    larger = {
+        **seen,
+        (BASE, "load"): SideCounts(
+            side.l1_tlb_misses + more, side.stlb_hits, side.stlb_misses + more
+        ),
+    }
+    before = model.estimate(runs, seen, NO_MEMORY, base, huge)
+    after = model.estimate(runs, larger, NO_MEMORY, base, huge)
+    slack = 1e-9
+    assert after.bound_fraction.value >= before.bound_fraction.value - slack
+    assert after.expected_fraction.low >= before.expected_fraction.low - slack
+    assert after.expected_fraction.high >= before.expected_fraction.high - slack
+
+
+@given(native_runs(), all_counts(), costs(BASE), costs(HUGE), st.integers(0, 10**10))
+def test_more_walks_on_huge_pages_never_raise_the_gain(
+    runs: list[Run], seen: Counts, base: PageCosts, huge: PageCosts, more: int
+) -> None:
+    side = seen[HUGE, "store"]
+    larger = {
+        **seen,
+        (HUGE, "store"): SideCounts(side.l1_tlb_misses, side.stlb_hits, side.stlb_misses + more),
+    }
+    before = model.estimate(runs, seen, NO_MEMORY, base, huge).expected_fraction
+    after = model.estimate(runs, larger, NO_MEMORY, base, huge).expected_fraction
+    assert after.low <= before.low + 1e-9
+    assert after.high <= before.high + 1e-9
+
+
+@given(native_runs(), memories, costs(BASE), costs(HUGE))
+def test_fault_saving_is_an_interval_within_the_system_time(
+    runs: list[Run], memory: Footprint, base: PageCosts, huge: PageCosts
+) -> None:
+    result = model.estimate(runs, {}, memory, base, huge)
+    if base.fault_ns is None or huge.fault_ns is None:
+        assert result.fault_fraction is None
+    else:
+        assert result.fault_fraction is not None
+        system = max(run.system_ns / model.run_time_ns(run) for run in runs)
+        assert result.fault_fraction.high <= system
+
+
+def test_known_figures() -> None:
+    seen: Counts = {
+        (BASE, "load"): SideCounts(30_000_000, 20_000_000, 10_000_000),
+        (BASE, "fetch"): SideCounts(2_000_000, 0, 2_000_000),
+        (HUGE, "load"): SideCounts(5_000_000, 5_000_000, 0),
+    }
+    exact = {name: Interval(v, v, v) for name, v in
+             (("hit", 2.0), ("hit_over", 1.0), ("walk", 30.0), ("walk_over", 6.0))}  # fmt: skip
+    base = PageCosts(
+        BASE,
+        1,
+        exact["hit"],
+        exact["hit_over"],
+        exact["walk"],
+        exact["walk_over"],
+        exact["walk_over"],
+        None,
+    )
+    huge = replace(base, page_size_bytes=HUGE)
+    result = model.estimate([RUN], seen, NO_MEMORY, base, huge)
+    # Serial: 20 M x 2 ns + 10 M x 30 ns; with code 2 M x 30 ns more; huge pages 5 M x 2 ns.
+    assert result.base_data_ns.high == pytest.approx(340e6)
+    assert result.bound_fraction.value == pytest.approx(0.400)
+    # Overlapped: 20 M x 1 ns + 12 M x 6 ns.
+    assert result.bound_fraction.low == pytest.approx(0.092)
+    assert result.expected_fraction.high == pytest.approx(0.330)
+    # Overlapped: 20 M x 1 ns + 10 M x 6 ns - 5 M x 1 ns.
+    assert result.expected_fraction.low == pytest.approx(0.075)
+    assert result.expected_fraction.value == pytest.approx((0.330 * 0.075) ** 0.5)
+    assert result.code_fraction.low == pytest.approx(0.012)
+
+
+def test_bound_is_capped_at_user_time_and_says_so() -> None:
+    result = model.estimate([RUN], counts(10**9), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    assert result.bound_capped
+    assert result.bound_fraction.value == pytest.approx(0.9)
+    assert result.expected_fraction.high == pytest.approx(0.9)
+
+
+def test_huge_pages_can_lose() -> None:
+    seen: Counts = {
+        (BASE, "load"): SideCounts(0, 0, 0),
+        (HUGE, "load"): SideCounts(10_000_000, 10_000_000, 0),
+    }
+    result = model.estimate([RUN], seen, NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    assert result.expected_fraction.low < result.expected_fraction.value < 0
+    assert result.verdict == "not_worth_it"
+
+
+def test_shares_of_a_threaded_program_are_of_cpu_time() -> None:
+    run = replace(RUN, user_ns=1_900_000_000)
+    assert model.run_time_ns(run) == 2_000_000_000
+    assert model.run_time_ns(RUN) == 1_000_000_000
+
+
+def test_spread_of_the_runs_widens_the_interval() -> None:
+    slow = replace(RUN, wall_ns=2 * RUN.wall_ns, user_ns=2 * RUN.user_ns)
+    one = model.estimate([RUN], counts(10**7), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    both = model.estimate([RUN, slow], counts(10**7), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    assert both.expected_fraction.low == pytest.approx(one.expected_fraction.low / 2)
+    assert both.expected_fraction.high == one.expected_fraction.high
+
+
+def test_missing_huge_costs_are_priced_as_base_pages() -> None:
+    bare = replace(HUGE_COSTS, walk_serial_ns=None, walk_overlapped_ns=None, walk_cached_ns=None)
+    filled = with_substitutes(bare, BASE_COSTS)
+    assert filled.walk_serial_ns == BASE_COSTS.walk_serial_ns
+    assert filled.walk_overlapped_ns is not None
+    assert filled.walk_overlapped_ns.low == 0
+
+
+def test_noise_cannot_make_a_huge_page_s_walk_the_dearer_one() -> None:
+    wide = Interval(25.0, 0.0, 40.0)
+    base = replace(BASE_COSTS, walk_serial_ns=wide)
+    huge = replace(HUGE_COSTS, walk_serial_ns=replace(wide, low=0.0))
+    seen: Counts = {(size, "load"): SideCounts(10**6, 0, 10**6) for size in (BASE, HUGE)}
+    assert model.estimate([RUN], seen, NO_MEMORY, base, huge).expected_fraction.low == 0
+
+
+def test_a_huge_page_s_walk_above_the_base_page_s_is_priced_as_that() -> None:
+    base = replace(BASE_COSTS, walk_serial_ns=interval(0), walk_cached_ns=None)
+    base = replace(base, walk_overlapped_ns=None, stlb_hit_serial_ns=interval(0))
+    huge = replace(HUGE_COSTS, walk_serial_ns=interval(1), walk_overlapped_ns=interval(1))
+    seen: Counts = {(size, "load"): SideCounts(10**6, 0, 10**6) for size in (BASE, HUGE)}
+    result = model.estimate([RUN], seen, NO_MEMORY, base, huge)
+    assert result.expected_fraction == Interval(0, 0, 0)
+
+
+def test_missing_base_costs_are_refused() -> None:
+    bare = replace(BASE_COSTS, walk_serial_ns=None)
+    assert missing_costs(bare) == ["walk_ns"]
+    with pytest.raises(ValueError, match="cost"):
+        model.estimate([RUN], counts(1), NO_MEMORY, bare, HUGE_COSTS)
+
+
+def test_faults_are_net_of_what_huge_faults_cost() -> None:
+    memory = Footprint(65536, 128, 128, 0, 65536)
+    run = replace(RUN, minor_faults=65536)
+    exact = replace(BASE_COSTS, fault_ns=interval(500, 0))
+    huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0))
+    result = model.estimate([run], {}, memory, exact, huge)
+    saved = 65536 * 500 - 128 * 100_000
+    assert result.fault_fraction is not None
+    assert result.fault_fraction.value == pytest.approx(saved / 1e9)
+    assert result.fault_fraction.low == pytest.approx(saved / 1e9)
+
+
+def test_pages_that_fault_twice_save_twice_but_for_the_low_end() -> None:
+    memory = Footprint(65536, 128, 128, 1000, 65536)
+    run = replace(RUN, minor_faults=2 * 65536 + 1000)
+    exact = replace(BASE_COSTS, fault_ns=interval(500, 0))
+    huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0))
+    result = model.estimate([run], {}, memory, exact, huge)
+    saved = 65536 * 500 - 128 * 100_000
+    assert result.fault_fraction is not None
+    assert result.fault_fraction.value == pytest.approx(2 * saved / 1e9)
+    assert result.fault_fraction.high == pytest.approx(2 * saved / 1e9)
+    assert result.fault_fraction.low == pytest.approx(saved / 1e9)
+
+
+def test_giving_pages_back_counts_where_it_is_known_for_both_page_sizes() -> None:
+    memory = Footprint(65536, 128, 128, 0, 65536)
+    run = replace(RUN, minor_faults=65536)
+    base = replace(BASE_COSTS, fault_ns=interval(500, 0), unmap_ns=interval(200, 0))
+    huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0), unmap_ns=interval(20_000, 0))
+    both = model.estimate([run], {}, memory, base, huge).fault_fraction
+    assert both is not None
+    assert both.value == pytest.approx((65536 * 700 - 128 * 120_000) / 1e9)
+    alone = replace(huge, unmap_ns=None)
+    one = model.estimate([run], {}, memory, base, alone).fault_fraction
+    assert one is not None
+    assert one.value == pytest.approx((65536 * 500 - 128 * 100_000) / 1e9)
+
+
+def test_faults_avoided_are_no_more_than_were_measured() -> None:
+    memory = Footprint(65536, 128, 128, 0, 65536)
+    run = replace(RUN, minor_faults=1000)
+    huge = replace(HUGE_COSTS, fault_ns=interval(0, 0))
+    result = model.estimate([run], {}, memory, BASE_COSTS, huge)
+    assert result.fault_fraction is not None
+    assert result.fault_fraction.value == pytest.approx(1000 * 200 / 1e9)
+
+
+def test_sparse_regions_make_the_fault_saving_uncertain() -> None:
+    memory = Footprint(200, 20, 1, 0, 200)
+    run = replace(RUN, minor_faults=200)
+    result = model.estimate([run], {}, memory, BASE_COSTS, HUGE_COSTS)
+    assert result.fault_fraction is not None
+    assert result.fault_fraction.low == pytest.approx((200 * 180 - 20 * 55_000) / 1e9)
+    assert result.fault_fraction.value == pytest.approx((200 * 200 - 50_000) / 1e9)
+
+
+@pytest.mark.parametrize(
+    ("walks", "verdict"),
+    [(10_000_000, "worth_trying"), (1000, "not_worth_it"), (1_000_000, "too_close_to_call")],
+)
+def test_verdicts(walks: int, verdict: str) -> None:
+    result = model.estimate([RUN], counts(walks), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    assert result.verdict == verdict
+
+
+def test_a_program_on_huge_pages_already_has_nothing_left_to_gain() -> None:
+    memory = Footprint(150_000, 300, 293, 0, 150_000)
+    few, many = replace(RUN, minor_faults=7_000), replace(RUN, minor_faults=150_000)
+    args = (counts(10_000_000), memory, BASE_COSTS, HUGE_COSTS)
+    assert model.estimate([few], *args).verdict == "already_huge"
+    assert model.estimate([many], *args).verdict == "worth_trying"
+    idle = (counts(1000), replace(memory, anonymous_pages=0), BASE_COSTS, HUGE_COSTS)
+    assert model.estimate([few], *idle).verdict == "not_worth_it"
+    # A few pages less than faults say nothing: every program's start takes as many.
+    small = replace(memory, largest_anonymous_pages=1000)
+    assert not model.already_huge([replace(RUN, minor_faults=100)], small)
+
+
+def test_totals_leave_out_processes_without_counts() -> None:
+    assert totals.total_counts([process(1000), killed(), process(500)]) == totals.total_counts(
+        [process(500), process(1000)]
+    )
+    assert totals.total_counts([process(7)])[BASE, "load"].stlb_misses == 7
+
+
+def test_costs_are_looked_up_at_the_footprint_in_each_page_size() -> None:
+    near, far = interval(10), interval(20)
+    costs = page_costs(
+        calibration(
+            Cost("walk_ns", HUGE, "overlapped", 1, near, 9),
+            Cost("walk_ns", HUGE, "overlapped", 3, far, 9),
+            Cost("walk_ns", BASE, "serial", 3, interval(30), 9),
+            Cost("fault_ns", HUGE, None, None, interval(500), 9),
+        ),
+        HUGE,
+        HUGE,
+        (2 << 21) + 1,
+    )
+    assert costs.footprint_entries == 3
+    assert costs.walk_overlapped_ns == far
+    # Walks whose tables are cached cost what they do at the smallest footprint.
+    assert costs.walk_cached_ns == near
+    assert costs.walk_serial_ns is None
+    assert costs.fault_ns == interval(500)
+
+
+def test_no_price_is_below_zero_though_the_calibration_may_be() -> None:
+    noisy = Cost("walk_ns", BASE, "serial", 4096, Interval(12, -4.7, 40), 9)
+    below = Cost("walk_ns", BASE, "overlapped", 4096, Interval(-2, -3, -1), 9)
+    made = calibration(noisy, below)
+    costs = page_costs(made, BASE, BASE, 1 << 24)
+    assert costs.walk_serial_ns == Interval(12, 0, 40)
+    assert costs.walk_overlapped_ns == Interval(0, 0, 0)
+    assert made.costs[0].interval == Interval(12, -4.7, 40)
+
+
+def test_splintered_pages_miss_as_base_pages_and_are_priced_by_their_pieces() -> None:
+    split = totals.splintered(process(1000), BASE, HUGE)
+    assert split.counts is not None
+    for side in SIDES:
+        assert split.counts[HUGE, side] == split.counts[BASE, side]
+    costs = page_costs(calibration(), HUGE, BASE, 8192)
+    assert (costs.page_size_bytes, costs.footprint_entries) == (HUGE, 2)
+    gone = killed()
+    assert totals.splintered(gone, BASE, HUGE) is gone
+
+
+def test_footprint_is_the_largest_process_s() -> None:
+    small = replace(process(), touched=Touched(10, 1, 5))
+    assert totals.footprint_pages([small, process()]) == 65736
+    assert totals.footprint_pages([small, killed()]) == 15
+    with pytest.raises(ValueError, match="empty"):
+        totals.footprint_pages([killed()])
+
+
+def test_speedup() -> None:
+    assert model.speedup_ratio(0.5) == 2
+    assert model.speedup_ratio(1.0) is None
+
+
+def test_statistics() -> None:
+    assert median([3, 1, 2]) == 2
+    assert median([4, 1]) == 2.5
+    assert spread_fraction([10, 12, 11]) == pytest.approx(2 / 11)
+    assert spread_fraction([10]) is None
+    assert centre(4, 9) == 6
+    assert centre(-2, 4) == 1
+    with pytest.raises(ValueError, match="no values"):
+        median([])

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Is every row of data/machines usable, and does every CPU model lead to one core?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tlbcost.common import paths
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.table import read_table
+from tlbcost.common.table_kinds import MACHINE
+from tlbcost.processors.published import LEVELS, PublishedCore, cores, published, read_core
+from tlbcost.system.machine import Machine
+
+FILES = sorted(paths.data("machines").glob("*.tsv"))
+NOBODY = Machine(None, None, None, None, None, None, None, None, 4096, None, None)
+
+
+@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+def core(request: pytest.FixtureRequest) -> PublishedCore:
+    return read_core(request.param)
+
+
+def test_there_are_files() -> None:
+    assert len(FILES) >= 48
+
+
+def test_every_level_is_positive_and_made_of_whole_sets(core: PublishedCore) -> None:
+    for level in core.levels.values():
+        if level.entries is None:
+            assert level.ways is None
+            continue
+        assert level.entries > 0
+        if level.ways is not None:
+            assert level.ways > 0
+            assert level.entries % level.ways == 0
+
+
+def test_page_sizes_are_powers_of_two(core: PublishedCore) -> None:
+    for _, size in core.levels:
+        assert size >= 4096
+        assert size & (size - 1) == 0
+
+
+def test_first_levels_cover_the_same_page_sizes(core: PublishedCore) -> None:
+    def sizes(level: str) -> set[int]:
+        return {size for name, size in core.levels if name == level}
+
+    assert sizes("dtlb") >= sizes("itlb")
+    assert sizes("dtlb") >= sizes("stlb")
+    assert len(sizes("itlb")) >= 2
+
+
+def test_a_figure_from_memory_is_not_called_verified(core: PublishedCore) -> None:
+    for level in core.levels.values():
+        assert level.verified == (level.source != "memory")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_sources_are_explained_and_used(path: Path) -> None:
+    table = read_table(path, MACHINE)
+    used = {f"source_{row['source']}" for row in table.records()}
+    used |= {
+        f"source_{text.split()[1]}" for key, text in table.header.items() if key.startswith("core_")
+    }
+    explained = {key for key in table.header if key.startswith("source_")}
+    assert used == explained
+    assert {row["level"] for row in table.records()} <= set(LEVELS)
+
+
+def test_no_model_is_claimed_by_two_cores() -> None:
+    owners: dict[tuple[str | None, int | None, int], str] = {}
+    for core in cores():
+        assert core.processors.models
+        for model in core.processors.models:
+            key = core.processors.vendor, core.processors.family, model
+            assert key not in owners, f"{key}: {core.core} and {owners[key]}"
+            owners[key] = core.core
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "model", "expected"),
+    [
+        ("GenuineIntel", "6", "207", "emr"),
+        ("GenuineIntel", "6", "143", "spr"),
+        ("GenuineIntel", "6", "85", "skx"),
+        ("GenuineIntel", "6", "94", "skl"),
+        ("GenuineIntel", "6", "42", "snb"),
+        ("GenuineIntel", "6", "15", "core2"),
+        ("GenuineIntel", "15", "4", None),
+        ("AuthenticAMD", "25", "33", "amd64_fam19h_zen3"),
+        ("AuthenticAMD", "25", "17", "amd64_fam19h_zen4"),
+        ("AuthenticAMD", "23", "49", "amd64_fam17h_zen2"),
+        ("AuthenticAMD", "26", "2", "amd64_fam1ah_zen5"),
+        ("0x41", "8", "0xd0c", "arm_n1"),
+        ("0x46", "8", "0x001", "arm_a64fx"),
+        ("IBM", None, "0x4e", "power9"),
+        ("GenuineIntel", "6", "9999", None),
+        ("GenuineIntel", "6", "what", None),
+        (None, "6", "207", None),
+    ],
+)
+def test_look_up(
+    vendor: str | None, family: str | None, model: str | None, expected: str | None
+) -> None:
+    found = published(replace(NOBODY, cpu_vendor=vendor, cpu_family=family, cpu_model=model))
+    assert (found.core if found else None) == expected
+
+
+def test_power_is_found_by_its_processor_version() -> None:
+    found = published(replace(NOBODY, cpu_stepping="2.2 (pvr 004e 1202)", cpu_model="9006-22P"))
+    assert found is not None
+    assert found.core == "power9"
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "odd.tsv"
+    good = FILES[0].read_text(encoding="utf-8")
+    path.write_text(good.replace("dtlb\t4096", "l9\t4096"), encoding="utf-8")
+    with pytest.raises(TlbcostError, match=r"odd\.tsv: not a level of a TLB"):
+        read_core(path)
+    path.write_text(good.replace("# cpu_models: ", "# cpu_models: x"), encoding="utf-8")
+    with pytest.raises(TlbcostError, match=r"odd\.tsv"):
+        read_core(path)

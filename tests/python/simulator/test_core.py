@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Does a calibration become the core that programs are timed on?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from builders.answer import GEOMETRY, MACHINE
+from builders.calibration import BASE, HUGE, cost, quick
+from tlbcost.calibration.other_sources import Saying
+from tlbcost.calibration.records import Calibration, Cost
+from tlbcost.memory import frames
+from tlbcost.simulator import core
+from tlbcost.simulator.core import Core, as_it_ran, core_for
+from tlbcost.system.machine import Machine
+
+KNOWN = replace(MACHINE, cpu_name="Intel(R) Xeon(R) Processor", cpu_stepping="2")
+UNKNOWN = replace(MACHINE, cpu_vendor="Nobody", cpu_family="1", cpu_model="1")
+GUEST = replace(KNOWN, hypervisor="kvm")
+SPLINTERED = replace(GEOMETRY, huge=replace(GEOMETRY.huge, entry_bytes=BASE))
+# A clock of 4 cycles per ns; caches of 1.25, 4, 25 ns and memory of 100.
+COSTS = (
+    cost("cycles_per_ns", 4, None),
+    cost("stlb_hit_ns", 2, BASE, "serial", 384),
+    *(
+        cost("load_ns", ns, None, "serial", lines)
+        for lines, ns in ((256, 1.25), (8192, 4), (65536, 25), (262144, 25), (4194304, 100))
+    ),
+    cost("load_ns", 100, None, "serial"),
+    *(cost("load_ns", ns, None, "overlapped", at) for at, ns in ((65536, 2.5), (4194304, 8))),
+    *(cost("stream_ns", ns, None, None, at) for at, ns in ((262144, 2), (4194304, 4))),
+    cost("walk_ns", 12, BASE, "serial", 8192),
+    cost("walk_ns", 6, HUGE, "serial", 8192),
+    cost("walk_interval_ns", 5, BASE, None, 8192),
+    cost("walk_interval_ns", 4, HUGE, None, 8192),
+)
+
+
+@pytest.fixture(autouse=True)
+def known_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"l1d_bytes": 48 << 10, "l2_bytes": 2 << 20, "l3_bytes": 32 << 20}
+    told = tuple(Saying(name, None, "cpuid", size) for name, size in sizes.items())
+    monkeypatch.setattr(core, "sayings", lambda *_: told)
+    monkeypatch.setattr(core, "isolated_pages", lambda: 1234)
+
+
+def calibrated(*without: str, costs: tuple[Cost, ...] = COSTS) -> Calibration:
+    kept = tuple(one for one in costs if one.quantity not in without)
+    return Calibration(quick().calibration.machine, "2026-01-01", "0", 9.0, kept)
+
+
+def found(machine: Machine, *without: str) -> Core:
+    made = core_for(calibrated(*without), machine, GEOMETRY)
+    assert made is not None
+    return made
+
+
+def test_ns_become_cycles_of_the_calibration() -> None:
+    fields = dict(found(KNOWN).fields)
+    assert (fields["l1-cycles"], fields["l2-cycles"]) == (5, 16)
+    # The low end: neighbours only add.
+    assert fields["l3-cycles"] == 97
+    assert (fields["memory-cycles"], fields["stlb-cycles"]) == (400, 8)
+    assert (fields["l1-bytes"], fields["l1-ways"]) == (48 << 10, 12)
+    assert (fields["l2-bytes"], fields["l2-ways"]) == (2 << 20, 16)
+    # Ticks are 64ths of a cycle.
+    assert fields["l3-interval"] == 2 * 4 * 64
+    assert fields["memory-interval"] == 4 * 4 * 64
+    assert fields["memory-apart"] == 8 * 4 * 64
+    # 100 over 8 ns is more than 25 over 2.5.
+    assert fields["misses"] == 12
+
+
+def test_the_last_level_is_shared_by_time_where_that_is_known() -> None:
+    fields = dict(found(KNOWN).fields)
+    # Half-way from 25 to 100 ns, between 16 and 256 MiB.
+    assert 16 << 20 < fields["l3-bytes"] < 256 << 20
+    assert "l3-kept" not in fields
+    more = (*COSTS, cost("l3_stay_ns", 3e6, None, None, 65536))
+    made = core_for(calibrated(costs=more), KNOWN, GEOMETRY)
+    assert made is not None
+    fields = dict(made.fields)
+    assert (fields["l3-bytes"], fields["l3-kept"]) == (32 << 20, 12_000_000)
+    assert made.notes == ()
+
+
+def test_what_is_published_of_the_core_is_used() -> None:
+    made = found(KNOWN)
+    fields = dict(made.fields)
+    assert (fields["width"], fields["window"], fields["stores"], fields["walkers"]) == (
+        6, 512, 112, 4,
+    )  # fmt: skip
+    # Only the time is missing that the last-level cache keeps lines.
+    assert [note for note in made.notes if "last-level cache" not in note] == []
+    assert len(made.notes) == 1
+    assert made.option.startswith("width=6,window=512,stores=112,")
+
+
+def test_page_directories_are_those_of_the_core() -> None:
+    zen4 = replace(MACHINE, cpu_vendor="AuthenticAMD", cpu_family="25", cpu_model="17")
+    fields = dict(found(zen4).fields)
+    assert (fields["directories"], fields["directory-ways"]) == (1536, 24)
+    fields = dict(found(UNKNOWN).fields)
+    assert (fields["directories"], fields["directory-ways"]) == (32, 32)
+
+
+def test_what_is_assumed_is_named() -> None:
+    made = found(UNKNOWN, "walk_interval_ns")
+    assert dict(made.fields)["window"] == 224
+    assert any("assumed: 224 instructions" in note for note in made.notes)
+    assert any("page walkers is assumed: 2" in note for note in made.notes)
+
+
+def test_walks_measured_at_once_stand_for_walkers() -> None:
+    more = (*COSTS, cost("walks_at_once", 2.9, BASE, None, 8192))
+    made = core_for(calibrated(costs=more), UNKNOWN, GEOMETRY)
+    assert made is not None
+    assert dict(made.fields)["walkers"] == 3
+
+
+def test_walks_as_long_as_several_intervals_need_as_many_walkers() -> None:
+    # 12 ns each, one every 5 ns.
+    made = found(UNKNOWN)
+    assert dict(made.fields)["walkers"] == 2
+    assert not any("walkers" in note for note in made.notes)
+
+
+def test_reads_take_what_walks_leave_for_them() -> None:
+    # 12 - 2 - 4 ns of base pages, 6 - 2 - 1.25 of huge ones.
+    fields = dict(found(KNOWN).fields)
+    assert fields["read-cycles"] == (4 * 6)
+    assert fields["huge-read-cycles"] == round(4 * 2.75)
+    # Four walkers at 5 ns each, less the read.
+    assert fields["walk-cycles"] == (4 * (4 * 5 - (4 + 6)))
+    assert fields["huge-walk-cycles"] == round(4 * (4 * 4 - (1.25 + 2.75)))
+    assert fields["host-shift"] == 0
+    assert "scattered" not in fields
+
+
+def test_without_intervals_of_walks_a_walker_is_busy_with_its_reads() -> None:
+    fields = dict(found(KNOWN, "walk_interval_ns").fields)
+    assert (fields["walk-cycles"], fields["huge-walk-cycles"]) == (0, 0)
+
+
+def test_under_a_hypervisor_the_host_is_read_too() -> None:
+    whole = core_for(calibrated(), GUEST, GEOMETRY)
+    pieces = core_for(calibrated(), GUEST, SPLINTERED)
+    assert whole is not None
+    assert pieces is not None
+    assert dict(whole.fields)["host-shift"] == 21
+    assert dict(pieces.fields)["host-shift"] == 12
+    # Two reads share what the walks leave: of either page size, the smaller.
+    left = (12 - 2 - 8) / 2, (6 - 2 - 5.25) / 2
+    assert left[1] < 0 < left[0]
+    assert dict(pieces.fields)["read-cycles"] == 0
+    assert dict(pieces.fields)["huge-read-cycles"] == 0
+
+
+def test_what_was_seen_when_the_program_ran_replaces_what_was_before() -> None:
+    more = (*COSTS, cost("l3_stay_ns", 3e6, None, None, 65536))
+    made = core_for(calibrated(costs=more), GUEST, SPLINTERED)
+    assert made is not None
+    assert ",l3-kept=12000000," in made.option
+    ran = as_it_ran(made, calibrated(costs=more), [1e6, 2.5e6, 2e9], 77)
+    # Cycles, as many as one field takes.
+    assert f",l3-kept=4000000:10000000:{(1 << 32) - 1}," in ran.option
+    assert ran.option.endswith("scattered=77")
+    assert as_it_ran(made, calibrated(costs=more), [], None) == made
+    # A core without these fields is not given any.
+    plain = found(KNOWN)
+    assert as_it_ran(plain, calibrated(costs=more), [1e6], 77) == plain
+
+
+def test_frames_that_lie_apart_matter_where_the_host_has_base_pages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pieces = core_for(calibrated(), GUEST, SPLINTERED)
+    assert pieces is not None
+    assert dict(pieces.fields)["scattered"] == 1234
+    whole = core_for(calibrated(), GUEST, GEOMETRY)
+    assert whole is not None
+    assert "scattered" not in dict(whole.fields)
+    monkeypatch.setattr(core, "isolated_pages", lambda: None)
+    unseen = core_for(calibrated(), GUEST, SPLINTERED)
+    assert unseen is not None
+    assert any("root may look" in note for note in unseen.notes)
+
+
+@pytest.mark.parametrize("missing", ["load_ns", "cycles_per_ns"])
+def test_without_loads_or_clock_there_is_no_core(missing: str) -> None:
+    # A stream alone does not tell what a load costs.
+    assert core_for(calibrated(missing), KNOWN, GEOMETRY) is None
+
+
+def test_frames_side_by_side_are_not_isolated() -> None:
+    assert frames.isolated(list(range(800))) == 0
+    assert frames.isolated(list(range(0, 8 * 800, 8))) == 800
+    half = [*range(400), *range(8000, 8000 + 8 * 400, 8)]
+    assert frames.isolated(half) == 400
+
+
+def test_frames_of_this_kernel() -> None:
+    isolated = frames.isolated_pages()
+    if isolated is None:
+        pytest.skip("only root may see frames")
+    assert 0 <= isolated <= 16384

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders.answer import GEOMETRY
+from tlbcost.common import paths
+from tlbcost.common.errors import TlbcostError
+from tlbcost.run.launch import Launcher, Outcome
+from tlbcost.run.stdin import ProgramInput
+from tlbcost.simulator.bad_instruction import find_bad_instruction
+from tlbcost.simulator.counts import SideCounts, Touched
+from tlbcost.simulator.run import (
+    Simulation,
+    find_valgrind,
+    read_counts,
+    simulate,
+    simulator_command,
+)
+from tlbcost.simulator.windows import WindowPlan
+from tlbcost.system import cgroup
+
+pytestmark = pytest.mark.skipif(
+    not paths.libexec("tlbcost-run").exists(), reason="needs build/libexec/tlbcost-run (make)"
+)
+
+NATIVE = Outcome(None, "", None, 0, None, None)
+AVX512 = """==7== vex amd64->IR: unhandled instruction bytes: 0x62 0xF1 0x7D 0x48 0xFE
+==7== valgrind: Unrecognised instruction at address 0x109139.
+==7==    at 0x109139: add_all (sum.c:5)
+==7==    by 0x10917F: main (sum.c:9)
+"""
+ROWS = """4096\tload\t10\t4\t6
+4096\tstore\t1\t0\t1
+4096\tfetch\t3\t1\t2
+2097152\tload\t5\t5\t0
+2097152\tstore\t0\t0\t0
+2097152\tfetch\t1\t0\t1
+# end: 6
+"""
+
+
+def table(pid: int = 100, state: str = "exited", rows: str = ROWS) -> str:
+    return (
+        f"# tlbcost counts 1\n# pid: {pid}\n# parent_pid: 1\n# program: /bin/app\n"
+        f"# state: {state}\n# threads: 2\n# base_page_bytes: 4096\n# huge_page_bytes: 2097152\n"
+        "# l1d: 96:6,32:4\n# l1i: 256:8,32:8\n# stlb: 2048:16,2048:16\n"
+        "# touched_anonymous_pages: 50\n# touched_anonymous_huge_pages: 3\n"
+        "# touched_other_pages: 20\n"
+        f"page_size_bytes\taccess\tl1_tlb_misses\tstlb_hits\tstlb_misses\n{rows}"
+    )
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Iterator[Launcher]:
+    with open(os.devnull) as nothing:  # noqa: PTH123
+        yield Launcher(tmp_path, ProgramInput(nothing.fileno()))
+
+
+def fake(folder: Path, counts: str, *, log: str = "", end: str = "") -> Path:
+    """A simulator that takes the real one's options, writes `counts`, and runs the program."""
+    (folder / "made.tsv").write_text(counts)
+    (folder / "made.log").write_text(log)
+    path = folder / "valgrind"
+    path.write_text(
+        "#!/bin/bash\n"
+        "while [[ $1 == --* ]]; do case $1 in --counts-dir=*) d=${1#*=};; esac; shift; done\n"
+        'printf "%s\\n" "$VALGRIND_LIB" >"$d/lib"\n'
+        f'[[ -s {folder}/made.tsv ]] && cp {folder}/made.tsv "$d/counts.100.0.tsv"\n'
+        f'cp {folder}/made.log "$d/log.100"\n'
+        f'{end}\n"$@"\n'
+    )
+    path.chmod(0o755)
+    return path
+
+
+def run(launcher: Launcher, valgrind: Path, *argv: str, native: Outcome = NATIVE) -> Simulation:
+    return simulate(launcher, valgrind, GEOMETRY, argv or ("true",), native, None)
+
+
+def test_command_line_carries_the_geometry() -> None:
+    geometry = replace(GEOMETRY, huge=replace(GEOMETRY.huge, stlb=None))
+    command = simulator_command(Path("/v"), Path("/d"), geometry)
+    assert command[0] == "/v"
+    for option in (
+        "--tool=tlbsim", "--trace-children=yes", "--counts-dir=/d", "--log-file=/d/log.%p",
+        "--base-page=4096", "--huge-page=2097152", "--l1d=96:6,32:4", "--l1i=256:8,32:8",
+        "--stlb=2048:16,0:0",
+    ):  # fmt: skip
+        assert option in command
+    assert not any(option.startswith(("--windows", "--core")) for option in command)
+
+
+def test_windows_are_asked_for_with_their_core() -> None:
+    plan = WindowPlan(25_000_000)
+    command = simulator_command(Path("/v"), Path("/d"), GEOMETRY, plan, "width=6")
+    assert command[-2:] == [f"--windows={plan.option}", "--core=width=6"]
+    without = simulator_command(Path("/v"), Path("/d"), GEOMETRY)
+    assert simulator_command(Path("/v"), Path("/d"), GEOMETRY, plan, None) == without
+
+
+def test_windows_are_read_beside_the_counts(launcher: Launcher, tmp_path: Path) -> None:
+    (tmp_path / "windows.tsv").write_text(
+        "# tlbcost windows 1\n# pid: 100\n# program: /bin/app\n# state: exited\n"
+        "# references: 5000000\n# period: 400000\n# window: 100000\n# core: width=6\n"
+        "thread\tstart\treferences\tbase_cycles\thuge_cycles\n"
+        "1\t300000\t100000\t90000\t80000\n# end: 1\n"
+    )
+    end = f'cp {tmp_path}/windows.tsv "$d/windows.100.0.tsv"'
+    (image,) = run(launcher, fake(tmp_path, table(), end=end)).windows
+    assert image.references == 5_000_000
+    assert [window.huge_cycles for window in image.windows] == [80_000]
+
+
+def test_counts_are_read(launcher: Launcher, tmp_path: Path) -> None:
+    result = run(launcher, fake(tmp_path, table()))
+    (process,) = result.processes
+    assert process.counts is not None
+    assert process.counts[4096, "load"] == SideCounts(10, 4, 6)
+    assert (process.pid, process.threads, process.program) == (100, 2, "/bin/app")
+    assert process.touched == Touched(50, 3, 20)
+    assert result.outcome.code == 0
+    assert (tmp_path / "counts0" / "lib").read_text().strip() == str(paths.valgrind_lib())
+
+
+@pytest.mark.parametrize(
+    "text", [table(state="running", rows=""), table(rows="4096\tload\t10\t4\t6\n")]
+)
+def test_a_process_that_did_not_finish_has_no_counts(tmp_path: Path, text: str) -> None:
+    (tmp_path / "counts.7.0.tsv").write_text(text)
+    (process,) = read_counts(tmp_path)
+    assert process.counts is None
+    assert process.touched is None
+    assert process.threads is None
+
+
+def test_pages_that_were_not_noted_are_none(launcher: Launcher, tmp_path: Path) -> None:
+    text = re.sub(r"(# touched_\w+): \d+", r"\1: NA", table())
+    (tmp_path / "counts.7.0.tsv").write_text(text)
+    (process,) = read_counts(tmp_path)
+    assert process.counts is not None
+    assert process.touched is None
+    with pytest.raises(TlbcostError, match="no memory to note"):
+        run(launcher, fake(tmp_path, text))
+
+
+def test_processes_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for name in ("counts.10.0.tsv", "counts.9.1.tsv", "counts.9.0.tsv"):
+        (tmp_path / name).write_text(table(pid=int(name.split(".")[1])))
+    assert [process.pid for process in read_counts(tmp_path)] == [9, 9, 10]
+
+
+@pytest.mark.parametrize("row", ["4096\tjump\t1\t1\t1", "4096\tload\t1\tNA\t1", "x\tload\t1\t1\t1"])
+def test_garbage_is_refused_by_name(tmp_path: Path, row: str) -> None:
+    (tmp_path / "counts.7.0.tsv").write_text(table(rows=f"{row}\n# end: 1\n"))
+    with pytest.raises(TlbcostError, match=r"counts\.7\.0\.tsv"):
+        read_counts(tmp_path)
+
+
+def test_counting_nothing_is_not_a_result(launcher: Launcher, tmp_path: Path) -> None:
+    log = "==9== Startup\n==9== valgrind: cannot start tool\n==9== \n"
+    with pytest.raises(TlbcostError, match=r"counted nothing.*cannot start tool") as error:
+        run(launcher, fake(tmp_path, "", log=log))
+    assert error.value.exit_code == 125
+
+
+def test_counts_of_zero_are_not_a_result(launcher: Launcher, tmp_path: Path) -> None:
+    zeros = "4096\tfetch\t0\t0\t0\n# end: 1\n"
+    with pytest.raises(TlbcostError, match="counted nothing"):
+        run(launcher, fake(tmp_path, table(rows=zeros)))
+
+
+def test_avx512_is_named_with_its_function(launcher: Launcher, tmp_path: Path) -> None:
+    valgrind = fake(tmp_path, table(), log=AVX512, end="kill -ILL $$")
+    with pytest.raises(TlbcostError, match=r"AVX-512.*add_all \(sum.c:5\)") as error:
+        run(launcher, valgrind)
+    assert error.value.exit_code == 125
+    assert "x86-64-v3" in str(error.value.hint)
+
+
+def test_a_child_that_met_avx512_counts_too(launcher: Launcher, tmp_path: Path) -> None:
+    valgrind = fake(tmp_path, table(), log=AVX512, end="exit 132")
+    with pytest.raises(TlbcostError, match="AVX-512"):
+        run(launcher, valgrind)
+
+
+def test_an_instruction_that_was_only_tried_is_no_failure(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    assert run(launcher, fake(tmp_path, table(), log=AVX512)).processes
+
+
+def test_libc_s_own_avx512_has_its_own_hint(launcher: Launcher, tmp_path: Path) -> None:
+    log = AVX512.replace("add_all (sum.c:5)", "__memset_evex (in /usr/lib/libc.so.6)")
+    with pytest.raises(TlbcostError) as error:
+        run(launcher, fake(tmp_path, table(), log=log, end="kill -ILL $$"))
+    assert "glibc.cpu.hwcaps" in str(error.value.hint)
+
+
+def test_other_instructions_are_not_called_avx512() -> None:
+    bad = find_bad_instruction(["nothing", AVX512.replace("0x62 0xF1", "0xF 0x4")])
+    assert bad is not None
+    assert bad.instruction_bytes.startswith("0f 04")
+    assert not bad.is_avx512
+    assert find_bad_instruction(["==1== all well"]) is None
+
+
+def test_another_exit_code_is_kept_for_the_caveat(launcher: Launcher, tmp_path: Path) -> None:
+    result = run(launcher, fake(tmp_path, table()), "sh", "-c", "exit 3")
+    assert result.outcome.code == 3
+
+
+def test_a_simulator_that_breaks_down_gives_no_estimate(launcher: Launcher, tmp_path: Path) -> None:
+    log = "--7-- VALGRIND INTERNAL ERROR: Valgrind received a signal 8 (SIGFPE) - exiting"
+    with pytest.raises(TlbcostError, match=r"broke down in .*signal 8") as error:
+        run(launcher, fake(tmp_path, table(), log=log, end="kill -FPE $$"))
+    assert error.value.exit_code == 125
+
+
+def test_killed_in_the_simulation_only(launcher: Launcher, tmp_path: Path) -> None:
+    with pytest.raises(TlbcostError, match="killed by SIGKILL; natively") as error:
+        run(launcher, fake(tmp_path, table(), end="kill -KILL $$"))
+    assert error.value.exit_code == 125
+
+
+def test_the_memory_limit_of_the_simulation_is_named(
+    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = iter([cgroup.MemoryLimit(0, 400 << 20), cgroup.MemoryLimit(1, 400 << 20)])
+    monkeypatch.setattr(cgroup, "memory_limit", lambda: next(states))
+    with pytest.raises(TlbcostError, match=r"memory limit \(400 MiB, cgroup\); natively it fits"):
+        run(launcher, fake(tmp_path, table(), end="kill -KILL $$"))
+
+
+def test_valgrind_that_cannot_start(launcher: Launcher, tmp_path: Path) -> None:
+    with pytest.raises(TlbcostError, match="cannot run") as error:
+        run(launcher, tmp_path / "no-valgrind")
+    assert error.value.exit_code == 4
+
+
+def test_valgrind_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TlbcostError, match="not installed") as error:
+        find_valgrind()
+    assert error.value.exit_code == 4
+    assert "valgrind" in str(error.value.hint)
+
+
+def test_simulator_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(fake(tmp_path, "").parent))
+    monkeypatch.setattr(paths, "valgrind_lib", lambda: tmp_path)
+    with pytest.raises(TlbcostError, match="not built") as error:
+        find_valgrind()
+    assert error.value.exit_code == 4
+
+
+def test_debian_s_wrapper_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wrapper = fake(tmp_path, "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "tlbsim-amd64-linux").touch()
+    monkeypatch.setattr(paths, "valgrind_lib", lambda: tmp_path)
+    assert find_valgrind() == wrapper
+    real = tmp_path / "valgrind.bin"
+    real.write_text("#!/bin/sh\n")
+    real.chmod(0o755)
+    assert find_valgrind() == real

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Is a made-up machine described as its files say, with None for what they do not tell?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tlbcost.system.machine import (
+    current_machine,
+    huge_page_bytes,
+    larger_page_bytes,
+    sys_path,
+    thp_mode,
+)
+
+CLOCK = "sys/devices/system/clocksource/clocksource0/available_clocksource"
+THP = "sys/kernel/mm/transparent_hugepage"
+INTEL = """processor\t: 0
+vendor_id\t: GenuineIntel
+cpu family\t: 6
+model\t\t: 85
+model name\t: Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz
+stepping\t: 4
+microcode\t: 0x2006b06
+flags\t\t: fpu vme
+"""
+ARM = """processor\t: 0
+BogoMIPS\t: 50.00
+CPU implementer\t: 0x41
+CPU architecture: 8
+CPU variant\t: 0x3
+CPU part\t: 0xd0c
+CPU revision\t: 1
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    return tmp_path
+
+
+def put(root: Path, path: str, text: str) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+
+
+def test_bare_metal(root: Path) -> None:
+    put(root, "proc/cpuinfo", INTEL)
+    put(root, "proc/sys/kernel/osrelease", "5.10.0\n")
+    put(root, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n")
+    put(root, "sys/class/dmi/id/sys_vendor", "Dell Inc.\n")
+    put(root, f"{THP}/enabled", "[always] madvise never\n")
+    machine = current_machine()
+    assert (machine.cpu_vendor, machine.cpu_family, machine.cpu_model) == (
+        "GenuineIntel",
+        "6",
+        "85",
+    )
+    assert machine.cpu_stepping == "4"
+    assert machine.microcode == "0x2006b06"
+    assert machine.hypervisor is None
+    assert machine.kernel == "5.10.0"
+    assert machine.thp_mode == "always"
+    assert machine.governor == "performance"
+
+
+def test_arm_with_large_pages(root: Path) -> None:
+    put(root, "proc/cpuinfo", ARM)
+    put(root, "proc/self/smaps", "0-1 r--p\nKernelPageSize:       64 kB\n")
+    machine = current_machine()
+    assert (machine.cpu_vendor, machine.cpu_model) == ("0x41", "0xd0c")
+    assert machine.base_page_bytes == 65536
+    assert machine.cpu_name is None
+    assert machine.microcode is None
+
+
+def test_risc_v(root: Path) -> None:
+    put(root, "proc/cpuinfo", "processor\t: 0\nhart\t: 0\nisa\t: rv64imafdch\nmvendorid\t: 0x0\n")
+    machine = current_machine()
+    assert (machine.cpu_vendor, machine.cpu_model) == ("riscv", None)
+
+
+def test_ibm_z(root: Path) -> None:
+    processor = "processor 0: version = 00,  identification = 0133E8,  machine = 3906"
+    put(root, "proc/cpuinfo", f"vendor_id       : IBM/S390\n{processor}\n")
+    machine = current_machine()
+    assert (machine.cpu_vendor, machine.cpu_model) == ("IBM/S390", "3906")
+
+
+def test_an_empty_machine_tells_nothing(root: Path) -> None:
+    machine = current_machine()
+    assert machine.cpu_vendor is machine.kernel is machine.hypervisor is machine.thp_mode is None
+    assert huge_page_bytes() is None
+    assert sys_path("/proc/x") == root / "proc/x"
+
+
+@pytest.mark.parametrize(
+    ("files", "name"),
+    [
+        ({"sys/hypervisor/type": "xen\n"}, "xen"),
+        ({"sys/class/dmi/id/sys_vendor": "QEMU\n"}, "kvm"),
+        ({"sys/class/dmi/id/sys_vendor": "Amazon EC2\n"}, "kvm"),
+        ({"sys/class/dmi/id/product_name": "VMware Virtual Platform\n"}, "vmware"),
+        ({"sys/class/dmi/id/sys_vendor": "Microsoft Corporation\n"}, "hyperv"),
+        ({CLOCK: "tsc kvm-clock\n"}, "kvm"),
+        ({}, "unknown"),
+    ],
+)
+def test_hypervisors(root: Path, files: dict[str, str], name: str) -> None:
+    put(root, "proc/cpuinfo", INTEL.replace("fpu vme", "fpu hypervisor"))
+    for path, text in files.items():
+        put(root, path, text)
+    assert current_machine().hypervisor == name
+
+
+def test_a_computer_sold_by_a_cloud_vendor_is_not_a_guest(root: Path) -> None:
+    put(root, "proc/cpuinfo", INTEL)
+    put(root, "sys/class/dmi/id/sys_vendor", "Microsoft Corporation\n")
+    assert current_machine().hypervisor is None
+
+
+def test_huge_page_size(root: Path) -> None:
+    put(root, "proc/meminfo", "MemTotal: 1 kB\nHugepagesize:       1024 kB\n")
+    assert huge_page_bytes() == 1 << 20
+    put(root, f"{THP}/hpage_pmd_size", "2097152\n")
+    assert huge_page_bytes() == 2 << 20
+
+
+def test_thp_mode_without_brackets_is_not_known(root: Path) -> None:
+    put(root, f"{THP}/enabled", "always madvise never\n")
+    assert thp_mode() is None
+
+
+def test_page_sizes_are_those_of_both_kinds_of_huge_pages(root: Path) -> None:
+    assert larger_page_bytes() == []
+    put(root, f"{THP}/hpage_pmd_size", "2097152\n")
+    assert larger_page_bytes() == [2 << 20]
+    put(root, f"{THP}/hugepages-64kB/enabled", "never\n")
+    put(root, f"{THP}/hugepages-2048kB/enabled", "inherit\n")
+    put(root, "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "0\n")
+    put(root, "sys/kernel/mm/hugepages/hugepages-oddkB/nr_hugepages", "0\n")
+    assert larger_page_bytes() == [64 << 10, 2 << 20, 1 << 30]
