@@ -269,6 +269,9 @@ bench-page-sizes: all  ## the article's access patterns, simulated (writes doc/p
 bench-overlap: all  ## the overlap model where the overlap is known (writes doc/overlap.md; root, two minutes)
 	$(B)/venv/bin/python bench/overlap.py
 
+schemas: $(B)/venv/.run  ## write data/schema from the documents' types
+	$(B)/venv/bin/python bench/schemas.py
+
 check-events:  ## each event's code with libpfm4 of every architecture (writes doc/events.md)
 	$(B)/venv/bin/python bench/check_events.py
 
@@ -284,6 +287,6 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events lint c-lint bench bench-machines bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events lint c-lint bench bench-machines bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 -include $(shell find $(B) -name '*.d' -type f 2>/dev/null)

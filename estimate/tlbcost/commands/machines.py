@@ -7,9 +7,11 @@ import argparse
 import sys
 from pathlib import Path
 
+from tlbcost.common.document import to_json
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.output import check_writable, write
-from tlbcost.machines.list_report import json_text, listing, one
+from tlbcost.machines.list_document import machine_list
+from tlbcost.machines.list_report import listing, one
 from tlbcost.machines.plan import named
 from tlbcost.processors.published import PublishedCore, cores, published
 from tlbcost.system.machine import current_machine
@@ -40,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.name:
         found = [named(arguments.name)]
     if arguments.json is not None:
-        write(arguments.json, json_text(found))
+        write(arguments.json, to_json(machine_list(found)))
     if arguments.name:
         one(found[0], sys.stdout)
     else:

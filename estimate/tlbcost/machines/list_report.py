@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are the machines of data/machines/ shown: as a list, one whole, and as JSON?"""
+"""How are the machines of data/machines/ shown: as a list, and one whole?"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
@@ -90,49 +89,13 @@ def one(core: PublishedCore, file: TextIO) -> None:
             console.print()
             console.print(f"No times can be modelled on it; not written down: {', '.join(missing)}")
         console.print()
-        for source, explanation in sorted(_sources(core, known).items()):
+        for source, explanation in sorted(sources(core, known).items()):
             console.print(f"{source}: {explanation}")
 
     print_whole(fill, file)
 
 
-def _sources(core: PublishedCore, known: CoreFigures) -> dict[str, str]:
+def sources(core: PublishedCore, known: CoreFigures) -> dict[str, str]:
+    """What each source named in a core's rows is."""
     found = {row.source: row.explanation for row in core.levels.values()}
     return found | {figure.source: figure.explanation for figure in known.figures.values()}
-
-
-def json_text(cores: Sequence[PublishedCore]) -> str:
-    """For programs: data/schema/machines.schema.json."""
-    content = {
-        "schema": "tlbcost-machines-1",
-        "machines": [_machine(core) for core in cores],
-    }
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-
-
-def _machine(core: PublishedCore) -> Mapping[str, object]:
-    known = figures_of(core.core)
-    return {
-        "name": core.core,
-        "title": core.name,
-        "aliases": list(known.aliases),
-        "walkers": core.walkers,
-        "notes": core.notes,
-        "levels": [
-            {
-                "level": name,
-                "page_size_bytes": size,
-                "entries": row.entries,
-                "ways": row.ways,
-                "source": row.source,
-                "verified": row.verified,
-            }
-            for (name, size), row in core.levels.items()
-        ],
-        "figures": {
-            name: {"value": figure.value, "source": figure.source, "verified": figure.verified}
-            for name, figure in known.figures.items()
-        },
-        "missing_for_times": list(known.missing()),
-        "sources": _sources(core, known),
-    }

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Write the schemas of tlbcost's documents for programs: data/schema/*.schema.json."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tlbcost.common.document import schema_of
+from tlbcost.machines.list_document import MachineList
+
+SCHEMAS = Path(__file__).resolve().parent.parent / "data" / "schema"
+
+# The document of each file, and its title.
+DOCUMENTS: dict[str, tuple[type, str]] = {
+    "machines": (MachineList, "tlbcost machines"),
+}
+
+
+def text(name: str) -> str:
+    """The schema's file as it has to be."""
+    document, title = DOCUMENTS[name]
+    return json.dumps(schema_of(document, title), indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> int:
+    """Write them all."""
+    for name in DOCUMENTS:
+        (SCHEMAS / f"{name}.schema.json").write_text(text(name), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is a document for programs (`--json`), and what is its schema?
+
+A document is made of Parts and of frozen dataclasses, whose fields are its keys. Each field has a
+description (`Annotated[int, doc("...")]`), and its unit is its name's suffix; None is written as
+null: not obtained. `make schemas` writes data/schema/ from these types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+# Suffixes of keys (doc/format.md) and the units that they stand for.
+UNITS = {
+    "_ns": "ns",
+    "_s": "s",
+    "_bytes": "bytes",
+    "_pages": "pages",
+    "_cycles": "cycles",
+    "_fraction": "fraction, 0 to 1",
+    "_ratio": "ratio",
+}
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An object of a document."""
+
+
+def doc(text: str, **schema: object) -> msgspec.Meta:
+    """Describe a field; `schema` has further keywords of JSON Schema, such as minimum=0."""
+    return msgspec.Meta(description=text, extra_json_schema=schema or None)
+
+
+def to_json(document: object) -> str:
+    """The text of a JSON file."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def schema_of(document: type, title: str) -> dict[str, Any]:
+    """The JSON Schema of a document, with the unit of each key that has one."""
+    schema = msgspec.json.schema(document)
+    # The document itself first, and not as a definition: readers look there.
+    name = schema.pop("$ref").rpartition("/")[2]
+    definitions = schema.pop("$defs")
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **definitions.pop(name),
+        "title": title,
+        "$defs": definitions,
+    }
+    for part in (schema, *definitions.values()):
+        # Every key is always written.
+        part["required"] = list(part.get("properties", {}))
+    for key, value in _properties(schema):
+        value.pop("default", None)
+        unit = next((u for suffix, u in UNITS.items() if key.endswith(suffix)), None)
+        if unit is not None:
+            value["unit"] = unit
+    return schema
+
+
+def undescribed(schema: dict[str, Any]) -> list[str]:
+    """The keys of a schema without a description."""
+    return sorted({key for key, value in _properties(schema) if "description" not in value})
+
+
+def _properties(schema: object) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("properties"), dict):
+            yield from schema["properties"].items()
+        for value in schema.values():
+            yield from _properties(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from _properties(value)
