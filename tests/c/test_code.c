@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Does the chain of jumps visit every line once a round, return, and refuse what cannot be? */
+/* Does the chain of jumps visit every line once a round, return, and refuse what is impossible? */
 #include "check.h"
 
 #include <errno.h>
@@ -8,51 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "arena.h"
 #include "code.h"
-#include "emulated.h"
-
-/* Since Linux 6.3: memory that was writable cannot become executable. */
-#ifndef PR_SET_MDWE
-#define PR_SET_MDWE 65
-#define PR_MDWE_REFUSE_EXEC_GAIN 1
-#endif
-
-#define NO_JUMPS "no jumps for this CPU, or memory that was written cannot be executed here"
-
-static size_t base(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Memory for as many lines; no more of it is used than the pages that lines lie in. */
-static struct code code_of(size_t lines, size_t stride)
-{
-	struct code code = { .stride = stride, .lines = lines };
-
-	code.bytes = (lines * stride + base() - 1) / base() * base();
-	code.memory = mmap(NULL, code.bytes, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (code.memory == MAP_FAILED)
-		abort();
-	return code;
-}
-
-/* Can this machine run any chain at all? */
-static int runs_here(void)
-{
-	struct code code = code_of(1, 64);
-	uint32_t order[1];
-	uint64_t seed = 1;
-	int rc = code_link(&code, order, &seed);
-
-	munmap(code.memory, code.bytes);
-	return rc == 0 || (errno != ENOTSUP && errno != EACCES && errno != EPERM);
-}
+#include "jumps.h"
 
 /* Where does this line's jump lead?  NULL: it is not a jump. */
 static char *target(char *line)
@@ -107,8 +65,7 @@ static void every_line_once(void)
 {
 	static const size_t sizes[] = { 1, 2, 3, 23, 64, 1000 };
 
-	if (!runs_here())
-		CHECK_SKIP(NO_JUMPS);
+	SKIP_UNLESS_JUMPS();
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		jumps_are_one_cycle(sizes[i], 192);
 		jumps_are_one_cycle(sizes[i], base() + 64);
@@ -134,8 +91,7 @@ static void every_line_runs(void)
 	uint32_t order[LINES];
 	uint64_t seed = 1;
 
-	if (!runs_here())
-		CHECK_SKIP(NO_JUMPS);
+	SKIP_UNLESS_JUMPS();
 	code = code_of(LINES, base() + 64);
 	sigaction(SIGTRAP, &action, &old);
 	for (line = 0; line < LINES; line++) {
@@ -165,61 +121,11 @@ static void orders_differ(void)
 	uint32_t first[512], second[512];
 	uint64_t seed = 1;
 
-	if (!runs_here())
-		CHECK_SKIP(NO_JUMPS);
+	SKIP_UNLESS_JUMPS();
 	CHECK_EQUAL(code_link(&code, first, &seed), 0);
 	CHECK_EQUAL(code_link(&code, second, &seed), 0);
 	CHECK(memcmp(first, second, sizeof(first)) != 0);
 	munmap(code.memory, code.bytes);
-}
-
-static void never_writable_and_executable(void)
-{
-	struct code code = code_of(64, base() + 64);
-	uint32_t order[64];
-	uint64_t seed = 1;
-	unsigned long start, end, at = (unsigned long)code.memory;
-	char line[512], rights[8] = "";
-	FILE *maps;
-
-	if (!runs_here())
-		CHECK_SKIP(NO_JUMPS);
-	CHECK_EQUAL(code_link(&code, order, &seed), 0);
-	maps = fopen("/proc/self/maps", "re");
-	CHECK(maps != NULL);
-	while (maps && fgets(line, sizeof(line), maps))
-		if (sscanf(line, "%lx-%lx %4s", &start, &end, rights) == 3 && start <= at &&
-		    at < end)
-			break;
-	if (maps)
-		fclose(maps);
-	CHECK(strncmp(rights, "r-x", 3) == 0);
-	munmap(code.memory, code.bytes);
-}
-
-static void arena_stays_proven(void)
-{
-	enum { LINES = 200 };
-	struct arena arena;
-	struct code code = { .stride = base() + 64, .lines = LINES };
-	uint32_t order[LINES];
-	uint64_t seed = 1;
-
-	if (!runs_here())
-		CHECK_SKIP(NO_JUMPS);
-	SKIP_UNLESS_BASE_PAGE_IS_REAL();
-	CHECK_EQUAL(arena_open(&arena, ARENA_BASE, base(), 2 * LINES), 0);
-	CHECK_EQUAL(arena_extend(&arena, 2 * LINES, UINT64_MAX), 0);
-	code.memory = arena.memory;
-	code.bytes = arena.pages * arena.page_bytes;
-	CHECK_EQUAL(code_link(&code, order, &seed), 0);
-	CHECK_EQUAL(arena_holds(&arena), 1);
-	CHECK(code_time(&code, 10 * LINES) > 0);
-	CHECK(code_time(&code, 0) > 0);
-	code.lines = 3;
-	CHECK_EQUAL(code_link(&code, order, &seed), 0);
-	CHECK(code_time(&code, 1) > 0);
-	arena_close(&arena);
 }
 
 static void impossible_chains(void)
@@ -252,8 +158,7 @@ static void reaches_as_far_as_it_says(void)
 	uint32_t order[2];
 	uint64_t seed;
 
-	if (!runs_here())
-		CHECK_SKIP(NO_JUMPS);
+	SKIP_UNLESS_JUMPS();
 	code = code_of(2, (reach - CODE_LINE_BYTES) / CODE_LINE_BYTES * CODE_LINE_BYTES);
 	/* Both orders: the far jump forwards and backwards. */
 	for (seed = 0; seed < 8; seed++) {
@@ -270,41 +175,12 @@ static void reaches_as_far_as_it_says(void)
 	munmap(code.memory, code.bytes);
 }
 
-static void refusal_is_told(void)
-{
-	struct code code = code_of(2, 64);
-	uint32_t order[2];
-	uint64_t seed = 1;
-	pid_t child;
-	int status;
-
-	if (!runs_here())
-		CHECK_SKIP(NO_JUMPS);
-	fflush(stdout);
-	child = fork();
-	CHECK(child >= 0);
-	if (child == 0) {
-		if (prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) != 0)
-			_exit(77);
-		errno = 0;
-		_exit(code_link(&code, order, &seed) == -1 && errno == EACCES ? 0 : 1);
-	}
-	CHECK_EQUAL(waitpid(child, &status, 0), child);
-	munmap(code.memory, code.bytes);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-		CHECK_SKIP("executable memory cannot be refused here (PR_SET_MDWE)");
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
 static const struct check_test tests[] = {
 	{ "a chain jumps to every line once, and returns", every_line_once },
 	{ "a round runs every line", every_line_runs },
 	{ "two chains have different orders", orders_differ },
-	{ "memory is never writable and executable", never_writable_and_executable },
-	{ "an arena's pages stay what they are, and can be used again", arena_stays_proven },
 	{ "chains that cannot be are refused", impossible_chains },
 	{ "a chain reaches as far as it says, and no further", reaches_as_far_as_it_says },
-	{ "a system that refuses executable memory is told of", refusal_is_told },
 };
 
 CHECK_MAIN(tests)

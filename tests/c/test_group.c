@@ -4,19 +4,15 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/perf_event.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "group.h"
 #include "rows.h"
 #include "sysfile.h"
-#include "targets.h"
 
 enum { PAGES = 200 };
 
@@ -230,113 +226,6 @@ static void refusals_have_states(void)
 	CHECK(strcmp(refusal_state(EMFILE), "failed") == 0);
 }
 
-/* A machine whose files say what a test wants. */
-static char root[] = "/tmp/test_group.XXXXXX";
-static const char online[] = "/sys/devices/system/cpu/online";
-static const char mounts[] = "/proc/self/mounts";
-
-static void write_file(const char *name, const char *text)
-{
-	char path[200];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s%s", root, name);
-	for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-		*slash = '\0';
-		mkdir(path, 0700);
-		*slash = '/';
-	}
-	file = fopen(path, "w");
-	CHECK(file != NULL);
-	if (file) {
-		fputs(text, file);
-		fclose(file);
-	}
-}
-
-static void cpus_are_listed(void)
-{
-	static const struct {
-		const char *text;
-		size_t count;
-		int last;
-	} cases[] = {
-		{ "0\n", 1, 0 }, { "0-3\n", 4, 3 }, { "0-1,4,8-9\n", 5, 9 },
-		{ "", 0, 0 }, { "\n", 0, 0 }, { "x\n", 0, 0 }, { "3-1\n", 0, 0 }, { "1-\n", 0, 0 },
-		{ "0,\n", 0, 0 }, { "0-99999999999\n", 0, 0 }, { "-3\n", 0, 0 },
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct numbers cpus;
-
-		write_file(online, cases[i].text);
-		CHECK_EQUAL(targets_cpus(&cpus), cases[i].count ? 0 : -1);
-		CHECK_EQUAL(cpus.count, cases[i].count);
-		if (cpus.count)
-			CHECK_EQUAL(cpus.at[cpus.count - 1], cases[i].last);
-		numbers_free(&cpus);
-	}
-}
-
-static void cgroups_are_found_below_their_mount(void)
-{
-	char text[500];
-	int fd;
-
-	write_file("/version1/a/tasks", "");
-	write_file("/version2/b/cgroup.procs", "");
-	snprintf(text, sizeof(text), "x %s/version2 cgroup2 rw 0 0\n", root);
-	write_file(mounts, text);
-	fd = targets_cgroup("b");
-	CHECK(fd >= 0);
-	close(fd);
-	CHECK_EQUAL(targets_cgroup("a"), -1);
-	/* Version 1 has the counters where it has the controller. */
-	snprintf(text, sizeof(text),
-		 "x %s/version2 cgroup2 rw 0 0\nx %s/none cgroup rw,cpu 0 0\n"
-		 "x %s/version1 cgroup rw,relatime,perf_event 0 0\n", root, root, root);
-	write_file(mounts, text);
-	fd = targets_cgroup("a");
-	CHECK(fd >= 0);
-	close(fd);
-	CHECK_EQUAL(targets_cgroup("b"), -1);
-	CHECK_EQUAL(errno, ENOENT);
-	write_file(mounts, "");
-	CHECK_EQUAL(targets_cgroup("a"), -1);
-	CHECK_EQUAL(errno, ENOENT);
-	fd = targets_cgroup(root);
-	CHECK(fd >= 0);
-	close(fd);
-}
-
-static void *wait_at(void *barrier)
-{
-	pthread_barrier_wait(barrier);
-	return NULL;
-}
-
-static void threads_are_listed(void)
-{
-	struct numbers one, two;
-	pthread_barrier_t barrier;
-	pthread_t thread;
-
-	pthread_barrier_init(&barrier, NULL, 2);
-	CHECK_EQUAL(targets_threads(&one, getpid()), 0);
-	CHECK(one.count >= 1);
-	CHECK_EQUAL(pthread_create(&thread, NULL, wait_at, &barrier), 0);
-	CHECK_EQUAL(targets_threads(&two, getpid()), 0);
-	CHECK_EQUAL(two.count, one.count + 1);
-	CHECK(numbers_include(&two, &one));
-	CHECK(!numbers_include(&one, &two));
-	pthread_barrier_wait(&barrier);
-	pthread_join(thread, NULL);
-	numbers_free(&one);
-	numbers_free(&two);
-	CHECK_EQUAL(targets_threads(&one, 0x3fffffff), -1);
-	CHECK_EQUAL(errno, ESRCH);
-}
-
 static const struct check_test tests[] = {
 	{ "group: the kernel's own events share one and count", software_events_share_a_group },
 	{ "group: nothing to open is an error", nothing_to_open_is_an_error },
@@ -345,29 +234,6 @@ static const struct check_test tests[] = {
 	  targets_that_ended_are_left_out },
 	{ "rows: values have states", values_have_states },
 	{ "open: refusals have states", refusals_have_states },
-	{ "targets: CPUs are listed", cpus_are_listed },
-	{ "targets: cgroups are found below their mount", cgroups_are_found_below_their_mount },
-	{ "targets: threads are listed", threads_are_listed },
 };
 
-int main(void)
-{
-	char command[100];
-	int failed;
-
-	if (!mkdtemp(root)) {
-		perror(root);
-		return 1;
-	}
-	/* The event sources are the real machine's. */
-	failed = 0;
-	snprintf(command, sizeof(command), "%s/sys", root);
-	if (setenv("TLBCOST_ROOT", root, 1) < 0 || mkdir(command, 0700) < 0)
-		return 1;
-	snprintf(command, sizeof(command), "%s/sys/bus", root);
-	if (symlink("/sys/bus", command) < 0)
-		return 1;
-	failed = check_run(tests, sizeof(tests) / sizeof(tests[0]));
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	return system(command) != 0 || failed;
-}
+CHECK_MAIN(tests)

@@ -8,75 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../profiler/launch/program.h"
 #include "check.h"
-
-/* What the tail holds, through its file; -1 if it could not be saved. */
-static long saved(const struct tail *tail, char *bytes, size_t room)
-{
-	char path[] = "/tmp/test_launch.XXXXXX";
-	int fd = mkstemp(path);
-	FILE *file;
-	size_t n;
-
-	if (fd < 0)
-		return -1;
-	close(fd);
-	if (tail_save(tail, path) < 0)
-		return -1;
-	file = fopen(path, "re");
-	if (!file)
-		return -1;
-	n = fread(bytes, 1, room, file);
-	fclose(file);
-	unlink(path);
-	return (long)n;
-}
-
-static void tail_holds_what_fits(void)
-{
-	char bytes[TAIL_BYTES + 1];
-	struct tail tail = { 0 };
-
-	CHECK_EQUAL(saved(&tail, bytes, sizeof(bytes)), 0);
-	tail_add(&tail, "abc", 3);
-	tail_add(&tail, "", 0);
-	tail_add(&tail, "de", 2);
-	CHECK_EQUAL(saved(&tail, bytes, sizeof(bytes)), 5);
-	CHECK(memcmp(bytes, "abcde", 5) == 0);
-}
-
-/* Pieces of every size around the ring's own, against a plain long buffer. */
-static void tail_keeps_the_last_bytes(void)
-{
-	static const size_t pieces[] = { 1, 7, 4095, 4096, 4097, 10000 };
-	static char all[8 * 10000];
-	static char bytes[TAIL_BYTES + 1];
-
-	for (size_t i = 0; i < sizeof(all); i++)
-		all[i] = (char)(i * 31 + i / 256);
-	for (size_t p = 0; p < sizeof(pieces) / sizeof(pieces[0]); p++) {
-		struct tail tail = { 0 };
-		size_t total = 0;
-
-		while (total + pieces[p] <= sizeof(all)) {
-			tail_add(&tail, all + total, pieces[p]);
-			total += pieces[p];
-		}
-		CHECK(total > TAIL_BYTES);
-		CHECK_EQUAL(saved(&tail, bytes, sizeof(bytes)), TAIL_BYTES);
-		CHECK(memcmp(bytes, all + total - TAIL_BYTES, TAIL_BYTES) == 0);
-	}
-}
-
-static void tail_reports_what_cannot_be_written(void)
-{
-	struct tail tail = { 0 };
-
-	tail_add(&tail, "x", 1);
-	CHECK_EQUAL(tail_save(&tail, "/nonexistent/file"), -1);
-	CHECK_EQUAL(errno, ENOENT);
-}
+#include "program.h"
+#include "saved.h"
 
 static void user_is_two_numbers(void)
 {
@@ -129,7 +63,7 @@ static void exec_refusals_are_told_apart(void)
 	}
 }
 
-/* Start, drain and reap one program through the modules, as run.c does. */
+/* Start, drain and reap one program through the modules, as program.c does. */
 static int one_run(char *const *argv, struct tail *words, int *status)
 {
 	struct watch_signals signals;
@@ -313,9 +247,6 @@ static void others_are_watched_to_their_end(void)
 }
 
 static const struct check_test tests[] = {
-	{ "tail: holds what fits", tail_holds_what_fits },
-	{ "tail: keeps the last bytes", tail_keeps_the_last_bytes },
-	{ "tail: reports what cannot be written", tail_reports_what_cannot_be_written },
 	{ "user: two numbers and nothing else", user_is_two_numbers },
 	{ "exec: refusals are told apart", exec_refusals_are_told_apart },
 	{ "run: the program is run and reaped", program_is_run_and_reaped },

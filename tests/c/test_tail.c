@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Does the tail keep the last words, and say so where they cannot be saved? */
+#include "check.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "saved.h"
+
+static void tail_holds_what_fits(void)
+{
+	char bytes[TAIL_BYTES + 1];
+	struct tail tail = { 0 };
+
+	CHECK_EQUAL(saved(&tail, bytes, sizeof(bytes)), 0);
+	tail_add(&tail, "abc", 3);
+	tail_add(&tail, "", 0);
+	tail_add(&tail, "de", 2);
+	CHECK_EQUAL(saved(&tail, bytes, sizeof(bytes)), 5);
+	CHECK(memcmp(bytes, "abcde", 5) == 0);
+}
+
+/* Pieces of every size around the ring's own, against a plain long buffer. */
+static void tail_keeps_the_last_bytes(void)
+{
+	static const size_t pieces[] = { 1, 7, 4095, 4096, 4097, 10000 };
+	static char all[8 * 10000];
+	static char bytes[TAIL_BYTES + 1];
+
+	for (size_t i = 0; i < sizeof(all); i++)
+		all[i] = (char)(i * 31 + i / 256);
+	for (size_t p = 0; p < sizeof(pieces) / sizeof(pieces[0]); p++) {
+		struct tail tail = { 0 };
+		size_t total = 0;
+
+		while (total + pieces[p] <= sizeof(all)) {
+			tail_add(&tail, all + total, pieces[p]);
+			total += pieces[p];
+		}
+		CHECK(total > TAIL_BYTES);
+		CHECK_EQUAL(saved(&tail, bytes, sizeof(bytes)), TAIL_BYTES);
+		CHECK(memcmp(bytes, all + total - TAIL_BYTES, TAIL_BYTES) == 0);
+	}
+}
+
+static void tail_reports_what_cannot_be_written(void)
+{
+	struct tail tail = { 0 };
+
+	tail_add(&tail, "x", 1);
+	CHECK_EQUAL(tail_save(&tail, "/nonexistent/file"), -1);
+	CHECK_EQUAL(errno, ENOENT);
+}
+
+static const struct check_test tests[] = {
+	{ "holds what fits", tail_holds_what_fits },
+	{ "keeps the last bytes", tail_keeps_the_last_bytes },
+	{ "reports what cannot be written", tail_reports_what_cannot_be_written },
+};
+
+CHECK_MAIN(tests)
