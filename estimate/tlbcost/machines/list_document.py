@@ -13,7 +13,7 @@ from tlbcost.processors.geometry import Level
 from tlbcost.processors.published import PublishedCore
 
 
-class PublishedLevel(Part, frozen=True):
+class PublishedLevel(Part, frozen=True, kw_only=True):
     """One TLB level for one page size; fully associative if ways equals entries."""
 
     level: Annotated[Level, doc("which TLB")]
@@ -24,7 +24,7 @@ class PublishedLevel(Part, frozen=True):
     verified: Annotated[bool, doc("the figure was checked against its source")]
 
 
-class CoreFigure(Part, frozen=True):
+class CoreFigure(Part, frozen=True, kw_only=True):
     """One figure of the core's timing."""
 
     value: Annotated[float, doc("the figure, in the unit that its name says")]
@@ -32,7 +32,7 @@ class CoreFigure(Part, frozen=True):
     verified: Annotated[bool, doc("the figure was checked against its source")]
 
 
-class KnownMachine(Part, frozen=True):
+class KnownMachine(Part, frozen=True, kw_only=True):
     """All that is published of one core."""
 
     name: Annotated[str, doc("the core's name for --machine")]
@@ -48,7 +48,7 @@ class KnownMachine(Part, frozen=True):
     sources: Annotated[dict[str, str], doc("what each source is")]
 
 
-class MachineList(Part, frozen=True):
+class MachineList(Part, frozen=True, kw_only=True):
     """The cores of data/machines, with their sources. null: not published."""
 
     schema: Annotated[
