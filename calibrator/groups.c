@@ -134,7 +134,7 @@ const struct group groups[GROUP_COUNT] = {
 		.sweeps = 8, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 0.2,
 	},
 	[GROUP_RESIDENCY] = {
-		.name = "stay", .probe = "stay", .pages = PAGES_PACKED,
+		.name = "residency", .probe = "residency", .pages = PAGES_PACKED,
 		LADDER(residency_ladder), .accesses = SERIAL,
 		.sweeps = 8, .sweeps_per_arena = 4, .touch_share = 0.5, .weight = 0.4,
 	},

@@ -119,7 +119,7 @@ values() { # <probe> <column>...
 }
 
 @test "every sample is a positive number of ns" {
-	run -0 "${PROBE}" --measure cycles,faults,near,stores,chains,ways,code,caches,loads,stream,memory,stay \
+	run -0 "${PROBE}" --measure cycles,faults,near,stores,chains,ways,code,caches,loads,stream,memory,residency \
 		--lines 8,64 --sweeps 2 --output "${SAMPLES}"
 	run -0 awk -F '\t' '
 		/^#/ || /^probe/ { next }

@@ -93,8 +93,8 @@ def _lacks(calibration: Calibration) -> str | None:
         return "loads"
     if all(cost.quantity != "walk_interval_ns" for cost in calibration.costs):
         return "intervals of walks"
-    if all(cost.quantity != "l3_stay_ns" for cost in calibration.costs):
-        return "time that lines stay in the last-level cache"
+    if all(cost.quantity != "l3_half_life_ns" for cost in calibration.costs):
+        return "the half-life of lines in the last-level cache"
     return None
 
 

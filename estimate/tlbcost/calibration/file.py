@@ -20,13 +20,23 @@ CPUID = "cpuid_"
 QUANTITIES = (
     "cycles_per_ns",
     "l1d_bytes", "l2_bytes", "l3_bytes", "l1d_ns", "l2_ns", "l3_ns", "memory_ns",
-    "load_ns", "stream_ns", "l3_stay_ns",
+    "load_ns", "stream_ns", "l3_half_life_ns",
     "dtlb_entries", "dtlb_ways", "dtlb_store_entries", "itlb_entries", "stlb_entries", "stlb_ways",
     "tlb_entry_bytes",
     "stlb_hit_ns", "itlb_miss_ns", "walk_ns", "walk_interval_ns", "code_walk_ns",
     "walks_at_once", "walk_cache_regions", "walk_cache_miss_ns",
     "fault_ns", "unmap_ns",
 )  # fmt: skip
+# What earlier versions called a quantity.
+_RENAMED = {"l3_stay_ns": "l3_half_life_ns"}
+
+
+def quantity_named(word: object) -> str:
+    """The quantity that a file calls so. Raises ValueError if it is none."""
+    quantity = _RENAMED.get(str(word), str(word))
+    if quantity not in QUANTITIES:
+        raise ValueError(f"not a calibrated quantity: {quantity}")
+    return quantity
 
 
 def write_calibration(path: Path, calibration: Calibration) -> None:
@@ -92,10 +102,11 @@ def machine_of(header: Mapping[str, str]) -> Machine:
 
 
 def _cost(row: Mapping[str, str | None]) -> Cost:
-    quantity, size, access = row["quantity"], count(row["page_size_bytes"]), row["access"]
+    quantity = quantity_named(row["quantity"])
+    size, access = count(row["page_size_bytes"]), row["access"]
     samples = count(row["samples"])
-    if quantity not in QUANTITIES or samples is None:
-        raise ValueError(f"not a calibrated quantity: {quantity}")
+    if samples is None:
+        raise ValueError(f"no number of samples of {quantity}")
     if access is not None and access not in get_args(Access):
         raise ValueError(f"not a kind of access: {access}")
     value, low, high = number(row["value"]), number(row["low"]), number(row["high"])

@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import cast, get_args
 
 from tlbcost.calibration.cache import Obtained
-from tlbcost.calibration.file import QUANTITIES
+from tlbcost.calibration.file import quantity_named
 from tlbcost.calibration.other_sources import Saying
 from tlbcost.calibration.records import Access, Calibration, Cost, Extent
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.system.machine import Machine
 
-SCHEMA = "tlbcost-calibration-2"
+SCHEMA = "tlbcost-calibration-3"
+# Differ from it in names of quantities alone.
+_READ = (SCHEMA, "tlbcost-calibration-2")
 _AGAIN = "tlbcost calibrate --json FILE, with this version of tlbcost on that machine"
 
 
@@ -65,7 +67,7 @@ def read_document(path: Path) -> Calibration:
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, str) or not schema.startswith("tlbcost-calibration-"):
         raise TlbcostError(f"{path}: not a calibration", _AGAIN)
-    if schema != SCHEMA:
+    if schema not in _READ:
         raise TlbcostError(f"{path}: a calibration of schema {schema}, not {SCHEMA}", _AGAIN)
     try:
         return _calibration(document)
@@ -97,9 +99,9 @@ def _calibration(document: Mapping[str, object]) -> Calibration:
 
 
 def _cost(cost: object) -> Cost:
-    if not isinstance(cost, dict) or cost["quantity"] not in QUANTITIES:
+    if not isinstance(cost, dict):
         raise ValueError(f"not a cost: {str(cost)[:60]}")
-    access = cost["access"]
+    quantity, access = quantity_named(cost["quantity"]), cost["access"]
     if access is not None and access not in get_args(Access):
         raise ValueError(f"not a kind of access: {access}")
     values = [cost[key] for key in ("value", "low", "high")]
@@ -108,7 +110,7 @@ def _cost(cost: object) -> Cost:
         interval = Interval(*(_number(cost, key) for key in ("value", "low", "high")))
     size, pages = cost["page_size_bytes"], cost["footprint_pages"]
     return Cost(
-        str(cost["quantity"]),
+        quantity,
         None if size is None else _whole(cost, "page_size_bytes"),
         cast("Access | None", access),
         None if pages is None else _whole(cost, "footprint_pages"),

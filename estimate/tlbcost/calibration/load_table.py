@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tlbcost.calibration.costs import find
-from tlbcost.calibration.loads import MOST_STAY_NS, UNIT_BYTES
+from tlbcost.calibration.loads import MOST_HALF_LIFE_NS, UNIT_BYTES
 from tlbcost.calibration.records import Calibration
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
@@ -39,22 +39,25 @@ def load_table(calibration: Calibration, clock: Interval | None) -> list[str]:
         f"{'Loads':<11}{'serial':<27}{'overlapped':<22}in order, 64 bytes",
         f"{'footprint':>9}{head}{'cyc.':>5}{head}{head}",
         *rows,
-        *_stay(calibration),
+        *_half_life(calibration),
     ]
 
 
-def _stay(calibration: Calibration) -> list[str]:
-    """How long lines stay in the last-level cache; empty if that was not measured."""
-    found = find(calibration, "l3_stay_ns", None)
+def _half_life(calibration: Calibration) -> list[str]:
+    """The half-life of lines in the last-level cache; empty if that was not measured."""
+    found = find(calibration, "l3_half_life_ns", None)
     if not found:
         return []
-    label = "Half of the lines that nobody wants leave the last-level cache in"
-    stay = found[0].interval
-    if stay is None:
+    label = "Half of the lines that are not accessed leave the last-level cache in"
+    half_life = found[0].interval
+    if half_life is None:
         return [label, f"{units.NOT_OBTAINED:>9}"]
-    if stay.value >= MOST_STAY_NS:
-        return [label, f"{units.time(MOST_STAY_NS):>9}  or more"]
-    return [label, f"{units.time(stay.value):>9}  {units.times(stay.low, stay.high)}"]
+    if half_life.value >= MOST_HALF_LIFE_NS:
+        return [label, f"{units.time(MOST_HALF_LIFE_NS):>9}  or more"]
+    return [
+        label,
+        f"{units.time(half_life.value):>9}  {units.times(half_life.low, half_life.high)}",
+    ]
 
 
 def _cell(interval: Interval | None) -> str:

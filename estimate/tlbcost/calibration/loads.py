@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What does a load cost by where its line is, and how long does it stay there?
 
-From a calibration's `load_ns`, `stream_ns` and `l3_stay_ns`.
+From a calibration's `load_ns`, `stream_ns` and `l3_half_life_ns`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _MOST = 0.5
 # and at least this multiple of the cache before it; from the other one on, next to none of it is
 # found there any more.
 _LEAST, _CLEAR = 2, 4
-# The calibrator waits no longer: lines that stay so long stay that long at least.
-MOST_STAY_NS = 32e6
+# The longest wait of the calibrator: a half-life of this much is a lower bound.
+MOST_HALF_LIFE_NS = 32e6
 # A latency that many times the last cache's is memory's, whatever the cache's size is said to be.
 _FARTHER = 2
 
@@ -40,15 +40,15 @@ class Loads:
 
     `serial`: per load that waits for the last one; `overlapped`: that needs nothing of others;
     `stream`: per 64 bytes read in the order of addresses; `memory`: as serial, of lines that no
-    cache holds; None: not obtained. None has the cost of page walks in it. `stay`: ns after which
-    half of the lines that nobody wants have left the last-level cache.
+    cache holds; None: not obtained. None has the cost of page walks in it. `l3_half_life_ns`: half
+    of the lines that are not accessed have left the last-level cache after that time.
     """
 
     serial: Points
     overlapped: Points
     stream: Points
     memory: Interval | None = None
-    stay: Interval | None = None
+    l3_half_life_ns: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def loads(calibration: Calibration) -> Loads | None:
         _points(calibration, "load_ns", "overlapped"),
         _points(calibration, "stream_ns", None),
         next((cost.interval for cost in serial if cost.pages is None), None),
-        next((cost.interval for cost in find(calibration, "l3_stay_ns", None)), None),
+        next((cost.interval for cost in find(calibration, "l3_half_life_ns", None)), None),
     )
 
 

@@ -46,7 +46,10 @@ class _Plan:
 
 _PLANS: dict[Extent, _Plan] = {
     "quick": _Plan(
-        (_Step("cycles,faults,near,middle,far,dense", 6.5), _Step("loads,stream,memory,stay", 2.9)),
+        (
+            _Step("cycles,faults,near,middle,far,dense", 6.5),
+            _Step("loads,stream,memory,residency", 2.9),
+        ),
         1.5,
         _Step("near,middle", 1.5),
         10.7,
@@ -57,7 +60,7 @@ _PLANS: dict[Extent, _Plan] = {
             _Step("cycles,faults", 4),
             _Step("near,middle,far,dense", 15),
             _Step("caches,chains,regions", 32),
-            _Step("loads,stream,memory,stay", 4),
+            _Step("loads,stream,memory,residency", 4),
             _Step("near,middle,far", 8),
             _Step("ways,stores,code", 10),
             _Step("large", 14),

@@ -29,7 +29,7 @@ class Conditions:
     core: Core | None
     calibration: Calibration
     own: bool
-    stays_ns: list[float] = field(default_factory=list, init=False)
+    l3_half_lives_ns: list[float] = field(default_factory=list, init=False)
     _failure: str | None = field(default=None, init=False)
 
     @property
@@ -40,7 +40,7 @@ class Conditions:
     @property
     def notes(self) -> tuple[str, ...]:
         """What had to be taken from elsewhere."""
-        if self._failure is None or self.stays_ns:
+        if self._failure is None or self.l3_half_lives_ns:
             return ()
         return (
             "how long lines stay in the last-level cache is what the calibration found; it could "
@@ -54,21 +54,23 @@ class Conditions:
         page = str(self.calibration.machine.base_page_bytes)
         try:
             samples = run_calibrator(
-                ["--measure", "stay", "--sweeps", str(_SWEEPS), "--page-size", page], _LIMIT_S, None
+                ["--measure", "residency", "--sweeps", str(_SWEEPS), "--page-size", page],
+                _LIMIT_S,
+                None,
             )
         except TlbcostError as error:
             self._failure = str(error)
             return
         rows = [(row["probe"], row["ns"]) for row in samples.records()]
-        found = [float(ns) for probe, ns in rows if probe == "stay" and ns is not None]
+        found = [float(ns) for probe, ns in rows if probe == "residency" and ns is not None]
         if not found:
             self._failure = "the calibrator had no time or memory for it"
-        self.stays_ns += found
+        self.l3_half_lives_ns += found
 
     def core_then(self, isolated: int | None) -> Core | None:
         """The core, with what was seen; `isolated`: the program's pages that lay alone."""
         if self.core is None:
             return None
         # As many of each time.
-        step = max(1, -(-len(self.stays_ns) // _MOST))
-        return as_it_ran(self.core, self.calibration, self.stays_ns[::step], isolated)
+        step = max(1, -(-len(self.l3_half_lives_ns) // _MOST))
+        return as_it_ran(self.core, self.calibration, self.l3_half_lives_ns[::step], isolated)

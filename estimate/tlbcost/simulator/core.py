@@ -109,19 +109,19 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
 
 
 def as_it_ran(
-    core: Core, calibration: Calibration, stays_ns: Sequence[float], isolated: int | None
+    core: Core, calibration: Calibration, l3_half_lives_ns: Sequence[float], isolated: int | None
 ) -> Core:
     """The core with what was seen when the program ran, in place of what was before.
 
-    `stays_ns`: how long lines stayed in the last-level cache, at different times; empty: not
-    known. `isolated`: the program's pages whose frames lay alone; None: not known.
+    `l3_half_lives_ns`: of lines in the last-level cache, at different times; empty: not known.
+    `isolated`: the program's pages whose frames lay alone; None: not known.
     """
     rate = cost_at(calibration, "cycles_per_ns", None)
     assert rate is not None
     fields = dict(core.fields)
-    if "l3-kept" in fields and stays_ns:
+    if "l3-kept" in fields and l3_half_lives_ns:
         clock = _Clock(rate.value)
-        fields["l3-kept"] = tuple(min(clock.cycles(ns), _MOST_CYCLES) for ns in stays_ns)
+        fields["l3-kept"] = tuple(min(clock.cycles(ns), _MOST_CYCLES) for ns in l3_half_lives_ns)
     if "scattered" in fields and isolated is not None:
         fields["scattered"] = isolated
     return Core(tuple(fields.items()), core.notes)
@@ -200,8 +200,8 @@ def _last_level(
     found: Loads, levels: LevelLatencies, sizes: Mapping[int, int], clock: _Clock
 ) -> dict[str, int]:
     """What the last-level cache holds: all that fits, for a time; or what was seen to be had."""
-    if found.stay is not None and found.stay.value > 0 and 3 in sizes:
-        kept = min(clock.cycles(found.stay.value), _MOST_CYCLES)
+    if found.l3_half_life_ns is not None and found.l3_half_life_ns.value > 0 and 3 in sizes:
+        kept = min(clock.cycles(found.l3_half_life_ns.value), _MOST_CYCLES)
         return {"l3-bytes": min(sizes[3], _MOST_L3_BYTES), "l3-kept": kept}
     return {"l3-bytes": min(levels.last_level_bytes or sizes.get(3, 0), _MOST_L3_BYTES)}
 

@@ -39,7 +39,7 @@ def made_up() -> Calibration:
             Cost("walk_interval_ns", 4096, None, 8192, Interval(6, 5.5, 6.5), 12),
             Cost("fault_ns", 4096, None, None, Interval(500, 400, 600), 23),
             Cost("load_ns", None, "serial", 256, Interval(1.25, 1.2, 1.3), 3),
-            Cost("l3_stay_ns", None, None, 65536, Interval(3e6, 2e6, 5e6), 9),
+            Cost("l3_half_life_ns", None, None, 65536, Interval(3e6, 2e6, 5e6), 9),
             Cost("cycles_per_ns", None, None, None, Interval(3.3, 3.2, 3.4), 99),
         ),
         extent="full",
@@ -116,7 +116,7 @@ def test_a_full_one_stands_in_for_a_quick_one_and_not_the_other_way(
     [
         ("load_ns", "loads"),
         ("walk_interval_ns", "intervals of walks"),
-        ("l3_stay_ns", "time that lines stay in the last-level cache"),
+        ("l3_half_life_ns", "the half-life of lines in the last-level cache"),
     ],
 )
 def test_one_of_before_a_quantity_was_measured_is_made_again(
@@ -289,3 +289,12 @@ def test_a_hit_of_a_piece_costs_what_a_hit_of_its_entry_costs() -> None:
     calibration = replace(made_up(), costs=(*made_up().costs, hit))
     assert page_costs(calibration, 2 << 20, 4096, 1 << 30).stlb_hit_serial_ns == hit.interval
     assert page_costs(calibration, 2 << 20, 2 << 20, 1 << 30).stlb_hit_serial_ns is None
+
+
+def test_a_quantitys_earlier_name_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "c.tsv"
+    write_calibration(path, made_up())
+    text = path.read_text()
+    path.write_text(text.replace("l3_half_life_ns", "l3_stay_ns"))
+    assert path.read_text() != text
+    assert read_calibration(path) == made_up()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from builders.calibration import cost, quick
 from calibration.test_quantities import HUGE, Row, curve, table
-from tlbcost.calibration.analysis.load_rows import LOADS, MEMORY, STAY, STREAM, load_rows
+from tlbcost.calibration.analysis.load_rows import LOADS, MEMORY, RESIDENCY, STREAM, load_rows
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.loads import Loads, cache_sizes, level_latencies, loads
 from tlbcost.calibration.other_sources import Saying
@@ -21,7 +21,7 @@ KIB, MIB = 1 << 10, 1 << 20
 # Caches of 48 KiB, 2 MiB and 32 MiB.
 SERIAL = {256: 1.25, 2048: 4.0, 8192: 4.1, 65536: 20.0, 262144: 20.5, 1048576: 70.0, 4194304: 90.0}
 FLUSHED = 101.0
-STAYED = 4.5e6
+HALF_LIFE_NS = 4.5e6
 SIZES = {1: 48 * KIB, 2: 2 * MIB, 3: 32 * MIB}
 
 
@@ -42,11 +42,11 @@ def rows(
         timings("load", "independent", ladder, 0.1),
         timings("load", "flushed", MEMORY if flushed else ()),
         curve(
-            "stay",
+            "residency",
             "third",
             "serial",
-            lambda _: STAYED,
-            STAY,
+            lambda _: HALF_LIFE_NS,
+            RESIDENCY,
             size=HUGE,
             spacing=192,
             paired=False,
@@ -85,8 +85,8 @@ def test_every_footprint_has_a_row_with_its_interval() -> None:
     assert known.stream[1][1].value == pytest.approx(7.2, rel=0.01)
     assert known.memory is not None
     assert known.memory.value == pytest.approx(FLUSHED, rel=0.01)
-    assert known.stay is not None
-    assert known.stay.value == pytest.approx(STAYED, rel=0.01)
+    assert known.l3_half_life_ns is not None
+    assert known.l3_half_life_ns.value == pytest.approx(HALF_LIFE_NS, rel=0.01)
     assert found(rows(flushed=False)).memory is None
     assert all(row.samples == 10 for row in rows())
 
@@ -112,14 +112,14 @@ def test_what_did_not_fit_is_a_row_without_a_value() -> None:
 def test_absent_differs_from_not_asked_for() -> None:
     assert load_rows(read_samples([table()])) == []
     nothing = load_rows(read_samples([table(skipped_4096_loads="no time was left")]))
-    assert len(nothing) == len(LOADS) + 4 + len(MEMORY) + len(STREAM) + len(STAY)
+    assert len(nothing) == len(LOADS) + 4 + len(MEMORY) + len(STREAM) + len(RESIDENCY)
     assert found(nothing) == Loads((), (), ())
     assert loads(calibrated([cost("walk_ns", 19.0, access="serial", pages=8192)])) is None
 
 
 def test_the_footprints_are_the_probes() -> None:
     source = (Path(__file__).parents[3] / "calibrator" / "groups.c").read_text(encoding="utf-8")
-    ladders = {"loads": LOADS, "stream": STREAM, "memory": MEMORY, "stay": STAY}
+    ladders = {"loads": LOADS, "stream": STREAM, "memory": MEMORY, "residency": RESIDENCY}
     for name, expected in ladders.items():
         ladder = re.search(rf"{name}_ladder\[\] = {{ ([0-9, ]+) }}", source)
         assert ladder is not None

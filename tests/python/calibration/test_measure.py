@@ -75,7 +75,7 @@ def test_a_quick_one_confirms_each_knee_with_another_seed(machine: Machine) -> N
     result = measure("quick", (), None)
     assert [machine.option(i, "--measure") for i in range(3)] == [
         ["cycles,faults,near,middle,far,dense"],
-        ["loads,stream,memory,stay"],
+        ["loads,stream,memory,residency"],
         ["faults,near"],
     ]
     assert len({machine.option(i, "--seed")[0] for i in range(3)}) == 3

@@ -33,19 +33,19 @@ def looked_at(core: Core | None, *, own: bool = True, times: int = 2) -> Conditi
 def test_how_long_lines_stay_is_measured_each_time() -> None:
     seen = looked_at(KEPT)
     # By the real calibrator: at least one sweep of each look, of 32 ms at most.
-    assert 2 <= len(seen.stays_ns) <= 8
-    assert all(0 < ns <= 32e6 for ns in seen.stays_ns)
+    assert 2 <= len(seen.l3_half_lives_ns) <= 8
+    assert all(0 < ns <= 32e6 for ns in seen.l3_half_lives_ns)
     assert seen.notes == ()
     core = seen.core_then(None)
     assert core is not None
     kept = dict(core.fields)["l3-kept"]
     assert isinstance(kept, tuple)
-    assert len(kept) == len(seen.stays_ns)
+    assert len(kept) == len(seen.l3_half_lives_ns)
 
 
 def test_no_more_are_used_than_a_core_takes() -> None:
     seen = looked_at(KEPT, times=0)
-    seen.stays_ns += [1e6 * (i + 1) for i in range(50)]
+    seen.l3_half_lives_ns += [1e6 * (i + 1) for i in range(50)]
     core = seen.core_then(9)
     assert core is not None
     kept = dict(core.fields)["l3-kept"]

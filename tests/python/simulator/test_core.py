@@ -77,7 +77,7 @@ def test_the_last_level_is_shared_by_time_where_that_is_known() -> None:
     # Half-way from 25 to 100 ns, between 16 and 256 MiB.
     assert 16 << 20 < fields["l3-bytes"] < 256 << 20
     assert "l3-kept" not in fields
-    more = (*COSTS, cost("l3_stay_ns", 3e6, None, None, 65536))
+    more = (*COSTS, cost("l3_half_life_ns", 3e6, None, None, 65536))
     made = core_for(calibrated(costs=more), KNOWN, GEOMETRY)
     assert made is not None
     fields = dict(made.fields)
@@ -158,7 +158,7 @@ def test_under_a_hypervisor_the_host_is_read_too() -> None:
 
 
 def test_what_was_seen_when_the_program_ran_replaces_what_was_before() -> None:
-    more = (*COSTS, cost("l3_stay_ns", 3e6, None, None, 65536))
+    more = (*COSTS, cost("l3_half_life_ns", 3e6, None, None, 65536))
     made = core_for(calibrated(costs=more), GUEST, SPLINTERED)
     assert made is not None
     assert ",l3-kept=12000000," in made.option

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How long do loads take from the first cache to memory, and lines stay? From the samples."""
+"""What do loads cost from the first cache to memory, and how long do lines stay in the last?"""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tlbcost.common.interval import Interval
 LOADS = (256, 2048, 8192, 65536, 262144, 1048576, 4194304)
 STREAM = (262144, 4194304)
 MEMORY = (131072,)
-STAY = (65536,)
+RESIDENCY = (65536,)
 # Nearer lines come so fast that the loop itself, not the core's loads at once, is the limit.
 _OVERLAPPED_FROM = 65536
-_GROUPS = frozenset({"loads", "stream", "memory", "stay"})
+_GROUPS = frozenset({"loads", "stream", "memory", "residency"})
 
 
 def load_rows(samples: Samples) -> list[Cost]:
-    """`load_ns`, `stream_ns`, `l3_stay_ns` as rows of a calibration; none if not asked for."""
+    """`load_ns`, `stream_ns`, `l3_half_life_ns` as rows of a calibration; none if not asked for."""
     probes = {key.probe for key in samples.curves}
     if not probes & {"load", "stream"} and not samples.skipped & _GROUPS:
         return []
@@ -35,7 +35,7 @@ def load_rows(samples: Samples) -> list[Cost]:
             for row in _rows(samples, ("load", "flushed"), "load_ns", "serial", MEMORY)
         ),
         *_rows(samples, ("stream", "sequential"), "stream_ns", None, STREAM),
-        *_rows(samples, ("stay", "serial"), "l3_stay_ns", None, STAY),
+        *_rows(samples, ("residency", "serial"), "l3_half_life_ns", None, RESIDENCY),
     ]
 
 

@@ -41,7 +41,7 @@ _PARTS = {
     "loads": "loads on {}",
     "stream": "sequential reads on {}",
     "memory": "loads from memory on {}",
-    "stay": "the last-level cache on {}",
+    "residency": "the last-level cache on {}",
     "packed": "packed chains in {}",
     "fault": "page faults on {}",
     "unmap": "unmapping of {}",
