@@ -33,9 +33,10 @@ from tlbcost.common.interval import Interval
 from tlbcost.common.table import Cell, Table, count, read_table, write_file
 from tlbcost.memory.frames import isolated_pages
 from tlbcost.processors.geometry import Geometry
-from tlbcost.processors.published import choose, record_name
+from tlbcost.processors.published import record_name
 from tlbcost.settings.change import system_settings
 from tlbcost.simulator.core import Core, core_for
+from tlbcost.simulator.geometry import geometry_for
 from tlbcost.simulator.run import find_valgrind, simulator_command
 from tlbcost.simulator.windows import WindowPlan
 from tlbcost.system.machine import current_machine
@@ -135,7 +136,7 @@ def model_here() -> Model:
     obtained, reason = look_up()
     if obtained is None:
         raise TlbcostError(f"cannot model: {reason}", "tlbcost calibrate", CANNOT_MEASURE)
-    geometry = choose(obtained.calibration, machine, HUGE_BYTES)
+    geometry = geometry_for(obtained.calibration, machine, HUGE_BYTES)
     core = core_for(obtained.calibration, machine, geometry)
     rate = cost_at(obtained.calibration, "cycles_per_ns", None)
     if core is None or rate is None:

@@ -18,9 +18,10 @@ from typing import cast, get_args
 from builders.answer import content
 from tlbcost.answer.remedies_text import what_to_do
 from tlbcost.answer.surroundings import surroundings
-from tlbcost.attribution.payers import Payer, PayerKind
+from tlbcost.attribution.payers import Payer
 from tlbcost.attribution.simulated import Attribution
 from tlbcost.common.interval import Interval
+from tlbcost.memory.kinds import MemoryKind
 from tlbcost.run.records import Run
 
 SIZE = 96 << 20
@@ -31,9 +32,9 @@ def main() -> int:
     kind, name, program, *argv = sys.argv[1:]
     code = kind == "code"
     kind = "segment" if code else kind
-    assert kind in get_args(PayerKind)
+    assert kind in get_args(MemoryKind)
     payer = Payer(
-        program, cast(PayerKind, kind), name, SIZE, SIZE, SIZE, code,
+        program, cast(MemoryKind, kind), name, SIZE, SIZE, SIZE, code,
         0.9, 0.1, 0.9, 0.1, Interval(0.2, 0.1, 0.3),
     )  # fmt: skip
     run = Run(10**9, 9 * 10**8, 10**8, SIZE >> 12, 0, SIZE + (2 << 20))

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.accuracy.errors import Check, Errors, Judged, Record
-from tlbcost.answer.words import range_of
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.common.tables import print_whole, section, table
+from tlbcost.common.units import range_of
 from tlbcost.model.simple import ModelName
 
 if TYPE_CHECKING:

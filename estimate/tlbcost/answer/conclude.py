@@ -92,7 +92,8 @@ def assemble(given: Ingredients) -> Content:
     backend: Backend = "both" if counted and simulated else "pmu" if counted else "sim"
     calibrated = given.calibrated
     expected = best.estimate.expected_fraction
-    sampled, doubts = who_pays_by_samples(given.sampled, expected, given.seen, given.surroundings)
+    settings = given.surroundings.settings if given.surroundings else None
+    sampled, doubts = who_pays_by_samples(given.sampled, expected, given.seen, settings)
     return Content(
         version=version(),
         date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -227,7 +228,7 @@ def _simulated(
             costs,
             estimate.expected_fraction,
             given.seen,
-            given.surroundings,
+            given.surroundings.settings if given.surroundings else None,
         ),
     )
 

@@ -35,12 +35,12 @@ from tlbcost.memory.backing import BackingSampler
 from tlbcost.numa.for_estimate import placed_on_nodes
 from tlbcost.processors.events import generic_pmu, load_pmu, named
 from tlbcost.processors.geometry import Geometry
-from tlbcost.processors.published import choose as geometry_for
 from tlbcost.run.launch import Launcher, Outcome, check_outcome, native_runs
 from tlbcost.run.program import check_simulatable, resolve
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.simulator.conditions import Conditions
 from tlbcost.simulator.core import Core, core_for
+from tlbcost.simulator.geometry import geometry_for
 from tlbcost.simulator.run import Simulation, find_valgrind, simulate
 from tlbcost.simulator.windows import plan_for
 from tlbcost.system.machine import Machine, current_machine, huge_page_or_assumed

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.content import Simulated
-from tlbcost.answer.words import range_of
-from tlbcost.attribution.payers import Backed, Payer, Site
+from tlbcost.attribution.payers import Payer
 from tlbcost.attribution.simulated import Attribution, CodeLine
 from tlbcost.attribution.sites import words
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.common.tables import section, table
+from tlbcost.common.units import range_of, shortened
+from tlbcost.memory.kinds import Backing
+from tlbcost.simulator.attribution_tables import SourceLocation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,7 +85,7 @@ def _memory(console: Console, attribution: Attribution, base: str) -> None:
     told, rest = split(attribution.payers)
     for payer in told:
         shown.add_row(
-            shortened(title(payer)),
+            shortened(title(payer), _NAME_COLUMNS),
             _size(payer.touched_bytes),
             on_pages(payer.backed),
             _percent(payer.misses_fraction),
@@ -92,7 +94,7 @@ def _memory(console: Console, attribution: Attribution, base: str) -> None:
         )
         for site, share in _sites(payer):
             shown.add_row(
-                shortened(f"  {words(site)}"), "", "",
+                shortened(f"  {words(site)}", _NAME_COLUMNS), "", "",
                 _percent(share * (payer.misses_fraction or 0.0)), "", "",
             )  # fmt: skip
     if rest:
@@ -146,17 +148,12 @@ def title(payer: Payer) -> str:
     return f"{payer.name} (code)" if payer.code and payer.kind == "file" else payer.name
 
 
-def shortened(text: str, columns: int = _NAME_COLUMNS) -> str:
-    """The end of what is too long for its column: of a path, that tells most."""
-    return text if len(text) <= columns else f"...{text[3 - columns :]}"
-
-
-def on_pages(backed: Backed | None) -> str:
+def on_pages(backed: Backing | None) -> str:
     """The size of the pages that hold most of it."""
     return units.NOT_OBTAINED if backed is None else units.size(backed.page_bytes)
 
 
-def _sites(payer: Payer) -> list[tuple[Site, float]]:
+def _sites(payer: Payer) -> list[tuple[SourceLocation, float]]:
     if payer.kind in ("file", "stack"):
         return []
     return [(site, share) for site, share in payer.sites if share >= _LEAST_SITE][:_MOST_SITES]

@@ -10,10 +10,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.content import Content
-from tlbcost.answer.words import narrower, next_steps, range_of
+from tlbcost.answer.words import narrower, next_steps
 from tlbcost.attribution.payers import Payer
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
+from tlbcost.common.units import range_of
 from tlbcost.remedies.advise import TUNABLES, Advice, Remedy, Situation, advise
 from tlbcost.remedies.price import Price
 

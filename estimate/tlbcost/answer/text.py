@@ -12,11 +12,12 @@ from tlbcost.answer.regions_text import print_payers, print_sampled
 from tlbcost.answer.remedies_text import print_what_to_do
 from tlbcost.answer.tables import modelled_sentence, print_misses, print_tlbs
 from tlbcost.answer.witness_table import print_comparison, print_counts
-from tlbcost.answer.words import placement_sentence, range_of, verdict_sentence
+from tlbcost.answer.words import placement_sentence, verdict_sentence
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import median
 from tlbcost.common.tables import grid, print_whole, section, table
+from tlbcost.common.units import range_of
 from tlbcost.model.simple import run_time_ns, speedup_ratio
 
 if TYPE_CHECKING:

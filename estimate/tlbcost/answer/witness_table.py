@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.content import Content, CountedPart
-from tlbcost.answer.words import range_of
 from tlbcost.common import units
 from tlbcost.common.tables import section, table
+from tlbcost.common.units import range_of
 from tlbcost.counters.report import print_events, print_figures
 from tlbcost.simulator.totals import CODE, DATA
 

@@ -7,7 +7,6 @@ import shlex
 
 from tlbcost.answer.content import Content
 from tlbcost.common import units
-from tlbcost.common.interval import Interval
 from tlbcost.model.simple import WORTHWHILE_FRACTION, Estimate, total_interval
 from tlbcost.numa.locality import direction_words, placement_words, translation_direction
 from tlbcost.system import hints as remedies
@@ -78,14 +77,6 @@ def _main_part(estimate: Estimate) -> str:
     if fault > estimate.expected_fraction.value:
         return "by fewer page faults"
     return "by cheaper address translation"
-
-
-def range_of(interval: Interval) -> str:
-    """The interval's ends as percent: '12 % to 38 %', or one where both read alike."""
-    low, high = units.percent(interval.low), units.percent(interval.high)
-    if {low, high} == {units.ZERO, units.ABOUT_ZERO}:
-        return units.ABOUT_ZERO
-    return low if low == high else f"{low} to {high}"
 
 
 def next_steps(content: Content) -> list[str]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from tlbcost.answer.content import Surroundings
 from tlbcost.attribution.backed import Seen, backed
 from tlbcost.attribution.sampled import Sampled, attribute_samples
 from tlbcost.attribution.simulated import Attribution, attribute
@@ -13,6 +12,7 @@ from tlbcost.counters.profile import doubts
 from tlbcost.processors.geometry import Geometry
 from tlbcost.simulator.run import Simulation
 from tlbcost.system.filesystems import mounted
+from tlbcost.system.huge_pages import HugeSettings
 
 
 def who_pays(
@@ -21,7 +21,7 @@ def who_pays(
     costs: tuple[PageCosts, PageCosts],
     expected: Interval,
     seen: Seen,
-    around: Surroundings | None,
+    settings: HugeSettings | None,
 ) -> Attribution | None:
     """None: no process image told. `expected`: the gain that payers share."""
     base, huge = geometry.base, geometry.huge
@@ -35,19 +35,19 @@ def who_pays(
         simulation.windows,
         splintered=huge.entry_bytes == base.page_size_bytes,
     )
-    return backed(attribution, seen, around)
+    return backed(attribution, seen, settings)
 
 
 def who_pays_by_samples(
     sampled: Sampled | None,
     expected: Interval,
     seen: Seen,
-    around: Surroundings | None,
+    settings: HugeSettings | None,
 ) -> tuple[Attribution | None, tuple[str, ...]]:
     """The same by samples; and notes: why there is none, or what makes it less than exact."""
-    if sampled is None or around is None or around.settings is None:
+    if sampled is None or settings is None:
         return None, ()
-    found, why_not = attribute_samples(sampled, expected, seen, around.settings)
+    found, why_not = attribute_samples(sampled, expected, seen, settings)
     if found is None:
         return None, (f"samples of counters do not tell which memory pays: {why_not}",)
     assert sampled.hits is not None

@@ -11,26 +11,25 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
-from tlbcost.answer.content import Surroundings
-from tlbcost.attribution.payers import Backed, Payer, PayerKind
+from tlbcost.attribution.payers import Payer
 from tlbcost.attribution.simulated import Attribution
 from tlbcost.memory.eligibility import kind_of
+from tlbcost.memory.kinds import Backing, MemoryKind
 from tlbcost.memory.smaps import Mapping
 from tlbcost.system.huge_pages import HugeSettings
 
-_BY_NAME: tuple[PayerKind, ...] = ("file", "tmpfs", "segment", "memfd", "hugetlbfs")
+_BY_NAME: tuple[MemoryKind, ...] = ("file", "tmpfs", "segment", "memfd", "hugetlbfs")
 _DELETED = " (deleted)"
 
 # A program's mappings as they were looked at, each with the path of the executable.
 Seen = Sequence[tuple[str, Mapping]]
-_Key = tuple[str, PayerKind, str, bool]
+_Key = tuple[str, MemoryKind, str, bool]
 
 
 def backed(
-    attribution: Attribution | None, seen: Seen, around: Surroundings | None
+    attribution: Attribution | None, seen: Seen, settings: HugeSettings | None
 ) -> Attribution | None:
     """The attribution, with what was seen of its payers where anything was."""
-    settings = around.settings if around is not None else None
     if attribution is None or settings is None:
         return attribution
     payers = with_backed(attribution.payers, seen, settings)
@@ -48,7 +47,7 @@ def with_backed(payers: Sequence[Payer], seen: Seen, settings: HugeSettings) -> 
     return tuple(_with(payer, _matching(payer, payers, groups)) for payer in payers)
 
 
-def _key(program: str, kind: PayerKind, name: str, *, code: bool) -> _Key:
+def _key(program: str, kind: MemoryKind, name: str, *, code: bool) -> _Key:
     named = name.removesuffix(_DELETED) if kind in _BY_NAME else ""
     # Code and data of one file are two payers; elsewhere permissions tell nothing.
     return (os.path.realpath(program), kind, named, code and kind in ("file", "segment"))
@@ -80,7 +79,7 @@ def _with(payer: Payer, mappings: Sequence[Mapping]) -> Payer:
     return dataclasses.replace(
         payer,
         size_bytes=size if payer.size_bytes is None else payer.size_bytes,
-        backed=Backed(
+        backed=Backing(
             first.start,
             first.end,
             first.permissions,

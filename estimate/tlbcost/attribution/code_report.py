@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from tlbcost.attribution.payers import Site
 from tlbcost.common import units
 from tlbcost.counters.grouping import short_names
-from tlbcost.simulator.attribution_tables import Line, Sided
+from tlbcost.simulator.attribution_tables import Line, Sided, SourceLocation
 
 By = Literal["object", "symbol", "line"]
 
@@ -24,14 +23,14 @@ class CodeRow:
     """One object, function or line of a program; `site` has the line with most walks of it."""
 
     program: str
-    site: Site
+    site: SourceLocation
     walks: int
     huge_walks: int
 
 
 def code_rows(lines: Sequence[Line], by: By) -> list[CodeRow]:
     """Rows by walks on base pages, most first."""
-    sums: dict[tuple[str, Site], dict[Site, tuple[Sided, Sided]]] = {}
+    sums: dict[tuple[str, SourceLocation], dict[SourceLocation, tuple[Sided, Sided]]] = {}
     for line in lines:
         sites = sums.setdefault((line.program, _group(line.site, by)), {})
         base, huge = sites.get(line.site, (Sided(), Sided()))
@@ -94,10 +93,10 @@ def to_json(lines: Sequence[Line], by: By, limit: int | None) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _group(site: Site, by: By) -> Site:
+def _group(site: SourceLocation, by: By) -> SourceLocation:
     if by == "line":
         return site
-    return Site(site.object, site.function if by == "symbol" else None, None, None)
+    return SourceLocation(site.object, site.function if by == "symbol" else None, None, None)
 
 
 def _names(row: CodeRow, by: By, short: dict[str, str]) -> list[str]:

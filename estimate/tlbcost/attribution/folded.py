@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tlbcost.attribution.payers import Site
-from tlbcost.simulator.attribution_tables import Attributed
+from tlbcost.simulator.attribution_tables import Attributed, SourceLocation
 
 
 def folded(images: Sequence[Attributed]) -> str:
@@ -26,7 +25,7 @@ def folded(images: Sequence[Attributed]) -> str:
     return "".join(lines)
 
 
-def _frame(site: Site) -> str:
+def _frame(site: SourceLocation) -> str:
     if site.function is not None:
         return _clean(site.function)
     name = (site.object or "").rpartition("/")[2]

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from tlbcost.attribution.payers import Payer, Site
+from tlbcost.attribution.payers import Payer
 from tlbcost.attribution.simulated import Attribution
-from tlbcost.simulator.attribution_tables import Attributed
+from tlbcost.simulator.attribution_tables import Attributed, SourceLocation
 
 Value = dict[str, object]
 
@@ -44,7 +44,7 @@ def _payer(payer: Payer) -> Value:
     return fields
 
 
-def _site(site: Site, share: float) -> Value:
+def _site(site: SourceLocation, share: float) -> Value:
     return {**asdict(site), "misses_fraction": share}
 
 

@@ -7,67 +7,11 @@ None. Shares of all payers of an estimate sum to the whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from tlbcost.common.interval import Interval
-
-# heap: grown by brk. anonymous: private mmap, malloc's large blocks and arenas among them. segment:
-# code, data and bss of the executable. file: a mapped file on a file system with storage. tmpfs,
-# memfd, sysv: shared memory by the way it was made; shared: MAP_SHARED without a name. jit:
-# anonymous memory that code runs from.
-PayerKind = Literal[
-    "heap", "anonymous", "stack", "segment", "file", "tmpfs", "memfd", "sysv", "shared",
-    "hugetlbfs", "jit", "unknown",
-]  # fmt: skip
-
-_NAMES: Mapping[PayerKind, str] = {
-    "heap": "[heap]",
-    "anonymous": "anonymous memory",
-    "stack": "[stack]",
-    "shared": "shared memory",
-    "sysv": "SysV shared memory",
-    "hugetlbfs": "huge pages",
-    "jit": "code made at run time",
-    "unknown": "other memory",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where memory was allocated, or where in the code it is referred to; None: not told.
-
-    `variable`: the name of a static one of the object's, which has no function.
-    """
-
-    object: str | None
-    function: str | None
-    file: str | None
-    line: int | None
-    variable: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Backed:
-    """What the kernel said of a mapping while the program ran natively (smaps).
-
-    `page_bytes`: size of the pages that hold most of it. `eligible`: THPeligible; None: not told.
-    `flags`: VmFlags (`hg`: madvised, `nh`: madvised not to, `ht`: hugetlb). `start`, `end`: of the
-    largest one, where alignment and size below a huge page matter. `offset_bytes`, `device`: in
-    the file that is mapped there, and (major, minor) of its file system.
-    """
-
-    start: int
-    end: int
-    permissions: str
-    resident_bytes: int
-    huge_bytes: int
-    page_bytes: int
-    eligible: bool | None
-    flags: tuple[str, ...]
-    offset_bytes: int = 0
-    device: tuple[int, int] | None = None
+from tlbcost.memory.kinds import Backing, MemoryKind
+from tlbcost.simulator.attribution_tables import SourceLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +28,7 @@ class Payer:
     """
 
     program: str
-    kind: PayerKind
+    kind: MemoryKind
     name: str
     size_bytes: int | None
     touched_bytes: int | None
@@ -95,8 +39,8 @@ class Payer:
     time_fraction: float | None
     huge_time_fraction: float | None
     gain_fraction: Interval | None
-    sites: tuple[tuple[Site, float], ...] = ()
-    backed: Backed | None = None
+    sites: tuple[tuple[SourceLocation, float], ...] = ()
+    backed: Backing | None = None
     samples: int | None = None
     misses_interval: Interval | None = None
 
@@ -115,8 +59,3 @@ def on_huge_bytes(touched_bytes: int, huge_pages: int, mapped_bytes: int, huge_b
     if mapped_bytes < huge_bytes:
         return touched_bytes
     return max(touched_bytes, min(huge_pages * huge_bytes, mapped_bytes))
-
-
-def name_of(kind: PayerKind) -> str:
-    """What memory of a kind is called where it has no name."""
-    return _NAMES.get(kind, "other memory")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost.attribution.backed import Seen, with_backed
-from tlbcost.attribution.payers import Payer, PayerKind, Site, name_of
+from tlbcost.attribution.payers import Payer
 from tlbcost.attribution.simulated import Attribution, CodeLine, file_kind
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
@@ -24,8 +24,10 @@ from tlbcost.counters.target import PROGRAM_ITSELF
 from tlbcost.counters.tool import Wanted
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import kind_of
+from tlbcost.memory.kinds import MemoryKind, name_of
 from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher, Outcome
+from tlbcost.simulator.attribution_tables import SourceLocation
 from tlbcost.symbols.symbols import Symbols
 from tlbcost.system.huge_pages import HugeSettings
 
@@ -33,13 +35,13 @@ from tlbcost.system.huge_pages import HugeSettings
 FEWEST = 10
 # Takes samples of operations of all kinds, which tell themselves whether they missed.
 _OF_ALL = "ibs_op"
-_NAMED: Mapping[str, tuple[PayerKind, str]] = {
+_NAMED: Mapping[str, tuple[MemoryKind, str]] = {
     "[heap]": ("heap", name_of("heap")),
     "[stack]": ("stack", name_of("stack")),
     smaps.BSS: ("segment", smaps.BSS),
 }
 # What samples have one name for, and smaps several; the first: what it is if nothing was seen.
-_NAMELESS: Mapping[str, tuple[PayerKind, ...]] = {
+_NAMELESS: Mapping[str, tuple[MemoryKind, ...]] = {
     "[anonymous]": ("anonymous", "jit", "hugetlbfs"),
     "[shared]": ("shared", "memfd", "sysv"),
 }
@@ -143,7 +145,7 @@ def _payers(
     seen: Seen,
     settings: HugeSettings,
 ) -> list[Payer]:
-    groups: dict[tuple[str, PayerKind, str], _Weights] = {}
+    groups: dict[tuple[str, MemoryKind, str], _Weights] = {}
     programs = _programs(weights, path, seen)
     for hit, weight in weights:
         program = programs[hit.pid]
@@ -200,7 +202,7 @@ def _programs(weights: _Weights, path: Path, seen: Seen) -> dict[int | None, str
     return {pid: max(own, key=lambda name: own[name]) for pid, own in found.items()}
 
 
-def _memory(hit: Hit, program: str, seen: Seen, settings: HugeSettings) -> tuple[PayerKind, str]:
+def _memory(hit: Hit, program: str, seen: Seen, settings: HugeSettings) -> tuple[MemoryKind, str]:
     """What the data of a sample is in."""
     data = hit.data
     if data is None or _is_unknown(hit):
@@ -216,7 +218,7 @@ def _memory(hit: Hit, program: str, seen: Seen, settings: HugeSettings) -> tuple
 
 def _nameless(
     data: str, own: Sequence[smaps.Mapping], settings: HugeSettings
-) -> tuple[PayerKind, str]:
+) -> tuple[MemoryKind, str]:
     """Of memory that samples have one name for, what there was most of."""
     kinds = _NAMELESS[data]
     resident = {(kinds[0], name_of(kinds[0])): 0}
@@ -232,11 +234,11 @@ def _nameless(
 def _code(weights: _Weights, boot_id: str | None) -> tuple[CodeLine, ...]:
     """Lines that miss, or functions where lines are not known; most misses first."""
     hits, symbols = [hit for hit, _ in weights], Symbols(boot_id)
-    groups: dict[Site, _Weights] = {}
+    groups: dict[SourceLocation, _Weights] = {}
     found_names = zip(weights, symbols.names(hits), symbols.sources(hits), strict=True)
     for each, name, source in found_names:
         function, file, line = source or (name, None, None)
-        groups.setdefault(Site(each[0].object, function, file, line), []).append(each)
+        groups.setdefault(SourceLocation(each[0].object, function, file, line), []).append(each)
     whole = sum(weight for _, weight in weights)
     found = []
     for site, group in groups.items():

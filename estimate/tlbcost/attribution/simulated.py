@@ -14,19 +14,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from tlbcost.attribution.payers import Payer, PayerKind, Site, name_of, on_huge_bytes
+from tlbcost.attribution.payers import Payer, on_huge_bytes
 from tlbcost.attribution.sites import allocation_site
 from tlbcost.attribution.stall_time import Scale
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.interval import Interval
-from tlbcost.simulator.attribution_tables import Attributed, Line, Modelled, Place, Sided
+from tlbcost.memory.kinds import MemoryKind, name_of
+from tlbcost.simulator.attribution_tables import (
+    Attributed,
+    Line,
+    Modelled,
+    Place,
+    Sided,
+    SourceLocation,
+)
 from tlbcost.simulator.windows import ImageWindows
 from tlbcost.system.filesystems import FileSystem, holding
 
 CostedBy = Literal["windows", "prices"]
 SIMULATION = "simulation"
 
-_FILES: Mapping[str, PayerKind] = {"tmpfs": "tmpfs", "hugetlbfs": "hugetlbfs"}
+_FILES: Mapping[str, MemoryKind] = {"tmpfs": "tmpfs", "hugetlbfs": "hugetlbfs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,7 @@ class CodeLine:
     told. `samples`: that the others are estimated from; None: they are simulated.
     """
 
-    site: Site
+    site: SourceLocation
     walks_fraction: float | None
     walks: int
     huge_walks: int | None
@@ -132,7 +140,7 @@ def whole_entries(image: Attributed) -> Attributed:
 
 def code_lines(lines: Sequence[Line]) -> tuple[CodeLine, ...]:
     """Instructions of one line together; most walks first."""
-    sums: dict[Site, tuple[Sided, Sided]] = {}
+    sums: dict[SourceLocation, tuple[Sided, Sided]] = {}
     for line in lines:
         base, huge = sums.get(line.site, (Sided(), Sided()))
         sums[line.site] = (base + line.base, huge + line.huge)
@@ -177,7 +185,7 @@ def _payers(
     huge_bytes: int,
     mounts: Sequence[FileSystem],
 ) -> tuple[Payer, ...]:
-    groups: dict[tuple[str, PayerKind, str, bool], list[_Priced]] = {}
+    groups: dict[tuple[str, MemoryKind, str, bool], list[_Priced]] = {}
     for each in priced:
         kind = _kind(each.place, mounts)
         name = each.place.name or name_of(kind)
@@ -252,9 +260,9 @@ def _gain(group: Sequence[_Priced], total: _Totals, expected: Interval | None) -
     return Interval(expected.value * part, ends[0], ends[1])
 
 
-def _sites(group: Sequence[_Priced]) -> tuple[tuple[Site, float], ...]:
+def _sites(group: Sequence[_Priced]) -> tuple[tuple[SourceLocation, float], ...]:
     """Where it was allocated, by walks; what is not told is in the sum alone."""
-    walks: dict[Site, int] = {}
+    walks: dict[SourceLocation, int] = {}
     for each in group:
         site = _site(each.place)
         if site is not None:
@@ -264,25 +272,25 @@ def _sites(group: Sequence[_Priced]) -> tuple[tuple[Site, float], ...]:
     return tuple(sorted(found, key=lambda pair: -pair[1]))
 
 
-def _site(place: Place) -> Site | None:
+def _site(place: Place) -> SourceLocation | None:
     if place.variable is not None:
-        return Site(place.name, None, None, None, place.variable)
+        return SourceLocation(place.name, None, None, None, place.variable)
     return allocation_site(place.stack)
 
 
 def file_kind(
     mounts: Sequence[FileSystem], name: str, device: tuple[int, int] | None = None
-) -> PayerKind:
+) -> MemoryKind:
     """The kind of a mapped file, by the file system that it is on."""
     mount = holding(mounts, name, device)
     return _FILES.get(mount.kind, "file") if mount is not None else "file"
 
 
-def _kind(place: Place, mounts: Sequence[FileSystem]) -> PayerKind:
+def _kind(place: Place, mounts: Sequence[FileSystem]) -> MemoryKind:
     """What the simulator says; of files, by the file system that they are on."""
     if place.kind == "file":
         return file_kind(mounts, place.name or "", place.device)
-    known: dict[str, PayerKind] = {kind: kind for kind in get_args(PayerKind)}
+    known: dict[str, MemoryKind] = {kind: kind for kind in get_args(MemoryKind)}
     return known.get(place.kind, "unknown")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tlbcost.attribution.payers import Site
+from tlbcost.simulator.attribution_tables import SourceLocation
 
 # By the names of their files: C and C++ libraries, loaders and allocators that take malloc's place.
 _LIBRARIES = re.compile(
@@ -32,7 +32,7 @@ _HEADERS = re.compile(
 )
 
 
-def allocation_site(stack: Sequence[Site]) -> Site | None:
+def allocation_site(stack: Sequence[SourceLocation]) -> SourceLocation | None:
     """The frame of a stack, innermost first, in which the program asked; None: there is none."""
     told = [frame for frame in stack if frame.object or frame.function]
     for frame in told:
@@ -42,7 +42,7 @@ def allocation_site(stack: Sequence[Site]) -> Site | None:
     return told[-1] if told else None
 
 
-def words(site: Site) -> str:
+def words(site: SourceLocation) -> str:
     """'function (file:line)', or as much of it as is known."""
     if site.variable is not None:
         return site.variable
@@ -54,7 +54,7 @@ def words(site: Site) -> str:
     return f"{site.function} (in {file})" if file else site.function
 
 
-def _allocates(frame: Site) -> bool:
+def _allocates(frame: SourceLocation) -> bool:
     library = (frame.object or "").rpartition("/")[2]
     return bool(
         _LIBRARIES.fullmatch(library)

@@ -153,7 +153,7 @@ def _findings(
     from tlbcost.calibration.file import read_calibration
     from tlbcost.common.paths import version
     from tlbcost.memory.maps_report import Findings
-    from tlbcost.processors.published import choose
+    from tlbcost.simulator.geometry import geometry_for
     from tlbcost.system.machine import current_machine
 
     machine = current_machine()
@@ -171,7 +171,7 @@ def _findings(
         machine=machine,
         argv=argv,
         looked=tuple(looked),
-        geometry=choose(cached.calibration if cached else None, machine, huge),
+        geometry=geometry_for(cached.calibration if cached else None, machine, huge),
     )
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from tlbcost.common.interval import Interval
+
 _BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 NOT_OBTAINED = "NA"
 ABOUT_ZERO = "about 0"
@@ -52,6 +54,19 @@ def percent(fraction: float) -> str:
     if abs(value) < 0.05:
         return ABOUT_ZERO
     return f"{value:.1f} %" if abs(value) < 9.95 else f"{value:.0f} %"
+
+
+def range_of(interval: Interval) -> str:
+    """The interval's bounds as percent: '12 % to 38 %', or one where both read alike."""
+    low, high = percent(interval.low), percent(interval.high)
+    if {low, high} == {ZERO, ABOUT_ZERO}:
+        return ABOUT_ZERO
+    return low if low == high else f"{low} to {high}"
+
+
+def shortened(text: str, columns: int) -> str:
+    """The end of what is too long for its column: the end of a path says most."""
+    return text if len(text) <= columns else f"...{text[3 - columns :]}"
 
 
 def nanoseconds(ns: float) -> str:

@@ -16,16 +16,9 @@ from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.machines.published_timing import Figure, figures_of, published_core
 from tlbcost.processors.geometry import Geometry, PageSizeGeometry, TlbLevel
-from tlbcost.processors.published import (
-    ASSUMED_BASE,
-    ASSUMED_HUGE,
-    PublishedCore,
-    choose,
-    choose_level,
-    cores,
-    published,
-)
+from tlbcost.processors.published import PublishedCore, cores, published
 from tlbcost.simulator.core import Core, core_for
+from tlbcost.simulator.geometry import ASSUMED_BASE, ASSUMED_HUGE, choose_level, geometry_for
 from tlbcost.simulator.views import MOST_VIEWS, View, options
 
 BASE_BYTES, HUGE_BYTES, GIB = 4 << 10, 2 << 20, 1 << 30
@@ -174,7 +167,7 @@ def of_calibration(
     pages: list[PageSize] = []
     core, why = None, None
     huge = next((size for size in sizes if size > base), HUGE_BYTES)
-    whole = choose(calibration, machine, HUGE_BYTES if base < HUGE_BYTES else huge)
+    whole = geometry_for(calibration, machine, HUGE_BYTES if base < HUGE_BYTES else huge)
     core = core_for(calibration, machine, whole)
     if core is None:
         why = "the calibration does not tell what loads cost"
@@ -220,7 +213,7 @@ def _calibrated_size(calibration: Calibration, size: int, whole: Geometry) -> Pa
             f"{core.name} has no {units.size(size)} pages in data/machines/{core.core}.tsv",
             exit_code=CANNOT_MEASURE,
         )
-    return PageSize(size, choose(calibration, machine, size).huge)
+    return PageSize(size, geometry_for(calibration, machine, size).huge)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tlbcost.attribution.payers import Backed, PayerKind
 from tlbcost.common import units
+from tlbcost.memory.kinds import Backing, MemoryKind
 from tlbcost.memory.smaps import Mapping
 from tlbcost.system import filesystems
 from tlbcost.system.huge_pages import HugeSettings
@@ -26,7 +26,7 @@ Reason = Literal[
 
 # Most of the memory: what is left are the ends of a mapping, where no huge page fits.
 _MOST = 0.9
-_SHARED: dict[str, PayerKind] = {"/memfd:": "memfd", "/SYSV": "sysv"}
+_SHARED: dict[str, MemoryKind] = {"/memfd:": "memfd", "/SYSV": "sysv"}
 _DEVICE_FLAGS = ("io", "pf")
 
 
@@ -45,9 +45,9 @@ class Standing:
     words: str
 
 
-def backed_of(mapping: Mapping) -> Backed:
+def backed_of(mapping: Mapping) -> Backing:
     """What the kernel said of one mapping, as payers have it."""
-    return Backed(
+    return Backing(
         mapping.start,
         mapping.end,
         mapping.permissions,
@@ -61,7 +61,7 @@ def backed_of(mapping: Mapping) -> Backed:
     )
 
 
-def kind_of(mapping: Mapping, settings: HugeSettings) -> PayerKind:
+def kind_of(mapping: Mapping, settings: HugeSettings) -> MemoryKind:
     """What kind of memory a mapping is."""
     name = mapping.name
     if mapping.hugetlb_bytes or "ht" in (mapping.flags or ()):
@@ -82,7 +82,7 @@ def kind_of(mapping: Mapping, settings: HugeSettings) -> PayerKind:
 
 
 def stand(
-    kind: PayerKind, name: str, backed: Backed, settings: HugeSettings, *, disabled: bool = False
+    kind: MemoryKind, name: str, backed: Backing, settings: HugeSettings, *, disabled: bool = False
 ) -> Standing:
     """Where a mapping stands. `disabled`: its process has transparent huge pages off (prctl)."""
     huge = settings.huge_page_bytes
@@ -111,13 +111,13 @@ _LATER = {
 }
 
 
-def _group(kind: PayerKind) -> str:
+def _group(kind: MemoryKind) -> str:
     if kind in ("tmpfs", "memfd", "sysv", "shared"):
         return "shared"
     return "file" if kind == "file" else "anonymous"
 
 
-def _page_bytes(backed: Backed, huge: int | None) -> int | None:
+def _page_bytes(backed: Backing, huge: int | None) -> int | None:
     if not backed.resident_bytes:
         return None
     if backed.page_bytes and huge and backed.huge_bytes * 2 >= backed.resident_bytes:
@@ -126,7 +126,7 @@ def _page_bytes(backed: Backed, huge: int | None) -> int | None:
 
 
 def _why_not(
-    kind: PayerKind, name: str, backed: Backed, settings: HugeSettings, *, disabled: bool
+    kind: MemoryKind, name: str, backed: Backing, settings: HugeSettings, *, disabled: bool
 ) -> tuple[Reason, str]:
     if any(flag in backed.flags for flag in _DEVICE_FLAGS):
         return "device", "memory of a device, or of the kernel"
@@ -146,7 +146,7 @@ def _why_not(
 
 
 def _setting(
-    kind: PayerKind, name: str, backed: Backed, settings: HugeSettings
+    kind: MemoryKind, name: str, backed: Backing, settings: HugeSettings
 ) -> tuple[Reason, str]:
     group = _group(kind)
     if group == "shared":
@@ -160,7 +160,7 @@ def _setting(
     return "later", _LATER[group]
 
 
-def _unfit(kind: PayerKind, backed: Backed, huge: int) -> tuple[Reason, str] | None:
+def _unfit(kind: MemoryKind, backed: Backing, huge: int) -> tuple[Reason, str] | None:
     """Why no whole huge page fits into it, where none does."""
     size = units.size(huge)
     if -(-backed.start // huge) * huge + huge > backed.end:
@@ -172,7 +172,7 @@ def _unfit(kind: PayerKind, backed: Backed, huge: int) -> tuple[Reason, str] | N
 
 
 def _shared(
-    kind: PayerKind, name: str, backed: Backed, settings: HugeSettings
+    kind: MemoryKind, name: str, backed: Backing, settings: HugeSettings
 ) -> tuple[Reason, str]:
     option, where = settings.shmem, f"shmem_enabled is {settings.shmem}"
     if settings.shmem == "deny":
@@ -194,7 +194,7 @@ def _shared(
     return "later", _LATER["shared"]
 
 
-def _file(name: str, backed: Backed, settings: HugeSettings) -> tuple[Reason, str]:
+def _file(name: str, backed: Backing, settings: HugeSettings) -> tuple[Reason, str]:
     mount = filesystems.holding(settings.mounts, name, backed.device)
     asked = settings.thp == "always" or "hg" in backed.flags
     if "w" in backed.permissions and backed.permissions.endswith("p"):

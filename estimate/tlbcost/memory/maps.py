@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.attribution.payers import PayerKind
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import Reason, Standing, backed_of, kind_of, stand
+from tlbcost.memory.kinds import MemoryKind
 from tlbcost.memory.smaps import Mapping
 from tlbcost.processors.geometry import Geometry, LevelSource, PageSizeGeometry
 from tlbcost.system import hints as remedies
@@ -35,7 +35,7 @@ class Area:
     """
 
     name: str
-    kind: PayerKind
+    kind: MemoryKind
     mappings: int
     start: int
     end: int
@@ -141,7 +141,7 @@ def areas_of(
     watched: bool = False,
 ) -> tuple[Area, ...]:
     """Mappings of one name and kind together; most on base pages first."""
-    groups: dict[tuple[PayerKind, str], list[Mapping]] = {}
+    groups: dict[tuple[MemoryKind, str], list[Mapping]] = {}
     for mapping in mappings:
         kind = kind_of(mapping, settings)
         if kind != "unknown":
@@ -154,7 +154,7 @@ def areas_of(
 
 
 def _area(
-    kind: PayerKind,
+    kind: MemoryKind,
     name: str,
     group: list[Mapping],
     settings: HugeSettings,

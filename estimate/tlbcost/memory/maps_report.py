@@ -11,9 +11,9 @@ import shlex
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.answer.regions_text import shortened
 from tlbcost.common import units
 from tlbcost.common.tables import grid, print_whole, section, table
+from tlbcost.common.units import shortened
 from tlbcost.memory.maps import Area, Looked, Reach, reach_of, reach_ratio
 from tlbcost.processors.geometry import Geometry
 from tlbcost.system.machine import Machine
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SCHEMA = "tlbcost-maps-1"
+_NAME_COLUMNS = 27
 OPINION = (
     "An opinion by size, no estimate: memory beyond the reach misses if it is used in a scattered "
     "order, and hardly if it is read from end to end; tlbcost estimate tells."
@@ -148,7 +149,7 @@ def _areas(console: Console, looked: Looked, base: Reach, huge: Reach, *, everyt
     shown = table("memory", *columns, "x reach")
     for area in listed:
         shown.add_row(
-            shortened(_name(area)),
+            shortened(_name(area), _NAME_COLUMNS),
             units.size(area.size_bytes),
             units.size(area.resident_bytes),
             units.size(area.huge_bytes),

@@ -16,9 +16,9 @@ from tlbcost.numa.nodes import Nodes, Spread, cache_sizes, machine_nodes
 from tlbcost.numa.placement_table import ImagePlacement, PlacementPlan, plan_for, read_placements
 from tlbcost.numa.sampler import NodeMemory, PlacementSampler
 from tlbcost.numa.study import Study, conclude
-from tlbcost.processors.published import choose as geometry_for
 from tlbcost.run import program
 from tlbcost.run.launch import Launcher, Outcome, check_outcome
+from tlbcost.simulator.geometry import geometry_for
 from tlbcost.simulator.run import Simulation, find_valgrind, simulate
 from tlbcost.system.machine import Machine, current_machine, huge_page_bytes
 

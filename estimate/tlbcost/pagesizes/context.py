@@ -10,7 +10,7 @@ from tlbcost.common.units import NOT_OBTAINED
 from tlbcost.pagesizes.patterns import ARTICLE_GIB, GIB
 from tlbcost.pagesizes.run import PageTimes
 from tlbcost.processors.geometry import Geometry, Level, TlbLevel
-from tlbcost.processors.published import choose
+from tlbcost.simulator.geometry import geometry_for
 from tlbcost.system.machine import Machine
 
 
@@ -19,7 +19,7 @@ def tlbs(machine: Machine, calibration: Calibration | None, times: PageTimes) ->
     words = []
     pieces = None
     for size in times.sizes:
-        geometry = choose(calibration, machine, size.n_bytes)
+        geometry = geometry_for(calibration, machine, size.n_bytes)
         served = geometry.base if size.way == "base" else geometry.huge
         # What a host holds in pieces of 4 KiB is in such pieces in larger pages, too.
         pieces = served.entry_bytes or pieces

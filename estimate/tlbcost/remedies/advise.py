@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tlbcost.attribution.payers import Backed, Payer, PayerKind
+from tlbcost.attribution.payers import Payer
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import source_tree
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import Standing, stand
+from tlbcost.memory.kinds import Backing, MemoryKind
 from tlbcost.remedies.price import Pages, Price, price
 from tlbcost.remedies.program_facts import Facts, facts_of
 from tlbcost.run.records import Run
@@ -33,7 +34,7 @@ THP = "/sys/kernel/mm/transparent_hugepage"
 _LEAST_GAIN_FRACTION = 0.01
 _LEAST_MISSES_FRACTION = 0.05
 _COVERED = 0.9
-MALLOC: tuple[PayerKind, ...] = ("heap", "anonymous")
+MALLOC: tuple[MemoryKind, ...] = ("heap", "anonymous")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def pays(payer: Payer) -> bool:
     return share is not None and share >= _LEAST_MISSES_FRACTION
 
 
-def _is_covered(backed: Backed) -> bool:
+def _is_covered(backed: Backing) -> bool:
     if "ht" in backed.flags:
         return True
     return 0 < backed.resident_bytes * _COVERED <= backed.huge_bytes

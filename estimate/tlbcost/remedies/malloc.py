@@ -19,7 +19,7 @@ from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
 from tlbcost.remedies.price import growth_bytes
 from tlbcost.remedies.program_facts import Facts
 from tlbcost.system import glibc
-from tlbcost.trial.method import pool_pages
+from tlbcost.system.hugetlb import pool_pages
 
 MANUAL = "https://sourceware.org/glibc/manual/latest/html_node/Memory-Allocation-Tunables.html"
 THP_GUIDE = "https://docs.kernel.org/admin-guide/mm/transhuge.html"
@@ -140,7 +140,7 @@ def _pages(payers: Sequence[Payer], situation: Situation) -> int | None:
     most = max(situation.runs, key=lambda run: run.max_rss_bytes)
     touched = sum(payer.touched_huge_bytes or 0 for payer in payers)
     size = situation.huge_page_bytes
-    return max(pool_pages(most, size), -(-touched // size))
+    return max(pool_pages(most.max_rss_bytes, size), -(-touched // size))
 
 
 def _hugectl_heap(payers: Sequence[Payer], situation: Situation) -> Remedy | None:

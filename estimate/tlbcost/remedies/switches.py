@@ -144,7 +144,7 @@ def _with_option(option: str, situation: Situation) -> str:
 
 def _pooled(switch: Switch, payers: Sequence[Payer], situation: Situation) -> Remedy | None:
     """What takes pages from a pool: as many as the program had memory at most."""
-    from tlbcost.trial.method import pool_pages
+    from tlbcost.system.hugetlb import pool_pages
 
     size = situation.huge_page_bytes
     if switch.form == "setting":
@@ -153,7 +153,7 @@ def _pooled(switch: Switch, payers: Sequence[Payer], situation: Situation) -> Re
     elif situation.runs:
         most = max(situation.runs, key=lambda run: run.max_rss_bytes)
         pages = max(
-            pool_pages(most, size),
+            pool_pages(most.max_rss_bytes, size),
             -(-sum(payer.mapped_bytes for payer in payers) // size),
         )
     else:

@@ -11,10 +11,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.attribution.payers import Site
 from tlbcost.common import table_kinds as kinds
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import Kind, Table, count, read_table
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLocation:
+    """Where memory was allocated, or where in the code it is referred to; None: not told.
+
+    `variable`: the name of a static one of the object's, which has no function.
+    """
+
+    object: str | None
+    function: str | None
+    file: str | None
+    line: int | None
+    variable: str | None = None
+
 
 # Code and calls that miss are told by their lines, also of what is unloaded before the end.
 OPTIONS = "--attribute=yes --read-inline-info=yes --keep-debuginfo=yes --num-callers=40"
@@ -67,7 +81,7 @@ class Place:
     code: bool
     name: str | None
     variable: str | None
-    stack: tuple[Site, ...]
+    stack: tuple[SourceLocation, ...]
     device: tuple[int, int] | None
     most_bytes: int
     touched_pages: int
@@ -84,7 +98,7 @@ class Line:
 
     program: str
     address: int
-    site: Site
+    site: SourceLocation
     base: Sided
     huge: Sided
 
@@ -93,7 +107,7 @@ class Line:
 class Stack:
     """Calls, innermost first, and the walks that they stand for; no frames: not known."""
 
-    frames: tuple[Site, ...]
+    frames: tuple[SourceLocation, ...]
     base_walks: int
     huge_walks: int
 
@@ -192,7 +206,7 @@ def read_lines(table: Table) -> tuple[Line, ...]:
 
 
 def _place(
-    table: Table, row: Mapping[str, str | None], stacks: Mapping[int, tuple[Site, ...]]
+    table: Table, row: Mapping[str, str | None], stacks: Mapping[int, tuple[SourceLocation, ...]]
 ) -> Place:
     return Place(
         kind=row["kind"] or "unknown",
@@ -211,8 +225,8 @@ def _place(
     )
 
 
-def _frames(table: Table) -> dict[int, tuple[Site, ...]]:
-    found: dict[int, list[Site]] = {}
+def _frames(table: Table) -> dict[int, tuple[SourceLocation, ...]]:
+    found: dict[int, list[SourceLocation]] = {}
     for row in table.records():
         found.setdefault(_number(row["stack"]), []).append(_site(table, row))
     return {stack: tuple(frames) for stack, frames in found.items()}
@@ -222,8 +236,8 @@ def _phase(row: Mapping[str, str | None]) -> Phase:
     return Phase(_number(row["start"]), _misses(row, "base"), _misses(row, "huge"))
 
 
-def _site(table: Table, row: Mapping[str, str | None]) -> Site:
-    return Site(
+def _site(table: Table, row: Mapping[str, str | None]) -> SourceLocation:
+    return SourceLocation(
         _name(table, row["object"]),
         _name(table, row["function"]),
         _name(table, row["file"]),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,12 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 # What huge pages must leave to everything else: the machine still has to run the program.
 _LEAST_LEFT_BYTES = 256 << 20
 _LEAST_LEFT_FRACTION = 0.05
+# What malloc needs beyond the memory that a run on base pages shows: room to round up in each
+# arena, and blocks that the program never touches.
+_SPARE_FRACTION = 8
+_SPARE_PAGES = 16
+# Of pages of this size and above, one is spare.
+_LARGE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,13 @@ def sizes() -> list[int]:
     names = [path.name for path in sys_path(_POOLS).glob("hugepages-*kB")]
     kib = [name.removeprefix("hugepages-").removesuffix("kB") for name in names]
     return sorted(int(each) * 1024 for each in kib if each.isdigit())
+
+
+def pool_pages(peak_bytes: int, size: int) -> int:
+    """Huge pages of `size` bytes that hold a program with this peak of resident memory."""
+    needed = math.ceil(peak_bytes / size)
+    spare = _SPARE_PAGES if size < _LARGE_BYTES else 1
+    return needed + max(spare, needed // _SPARE_FRACTION)
 
 
 def pool(page_size_bytes: int) -> Pool:

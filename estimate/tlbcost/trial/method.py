@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.system import glibc
 from tlbcost.system import hints as remedies
+from tlbcost.system.hugetlb import pool_pages
 from tlbcost.system.machine import read_line, sys_path
 
 if TYPE_CHECKING:
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 THP = "/sys/kernel/mm/transparent_hugepage"
 TUNABLES = "GLIBC_TUNABLES"
 POOLS = "/sys/kernel/mm/hugepages"
-# What malloc takes beyond the memory that a run on base pages shows: room to round up in each
-# arena, and blocks that the program never touches.
-_SPARE_FRACTION = 8
-_SPARE_PAGES = 16
-# Of pages from this size on one is spare.
-_LARGE_BYTES = 64 << 20
 # What asks for huge pages in the environment: no program on base pages may have it.
 _ASKING = ("HUGETLB_MORECORE", "HUGETLB_ELFMAP", "HUGETLB_SHM")
 
@@ -86,7 +80,7 @@ class Method:
         self._change(settings)
         if self.pool_bytes is None:
             return
-        pages = pool_pages(run, self.pool_bytes)
+        pages = pool_pages(run.max_rss_bytes, self.pool_bytes)
         if settings is not None:
             settings.reserve(self.pool_bytes, pages)
             if self.mount:
@@ -136,13 +130,6 @@ def chosen(path: str) -> str | None:
     line = read_line(path)
     inside = re.search(r"\[(\w+)\]", line or "")
     return inside[1] if inside else line
-
-
-def pool_pages(run: Run, size: int) -> int:
-    """Huge pages of `size` bytes that hold a program of this peak."""
-    needed = math.ceil(run.max_rss_bytes / size)
-    spare = _SPARE_PAGES if size < _LARGE_BYTES else 1
-    return needed + max(spare, needed // _SPARE_FRACTION)
 
 
 def free_pages(size: int) -> int:

@@ -14,6 +14,7 @@ from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.system import glibc
 from tlbcost.system import hints as remedies
+from tlbcost.system.hugetlb import pool_pages
 from tlbcost.system.machine import huge_page_bytes, sys_path, thp_mode
 from tlbcost.system.sudo import calling_user
 from tlbcost.trial.method import (
@@ -24,7 +25,6 @@ from tlbcost.trial.method import (
     chosen,
     free_pages,
     pool_default_bytes,
-    pool_pages,
 )
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def auto(run: Run) -> tuple[Method, str]:
     """
     version, mode, size = glibc.glibc_version(), thp_mode(), pool_default_bytes()
     tunable = version is not None and version >= glibc.FIRST_WITH_HUGETLB
-    if tunable and size is not None and free_pages(size) >= pool_pages(run, size):
+    if tunable and size is not None and free_pages(size) >= pool_pages(run.max_rss_bytes, size):
         return named("glibc-hugetlb"), (
             f"{free_pages(size)} huge pages of {units.size(size)} are free, which hold all that "
             "malloc gives out"

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.answer.words import range_of
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import median
 from tlbcost.common.tables import grid, print_whole, section, table
+from tlbcost.common.units import range_of
 from tlbcost.model.simple import Estimate, total_interval
 from tlbcost.system.machine import Machine
 from tlbcost.trial.run import Pair, Trial, base_huge_bytes, covered_fraction

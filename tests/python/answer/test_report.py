@@ -14,10 +14,11 @@ from builders.answer import MACHINE, content, killed, overlapped, process, rebui
 from tlbcost.answer.content import Content, Tried
 from tlbcost.answer.json import document, to_json
 from tlbcost.answer.text import print_report
-from tlbcost.answer.words import next_steps, range_of, verdict_sentence
+from tlbcost.answer.words import next_steps, verdict_sentence
 from tlbcost.common import output, units
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.interval import Interval
+from tlbcost.common.units import range_of
 from tlbcost.model.simple import total_interval
 
 SCHEMA = Path(__file__).parents[3] / "data" / "schema" / "estimate.schema.json"

@@ -11,7 +11,6 @@ from builders import answer as sample
 from tlbcost.attribution.code_report import code_rows, describe
 from tlbcost.attribution.code_table import code_text, is_code_table, read_code
 from tlbcost.attribution.folded import folded
-from tlbcost.attribution.payers import Site
 from tlbcost.attribution.simulated import Attribution, attribute, code_lines
 from tlbcost.attribution.sites import allocation_site, words
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
@@ -24,6 +23,7 @@ from tlbcost.simulator.attribution_tables import (
     Phase,
     Place,
     Sided,
+    SourceLocation,
     Stack,
     read_attributed,
 )
@@ -31,9 +31,9 @@ from tlbcost.system.filesystems import FileSystem
 
 APP = "/opt/app"
 LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
-MAIN = Site(APP, "main", "app.c", 10)
-TABLE = Site(APP, "make_table", "app.c", 20)
-MALLOC = Site(LIBC, "malloc", "malloc.c", 3315)
+MAIN = SourceLocation(APP, "main", "app.c", 10)
+TABLE = SourceLocation(APP, "make_table", "app.c", 20)
+MALLOC = SourceLocation(LIBC, "malloc", "malloc.c", 3315)
 EXPECTED = Interval(0.1, -0.02, 0.2)
 
 
@@ -172,25 +172,28 @@ def test_no_image_is_no_attribution() -> None:
     "inner",
     [
         [MALLOC],
-        [Site("/lib/ld-linux-x86-64.so.2", "__minimal_malloc", None, None)],
-        [MALLOC, Site("/usr/lib/libstdc++.so.6", "operator new(unsigned long)", None, None)],
-        [MALLOC, Site(APP, "operator new[](unsigned long)", None, None)],
-        [MALLOC, Site(APP, "allocate", "new_allocator.h", 137),
-         Site(APP, "vector", "stl_vector.h", 566)],
-        [MALLOC, Site(APP, "xmalloc", "util.c", 5)],
-        [MALLOC, Site("/usr/bin/python3.11", "_PyObject_Malloc", None, None),
-         Site("/usr/bin/python3.11", "PyMem_RawCalloc", None, None)],
-        [MALLOC, Site(APP, "alloc::raw_vec::finish_grow", None, None)],
+        [SourceLocation("/lib/ld-linux-x86-64.so.2", "__minimal_malloc", None, None)],
+        [
+            MALLOC,
+            SourceLocation("/usr/lib/libstdc++.so.6", "operator new(unsigned long)", None, None),
+        ],
+        [MALLOC, SourceLocation(APP, "operator new[](unsigned long)", None, None)],
+        [MALLOC, SourceLocation(APP, "allocate", "new_allocator.h", 137),
+         SourceLocation(APP, "vector", "stl_vector.h", 566)],
+        [MALLOC, SourceLocation(APP, "xmalloc", "util.c", 5)],
+        [MALLOC, SourceLocation("/usr/bin/python3.11", "_PyObject_Malloc", None, None),
+         SourceLocation("/usr/bin/python3.11", "PyMem_RawCalloc", None, None)],
+        [MALLOC, SourceLocation(APP, "alloc::raw_vec::finish_grow", None, None)],
     ],
 )  # fmt: skip
-def test_the_site_is_the_programs_own_frame(inner: list[Site]) -> None:
+def test_the_site_is_the_programs_own_frame(inner: list[SourceLocation]) -> None:
     assert allocation_site([*inner, TABLE, MAIN]) == TABLE
     # An allocator's own alone is better than nothing.
     assert allocation_site(inner) == inner[-1]
 
 
 def test_a_function_that_only_sounds_like_one_is_a_site() -> None:
-    site = Site(APP, "malloc_statistics", "app.c", 3)
+    site = SourceLocation(APP, "malloc_statistics", "app.c", 3)
     assert allocation_site([MALLOC, site, MAIN]) == site
     assert allocation_site([]) is None
 
@@ -203,7 +206,9 @@ def test_lines_of_one_site_are_one() -> None:
 
 
 def test_folded_stacks() -> None:
-    semicolon = Stack((Site(APP, "a;b", None, None), Site(APP, None, None, None)), 5, 0)
+    semicolon = Stack(
+        (SourceLocation(APP, "a;b", None, None), SourceLocation(APP, None, None, None)), 5, 0
+    )
     text = folded([image(), image(stacks=(semicolon,))])
     assert text.splitlines() == [
         "app;[app];a:b 5",
@@ -214,7 +219,7 @@ def test_folded_stacks() -> None:
 
 def test_the_table_of_code_is_read_as_it_was_written(tmp_path: Path) -> None:
     file = tmp_path / "code.tsv"
-    unknown = Line(APP, 1, Site(None, None, None, None), Sided(), Sided())
+    unknown = Line(APP, 1, SourceLocation(None, None, None, None), Sided(), Sided())
     lines = (*image().lines, unknown)
     file.write_text(code_text("./app", [image(lines=lines)]), encoding="utf-8")
     assert is_code_table(file)

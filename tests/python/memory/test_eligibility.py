@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tlbcost.attribution.payers import Backed, PayerKind
 from tlbcost.memory import eligibility, smaps
 from tlbcost.memory.eligibility import backed_of, kind_of, stand
+from tlbcost.memory.kinds import Backing, MemoryKind
 from tlbcost.system import filesystems
 from tlbcost.system.filesystems import FileSystem
 from tlbcost.system.huge_pages import HugeSettings, huge_settings
@@ -38,9 +38,9 @@ VmFlags: rd wr sh mr mw me ms sd
 """
 
 
-def backed(**changes: object) -> Backed:
+def backed(**changes: object) -> Backing:
     """64 MiB of base pages at a huge page's boundary, readable and writable."""
-    made = Backed(START, START + SIZE, "rw-p", SIZE, 0, 4096, False, (), 0, (0, 0))
+    made = Backing(START, START + SIZE, "rw-p", SIZE, 0, 4096, False, (), 0, (0, 0))
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
@@ -79,7 +79,11 @@ def backed(**changes: object) -> Backed:
     ],
 )  # fmt: skip
 def test_each_reason(
-    kind: PayerKind, name: str, changes: dict[str, object], settings: dict[str, object], reason: str
+    kind: MemoryKind,
+    name: str,
+    changes: dict[str, object],
+    settings: dict[str, object],
+    reason: str,
 ) -> None:
     found = stand(kind, name, backed(**changes), replace(SETTINGS, **settings))  # type: ignore[arg-type]
     assert found.reason == reason
@@ -125,7 +129,7 @@ def test_smaps_tell_place_flags_and_use() -> None:
         ("r-xp 00000000 00:00 0    [vdso]", "unknown"),
     ],
 )
-def test_kinds_of_mappings(head: str, kind: PayerKind) -> None:
+def test_kinds_of_mappings(head: str, kind: MemoryKind) -> None:
     [mapping] = smaps.parse(f"7f0000000000-7f0004000000 {head}\nRss: 4 kB\n")
     assert kind_of(mapping, SETTINGS) == kind
 
@@ -165,4 +169,4 @@ def test_reasons_are_all_in_the_schema() -> None:
         "properties"
     ]["areas"]["items"]["properties"]
     assert set(area["reason"]["enum"]) == set(get_args(eligibility.Reason))
-    assert set(area["kind"]["enum"]) == set(get_args(PayerKind)) - {"unknown"}
+    assert set(area["kind"]["enum"]) == set(get_args(MemoryKind)) - {"unknown"}

@@ -16,9 +16,10 @@ from tlbcost.answer.content import Content, Surroundings
 from tlbcost.answer.json import to_json
 from tlbcost.answer.remedies_text import what_to_do
 from tlbcost.answer.text import print_report
-from tlbcost.attribution.payers import Backed, Payer, PayerKind, on_huge_bytes
+from tlbcost.attribution.payers import Payer, on_huge_bytes
 from tlbcost.attribution.simulated import Attribution
 from tlbcost.common.interval import Interval
+from tlbcost.memory.kinds import Backing, MemoryKind
 from tlbcost.remedies import advise as advice
 from tlbcost.remedies import price, program_facts, switches
 from tlbcost.remedies.advise import Advice, Situation, advise
@@ -43,7 +44,7 @@ def system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice, "facts_of", lambda path, _: Facts(path, None, True))
 
 
-def payer(kind: PayerKind = "heap", name: str = "[heap]", **changes: object) -> Payer:
+def payer(kind: MemoryKind = "heap", name: str = "[heap]", **changes: object) -> Payer:
     made = Payer(
         "/opt/app", kind, name, 96 * MIB, 90 * MIB, 96 * MIB, False,
         0.9, 0.1, 0.9, 0.1, Interval(0.2, 0.1, 0.3),
@@ -64,7 +65,7 @@ def codes(found: tuple[Advice, ...]) -> list[str]:
 def test_memory_that_does_not_pay_or_is_there_already_is_left_alone() -> None:
     idle = payer(gain_fraction=Interval(0.001, 0.0, 0.002))
     covered = payer(backed=backed(huge_bytes=64 * MIB))
-    pooled = payer(backed=Backed(0, 96 * MIB, "rw-p", 96 * MIB, 0, 2 * MIB, False, ("ht",)))
+    pooled = payer(backed=Backing(0, 96 * MIB, "rw-p", 96 * MIB, 0, 2 * MIB, False, ("ht",)))
     assert advise([idle, covered, pooled, payer("stack", "[stack]")], situation()) == ()
     # Without a gain the walks decide.
     assert advise([payer(gain_fraction=None, time_fraction=None, misses_fraction=0.01)],

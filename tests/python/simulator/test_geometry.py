@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.interval import Interval
 from tlbcost.processors.geometry import Geometry, TlbLevel
-from tlbcost.processors.published import PublishedCore, choose, cores
+from tlbcost.processors.published import PublishedCore, cores
+from tlbcost.simulator.geometry import geometry_for
 from tlbcost.system.machine import Machine
 
 K4, M2 = 4096, 2 << 20
@@ -40,7 +41,7 @@ def calibration(
 
 
 def test_published_without_measurement() -> None:
-    geometry = choose(None, SKYLAKE, M2)
+    geometry = geometry_for(None, SKYLAKE, M2)
     assert geometry.base.dtlb == TlbLevel(64, 4)
     assert geometry.base.itlb == TlbLevel(128, 8)
     assert geometry.base.stlb == TlbLevel(1536, 12)
@@ -55,7 +56,7 @@ def test_published_without_measurement() -> None:
 
 @pytest.mark.parametrize("measured", [64, 56, 75, (90, 60, 110)])
 def test_measurement_confirms(measured: float | tuple[float, float, float]) -> None:
-    geometry = choose(calibration(SKYLAKE, dtlb_4=measured), SKYLAKE, M2)
+    geometry = geometry_for(calibration(SKYLAKE, dtlb_4=measured), SKYLAKE, M2)
     assert geometry.base.dtlb == TlbLevel(64, 4)
     value = measured[0] if isinstance(measured, tuple) else measured
     assert f"confirmed by measurement ({value} entries)" in geometry.sources["dtlb", K4].sentence
@@ -64,7 +65,7 @@ def test_measurement_confirms(measured: float | tuple[float, float, float]) -> N
 
 
 def test_measurement_contradicts() -> None:
-    geometry = choose(calibration(SKYLAKE, dtlb_4=96, stlb_4=2048), SKYLAKE, M2)
+    geometry = geometry_for(calibration(SKYLAKE, dtlb_4=96, stlb_4=2048), SKYLAKE, M2)
     assert geometry.base.dtlb == TlbLevel(96, 3)
     assert geometry.base.stlb == TlbLevel(2048, 16)
     sentence = geometry.sources["stlb", K4].sentence
@@ -75,7 +76,7 @@ def test_measurement_contradicts() -> None:
 
 
 def test_odd_measured_size_is_modelled_in_whole_sets() -> None:
-    stlb = choose(calibration(SKYLAKE, stlb_4=1111), SKYLAKE, M2).base.stlb
+    stlb = geometry_for(calibration(SKYLAKE, stlb_4=1111), SKYLAKE, M2).base.stlb
     assert stlb is not None
     sets = stlb.entries // stlb.ways
     assert sets & (sets - 1) == 0
@@ -83,30 +84,32 @@ def test_odd_measured_size_is_modelled_in_whole_sets() -> None:
 
 
 def test_fully_associative_stays_so_when_the_size_differs() -> None:
-    geometry = choose(calibration(ZEN4, dtlb_4=40), ZEN4, M2)
+    geometry = geometry_for(calibration(ZEN4, dtlb_4=40), ZEN4, M2)
     assert geometry.base.dtlb == TlbLevel(40, 40)
     assert geometry.base.stlb == TlbLevel(3072, 24)
 
 
 def test_a_quantity_that_was_not_obtained_is_not_used() -> None:
-    assert choose(calibration(SKYLAKE, dtlb_4=None), SKYLAKE, M2) == choose(None, SKYLAKE, M2)
+    assert geometry_for(calibration(SKYLAKE, dtlb_4=None), SKYLAKE, M2) == geometry_for(
+        None, SKYLAKE, M2
+    )
 
 
 def test_a_level_that_holds_no_huge_pages() -> None:
-    geometry = choose(None, SANDY_BRIDGE, M2)
+    geometry = geometry_for(None, SANDY_BRIDGE, M2)
     assert geometry.base.stlb == TlbLevel(512, 4)
     assert geometry.huge.stlb is None
     assert "holds no 2 MiB pages" in geometry.sources["stlb", M2].sentence
 
 
 def test_measured_huge_second_level_wins_over_published_absence() -> None:
-    geometry = choose(calibration(SANDY_BRIDGE, stlb_2048=512), SANDY_BRIDGE, M2)
+    geometry = geometry_for(calibration(SANDY_BRIDGE, stlb_2048=512), SANDY_BRIDGE, M2)
     assert geometry.huge.stlb is not None
     assert geometry.huge.stlb.entries == 512
 
 
 def test_ways_that_are_not_published_are_announced() -> None:
-    geometry = choose(None, GRANITE_RAPIDS, M2)
+    geometry = geometry_for(None, GRANITE_RAPIDS, M2)
     assert geometry.base.dtlb == TlbLevel(96, 6)
     assert geometry.base.stlb == TlbLevel(2048, 16)
     assert "ways not published, 16 assumed" in geometry.sources["stlb", K4].sentence
@@ -116,7 +119,7 @@ def test_ways_that_are_not_published_are_announced() -> None:
 
 
 def test_unknown_machine() -> None:
-    geometry = choose(None, NOBODY, M2)
+    geometry = geometry_for(None, NOBODY, M2)
     assert geometry.base == replace(
         geometry.base, dtlb=TlbLevel(64, 4), itlb=TlbLevel(64, 8), stlb=TlbLevel(1536, 12)
     )
@@ -127,7 +130,7 @@ def test_unknown_machine() -> None:
 
 
 def test_unknown_machine_measured() -> None:
-    geometry = choose(calibration(NOBODY, dtlb_4=96, stlb_4=2048, dtlb_2048=8), NOBODY, M2)
+    geometry = geometry_for(calibration(NOBODY, dtlb_4=96, stlb_4=2048, dtlb_2048=8), NOBODY, M2)
     assert geometry.base.dtlb.entries == 96
     assert geometry.base.stlb == TlbLevel(2048, 16)
     assert geometry.huge.dtlb == TlbLevel(8, 8)
@@ -138,7 +141,7 @@ def test_other_page_sizes() -> None:
     machine = replace(
         NOBODY, cpu_vendor="0x41", cpu_family="8", cpu_model="0xd0c", base_page_bytes=65536
     )
-    geometry = choose(None, machine, 512 << 20)
+    geometry = geometry_for(None, machine, 512 << 20)
     assert geometry.base.dtlb == TlbLevel(48, 48)
     assert geometry.huge.stlb == TlbLevel(1280, 5)
     assert ("dtlb", 65536) in geometry.sources
@@ -146,12 +149,12 @@ def test_other_page_sizes() -> None:
 
 
 def test_a_page_size_that_nobody_lists_is_assumed() -> None:
-    assert choose(None, SKYLAKE, 32 << 20).huge.stlb == TlbLevel(1536, 12)
+    assert geometry_for(None, SKYLAKE, 32 << 20).huge.stlb == TlbLevel(1536, 12)
 
 
 def test_huge_pages_in_pieces() -> None:
     made = calibration(SKYLAKE, dtlb_4=64, dtlb_2048=101, **{"tlb-entry_2048": 4096})
-    geometry = choose(made, SKYLAKE, M2)
+    geometry = geometry_for(made, SKYLAKE, M2)
     assert geometry.huge == replace(geometry.base, page_size_bytes=M2, entry_bytes=K4)
     assert "one entry covers 4 KiB of a 2 MiB page" in geometry.sources["dtlb", M2].sentence
     assert len(geometry.sources) == 6
@@ -160,7 +163,7 @@ def test_huge_pages_in_pieces() -> None:
 @pytest.mark.parametrize("entry", [None, M2])
 def test_huge_pages_whole(entry: int | None) -> None:
     made = calibration(SKYLAKE, **{"tlb-entry_2048": entry})
-    assert choose(made, SKYLAKE, M2) == choose(None, SKYLAKE, M2)
+    assert geometry_for(made, SKYLAKE, M2) == geometry_for(None, SKYLAKE, M2)
 
 
 def levels(geometry: Geometry) -> list[TlbLevel]:
@@ -183,7 +186,7 @@ def test_every_choice_can_be_simulated(entries: float, core: PublishedCore | Non
             cpu_model=str(min(core.processors.models or ())),
         )
     made = calibration(machine, dtlb_4=entries, stlb_4=entries, stlb_2048=entries)
-    for level in levels(choose(made, machine, M2)):
+    for level in levels(geometry_for(made, machine, M2)):
         assert level.entries > 0
         assert level.ways > 0
         assert level.entries % level.ways == 0
@@ -192,12 +195,12 @@ def test_every_choice_can_be_simulated(entries: float, core: PublishedCore | Non
 def test_measured_ways_stand_in_for_what_is_not_published() -> None:
     figures = {"stlb_4": 2048, "stlb-ways_4": 8, "dtlb_4": 64, "dtlb-ways_4": 8}
     emerald = replace(SKYLAKE, cpu_model="207")
-    geometry = choose(calibration(emerald, **figures), emerald, M2)
+    geometry = geometry_for(calibration(emerald, **figures), emerald, M2)
     assert geometry.base.stlb == TlbLevel(2048, 8)
     assert "8 as measured" in geometry.sources["stlb", K4].sentence
     unknown = replace(SKYLAKE, cpu_vendor="Nobody")
-    assert choose(calibration(unknown, **figures), unknown, M2).base.dtlb == TlbLevel(64, 8)
+    assert geometry_for(calibration(unknown, **figures), unknown, M2).base.dtlb == TlbLevel(64, 8)
     # What is published stays, and the contradiction is told.
-    skylake = choose(calibration(SKYLAKE, **figures), SKYLAKE, M2)
+    skylake = geometry_for(calibration(SKYLAKE, **figures), SKYLAKE, M2)
     assert skylake.base.dtlb == TlbLevel(64, 4)
     assert "; 8 ways measured" in skylake.sources["dtlb", K4].sentence

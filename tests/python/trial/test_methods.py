@@ -8,8 +8,9 @@ from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.run.records import Run
 from tlbcost.system import glibc
 from tlbcost.system import hints as remedies
+from tlbcost.system.hugetlb import pool_pages
 from tlbcost.trial import method, methods
-from tlbcost.trial.method import base_environment, pool_pages
+from tlbcost.trial.method import base_environment
 from tlbcost.trial.methods import auto, named
 
 MIB = 1 << 20
@@ -146,8 +147,8 @@ def test_a_pool_is_reserved_for_the_peak_and_a_spare() -> None:
     settings = FakeSettings()
     named("glibc-hugetlb").prepare(settings, RUN)  # type: ignore[arg-type]
     assert settings.asked == [("reserve", 2 * MIB, 128 + 16)]
-    assert pool_pages(RUN, 1 << 30) == 2
-    assert pool_pages(Run(1, 1, 0, 0, 0, 1 << 30), 2 * MIB) == 512 + 64
+    assert pool_pages(RUN.max_rss_bytes, 1 << 30) == 2
+    assert pool_pages(1 << 30, 2 * MIB) == 512 + 64
 
 
 def test_without_root_a_pool_must_have_the_pages(system: System) -> None:

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which kinds of memory does a program have, and on which pages is it?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+# heap: grown by brk. anonymous: private mmap, malloc's large blocks and arenas among them. segment:
+# code, data and bss of the executable. file: a mapped file on a file system with storage. tmpfs,
+# memfd, sysv: shared memory by the way it was made; shared: MAP_SHARED without a name. jit:
+# anonymous memory that code runs from.
+MemoryKind = Literal[
+    "heap", "anonymous", "stack", "segment", "file", "tmpfs", "memfd", "sysv", "shared",
+    "hugetlbfs", "jit", "unknown",
+]  # fmt: skip
+
+_NAMES: Mapping[MemoryKind, str] = {
+    "heap": "[heap]",
+    "anonymous": "anonymous memory",
+    "stack": "[stack]",
+    "shared": "shared memory",
+    "sysv": "SysV shared memory",
+    "hugetlbfs": "huge pages",
+    "jit": "code made at run time",
+    "unknown": "other memory",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Backing:
+    """What the kernel said of a mapping while the program ran natively (smaps).
+
+    `page_bytes`: size of the pages that hold most of it. `eligible`: THPeligible; None: not told.
+    `flags`: VmFlags (`hg`: madvised, `nh`: madvised not to, `ht`: hugetlb). `start`, `end`: of the
+    largest one, where alignment and size below a huge page matter. `offset_bytes`, `device`: in
+    the file that is mapped there, and (major, minor) of its file system.
+    """
+
+    start: int
+    end: int
+    permissions: str
+    resident_bytes: int
+    huge_bytes: int
+    page_bytes: int
+    eligible: bool | None
+    flags: tuple[str, ...]
+    offset_bytes: int = 0
+    device: tuple[int, int] | None = None
+
+
+def name_of(kind: MemoryKind) -> str:
+    """What memory of a kind is called where it has no name."""
+    return _NAMES.get(kind, "other memory")
