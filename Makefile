@@ -257,7 +257,7 @@ acceptance: all  ## the gain of a remedy against its prediction (writes doc/acce
 accuracy-analysis: $(B)/venv/.accuracy  ## the analysis on 1,000 synthetic curves (ten minutes)
 	$(B)/venv/bin/python bench/analysis.py
 
-accuracy-published: $(B)/venv/.check  ## gains foretold from published walk shares
+accuracy-published: $(B)/venv/.check  ## gains predicted from published walk shares
 	$(B)/venv/bin/python bench/published_gains.py
 
 bench-machines: all  ## what four machines cost in one simulated run (writes doc/benchmarks.md; quiet, three minutes)

@@ -115,7 +115,7 @@ def page(report: dict[str, Any], advice: dict[str, Any], rows: Sequence[str]) ->
     )
     table = "\n".join(rows)
     return f"""<!-- SPDX-License-Identifier: GPL-2.0-or-later -->
-# A slow file in /dev/shm, found and mended
+# A slow file in /dev/shm, found and fixed
 
 `make acceptance` estimates a numpy program that indexes a file of /dev/shm at random, follows each
 remedy that the report gives for the file to the letter, and runs the program on base and on huge
@@ -151,7 +151,7 @@ def main() -> int:
     low, value, high = (100 * expected[end] for end in ("low", "value", "high"))
     rows = earlier()
     for code in REMEDIES:
-        saved = ["not to be had here", "", ""]
+        saved = ["not available here", "", ""]
         if code in known:
             user, whole, base_s = tried(known[code])
             middle = 100 * middle_of(user)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How well does the walk share on base pages foretell what huge pages give?
+"""How well does the walk share on base pages predict what huge pages give?
 
 Compares forms of estimate on the published pairs of data/published, each fitted without the
 machine that it is judged on, and writes the tables to doc/accuracy.md. Exits 1 if the constants of

@@ -138,7 +138,7 @@ static __attribute__((noinline)) void independent(struct chase_run *run, size_t 
 	const uint32_t *order = run->chase->order;
 	size_t next = run->next;
 
-	/* The order is read ahead, so that the core has as many reads on their way as it can. */
+	/* The order is read ahead, so that the core has as many reads in flight as it can. */
 	while (count--) {
 		(void)*(const volatile uint64_t *)(const void *)(memory + order[next] * stride);
 		next = next + 1 < lines ? next + 1 : 0;

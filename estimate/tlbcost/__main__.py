@@ -27,7 +27,7 @@ COMMANDS = {
     "pagesizes": "tell how bad and how good pages of each size can be here",
     "machines": "list the cores whose TLBs are known, and what is unverified of them",
     "pool": "reserve huge pages for a program, and put the system's settings back",
-    "doctor": "tell what can be measured here, and how to mend what cannot",
+    "doctor": "report what can be measured here, and how to fix what cannot",
 }
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who pays for translation: the misses of the process by the memory that they
+ * Page walks by memory and code: the misses of the process by the memory that they
  * are in, by the code that makes them, and over time.
  */
 #ifndef TLBSIM_ATTRIBUTION_H

@@ -111,7 +111,7 @@ struct tlbsim {
 	struct view_option views[TLB_MOST_VIEWS];
 	struct placing_config placing;
 	Bool filter;			/* --filter=no: call for every reference */
-	Bool attribute;			/* tell who pays, too */
+	Bool attribute;			/* walks by memory and code, too */
 	const HChar *counts_dir;
 	struct touched touched;		/* of the process */
 	/* Of the thread that runs now: */

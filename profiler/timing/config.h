@@ -37,7 +37,7 @@ struct timing_config {
 	struct cache_config l1, l2;
 	uint32_t whole;		/* 1: a huge page's lines lie side by side in memory */
 	uint32_t pairs;		/* 1: a line comes to L2 with its neighbour */
-	uint32_t misses;	/* lines on their way to L1 at once */
+	uint32_t misses;	/* lines in flight to L1 */
 	uint32_t l3_bytes;	/* what this program can have of it */
 	/*
 	 * Cycles after which half of the lines that nobody wants have left it,

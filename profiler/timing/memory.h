@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * When does a line arrive?  The data caches of one core, its prefetcher, and
- * how many lines can be on their way at once.
+ * how many lines can be in flight.
  *
  * The model sees parts of a run.  A last-level cache is too large to be filled
  * in one.  Where it is calibrated how long lines stay there, a line's age tells

@@ -34,7 +34,7 @@ struct residence {
 	ticks unseen;		/* mean time between two uses of a line not seen before */
 	ticks begin;		/* of this window, in the program's time */
 	ticks ahead;		/* the program's time less the core's: see residence_now() */
-	ticks per_reference;	/* of the program, in the mean */
+	ticks per_reference;	/* of the program, on average */
 };
 
 /*

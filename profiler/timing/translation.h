@@ -52,7 +52,7 @@ struct translation {
 	uint32_t page_shift;	/* of the page tables' pages */
 	uint32_t entry_shift;	/* of what a TLB entry covers */
 	bool huge;
-	/* Of 2^32 base pages, so many lie apart from their neighbours in memory. */
+	/* Of 2^32 base pages, this many are scattered in memory. */
 	uint64_t scattered_share;
 };
 

@@ -65,7 +65,7 @@ print(eval(sys.argv[2]))' "$@"
 	PATH=${folder} run -4 "${BUILD}/tlbcost" doctor
 	[[ ${output} == *"missing  valgrind"* ]]
 	[[ ${output} == *"apt-get install -y valgrind"* ]]
-	[[ ${lines[-1]} == "'tlbcost estimate' cannot work here: mend valgrind first." ]]
+	[[ ${lines[-1]} == "'tlbcost estimate' cannot work here: fix valgrind first." ]]
 }
 
 @test "doctor: a valgrind of another version than the simulator's exits 4" {

@@ -341,7 +341,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ -z ${found} ]]
 }
 
-@test "a full disk behind the files about who pays: 125, and a picture stays as it was" {
+@test "a full disk behind the files about attribution: 125, and a picture stays as it was" {
 	[[ -w /dev/full ]] || skip "no /dev/full"
 	local option
 	for option in --folded --code; do

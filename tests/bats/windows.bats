@@ -145,7 +145,7 @@ whole() { # <file>
 	((doubled))
 }
 
-@test "windows lie apart by about a period, and not at a rhythm" {
+@test "windows are about a period apart, and not at a rhythm" {
 	simulate "${WINDOWS}" --core="${CORE}" -- "${BUILD}/workloads/random-read" \
 		--size 1M --count 1000000
 	awk -F '\t' '

@@ -9,7 +9,7 @@
 /* Sets of the L2 of plain_config(). */
 #define L2_SETS 512u
 
-/* How long does a line take when nothing else is on its way? */
+/* How long does a line take when nothing else is in flight? */
 static ticks read_alone(struct rig *rig, uint64_t line, enum line_kind kind)
 {
 	ticks start = quiet(rig);
@@ -100,7 +100,7 @@ static void the_last_level_has_its_share(void)
 	}
 }
 
-static void a_line_on_its_way_is_waited_for(void)
+static void a_line_in_flight_is_waited_for(void)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = in_order(&config);
@@ -131,7 +131,7 @@ static ticks all_at_once(const struct timing_config *config, uint64_t lines)
 	return last;
 }
 
-static void lines_on_their_way_are_few(void)
+static void lines_in_flight_are_few(void)
 {
 	struct timing_config config = plain_config();
 	const uint64_t lines = 400;
@@ -207,7 +207,7 @@ static void scattered_lines_are_no_stream(void)
 	drop_rig(rig);
 }
 
-static void a_stream_asked_for_fast_is_on_its_way(void)
+static void a_stream_accessed_fast_is_in_flight(void)
 {
 	struct timing_config config = plain_config();
 	struct rig *rig = in_order(&config);
@@ -269,14 +269,14 @@ static const struct check_test tests[] = {
 	{ "each level has its latency", each_level_has_its_latency },
 	{ "without a last level all is memory", without_a_last_level_all_is_memory },
 	{ "the last level has its share", the_last_level_has_its_share },
-	{ "a line on its way is waited for", a_line_on_its_way_is_waited_for },
-	{ "lines on their way are few", lines_on_their_way_are_few },
+	{ "a line in flight is waited for", a_line_in_flight_is_waited_for },
+	{ "lines in flight are few", lines_in_flight_are_few },
 	{ "the last level has its interval", the_last_level_has_its_interval },
 	{ "streams are fetched ahead in their page, and not beyond",
 	  streams_are_fetched_ahead_in_their_page },
 	{ "streams run side by side", streams_run_side_by_side },
 	{ "scattered lines are no stream", scattered_lines_are_no_stream },
-	{ "a stream asked for fast is on its way", a_stream_asked_for_fast_is_on_its_way },
+	{ "a stream accessed fast is in flight", a_stream_accessed_fast_is_in_flight },
 	{ "pairs of lines come together", pairs_of_lines_come_together },
 	{ "scattered pages lie anywhere", scattered_pages_lie_anywhere },
 };

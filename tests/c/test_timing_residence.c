@@ -82,7 +82,7 @@ static void lines_wanted_often_take_little_room(void)
 	CHECK(half_with(4 * lines, CYCLES(KEPT) / 2) < CYCLES(KEPT) / 4);
 }
 
-/* Lines wanted at random come back after the time in which as many are wanted, in the mean. */
+/* Lines accessed at random come back after the time in which as many are accessed, on average. */
 static void unseen_lines_have_the_ages_of_random_ones(void)
 {
 	struct timing_config config = shared();
@@ -284,7 +284,7 @@ static void recency_tells_of_pages_and_of_their_lines(void)
 	free(recency);
 }
 
-/* Base pages that lie apart have a line of the host's table each; neighbours' share one. */
+/* Scattered base pages have a line of the host's table each; adjacent ones share one. */
 static void a_walk_reads_entries_of_their_age(void)
 {
 	const struct walk_ages fresh = { { 0, 0 }, { 0, 0 } };

@@ -254,7 +254,7 @@ def test_a_counter_that_opened_and_never_ran_has_no_count(counting: Results) -> 
 def test_in_a_group_with_such_a_counter_none_has_a_count_that_did_not_run(
     counting: Results,
 ) -> None:
-    # The leader's count is not 0 although it ran for no time: it is not to be had either.
+    # The leader's count is not 0 although it ran for no time: it is not available either.
     for row in rows(counting, "never-beside"):
         assert (row.state == "counted") == (row.running_ns == row.enabled_ns)
         assert (row.count is None) == (row.running_ns == 0)

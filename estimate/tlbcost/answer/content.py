@@ -75,7 +75,7 @@ class Simulated:
 
     `code` is the exit code of the simulated run, as a shell shows it. `sample`: what was modelled
     for the overlap model. `no_overlap`: why that model, though wanted, says nothing. `attribution`:
-    who pays; None where no process image told.
+    walks by memory and code; None where no process image has tables.
     """
 
     geometry: Geometry
@@ -113,7 +113,7 @@ class Content:
     here. `codes` are the exit codes of the native runs, as a shell shows them. `footprint` is the
     memory that the simulation saw, else what the runs show of it. `estimate` is that of the
     counters where there are any. `tried`: what is on record of this machine. `placed`: what huge
-    pages do on several NUMA nodes. `sampled`: who pays by samples of counters.
+    pages do on several NUMA nodes. `sampled`: walks by memory and code, from samples of counters.
     """
 
     version: str
@@ -140,6 +140,6 @@ class Content:
 
     @property
     def attribution(self) -> Attribution | None:
-        """Who pays: by the simulation, which tells more, else by samples."""
+        """Walks by memory and code: from the simulation, which knows more, else from samples."""
         simulated = self.simulated.attribution if self.simulated is not None else None
         return simulated or self.sampled

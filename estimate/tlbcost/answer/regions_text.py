@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who pays for translation: the memory, and the lines of code, in a report."""
+"""Which memory and which lines of code walk, in a report."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def print_payers(console: Console, simulated: Simulated) -> None:
 
 def print_sampled(console: Console, attribution: Attribution) -> None:
     """The memory and the code that samples of counters blame."""
-    shown = table("sampled: memory", "on pages", "samples", "misses", "interval", "gain alone")
+    shown = table("sampled: memory", "on pages", "samples", "misses", "interval", "own gain")
     told, rest = split(attribution.payers)
     for payer in told:
         shown.add_row(
@@ -81,7 +81,9 @@ def print_sampled(console: Console, attribution: Attribution) -> None:
 
 
 def _memory(console: Console, attribution: Attribution, base: str) -> None:
-    shown = table("who pays: memory", "touched", "on pages", f"walks {base}", "time", "gain alone")
+    shown = table(
+        "page walks by memory", "touched", "on pages", f"walks {base}", "time", "own gain"
+    )
     told, rest = split(attribution.payers)
     for payer in told:
         shown.add_row(
@@ -115,7 +117,7 @@ def _code(console: Console, attribution: Attribution, sizes: Sequence[str]) -> N
     lines = _worth_a_line(attribution)
     if not lines:
         return
-    shown = table("who pays: code", f"walks {sizes[0]}", "share", f"left on {sizes[1]}")
+    shown = table("page walks by code", f"walks {sizes[0]}", "share", f"left on {sizes[1]}")
     for line in lines:
         shown.add_row(
             _code_words(line),

@@ -185,8 +185,8 @@ def _results(console: Console, content: Content) -> None:
     if tried is not None:
         where = "this machine" if tried.here else "a machine with this CPU"
         console.print(
-            f"Of {tried.programs} programs tried on {where}, the expected gain erred by "
-            f"{_points(tried.mean_error_fraction)} points in the mean and "
+            f"Of {tried.programs} programs run on {where}, the expected gain was off by "
+            f"{_points(tried.mean_error_fraction)} points on average and "
             f"{_points(tried.largest_error_fraction)} at most; {tried.inside} were within the "
             "interval (tlbcost validate)."
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who pays in this program? The simulator's tables with the costs, or samples; and smaps."""
+"""Which memory and code walk? The simulator's tables with the costs, or samples; and smaps."""
 
 from __future__ import annotations
 

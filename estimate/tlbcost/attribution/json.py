@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who pays for translation, for programs: a part of the report in JSON."""
+"""Which memory and which lines of code walk, for programs: a part of the report in JSON."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def sample_misses(
 def attribute_samples(
     sampled: Sampled, expected: Interval, seen: Seen, settings: HugeSettings
 ) -> tuple[Attribution | None, str | None]:
-    """Who pays, or why that is not told. `expected`: the gain, which payers share by misses."""
+    """By memory and code, or why not. `expected`: the gain, which payers share by misses."""
     if sampled.hits is None:
         return None, sampled.why_not
     weights = _misses(sampled.hits, sampled.pmu)

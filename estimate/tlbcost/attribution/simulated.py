@@ -54,7 +54,7 @@ class CodeLine:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Who pays, most time first. `costed_by`: what times rest on; None: there are none.
+    """Walks by memory and code. `costed_by`: what times rest on; None: there are none.
 
     `windows`: what was modelled of the images. `other_fraction`: the share of the walks that no
     memory is known for; that is a Payer as well. `source`: what told of the misses.
@@ -91,7 +91,7 @@ def attribute(
     *,
     splintered: bool,
 ) -> Attribution | None:
-    """Who pays; None if no image told. `expected`: the gain that payers share, of data.
+    """By memory and code; None without tables. `expected`: the gain that payers share, of data.
 
     `splintered`: TLB entries hold base pages whatever the kernel maps, so that both sizes miss
     alike.

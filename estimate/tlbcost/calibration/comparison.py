@@ -83,9 +83,9 @@ def compare(first: Calibration, second: Calibration, names: tuple[str, str]) -> 
     lines += [_row(pair) for pair in found]
     apart = sum(pair.overlap is False for pair in found)
     both = sum(pair.overlap is not None for pair in found)
-    lines += ["", *wrap("", f"{both} figures are in both; of {apart} the 95 % intervals lie apart. "
-                        "The suffix of a quantity is its unit. NA: not obtained, or in one "
-                        "calibration alone.")]  # fmt: skip
+    lines += ["", *wrap("", f"{both} figures are in both; of {apart} the 95 % intervals do not "
+                        "overlap. The suffix of a quantity is its unit. NA: not obtained, or in "
+                        "one calibration alone.")]  # fmt: skip
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`tlbcost doctor`: what can be measured here, and what to type to mend what cannot."""
+"""`tlbcost doctor`: what can be measured here, and what to type to fix what cannot."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def report(checks: list[Check]) -> str:
             lines.append(f"{'':9}-> {check.command}")
     blocking = [check.name for check in checks if check.blocks]
     if blocking:
-        lines += ["", f"'tlbcost estimate' cannot work here: mend {', '.join(blocking)} first."]
+        lines += ["", f"'tlbcost estimate' cannot work here: fix {', '.join(blocking)} first."]
     else:
         lines += ["", "'tlbcost estimate' works here."]
     return "\n".join(lines)

@@ -265,7 +265,7 @@ def _no_simulation(arguments: argparse.Namespace, option: str) -> TlbcostError:
 
 
 def _write_attribution(content: Content, arguments: argparse.Namespace) -> None:
-    """The files about who pays; what was not simulated after all is said."""
+    """The files about attribution; what was not simulated after all is said."""
     from tlbcost.common.output import write
 
     simulated = content.simulated

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.usage = "tlbcost pagesizes [options]"
     parser.epilog = (
-        "Exit codes: 0 done, 1 failed, 2 usage, 4 no larger page size is to be had here or by "
+        "Exit codes: 0 done, 1 failed, 2 usage, 4 no larger page size is available here or to "
         "this user, 128 + signal."
     )
     parser.add_argument(

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{_USAGE}\n       tlbcost pool status\n       tlbcost pool restore"
     parser.epilog = (
         "Exit codes: COMMAND's if there is one; otherwise 0 done, 1 failed, 2 usage, 4 these pages "
-        "are not to be had here or not by this user, 125 tlbcost failed, 126 or 127 COMMAND could "
+        "are not available here or not to this user, 125 tlbcost failed, 126 or 127 COMMAND could "
         "not be started, 128 + signal."
     )
     _add_page_size(parser)

@@ -67,5 +67,5 @@ def print_stderr(found: _Found, print_text: Callable[[_Found, TextIO], None]) ->
 
 
 def _error(path: Path, why: str, exit_code: int) -> TlbcostError:
-    hint = "name a file in a folder that you can write to and that has room"
+    hint = "choose a writable directory with free space"
     return TlbcostError(f"cannot write {path}: {why}", hint, exit_code)

@@ -131,7 +131,7 @@ def doubts(hits: Hits) -> list[str]:
             found.append(f"{event.name} had a counter for {units.percent(fraction)} of the time: "
                          "its samples stand for that part alone")  # fmt: skip
     if not hits.hits:
-        found.append("nothing was sampled: no event came as far as its period")
+        found.append("nothing was sampled: no counter reached its sampling period")
     return found
 
 

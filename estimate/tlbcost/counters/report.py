@@ -38,7 +38,7 @@ _MEANING = {
     "code_walks": "... of code",
     "hits": "hits in the second-level TLB",
     "data_hits": "... of loads and stores",
-    "walk_cycles": "cycles for a page walk, in the mean",
+    "walk_cycles": "cycles for a page walk, on average",
     "tma_data_share": "of the cycles, for data, by Intel's top-down method",
     "tma_code_share": "of the cycles, for code, by the same",
     "pending_share": "of the cycles, if all walkers were equally busy",

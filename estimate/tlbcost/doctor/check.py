@@ -13,9 +13,9 @@ Value = str | int | None
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. `command` mends a gap; None: there is no gap, or no command.
+    """One thing that was looked at. `command` fixes a gap; None: there is no gap, or no command.
 
-    `blocks`: `tlbcost estimate` cannot work until it is mended. `values` are for programs; units
+    `blocks`: `tlbcost estimate` cannot work until it is fixed. `values` are for programs; units
     are in the keys, None is "not obtained".
     """
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _MODEL = (
     "Times are shares of modelled core cycles: the program did not run on these machines. On the "
-    "machine that the model was made on it erred as tlbcost-validate(1) tells; on others it has "
-    "been compared with published patterns alone (doc/page-sizes.md)."
+    "machine that the model was made on its errors are those of tlbcost-validate(1); on others it "
+    "has been compared with published patterns alone (doc/page-sizes.md)."
 )
 
 

@@ -2,7 +2,7 @@
 """How far apart are the page frames that this kernel hands out?
 
 In a virtual machine the host's page-table entries of frames side by side share a cache line. A
-kernel that has run for long hands out frames that lie apart before it takes whole blocks, and then
+kernel that has run for long hands out scattered frames before it takes whole blocks, and then
 walks of base pages need a line for each page. Only root may see frames.
 """
 

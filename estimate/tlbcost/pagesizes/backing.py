@@ -22,7 +22,7 @@ Way = Literal["base", "pool", "transparent"]
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Why a size is not to be had, or not for one pattern, and the command that mends it."""
+    """Why a size is not available, or not for one pattern, and the command that fixes it."""
 
     reason: str
     hint: str | None

@@ -249,7 +249,7 @@ def _failure(name: str, outcome: Outcome, before: Sequence[Outcome]) -> TlbcostE
     if outcome.signal == signal.SIGKILL and outcome.memory_limit_bytes is not None:
         hint = "raise the limit, or give the program less to do"
     else:
-        hint = "mend the program, or use --ignore-failure to estimate it all the same"
+        hint = "fix the program, or use --ignore-failure to estimate it all the same"
     return TlbcostError(f"no estimate: {name} {outcome.describe()}", hint, outcome.code)
 
 

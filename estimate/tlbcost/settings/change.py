@@ -218,7 +218,7 @@ class Settings:
                 except OSError as error:
                     self._announce(
                         f"{sys_path(journal.FOLDER)} cannot be written ({error.strerror}): what "
-                        "was put back is still noted there; 'tlbcost pool restore' mends that"
+                        "was put back is still noted there; 'tlbcost pool restore' fixes that"
                     )
 
     def _save(self) -> None:

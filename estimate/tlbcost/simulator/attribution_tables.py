@@ -123,7 +123,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Attributed:
-    """Who pays in one process image. `references`: all of it; `phase_references`: a phase's.
+    """One process image by memory and code. `references`: all of it; `phase_references`: a phase's.
 
     `program`: as it was started; `executable`: its path, or None.
     """

@@ -128,7 +128,7 @@ def as_it_ran(
 
 
 def _walks_at_once(calibration: Calibration, page: int) -> float | None:
-    """How many walks are on their way at once: as measured, else by what one takes of the time."""
+    """How many walks are in flight: as measured, else by what one takes of the time."""
     found = cost_at(calibration, "walks_at_once", page, None, _WALK_PAGES)
     if found is not None:
         return found.value
@@ -199,7 +199,7 @@ def _caches(
 def _last_level(
     found: Loads, levels: LevelLatencies, sizes: Mapping[int, int], clock: _Clock
 ) -> dict[str, int]:
-    """What the last-level cache holds: all that fits, for a time; or what was seen to be had."""
+    """What the last-level cache holds: all that fits, for a time; or what was measured."""
     if found.l3_half_life_ns is not None and found.l3_half_life_ns.value > 0 and 3 in sizes:
         kept = min(clock.cycles(found.l3_half_life_ns.value), _MOST_CYCLES)
         return {"l3-bytes": min(sizes[3], _MOST_L3_BYTES), "l3-kept": kept}
@@ -212,7 +212,7 @@ def _nearest(points: tuple[tuple[int, Interval], ...], footprint: int) -> Interv
 
 
 def _misses(found: Loads) -> int:
-    """Lines on their way at once: how much cheaper loads are side by side than in a row."""
+    """Lines in flight: how much cheaper loads are side by side than in a row."""
     serial = dict(found.serial)
     ratios = [
         serial[size].value / ns.value
@@ -246,7 +246,7 @@ def _walks(
     left = [_left(calibration, size, reads, hit_ns) for size, reads in sizes]
     known = [ns for ns in left if ns is not None]
     if 1 << host == base:
-        # Frames that lie apart make the walks of base pages longer, which the model knows.
+        # Scattered frames make the walks of base pages longer, which the model knows.
         left = [min(known, default=0.0)] * 2
     fields = {"stlb-cycles": clock.cycles(hit_ns) if hit else 0, "host-shift": host}
     for prefix, (size, reads), own in zip(("", "huge-"), sizes, left, strict=True):

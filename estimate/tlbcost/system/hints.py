@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which command, typed on this system by this user, mends a gap? None where no command does."""
+"""Which command, typed on this system by this user, fixes a gap? None where no command does."""
 
 from __future__ import annotations
 

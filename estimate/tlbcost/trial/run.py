@@ -280,7 +280,7 @@ class _Runner:
             if outcome.signal == signal.SIGBUS and method.pool_bytes is not None:
                 hint = "the pool ran out while it ran: tlbcost pool reserve with more pages"
         elif self._launcher.runs == 1:
-            hint = "mend the program first"
+            hint = "fix the program first"
         return TlbcostError(
             f"no trial: {self._argv[0]} {outcome.describe()} {pages}{said}",
             hint,

@@ -71,7 +71,7 @@ def _where(part: Uncovered, path: Path | None) -> str:
 
 def _why(part: Uncovered, method: Method, backing: Backing) -> str:
     if part.kind in ("file", "stack"):
-        return "huge pages are rarely to be had for it"
+        return "the kernel rarely provides huge pages for it"
     deaf = _deafness(part, method, backing) if _by_environment(method) else None
     if deaf is not None:
         return deaf

@@ -167,13 +167,13 @@ def test_the_record_of_this_machine_is_quoted() -> None:
     tried = Tried(True, "2026-01-01T00:00:00Z", 16, 12, 0.0812, 0.264)
     shown = replace(content(), tried=tried)
     text = " ".join(text_of(shown).split())
-    assert "Of 16 programs tried on this machine, the expected gain erred by 8.1 points" in text
+    assert "Of 16 programs run on this machine, the expected gain was off by 8.1 points" in text
     assert "26.4 at most; 12 were within the interval" in text
     other = text_of(replace(shown, tried=replace(tried, here=False)))
-    assert "programs tried on a machine with this CPU" in " ".join(other.split())
+    assert "programs run on a machine with this CPU" in " ".join(other.split())
     assert json.loads(to_json(shown))["tried"]["mean_error_fraction"] == 0.0812
     jsonschema.validate(json.loads(to_json(shown)), json.loads(SCHEMA.read_text(encoding="utf-8")))
-    assert "tried on this machine" not in text_of(content())
+    assert "run on this machine" not in text_of(content())
 
 
 def test_absent_is_null_in_json() -> None:

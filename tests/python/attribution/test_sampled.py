@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who pays by samples of counters: made-up recordings, and a real one of page faults."""
+"""Misses by samples of counters: made-up recordings, and a real one of page faults."""
 
 from __future__ import annotations
 

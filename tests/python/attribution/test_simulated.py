@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who pays: shares sum to the whole, memory is named, and its sites are the program's."""
+"""Walks by memory and code: shares sum to the whole, memory and its sites are named."""
 
 from __future__ import annotations
 

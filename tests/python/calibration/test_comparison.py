@@ -51,7 +51,7 @@ def test_change_and_overlap() -> None:
     assert lines["stlb_hit_ns"][-5:] == ["2", "2.02", "+1.0", "%", "overlap"]
     assert lines["walk_ns"][-5:] == ["20", "30", "+50", "%", "apart"]
     assert lines["fault_ns"][-4:] == ["500", "NA", "NA", "NA"]
-    assert "2 figures are in both; of 1 the 95 % intervals lie apart" in text
+    assert "2 figures are in both; of 1 the 95 % intervals do not overlap" in text
 
 
 def test_intervals_that_touch_overlap() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does the doctor find each gap on made-up machines, and name a command that mends it?"""
+"""Does the doctor find each gap on made-up machines, and name a command that fixes it?"""
 
 from __future__ import annotations
 

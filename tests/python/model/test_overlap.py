@@ -115,7 +115,7 @@ def test_the_interval_holds_the_truth_in_about_95_of_100(n: int) -> None:
         windows = []
         for _ in range(n):
             base = draw.uniform(50_000, 400_000)
-            # Windows differ in what they save: 0.3 of the cycles in the mean.
+            # Windows differ in what they save: 0.3 of the cycles on average.
             saved = base * draw.uniform(0.0, 0.6)
             windows.append((100_000, round(base), round(base - saved)))
         found = saving(image(*windows, references=10**9))

@@ -36,7 +36,7 @@ sub below {
 	return int( $state / 2147483647 * $n );
 }
 
-# A line for who pays, and one for who is paid, some days later, unless it was lost.
+# A line for the debit, and one for the credit, some days later, unless it was lost.
 sub ledger {
 	my @lines;
 	for my $number ( 1 .. $options{'--transfers'} ) {

@@ -53,7 +53,7 @@ static struct best fill(const unsigned char *a, const unsigned char *b, uint64_t
 			int32_t score = through > 0 ? through : 0;
 			unsigned char from = through > 0 ? DIAGONAL : STOP;
 
-			/* No branches: which is the largest cannot be foretold. */
+			/* No branches: which is the largest is unpredictable. */
 			from = down > score ? UP : from;
 			score = down > score ? down : score;
 			from = on > score ? LEFT : from;

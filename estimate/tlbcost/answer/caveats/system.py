@@ -121,7 +121,7 @@ def _failed(content: Content) -> tuple[str, str] | None:
     return (
         f"the program failed in {len(failed)} of {len(content.codes)} runs (exit code "
         f"{failed[0]}): this is an estimate of the failing program",
-        "mend the program, then repeat without --ignore-failure",
+        "fix the program, then repeat without --ignore-failure",
     )
 
 

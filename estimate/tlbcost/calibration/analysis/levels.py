@@ -63,7 +63,7 @@ def find_levels(
     """The TLB entries that a serial curve shows: the footprints up to which it stays on a level.
 
     `hit_ns` is the cost of an STLB hit if it is known from another page size: it tells, where
-    only one step is found, whether that leads to the second level or to walks. `packed_pages` is
+    only one step is found, whether it is that of the second level or of walks. `packed_pages` is
     how many entries a line of the packed chain takes, where it lies in the same pages.
     """
     if curve is None:
