@@ -149,14 +149,14 @@ def fetch(suite: str, architecture: str, folder: Path) -> Library:
             command = [str(program), suite, debian, str(scratch), *PACKAGES]
             if subprocess.run(command, check=False).returncode != 0:
                 raise TlbcostError(f"cannot get {suite}'s packages for {debian}, see above")
-            _mend_links(scratch)
+            _repair_links(scratch)
             scratch.rename(root)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     return Library(suite, architecture, root)
 
 
-def _mend_links(root: Path) -> None:
+def _repair_links(root: Path) -> None:
     """Let the C library's loader be found below `root`, and not where the system has its own."""
     for name in ("lib", "lib64"):
         folder = root / name

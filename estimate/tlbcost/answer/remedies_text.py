@@ -37,7 +37,7 @@ _KINDS = {
 }
 
 
-def advices(content: Content) -> tuple[Advice, ...]:
+def all_advice(content: Content) -> tuple[Advice, ...]:
     """What to do about each payer; empty where nothing is to be done, or nothing was attributed."""
     if content.estimate.verdict in ("not_worth_it", "already_huge"):
         return ()
@@ -63,7 +63,7 @@ def advices(content: Content) -> tuple[Advice, ...]:
 
 def first_steps(content: Content) -> list[str]:
     """The simplest remedy of each payer, as lines to type; lines with # explain."""
-    found = advices(content)
+    found = all_advice(content)
     if not found:
         return next_steps(content)
     steps = narrower(content)
@@ -75,7 +75,7 @@ def first_steps(content: Content) -> list[str]:
 
 def print_what_to_do(console: Console, content: Content) -> None:
     """The last section of the report: commands stay one line each, to be copied."""
-    found = advices(content)
+    found = all_advice(content)
     if not found:
         console.print("\nNext:", style="bold")
         for step in next_steps(content):
@@ -192,7 +192,7 @@ def _wrapped(text: str, first: str, later: str) -> list[str]:
 
 def what_to_do(content: Content) -> list[dict[str, object]]:
     """The section for programs."""
-    return [_advice(advice) for advice in advices(content)]
+    return [_advice(advice) for advice in all_advice(content)]
 
 
 def _advice(advice: Advice) -> dict[str, object]:

@@ -58,7 +58,7 @@ def test_another_pair_would_be_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert any("SHARE_SLOPE" in sentence for sentence in bench.wrong_constants())
 
 
-def test_it_errs_less_than_what_it_replaces_on_machines_it_was_not_fitted_to() -> None:
+def test_it_is_closer_than_what_it_replaces_on_machines_it_was_not_fitted_to() -> None:
     """Targets on one socket: 9.3 points of the bound, 5.3 of a constant discount, 3.5 informed."""
     errors = {}
     for column, (form, _) in bench.CHOSEN.items():
