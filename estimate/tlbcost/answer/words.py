@@ -9,7 +9,7 @@ from tlbcost.answer.content import Content
 from tlbcost.common import units
 from tlbcost.model.simple import WORTHWHILE_FRACTION, Estimate, total_interval
 from tlbcost.numa.locality import direction_words, placement_words, translation_direction
-from tlbcost.system import hints as remedies
+from tlbcost.system import hints
 from tlbcost.system.glibc import FIRST_WITH_HUGETLB, HUGETLB, tunable
 
 _THP = "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -99,7 +99,7 @@ def next_steps(content: Content) -> list[str]:
     if mode == "never":
         steps += [
             "# transparent huge pages are off; to allow them where they are asked for:",
-            remedies.write_setting("madvise", _THP) or "# (this system does not let it be set)",
+            hints.write_setting("madvise", _THP) or "# (this system does not let it be set)",
         ]
     if mode is not None:
         steps += ["# transparent huge pages for malloc:", _with_tunable(content, "1")]
@@ -108,7 +108,7 @@ def next_steps(content: Content) -> list[str]:
         pages = _huge_pages(content)
         steps += [
             f"# huge pages from a pool of {units.size(pages * size)}:",
-            remedies.as_root(f"sysctl vm.nr_hugepages={pages + max(8, pages // 16)}"),
+            hints.as_root(f"sysctl vm.nr_hugepages={pages + max(8, pages // 16)}"),
             _with_tunable(content, "2"),
         ]
     return steps

@@ -166,7 +166,7 @@ def _run(
     missing: dict[int, Lack],
 ) -> PageTimes:
     from tlbcost.pagesizes.run import PageTimes, Runner
-    from tlbcost.system import hints as remedies
+    from tlbcost.system import hints
     from tlbcost.validation.suite import listener
 
     settings: Settings | None = None
@@ -175,7 +175,7 @@ def _run(
         # Our own program: as root it may look up the frames that prove small transparent pages.
         launcher.user = None
         launcher.transparent = None
-        if remedies.is_root():
+        if hints.is_root():
             from tlbcost.settings.change import system_settings
 
             settings = stack.enter_context(system_settings(_announce))

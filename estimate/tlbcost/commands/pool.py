@@ -110,7 +110,7 @@ def _reserve(
 ) -> int:
     from tlbcost.run.program import resolve
     from tlbcost.settings.change import say, system_settings
-    from tlbcost.system import hints as remedies
+    from tlbcost.system import hints
     from tlbcost.system.machine import meminfo_bytes
 
     page_size_bytes = page_size_bytes or meminfo_bytes("Hugepagesize")
@@ -130,7 +130,7 @@ def _reserve(
         if command:
             return _command(command)
         settings.keep()
-    restore = remedies.as_root("tlbcost pool restore")
+    restore = hints.as_root("tlbcost pool restore")
     what = f"{pages} page{' is' if pages == 1 else 's are'}"
     say(f"{what} reserved, {units.size(page_size_bytes)} each; they stay until: {restore}")
     return 0

@@ -34,7 +34,7 @@ from tlbcost.processors.events import Event, Pmu
 from tlbcost.processors.formulas import names
 from tlbcost.run import program
 from tlbcost.run.launch import Launcher, Outcome
-from tlbcost.system import hints as remedies
+from tlbcost.system import hints
 
 # Formulas whose events are counted unless others are named, the most telling first.
 _DEFAULT_FORMULAS = (
@@ -163,7 +163,7 @@ def probe(pmu: Pmu, events: Sequence[Event], mode: Mode = "user") -> list[Refusa
         )
     except OSError as error:
         raise TlbcostError(
-            f"cannot run {tool}: {error.strerror}", remedies.rebuild(), TOOL_FAILED
+            f"cannot run {tool}: {error.strerror}", hints.rebuild(), TOOL_FAILED
         ) from error
     found = by_event(parse_readings(done.stdout, f"{PROGRAM} --probe"), wanted)
     return [found[each.name].refusal(each) for each in wanted]

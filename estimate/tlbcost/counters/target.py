@@ -17,7 +17,7 @@ from tlbcost.counters.refusal import Scope
 from tlbcost.counters.tool import PROGRAM, Reading, Wanted, options
 from tlbcost.processors.events import Pmu
 from tlbcost.run import process_family as family
-from tlbcost.system import hints as remedies
+from tlbcost.system import hints
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def watch(arguments: Sequence[str], name: str = PROGRAM) -> int:
             )
         except OSError as error:
             raise TlbcostError(
-                f"cannot run {tool}: {error.strerror}", remedies.rebuild(), TOOL_FAILED
+                f"cannot run {tool}: {error.strerror}", hints.rebuild(), TOOL_FAILED
             ) from error
         try:
             receive(process)

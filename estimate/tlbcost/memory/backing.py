@@ -12,7 +12,7 @@ from typing import Literal
 from tlbcost.memory import smaps
 from tlbcost.memory.frames import Entries, entries_of
 from tlbcost.run import process_family as family
-from tlbcost.system import thp_counters as huge_counters
+from tlbcost.system import huge_pages
 
 Reach = Literal["malloc", "anonymous", "all", "segments", "shared"]
 
@@ -168,8 +168,8 @@ class BackingSampler:
 
     def start(self, launcher_pid: int) -> None:
         """Watch the descendants of this process."""
-        self._mthp_before = huge_counters.mthp()
-        self._fallbacks_before = huge_counters.fallbacks()
+        self._mthp_before = huge_pages.mthp_bytes()
+        self._fallbacks_before = huge_pages.fallbacks()
         self._thread = threading.Thread(target=self._watch, args=(launcher_pid,), daemon=True)
         self._thread.start()
 
@@ -234,10 +234,10 @@ class BackingSampler:
         self._unreadable = max(self._unreadable, unreadable)
         if not present:
             return None
-        before, now = self._fallbacks_before, huge_counters.fallbacks()
+        before, now = self._fallbacks_before, huge_pages.fallbacks()
         return _Sample(
             tuple(present),
-            huge_counters.grown(self._mthp_before, huge_counters.mthp()),
+            huge_pages.grown(self._mthp_before, huge_pages.mthp_bytes()),
             unreadable,
             None if before is None or now is None else now - before,
             tuple(entries for entries in frames if entries is not None),

@@ -20,7 +20,7 @@ from tlbcost.memory.eligibility import Reason, Standing, backed_of, kind_of, sta
 from tlbcost.memory.kinds import MemoryKind
 from tlbcost.memory.smaps import Mapping
 from tlbcost.processors.geometry import Geometry, LevelSource, PageSizeGeometry
-from tlbcost.system import hints as remedies
+from tlbcost.system import hints
 from tlbcost.system.huge_pages import HugeSettings, huge_settings, process_disabled
 
 
@@ -241,7 +241,7 @@ def _refused(pid: int, folder: Path, error: OSError, file: str) -> TlbcostError:
     if error.errno in (errno.EACCES, errno.EPERM):
         return TlbcostError(
             f"process {pid} may not be looked at: {folder / file}: {error.strerror}",
-            remedies.again_as_root(),
+            hints.again_as_root(),
             CANNOT_MEASURE,
         )
     if error.errno == errno.ENOENT:

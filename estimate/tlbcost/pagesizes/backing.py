@@ -11,8 +11,7 @@ from typing import Literal
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.settings.change import Settings
-from tlbcost.system import hints as remedies
-from tlbcost.system import hugetlb
+from tlbcost.system import hints, hugetlb
 from tlbcost.system.machine import huge_page_bytes, sys_path, thp_mode
 from tlbcost.trial.method import THP, free_pages
 
@@ -59,7 +58,7 @@ def way_to(n_bytes: int, base_bytes: int) -> PageSize | Lack:
     if n_bytes == base_bytes:
         return PageSize(n_bytes, "base")
     pool = n_bytes in hugetlb.sizes()
-    if pool and (remedies.is_root() or free_pages(n_bytes)):
+    if pool and (hints.is_root() or free_pages(n_bytes)):
         return PageSize(n_bytes, "pool")
     if _transparent_here(n_bytes):
         return PageSize(n_bytes, "transparent")
@@ -67,12 +66,12 @@ def way_to(n_bytes: int, base_bytes: int) -> PageSize | Lack:
     if pool:
         return Lack(
             f"the pool of {name} pages is empty, and root alone can fill it",
-            remedies.again_as_root(),
+            hints.again_as_root(),
         )
     if n_bytes in _transparent_sizes():
         return Lack(
             f"transparent pages of {name} are off, and root alone can turn them on and prove them",
-            remedies.again_as_root(),
+            hints.again_as_root(),
         )
     known = sorted({*hugetlb.sizes(), *_transparent_sizes()})
     return Lack(
@@ -87,8 +86,8 @@ def _transparent_here(n_bytes: int) -> bool:
     Only the huge page can be proven without root.
     """
     if n_bytes == huge_page_bytes() and thp_mode() is not None:
-        return remedies.is_root() or thp_mode() in ("always", "madvise")
-    return n_bytes in _transparent_sizes() and remedies.is_root()
+        return hints.is_root() or thp_mode() in ("always", "madvise")
+    return n_bytes in _transparent_sizes() and hints.is_root()
 
 
 @contextlib.contextmanager

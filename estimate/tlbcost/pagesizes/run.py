@@ -20,8 +20,7 @@ from tlbcost.common.table import count, number, parse_table
 from tlbcost.pagesizes.backing import Lack, PageSize, check_room, turned_on
 from tlbcost.pagesizes.patterns import ARTICLE_GIB, GIB, LEAST_GIB, Pattern
 from tlbcost.settings.change import Settings
-from tlbcost.system import hints as remedies
-from tlbcost.system import hugetlb
+from tlbcost.system import hints, hugetlb
 from tlbcost.trial.method import free_pages
 from tlbcost.validation.suite import Listener
 
@@ -211,7 +210,7 @@ class Runner:
             "reserve them when the system starts: "
             f"hugepagesz={name} hugepages={pages} on the kernel's command line"
             if self.settings is not None
-            else remedies.as_root(command),
+            else hints.as_root(command),
             CANNOT_MEASURE,
         )
 
@@ -232,7 +231,7 @@ class Runner:
             said = outcome.last_words.strip().splitlines()
             raise TlbcostError(
                 said[-1] if said else f"page-patterns {outcome.describe()}",
-                None if outcome.exit_code == CANNOT_MEASURE else remedies.rebuild(),
+                None if outcome.exit_code == CANNOT_MEASURE else hints.rebuild(),
                 CANNOT_MEASURE if outcome.exit_code == CANNOT_MEASURE else FAILED,
             )
         return read_run(round_, text)
@@ -244,16 +243,14 @@ def read_run(round_: int, text: str) -> Timed:
     table_text = re.sub(r"^checksum [0-9a-f]+\n", "", text, flags=re.MULTILINE)
     rows = parse_table(table_text, "page-patterns", kinds.PATTERN).records()
     if len(rows) != 1:
-        raise TlbcostError(f"page-patterns: {len(rows)} rows, expected 1", remedies.rebuild())
+        raise TlbcostError(f"page-patterns: {len(rows)} rows, expected 1", hints.rebuild())
     row = rows[0]
     cells = {name: count(row[name]) for name in kinds.PATTERN.columns[:-2]}
     known = {name: cell for name, cell in cells.items() if cell is not None}
     elapsed, rate = number(row["elapsed_ns"]), number(row["cycles_per_ns"])
     missing = [name for name in kinds.PATTERN.columns if row[name] is None and name not in _DRAWN]
     if missing or elapsed is None or rate is None:
-        raise TlbcostError(
-            f"page-patterns: its table lacks {', '.join(missing)}", remedies.rebuild()
-        )
+        raise TlbcostError(f"page-patterns: its table lacks {', '.join(missing)}", hints.rebuild())
     return Timed(
         round_, known["pattern"], known["page_size_bytes"], known["size_bytes"],
         cells["chunks"], cells["stride_bytes"], cells["offset_bytes"], cells["draws"],

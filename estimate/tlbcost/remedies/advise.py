@@ -21,8 +21,7 @@ from tlbcost.memory.kinds import Backing, MemoryKind
 from tlbcost.remedies.price import Pages, Price, price
 from tlbcost.remedies.program_facts import Facts, facts_of
 from tlbcost.run.records import Run
-from tlbcost.system import hints as remedies
-from tlbcost.system import hugetlb
+from tlbcost.system import hints, hugetlb
 from tlbcost.system.glibc import tunable
 from tlbcost.system.huge_pages import HugeSettings
 
@@ -205,9 +204,9 @@ def own_command() -> str:
 def with_pool(situation: Situation, pages: int, command: str) -> str:
     """A command that reserves pages while the program runs, and gives them back."""
     size = hugetlb.size_name(situation.huge_page_bytes)
-    return remedies.as_root(f"{own_command()} pool reserve --page-size {size} {pages} -- {command}")
+    return hints.as_root(f"{own_command()} pool reserve --page-size {size} {pages} -- {command}")
 
 
 def mode_setting(mode: str, file: str = "enabled") -> str | None:
     """Write a mode of transparent huge pages; None: that cannot be written here."""
-    return remedies.write_setting(mode, f"{THP}/{file}")
+    return hints.write_setting(mode, f"{THP}/{file}")

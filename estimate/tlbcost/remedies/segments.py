@@ -19,8 +19,7 @@ from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
 from tlbcost.remedies.malloc import HUGECTL, MADVISE, THP_GUIDE
 from tlbcost.remedies.program_facts import Facts
 from tlbcost.remedies.shared import TMPFS, unmounting
-from tlbcost.system import filesystems, hugetlb
-from tlbcost.system import hints as remedies
+from tlbcost.system import filesystems, hints, hugetlb
 
 LD_HUGETLBFS = "https://man7.org/linux/man-pages/man1/ld.hugetlbfs.1.html"
 _FOLDER = "/mnt/tlbcost-code"
@@ -70,8 +69,8 @@ def _code_on_tmpfs(payer: Payer, facts: Facts, situation: Situation) -> Remedy |
             f"-Wl,-z,max-page-size={situation.huge_page_bytes}",
         ]
     steps += [
-        remedies.as_root(f"mkdir -p {_FOLDER}"),
-        remedies.as_root(f"mount -t tmpfs -o huge=always,mode=1777 tlbcost {_FOLDER}"),
+        hints.as_root(f"mkdir -p {_FOLDER}"),
+        hints.as_root(f"mount -t tmpfs -o huge=always,mode=1777 tlbcost {_FOLDER}"),
         f"cp {shlex.quote(payer.program)} {_FOLDER}/",
         *([command] if command else [f"# then let {situation.command} start {other}"]),
     ]
@@ -113,10 +112,8 @@ def _hugectl(payer: Payer, facts: Facts, situation: Situation, options: str) -> 
     ):
         undo = unmounting(_HUGETLBFS)
         steps += [
-            remedies.as_root(f"mkdir -p {_HUGETLBFS}"),
-            remedies.as_root(
-                f"mount -t hugetlbfs -o pagesize={size},mode=1777 tlbcost {_HUGETLBFS}"
-            ),
+            hints.as_root(f"mkdir -p {_HUGETLBFS}"),
+            hints.as_root(f"mount -t hugetlbfs -o pagesize={size},mode=1777 tlbcost {_HUGETLBFS}"),
         ]
     steps.append(advice.with_pool(situation, pages, f"hugectl {options} {situation.command}"))
     what = "code" if options == "--text" else "static data"

@@ -16,8 +16,7 @@ from tlbcost.remedies import advise as advice
 from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
 from tlbcost.remedies.malloc import HUGECTL, THP_GUIDE, map_hugetlb
 from tlbcost.remedies.program_facts import Facts
-from tlbcost.system import filesystems, hugetlb
-from tlbcost.system import hints as remedies
+from tlbcost.system import filesystems, hints, hugetlb
 from tlbcost.system.machine import read_line
 
 TMPFS = "https://docs.kernel.org/filesystems/tmpfs.html"
@@ -69,14 +68,14 @@ def _moved(payer: Payer, folder: str, situation: Situation) -> tuple[str, ...]:
 
 def _mounting(kind: str, options: str, folder: str) -> tuple[str, ...]:
     return (
-        remedies.as_root(f"mkdir -p {folder}"),
-        remedies.as_root(f"mount -t {kind} -o {options} tlbcost {folder}"),
+        hints.as_root(f"mkdir -p {folder}"),
+        hints.as_root(f"mount -t {kind} -o {options} tlbcost {folder}"),
     )
 
 
 def unmounting(folder: str) -> tuple[str, ...]:
     """What undoes it."""
-    return remedies.as_root(f"umount {folder}"), remedies.as_root(f"rmdir {folder}")
+    return hints.as_root(f"umount {folder}"), hints.as_root(f"rmdir {folder}")
 
 
 def _own_tmpfs(payer: Payer, situation: Situation) -> Remedy | None:
@@ -116,12 +115,12 @@ def _remount(payer: Payer, situation: Situation) -> Remedy | None:
         "setting",
         f"every file written to {mount.folder} from then on gets huge pages as far as it is long",
         (
-            remedies.as_root(f"mount -o remount,huge=within_size {folder}"),
+            hints.as_root(f"mount -o remount,huge=within_size {folder}"),
             situation.command,
         ),
         "transparent",
         priced([payer], "transparent", situation),
-        undo=(remedies.as_root(f"mount -o remount,huge={mount.huge} {folder}"),),
+        undo=(hints.as_root(f"mount -o remount,huge={mount.huge} {folder}"),),
         caution="a file that is there already stays as it is: it has to be written anew",
         source=TMPFS,
     )
@@ -141,7 +140,7 @@ def _hugetlbfs(payer: Payer, situation: Situation) -> Remedy | None:
         f"a hugetlbfs holds the file: its length has to be a multiple of {size}, and it can be "
         "mapped but not written with write(2)",
         (
-            remedies.as_root(reserve),
+            hints.as_root(reserve),
             *_mounting("hugetlbfs", f"pagesize={size},mode=1777", _HUGETLBFS_FOLDER),
             *_moved(payer, _HUGETLBFS_FOLDER, situation),
         ),
@@ -149,7 +148,7 @@ def _hugetlbfs(payer: Payer, situation: Situation) -> Remedy | None:
         priced([payer], "pool", situation, pages),
         undo=(
             *unmounting(_HUGETLBFS_FOLDER),
-            remedies.as_root(f"{advice.own_command()} pool restore"),
+            hints.as_root(f"{advice.own_command()} pool restore"),
         ),
         source=HUGETLBFS,
     )
@@ -196,12 +195,12 @@ def _hugectl_shm(payer: Payer, situation: Situation) -> Remedy | None:
     group: tuple[str, ...] = ()
     undo: tuple[str, ...] = ()
     before = read_line("/proc/sys/vm/hugetlb_shm_group")
-    if not remedies.is_root() and before is not None:
+    if not hints.is_root() and before is not None:
         group = (
             "# segments of huge pages are for root and this group:",
-            remedies.as_root("sysctl vm.hugetlb_shm_group=$(id -g)"),
+            hints.as_root("sysctl vm.hugetlb_shm_group=$(id -g)"),
         )
-        undo = (remedies.as_root(f"sysctl vm.hugetlb_shm_group={before}"),)
+        undo = (hints.as_root(f"sysctl vm.hugetlb_shm_group={before}"),)
     return Remedy(
         "hugectl-shm",
         "command",

@@ -16,7 +16,7 @@ from tlbcost.common.table import read_table
 from tlbcost.remedies import advise as advice
 from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
 from tlbcost.remedies.program_facts import Facts
-from tlbcost.system import hints as remedies
+from tlbcost.system import hints
 from tlbcost.system.glibc import FIRST_WITH_HUGETLB, HUGETLB
 
 
@@ -161,9 +161,9 @@ def _pooled(switch: Switch, payers: Sequence[Payer], situation: Situation) -> Re
     if not situation.can_pool(pages):
         return None
     if switch.form == "setting":
-        reserve = remedies.as_root(f"{advice.own_command()} pool reserve {pages}")
+        reserve = hints.as_root(f"{advice.own_command()} pool reserve {pages}")
         steps: tuple[str, ...] = (reserve, f"# {switch.words}:", str(switch.text))
-        undo: tuple[str, ...] = (remedies.as_root(f"{advice.own_command()} pool restore"),)
+        undo: tuple[str, ...] = (hints.as_root(f"{advice.own_command()} pool restore"),)
     else:
         steps = (advice.with_pool(situation, pages, _with_option(str(switch.text), situation)),)
         undo = ()

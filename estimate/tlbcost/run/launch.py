@@ -21,8 +21,7 @@ from tlbcost.run import process_family as family
 from tlbcost.run import program
 from tlbcost.run.records import Run
 from tlbcost.run.stdin import ProgramInput
-from tlbcost.system import cgroup
-from tlbcost.system import hints as remedies
+from tlbcost.system import cgroup, hints
 from tlbcost.system.sudo import User
 
 _TICK_S = 1.0
@@ -170,7 +169,7 @@ class Launcher:
         except OSError as error:
             raise TlbcostError(
                 f"cannot run {launcher}: {error.strerror}",
-                remedies.rebuild(),
+                hints.rebuild(),
                 TOOL_FAILED,
             ) from error
         try:

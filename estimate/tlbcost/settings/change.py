@@ -23,8 +23,7 @@ from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.settings import journal
 from tlbcost.settings.journal import Announce, Change
 from tlbcost.settings.undo import undo, value
-from tlbcost.system import hints as remedies
-from tlbcost.system import hugetlb
+from tlbcost.system import hints, hugetlb
 from tlbcost.system.machine import sys_path
 from tlbcost.system.sudo import calling_user
 
@@ -48,7 +47,7 @@ def system_settings(announce: Announce = say, wait_s: float = _WAIT_S) -> Iterat
     if os.geteuid() != 0 and not os.environ.get("TLBCOST_ROOT"):
         raise TlbcostError(
             "cannot change this system's settings: that needs root",
-            remedies.again_as_root(),
+            hints.again_as_root(),
             CANNOT_MEASURE,
         )
     with contextlib.ExitStack() as stack:

@@ -22,7 +22,7 @@ from tlbcost.simulator.bad_instruction import bad_instruction_error, find_bad_in
 from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts, Touched
 from tlbcost.simulator.views import ImageViews, read_views
 from tlbcost.simulator.windows import ImageWindows, WindowPlan, read_windows
-from tlbcost.system import hints as remedies
+from tlbcost.system import hints
 
 # What Valgrind says of faults of its own, the tool's among them.
 _BROKEN = re.compile(r"VALGRIND INTERNAL ERROR|[`']impossible' happened")
@@ -49,13 +49,13 @@ def find_valgrind() -> Path:
     if found is None:
         raise TlbcostError(
             "cannot count TLB misses: valgrind is not installed",
-            remedies.install("valgrind") or "tlbcost doctor, which tells how to get valgrind",
+            hints.install("valgrind") or "tlbcost doctor, which tells how to get valgrind",
             CANNOT_MEASURE,
         )
     if not any(paths.valgrind_lib().glob("tlbsim-*")):
         raise TlbcostError(
             f"cannot count TLB misses: the simulator is not built ({paths.valgrind_lib()})",
-            remedies.rebuild(),
+            hints.rebuild(),
             CANNOT_MEASURE,
         )
     real = Path(found).with_name("valgrind.bin")
@@ -129,7 +129,7 @@ def simulate(
     if outcome.exec_errno is not None:
         raise TlbcostError(
             f"cannot run {valgrind}: {os.strerror(outcome.exec_errno).lower()}",
-            remedies.install("valgrind") or "tlbcost doctor, which tells how to get valgrind",
+            hints.install("valgrind") or "tlbcost doctor, which tells how to get valgrind",
             CANNOT_MEASURE,
         )
     processes = read_counts(folder)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.system.machine import sys_path
+from tlbcost.system.machine import read_text, sys_path
 
 # Version 1 writes "no limit" as the largest multiple of the page size in 63 bits.
 NO_LIMIT_BYTES = 1 << 60
@@ -43,11 +43,11 @@ def _below(folder: Path, root: Path) -> bool:
 def folders(controller: str) -> list[tuple[Path, Path, int]]:
     """(this process's folder, the mount, version of cgroups) for a controller, version 1 first."""
     groups: dict[str, str] = {}
-    for line in _lines("/proc/self/cgroup"):
+    for line in (read_text("/proc/self/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
         groups.update(dict.fromkeys(controllers.split(","), path))
     found = []
-    for line in _lines("/proc/self/mountinfo"):
+    for line in (read_text("/proc/self/mountinfo") or "").splitlines():
         before, _, after = line.partition(" - ")
         fields, kind = before.split(), after.split()
         if kind[0] == "cgroup" and controller in kind[-1].split(",") and controller in groups:
@@ -61,13 +61,6 @@ def folders(controller: str) -> list[tuple[Path, Path, int]]:
         inside = path[len(root) :] if path == root or path.startswith(f"{root}/") else ""
         found.append((mount / inside.strip("/"), mount, version))
     return sorted(found, key=lambda each: each[2])
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        return sys_path(path).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
 
 
 def _counter(path: Path) -> int | None:

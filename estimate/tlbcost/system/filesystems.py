@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tlbcost.system.machine import sys_path
+from tlbcost.system.machine import read_text
 
 # Since which Linux a mapping that is advised (MADV_HUGEPAGE) has huge pages read into the file's
 # cache: those whose cache takes large folios (5.18 for mappings, and each when it learned it).
@@ -31,12 +31,7 @@ class FileSystem:
 
 def mounted(pid: int | None = None) -> tuple[FileSystem, ...]:
     """What is mounted, as this process sees it, the latest last; empty if it is not told."""
-    try:
-        text = sys_path(f"/proc/{pid or 'self'}/mountinfo").read_text(
-            encoding="utf-8", errors="replace"
-        )
-    except OSError:
-        return ()
+    text = read_text(f"/proc/{pid or 'self'}/mountinfo") or ""
     found = (_parse(line) for line in text.splitlines())
     return tuple(each for each in found if each is not None)
 
@@ -52,8 +47,12 @@ def _parse(line: str) -> FileSystem | None:
     if kinds[0] == "tmpfs":
         huge = re.search(r"(?:^|,)huge=(\w+)", kinds[-1])
         option = huge[1] if huge else "never"
-    folder = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[4])
-    return FileSystem(folder, kinds[0], (int(device[1]), int(device[2])), option)
+    return FileSystem(unescaped(fields[4]), kinds[0], (int(device[1]), int(device[2])), option)
+
+
+def unescaped(word: str) -> str:
+    """A field of mountinfo or mounts, whose blanks and backslashes are octal there."""
+    return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), word)
 
 
 def holding(

@@ -1,19 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does this system let onto huge pages, and how? Read below $TLBCOST_ROOT; changes nothing."""
+"""What does this system let onto huge pages, and how much of it is there?
+
+Read below $TLBCOST_ROOT; changes nothing.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tlbcost.system import filesystems, hugetlb
 from tlbcost.system.filesystems import FileSystem
-from tlbcost.system.machine import huge_page_bytes, read_line, sys_path
+from tlbcost.system.machine import (
+    THP,
+    huge_page_bytes,
+    read_line,
+    read_number,
+    read_text,
+    selected,
+    sizes_below,
+    sys_path,
+)
 
-_THP = "/sys/kernel/mm/transparent_hugepage"
 _READ_ONLY_FILES = "CONFIG_READ_ONLY_THP_FOR_FS"
 
 
@@ -42,12 +53,12 @@ class HugeSettings:
 def huge_settings(pid: int | None = None) -> HugeSettings:
     """The settings now; mounts as the process `pid` sees them."""
     size = huge_page_bytes()
-    own = f"{_THP}/hugepages-{(size or 0) >> 10}kB"
+    own = f"{THP}/hugepages-{(size or 0) >> 10}kB"
     return HugeSettings(
         huge_page_bytes=size,
-        thp=_effective(f"{_THP}/enabled", f"{own}/enabled"),
-        defrag=chosen(f"{_THP}/defrag"),
-        shmem=_effective(f"{_THP}/shmem_enabled", f"{own}/shmem_enabled"),
+        thp=_effective(f"{THP}/enabled", f"{own}/enabled"),
+        defrag=selected(f"{THP}/defrag"),
+        shmem=_effective(f"{THP}/shmem_enabled", f"{own}/shmem_enabled"),
         mthp=_smaller(size),
         files=_configured(_READ_ONLY_FILES),
         kernel=kernel_version(),
@@ -55,12 +66,6 @@ def huge_settings(pid: int | None = None) -> HugeSettings:
         pools=tuple(hugetlb.pool(each) for each in hugetlb.sizes()),
         hugetlb_mounts=tuple(hugetlb.mounts()),
     )
-
-
-def chosen(path: str) -> str | None:
-    """The word in brackets of a setting; None: there is none."""
-    found = re.search(r"\[([\w+]+)\]", read_line(path) or "")
-    return found[1] if found else None
 
 
 def kernel_version() -> tuple[int, int] | None:
@@ -71,15 +76,40 @@ def kernel_version() -> tuple[int, int] | None:
 
 def process_disabled(pid: int) -> bool | None:
     """Whether the process has transparent huge pages off (prctl(2)); None: not told."""
-    with contextlib.suppress(OSError):
-        text = sys_path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
-        found = re.search(r"^THP_enabled:\s+([01])$", text, re.MULTILINE)
-        return None if found is None else found[1] == "0"
-    return None
+    text = read_text(f"/proc/{pid}/status") or ""
+    found = re.search(r"^THP_enabled:\s+([01])$", text, re.MULTILINE)
+    return None if found is None else found[1] == "0"
+
+
+def mthp_bytes() -> dict[int, int] | None:
+    """Anonymous memory of the system on multi-size THP, by page size; PMD-sized ones left out."""
+    largest = read_number(f"{THP}/hpage_pmd_size")
+    found = {}
+    for size in sizes_below(THP) if largest is not None else ():
+        pages = read_number(f"{THP}/hugepages-{size >> 10}kB/stats/nr_anon")
+        if size < (largest or 0) and pages is not None:
+            found[size] = pages * size
+    return found or None
+
+
+def grown(
+    before: Mapping[int, int] | None, after: Mapping[int, int] | None
+) -> dict[int, int] | None:
+    """By how much each size grew; one that shrank did not."""
+    if before is None or after is None:
+        return None
+    return {size: max(n - before.get(size, 0), 0) for size, n in after.items()}
+
+
+def fallbacks() -> int | None:
+    """Faults of the whole system that got no transparent huge page although they might have."""
+    text = read_text("/proc/vmstat") or ""
+    found = re.search(r"^thp_fault_fallback (\d+)$", text, re.MULTILINE)
+    return int(found[1]) if found else None
 
 
 def _effective(path: str, own: str) -> str | None:
-    common, special = chosen(path), chosen(own)
+    common, special = selected(path), selected(own)
     if common in (None, "deny", "force") or special in (None, "inherit"):
         return common
     return special
@@ -87,14 +117,13 @@ def _effective(path: str, own: str) -> str | None:
 
 def _smaller(huge: int | None) -> dict[int, str]:
     found: dict[int, str] = {}
-    common = chosen(f"{_THP}/enabled")
-    for folder in sys_path(_THP).glob("hugepages-*kB"):
-        kib = folder.name.removeprefix("hugepages-").removesuffix("kB")
-        mode = chosen(f"{_THP}/{folder.name}/enabled")
+    common = selected(f"{THP}/enabled")
+    for size in sizes_below(THP):
+        mode = selected(f"{THP}/hugepages-{size >> 10}kB/enabled")
         mode = common if mode == "inherit" else mode
-        if kib.isdigit() and int(kib) << 10 != huge and mode not in (None, "never"):
-            found[int(kib) << 10] = str(mode)
-    return dict(sorted(found.items()))
+        if size != huge and mode not in (None, "never"):
+            found[size] = str(mode)
+    return found
 
 
 def _configured(option: str) -> bool | None:
@@ -105,7 +134,5 @@ def _configured(option: str) -> bool | None:
         text = gzip.decompress(sys_path("/proc/config.gz").read_bytes()).decode(errors="replace")
     except (OSError, EOFError):
         if release is not None and os.sep not in release:
-            with contextlib.suppress(OSError):
-                path = sys_path(f"/boot/config-{release}")
-                text = path.read_text(encoding="utf-8", errors="replace")
+            text = read_text(f"/boot/config-{release}")
     return None if text is None else f"\n{option}=y\n" in text

@@ -11,9 +11,16 @@ from pathlib import Path
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.system import cgroup
-from tlbcost.system.machine import meminfo_bytes, read_line, sys_path
+from tlbcost.system.filesystems import unescaped
+from tlbcost.system.machine import (
+    POOLS,
+    meminfo_bytes,
+    read_number,
+    read_text,
+    sizes_below,
+    sys_path,
+)
 
-_POOLS = "/sys/kernel/mm/hugepages"
 _NODES = "/sys/devices/system/node"
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 # What huge pages must leave to everything else: the machine still has to run the program.
@@ -43,9 +50,7 @@ class Pool:
 
 def sizes() -> list[int]:
     """Bytes of the page sizes that have a pool; ascending."""
-    names = [path.name for path in sys_path(_POOLS).glob("hugepages-*kB")]
-    kib = [name.removeprefix("hugepages-").removesuffix("kB") for name in names]
-    return sorted(int(each) * 1024 for each in kib if each.isdigit())
+    return sizes_below(POOLS)
 
 
 def pool_pages(peak_bytes: int, size: int) -> int:
@@ -57,9 +62,9 @@ def pool_pages(peak_bytes: int, size: int) -> int:
 
 def pool(page_size_bytes: int) -> Pool:
     """The pool of one page size as it is now."""
-    folder = f"{_POOLS}/hugepages-{page_size_bytes // 1024}kB"
+    folder = f"{POOLS}/hugepages-{page_size_bytes // 1024}kB"
     names = ("nr", "free", "resv", "surplus")
-    return Pool(page_size_bytes, *(_number(f"{folder}/{name}_hugepages") for name in names))
+    return Pool(page_size_bytes, *(read_number(f"{folder}/{name}_hugepages") for name in names))
 
 
 def size_files(page_size_bytes: int) -> list[str]:
@@ -71,7 +76,7 @@ def size_files(page_size_bytes: int) -> list[str]:
     found = sys_path(_NODES).glob(f"node[0-9]*/hugepages/{name}/nr_hugepages")
     nodes = sorted(int(path.parts[-4].removeprefix("node")) for path in found)
     if len(nodes) < 2:
-        return [f"{_POOLS}/{name}/nr_hugepages"]
+        return [f"{POOLS}/{name}/nr_hugepages"]
     return [f"{_NODES}/node{node}/hugepages/{name}/nr_hugepages" for node in nodes]
 
 
@@ -143,18 +148,13 @@ class Mount:
 def mounts() -> list[Mount]:
     """The hugetlbfs that are mounted, as this process sees them; the latest last."""
     found = []
-    try:
-        text = sys_path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    for line in text.splitlines():
+    for line in (read_text("/proc/self/mounts") or "").splitlines():
         fields = line.split()
         if len(fields) < 4 or fields[2] != "hugetlbfs":
             continue
         size = re.search(r"(?:^|,)pagesize=(\d+)([KMG])", fields[3])
         n_bytes = int(size[1]) * _UNITS[size[2]] if size else meminfo_bytes("Hugepagesize")
-        folder = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), fields[1])
-        found.append(Mount(folder, n_bytes))
+        found.append(Mount(unescaped(fields[1]), n_bytes))
     return found
 
 
@@ -178,11 +178,6 @@ def parse_bytes(text: str) -> int | None:
 def describe(pages: int, page_size_bytes: int) -> str:
     """'16 pages of 2 MiB'."""
     return f"{pages} page{'' if pages == 1 else 's'} of {units.size(page_size_bytes)}"
-
-
-def _number(path: str) -> int | None:
-    text = read_line(path)
-    return int(text) if text is not None and text.isdigit() else None
 
 
 def _content(path: Path) -> int | None:

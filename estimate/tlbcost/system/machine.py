@@ -7,28 +7,33 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from tlbcost.common import units
+from tlbcost.common.document import doc
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
     """What a calibration depends on; two machines that compare equal share one calibration."""
 
-    cpu_vendor: str | None
-    cpu_family: str | None
-    cpu_model: str | None
-    cpu_stepping: str | None
-    cpu_name: str | None
-    microcode: str | None
-    hypervisor: str | None
-    kernel: str | None
-    base_page_bytes: int
-    thp_mode: str | None
-    governor: str | None
+    cpu_vendor: Annotated[str | None, doc("the vendor, as /proc/cpuinfo writes it")]
+    cpu_family: Annotated[str | None, doc("family, or architecture version")]
+    cpu_model: Annotated[str | None, doc("model, or part number")]
+    cpu_stepping: Annotated[str | None, doc("stepping, or revision")]
+    cpu_name: Annotated[str | None, doc("the CPU's name")]
+    microcode: Annotated[str | None, doc("its microcode")]
+    hypervisor: Annotated[str | None, doc("unknown: one without a name; null: bare metal")]
+    kernel: Annotated[str | None, doc("the kernel's release")]
+    base_page_bytes: Annotated[int, doc("size of its base pages", minimum=0)]
+    thp_mode: Annotated[
+        str | None, doc("transparent huge pages: always, madvise or never; null: not supported")
+    ]
+    governor: Annotated[str | None, doc("CPU 0's frequency governor")]
 
 
-_THP = "/sys/kernel/mm/transparent_hugepage"
+THP = "/sys/kernel/mm/transparent_hugepage"
+POOLS = "/sys/kernel/mm/hugepages"
 # The names that vendors give their virtual machines in DMI, for hypervisors that /sys/hypervisor
 # does not know.
 _DMI_HYPERVISORS = {
@@ -59,18 +64,47 @@ def read_line(path: str) -> str | None:
         return None
 
 
+def read_number(path: str) -> int | None:
+    """A file under /proc or /sys that holds one number; None if it does not."""
+    text = read_line(path)
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def read_text(path: str) -> str | None:
+    """A whole file under /proc or /sys, or None if it cannot be read."""
+    try:
+        return sys_path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def selected(path: str) -> str | None:
+    """The word in brackets of a kernel setting; None if there is none."""
+    found = re.search(r"\[([\w+]+)\]", read_line(path) or "")
+    return found[1] if found else None
+
+
+def sizes_below(folder: str, file: str = "") -> list[int]:
+    """Bytes of the page sizes that have a folder (with this file) below THP or POOLS; ascending."""
+    names = [path.name for path in sys_path(folder).glob("hugepages-*kB") if (path / file).exists()]
+    kib = [name.removeprefix("hugepages-").removesuffix("kB") for name in names]
+    return sorted(int(each) * 1024 for each in kib if each.isdigit())
+
+
 def thp_mode() -> str | None:
     """The mode of transparent huge pages: always, madvise or never; None if the kernel has none."""
-    chosen = re.search(r"\[(\w+)\]", read_line(f"{_THP}/enabled") or "")
-    return chosen[1] if chosen else None
+    return selected(f"{THP}/enabled")
+
+
+def thp_sizes() -> list[int]:
+    """Bytes of the transparent pages that anonymous memory may have, by kernels that list them."""
+    # Sizes without `enabled` are for files only.
+    return sizes_below(THP, "enabled")
 
 
 def huge_page_bytes() -> int | None:
     """Bytes of the huge page that transparent huge pages use, else of hugetlb's default."""
-    size = read_line(f"{_THP}/hpage_pmd_size")
-    if size and size.isdigit():
-        return int(size)
-    return meminfo_bytes("Hugepagesize")
+    return read_number(f"{THP}/hpage_pmd_size") or meminfo_bytes("Hugepagesize")
 
 
 def huge_page_or_assumed(machine: Machine) -> tuple[int, tuple[str, ...]]:
@@ -88,13 +122,8 @@ def larger_page_bytes() -> list[int]:
 
     Whether it gives such pages now is another question.
     """
-    # Sizes of transparent huge pages without `enabled` are for files only.
-    folders = [path.parent for path in sys_path(_THP).glob("hugepages-*kB/enabled")]
-    folders += sys_path("/sys/kernel/mm/hugepages").glob("hugepages-*kB")
-    names = [path.name.removeprefix("hugepages-").removesuffix("kB") for path in folders]
-    known = {int(kib) * 1024 for kib in names if kib.isdigit()}
     huge = huge_page_bytes()
-    return sorted(known | ({huge} if huge else set()))
+    return sorted({*thp_sizes(), *sizes_below(POOLS), *([huge] if huge else [])})
 
 
 def current_machine() -> Machine:
@@ -129,10 +158,7 @@ def _uname_release() -> str | None:
 def _base_page_bytes() -> int:
     """Page size of the running kernel; a made-up machine tells it in smaps."""
     if os.environ.get("TLBCOST_ROOT"):
-        try:
-            text = sys_path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            text = ""
+        text = read_text("/proc/self/smaps") or ""
         size = re.search(r"^KernelPageSize:\s+(\d+) kB", text, re.MULTILINE)
         if size:
             return int(size[1]) * 1024
@@ -141,12 +167,8 @@ def _base_page_bytes() -> int:
 
 def _cpuinfo() -> dict[str, str]:
     """The fields of the first processor in /proc/cpuinfo; "unknown" is no value."""
-    try:
-        text = sys_path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return {}
     fields: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in (read_text("/proc/cpuinfo") or "").splitlines():
         name, colon, value = line.partition(":")
         if colon and value.strip() and value.strip() != "unknown":
             fields.setdefault(name.strip(), value.strip())
@@ -191,9 +213,5 @@ def _has_flag(cpu: dict[str, str]) -> bool:
 
 def meminfo_bytes(field: str) -> int | None:
     """A field of /proc/meminfo that is in kB, in bytes; None if it is not told."""
-    try:
-        text = sys_path("/proc/meminfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    value = re.search(rf"^{field}:\s+(\d+) kB", text, re.MULTILINE)
+    value = re.search(rf"^{field}:\s+(\d+) kB", read_text("/proc/meminfo") or "", re.MULTILINE)
     return int(value[1]) * 1024 if value else None

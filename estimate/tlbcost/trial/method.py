@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.system import glibc
-from tlbcost.system import hints as remedies
+from tlbcost.system import glibc, hints
 from tlbcost.system.hugetlb import pool_pages
 from tlbcost.system.machine import read_line, sys_path
 
@@ -69,7 +68,7 @@ class Method:
 
         Whether a pool has enough pages is known only after a run.
         """
-        if not remedies.is_root():
+        if not hints.is_root():
             self._change(None)
 
     def prepare(self, settings: Settings | None, run: Run) -> None:
@@ -95,7 +94,7 @@ class Method:
             if settings is None:
                 raise TlbcostError(
                     f"{self.name} needs {value} in {path}, which root alone can write",
-                    remedies.again_as_root(),
+                    hints.again_as_root(),
                     CANNOT_MEASURE,
                 )
             settings.write(path, value)
@@ -107,7 +106,7 @@ class Method:
             raise TlbcostError(
                 f"{self.name} needs {pages} free huge pages of {units.size(size)}, and there "
                 f"are {free}",
-                remedies.as_root(command),
+                hints.as_root(command),
                 CANNOT_MEASURE,
             )
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
-from tlbcost.system import glibc
-from tlbcost.system import hints as remedies
+from tlbcost.system import glibc, hints
 from tlbcost.system.hugetlb import pool_pages
 from tlbcost.system.machine import huge_page_bytes, sys_path, thp_mode
 from tlbcost.system.sudo import calling_user
@@ -80,7 +79,7 @@ def auto(run: Run) -> tuple[Method, str]:
             "steps, too"
         )
     why = "transparent huge pages are off" if tunable else "malloc has no switch for huge pages"
-    setting = remedies.write_setting("madvise" if tunable else "always", f"{THP}/enabled")
+    setting = hints.write_setting("madvise" if tunable else "always", f"{THP}/enabled")
     raise TlbcostError(
         f"no method works without root here: {why}, and no pool has free pages",
         setting,
@@ -162,7 +161,7 @@ def _mthp(name: str, size: int) -> Method:
 def _hugectl(options: list[str]) -> Method:
     text = f"hugectl {shlex.join(options)}"
     if shutil.which("hugectl") is None:
-        raise TlbcostError("hugectl is not installed", remedies.install("hugectl"), CANNOT_MEASURE)
+        raise TlbcostError("hugectl is not installed", hints.install("hugectl"), CANNOT_MEASURE)
     kinds = {option.partition("=")[0] for option in options}
     sizes = [option.partition("=")[2] for option in options if "=" in option]
     size = _size(sizes[0], text) if sizes else None

@@ -11,7 +11,7 @@ from tlbcost.accuracy.errors import Program
 from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.stats import median
-from tlbcost.system import hints as remedies
+from tlbcost.system import hints
 from tlbcost.validation.suite import Task, listener, predict_and_try
 
 _ROW = re.compile(r"^(Copy|Scale|Add|Triad):\s+(\d+(?:\.\d+)?)\s", re.MULTILINE)
@@ -66,7 +66,7 @@ def variants(size: str | None, options: Sequence[str]) -> tuple[list[tuple[str, 
     if not (folder / "stream").is_file():
         raise TlbcostError(
             f"STREAM is not built: no {folder / 'stream'}",
-            remedies.build("workloads"),
+            hints.build("workloads"),
             CANNOT_MEASURE,
         )
     sized = () if size is None else ("--size", size)

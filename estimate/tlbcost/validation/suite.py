@@ -26,7 +26,7 @@ from tlbcost.run.launch import Launcher, Outcome
 from tlbcost.run.program import resolve
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.settings.change import system_settings
-from tlbcost.system import hints as remedies
+from tlbcost.system import hints
 from tlbcost.system.sudo import calling_user
 from tlbcost.trial import methods
 from tlbcost.trial.files import program_of
@@ -147,7 +147,7 @@ def check_rights(names: Sequence[str], command: str) -> None:
 
     Raises TlbcostError with exit code 4; the hint has `command`.
     """
-    if remedies.is_root():
+    if hints.is_root():
         return
     for name in dict.fromkeys(names):
         method = methods.named(name)
@@ -156,7 +156,7 @@ def check_rights(names: Sequence[str], command: str) -> None:
             raise TlbcostError(
                 f"{name} needs huge pages that are reserved first, or other settings of the "
                 "system, which root alone can change",
-                remedies.as_root(command),
+                hints.as_root(command),
                 CANNOT_MEASURE,
             )
 
@@ -211,7 +211,7 @@ def _tried(
     pairs: int,
     announce: Callable[[str], None],
 ) -> Trial:
-    if not remedies.is_root():
+    if not hints.is_root():
         return run_trial(launcher, task.argv, path, method, pairs, None)
     with system_settings(announce) as settings:
         return run_trial(launcher, task.argv, path, method, pairs, settings)

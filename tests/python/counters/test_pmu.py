@@ -14,7 +14,7 @@ from tlbcost.counters.counted import Mode
 from tlbcost.counters.pmu import Found, Rights
 from tlbcost.counters.refusal import Refusal, Scope, diagnose, explain
 from tlbcost.doctor import countable
-from tlbcost.system import hints as remedies
+from tlbcost.system import hints
 from tlbcost.system.machine import current_machine
 
 MACHINES = Path(__file__).parents[2] / "machines"
@@ -28,7 +28,7 @@ class Kernel:
         self._set = monkeypatch.setattr
         self.is_root(False)
         self.has("absent")
-        self._set(remedies, "write_setting", self.write_setting)
+        self._set(hints, "write_setting", self.write_setting)
         self._set(refusal, "write_setting", self.write_setting)
         self.writable = True
         self.lets_users(False)

@@ -16,7 +16,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.doctor import checks as doctor
 from tlbcost.doctor import countable, tools
 from tlbcost.doctor.check import Check
-from tlbcost.system import hints as remedies
+from tlbcost.system import hints
 from tlbcost.system.machine import current_machine
 
 MACHINES = Path(__file__).parents[2] / "machines"
@@ -36,7 +36,7 @@ class Host:
 
     def root(self, is_root: bool) -> None:
         self.monkeypatch.setattr(countable, "is_root", lambda: is_root)
-        self.monkeypatch.setattr(remedies, "is_root", lambda: is_root)
+        self.monkeypatch.setattr(hints, "is_root", lambda: is_root)
 
     def glibc(self, version: tuple[int, int] | None) -> None:
         self.monkeypatch.setattr(tools, "glibc_version", lambda: version)
@@ -237,7 +237,7 @@ def test_measuring_programs_missing(host: Host, tmp_path: Path) -> None:
 
 def test_installed_without_source_proposes_no_make(host: Host, tmp_path: Path) -> None:
     (tmp_path / "lib" / "tlbsim-amd64-linux").unlink()
-    host.monkeypatch.setattr(remedies, "source_tree", lambda: None)
+    host.monkeypatch.setattr(hints, "source_tree", lambda: None)
     assert host.checks()["tlbsim"].command is None
 
 

@@ -20,8 +20,7 @@ from tlbcost.memory.backing import Backing, BackingSampler, Uncovered
 from tlbcost.run.launch import Launcher
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.settings.change import Settings, system_settings
-from tlbcost.system import glibc
-from tlbcost.system import thp_counters as huge_counters
+from tlbcost.system import glibc, huge_pages
 from tlbcost.system.machine import huge_page_bytes, thp_mode
 from tlbcost.trial import methods
 from tlbcost.trial.traits import traits
@@ -126,15 +125,15 @@ def test_counters_that_are_not_there_are_not_zero(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    assert huge_counters.mthp() is None
-    assert huge_counters.fallbacks() is None
+    assert huge_pages.mthp_bytes() is None
+    assert huge_pages.fallbacks() is None
     folder = tmp_path / "sys/kernel/mm/transparent_hugepage"
     (folder / "hugepages-64kB/stats").mkdir(parents=True)
     (folder / "hpage_pmd_size").write_text("2097152\n")
-    assert huge_counters.mthp() is None
+    assert huge_pages.mthp_bytes() is None
     (folder / "hugepages-64kB/stats/nr_anon").write_text("3\n")
-    assert huge_counters.mthp() == {65536: 3 * 65536}
-    assert huge_counters.grown({65536: 65536}, huge_counters.mthp()) == {65536: 2 * 65536}
+    assert huge_pages.mthp_bytes() == {65536: 3 * 65536}
+    assert huge_pages.grown({65536: 65536}, huge_pages.mthp_bytes()) == {65536: 2 * 65536}
 
 
 # What follows is about this machine's kernel and C library.

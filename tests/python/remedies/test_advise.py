@@ -25,8 +25,7 @@ from tlbcost.remedies import price, program_facts, switches
 from tlbcost.remedies.advise import Advice, Situation, advise
 from tlbcost.remedies.program_facts import Facts
 from tlbcost.run.records import Run
-from tlbcost.system import hints as remedies
-from tlbcost.system import hugetlb
+from tlbcost.system import hints, hugetlb
 from tlbcost.system.huge_pages import HugeSettings
 
 SCHEMA = Path(__file__).parents[3] / "data" / "schema" / "estimate.schema.json"
@@ -37,8 +36,8 @@ RUN = Run(10**9, 9 * 10**8, 10**8, 1000, 0, 128 * MIB)
 @pytest.fixture(autouse=True)
 def system(monkeypatch: pytest.MonkeyPatch) -> None:
     """Root, with memory to spare and settings that can be written; a dynamic program with glibc."""
-    monkeypatch.setattr(remedies, "is_root", lambda: True)
-    monkeypatch.setattr(remedies, "write_setting", lambda value, path: f"echo {value} > {path}")
+    monkeypatch.setattr(hints, "is_root", lambda: True)
+    monkeypatch.setattr(hints, "write_setting", lambda value, path: f"echo {value} > {path}")
     monkeypatch.setattr(hugetlb, "spare_bytes", lambda: 8 << 30)
     monkeypatch.setattr(hugetlb, "sizes", lambda: [2 * MIB])
     monkeypatch.setattr(advice, "facts_of", lambda path, _: Facts(path, None, True))

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.run.records import Run
-from tlbcost.system import glibc
-from tlbcost.system import hints as remedies
+from tlbcost.system import glibc, hints
 from tlbcost.system.hugetlb import pool_pages
 from tlbcost.trial import method, methods
 from tlbcost.trial.method import base_environment
@@ -66,7 +65,7 @@ class System:
         self._patch.setattr(glibc, "glibc_version", lambda: version)
 
     def user(self, *, root: bool) -> None:
-        self._patch.setattr(remedies, "is_root", lambda: root)
+        self._patch.setattr(hints, "is_root", lambda: root)
 
 
 @pytest.fixture
