@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "complain.h"
 #include "cpu.h"
 #include "cpuid_raw.h"
 #include "cycles.h"
@@ -133,7 +134,7 @@ static int find_memory(const struct options *options, const struct plan *plan,
 
 	if (sysfile_memory_room(&room) != 0) {
 		if (!options->max_memory)
-			return complain(CANNOT_MEASURE, "cannot tell how much memory is free",
+			return complain(EXIT_CANNOT_MEASURE, "cannot tell how much memory is free",
 					strerror(errno), "tlbcost-calibrate --max-memory 2G");
 		room.bytes = SIZE_MAX;
 	}
@@ -156,7 +157,7 @@ static int find_memory(const struct options *options, const struct plan *plan,
 		 strcmp(room.limit, "--max-memory") == 0 ? "" : ", twice that must be free");
 	snprintf(why, sizeof(why), "%s leaves %llu MiB", room.limit,
 		 (unsigned long long)(room.bytes >> 20));
-	return complain(CANNOT_MEASURE, what, why,
+	return complain(EXIT_CANNOT_MEASURE, what, why,
 			"raise that limit, or end programs that use the memory");
 }
 

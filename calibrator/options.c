@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "complain.h"
 #include "size.h"
 
 /* A chain's order is kept in numbers of 32 bits, and a shorter one is no chain. */
@@ -31,14 +32,6 @@ static const char usage[] =
 	"  --seed N                  seed of the random orders\n"
 	"  --sweeps N                measure each group so often\n"
 	"  --time-limit SECONDS      end after this time at the latest (default 20)\n";
-
-int complain(int code, const char *what, const char *why, const char *hint)
-{
-	fprintf(stderr, "tlbcost: %s: %s\n", what, why);
-	if (hint)
-		fprintf(stderr, "tlbcost: hint: %s\n", hint);
-	return code;
-}
 
 static int parse_number(const char *text, double least, double most, double *number)
 {

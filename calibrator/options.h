@@ -8,7 +8,7 @@
 
 #include "plan.h"
 
-enum { DONE = 0, FAILED = 1, USAGE = 2, CANNOT_MEASURE = 4 };
+enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
 #define MOST_LINES 512
 
@@ -27,9 +27,6 @@ struct options {
 	int cpu;			/* -1: the one that we are on */
 	int progress_fd;		/* -1: none */
 };
-
-/* Tell what failed and why, and what to type, on standard error.  Returns `code`. */
-int complain(int code, const char *what, const char *why, const char *hint);
 
 /* Read the command line over the defaults in *options.  Returns -1 to go on, or an exit code. */
 int parse_options(int argc, char **argv, struct options *options);

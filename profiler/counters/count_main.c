@@ -6,17 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "complain.h"
 #include "encode.h"
 #include "options.h"
 #include "program.h"
 #include "session.h"
 
-enum { EXIT_NOT_MEASURABLE = 4 };
-
 static int fail(const char *what)
 {
-	fprintf(stderr, "tlbcost: %s: %s\n", what, strerror(errno));
-	return EXIT_OWN_FAILURE;
+	return complain(EXIT_OWN_FAILURE, what, strerror(errno), NULL);
 }
 
 /* The table of --encode: what each specification stands for. */
@@ -64,7 +62,7 @@ static int tell_refusal(const struct session *session, const struct event *first
 		fprintf(stderr, "%s (%s)\n", refusal_state(session->refused),
 			strerror(session->refused));
 	fputs("tlbcost: hint: tlbcost doctor tells what can be counted here\n", stderr);
-	return EXIT_NOT_MEASURABLE;
+	return EXIT_CANNOT_MEASURE;
 }
 
 /* Many threads or CPUs need many descriptors.  The program keeps its own limit. */
@@ -119,7 +117,7 @@ static int finish(struct session *session, struct program *program,
 		return fail(session->failed);
 	}
 	if (session->refused)
-		return options->quiet ? EXIT_NOT_MEASURABLE
+		return options->quiet ? EXIT_CANNOT_MEASURE
 				      : tell_refusal(session, &options->events[0]);
 	if (program_close(program) < 0) {
 		error = errno;

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "complain.h"
+
 static const char help[] =
 	"usage: tlbcost-count --event NAME=SPEC... [OPTION...] [--] [COMMAND [ARG...]]\n"
 	"       tlbcost-count --probe --event NAME=SPEC... [OPTION...]\n"
@@ -52,9 +54,7 @@ static void misused(const char *what, const char *why) __attribute__((noreturn))
 
 static void misused(const char *what, const char *why)
 {
-	fprintf(stderr, "tlbcost: %s: %s\n", what, why);
-	fputs("tlbcost: hint: tlbcost-count --help lists the options\n", stderr);
-	exit(EXIT_OWN_FAILURE);
+	exit(complain(EXIT_OWN_FAILURE, what, why, "tlbcost-count --help lists the options"));
 }
 
 /* Cells of a table hold no blanks. */

@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
+#include "complain.h"
 #include "drain.h"
 #include "hits_table.h"
 #include "program.h"
@@ -28,8 +30,7 @@ static void fail(const char *what) __attribute__((noreturn));
 
 static void fail(const char *what)
 {
-	fprintf(stderr, "tlbcost: %s: %s\n", what, strerror(errno));
-	exit(EXIT_OWN_FAILURE);
+	exit(complain(EXIT_OWN_FAILURE, what, strerror(errno), NULL));
 }
 
 /* Events that cannot be sampled: what to type depends on who refuses. */
@@ -99,7 +100,7 @@ static int attach(pid_t pid, void *context)
 		return -1;
 	recording->attached = 1;
 	recording->hook.fd = recording->drain.fd;
-	recording->start_ns = watch_now_ns();
+	recording->start_ns = clock_ns();
 	/* After the start: what changes while it is read is in the buffers. */
 	return profile_begin(&recording->profile, recording->options->pid);
 }
@@ -168,10 +169,8 @@ static int give_up(struct recording *recording, struct program *program)
 	int error = errno;
 
 	program_discard(program);
-	if (!recording->refused) {
-		fprintf(stderr, "tlbcost: %s: %s\n", program->failed, strerror(error));
-		return EXIT_OWN_FAILURE;
-	}
+	if (!recording->refused)
+		return complain(EXIT_OWN_FAILURE, program->failed, strerror(error), NULL);
 	/* What concerns all of them, such as too few descriptors, concerns each. */
 	for (size_t i = 0; i < options->event_count; i++)
 		if (!options->events[i].error)
@@ -233,7 +232,7 @@ static int record(const struct record_options *options)
 		fail("cannot tell the CPUs of this machine");
 	code = options->program.argv ? record_program(&recording, &program) :
 				       record_others(&recording, &program);
-	recording.end_ns = watch_now_ns();
+	recording.end_ns = clock_ns();
 	code = conclude(&recording, &program, code);
 	sampler_close(&recording.sampler);
 	profile_free(&recording.profile);

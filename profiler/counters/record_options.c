@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "complain.h"
+
 static const char help[] =
 	"usage: tlbcost-record [options] [--] COMMAND [ARG...]\n"
 	"       tlbcost-record [options] --pid PID | --all-cpus\n"
@@ -102,10 +104,8 @@ static int add_event(struct parser *parser, char *text)
 		event.error = errno;
 	}
 	events = realloc(options->events, (options->event_count + 1) * sizeof(*events));
-	if (!events) {
-		fprintf(stderr, "tlbcost: %s: %s\n", text, strerror(errno));
-		return EXIT_OWN_FAILURE;
-	}
+	if (!events)
+		return complain(EXIT_OWN_FAILURE, text, strerror(errno), NULL);
 	options->events = events;
 	events[options->event_count++] = event;
 	return -1;

@@ -8,9 +8,6 @@
 #include "program.h"
 #include "sampler.h"
 
-/* No event can be sampled here. */
-enum { EXIT_CANNOT_MEASURE = 4 };
-
 struct record_options {
 	struct program_options program;
 	struct sampler_options sampler;

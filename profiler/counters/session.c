@@ -11,6 +11,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 /* How late the end of a process may be seen. */
 enum { POLL_MS = 100 };
 /* Less time than this that was not counted is no sign of anything. */
@@ -76,7 +78,7 @@ static int on_tick(void *context)
 	if (session->polls && kill(session->options->pid, 0) < 0 && errno == ESRCH &&
 	    eventfd_write(session->end_fd, 1) < 0)
 		return -1;
-	return session->options->interval_ms ? write_part(session, watch_now_ns()) : 0;
+	return session->options->interval_ms ? write_part(session, clock_ns()) : 0;
 }
 
 int session_open(struct session *session, const struct count_options *options)
@@ -136,7 +138,7 @@ int session_attach(pid_t pid, void *context)
 	/* After fork(): a reader of the rows that goes away must not end the program. */
 	if (sigaction(SIGPIPE, &ignore, NULL) < 0 || watch_process(session) < 0)
 		return fail(session, "cannot watch the process");
-	session->start_ns = watch_now_ns();
+	session->start_ns = clock_ns();
 	if (session->options->interval_ms) {
 		rows_header(&session->table, &session->attached.bank, &session->header);
 		table_flush(&session->table);
@@ -151,7 +153,7 @@ int session_attach(pid_t pid, void *context)
 void session_exercise(void)
 {
 	const size_t size = 256 << 10;
-	const uint64_t end = watch_now_ns() + 2000000;
+	const uint64_t end = clock_ns() + 2000000;
 	volatile char *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -160,7 +162,7 @@ void session_exercise(void)
 	do
 		for (size_t at = 0; at < size; at += 64)
 			bytes[at]++;
-	while (watch_now_ns() < end);
+	while (clock_ns() < end);
 	munmap((void *)bytes, size);
 }
 
@@ -194,7 +196,7 @@ static void find_uncounted(struct session *session, const struct program *progra
 static int write_whole(struct session *session, const struct program *program)
 {
 	struct bank *bank = &session->attached.bank;
-	uint64_t end_ns = program->result.end_ns ? program->result.end_ns : watch_now_ns();
+	uint64_t end_ns = program->result.end_ns ? program->result.end_ns : clock_ns();
 
 	if (session->refused) {
 		rows_header(&session->table, bank, &session->header);

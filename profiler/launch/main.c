@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "complain.h"
 #include "program.h"
 
 static const char help[] =
@@ -27,16 +28,7 @@ static void fail(const char *what) __attribute__((noreturn));
 
 static void fail(const char *what)
 {
-	fprintf(stderr, "tlbcost: %s: %s\n", what, strerror(errno));
-	exit(EXIT_OWN_FAILURE);
-}
-
-static void misused(const char *hint) __attribute__((noreturn));
-
-static void misused(const char *hint)
-{
-	fprintf(stderr, "tlbcost: hint: %s\n", hint);
-	exit(EXIT_OWN_FAILURE);
+	exit(complain(EXIT_OWN_FAILURE, what, strerror(errno), NULL));
 }
 
 static struct program_options parse_options(int argc, char **argv)
@@ -67,13 +59,13 @@ static struct program_options parse_options(int argc, char **argv)
 			options.user = optarg;
 			break;
 		default:
-			misused("tlbcost-run --help lists the options");
+			fputs("tlbcost: hint: tlbcost-run --help lists the options\n", stderr);
+			exit(EXIT_OWN_FAILURE);
 		}
 	}
-	if (!argv[optind]) {
-		fputs("tlbcost: nothing to run: no COMMAND was given\n", stderr);
-		misused("tlbcost-run [--output FILE] -- COMMAND [ARG...]");
-	}
+	if (!argv[optind])
+		exit(complain(EXIT_OWN_FAILURE, "nothing to run", "no COMMAND was given",
+			      "tlbcost-run [--output FILE] -- COMMAND [ARG...]"));
 	options.argv = argv + optind;
 	return options;
 }

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 static const char columns[] =
 	"wall_ns user_ns system_ns minor_faults major_faults max_rss_bytes "
 	"exit_code signal exec_errno";
@@ -82,7 +84,7 @@ static int attach(pid_t pid, void *context)
 
 	if (program->hooks->attach(pid, program->hooks->context) < 0)
 		return -1;
-	program->start_ns = watch_now_ns();
+	program->start_ns = clock_ns();
 	return 0;
 }
 
@@ -149,7 +151,7 @@ int program_run(struct program *program, const struct program_hooks *hooks)
 	int error;
 
 	program->hooks = hooks;
-	program->start_ns = fork_ns = watch_now_ns();
+	program->start_ns = fork_ns = clock_ns();
 	if (child_start(&plan, &pid, &failure) < 0) {
 		if (failure != CHILD_NOT_EXECUTED)
 			return fail(program, "cannot prepare the program's process");
@@ -159,7 +161,7 @@ int program_run(struct program *program, const struct program_hooks *hooks)
 		return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 	}
 	program->started = 1;
-	program->before_exec_ns = watch_now_ns() - fork_ns;
+	program->before_exec_ns = clock_ns() - fork_ns;
 	close_program_ends(program);
 	if (watch_program(&program->signals, pid, program->stdout_pipe[0],
 			  program->stderr_pipe[0], &program->last_words,
@@ -174,10 +176,10 @@ int program_run(struct program *program, const struct program_hooks *hooks)
 
 int program_watch(struct program *program, int end_fd, const struct watch_hook *hook)
 {
-	program->start_ns = watch_now_ns();
+	program->start_ns = clock_ns();
 	if (watch_others(&program->signals, end_fd, hook) < 0)
 		return fail(program, "cannot wait for the end");
-	program->result.end_ns = watch_now_ns();
+	program->result.end_ns = clock_ns();
 	return 0;
 }
 

@@ -8,21 +8,14 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 /* Long enough to write a last file, short enough to be waited for. */
 #define GRACE_NS 2000000000u
 
 enum { SIGNALS, STDOUT, STDERR, HOOK, SOURCES };
-
-uint64_t watch_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 int watch_prepare(struct watch_signals *signals)
 {
@@ -102,7 +95,7 @@ static int reaped(pid_t pid, struct watch_result *result)
 	pid_t rc = wait4(pid, &result->status, WNOHANG, &result->usage);
 
 	if (rc == pid)
-		result->end_ns = watch_now_ns();
+		result->end_ns = clock_ns();
 	return rc < 0 ? -1 : rc == pid;
 }
 
@@ -122,7 +115,7 @@ static int timeout_ms(uint64_t deadline)
 
 	if (!deadline)
 		return -1;
-	now = watch_now_ns();
+	now = clock_ns();
 	return now >= deadline ? 0 : (int)((deadline - now) / 1000000 + 1);
 }
 
@@ -142,7 +135,7 @@ static int wait_loop(const struct watch_signals *signals, pid_t pid,
 		rc = poll(sources, SOURCES, timeout_ms(deadline));
 		if (rc < 0 && errno != EINTR)
 			return give_up(pid, errno);
-		if (deadline && watch_now_ns() >= deadline) {
+		if (deadline && clock_ns() >= deadline) {
 			kill(pid, SIGKILL);
 			deadline = 0;
 		}
@@ -158,7 +151,7 @@ static int wait_loop(const struct watch_signals *signals, pid_t pid,
 		if (!sources[SIGNALS].revents)
 			continue;
 		if (forward(signals, pid) && !deadline)
-			deadline = watch_now_ns() + GRACE_NS;
+			deadline = clock_ns() + GRACE_NS;
 		rc = reaped(pid, result);
 		if (rc < 0)
 			return give_up(pid, errno);

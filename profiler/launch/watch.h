@@ -33,9 +33,6 @@ struct watch_hook {
 	void *context;
 };
 
-/* Time since an unspecified moment that never jumps, in ns. */
-uint64_t watch_now_ns(void);
-
 /*
  * Hold back the signals that the launcher deals with, and ask for SIGTERM when
  * its own parent dies.  Before the program is started.
