@@ -26,7 +26,8 @@ from tlbcost.common import paths
 from tlbcost.common import table_kinds as kinds
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import parse_table
-from tlbcost.processors.events import Event, Pmu, all_pmus
+from tlbcost.processors.event_tables import all_pmus
+from tlbcost.processors.events import Event, Pmu
 
 TREE = Path(__file__).resolve().parent.parent
 BUILD = TREE / "build"

@@ -391,7 +391,7 @@ two_lines() { # <file>
 	run -0 "${BUILD}/venv/bin/python" - counts.tsv <<-'PYTHON'
 		import sys
 		from pathlib import Path
-		from tlbcost.processors.events import load_pmu
+		from tlbcost.processors.event_tables import load_pmu
 		from tlbcost.counters.importing import import_file
 		counted = import_file(Path(sys.argv[1]), load_pmu("skl"), None)
 		values = counted.values()

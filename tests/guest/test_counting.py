@@ -17,7 +17,7 @@ from tlbcost.common import table_kinds as kinds
 from tlbcost.common.table import Table, count, parse_table
 from tlbcost.counters.silent import mark_silent
 from tlbcost.counters.tool import parse_readings
-from tlbcost.processors.events import all_pmus, generic_pmu
+from tlbcost.processors.event_tables import all_pmus, generic_pmu
 
 LOADS = 200_000
 PAGES = 16_384

@@ -12,7 +12,7 @@ from tlbcost.answer.content import Content
 from tlbcost.counters.target import Plan
 from tlbcost.counters.tool import Wanted, by_event, parse_readings
 from tlbcost.counters.totals import counted
-from tlbcost.processors.events import load_pmu
+from tlbcost.processors.event_tables import load_pmu
 from tlbcost.run import launch
 
 LOADS = 200_000

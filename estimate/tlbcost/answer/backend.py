@@ -11,7 +11,8 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.counters.count import default_events, probe
 from tlbcost.counters.pmu import find_pmu
 from tlbcost.counters.refusal import Refusal, diagnose
-from tlbcost.processors.events import Event, Pmu, generic_pmu, pmu_of
+from tlbcost.processors.event_tables import generic_pmu, pmu_of
+from tlbcost.processors.events import Event, Pmu
 from tlbcost.system.machine import Machine
 
 Asked = Literal["auto", "pmu", "sim", "both"]

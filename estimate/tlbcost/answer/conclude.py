@@ -32,7 +32,8 @@ from tlbcost.model import overlap
 from tlbcost.model import simple as model
 from tlbcost.model.simple import Estimate, ModelName
 from tlbcost.numa.locality import Placed
-from tlbcost.processors.events import Pmu, generic_pmu
+from tlbcost.processors.event_tables import generic_pmu
+from tlbcost.processors.events import Pmu
 from tlbcost.processors.geometry import Geometry
 from tlbcost.run.launch import Outcome
 from tlbcost.run.records import Run

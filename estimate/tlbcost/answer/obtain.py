@@ -33,7 +33,7 @@ from tlbcost.counters.counted import Counted, together
 from tlbcost.counters.importing import import_file, merge
 from tlbcost.memory.backing import BackingSampler
 from tlbcost.numa.for_estimate import placed_on_nodes
-from tlbcost.processors.events import generic_pmu, load_pmu, named
+from tlbcost.processors.event_tables import generic_pmu, load_pmu, named
 from tlbcost.processors.geometry import Geometry
 from tlbcost.run.launch import Launcher, Outcome, check_outcome, native_runs
 from tlbcost.run.program import check_simulatable, resolve

@@ -28,7 +28,7 @@ from tlbcost.memory.kinds import MemoryKind, name_of
 from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher, Outcome
 from tlbcost.simulator.attribution_tables import SourceLocation
-from tlbcost.symbols.symbols import Symbols
+from tlbcost.symbols.resolver import Resolver
 from tlbcost.system.huge_pages import HugeSettings
 
 # What rests on fewer samples has no share: it may as well be half or twice as much.
@@ -233,7 +233,7 @@ def _nameless(
 
 def _code(weights: _Weights, boot_id: str | None) -> tuple[CodeLine, ...]:
     """Lines that miss, or functions where lines are not known; most misses first."""
-    hits, symbols = [hit for hit, _ in weights], Symbols(boot_id)
+    hits, symbols = [hit for hit, _ in weights], Resolver(boot_id)
     groups: dict[SourceLocation, _Weights] = {}
     found_names = zip(weights, symbols.names(hits), symbols.sources(hits), strict=True)
     for each, name, source in found_names:

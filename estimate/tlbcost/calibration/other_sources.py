@@ -16,7 +16,7 @@ from tlbcost.calibration.records import Calibration
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.processors import cpuid
-from tlbcost.processors.cpuid import ToldCache
+from tlbcost.processors.cpuid import ReportedCache
 from tlbcost.processors.geometry import Level
 from tlbcost.processors.published import AGREEMENT_FRACTION, published
 from tlbcost.system.machine import read_line, sys_path
@@ -61,9 +61,9 @@ class Saying:
     verified: bool = True
 
 
-def sayings(calibration: Calibration, caches: Iterable[ToldCache] = ()) -> tuple[Saying, ...]:
+def sayings(calibration: Calibration, caches: Iterable[ReportedCache] = ()) -> tuple[Saying, ...]:
     """What is published of the machine, what its CPUID told, and `caches` as sysfs tells them."""
-    told = cpuid.told(calibration.cpuid)
+    told = cpuid.decode(calibration.cpuid)
     found = list(_published(calibration))
     for tlb in told.tlbs:
         found += _levels(tlb.level, tlb.page_size_bytes, "cpuid", tlb.entries, tlb.ways)
@@ -71,7 +71,7 @@ def sayings(calibration: Calibration, caches: Iterable[ToldCache] = ()) -> tuple
     return (*found, *_caches(caches, "sysfs"))
 
 
-def sysfs_caches() -> tuple[ToldCache, ...]:
+def sysfs_caches() -> tuple[ReportedCache, ...]:
     """The caches of the first CPU as the kernel tells them; what it does not tell is left out."""
     found = []
     for folder in sorted(sys_path(_FOLDER).glob("index[0-9]*")):
@@ -80,7 +80,7 @@ def sysfs_caches() -> tuple[ToldCache, ...]:
         size = re.fullmatch(r"([1-9][0-9]*)([KMG]?)", read_line(f"{at}/size") or "", re.ASCII)
         if kind and size and re.fullmatch(r"[1-9]", level, re.ASCII):
             n_bytes = int(size[1]) * _FACTORS.get(size[2], 1)
-            found.append(ToldCache(int(level), kind, n_bytes))
+            found.append(ReportedCache(int(level), kind, n_bytes))
     return tuple(found)
 
 
@@ -151,7 +151,7 @@ def _levels(
             yield Saying(f"{level}_{what}", size, source, value, verified)
 
 
-def _caches(caches: Iterable[ToldCache], source: Source) -> Iterator[Saying]:
+def _caches(caches: Iterable[ReportedCache], source: Source) -> Iterator[Saying]:
     for cache in caches:
         if cache.kind != "instruction" and cache.level in _CACHES:
             yield Saying(_CACHES[cache.level], None, source, cache.size_bytes)

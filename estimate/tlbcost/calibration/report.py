@@ -294,7 +294,7 @@ def _legend() -> list[str]:
 def _notes(obtained: Obtained, known: Sequence[Saying]) -> list[str]:
     calibration = obtained.calibration
     notes = [*disagreements(calibration, known), *map(_in_words, obtained.notes)]
-    silence = cpuid.told(calibration.cpuid).silence if calibration.cpuid else None
+    silence = cpuid.decode(calibration.cpuid).silence if calibration.cpuid else None
     if silence:
         notes.append(silence)
     if published(calibration.machine) is None:

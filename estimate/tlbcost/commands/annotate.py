@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     from tlbcost.attribution.code_table import is_code_table
     from tlbcost.counters.hits import read_hits
     from tlbcost.counters.profile import Profile, describe, to_json
-    from tlbcost.symbols.symbols import Symbols
+    from tlbcost.symbols.resolver import Resolver
 
     for path in (arguments.json, arguments.output):
         if path is not None:
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise TlbcostError(
             f"{arguments.file} holds no addresses of data", "tlbcost record --addresses -- ./app"
         )
-    symbols = Symbols(hits.boot_id)
+    symbols = Resolver(hits.boot_id)
     by_symbol = arguments.by == "symbol"
     names = symbols.names(hits.hits) if by_symbol else [None] * len(hits.hits)
     profile = Profile(hits, tuple(names), arguments.by, arguments.limit, tuple(symbols.notes))

@@ -14,7 +14,8 @@ from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.output import check_writable, write
 from tlbcost.common.table import parse_table
 from tlbcost.counters.pmu import find_pmu
-from tlbcost.processors.events import ROLES, Event, Pmu, all_pmus, generic_pmu, named, pmu_of
+from tlbcost.processors.event_tables import all_pmus, generic_pmu, named, pmu_of
+from tlbcost.processors.events import ROLES, Event, Pmu
 from tlbcost.processors.events_report import json_text, listing, text
 from tlbcost.system.machine import current_machine
 

@@ -148,7 +148,7 @@ def _instead(
     from tlbcost.counters.pmu import find_pmu
     from tlbcost.counters.record import SOFTWARE
     from tlbcost.counters.tool import Wanted
-    from tlbcost.processors.events import generic_pmu, select
+    from tlbcost.processors.event_tables import generic_pmu, select
 
     if error.exit_code != CANNOT_MEASURE or arguments.event or find_pmu().answer != "absent":
         return None

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.counters.count import default_events
 from tlbcost.counters.tool import CYCLES, SOFTWARE, Wanted
-from tlbcost.processors.events import Pmu, generic_pmu, named, pmu_of, select
+from tlbcost.processors.event_tables import generic_pmu, named, pmu_of, select
+from tlbcost.processors.events import Pmu
 from tlbcost.system.machine import current_machine
 
 # Names of data/events are in lower case, with dots; libpfm4's strings have colons or capitals.

@@ -13,7 +13,8 @@ from tlbcost.counters.hits import Hits, read_hits
 from tlbcost.counters.refusal import diagnose
 from tlbcost.counters.target import Target, watch
 from tlbcost.counters.tool import Wanted
-from tlbcost.processors.events import Event, Pmu, generic_pmu
+from tlbcost.processors.event_tables import generic_pmu
+from tlbcost.processors.events import Event, Pmu
 from tlbcost.run import program
 from tlbcost.run.launch import Launcher
 

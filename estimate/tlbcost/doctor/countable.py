@@ -9,7 +9,8 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.count import default_events, probe
 from tlbcost.counters.pmu import find_pmu, perf_event_paranoid, user_may_count
 from tlbcost.doctor.check import Check, Value
-from tlbcost.processors.events import Event, Pmu, generic_pmu, pmu_of
+from tlbcost.processors.event_tables import generic_pmu, pmu_of
+from tlbcost.processors.events import Event, Pmu
 from tlbcost.processors.formulas import names
 from tlbcost.system.hints import is_root, write_setting
 from tlbcost.system.machine import Machine

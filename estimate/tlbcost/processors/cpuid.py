@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does the CPU, or the hypervisor in its place, tell of its TLBs and caches by CPUID?
+"""What does the CPU, or the hypervisor in its place, report of its TLBs and caches by CPUID?
 
 Pure functions from the raw words that the calibrator wrote down (doc/format.md, `samples`). A
-leaf that is all zero tells nothing: processors leave it so, and hypervisors mask it so.
+leaf that is all zero reports nothing: processors leave it so, and hypervisors mask it so.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _PAGE_SIZES = (_4K, _2M, _4M, _1G)
 _SEE_LEAF_18 = 0xFE
 _CACHE_KINDS: dict[int, CacheKind] = {1: "data", 2: "instruction", 3: "unified"}
 _FULLY = 0xFF
-# AMD's codes for ways in leaves 0x80000006 and 0x80000019; what is left out is not told there.
+# AMD's codes for ways in leaves 0x80000006 and 0x80000019; what is left out is not reported there.
 _AMD_WAYS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 16, 10: 32, 11: 48, 12: 64, 13: 96, 14: 128}
 _AMD_FULLY = 15
 
 
 @dataclass(frozen=True, slots=True)
-class ToldTlb:
-    """A TLB for one page size; `ways` equals `entries` if fully associative, None: not told."""
+class ReportedTlb:
+    """A TLB for one page size; `ways` equals `entries` if fully associative, None: not reported."""
 
     level: Level
     page_size_bytes: int
@@ -45,7 +45,7 @@ class ToldTlb:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldCache:
+class ReportedCache:
     """A cache: level from 1, and its size."""
 
     level: int
@@ -54,30 +54,30 @@ class ToldCache:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What CPUID tells. Both empty: nothing, and `silence` says why in words."""
+class CpuidReport:
+    """What CPUID reports. Both empty: nothing, and `silence` says why in words."""
 
-    tlbs: tuple[ToldTlb, ...]
-    caches: tuple[ToldCache, ...]
+    tlbs: tuple[ReportedTlb, ...]
+    caches: tuple[ReportedCache, ...]
     silence: str | None
 
 
-def told(raw: Mapping[str, str]) -> Told:
+def decode(raw: Mapping[str, str]) -> CpuidReport:
     """Decode the `cpuid_<leaf>_<subleaf>` keys of a samples header; others are passed over.
 
-    Words that cannot be right (no hexadecimal, a TLB of no entries) tell nothing.
+    Words that cannot be right (no hexadecimal, a TLB of no entries) report nothing.
     """
     leaves = dict(_leaves(raw))
     if not leaves:
-        return Told((), (), "this CPU has no CPUID instruction, or its words were not kept")
+        return CpuidReport((), (), "this CPU has no CPUID instruction, or its words were not kept")
     tlbs = tuple(_leaf_18(leaves)) or tuple(_leaf_2(leaves)) or tuple(_amd_tlbs(leaves))
     caches = tuple(_caches(leaves, 4)) or tuple(_caches(leaves, 0x8000001D))
     silence = None
     if not tlbs and _SEE_LEAF_18 in _descriptors(leaves.get((2, 0))):
         silence = "CPUID leaf 2 refers to leaf 0x18 for the TLBs, which is empty"
     elif not tlbs:
-        silence = "CPUID tells nothing of the TLBs"
-    return Told(_merged(tlbs), caches, silence)
+        silence = "CPUID reports nothing of the TLBs"
+    return CpuidReport(_merged(tlbs), caches, silence)
 
 
 def _leaves(raw: Mapping[str, str]) -> Iterator[tuple[tuple[int, int], Words]]:
@@ -99,7 +99,7 @@ def _below(leaves: Mapping[tuple[int, int], Words], leaf: int) -> Iterator[Words
     return (leaves[key] for key in sorted(leaves) if key[0] == leaf)
 
 
-def _leaf_18(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ToldTlb]:
+def _leaf_18(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ReportedTlb]:
     """Intel: one translation structure for each subleaf."""
     for _, ebx, sets, edx in _below(leaves, 0x18):
         ways, level = _bits(ebx, 31, 16), _bits(edx, 7, 5)
@@ -109,7 +109,7 @@ def _leaf_18(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ToldTlb]:
         names = _structure(_bits(edx, 4, 0), level)
         for i, size in enumerate(_PAGE_SIZES):
             for name in names if ebx >> i & 1 else ():
-                yield ToldTlb(name, size, entries, entries if edx >> 8 & 1 else ways)
+                yield ReportedTlb(name, size, entries, entries if edx >> 8 & 1 else ways)
 
 
 def _structure(kind: int, level: int) -> tuple[Level, ...]:
@@ -123,7 +123,7 @@ def _structure(kind: int, level: int) -> tuple[Level, ...]:
 
 
 def _descriptors(words: Words | None) -> list[int]:
-    """The bytes of leaf 2. AL is a count that is always 1; a word with bit 31 set tells nothing."""
+    """The bytes of leaf 2. AL is a count that is always 1; a word with bit 31 reports nothing."""
     if words is None:
         return []
     found = []
@@ -133,13 +133,13 @@ def _descriptors(words: Words | None) -> list[int]:
     return found
 
 
-def _leaf_2(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ToldTlb]:
+def _leaf_2(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ReportedTlb]:
     """Intel, until leaf 0x18 came: a byte for each TLB.
 
     Its names for two data TLBs differ from core to core: the smaller one is the first level.
     """
     known = _descriptor_table()
-    data: dict[int, list[ToldTlb]] = {}
+    data: dict[int, list[ReportedTlb]] = {}
     for descriptor in _descriptors(leaves.get((2, 0))):
         for tlb in known.get(descriptor, ()):
             if tlb.level == "dtlb":
@@ -150,24 +150,24 @@ def _leaf_2(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ToldTlb]:
         first, *others = sorted(tlbs, key=lambda tlb: tlb.entries)
         yield first
         for other in others:
-            yield ToldTlb("stlb", other.page_size_bytes, other.entries, other.ways)
+            yield ReportedTlb("stlb", other.page_size_bytes, other.entries, other.ways)
 
 
 @cache
-def _descriptor_table() -> dict[int, tuple[ToldTlb, ...]]:
+def _descriptor_table() -> dict[int, tuple[ReportedTlb, ...]]:
     table = read_table(paths.data("cpuid_descriptors.tsv"), kinds.DESCRIPTORS)
-    found: dict[int, tuple[ToldTlb, ...]] = {}
+    found: dict[int, tuple[ReportedTlb, ...]] = {}
     for row in table.records():
         size, entries, level = count(row["page_size_bytes"]), count(row["entries"]), row["level"]
         if size is None or entries is None or level not in ("dtlb", "itlb", "stlb"):
             raise TlbcostError(f"{table.name}: not a TLB: {row}")
         code = int(str(row["descriptor"]), 16)
-        tlb = ToldTlb(cast(Level, level), size, entries, count(row["ways"]))
+        tlb = ReportedTlb(cast(Level, level), size, entries, count(row["ways"]))
         found[code] = (*found.get(code, ()), tlb)
     return found
 
 
-def _amd_tlbs(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ToldTlb]:
+def _amd_tlbs(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ReportedTlb]:
     """AMD: entries and ways for data (upper half of a word) and code (lower half)."""
     first, second = leaves.get((0x80000005, 0)), leaves.get((0x80000006, 0))
     largest = leaves.get((0x80000019, 0))
@@ -177,7 +177,7 @@ def _amd_tlbs(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ToldTlb]:
                 entries, code = half & 0xFF, half >> 8
                 if entries:
                     ways = entries if code == _FULLY else code or None
-                    yield ToldTlb(cast(Level, level), size, entries, ways)
+                    yield ReportedTlb(cast(Level, level), size, entries, ways)
     for words in (second,) if second else ():
         # A unified second level is in the halves for code, and those for data are empty.
         shift = 16 if (words[0] | words[1]) >> 16 else 0
@@ -190,13 +190,15 @@ def _amd_tlbs(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ToldTlb]:
         yield from _amd_tlb("stlb", _1G, words[1] >> 16)
 
 
-def _amd_tlb(level: Level, size: int, half: int) -> Iterator[ToldTlb]:
+def _amd_tlb(level: Level, size: int, half: int) -> Iterator[ReportedTlb]:
     entries, code = half & 0xFFF, half >> 12
     if entries and code:
-        yield ToldTlb(level, size, entries, entries if code == _AMD_FULLY else _AMD_WAYS.get(code))
+        yield ReportedTlb(
+            level, size, entries, entries if code == _AMD_FULLY else _AMD_WAYS.get(code)
+        )
 
 
-def _caches(leaves: Mapping[tuple[int, int], Words], leaf: int) -> Iterator[ToldCache]:
+def _caches(leaves: Mapping[tuple[int, int], Words], leaf: int) -> Iterator[ReportedCache]:
     """Intel's leaf 4 and AMD's leaf 0x8000001D: one cache for each subleaf."""
     for eax, ebx, ecx, _ in _below(leaves, leaf):
         kind, level = _CACHE_KINDS.get(_bits(eax, 4, 0)), _bits(eax, 7, 5)
@@ -204,16 +206,16 @@ def _caches(leaves: Mapping[tuple[int, int], Words], leaf: int) -> Iterator[Told
             continue
         ways, partitions = _bits(ebx, 31, 22) + 1, _bits(ebx, 21, 12) + 1
         line = _bits(ebx, 11, 0) + 1
-        yield ToldCache(level, kind, ways * partitions * line * (ecx + 1))
+        yield ReportedCache(level, kind, ways * partitions * line * (ecx + 1))
 
 
-def _merged(tlbs: Iterable[ToldTlb]) -> tuple[ToldTlb, ...]:
+def _merged(tlbs: Iterable[ReportedTlb]) -> tuple[ReportedTlb, ...]:
     """Structures of one level that share a page size, as one.
 
-    Ice Lake tells its second level as one of 4 KiB and 2 MiB pages and one of 4 KiB and 1 GiB
+    Ice Lake reports its second level as one of 4 KiB and 2 MiB pages and one of 4 KiB and 1 GiB
     pages: a 4 KiB page may lie in either.
     """
-    found: dict[tuple[Level, int], ToldTlb] = {}
+    found: dict[tuple[Level, int], ReportedTlb] = {}
     for tlb in tlbs:
         key = tlb.level, tlb.page_size_bytes
         other = found.get(key)
@@ -223,5 +225,5 @@ def _merged(tlbs: Iterable[ToldTlb]) -> tuple[ToldTlb, ...]:
         ways = None
         if tlb.ways and other.ways and tlb.entries // tlb.ways == other.entries // other.ways:
             ways = tlb.ways + other.ways
-        found[key] = ToldTlb(*key, tlb.entries + other.entries, ways)
+        found[key] = ReportedTlb(*key, tlb.entries + other.entries, ways)
     return tuple(found.values())

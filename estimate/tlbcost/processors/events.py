@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What are the counters of a CPU called, and what do they mean? The tables of data/events."""
+"""What are the counters of a CPU called, and what do they mean? One table of data/events."""
 
 from __future__ import annotations
 
-import difflib
-import functools
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlbcost.common import paths
 from tlbcost.common import table_kinds as kinds
-from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Table, count, read_table
 from tlbcost.processors.formulas import names as names_in
 from tlbcost.processors.matching import Processors, processors
-from tlbcost.system.machine import Machine
 
 # doc/format.md, "events", tells what each one means.
 ROLES = (
@@ -46,7 +41,6 @@ FORMULAS = (
 
 # Of perf_event_attr; other types are names of event sources in /sys.
 _TYPES = {"hardware": 0, "software": 1, "cache": 3, "raw": 4}
-_GENERIC = "perf"
 # What Intel's PEBS needs to tell the instruction itself.
 _PRECISE = 2
 
@@ -146,79 +140,6 @@ def event_name(role: str, access: str | None = None, page_size_bytes: int | None
     if page_size_bytes is not None:
         words.append(next(name for name, size in SIZES.items() if size == page_size_bytes))
     return ".".join(words)
-
-
-@functools.cache
-def load_pmu(key: str) -> Pmu:
-    """The table data/events/<key>.tsv. Raises TlbcostError naming the file and the defect."""
-    return read_pmu(paths.data("events", f"{key}.tsv"))
-
-
-def all_pmus() -> list[Pmu]:
-    """All tables, by key."""
-    return [load_pmu(path.stem) for path in sorted(paths.data("events").glob("*.tsv"))]
-
-
-def generic_pmu() -> Pmu:
-    """The kernel's generic and software events, for CPUs without a table."""
-    return load_pmu(_GENERIC)
-
-
-def pmu_of(machine: Machine) -> Pmu | None:
-    """The table of this machine's CPU, or None if there is none for it.
-
-    On a hybrid machine: that of the cores that work is given to first (Intel's P-cores).
-    """
-    return next((pmu for pmu in all_pmus() if pmu.processors.include(machine)), None)
-
-
-def named(text: str) -> Pmu:
-    """The table of this key, libpfm4 name or alias, whatever the case.
-
-    Raises TlbcostError (usage) with the names that come near.
-    """
-    known: dict[str, Pmu] = {}
-    for pmu in all_pmus():
-        for name in (pmu.key, pmu.pmu, *pmu.aliases):
-            if name is not None:
-                known.setdefault(name.lower(), pmu)
-    wanted = text.lower().replace(" ", "-").replace("_", "-")
-    for name, pmu in known.items():
-        if wanted == name.replace("_", "-"):
-            return pmu
-    near = difflib.get_close_matches(text.lower(), known, n=4, cutoff=0.5)
-    near += [name for name in known if wanted in name and name not in near][:4]
-    hint = f"did you mean {', '.join(near)}? " if near else ""
-    raise TlbcostError(
-        f"no event table is called '{text}'",
-        f"{hint}'tlbcost events --list' tells them all",
-        USAGE,
-    )
-
-
-def select(pmu: Pmu, names: Sequence[str]) -> tuple[Event, ...]:
-    """The events of these names, each once, in this order; the kernel's software events too.
-
-    `walk_active_cycles` means every access of it, without those of a page size. Raises
-    TlbcostError (usage) with the names that there are.
-    """
-    software = tuple(event for event in generic_pmu().events if event.type == "software")
-    known = pmu.events + tuple(e for e in software if e not in pmu.events)
-    chosen: dict[str, Event] = {}
-    for name in names:
-        found = [
-            event
-            for event in known
-            if name == event.name or (name == event.role and event.page_size_bytes is None)
-        ]
-        if not found:
-            raise TlbcostError(
-                f"no event of {pmu.name} is called '{name}'",
-                "there are " + ", ".join(dict.fromkeys(event.name for event in known)),
-                USAGE,
-            )
-        chosen |= {event.name: event for event in found}
-    return tuple(chosen.values())
 
 
 def read_pmu(path: Path) -> Pmu:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.symbols.elf import stumbles
+from tlbcost.symbols.elf import damage_errors
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -53,7 +53,7 @@ def facts_of(path: str, huge_page_bytes: int) -> Facts:
             return _read(ELFFile(file), path, runtime, huge_page_bytes)
     except OSError:
         return Facts(path, runtime)
-    except stumbles():
+    except damage_errors():
         return Facts(path, runtime)
 
 

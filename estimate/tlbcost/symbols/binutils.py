@@ -1,17 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs of binutils that answer lines with lines."""
+"""What do addr2line and c++filt say? Empty answers where binutils is not installed."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
 
 # Debug information of a browser takes longer; what is known without has to do then.
 _TIMEOUT_S = 20
+_LINE = re.compile(r"(.+):(\d+)(?: \(discriminator \d+\))?")
+_MANGLED = ("_Z", "_R")
+
+# The innermost function, also where it is inlined, its file without folders, and the line.
+Source = tuple[str, str, int]
 
 
-def answers(command: Sequence[str], lines: Sequence[str], each: int = 1) -> list[str] | None:
+def source_lines(path: str, addresses: Sequence[int]) -> dict[int, Source]:
+    """The source of addresses in an ELF file, as its segments have them, where it is known."""
+    command = ["addr2line", "--functions", "--demangle", f"--exe={path}"]
+    words = _answers(command, [f"{address:#x}" for address in addresses], each=2)
+    if words is None:
+        return {}
+    found = {}
+    for address, function, where in zip(addresses, words[::2], words[1::2], strict=True):
+        line = _LINE.fullmatch(where)
+        if function != "??" and line is not None and int(line[2]):
+            found[address] = (function, PurePosixPath(line[1]).name, int(line[2]))
+    return found
+
+
+def demangled(names: Iterable[str]) -> dict[str, str]:
+    """C++ and Rust names as they are written; other names are left out."""
+    mangled = sorted(name for name in names if name.startswith(_MANGLED) and "\n" not in name)
+    readable = _answers(["c++filt"], mangled)
+    return {} if readable is None else dict(zip(mangled, readable, strict=True))
+
+
+def _answers(command: Sequence[str], lines: Sequence[str], each: int = 1) -> list[str] | None:
     """The lines that the program prints for these, `each` for one.
 
     None where there is no such program, it fails or takes too long, or prints another number.

@@ -77,13 +77,13 @@ class ElfObject:
 
     @classmethod
     def read(cls, path: Path, build_id: str | None) -> ElfObject:
-        """Read the file, which must have this build id if both tell one.
+        """Read the file, which must have this build id if both have one.
 
         Raises OSError, ChangedError, and ValueError for a file that is no sound ELF file.
         """
         try:
             return cls._read(path, build_id)
-        except stumbles() as error:
+        except damage_errors() as error:
             raise ValueError(f"{path}: not a sound ELF file") from error
 
     @classmethod
@@ -93,7 +93,7 @@ class ElfObject:
         with path.open("rb") as file:
             elf = ELFFile(file)
             own = _build_id(elf)
-            # A note may be padded: the kernel tells 20 bytes of it at most.
+            # A note may be padded: the kernel reports 20 bytes of it at most.
             if build_id is not None and own is not None and own[:40] != build_id:
                 raise ChangedError
             segments = tuple(
@@ -117,7 +117,7 @@ class ElfObject:
         return None if address is None else self.symbols.find(address)
 
 
-def stumbles() -> tuple[type[Exception], ...]:
+def damage_errors() -> tuple[type[Exception], ...]:
     """What a damaged file makes the library raise."""
     from elftools.common.exceptions import ELFError
     from elftools.construct import ConstructError
@@ -149,7 +149,7 @@ def _debug_symbols(build_id: str | None) -> list[Symbol]:
             return _symbols(ELFFile(file), ".symtab")
     except OSError:
         return []
-    except stumbles():
+    except damage_errors():
         return []
 
 

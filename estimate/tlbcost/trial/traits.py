@@ -68,7 +68,7 @@ def _file(path: Path) -> tuple[str | None, frozenset[str], bool]:
     from elftools.elf.elffile import ELFFile
     from elftools.elf.segments import InterpSegment
 
-    from tlbcost.symbols.elf import stumbles
+    from tlbcost.symbols.elf import damage_errors
 
     try:
         with path.open("rb") as file:
@@ -84,6 +84,6 @@ def _file(path: Path) -> tuple[str | None, frozenset[str], bool]:
             tunable = static and glibc.HUGETLB.encode() in file.read(_MOST_BYTES)
     except OSError:
         return None, frozenset(), False
-    except stumbles():
+    except damage_errors():
         return None, frozenset(), False
     return (linkers[0] if linkers else ""), sections, tunable

@@ -11,7 +11,7 @@ from tlbcost.counters.counted import Counted
 from tlbcost.counters.importing import import_file, merge
 from tlbcost.model.counted import Prices, figures, witness
 from tlbcost.model.published_pairs import expected_from_share
-from tlbcost.processors.events import named
+from tlbcost.processors.event_tables import named
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 PPC970 = named("ppc970")

@@ -22,7 +22,7 @@ from tlbcost.commands import estimate
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.pmu import Found
-from tlbcost.processors.events import generic_pmu, load_pmu, pmu_of, select
+from tlbcost.processors.event_tables import generic_pmu, load_pmu, pmu_of, select
 
 FAKES = Path(__file__).parents[2] / "fakes"
 GOLDEN = Path(__file__).parents[2] / "golden"

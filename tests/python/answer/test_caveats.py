@@ -22,7 +22,7 @@ from builders.counted import SKL, ZEN4, both, counted, counted_content, imported
 from tlbcost.answer.caveats import RULES, caveats
 from tlbcost.answer.conclude import assemble
 from tlbcost.answer.content import Content
-from tlbcost.processors.events import load_pmu
+from tlbcost.processors.event_tables import load_pmu
 from tlbcost.processors.geometry import Geometry, LevelSource
 from tlbcost.simulator.counts import Touched
 from tlbcost.system.glibc import tunable

@@ -24,10 +24,11 @@ from tlbcost.common.table import format_table
 from tlbcost.common.tables import print_whole
 from tlbcost.counters.hits import read_hits
 from tlbcost.memory import smaps
-from tlbcost.processors.events import Pmu, generic_pmu, load_pmu, select
+from tlbcost.processors.event_tables import generic_pmu, load_pmu, select
+from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher
 from tlbcost.run.stdin import ProgramInput
-from tlbcost.symbols.addr2line import source_lines
+from tlbcost.symbols.binutils import source_lines
 from tlbcost.system.filesystems import FileSystem
 from tlbcost.system.huge_pages import HugeSettings
 

@@ -13,7 +13,7 @@ from tlbcost.answer.content import Content, Surroundings
 from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.file import read_calibration
 from tlbcost.counters.counted import Count, Counted
-from tlbcost.processors.events import load_pmu
+from tlbcost.processors.event_tables import load_pmu
 from tlbcost.run.launch import Outcome
 from tlbcost.simulator.run import Simulation
 

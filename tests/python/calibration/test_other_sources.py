@@ -10,7 +10,7 @@ import pytest
 from tlbcost.calibration.other_sources import Saying, disagreements, said, sayings, sysfs_caches
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.interval import Interval
-from tlbcost.processors.cpuid import ToldCache
+from tlbcost.processors.cpuid import ReportedCache
 from tlbcost.system.machine import Machine
 
 K4, M2 = 4 << 10, 2 << 20
@@ -31,7 +31,7 @@ def cost(quantity: str, value: float, size: int | None = K4) -> Cost:
 
 
 def test_sources_are_kept_apart() -> None:
-    known = sayings(calibration(), [ToldCache(2, "unified", 1 << 20)])
+    known = sayings(calibration(), [ReportedCache(2, "unified", 1 << 20)])
     assert said(known, "stlb_ways", K4, "published") == Saying("stlb_ways", K4, "published", 12)
     assert said(known, "stlb_ways", K4, "cpuid") == Saying("stlb_ways", K4, "cpuid", 6)
     assert said(known, "dtlb_entries", M2, "cpuid") == Saying("dtlb_entries", M2, "cpuid", 32)
@@ -42,14 +42,14 @@ def test_sources_are_kept_apart() -> None:
 def test_agreement_needs_no_words() -> None:
     measured = calibration(cost("dtlb_entries", 61), cost("stlb_entries", 1480),
                            cost("l2_bytes", 0.9 * (1 << 20), None))  # fmt: skip
-    known = sayings(measured, [ToldCache(2, "unified", 1 << 20)])
+    known = sayings(measured, [ReportedCache(2, "unified", 1 << 20)])
     assert disagreements(measured, known) == []
 
 
 def test_disagreement_is_named_with_both_figures() -> None:
     measured = calibration(cost("stlb_entries", 1000), cost("dtlb_ways", 8),
                            cost("l2_bytes", 300 << 10, None))  # fmt: skip
-    found = disagreements(measured, sayings(measured, [ToldCache(2, "unified", 1 << 20)]))
+    found = disagreements(measured, sayings(measured, [ReportedCache(2, "unified", 1 << 20)]))
     assert found == [
         "L1 dTLB ways on 4 KiB pages: 8 measured, but 4 published and told by CPUID",
         "STLB entries on 4 KiB pages: 1000 measured, but 1536 published and told by CPUID",
@@ -100,9 +100,9 @@ def test_caches_of_sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     index(tmp_path, "index4", "", "Unified", "1K")
     index(tmp_path, "index5", "3", "Odd", "0K")
     assert sysfs_caches() == (
-        ToldCache(1, "data", 48 << 10),
-        ToldCache(1, "instruction", 32 << 10),
-        ToldCache(2, "unified", 2 << 20),
+        ReportedCache(1, "data", 48 << 10),
+        ReportedCache(1, "instruction", 32 << 10),
+        ReportedCache(2, "unified", 2 << 20),
     )
     known = sayings(calibration(machine=replace(MACHINE, cpu_model=None)), sysfs_caches())
     assert said(known, "l1d_bytes", None, "sysfs") == Saying("l1d_bytes", None, "sysfs", 48 << 10)

@@ -22,7 +22,8 @@ from tlbcost.counters.target import Plan, Target
 from tlbcost.counters.tool import Reading, Wanted, by_event, parse_readings
 from tlbcost.counters.totals import counted, disagreement, scaled
 from tlbcost.model.counted import figures
-from tlbcost.processors.events import Pmu, generic_pmu, load_pmu, select
+from tlbcost.processors.event_tables import generic_pmu, load_pmu, select
+from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher, Outcome
 from tlbcost.run.records import Run
 from tlbcost.run.stdin import ProgramInput

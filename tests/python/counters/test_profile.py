@@ -19,7 +19,7 @@ from tlbcost.counters.profile import Profile, describe, to_json
 from tlbcost.counters.record import Pace, Recording, addressed, default_names
 from tlbcost.counters.target import PROGRAM_ITSELF
 from tlbcost.counters.tool import Wanted
-from tlbcost.processors.events import load_pmu
+from tlbcost.processors.event_tables import load_pmu
 
 HEADER = {
     "event_0": "cycles counted 0 libpfm4 0x0 0x0 0x0",

@@ -20,7 +20,7 @@ from tlbcost.common.interval import Interval
 from tlbcost.counters.counted import Count, Counted, together
 from tlbcost.model import counted as counted_model
 from tlbcost.model.published_pairs import expected_from_share, expected_with_remaining
-from tlbcost.processors.events import load_pmu
+from tlbcost.processors.event_tables import load_pmu
 
 SCHEMA = Path(__file__).parents[3] / "data" / "schema" / "estimate.schema.json"
 # Of the sample's run time of 1 s, 0.9 s are user time, which is what was counted.

@@ -7,14 +7,14 @@ import pytest
 from tlbcost.common import paths
 from tlbcost.common import table_kinds as kinds
 from tlbcost.common.table import read_table
-from tlbcost.processors.cpuid import ToldCache, ToldTlb, told
+from tlbcost.processors.cpuid import ReportedCache, ReportedTlb, decode
 
 K4, M2, M4, G1 = 4 << 10, 2 << 20, 4 << 20, 1 << 30
 NOTHING = "00000000 00000000 00000000 00000000"
 
 
 def tlbs(raw: dict[str, str]) -> dict[tuple[str, int], tuple[int, int | None]]:
-    found = told(raw).tlbs
+    found = decode(raw).tlbs
     shapes = {(tlb.level, tlb.page_size_bytes): (tlb.entries, tlb.ways) for tlb in found}
     assert len(shapes) == len(found)
     return shapes
@@ -42,7 +42,7 @@ def test_leaf_2_of_two_data_tlbs_the_smaller_is_the_first_level() -> None:
 
 def test_leaf_2_words_with_bit_31_and_the_count_in_al_tell_nothing() -> None:
     # 03 stands in AL, and in a word whose bit 31 is set.
-    assert told({"cpuid_2_0": "00000003 80000003 00000000 00000000"}).tlbs == ()
+    assert decode({"cpuid_2_0": "00000003 80000003 00000000 00000000"}).tlbs == ()
 
 
 def test_leaf_18() -> None:
@@ -84,7 +84,7 @@ def test_amd() -> None:
         "cpuid_2_0": NOTHING,
         # 48h = 72 entries, ffh: fully associative, for data; 40h = 64 for code.
         "cpuid_80000005_0": "ff48ff40 ff48ff40 20080140 20080140",
-        # 2M data: ways code 9 (not told there), 0xc00 = 3072; code: 4 (4-way), 0x200 = 512.
+        # 2M data: ways code 9 (not decode there), 0xc00 = 3072; code: 4 (4-way), 0x200 = 512.
         # 4K data: ways code 6 (8-way), 0xc00; code: 5 (6-way), 0x200.
         "cpuid_80000006_0": "9c004200 6c005200 04006140 01009140",
         # 1G: data and code fully associative (f), 72 and 64; second level data f, 64.
@@ -113,12 +113,12 @@ def test_caches_of_leaf_4_and_of_amd() -> None:
         "3": NOTHING,
     }
     expected = (
-        ToldCache(1, "data", 48 << 10),
-        ToldCache(1, "instruction", 32 << 10),
-        ToldCache(2, "unified", 2 << 20),
+        ReportedCache(1, "data", 48 << 10),
+        ReportedCache(1, "instruction", 32 << 10),
+        ReportedCache(2, "unified", 2 << 20),
     )
-    assert told({f"cpuid_4_{sub}": text for sub, text in words.items()}).caches == expected
-    assert told({f"cpuid_8000001d_{sub}": text for sub, text in words.items()}).caches == expected
+    assert decode({f"cpuid_4_{sub}": text for sub, text in words.items()}).caches == expected
+    assert decode({f"cpuid_8000001d_{sub}": text for sub, text in words.items()}).caches == expected
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_caches_of_leaf_4_and_of_amd() -> None:
     ],
 )  # fmt: skip
 def test_what_is_masked_is_not_told(raw: dict[str, str], why: str) -> None:
-    found = told(raw)
+    found = decode(raw)
     assert (found.tlbs, found.caches) == ((), ())
     assert found.silence is not None
     assert why in found.silence
@@ -162,7 +162,7 @@ def test_what_is_masked_is_not_told(raw: dict[str, str], why: str) -> None:
     ],
 )  # fmt: skip
 def test_garbage_tells_nothing(raw: dict[str, str]) -> None:
-    found = told(raw)
+    found = decode(raw)
     assert (found.tlbs, found.caches) == ((), ())
 
 
@@ -184,4 +184,4 @@ def test_every_descriptor_decodes() -> None:
         raw = {"cpuid_2_0": f"0000{row['descriptor']}01 00000000 00000000 00000000"}
         ways = None if row["ways"] is None else int(row["ways"])
         size, entries = int(str(row["page_size_bytes"])), int(str(row["entries"]))
-        assert ToldTlb(row["level"], size, entries, ways) in told(raw).tlbs  # type: ignore[arg-type]
+        assert ReportedTlb(row["level"], size, entries, ways) in decode(raw).tlbs  # type: ignore[arg-type]

@@ -17,18 +17,8 @@ from tlbcost.common import paths
 from tlbcost.common import table_kinds as kinds
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.common.table import read_table
-from tlbcost.processors.events import (
-    ACCESSES,
-    ROLES,
-    Pmu,
-    all_pmus,
-    generic_pmu,
-    load_pmu,
-    named,
-    pmu_of,
-    read_pmu,
-    select,
-)
+from tlbcost.processors.event_tables import all_pmus, generic_pmu, load_pmu, named, pmu_of, select
+from tlbcost.processors.events import ACCESSES, ROLES, Pmu, read_pmu
 from tlbcost.processors.formulas import evaluate, names
 from tlbcost.processors.published import cores
 from tlbcost.system.machine import Machine

@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 
 from tlbcost.counters.counted import Mode
-from tlbcost.processors.events import Event, Pmu, generic_pmu
+from tlbcost.processors.event_tables import generic_pmu
+from tlbcost.processors.events import Event, Pmu
 
 # perf's letters after an event; precise, pinned, weak and the like do not change what is counted.
 _MODIFIERS = re.compile(r"(?P<event>.+?)(?P<sign>[:/])(?P<letters>[ukhGHIpPSDWebR]+)", re.ASCII)

@@ -14,7 +14,8 @@ from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.counters.counted import Count, Counted
 from tlbcost.counters.importing.names import meaning
 from tlbcost.counters.importing.readings import refused
-from tlbcost.processors.events import Pmu, generic_pmu
+from tlbcost.processors.event_tables import generic_pmu
+from tlbcost.processors.events import Pmu
 
 _COUNTED = re.compile(
     r"Counted (?P<event>\S+) events\b(?:(?!Counted ).)*?\bcount (?P<period>[0-9]{1,18})\b", re.ASCII

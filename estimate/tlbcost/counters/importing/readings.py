@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.counted import Count, Counted, Mode, State
 from tlbcost.counters.importing.names import Meaning, meaning
-from tlbcost.processors.events import Pmu, generic_pmu
+from tlbcost.processors.event_tables import generic_pmu
+from tlbcost.processors.events import Pmu
 
 # A counter that ran for less than this share of the time was scaled.
 _WHOLE = 0.9995

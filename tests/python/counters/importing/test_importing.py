@@ -10,7 +10,8 @@ import pytest
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.counters.counted import Count, Counted
 from tlbcost.counters.importing import import_file, import_text, merge
-from tlbcost.processors.events import Pmu, load_pmu
+from tlbcost.processors.event_tables import load_pmu
+from tlbcost.processors.events import Pmu
 from tlbcost.system.machine import Machine
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"

@@ -8,7 +8,8 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.counted import Counted
 from tlbcost.counters.importing import import_text
 from tlbcost.counters.importing.names import meaning
-from tlbcost.processors.events import Pmu, all_pmus, load_pmu
+from tlbcost.processors.event_tables import all_pmus, load_pmu
+from tlbcost.processors.events import Pmu
 
 SKYLAKE = load_pmu("skl")
 ZEN4 = load_pmu("amd64_fam19h_zen4")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which function is at an offset of an object? Symbols of ELF files, of the kernel and of JITs."""
+"""Which function is a hit in? Symbols of ELF files, of the kernel and of JIT compilers."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tlbcost.counters.hits import Hit
-from tlbcost.symbols.addr2line import Source, source_lines
-from tlbcost.symbols.binutils import answers
+from tlbcost.symbols.binutils import Source, demangled, source_lines
 from tlbcost.symbols.elf import ChangedError, ElfObject, Symbol, SymbolTable
 from tlbcost.system.machine import read_line, sys_path
 
 # Where JIT compilers write perf-PID.map, by convention.
 JIT_MAPS = Path("/tmp")
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
-_MANGLED = ("_Z", "_R")
 
 
 @dataclass(slots=True)
-class Symbols:
-    """Names the places of hits; what it could not do is told in `notes`, each thing once.
+class Resolver:
+    """Names the places of hits; what it could not resolve is said in `notes`, each thing once.
 
     `boot_id` is that of the recording: the kernel's addresses mean something in that boot only.
     """
@@ -155,13 +153,6 @@ def parse_jit(lines: Iterable[str]) -> list[Symbol]:
             start = int(found[1], 16)
             symbols[start] = Symbol(start, int(found[2], 16), found[3])
     return list(symbols.values())
-
-
-def demangled(names: Iterable[str]) -> dict[str, str]:
-    """C++ and Rust names as they are written; others, and without c++filt all, are left out."""
-    mangled = sorted(name for name in names if name.startswith(_MANGLED) and "\n" not in name)
-    readable = answers(["c++filt"], mangled)
-    return {} if readable is None else dict(zip(mangled, readable, strict=True))
 
 
 def _trusted() -> set[int]:

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tlbcost.counters.hits import Hit
+from tlbcost.symbols.binutils import demangled
 from tlbcost.symbols.elf import ElfObject, Symbol, SymbolTable
-from tlbcost.symbols.symbols import Symbols, demangled, parse_jit, parse_kallsyms
+from tlbcost.symbols.resolver import Resolver, parse_jit, parse_kallsyms
 
 SOURCE = """
 int data_object = 7;
@@ -104,7 +105,7 @@ def test_symbols_kept_apart_are_found_by_build_id(
 def test_a_file_that_changed_has_no_symbols(tmp_path: Path) -> None:
     program = build(tmp_path)
     offset = places(program)["first"][0]
-    symbols = Symbols()
+    symbols = Resolver()
     changed = hit(str(program), offset, build_id="00" * 20)
     assert symbols.names([changed, changed, hit(str(program), offset)]) == [None, None, "first"]
     assert len(symbols.notes) == 1
@@ -114,7 +115,7 @@ def test_a_file_that_changed_has_no_symbols(tmp_path: Path) -> None:
 def test_files_that_are_none_or_gone_are_told(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"\x7fELF" + bytes(range(256)) * 4)
-    symbols = Symbols()
+    symbols = Resolver()
     assert symbols.names([hit(str(garbage), 5), hit(str(tmp_path / "gone"), 5)]) == [None, None]
     assert [note.split(" ")[0] for note in symbols.notes] == [str(garbage), str(tmp_path / "gone")]
 
@@ -124,7 +125,7 @@ def test_a_cut_file_never_breaks(tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     for length in range(0, len(program), 97):
         cut.write_bytes(program[:length])
-        Symbols().names([hit(str(cut), 0x1150)])
+        Resolver().names([hit(str(cut), 0x1150)])
 
 
 # A note whose name reaches beyond the end of the file.
@@ -141,7 +142,7 @@ def test_a_damaged_file_never_breaks(tmp_path_factory: pytest.TempPathFactory, j
     content = bytearray(whole.read_bytes())
     content[at : at + len(junk)] = junk
     damaged.write_bytes(content)
-    Symbols().names([hit(str(damaged), 0x1150)])
+    Resolver().names([hit(str(damaged), 0x1150)])
 
 
 def test_of_aliases_the_global_one_without_underscores_is_shown() -> None:
@@ -177,12 +178,12 @@ def test_kernel_symbols_need_the_same_boot(tmp_path: Path, monkeypatch: pytest.M
         path.write_text(text, encoding="utf-8")
     monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
     place = hit("[kernel]", 0x20, mode="kernel")
-    assert Symbols("one").names([place]) == ["start"]
-    other = Symbols("two")
+    assert Resolver("one").names([place]) == ["start"]
+    other = Resolver("two")
     assert other.names([place]) == [None]
     assert "another boot" in other.notes[0]
     (tmp_path / "proc/kallsyms").write_text("0 T start\n", encoding="utf-8")
-    hidden = Symbols("one")
+    hidden = Resolver("one")
     assert hidden.names([place]) == [None]
     assert "kptr_restrict" in hidden.notes[0]
 
@@ -197,13 +198,13 @@ def test_maps_of_jit_compilers() -> None:
 
 def test_a_jit_map_is_read_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "perf-4.map").write_text("1000 20 compiled\n", encoding="utf-8")
-    monkeypatch.setattr("tlbcost.symbols.symbols.JIT_MAPS", tmp_path)
-    symbols = Symbols()
+    monkeypatch.setattr("tlbcost.symbols.resolver.JIT_MAPS", tmp_path)
+    symbols = Resolver()
     hits = [hit("[anonymous]", 0x1004, pid=4), hit(None, 0x1004, pid=4), hit(None, 0x1004, pid=5)]
     assert symbols.names(hits) == ["compiled", "compiled", None]
     assert "perf-4.map" in symbols.notes[0]
-    monkeypatch.setattr("tlbcost.symbols.symbols._trusted", lambda: {-1})
-    foreign = Symbols()
+    monkeypatch.setattr("tlbcost.symbols.resolver._trusted", lambda: {-1})
+    foreign = Resolver()
     assert foreign.names(hits[:1]) == [None]
     assert "another user" in foreign.notes[0]
 
