@@ -31,7 +31,7 @@ from tlbcost.common.progress import Progress
 from tlbcost.counters.count import count_program
 from tlbcost.counters.counted import Counted, together
 from tlbcost.counters.importing import import_file, merge
-from tlbcost.memory.backing import BackingSampler
+from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.numa.for_estimate import placed_on_nodes
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, named
 from tlbcost.processors.geometry import Geometry
@@ -218,7 +218,7 @@ def _run_program(
     conditions = Conditions(
         setup.core, setup.calibrated.calibration, own=arguments.calibration is None
     )
-    sampler, sampled = BackingSampler(_REST, frames=conditions.frames_matter), None
+    sampler, sampled = PeakSampler(_REST, frames=conditions.frames_matter), None
     try:
         native, counted = _native(arguments, launcher, argv, path, setup, sampler, conditions)
         if attributed and setup.choice.pmu is not None:
@@ -240,7 +240,7 @@ def _native(
     argv: list[str],
     path: Path,
     setup: _Setup,
-    sampler: BackingSampler,
+    sampler: PeakSampler,
     conditions: Conditions,
 ) -> tuple[list[Outcome], Counted | None]:
     n: int = arguments.runs

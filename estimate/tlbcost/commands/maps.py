@@ -116,13 +116,13 @@ def _pid(words: list[str]) -> int | None:
 def _run(argv: list[str]) -> tuple[int, list[Looked]]:
     """Run the program; its exit code, and its processes when they had most memory."""
     from tlbcost.answer.obtain import launcher_of
-    from tlbcost.memory.backing import BackingSampler
     from tlbcost.memory.maps import Looked, areas_of
+    from tlbcost.memory.peak_sampler import PeakSampler
     from tlbcost.run.program import resolve, start_failure
     from tlbcost.system.huge_pages import huge_settings
 
     path = resolve(argv[0])
-    sampler = BackingSampler(_REST)
+    sampler = PeakSampler(_REST)
     with launcher_of(None) as launcher, sigint_left_to_the_program():
         outcome = launcher.execute(argv, discard=False, started=sampler.start)
         sampler.stop()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["heap", "anonymous", "stack", "segment", "file", "shared"]
+MappingKind = Literal["heap", "anonymous", "stack", "segment", "file", "shared"]
 
 _HEADER = re.compile(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) (\S+) \d+ *(.*)"
@@ -40,7 +40,7 @@ class Mapping:
     """
 
     name: str
-    kind: Kind
+    kind: MappingKind
     eligible: bool | None
     resident_bytes: int
     anonymous_bytes: int
@@ -182,7 +182,7 @@ def _mapping(head: _Head, fields: dict[str, int], *, segment: bool) -> Mapping:
     )
 
 
-def _kind(head: _Head, *, hugetlb: bool) -> Kind:
+def _kind(head: _Head, *, hugetlb: bool) -> MappingKind:
     name = head.name
     if name == "[heap]":
         return "heap"

@@ -11,7 +11,7 @@ from pathlib import Path
 from tlbcost.accuracy.errors import Half, PairOfRuns, Prediction, Program, Record, prediction_of
 from tlbcost.accuracy.record import format_record
 from tlbcost.common.interval import Interval
-from tlbcost.memory.backing import Backing
+from tlbcost.memory.peak import PeakMemory
 from tlbcost.model.simple import Estimate, total_interval
 from tlbcost.run.records import Run
 from tlbcost.trial.report import Tried, bloat_bytes, sentences, verdict
@@ -79,11 +79,11 @@ def _pair(trial: Trial, pair: Pair) -> Value:
     }
 
 
-def _run(run: Run, backing: Backing | None) -> Value:
+def _run(run: Run, backing: PeakMemory | None) -> Value:
     return {**asdict(run), "memory": None if backing is None else _memory(backing)}
 
 
-def _memory(backing: Backing) -> Value:
+def _memory(backing: PeakMemory) -> Value:
     return {
         "resident_bytes": backing.resident_bytes,
         "huge_bytes": backing.huge_bytes,

@@ -16,7 +16,7 @@ from tlbcost.system.hugetlb import pool_pages
 from tlbcost.system.machine import read_line, sys_path
 
 if TYPE_CHECKING:
-    from tlbcost.memory.backing import Reach
+    from tlbcost.memory.peak import MemoryScope
     from tlbcost.run.records import Run
     from tlbcost.settings.change import Settings
 
@@ -39,7 +39,7 @@ class Method:
 
     name: str
     words: str
-    reach: Reach
+    reach: MemoryScope
     page_bytes: int | None
     environment: Mapping[str, str] = field(default_factory=dict)
     prefix: tuple[str, ...] = ()

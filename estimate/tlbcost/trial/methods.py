@@ -27,7 +27,7 @@ from tlbcost.trial.method import (
 )
 
 if TYPE_CHECKING:
-    from tlbcost.memory.backing import Reach
+    from tlbcost.memory.peak import MemoryScope
     from tlbcost.run.records import Run
 
 _SHM_GROUP = "/proc/sys/vm/hugetlb_shm_group"
@@ -167,7 +167,7 @@ def _hugectl(options: list[str]) -> Method:
     size = _size(sizes[0], text) if sizes else None
     pool = _check_pool_size(text, size)
     segments = kinds & {"--bss", "--data", "--text"}
-    reaches: list[Reach] = []
+    reaches: list[MemoryScope] = []
     reaches += ["malloc"] if kinds & {"--heap", "--thp"} else []
     reaches += ["shared"] if "--shm" in kinds else []
     reaches += ["segments"] if segments else []

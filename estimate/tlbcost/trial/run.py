@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from tlbcost.common import units
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.memory.backing import Backing, BackingSampler
+from tlbcost.memory.peak import PeakMemory
+from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.model.simple import run_time_ns
 from tlbcost.run import program
 from tlbcost.run.launch import Launcher, Outcome
@@ -39,7 +40,7 @@ class Witnessed:
     """A run, and its memory at the peak; `why_not` if that was not seen."""
 
     run: Run
-    backing: Backing | None
+    backing: PeakMemory | None
     why_not: str = ""
 
     @property
@@ -62,8 +63,8 @@ class Pair:
 
     base: Run
     huge: Run
-    backing: Backing | None
-    base_backing: Backing | None = None
+    backing: PeakMemory | None
+    base_backing: PeakMemory | None = None
 
     @property
     def base_peak_bytes(self) -> int:
@@ -143,12 +144,12 @@ def run_trial(
     return judge(method, found, reasons[0] if reasons else "", path)
 
 
-def covered_fraction(method: Method, backing: Backing | None) -> float | None:
+def covered_fraction(method: Method, backing: PeakMemory | None) -> float | None:
     """The share on huge pages of the memory that the method should reach; None: not known."""
     return None if backing is None else backing.reached_fraction(method.reach)
 
 
-def is_proven(method: Method, backing: Backing | None) -> bool:
+def is_proven(method: Method, backing: PeakMemory | None) -> bool:
     """Whether enough of what the method should reach was seen on huge pages."""
     return (covered_fraction(method, backing) or 0.0) >= PROVEN_FRACTION
 
@@ -193,7 +194,7 @@ def judge(
     )
 
 
-def _peak_bytes(run: Run, backing: Backing | None) -> int:
+def _peak_bytes(run: Run, backing: PeakMemory | None) -> int:
     """Of the largest process at least, of all of them where they were seen."""
     return max(run.max_rss_bytes, backing.resident_bytes if backing is not None else 0)
 
@@ -212,7 +213,7 @@ def _is_huge(pair: Pair) -> bool:
     return backing is not None and base_huge_bytes(backing) * 20 >= backing.resident_bytes > 0
 
 
-def base_huge_bytes(backing: Backing) -> int:
+def base_huge_bytes(backing: PeakMemory) -> int:
     """What a run on base pages has on huge pages.
 
     Multi-size THP is counted for the whole system: here it is other programs', since this one is
@@ -250,7 +251,7 @@ class _Runner:
     def _run(
         self, argv: Sequence[str], environment: dict[str, str], method: Method | None
     ) -> Witnessed:
-        sampler = BackingSampler()
+        sampler = PeakSampler()
         inherited = self._launcher.transparent
         self._launcher.transparent = method is not None and method.transparent
         try:

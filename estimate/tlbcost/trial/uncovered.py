@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tlbcost.common import units
 from tlbcost.memory import smaps
-from tlbcost.memory.backing import Backing, Uncovered
+from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.system.machine import huge_page_bytes, read_line, thp_mode
 from tlbcost.trial.method import POOLS, THP, TUNABLES, Method, chosen
 from tlbcost.trial.traits import Traits, traits
@@ -18,7 +18,7 @@ _MOST_NAMED = 3
 _JAVA = "java has -XX:+UseTransparentHugePages and -XX:+UseLargePages"
 
 
-def explain(backing: Backing, method: Method, path: Path | None = None) -> str:
+def explain(backing: PeakMemory, method: Method, path: Path | None = None) -> str:
     """One sentence or two, without a period at the end; while the system is as in the run.
 
     `path`: the program, whose name is left out where memory is its own.
@@ -40,7 +40,7 @@ def explain(backing: Backing, method: Method, path: Path | None = None) -> str:
         f"{units.size(left)} of the {units.size(reachable)} that {method.name} should reach "
         "stayed on base pages"
     )
-    by_reason: dict[str, list[Uncovered]] = {}
+    by_reason: dict[str, list[MemoryPart]] = {}
     for part in reached[:_MOST_NAMED]:
         if part.base_bytes >= max(_WORTH_NAMING * left, 1):
             by_reason.setdefault(_why(part, method, backing), []).append(part)
@@ -53,7 +53,7 @@ def explain(backing: Backing, method: Method, path: Path | None = None) -> str:
     return text + unseen
 
 
-def _where(part: Uncovered, path: Path | None) -> str:
+def _where(part: MemoryPart, path: Path | None) -> str:
     """Which memory it is, and how much of it is on base pages."""
     words = {
         "heap": "the heap",
@@ -69,7 +69,7 @@ def _where(part: Uncovered, path: Path | None) -> str:
     return f"{words}{owner} ({units.size(part.base_bytes)})"
 
 
-def _why(part: Uncovered, method: Method, backing: Backing) -> str:
+def _why(part: MemoryPart, method: Method, backing: PeakMemory) -> str:
     if part.kind in ("file", "stack"):
         return "the kernel rarely provides huge pages for it"
     deaf = _deafness(part, method, backing) if _by_environment(method) else None
@@ -87,7 +87,7 @@ def _by_environment(method: Method) -> bool:
     return bool(method.environment or method.prefix)
 
 
-def _deafness(part: Uncovered, method: Method, backing: Backing) -> str | None:
+def _deafness(part: MemoryPart, method: Method, backing: PeakMemory) -> str | None:
     """Why this program cannot hear of the method."""
     if part.program is None:
         return None
@@ -113,11 +113,11 @@ def _deaf_library(name: str, found: Traits, method: Method) -> str | None:
     return None
 
 
-def _mapped(backing: Backing, program: str) -> list[str]:
+def _mapped(backing: PeakMemory, program: str) -> list[str]:
     return [part.name for part in backing.mappings if part.program == program]
 
 
-def _why_not_transparent(part: Uncovered, method: Method, backing: Backing) -> str:
+def _why_not_transparent(part: MemoryPart, method: Method, backing: PeakMemory) -> str:
     mode = thp_mode()
     if mode == "never" and not method.name.startswith("mthp-"):
         return f"transparent huge pages are off ({THP}/enabled is never)"
@@ -138,7 +138,7 @@ def _why_not_transparent(part: Uncovered, method: Method, backing: Backing) -> s
     return "the kernel does not allow them there: too small, or the program refuses them"
 
 
-def _pool(part: Uncovered, method: Method, backing: Backing) -> str:
+def _pool(part: MemoryPart, method: Method, backing: PeakMemory) -> str:
     assert method.pool_bytes is not None
     size = method.pool_bytes
     pages = read_line(f"{POOLS}/hugepages-{size >> 10}kB/nr_hugepages")

@@ -68,7 +68,9 @@ def recorded(folder: Path, *rows: Row, running: tuple[int, int] = (100, 100)) ->
     return file
 
 
-def mapping(name: str, kind: smaps.Kind, size: int, permissions: str = "rw-p") -> smaps.Mapping:
+def mapping(
+    name: str, kind: smaps.MappingKind, size: int, permissions: str = "rw-p"
+) -> smaps.Mapping:
     """A mapping of so many bytes on base pages, all of which are there."""
     return smaps.Mapping(
         name, kind, None, size, 0, 0, 0, 0, 0, 1 << 40, (1 << 40) + size, permissions,

@@ -22,7 +22,7 @@ from tlbcost.calibration.file import read_calibration
 from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.memory.backing import Backing, Uncovered
+from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.model.simple import Estimate
 from tlbcost.run.launch import Launcher
 from tlbcost.run.records import Run
@@ -40,10 +40,10 @@ METHOD = Method("a-method", "malloc is asked", "malloc", 2 * MIB, notes=("know t
 BASE = Run(1000 * MS, 900 * MS, 100 * MS, 70_000, 0, 256 * MIB)
 
 
-def backing(huge: int, *, resident: int = 256 * MIB, mthp: int | None = None) -> Backing:
-    part = Uncovered("[heap]", "heap", resident, huge)
+def backing(huge: int, *, resident: int = 256 * MIB, mthp: int | None = None) -> PeakMemory:
+    part = MemoryPart("[heap]", "heap", resident, huge)
     sizes = None if mthp is None else {65536: mthp}
-    return Backing(resident, huge, 0, 0, 0, sizes, (part,), 3)
+    return PeakMemory(resident, huge, 0, 0, 0, sizes, (part,), 3)
 
 
 def pair(wall: float, covered: float | None = 1.0, user: float = 0.0) -> Pair:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""On which pages did a program's memory really lie while it ran?"""
+"""On which pages does a program's memory lie while it runs? Samples /proc/PID/smaps."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from tlbcost.memory import smaps
 from tlbcost.memory.frames import Entries, entries_of
+from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.run import process_family as family
 from tlbcost.system import huge_pages
-
-Reach = Literal["malloc", "anonymous", "all", "segments", "shared"]
 
 # A program is looked at often when it begins, and then this often. A look reads /proc/PID/status,
 # which takes microseconds; smaps takes 7 ms per GiB of base pages, and keeps the program from
@@ -26,96 +24,6 @@ _REST, _REST_S = 50, 1.0
 _REST_GROWING = 30
 # Sums within this part of the largest are at the peak.
 _AT_PEAK = 0.95
-
-_REACHED: dict[Reach, frozenset[smaps.Kind]] = {
-    "malloc": frozenset({"heap", "anonymous"}),
-    "anonymous": frozenset({"heap", "anonymous", "segment"}),
-    "all": frozenset({"heap", "anonymous", "segment", "stack", "file", "shared"}),
-    "segments": frozenset({"segment"}),
-    "shared": frozenset({"shared"}),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Uncovered:
-    """Memory of one name and kind in one program; its pages of all sizes, and the huge ones.
-
-    `program`: path of the executable, of all processes that run it. `eligible_bytes`: of those on
-    base pages, what transparent huge pages were allowed for; None: the kernel does not tell.
-    """
-
-    name: str
-    kind: smaps.Kind
-    resident_bytes: int
-    huge_bytes: int
-    program: str | None = None
-    eligible_bytes: int | None = None
-
-    @property
-    def base_bytes(self) -> int:
-        """What is not on huge pages."""
-        return self.resident_bytes - self.huge_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Backing:
-    """The memory of a process tree when it had most, in bytes; pages of two processes count twice.
-
-    `resident_bytes`: Rss and hugetlb pages, which are not in Rss. `mthp_bytes`: by page size, what
-    the whole system's counters grew by, and no more than the program can have; None where the
-    kernel has no such counters. `mappings`: most on base pages first. `unreadable`: processes
-    whose memory may not be looked at, and is missing. `samples`: how often smaps was read.
-    `fallbacks`: page faults in the whole system that got no huge page for lack of one.
-    """
-
-    resident_bytes: int
-    anonymous_huge_bytes: int
-    hugetlb_bytes: int
-    shmem_huge_bytes: int
-    file_huge_bytes: int
-    mthp_bytes: dict[int, int] | None
-    mappings: tuple[Uncovered, ...]
-    samples: int
-    unreadable: int = 0
-    fallbacks: int | None = None
-
-    @property
-    def huge_bytes(self) -> int:
-        """Memory on pages larger than the base page, of any kind."""
-        mthp = sum(self.mthp_bytes.values()) if self.mthp_bytes else 0
-        return (
-            self.anonymous_huge_bytes
-            + self.hugetlb_bytes
-            + self.shmem_huge_bytes
-            + self.file_huge_bytes
-            + mthp
-        )
-
-    @property
-    def covered_fraction(self) -> float:
-        """The huge share of all resident memory."""
-        return self.huge_bytes / self.resident_bytes
-
-    def reachable_bytes(self, reach: Reach) -> int:
-        """Memory that a method of this reach should get onto huge pages."""
-        return sum(part.resident_bytes for part in self.parts(reach))
-
-    def reached_bytes(self, reach: Reach) -> int:
-        """What of it is on huge pages."""
-        reachable = self.reachable_bytes(reach)
-        mthp = sum(self.mthp_bytes.values()) if self.mthp_bytes else 0
-        if reach in ("segments", "shared"):
-            mthp = 0
-        return min(sum(part.huge_bytes for part in self.parts(reach)) + mthp, reachable)
-
-    def reached_fraction(self, reach: Reach) -> float | None:
-        """The huge share of it; None: there is none of that memory."""
-        reachable = self.reachable_bytes(reach)
-        return self.reached_bytes(reach) / reachable if reachable else None
-
-    def parts(self, reach: Reach) -> list[Uncovered]:
-        """The mappings that a method of this reach should get onto huge pages."""
-        return [part for part in self.mappings if part.kind in _REACHED[reach]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +43,12 @@ class _Sample:
         return sum(mapping.huge_bytes for _, mapping in self.mappings) / self.resident_bytes
 
 
-class BackingSampler:
+class PeakSampler:
     """Looks at a program and all that it starts, from a thread, until it has ended.
 
-        sampler = BackingSampler()
+        sampler = PeakSampler()
         launcher.execute(argv, discard=True, started=sampler.start)
-        backing = sampler.stop()
+        memory = sampler.stop()
 
     A process that outlives its parent is followed if it was seen before. For one program.
     `rest`: times of what a look took that pass before the next one while memory grows. `frames`:
@@ -161,7 +69,7 @@ class BackingSampler:
 
     @property
     def why_not(self) -> str:
-        """Why there is no Backing, when stop() gave none."""
+        """Why there is no PeakMemory, when stop() gave none."""
         if self._unreadable:
             return "its memory may not be looked at (/proc/PID/smaps: a setuid program?)"
         return "it ended before its memory could be looked at"
@@ -173,13 +81,13 @@ class BackingSampler:
         self._thread = threading.Thread(target=self._watch, args=(launcher_pid,), daemon=True)
         self._thread.start()
 
-    def stop(self) -> Backing | None:
+    def stop(self) -> PeakMemory | None:
         """End the watch, however often it is called. None: nothing was seen, see why_not."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
-        return _backing(self._samples, self._count)
+        return _peak_memory(self._samples, self._count)
 
     def peak(self) -> tuple[tuple[str, smaps.Mapping], ...]:
         """After stop(): each mapping that it told of, with its program; empty: none was seen."""
@@ -257,12 +165,12 @@ def _middle(samples: list[_Sample]) -> _Sample | None:
     return ordered[(len(ordered) - 1) // 2] if ordered else None
 
 
-def _backing(samples: list[_Sample], count: int) -> Backing | None:
+def _peak_memory(samples: list[_Sample], count: int) -> PeakMemory | None:
     sample = _middle(samples)
     if sample is None:
         return None
     mappings = [mapping for _, mapping in sample.mappings]
-    return Backing(
+    return PeakMemory(
         sample.resident_bytes,
         sum(mapping.anonymous_huge_bytes for mapping in mappings),
         sum(mapping.hugetlb_bytes for mapping in mappings),
@@ -276,16 +184,16 @@ def _backing(samples: list[_Sample], count: int) -> Backing | None:
     )
 
 
-def _parts(sample: _Sample) -> tuple[Uncovered, ...]:
+def _parts(sample: _Sample) -> tuple[MemoryPart, ...]:
     """Mappings of one program, name and kind together; most on base pages first."""
-    groups: dict[tuple[str, smaps.Kind, str], list[smaps.Mapping]] = {}
+    groups: dict[tuple[str, smaps.MappingKind, str], list[smaps.Mapping]] = {}
     for executable, mapping in sample.mappings:
         groups.setdefault((mapping.name, mapping.kind, executable), []).append(mapping)
-    parts: list[Uncovered] = []
+    parts: list[MemoryPart] = []
     for (name, kind, executable), mappings in groups.items():
         eligible = [each.resident_bytes - each.huge_bytes for each in mappings if each.eligible]
         parts.append(
-            Uncovered(
+            MemoryPart(
                 name,
                 kind,
                 sum(each.resident_bytes for each in mappings),

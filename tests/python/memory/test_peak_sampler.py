@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is what a program's memory really lay on seen, and the reason told where it stayed as it was?"""
+"""Are the pages that a program's memory is on seen, and why it stayed on base pages explained?
+
+About this machine's kernel and C library.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tlbcost.common.errors import TlbcostError
 from tlbcost.memory import smaps
-from tlbcost.memory.backing import Backing, BackingSampler, Uncovered
+from tlbcost.memory.peak import MemoryPart, PeakMemory
+from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run.launch import Launcher
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.settings.change import Settings, system_settings
-from tlbcost.system import glibc, huge_pages
+from tlbcost.system import glibc
 from tlbcost.system.machine import huge_page_bytes, thp_mode
 from tlbcost.trial import methods
 from tlbcost.trial.traits import traits
@@ -30,113 +32,6 @@ TREE = Path(__file__).parents[3]
 MIB = 1 << 20
 SIZE = 96 * MIB
 THP = "/sys/kernel/mm/transparent_hugepage"
-
-SMAPS = """\
-00400000-00500000 rw-p 00000000 fe:00 247026                     /opt/a program
-Rss:                  64 kB
-THPeligible:           0
-00500000-06500000 rw-p 00000000 00:00 0
-Rss:                1024 kB
-Anonymous:          1024 kB
-AnonHugePages:         0 kB
-THPeligible:           1
-07000000-07200000 rw-p 00000000 00:00 0                          [heap]
-Rss:                2048 kB
-AnonHugePages:      2048 kB
-THPeligible:           1
-7f0004000000-7f0004800000 rw-p 00000000 00:00 0
-Rss:                8192 kB
-THPeligible:           1
-7f0004800000-7f0008000000 ---p 00000000 00:00 0
-Rss:                   0 kB
-7f0008000000-7f000c000000 rw-p 00000000 00:00 0
-Rss:               65536 kB
-7f1000000000-7f1000400000 rw-p 00000000 00:0f 99                 /anon_hugepage (deleted)
-Rss:                   0 kB
-KernelPageSize:     2048 kB
-Private_Hugetlb:    4096 kB
-7f2000000000-7f2000400000 rw-p 00000000 00:0f 99                 /mnt/huge/x (deleted)
-Private_Hugetlb:    2048 kB
-7f3000000000-7f3000400000 rw-s 00000000 00:0f 99                 /SYSV00000000 (deleted)
-Shared_Hugetlb:     4096 kB
-7f4000000000-7f4000400000 rw-s 00000000 00:01 99                 /dev/zero (deleted)
-Rss:                4096 kB
-ShmemPmdMapped:     2048 kB
-7f5000000000-7f5000400000 r-xp 00000000 fe:00 99                 /usr/lib/libbig.so
-Rss:                4096 kB
-FilePmdMapped:      4096 kB
-7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0                  [stack]
-Rss:                  16 kB
-"""
-
-
-def test_kinds_and_sizes() -> None:
-    found = smaps.parse(SMAPS, "/opt/a program")
-    assert [(m.kind, m.name, m.resident_bytes >> 10, m.huge_bytes >> 10) for m in found] == [
-        ("segment", "/opt/a program", 64, 0),
-        ("segment", smaps.BSS, 1024, 0),
-        ("heap", "[heap]", 2048, 2048),
-        ("anonymous", smaps.ARENA, 8192, 0),
-        ("anonymous", smaps.UNNAMED, 0, 0),
-        ("anonymous", smaps.ARENA, 65536, 0),
-        ("anonymous", "/anon_hugepage (deleted)", 4096, 4096),
-        ("segment", "/mnt/huge/x (deleted)", 2048, 2048),
-        ("shared", "/SYSV00000000 (deleted)", 4096, 4096),
-        ("shared", "/dev/zero (deleted)", 4096, 2048),
-        ("file", "/usr/lib/libbig.so", 4096, 4096),
-        ("stack", "[stack]", 16, 0),
-    ]
-    assert found[0].eligible is False
-    assert found[1].eligible is True
-    assert found[5].eligible is None, "a kernel that does not tell is not one that refuses"
-
-
-LINES = SMAPS.splitlines()
-
-
-@given(st.lists(st.one_of(st.sampled_from(LINES), st.text(max_size=80))))
-def test_any_lines_are_survived(lines: list[str]) -> None:
-    for mapping in smaps.parse("\n".join(lines), "/opt/a program"):
-        assert mapping.resident_bytes >= 0
-        assert mapping.huge_bytes >= 0
-
-
-@given(st.binary(max_size=2000))
-def test_any_bytes_are_survived(data: bytes) -> None:
-    smaps.parse(data.decode(errors="replace"))
-
-
-def test_what_a_method_reaches() -> None:
-    backing = Backing(
-        100, 30, 0, 0, 0, {65536: 10}, (
-            Uncovered("[bss]", "segment", 40, 0),
-            Uncovered("[heap]", "heap", 50, 30),
-            Uncovered("/lib", "file", 10, 0),
-        ), 1,
-    )  # fmt: skip
-    assert backing.huge_bytes == 40
-    assert backing.covered_fraction == pytest.approx(0.4)
-    assert backing.reached_fraction("malloc") == pytest.approx(0.8)
-    assert backing.reached_fraction("segments") == 0
-    assert backing.reached_fraction("shared") is None, "there is none, and no share of it"
-
-
-def test_counters_that_are_not_there_are_not_zero(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    assert huge_pages.mthp_bytes() is None
-    assert huge_pages.fallbacks() is None
-    folder = tmp_path / "sys/kernel/mm/transparent_hugepage"
-    (folder / "hugepages-64kB/stats").mkdir(parents=True)
-    (folder / "hpage_pmd_size").write_text("2097152\n")
-    assert huge_pages.mthp_bytes() is None
-    (folder / "hugepages-64kB/stats/nr_anon").write_text("3\n")
-    assert huge_pages.mthp_bytes() == {65536: 3 * 65536}
-    assert huge_pages.grown({65536: 65536}, huge_pages.mthp_bytes()) == {65536: 2 * 65536}
-
-
-# What follows is about this machine's kernel and C library.
 
 
 @pytest.fixture(scope="module")
@@ -156,11 +51,11 @@ def _compiled(path: Path, *options: str) -> Path:
     return path
 
 
-def _run(folder: Path, *argv: str | Path, tunable: str | None = None) -> Backing:
+def _run(folder: Path, *argv: str | Path, tunable: str | None = None) -> PeakMemory:
     environment = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
     if tunable is not None:
         environment["GLIBC_TUNABLES"] = f"{glibc.HUGETLB}={tunable}"
-    sampler = BackingSampler()
+    sampler = PeakSampler()
     launcher = Launcher(folder, ProgramInput(), transparent=True)
     outcome = launcher.execute(
         [str(word) for word in argv], discard=True, environment=environment, started=sampler.start
@@ -318,8 +213,8 @@ def test_a_program_that_gains_rights_drops_tunables(tmp_path: Path, memory: Path
 
 def test_memory_that_cannot_be_had_in_huge_pages_is_told_from_the_counters() -> None:
     _needs_tunable()
-    part = Uncovered(smaps.UNNAMED, "anonymous", SIZE, 0, None, SIZE)
-    backing = Backing(SIZE, 0, 0, 0, 0, None, (part,), 1, 0, fallbacks=48)
+    part = MemoryPart(smaps.UNNAMED, "anonymous", SIZE, 0, None, SIZE)
+    backing = PeakMemory(SIZE, 0, 0, 0, 0, None, (part,), 1, 0, fallbacks=48)
     if thp_mode() == "never":
         pytest.skip("transparent huge pages are off")
     assert "memory is fragmented, and" in explain(backing, methods.named("thp"))
@@ -335,7 +230,7 @@ def test_unreadable_files_have_no_traits(tmp_path: Path) -> None:
 
 
 def test_what_was_not_seen_is_none() -> None:
-    sampler = BackingSampler()
+    sampler = PeakSampler()
     assert sampler.stop() is None
     assert sampler.stop() is None
     assert "ended before" in sampler.why_not
@@ -343,7 +238,7 @@ def test_what_was_not_seen_is_none() -> None:
 
 def test_memory_that_may_not_be_looked_at_is_told() -> None:
     _needs_tunable()
-    part = Uncovered("[heap]", "heap", SIZE, 0, None, 0)
-    backing = Backing(SIZE, 0, 0, 0, 0, None, (part,), 1, unreadable=2)
+    part = MemoryPart("[heap]", "heap", SIZE, 0, None, 0)
+    backing = PeakMemory(SIZE, 0, 0, 0, 0, None, (part,), 1, unreadable=2)
     words = explain(backing, methods.named("glibc-hugetlb"))
     assert words.endswith("; the memory of 2 processes more may not be looked at")
