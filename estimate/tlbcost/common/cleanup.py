@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
-from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.common.errors import SIGNAL_BASE, TOOL_FAILED, TlbcostError
 
 
 class Stopped(BaseException):
@@ -42,6 +43,16 @@ def signals_raise() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def until_stopped(command: Callable[[], int]) -> int:
+    """The exit code of a command; where a signal ends it, it cleans up, says so, and exits so."""
+    try:
+        with signals_raise():
+            return command()
+    except Stopped as stop:
+        print(f"tlbcost: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
+        return SIGNAL_BASE + stop.number
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ null: not obtained. `make schemas` writes data/schema/ from these types.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -32,6 +33,11 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def doc(text: str, **schema: object) -> msgspec.Meta:
     """Describe a field; `schema` has further keywords of JSON Schema, such as minimum=0."""
     return msgspec.Meta(description=text, extra_json_schema=schema or None)
+
+
+def now() -> str:
+    """The time that a document is made at: UTC, ISO 8601."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def to_json(document: object) -> str:
