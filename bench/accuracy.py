@@ -18,7 +18,7 @@ from tlbcost.accuracy.errors import Record
 from tlbcost.accuracy.figure import draw_record
 from tlbcost.accuracy.record import RECORD, format_record, read_record
 from tlbcost.accuracy.report import markdown
-from tlbcost.common.table import write_file
+from tlbcost.common.output import write_file
 from tlbcost.processors.published import record_name
 from tlbcost.system.machine import current_machine
 

@@ -25,7 +25,7 @@ from synthetic import RECORDED, Outcome, draw_machine, measure_twice
 from tlbcost.calibration.analysis import steps
 from tlbcost.calibration.analysis.analyse import analyse
 from tlbcost.calibration.analysis.steps import Curve
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.bootstrap import Floats
 from tlbcost.common.table import Table, read_table
 
@@ -205,8 +205,8 @@ def score_others(curves: int) -> dict[str, Score]:
 def side_by_side() -> Iterator[str]:
     """What each procedure reports from each recorded machine, as lines of a table."""
     for folder in sorted(path.parent for path in RECORDED.glob("*/samples.tsv")):
-        table = read_table(folder / "samples.tsv", kinds.SAMPLES)
-        second = [read_table(p, kinds.SAMPLES) for p in sorted(folder.glob("confirmation-*.tsv"))]
+        table = read_table(folder / "samples.tsv", formats.SAMPLES)
+        second = [read_table(p, formats.SAMPLES) for p in sorted(folder.glob("confirmation-*.tsv"))]
         lines, spread, packed = medians(table)
         costs = {(c.quantity, c.access, c.pages): c.interval for c in analyse([table], second).costs
                  if c.page_size_bytes == int(table.key("base_page_bytes"))}  # fmt: skip

@@ -22,8 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import parse_table
 from tlbcost.processors.event_tables import all_pmus
@@ -259,7 +258,7 @@ def check_installed() -> int:
     rows = [(event, spec) for pmu in pmus for event in pmu.events for spec in _parts(event)]
     command = [str(paths.libexec("tlbcost-count")), "--encode", *(spec for _, spec in rows)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    table = parse_table(done.stdout, "tlbcost-count --encode", kinds.ENCODING)
+    table = parse_table(done.stdout, "tlbcost-count --encode", formats.ENCODING)
     known = refused = codes = elsewhere = 0
     differ: list[str] = []
     numbered = enumerate(zip(rows, table.records(), strict=True), start=1)

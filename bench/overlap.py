@@ -26,11 +26,11 @@ from overlap_table import Case, Row, draw, format_record, markdown, read_rows
 from tlbcost.calibration.cache import look_up
 from tlbcost.calibration.costs import cost_at
 from tlbcost.calibration.file import machine_of
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import Cell, Table, count, read_table, write_file
+from tlbcost.common.output import write_file
+from tlbcost.common.table import Cell, Table, count, read_table
 from tlbcost.memory.frames import isolated_pages
 from tlbcost.processors.geometry import Geometry
 from tlbcost.processors.published import record_name
@@ -119,7 +119,7 @@ class Model:
             if done.returncode != 0 or len(found) != 1:
                 last = done.stderr.strip().splitlines()[-1:]
                 raise TlbcostError(f"{case.words}, simulated: {last or len(found)}", None)
-            return read_table(found[0], kinds.WINDOWS)
+            return read_table(found[0], formats.WINDOWS)
 
 
 def _references(table: Table) -> int:
@@ -238,7 +238,7 @@ def header_of(model: Model, pairs: int, date: str) -> dict[str, Cell]:
 
 def write_page(path: Path) -> None:
     """Write the section of the page and its figure from a record."""
-    table = read_table(path, kinds.OVERLAP)
+    table = read_table(path, formats.OVERLAP)
     try:
         rows, machine = read_rows(table), machine_of(table.header)
     except (KeyError, ValueError) as error:
@@ -279,7 +279,7 @@ def main() -> int:
             header = header_of(model, arguments.pairs, date)
             write_file(path, format_record(machine, header, rows))
         elif arguments.model:
-            table = read_table(path, kinds.OVERLAP)
+            table = read_table(path, formats.OVERLAP)
             model = model_here()
             rows = modelled(model, read_rows(table))
             header = header_of(model, int(table.key("pairs")), table.key("date"))

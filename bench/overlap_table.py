@@ -10,8 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from tlbcost.calibration.figure import draw_by, word_list
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import Cell, Table, count, format_table, number
 from tlbcost.system.machine import Machine
@@ -60,7 +59,7 @@ def format_record(machine: Machine, header: Mapping[str, Cell], rows: Sequence[R
     """The text of the table."""
     known: dict[str, Cell] = {field.name: getattr(machine, field.name) for field in fields(Machine)}
     return format_table(
-        kinds.OVERLAP,
+        formats.OVERLAP,
         known | dict(header),
         map(_cells, rows),
     )
@@ -156,7 +155,7 @@ def draw(rows: Sequence[Row], title: str, picture: Path) -> None:
     )]  # fmt: skip
 
     def settings(folder: Path) -> dict[str, str | int]:
-        text = format_table(kinds.OVERLAP, {}, map(_cells, chases))
+        text = format_table(formats.OVERLAP, {}, map(_cells, chases))
         (folder / "overlap.tsv").write_text(text, encoding="utf-8")
         return {
             "overlap": str(folder / "overlap.tsv"),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.table import read_table
 from tlbcost.model import published_pairs as expected_gain
 
@@ -58,7 +58,7 @@ class Form:
 
 def read_pairs(column: str, *, single_socket: bool) -> Pairs:
     """The pairs that have `column`; of programs on one socket, or of those on several."""
-    rows = read_table(PAIRS, kinds.PUBLISHED).records()
+    rows = read_table(PAIRS, formats.PUBLISHED).records()
     rows = [row for row in rows if row[column] is not None]
     rows = [row for row in rows if (row["sockets"] == "1") == single_socket]
     return Pairs(
@@ -284,7 +284,7 @@ def intervals_table() -> list[str]:
 
 def _inside(column: str, single_socket: bool) -> int:
     """Pairs whose gain is in the interval as tlbcost states it, high end at most the share."""
-    rows = read_table(PAIRS, kinds.PUBLISHED).records()
+    rows = read_table(PAIRS, formats.PUBLISHED).records()
     n = 0
     for row in rows:
         if row[column] is None or (row["sockets"] == "1") != single_socket:

@@ -16,7 +16,7 @@ import numpy as np
 from tlbcost.calibration.analysis.levels import Knee, confirm, find_levels
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.analysis.steps import Curve
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.bootstrap import Floats
 from tlbcost.common.table import read_table
 from tlbcost.processors.published import cores
@@ -208,7 +208,7 @@ def _residuals() -> list[tuple[Floats, Floats]]:
     # Records of trials stand beside them.
     files = [*RECORDED.glob("*/samples.tsv"), *RECORDED.glob("*/confirmation-*.tsv")]
     for file in sorted(files):
-        samples = read_samples([read_table(file, kinds.SAMPLES)])
+        samples = read_samples([read_table(file, formats.SAMPLES)])
         curve = samples.tlb(samples.base_bytes, "spread", "serial")
         if curve is None:
             continue

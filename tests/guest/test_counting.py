@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 from machine import Results
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.table import Table, count, parse_table
 from tlbcost.counters.silent import mark_silent
 from tlbcost.counters.tool import parse_readings
@@ -46,7 +46,7 @@ class Row:
 
 def table(results: Results, name: str) -> Table:
     assert not results.text(f"{name}.err"), results.text(f"{name}.err")
-    return parse_table(results.text(f"{name}.tsv"), f"{name}.tsv", kinds.COUNTERS)
+    return parse_table(results.text(f"{name}.tsv"), f"{name}.tsv", formats.COUNTERS)
 
 
 def rows(results: Results, name: str) -> list[Row]:
@@ -163,7 +163,7 @@ def test_the_program_keeps_its_output_and_exit_code(counting: Results) -> None:
 
 
 def test_the_run_is_told_too(counting: Results) -> None:
-    (run,) = parse_table(counting.text("loads.run.tsv"), "run", kinds.RUN).records()
+    (run,) = parse_table(counting.text("loads.run.tsv"), "run", formats.RUN).records()
     faults = count(run["minor_faults"])
     assert faults is not None
     assert faults >= PAGES
@@ -307,7 +307,7 @@ def test_what_counting_takes_is_told(counting: Results) -> None:
     for way, times in wall.items():
         for i in range(1, 6):
             text = counting.text(f"{way}-{i}.run.tsv")
-            (run,) = parse_table(text, "run", kinds.RUN).records()
+            (run,) = parse_table(text, "run", formats.RUN).records()
             times.append(count(run["wall_ns"]) or 0)
             assert times[-1] > 0
         print(f"counting {way}: {' '.join(f'{ns / 1e6:.0f}' for ns in sorted(times))} ms")

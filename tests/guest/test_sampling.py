@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from machine import BUILD, Results
 from test_counting import LOADS, OF_THREADS, code
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.table import Table, count, parse_table
 
 PERIOD = 1000
@@ -29,7 +29,7 @@ MOST = 0.8
 def table(results: Results, name: str) -> Table:
     assert code(results, name) == 0
     assert not results.text(f"{name}.err"), results.text(f"{name}.err")
-    return parse_table(results.text(f"{name}.tsv"), f"{name}.tsv", kinds.HITS)
+    return parse_table(results.text(f"{name}.tsv"), f"{name}.tsv", formats.HITS)
 
 
 def samples(results: Results, name: str) -> Counter[tuple[str, int]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from tlbcost.common.interval import Interval
-from tlbcost.common.stats import median
 from tlbcost.model.simple import MODELS, Estimate, ModelName
 from tlbcost.system.machine import Machine
 

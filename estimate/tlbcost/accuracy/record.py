@@ -11,11 +11,12 @@ from tlbcost.accuracy.errors import Half, PairOfRuns, Prediction, Program, Recor
 from tlbcost.answer.content import Tried
 from tlbcost.calibration.cache import as_calling_user, cache_folder
 from tlbcost.calibration.file import machine_of
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
+from tlbcost.common.output import write_file
 from tlbcost.common.paths import data
-from tlbcost.common.table import Cell, Table, count, format_table, number, read_table, write_file
+from tlbcost.common.table import Cell, Table, count, format_table, number, read_table
 from tlbcost.model.simple import MODELS, ModelName
 from tlbcost.system.machine import Machine
 
@@ -50,7 +51,7 @@ def format_record(record: Record) -> str:
                 (n, program.method, i, *_cells(pair.base), *_cells(pair.huge),
                  pair.resident_bytes, pair.huge_bytes)
             )  # fmt: skip
-    return format_table(kinds.TRIALS, header, rows)
+    return format_table(formats.TRIALS, header, rows)
 
 
 def _expected(said: Prediction | None) -> dict[str, Interval | None]:
@@ -67,7 +68,7 @@ def _cells(half: Half) -> tuple[int, ...]:
 
 def read_record(path: Path) -> Record:
     """Read a record. Raises TlbcostError naming the file and its defect."""
-    table = read_table(path, kinds.TRIALS)
+    table = read_table(path, formats.TRIALS)
     try:
         numbers = [key.removeprefix("program_") for key in table.header if key[:8] == "program_"]
         return Record(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.accuracy.errors import Check, Errors, Judged, Record
 from tlbcost.common import units
+from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.interval import Interval
-from tlbcost.common.tables import print_whole, section, table
 from tlbcost.common.units import range_of
 from tlbcost.model.simple import ModelName
 

@@ -11,8 +11,8 @@ from tlbcost.attribution.payers import Payer
 from tlbcost.attribution.simulated import Attribution, CodeLine
 from tlbcost.attribution.sites import words
 from tlbcost.common import units
+from tlbcost.common.console import section, table
 from tlbcost.common.interval import Interval
-from tlbcost.common.tables import section, table
 from tlbcost.common.units import range_of, shortened
 from tlbcost.memory.kinds import Backing
 from tlbcost.simulator.attribution_tables import SourceLocation

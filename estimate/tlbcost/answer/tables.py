@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tlbcost.answer.content import Simulated
 from tlbcost.common import units
-from tlbcost.common.tables import section, table
+from tlbcost.common.console import section, table
 from tlbcost.common.units import range_of
 from tlbcost.processors.geometry import Level, LevelSource, TlbLevel
 from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.answer.caveats import caveats
@@ -14,9 +15,8 @@ from tlbcost.answer.tables import modelled_sentence, print_misses, print_tlbs
 from tlbcost.answer.witness_table import print_comparison, print_counts
 from tlbcost.answer.words import placement_sentence, verdict_sentence
 from tlbcost.common import units
+from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.interval import Interval
-from tlbcost.common.stats import median
-from tlbcost.common.tables import grid, print_whole, section, table
 from tlbcost.common.units import range_of
 from tlbcost.model.simple import run_time_ns, speedup_ratio
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tlbcost.answer.content import Content, CountedPart
 from tlbcost.common import units
-from tlbcost.common.tables import section, table
+from tlbcost.common.console import section, table
 from tlbcost.common.units import range_of
 from tlbcost.counters.report import print_events, print_figures
 from tlbcost.simulator.totals import CODE, DATA

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Cell, format_table, read_table
 from tlbcost.simulator.attribution_tables import Attributed, Line, Misses, read_lines
@@ -23,7 +23,7 @@ def is_code_table(path: Path) -> bool:
 
 def read_code(path: Path) -> tuple[Line, ...]:
     """Instructions that missed, of all processes. Raises TlbcostError naming file and defect."""
-    table = read_table(path, kinds.CODE)
+    table = read_table(path, formats.CODE)
     try:
         return read_lines(table)
     except ValueError as error:
@@ -56,7 +56,7 @@ def code_text(command: str, images: Sequence[Attributed]) -> str:
         )
     header: dict[str, Cell] = {"command": command}
     header |= {f"name_{i}": name for name, i in names.items()}
-    return format_table(kinds.CODE, header, rows)
+    return format_table(formats.CODE, header, rows)
 
 
 def _cells(misses: Misses) -> tuple[int, int]:

@@ -21,10 +21,11 @@ from tlbcost.calibration.file import CPUID, read_calibration, write_calibration
 from tlbcost.calibration.loads import loads
 from tlbcost.calibration.measure import BOUND_S, CpuGoneError, Measured, measure
 from tlbcost.calibration.records import Calibration, Extent
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.output import write_file
 from tlbcost.common.paths import version
-from tlbcost.common.table import Cell, format_table, write_file
+from tlbcost.common.table import Cell, format_table
 from tlbcost.system.machine import Machine, current_machine
 from tlbcost.system.sudo import calling_user
 
@@ -198,7 +199,7 @@ def _curve(calibration: Calibration, analysis: Analysis) -> str:
          p.ns.value, p.ns.low, p.ns.high)
         for p in analysis.curve
     ]  # fmt: skip
-    return format_table(kinds.CURVE, header, rows)
+    return format_table(formats.CURVE, header, rows)
 
 
 def cache_path(machine: Machine) -> Path:

@@ -15,8 +15,7 @@ from tlbcost.calibration.file import write_calibration
 from tlbcost.calibration.other_sources import WORDS, Saying
 from tlbcost.calibration.records import Calibration
 from tlbcost.calibration.report import CHAINS, cpu
-from tlbcost.common import table_kinds as kinds
-from tlbcost.common import units
+from tlbcost.common import formats, units
 from tlbcost.common.errors import FAILED, TlbcostError
 from tlbcost.common.output import write
 from tlbcost.common.paths import plot as plot_file
@@ -92,7 +91,7 @@ def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict
     """The variables that the gnuplot file asks for; its tables are written to `folder`."""
     calibration, text = obtained.calibration, obtained.curve
     assert text is not None
-    curve = parse_table(text, "the curve of the calibration", kinds.CURVE).records()
+    curve = parse_table(text, "the curve of the calibration", formats.CURVE).records()
     (folder / "curve.tsv").write_text(text, encoding="utf-8")
     write_calibration(folder / "calibration.tsv", calibration)
     base = calibration.machine.base_page_bytes

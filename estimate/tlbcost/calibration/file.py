@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import cast, get_args
 
 from tlbcost.calibration.records import Access, Calibration, Cost, Extent
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import Cell, count, format_table, number, read_table, write_file
+from tlbcost.common.output import write_file
+from tlbcost.common.table import Cell, count, format_table, number, read_table
 from tlbcost.system.machine import Machine
 
 # Start of the keys that hold the raw words of CPUID leaves.
@@ -51,7 +52,7 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
     header |= calibration.cpuid
     for i, note in enumerate(calibration.notes, start=1):
         header[f"note_{i}"] = note
-    write_file(path, format_table(kinds.CALIBRATION, header, map(_row, calibration.costs)))
+    write_file(path, format_table(formats.CALIBRATION, header, map(_row, calibration.costs)))
 
 
 def _row(cost: Cost) -> tuple[Cell, ...]:
@@ -62,7 +63,7 @@ def _row(cost: Cost) -> tuple[Cell, ...]:
 
 def read_calibration(path: Path) -> Calibration:
     """Read a calibration. Raises TlbcostError naming the file and its defect."""
-    table = read_table(path, kinds.CALIBRATION)
+    table = read_table(path, formats.CALIBRATION)
     costs = []
     for i, row in enumerate(table.records(), start=1):
         try:

@@ -9,7 +9,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import libexec
 from tlbcost.common.table import Table, parse_table
@@ -61,7 +61,7 @@ def run_calibrator(
         thread.join(timeout=1)
     if process.returncode != 0:
         raise _failure(process.returncode, complaint)
-    return parse_table(samples, "the calibrator's samples", kinds.SAMPLES)
+    return parse_table(samples, "the calibrator's samples", formats.SAMPLES)
 
 
 def _follow(reader: int, progress: Callable[[int], None] | None) -> None:

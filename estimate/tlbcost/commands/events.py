@@ -8,8 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.output import check_writable, write
 from tlbcost.common.table import parse_table
@@ -96,7 +95,7 @@ def _encoded_by(events: tuple[Event, ...]) -> dict[str, str]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return {}
-    table = parse_table(done.stdout, _TOOL, kinds.ENCODING)
+    table = parse_table(done.stdout, _TOOL, formats.ENCODING)
     rows = zip(events, table.records(), strict=True)
     return {event.name: row["encoded_by"] for event, row in rows if row["encoded_by"] is not None}
 

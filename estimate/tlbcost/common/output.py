@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO, TypeVar
 
 from tlbcost.common.errors import FAILED, TOOL_FAILED, TlbcostError
-from tlbcost.common.table import write_file
 
 _Found = TypeVar("_Found")
 
@@ -34,6 +35,33 @@ def write(path: Path, text: str | bytes, exit_code: int = FAILED) -> None:
         write_file(path, text)
     except OSError as error:
         raise _error(path, error.strerror or str(error), exit_code) from error
+
+
+def write_file(path: Path, text: str | bytes) -> None:
+    """Write a file so that its name appears only when it is complete.
+
+    A device or a FIFO is written in place. Raises OSError; then neither the file nor a temporary
+    one is left behind.
+    """
+    data = text if isinstance(text, bytes) else text.encode()
+    if path.exists() and not path.is_file():
+        # Renaming a file over /dev/null would replace it for everyone.
+        with path.open("wb") as device:
+            device.write(data)
+        return
+    path = path.resolve()
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(temporary).unlink()
+        raise
 
 
 def give_report(

@@ -5,20 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import median
 
 # 95 % of a normal distribution lie so many standard deviations around its mean.
 _Z95 = 1.96
-
-
-def median(values: Sequence[float]) -> float:
-    """The middle value, or the mean of the two middle ones. Raises ValueError if there is none."""
-    if not values:
-        raise ValueError("no values")
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[half]
-    return (ordered[half - 1] + ordered[half]) / 2
 
 
 def spread_fraction(values: Sequence[float]) -> float | None:

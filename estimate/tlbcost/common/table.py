@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +16,7 @@ _KEY = re.compile(r"[a-z][a-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TableFormat:
     """One of the tables of doc/format.md; the version is that of its columns."""
 
     name: str
@@ -48,8 +45,13 @@ class Table:
         except KeyError:
             raise TlbcostError(f"{self.name}: no '# {key}:' line in the header") from None
 
+    def known(self, key: str) -> str | None:
+        """As key(), or None for NA."""
+        text = self.key(key)
+        return None if text == "NA" else text
 
-def read_table(path: Path, kind: Kind, *, partial: bool = False) -> Table:
+
+def read_table(path: Path, expected: TableFormat, *, partial: bool = False) -> Table:
     """Read a table and check its kind, version, columns and end line.
 
     `partial` accepts a file that its writer did not finish (`Table.complete` is then False).
@@ -59,14 +61,16 @@ def read_table(path: Path, kind: Kind, *, partial: bool = False) -> Table:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TlbcostError(f"cannot read {path}: {_reason(error)}") from error
-    return parse_table(text, str(path), kind, partial=partial)
+    return parse_table(text, str(path), expected, partial=partial)
 
 
-def parse_table(text: str, name: str, kind: Kind, *, partial: bool = False) -> Table:
+def parse_table(text: str, name: str, expected: TableFormat, *, partial: bool = False) -> Table:
     """Parse the text of a table; `name` stands for the file in messages. See read_table."""
     lines = text.split("\n")
-    if lines[0] != f"# tlbcost {kind.name} {kind.version}":
-        raise TlbcostError(f"{name}:1: not a tlbcost {kind.name} table of version {kind.version}")
+    if lines[0] != f"# tlbcost {expected.name} {expected.version}":
+        raise TlbcostError(
+            f"{name}:1: not a tlbcost {expected.name} table of version {expected.version}"
+        )
     header: dict[str, str] = {}
     names: tuple[str, ...] | None = None
     rows: list[tuple[str | None, ...]] = []
@@ -84,10 +88,10 @@ def parse_table(text: str, name: str, kind: Kind, *, partial: bool = False) -> T
             continue
         elif names is None:
             names = tuple(line.split("\t"))
-            if names != kind.columns:
+            if names != expected.columns:
                 raise TlbcostError(
                     f"{name}:{number}: columns are {' '.join(names)}, expected "
-                    f"{' '.join(kind.columns)}"
+                    f"{' '.join(expected.columns)}"
                 )
         else:
             cells = tuple(None if cell == "NA" else cell for cell in line.split("\t"))
@@ -97,7 +101,7 @@ def parse_table(text: str, name: str, kind: Kind, *, partial: bool = False) -> T
     complete = names is not None and end == str(len(rows))
     if not complete and not partial:
         raise TlbcostError(f"{name}: truncated: no '# end: {len(rows)}' line")
-    return Table(name, header, kind.columns, tuple(rows), complete)
+    return Table(name, header, expected.columns, tuple(rows), complete)
 
 
 def count(cell: str | None) -> int | None:
@@ -107,6 +111,14 @@ def count(cell: str | None) -> int | None:
     if not (cell.isascii() and cell.isdigit()):
         raise ValueError(f"not a count: {cell}")
     return int(cell)
+
+
+def required_count(cell: str | None) -> int:
+    """Read a count. Raises ValueError for NA, too."""
+    found = count(cell)
+    if found is None:
+        raise ValueError("a count is missing")
+    return found
 
 
 def number(cell: str | None) -> float | None:
@@ -119,46 +131,21 @@ def number(cell: str | None) -> float | None:
     return value
 
 
-def format_table(kind: Kind, header: Mapping[str, Cell], rows: Iterable[Sequence[Cell]]) -> str:
+def format_table(
+    table_format: TableFormat, header: Mapping[str, Cell], rows: Iterable[Sequence[Cell]]
+) -> str:
     """The text of a table. None becomes NA."""
-    lines = [f"# tlbcost {kind.name} {kind.version}"]
+    lines = [f"# tlbcost {table_format.name} {table_format.version}"]
     lines += [f"# {key}: {_cell(value)}" for key, value in header.items()]
-    lines.append("\t".join(kind.columns))
+    lines.append("\t".join(table_format.columns))
     n = 0
     for row in rows:
-        if len(row) != len(kind.columns):
-            raise ValueError(f"{len(row)} cells for {len(kind.columns)} columns")
+        if len(row) != len(table_format.columns):
+            raise ValueError(f"{len(row)} cells for {len(table_format.columns)} columns")
         lines.append("\t".join(_cell(cell) for cell in row))
         n += 1
     lines.append(f"# end: {n}")
     return "\n".join(lines) + "\n"
-
-
-def write_file(path: Path, text: str | bytes) -> None:
-    """Write a file so that its name appears only when it is complete.
-
-    A device or a FIFO is written in place. Raises OSError; then neither the file nor a temporary
-    one is left behind.
-    """
-    data = text if isinstance(text, bytes) else text.encode()
-    if path.exists() and not path.is_file():
-        # Renaming a file over /dev/null would replace it for everyone.
-        with path.open("wb") as device:
-            device.write(data)
-        return
-    path = path.resolve()
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        raise
 
 
 def _cell(value: Cell) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, fields
 
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.table import Cell, format_table
 from tlbcost.counters.counted import Count
 from tlbcost.counters.report import Findings
@@ -65,7 +65,7 @@ def to_table(findings: Findings) -> str:
         "version": findings.version,
     }
     header |= {f"note_{i}": note for i, note in enumerate(counted.notes, start=1)}
-    return format_table(kinds.COUNTED, header, map(_row, counted.counts))
+    return format_table(formats.COUNTED, header, map(_row, counted.counts))
 
 
 def _count(count: Count) -> dict[str, object]:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.counters.tool import Reading, reading
 
 
@@ -44,11 +44,11 @@ class Intervals:
             for line in lines:
                 self.text += line
                 cells = line.rstrip("\n").split("\t")
-                if line.startswith("#") or len(cells) != len(kinds.COUNTERS.columns):
+                if line.startswith("#") or len(cells) != len(formats.COUNTERS.columns):
                     continue
                 # What is no row is refused later, with the whole table.
                 with contextlib.suppress(ValueError):
-                    self._add(reading(kinds.COUNTERS.columns, cells))
+                    self._add(reading(formats.COUNTERS.columns, cells))
 
     def _add(self, row: Reading) -> None:
         self._rows.append(row)

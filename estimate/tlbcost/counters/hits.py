@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import Table, count, read_table
+from tlbcost.common.table import Table, count, read_table, required_count
 from tlbcost.counters.counted import Mode, State
 from tlbcost.counters.refusal import Refusal, Scope
 
@@ -77,7 +77,7 @@ class Hits:
 
 def read_hits(path: Path) -> Hits:
     """Read a table of hits. Raises TlbcostError naming the file and the defect."""
-    table = read_table(path, kinds.HITS)
+    table = read_table(path, formats.HITS)
     try:
         return _hits(table)
     except ValueError as error:
@@ -94,9 +94,9 @@ def _hits(table: Table) -> Hits:
     return Hits(
         events=events,
         hits=hits,
-        lost=_number(table.key("lost")),
-        throttled=_number(table.key("throttled")),
-        duration_ns=_number(table.key("duration_ns")),
+        lost=required_count(table.key("lost")),
+        throttled=required_count(table.key("throttled")),
+        duration_ns=required_count(table.key("duration_ns")),
         scope=cast(Scope, _one_of(table.key("scope"), get_args(Scope))),
         mode=cast(Mode, _one_of(table.key("mode"), get_args(Mode))),
         boot_id=table.header.get("boot_id"),
@@ -115,14 +115,14 @@ def _event(table: Table, i: int) -> SampledEvent:
     if len(words) < 3:
         raise ValueError(f"not an event: {' '.join(words)}")
     cells = {
-        name: count(_absent(table.key(f"{name}_{i}")))
+        name: count(table.known(f"{name}_{i}"))
         for name in ("period", "frequency", "count", "enabled_ns", "running_ns")
     }
     enabled, running = cells["enabled_ns"], cells["running_ns"]
     return SampledEvent(
         name=words[0],
         state=cast(State, _one_of(words[1], get_args(State))),
-        error=_number(words[2]),
+        error=required_count(words[2]),
         period=cells["period"],
         frequency=cells["frequency"],
         count=cells["count"],
@@ -135,29 +135,18 @@ def _hit(table: Table, row: dict[str, str | None]) -> Hit:
     return Hit(
         event=row["event"] or "",
         pid=count(row["pid"]),
-        object=None if obj is None else table.key(f"object_{_number(obj)}"),
+        object=None if obj is None else table.key(f"object_{required_count(obj)}"),
         build_id=table.header.get(f"build_id_{obj}"),
         mode=None if mode is None else cast(CpuMode, _one_of(mode, get_args(CpuMode))),
-        offset_bytes=_number(row["offset_bytes"]),
-        data=None if row["data"] is None else table.key(f"data_{_number(row['data'])}"),
+        offset_bytes=required_count(row["offset_bytes"]),
+        data=None if row["data"] is None else table.key(f"data_{required_count(row['data'])}"),
         data_tlb=row["data_tlb"],
-        samples=_number(row["samples"]),
-        weight=_number(row["weight"]),
+        samples=required_count(row["samples"]),
+        weight=required_count(row["weight"]),
     )
-
-
-def _number(cell: str | None) -> int:
-    value = count(cell)
-    if value is None:
-        raise ValueError("NA where a number must be")
-    return value
 
 
 def _one_of(word: str, known: tuple[str, ...]) -> str:
     if word not in known:
         raise ValueError(f"not one of {', '.join(known)}: {word}")
     return word
-
-
-def _absent(text: str) -> str | None:
-    return None if text == "NA" else text

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
+from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import spread_fraction
-from tlbcost.common.tables import grid, print_whole, section, table
 from tlbcost.counters.counted import Count, Counted
 from tlbcost.counters.tool import Reading, Wanted
 from tlbcost.counters.totals import scaled

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast, get_args
 
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import count, parse_table
 from tlbcost.counters.counted import Mode, State
@@ -98,7 +98,7 @@ def options(
 def parse_readings(text: str, name: str) -> list[Reading]:
     """The rows of a counters table. Raises TlbcostError with exit code 125 for any defect."""
     try:
-        table = parse_table(text, name, kinds.COUNTERS)
+        table = parse_table(text, name, formats.COUNTERS)
         told = [text for key, text in table.header.items() if key.startswith("refused_")]
         whys = dict(text.split(": ", 1) for text in told)
         missed = count(table.header.get("uncounted_ns"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from statistics import median
 
 from tlbcost.common import units
-from tlbcost.common.stats import median
 from tlbcost.counters.counted import AGREE_FRACTION, Count, Counted
 from tlbcost.counters.refusal import explain
 from tlbcost.counters.target import Plan

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
-from tlbcost.common.tables import print_whole, section, table
+from tlbcost.common.console import print_whole, section, table
 from tlbcost.machines.published_timing import CoreFigures, figures_of, published_core
 from tlbcost.processors.published import PublishedCore
 

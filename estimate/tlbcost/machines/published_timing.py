@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import read_table
 from tlbcost.processors.geometry import TlbLevel
@@ -62,7 +61,7 @@ class CoreFigures:
 def figures_of(core: str) -> CoreFigures:
     """Read them from the core's file. Raises TlbcostError naming the file and the defect."""
     path = paths.data("machines", f"{core}.tsv")
-    table = read_table(path, kinds.MACHINE)
+    table = read_table(path, formats.MACHINE)
     figures, code = {}, None
     for key, text in table.header.items():
         if not key.startswith(_PREFIX):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
-from tlbcost.common.tables import WIDTH, print_whole, section, table
+from tlbcost.common.console import WIDTH, print_whole, section, table
 from tlbcost.machines.gain import MachineResult, SizeResult, sentence
 from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
 from tlbcost.simulator.counts import SideCounts

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
-from tlbcost.common.tables import grid, print_whole, section, table
+from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.units import shortened
 from tlbcost.memory.maps import Area, Looked, Reach, reach_of, reach_ratio
 from tlbcost.processors.geometry import Geometry

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 from tlbcost.calibration.costs import PageCosts, missing_costs, with_substitutes
 from tlbcost.common.interval import Interval
-from tlbcost.common.stats import centre, median
+from tlbcost.common.stats import centre
 from tlbcost.counters.counted import Counted
 from tlbcost.model import simple as model
 from tlbcost.model.published_pairs import expected_from_share, expected_with_remaining

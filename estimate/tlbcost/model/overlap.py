@@ -15,9 +15,9 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from tlbcost.common.interval import Interval
-from tlbcost.common.stats import median
 from tlbcost.model.simple import run_time_ns
 from tlbcost.run.records import Run
 from tlbcost.simulator.windows import ImageWindows, Window

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import Literal
 
 from tlbcost.calibration.costs import PageCosts, missing_costs, with_substitutes
 from tlbcost.common.interval import Interval
-from tlbcost.common.stats import centre, median
+from tlbcost.common.stats import centre
 from tlbcost.run.records import Run
 from tlbcost.simulator.counts import Side
 from tlbcost.simulator.totals import CODE, DATA, Counts, Footprint

@@ -14,10 +14,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Kind as TableKind
-from tlbcost.common.table import Table, count, parse_table
+from tlbcost.common.table import Table, TableFormat, count, parse_table
 from tlbcost.run.records import Run
 
 Kind = Literal["huge", "anonymous", "other"]
@@ -129,7 +128,7 @@ def read_placements(folder: Path) -> tuple[ImagePlacement, ...]:
 
 
 def _image(path: Path, touches_path: Path) -> ImagePlacement | None:
-    table, cells = _read(path, kinds.PLACEMENT)
+    table, cells = _read(path, formats.PLACEMENT)
     state = table.key("state")
     if state == "failed":
         raise TlbcostError(
@@ -140,7 +139,7 @@ def _image(path: Path, touches_path: Path) -> ImagePlacement | None:
         )
     if state == "running" or cells is None:
         return None
-    _, touched = _read(touches_path, kinds.TOUCHES)
+    _, touched = _read(touches_path, formats.TOUCHES)
     if touched is None:
         raise TlbcostError(f"{touches_path}: truncated")
     try:
@@ -168,7 +167,7 @@ def _image(path: Path, touches_path: Path) -> ImagePlacement | None:
         raise TlbcostError(f"{path}: not a table of placement: {error}") from error
 
 
-def _read(path: Path, kind: TableKind) -> tuple[Table, Counts | None]:
+def _read(path: Path, expected: TableFormat) -> tuple[Table, Counts | None]:
     """The header of a table, and its rows as numbers; None: its writer did not finish.
 
     There may be millions of rows: they are not read one by one. Raises TlbcostError.
@@ -177,12 +176,12 @@ def _read(path: Path, kind: TableKind) -> tuple[Table, Counts | None]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TlbcostError(f"cannot read {path}: {error}") from error
-    names = "\t".join(kind.columns)
+    names = "\t".join(expected.columns)
     head, found, rest = text.partition(f"\n{names}\n")
     rows, end, n = rest.rpartition("# end: ")
     if not found or not end:
-        return parse_table(text, str(path), kind, partial=True), None
-    table = parse_table(f"{head}\n{names}\n# end: 0\n", str(path), kind)
+        return parse_table(text, str(path), expected, partial=True), None
+    table = parse_table(f"{head}\n{names}\n# end: 0\n", str(path), expected)
     for number, word in enumerate(KINDS):
         rows = rows.replace(f"\t{word}\n", f"\t{number}\n")
     with warnings.catch_warnings():
@@ -191,13 +190,13 @@ def _read(path: Path, kind: TableKind) -> tuple[Table, Counts | None]:
         try:
             cells = np.fromstring(rows, dtype=np.int64, sep="\t")
         except (ValueError, DeprecationWarning) as error:
-            raise TlbcostError(f"{path}: not a table of {kind.name}: {error}") from error
-    width = len(kind.columns)
+            raise TlbcostError(f"{path}: not a table of {expected.name}: {error}") from error
+    width = len(expected.columns)
     # What is too large a number comes back as the largest one.
     if n.strip() != str(rows.count("\n")) or len(cells) != width * rows.count("\n"):
-        raise TlbcostError(f"{path}: not a table of {kind.name}: cells are missing")
+        raise TlbcostError(f"{path}: not a table of {expected.name}: cells are missing")
     if len(cells) and (cells.min() < 0 or cells.max() == np.iinfo(np.int64).max):
-        raise TlbcostError(f"{path}: not a table of {kind.name}: not a count")
+        raise TlbcostError(f"{path}: not a table of {expected.name}: not a count")
     return table, cells.reshape(-1, width)
 
 

@@ -7,7 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
-from tlbcost.common.tables import grid, print_whole, section, table
+from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.numa.accesses import HotPages
 from tlbcost.numa.carrefour import Remedy
 from tlbcost.numa.locality import Score, share

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import count, number, read_table
 
@@ -33,7 +32,7 @@ def published() -> list[Published]:
     Raises TlbcostError if the file is damaged.
     """
     path = paths.data("published", "page-sizes.tsv")
-    table = read_table(path, kinds.PAGE_SIZES)
+    table = read_table(path, formats.PAGE_SIZES)
     found = []
     for row in table.records():
         pattern, size = count(row["pattern"]), count(row["page_size_bytes"])

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
+from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.interval import Interval
-from tlbcost.common.tables import grid, print_whole, section, table
 from tlbcost.common.units import NOT_OBTAINED
 from tlbcost.pagesizes.backing import PageSize
 from tlbcost.pagesizes.patterns import ARTICLE_GIB, Pattern

@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import count, number, parse_table
@@ -241,14 +240,14 @@ def read_run(round_: int, text: str) -> Timed:
     """What the program printed with --table 1. Raises TlbcostError if it is no such table."""
     # After the table comes the sum of what was read.
     table_text = re.sub(r"^checksum [0-9a-f]+\n", "", text, flags=re.MULTILINE)
-    rows = parse_table(table_text, "page-patterns", kinds.PATTERN).records()
+    rows = parse_table(table_text, "page-patterns", formats.PATTERN).records()
     if len(rows) != 1:
         raise TlbcostError(f"page-patterns: {len(rows)} rows, expected 1", hints.rebuild())
     row = rows[0]
-    cells = {name: count(row[name]) for name in kinds.PATTERN.columns[:-2]}
+    cells = {name: count(row[name]) for name in formats.PATTERN.columns[:-2]}
     known = {name: cell for name, cell in cells.items() if cell is not None}
     elapsed, rate = number(row["elapsed_ns"]), number(row["cycles_per_ns"])
-    missing = [name for name in kinds.PATTERN.columns if row[name] is None and name not in _DRAWN]
+    missing = [name for name in formats.PATTERN.columns if row[name] is None and name not in _DRAWN]
     if missing or elapsed is None or rate is None:
         raise TlbcostError(f"page-patterns: its table lacks {', '.join(missing)}", hints.rebuild())
     return Timed(

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, cast
 
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import count, read_table
 from tlbcost.processors.geometry import Level
@@ -155,7 +154,7 @@ def _leaf_2(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ReportedTlb]:
 
 @cache
 def _descriptor_table() -> dict[int, tuple[ReportedTlb, ...]]:
-    table = read_table(paths.data("cpuid_descriptors.tsv"), kinds.DESCRIPTORS)
+    table = read_table(paths.data("cpuid_descriptors.tsv"), formats.DESCRIPTORS)
     found: dict[int, tuple[ReportedTlb, ...]] = {}
     for row in table.records():
         size, entries, level = count(row["page_size_bytes"]), count(row["entries"]), row["level"]

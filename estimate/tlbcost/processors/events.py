@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Table, count, read_table
 from tlbcost.processors.formulas import names as names_in
@@ -144,7 +144,7 @@ def event_name(role: str, access: str | None = None, page_size_bytes: int | None
 
 def read_pmu(path: Path) -> Pmu:
     """Read one table. Raises TlbcostError naming the file and the defect."""
-    table = read_table(path, kinds.EVENTS)
+    table = read_table(path, formats.EVENTS)
     try:
         pmu = Pmu(
             key=path.stem,

@@ -7,8 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Table, count, read_table
 from tlbcost.processors.geometry import Level, TlbLevel
@@ -71,7 +70,7 @@ class PublishedCore:
 
 def read_core(path: Path) -> PublishedCore:
     """Read one machine file. Raises TlbcostError naming the file and the defect."""
-    table = read_table(path, kinds.MACHINE)
+    table = read_table(path, formats.MACHINE)
     levels: dict[tuple[Level, int], PublishedLevel] = {}
     try:
         for row in table.records():

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost.attribution.payers import Payer
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.table import read_table
 from tlbcost.remedies import advise as advice
 from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
@@ -36,7 +35,7 @@ class Switch:
 @functools.cache
 def read_switches(path: Path | None = None) -> tuple[Switch, ...]:
     """The table. Raises TlbcostError naming the file and its defect."""
-    table = read_table(path or paths.data("remedies", "switches.tsv"), kinds.SWITCHES)
+    table = read_table(path or paths.data("remedies", "switches.tsv"), formats.SWITCHES)
     return tuple(
         Switch(
             str(row["program"]),

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlbcost.common import paths, units
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths, units
 from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, TlbcostError
 from tlbcost.common.table import count, read_table
 from tlbcost.run import process_family as family
@@ -254,14 +253,14 @@ def _failure(name: str, outcome: Outcome, before: Sequence[Outcome]) -> TlbcostE
 
 def read_outcome(path: Path, memory_limit_bytes: int | None) -> Outcome:
     """Read a run table; `memory_limit_bytes` as in Outcome. Raises TlbcostError."""
-    table = read_table(path, kinds.RUN)
+    table = read_table(path, formats.RUN)
     if len(table.rows) != 1:
         raise TlbcostError(f"{path}: {len(table.rows)} rows, expected 1", None, TOOL_FAILED)
     cells = {name: count(cell) for name, cell in table.records()[0].items()}
     words = ""
     with contextlib.suppress(OSError):
         words = Path(f"{path}.stderr").read_text(encoding="utf-8", errors="replace")
-    times = [cells[name] for name in kinds.RUN.columns[:6]]
+    times = [cells[name] for name in formats.RUN.columns[:6]]
     known = [value for value in times if value is not None]
     return Outcome(
         Run(*known) if len(known) == len(times) else None,

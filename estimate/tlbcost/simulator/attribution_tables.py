@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Kind, Table, count, read_table
+from tlbcost.common.table import Table, TableFormat, count, read_table, required_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def read_attributed(folder: Path) -> tuple[Attributed, ...]:
 
 def _image(path: Path) -> Attributed | None:
     tables: dict[str, Table] = {}
-    for kind in (kinds.MAPPINGS, kinds.CODE, kinds.STACKS, kinds.FRAMES, kinds.PHASES):
+    for kind in (formats.MAPPINGS, formats.CODE, formats.STACKS, formats.FRAMES, formats.PHASES):
         table = _table(path.with_name(path.name.replace("mappings", kind.name, 1)), kind)
         if table is None:
             return None
@@ -170,24 +170,24 @@ def _image(path: Path) -> Attributed | None:
             stacks=tuple(
                 Stack(
                     stacks.get(_stack(row["stack"]), ()),
-                    _number(row["base_stlb_misses"]),
-                    _number(row["huge_stlb_misses"]),
+                    required_count(row["base_stlb_misses"]),
+                    required_count(row["huge_stlb_misses"]),
                 )
                 for row in tables["stacks"].records()
             ),
             phases=tuple(_phase(row) for row in tables["phases"].records()),
-            references=_number(tables["phases"].key("references")),
-            phase_references=_number(tables["phases"].key("phase")),
-            executable=_path(tables["mappings"].key("executable")),
+            references=required_count(tables["phases"].key("references")),
+            phase_references=required_count(tables["phases"].key("phase")),
+            executable=tables["mappings"].known("executable"),
         )
     except (ValueError, KeyError) as error:
         raise TlbcostError(f"{path}: not what the simulator writes: {error}") from error
 
 
-def _table(path: Path, kind: Kind) -> Table | None:
+def _table(path: Path, expected: TableFormat) -> Table | None:
     if not path.exists():
         return None
-    table = read_table(path, kind, partial=True)
+    table = read_table(path, expected, partial=True)
     return table if table.complete else None
 
 
@@ -196,7 +196,7 @@ def read_lines(table: Table) -> tuple[Line, ...]:
     return tuple(
         Line(
             _name(table, row["program"]) or "",
-            _number(row["address"]),
+            required_count(row["address"]),
             _site(table, row),
             _sided(row, "base"),
             _sided(row, "huge"),
@@ -215,25 +215,29 @@ def _place(
         variable=_name(table, row["variable"]),
         stack=stacks.get(_stack(row["stack"]), ()),
         device=_device(row["device"]),
-        most_bytes=_number(row["most_bytes"]),
-        touched_pages=_number(row["touched_pages"]),
-        touched_huge_pages=_number(row["touched_huge_pages"]),
+        most_bytes=required_count(row["most_bytes"]),
+        touched_pages=required_count(row["touched_pages"]),
+        touched_huge_pages=required_count(row["touched_huge_pages"]),
         base=_sided(row, "base"),
         huge=_sided(row, "huge"),
-        modelled_base=Modelled(_misses(row, "modelled_base"), _number(row["waited_base_cycles"])),
-        modelled_huge=Modelled(_misses(row, "modelled_huge"), _number(row["waited_huge_cycles"])),
+        modelled_base=Modelled(
+            _misses(row, "modelled_base"), required_count(row["waited_base_cycles"])
+        ),
+        modelled_huge=Modelled(
+            _misses(row, "modelled_huge"), required_count(row["waited_huge_cycles"])
+        ),
     )
 
 
 def _frames(table: Table) -> dict[int, tuple[SourceLocation, ...]]:
     found: dict[int, list[SourceLocation]] = {}
     for row in table.records():
-        found.setdefault(_number(row["stack"]), []).append(_site(table, row))
+        found.setdefault(required_count(row["stack"]), []).append(_site(table, row))
     return {stack: tuple(frames) for stack, frames in found.items()}
 
 
 def _phase(row: Mapping[str, str | None]) -> Phase:
-    return Phase(_number(row["start"]), _misses(row, "base"), _misses(row, "huge"))
+    return Phase(required_count(row["start"]), _misses(row, "base"), _misses(row, "huge"))
 
 
 def _site(table: Table, row: Mapping[str, str | None]) -> SourceLocation:
@@ -250,30 +254,21 @@ def _sided(row: Mapping[str, str | None], size: str) -> Sided:
 
 
 def _misses(row: Mapping[str, str | None], prefix: str) -> Misses:
-    return Misses(_number(row[f"{prefix}_stlb_hits"]), _number(row[f"{prefix}_stlb_misses"]))
+    return Misses(
+        required_count(row[f"{prefix}_stlb_hits"]), required_count(row[f"{prefix}_stlb_misses"])
+    )
 
 
 def _name(table: Table, cell: str | None) -> str | None:
-    return None if cell is None else table.key(f"name_{_number(cell)}")
+    return None if cell is None else table.key(f"name_{required_count(cell)}")
 
 
 def _device(cell: str | None) -> tuple[int, int] | None:
     if cell is None:
         return None
     major, _, minor = cell.partition(":")
-    return _number(major), _number(minor)
-
-
-def _path(text: str) -> str | None:
-    return None if text == "NA" else text
+    return required_count(major), required_count(minor)
 
 
 def _stack(cell: str | None) -> int:
-    return -1 if cell is None else _number(cell)
-
-
-def _number(cell: str | None) -> int:
-    value = count(cell)
-    if value is None:
-        raise ValueError("NA where a number must be")
-    return value
+    return -1 if cell is None else required_count(cell)

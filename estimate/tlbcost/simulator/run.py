@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.table import Table, count, read_table
 from tlbcost.processors.geometry import Geometry, TlbLevel
@@ -169,7 +168,7 @@ def _level(level: TlbLevel | None) -> str:
 
 
 def _process(path: Path) -> ProcessCounts:
-    table = read_table(path, kinds.COUNTS, partial=True)
+    table = read_table(path, formats.COUNTS, partial=True)
     finished = table.complete and table.header.get("state") != "running"
     return ProcessCounts(
         pid=int(table.key("pid")),
@@ -189,9 +188,8 @@ def _touched(table: Table) -> Touched | None:
 
 
 def _header_count(table: Table, key: str) -> int | None:
-    text = table.key(key)
     try:
-        return count(None if text == "NA" else text)
+        return count(table.known(key))
     except ValueError as error:
         raise TlbcostError(f"{table.name}: {key}: {error}") from error
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Table, count, read_table
+from tlbcost.common.table import Table, read_table, required_count
 from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
 from tlbcost.simulator.counts import Side, SideCounts
 
@@ -79,33 +79,30 @@ def read_views(folder: Path) -> tuple[ImageViews, ...]:
 
 def _image(path: Path) -> ImageViews:
     counts: dict[int, dict[Side, SideCounts]] = {}
-    for row in read_table(path, kinds.VIEWS).records():
-        found = [_count(row[name]) for name in ("l1_tlb_misses", "stlb_hits", "stlb_misses")]
-        counts.setdefault(_count(row["view"]), {})[_SIDES[str(row["access"])]] = SideCounts(*found)
+    for row in read_table(path, formats.VIEWS).records():
+        found = [
+            required_count(row[name]) for name in ("l1_tlb_misses", "stlb_hits", "stlb_misses")
+        ]
+        counts.setdefault(required_count(row["view"]), {})[_SIDES[str(row["access"])]] = SideCounts(
+            *found
+        )
     timings = path.with_name(path.name.replace("views.", "timings.", 1))
     if not timings.exists():
         return ImageViews(counts, 0, ())
-    table = read_table(timings, kinds.TIMINGS)
-    return ImageViews(counts, _count(table.key("references")), _windows(table))
+    table = read_table(timings, formats.TIMINGS)
+    return ImageViews(counts, required_count(table.key("references")), _windows(table))
 
 
 def _windows(table: Table) -> tuple[tuple[int, Mapping[int, int]], ...]:
     found: dict[int, tuple[int, dict[int, int]]] = {}
     for row in table.records():
         references, cycles = found.setdefault(
-            _count(row["window"]), (_count(row["references"]), {})
+            required_count(row["window"]), (required_count(row["references"]), {})
         )
-        cycles[_count(row["view"])] = _count(row["cycles"])
-        if references != _count(row["references"]):
+        cycles[required_count(row["view"])] = required_count(row["cycles"])
+        if references != required_count(row["references"]):
             raise ValueError(f"{table.name}: a window has two numbers of references")
     return tuple(found[window] for window in sorted(found))
-
-
-def _count(cell: str | None) -> int:
-    found = count(None if cell == "NA" else cell)
-    if found is None:
-        raise ValueError("a count is missing")
-    return found
 
 
 def options(views: Sequence[View]) -> list[str]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.stats import median
-from tlbcost.common.table import Table, count, read_table
+from tlbcost.common.table import Table, read_table, required_count
 from tlbcost.run.records import Run
 
 # References in each window, and before it to warm the core's and the caches' state.
@@ -96,13 +96,13 @@ def read_windows(folder: Path) -> tuple[ImageWindows, ...]:
 
 
 def _image(path: Path) -> ImageWindows:
-    table = read_table(path, kinds.WINDOWS, partial=True)
+    table = read_table(path, formats.WINDOWS, partial=True)
     finished = table.complete and table.key("state") != "running"
     try:
         return ImageWindows(
             pid=int(table.key("pid")),
             program=table.key("program"),
-            references=_count(table.key("references")) if finished else None,
+            references=required_count(table.key("references")) if finished else None,
             core=table.key("core"),
             windows=_windows(table) if finished else (),
         )
@@ -113,10 +113,10 @@ def _image(path: Path) -> ImageWindows:
 def _windows(table: Table) -> tuple[Window, ...]:
     found = tuple(
         Window(
-            _count(row["references"]),
-            _count(row["base_cycles"]),
-            _count(row["huge_cycles"]),
-            _count(row["start"]),
+            required_count(row["references"]),
+            required_count(row["base_cycles"]),
+            required_count(row["huge_cycles"]),
+            required_count(row["start"]),
         )
         for row in table.records()
     )
@@ -126,11 +126,4 @@ def _windows(table: Table) -> tuple[Window, ...]:
             getattr(window, cycles) for window in found
         ):
             raise ValueError(f"references that take no {cycles}")
-    return found
-
-
-def _count(cell: str | None) -> int:
-    found = count(None if cell == "NA" else cell)
-    if found is None:
-        raise ValueError("a count is missing")
     return found

@@ -6,12 +6,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
+from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.interval import Interval
-from tlbcost.common.stats import median
-from tlbcost.common.tables import grid, print_whole, section, table
 from tlbcost.common.units import range_of
 from tlbcost.model.simple import Estimate, total_interval
 from tlbcost.system.machine import Machine

@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from tlbcost.accuracy.errors import Program
 from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.stats import median
 from tlbcost.system import hints
 from tlbcost.validation.suite import Task, listener, predict_and_try
 

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.accuracy.errors import Check, Half, check_of, covered_fraction
 from tlbcost.accuracy.report import percents, points
 from tlbcost.common import units
+from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.interval import Interval
-from tlbcost.common.stats import median
-from tlbcost.common.tables import print_whole, section, table
 from tlbcost.validation.stream import StreamResult
 
 if TYPE_CHECKING:

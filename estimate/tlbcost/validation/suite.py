@@ -17,8 +17,7 @@ from typing import Any
 from tlbcost.accuracy.errors import Program, prediction_of
 from tlbcost.answer.conclude import assemble
 from tlbcost.answer.obtain import measured
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import temporary_folder
 from tlbcost.common.errors import CANNOT_MEASURE, NOT_FOUND, USAGE, TlbcostError
 from tlbcost.common.table import read_table
@@ -93,7 +92,7 @@ def read_suite(only: Sequence[str] = ()) -> list[Task]:
     Raises TlbcostError: 2 for an unknown name.
     """
     file = paths.data("suite.tsv")
-    table = read_table(file, kinds.SUITE)
+    table = read_table(file, formats.SUITE)
     tasks = [
         Task(row["name"] or "", command_of(table.key(f"command_{row['program']}")),
              row["method"] or "")

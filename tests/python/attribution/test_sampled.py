@@ -17,11 +17,10 @@ from tlbcost.attribution import sampled
 from tlbcost.attribution.backed import Seen
 from tlbcost.attribution.sampled import FEWEST, Sampled, attribute_samples, sample_misses
 from tlbcost.attribution.simulated import Attribution
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
+from tlbcost.common.console import print_whole
 from tlbcost.common.stats import share_interval
 from tlbcost.common.table import format_table
-from tlbcost.common.tables import print_whole
 from tlbcost.counters.hits import read_hits
 from tlbcost.memory import smaps
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, select
@@ -64,7 +63,7 @@ def recorded(folder: Path, *rows: Row, running: tuple[int, int] = (100, 100)) ->
         for i, (event, data, tlb, samples, pid, code) in enumerate(rows)
     ]  # fmt: skip
     file = folder / "hits.tsv"
-    file.write_text(format_table(kinds.HITS, header, cells), encoding="utf-8")
+    file.write_text(format_table(formats.HITS, header, cells), encoding="utf-8")
     return file
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import overlap_table as overlap
 import pytest
 from tlbcost.calibration.file import machine_of
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import parse_table, read_table
 from tlbcost.system.machine import current_machine
@@ -35,10 +35,10 @@ def _rows() -> list[object]:
 def test_a_record_is_read_as_it_was_written() -> None:
     machine, rows = current_machine(), _rows()
     text = overlap.format_record(machine, {"pairs": 3}, rows)
-    table = parse_table(text, "a record", kinds.OVERLAP)
+    table = parse_table(text, "a record", formats.OVERLAP)
     assert overlap.read_rows(table) == rows
     assert machine_of(table.header) == machine
-    lacking = parse_table(text.replace("\t50\t7\n", "\tNA\t7\n", 1), "a record", kinds.OVERLAP)
+    lacking = parse_table(text.replace("\t50\t7\n", "\tNA\t7\n", 1), "a record", formats.OVERLAP)
     with pytest.raises(ValueError, match="modelled_huge_ns is missing"):
         overlap.read_rows(lacking)
 
@@ -61,7 +61,7 @@ def test_a_figure_is_drawn(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.parent.name)
 def test_records_that_are_kept_can_be_shown(path: Path) -> None:
-    rows = overlap.read_rows(read_table(path, kinds.OVERLAP))
+    rows = overlap.read_rows(read_table(path, formats.OVERLAP))
     text = "\n".join(overlap.markdown(rows, ""))
     assert text.splitlines()[0] in (TREE / "doc" / "overlap.md").read_text(encoding="utf-8")
     assert all(row.modelled_base > 0 and row.modelled_huge > 0 for row in rows)

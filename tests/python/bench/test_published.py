@@ -7,7 +7,7 @@ from pathlib import Path
 
 import published_gains as bench
 import pytest
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import read_table
 from tlbcost.model.published_pairs import (
@@ -19,7 +19,7 @@ from tlbcost.model.published_pairs import (
 )
 
 TREE = Path(__file__).resolve().parents[3]
-PAIRS = read_table(TREE / "data" / "published" / "pairs.tsv", kinds.PUBLISHED)
+PAIRS = read_table(TREE / "data" / "published" / "pairs.tsv", formats.PUBLISHED)
 
 
 def test_every_pair_has_its_source_and_a_status() -> None:

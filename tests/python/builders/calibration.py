@@ -9,7 +9,7 @@ from pathlib import Path
 from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Access, Cost
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import Cell, format_table
 
@@ -92,4 +92,4 @@ def curve(caches: bool = True) -> str:
             for layout, spacing in (("each", 64), ("third", 192)):
                 values = (latency, 0.9 * latency, 1.1 * latency)
                 rows.append(("cache", HUGE, layout, spacing, "serial", lines, *values))
-    return format_table(kinds.CURVE, {"date": "2026-01-01T00:00:00Z", "version": "0"}, rows)
+    return format_table(formats.CURVE, {"date": "2026-01-01T00:00:00Z", "version": "0"}, rows)

@@ -12,9 +12,9 @@ from tlbcost.calibration.analysis.analyse import Analysis, analyse, candidates
 from tlbcost.calibration.analysis.levels import find_levels
 from tlbcost.calibration.analysis.steps import Curve
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import SAMPLES
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import Table, read_table
-from tlbcost.common.table_kinds import SAMPLES
 
 BASE, HUGE = 4096, 2 << 20
 RECORDED = Path(__file__).parents[3] / "data" / "samples"

@@ -17,9 +17,9 @@ from tlbcost.calibration.file import read_calibration, write_calibration
 from tlbcost.calibration.measure import CpuGoneError, Measured
 from tlbcost.calibration.records import Calibration, Cost, Extent
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import SAMPLES
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import Table
-from tlbcost.common.table_kinds import SAMPLES
 from tlbcost.system.machine import current_machine
 
 

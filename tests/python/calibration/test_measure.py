@@ -13,9 +13,9 @@ from tlbcost.calibration.analysis.analyse import Analysis, Knee
 from tlbcost.calibration.measure import BOUND_S, CpuGoneError, measure
 from tlbcost.calibration.records import Cost
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import SAMPLES
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import Table
-from tlbcost.common.table_kinds import SAMPLES
 
 BASE, HUGE = 4096, 2 << 20
 

@@ -12,9 +12,9 @@ from tlbcost.calibration.analysis.caches import caches
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.analysis.walk_caches import walk_caches
 from tlbcost.calibration.analysis.ways import ways
+from tlbcost.common.formats import SAMPLES
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import Table
-from tlbcost.common.table_kinds import SAMPLES
 
 BASE, HUGE, GIANT = 4096, 2 << 20, 1 << 30
 LADDER = tuple(int(n) for n in np.unique(np.round(np.geomspace(4, 16384, 70))))

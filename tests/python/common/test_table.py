@@ -8,19 +8,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import (
-    Kind,
+    TableFormat,
     count,
     format_table,
     number,
     parse_table,
     read_table,
-    write_file,
 )
 
-TEST = Kind("test", 1, ("a", "b"))
+TEST = TableFormat("test", 1, ("a", "b"))
 GOOD = "# tlbcost test 1\n# name: a value\na\tb\n1\tNA\n# end: 1\n"
 
 
@@ -99,20 +98,11 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
         read_table(tmp_path / "binary", TEST)
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    write_file(tmp_path / "a", GOOD)
-    assert (tmp_path / "a").read_text() == GOOD
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(IsADirectoryError):
-        write_file(tmp_path / "folder", GOOD)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "folder"]
-
-
-@pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.name)
-def test_the_document_has_every_kind_and_its_columns(kind: Kind) -> None:
+@pytest.mark.parametrize("each", formats.ALL, ids=lambda each: each.name)
+def test_the_document_has_every_table_and_its_columns(each: TableFormat) -> None:
     text = (Path(__file__).parents[3] / "doc" / "format.md").read_text(encoding="utf-8")
-    _, found, after = text.partition(f"\n## {kind.name} {kind.version} ")
+    _, found, after = text.partition(f"\n## {each.name} {each.version} ")
     assert found
     section = after.partition("\n## ")[0]
-    for column in kind.columns:
+    for column in each.columns:
         assert f"`{column}`" in section

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import format_table
 from tlbcost.counters.grouping import Place, rows, short_names
@@ -48,7 +48,7 @@ ROWS: list[list[str | int | None]] = [
 
 def table(tmp_path: Path, header: dict[str, str] = HEADER) -> Path:
     path = tmp_path / "hits.tsv"
-    path.write_text(format_table(kinds.HITS, header, ROWS), encoding="utf-8")
+    path.write_text(format_table(formats.HITS, header, ROWS), encoding="utf-8")
     return path
 
 
@@ -101,7 +101,7 @@ def test_the_table_of_the_article(tmp_path: Path) -> None:
 
 def test_no_sample_is_no_number(tmp_path: Path) -> None:
     path = tmp_path / "hits.tsv"
-    path.write_text(format_table(kinds.HITS, HEADER, []), encoding="utf-8")
+    path.write_text(format_table(formats.HITS, HEADER, []), encoding="utf-8")
     text = describe(profile(read_hits(path)))
     assert "nothing was sampled" in text
     assert "%" not in text.split("note:")[0]
@@ -146,7 +146,7 @@ def test_damaged_tables_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, junk: str, at: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged.tsv"
-    text = format_table(kinds.HITS, HEADER, ROWS)
+    text = format_table(formats.HITS, HEADER, ROWS)
     path.write_text(text[:at] + junk + text[at:], encoding="utf-8", errors="replace")
     try:
         hits = read_hits(path)

@@ -173,5 +173,5 @@ def test_the_bound_holds() -> None:
 
 
 def test_no_run_is_refused() -> None:
-    with pytest.raises(ValueError, match="no values"):
+    with pytest.raises(ValueError, match="no median"):
         expected_gain(Interval(0.2, 0.2, 0.2), [], BOUND)

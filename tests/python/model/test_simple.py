@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from tlbcost.calibration.costs import PageCosts, missing_costs, page_costs, price, with_substitutes
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.interval import Interval
-from tlbcost.common.stats import centre, median, spread_fraction
 from tlbcost.model import simple as model
 from tlbcost.run.records import Run
 from tlbcost.simulator import totals
@@ -394,14 +393,3 @@ def test_footprint_is_the_largest_process_s() -> None:
 def test_speedup() -> None:
     assert model.speedup_ratio(0.5) == 2
     assert model.speedup_ratio(1.0) is None
-
-
-def test_statistics() -> None:
-    assert median([3, 1, 2]) == 2
-    assert median([4, 1]) == 2.5
-    assert spread_fraction([10, 12, 11]) == pytest.approx(2 / 11)
-    assert spread_fraction([10]) is None
-    assert centre(4, 9) == 6
-    assert centre(-2, 4) == 1
-    with pytest.raises(ValueError, match="no values"):
-        median([])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import Cell, format_table
 from tlbcost.numa import accesses as numa
@@ -54,8 +54,8 @@ def write(
         for page, thread, by in rows
     ]
     made = header(**changed)  # type: ignore[arg-type]
-    (folder / "placement.7.0.tsv").write_text(format_table(kinds.PLACEMENT, made, cells))
-    (folder / "touches.7.0.tsv").write_text(format_table(kinds.TOUCHES, header(), touches))
+    (folder / "placement.7.0.tsv").write_text(format_table(formats.PLACEMENT, made, cells))
+    (folder / "touches.7.0.tsv").write_text(format_table(formats.TOUCHES, header(), touches))
 
 
 def image(tmp_path: Path, *arguments: object, **changed: object) -> ImagePlacement:

@@ -16,8 +16,7 @@ import jsonschema
 import pytest
 from builders.answer import MACHINE
 from tlbcost.calibration.records import Calibration, Cost
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import format_table
@@ -35,7 +34,7 @@ SCHEMA = json.loads((TREE / "data/schema/pagesizes.schema.json").read_text("utf-
 PROGRAM = paths.workloads() / "page-patterns"
 BASE, HUGE, GIGANTIC = PageSize(4096, "base"), PageSize(2 << 20, "pool"), PageSize(GIB, "pool")
 RAND_MAX = (1 << 31) - 1
-EMPTY = format_table(kinds.PATTERN, {}, [])
+EMPTY = format_table(formats.PATTERN, {}, [])
 
 
 def glibc_random(n: int) -> list[int]:
@@ -202,7 +201,7 @@ class Fake:
         number, size = int(given["--pattern"]), int(given["--page"])
         self.ran.append((number, size))
         cells = [number, size, given["--size"], 1, 1, 1, 1, 1, 1, 1, 1, size, size, 1000, 5000, 3.5]
-        text = format_table(kinds.PATTERN, {}, [cells]) + "checksum 0000000000000000\n"
+        text = format_table(formats.PATTERN, {}, [cells]) + "checksum 0000000000000000\n"
         self.heard.append((tuple(argv), text))
 
         class Outcome:

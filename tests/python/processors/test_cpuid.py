@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.table import read_table
 from tlbcost.processors.cpuid import ReportedCache, ReportedTlb, decode
 
@@ -167,7 +166,7 @@ def test_garbage_tells_nothing(raw: dict[str, str]) -> None:
 
 
 def test_the_descriptors_are_each_there_once_and_make_whole_sets() -> None:
-    rows = read_table(paths.data("cpuid_descriptors.tsv"), kinds.DESCRIPTORS).records()
+    rows = read_table(paths.data("cpuid_descriptors.tsv"), formats.DESCRIPTORS).records()
     keys = [(row["descriptor"], row["page_size_bytes"]) for row in rows]
     assert len(keys) == len(set(keys))
     for row in rows:
@@ -179,7 +178,7 @@ def test_the_descriptors_are_each_there_once_and_make_whole_sets() -> None:
 
 
 def test_every_descriptor_decodes() -> None:
-    rows = read_table(paths.data("cpuid_descriptors.tsv"), kinds.DESCRIPTORS).records()
+    rows = read_table(paths.data("cpuid_descriptors.tsv"), formats.DESCRIPTORS).records()
     for row in rows:
         raw = {"cpuid_2_0": f"0000{row['descriptor']}01 00000000 00000000 00000000"}
         ways = None if row["ways"] is None else int(row["ways"])

@@ -13,8 +13,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from tlbcost.commands import events as command
-from tlbcost.common import paths
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, paths
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.common.table import read_table
 from tlbcost.processors.event_tables import all_pmus, generic_pmu, load_pmu, named, pmu_of, select
@@ -35,7 +34,7 @@ def by_key(pmu: Pmu) -> str:
 
 @pytest.mark.parametrize("pmu", PMUS, ids=by_key)
 def test_a_table_is_whole(pmu: Pmu) -> None:
-    table = read_table(paths.data("events", f"{pmu.key}.tsv"), kinds.EVENTS)
+    table = read_table(paths.data("events", f"{pmu.key}.tsv"), formats.EVENTS)
     used = {key for event in pmu.events for key in event.sources}
     assert used == set(pmu.sources), "each source is used, and each used one explained"
     assert {"cycles", "instructions"} <= {event.name for event in pmu.events}

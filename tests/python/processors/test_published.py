@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import MACHINE
 from tlbcost.common.table import read_table
-from tlbcost.common.table_kinds import MACHINE
 from tlbcost.processors.published import LEVELS, PublishedCore, cores, published, read_core
 from tlbcost.system.machine import Machine
 

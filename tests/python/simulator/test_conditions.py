@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from builders.calibration import cost, quick
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Table
 from tlbcost.memory import frames, smaps
@@ -81,7 +81,7 @@ def test_without_a_calibrator_the_calibrations_figure_stays(
 def test_a_calibrator_that_measured_nothing_is_no_silent_success(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    columns = kinds.SAMPLES.columns
+    columns = formats.SAMPLES.columns
     nothing = Table("samples", {}, columns, (tuple(None for _ in columns),), complete=True)
     monkeypatch.setattr(conditions, "run_calibrator", lambda *_: nothing)
     seen = looked_at(KEPT)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from builders.answer import RUN
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Cell, format_table
 from tlbcost.simulator.windows import MEASURED, WARM, ImageWindows, Window, plan_for, read_windows
@@ -21,7 +21,7 @@ def text(state: str = "exited", rows: list[tuple[Cell, ...]] = ROWS, **header: C
         "pid": 7, "program": "/bin/app", "state": state, "references": 20_000_000,
         "period": 8_600_000, "window": 100_000, "core": "width=6,rob=512",
     }  # fmt: skip
-    return format_table(kinds.WINDOWS, given | header, rows)
+    return format_table(formats.WINDOWS, given | header, rows)
 
 
 def put(folder: Path, content: str, name: str = "windows.7.0.tsv") -> None:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from tlbcost.answer.caveats.rule import Rule
 from tlbcost.answer.content import Content
 from tlbcost.common import units
-from tlbcost.common.stats import median, spread_fraction
+from tlbcost.common.stats import spread_fraction
 from tlbcost.model.simple import already_huge, run_time_ns
 from tlbcost.system.glibc import HUGETLB, tunable
 

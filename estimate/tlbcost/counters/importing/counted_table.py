@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import get_args
 
 from tlbcost.calibration.file import machine_of
-from tlbcost.common import table
-from tlbcost.common import table_kinds as kinds
+from tlbcost.common import formats, table
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.counted import Count, Counted, Mode, State
 from tlbcost.processors.events import SIZES, event_name
@@ -17,7 +16,7 @@ START = "# tlbcost counted "
 
 def parse(name: str, text: str) -> Counted:
     """The counts of a table. Raises TlbcostError naming the file and the defect."""
-    found = table.parse_table(text, name, kinds.COUNTED)
+    found = table.parse_table(text, name, formats.COUNTED)
     header = {key: value for key, value in found.header.items() if value != "NA"}
     try:
         mode = header.get("mode")

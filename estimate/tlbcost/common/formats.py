@@ -1,36 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which tables are there, and what are their columns? doc/format.md tells what they mean."""
+"""Which tables are there, and what are their columns? doc/format.md says what they mean."""
 
 from __future__ import annotations
 
-from tlbcost.common.table import Kind
+from tlbcost.common.table import TableFormat
 
-SAMPLES = Kind(
+SAMPLES = TableFormat(
     "samples",
     2,
     ("probe", "page_size_bytes", "layout", "spacing_bytes", "access", "lines", "repetition", "ns",
      "packed_ns"),
 )  # fmt: skip
-CALIBRATION = Kind(
+CALIBRATION = TableFormat(
     "calibration",
     2,
     ("quantity", "page_size_bytes", "access", "pages", "value", "low", "high", "samples"),
 )
-CURVE = Kind(
+CURVE = TableFormat(
     "curve",
     2,
     ("probe", "page_size_bytes", "layout", "spacing_bytes", "access", "lines", "ns", "low_ns",
      "high_ns"),
 )  # fmt: skip
-COUNTS = Kind(
+COUNTS = TableFormat(
     "counts", 1, ("page_size_bytes", "access", "l1_tlb_misses", "stlb_hits", "stlb_misses")
 )
-WINDOWS = Kind("windows", 1, ("thread", "start", "references", "base_cycles", "huge_cycles"))
-PLACEMENT = Kind(
+WINDOWS = TableFormat("windows", 1, ("thread", "start", "references", "base_cycles", "huge_cycles"))
+PLACEMENT = TableFormat(
     "placement", 1, ("page", "thread", "written", *(f"accesses_{i}" for i in range(8)))
 )
-TOUCHES = Kind("touches", 1, ("page", "thread", "kind"))
-MAPPINGS = Kind(
+TOUCHES = TableFormat("touches", 1, ("page", "thread", "kind"))
+MAPPINGS = TableFormat(
     "mappings",
     1,
     ("kind", "code", "name", "variable", "stack", "device", "most_bytes", "touched_pages",
@@ -40,63 +40,69 @@ MAPPINGS = Kind(
      "waited_base_cycles", "modelled_huge_stlb_hits", "modelled_huge_stlb_misses",
      "waited_huge_cycles"),
 )  # fmt: skip
-CODE = Kind(
+CODE = TableFormat(
     "code",
     1,
     ("program", "address", "object", "function", "file", "line", "base_stlb_hits",
      "base_stlb_misses", "huge_stlb_hits", "huge_stlb_misses", "base_fetch_stlb_hits",
      "base_fetch_stlb_misses", "huge_fetch_stlb_hits", "huge_fetch_stlb_misses"),
 )  # fmt: skip
-STACKS = Kind("stacks", 1, ("stack", "base_stlb_misses", "huge_stlb_misses"))
-FRAMES = Kind("frames", 1, ("stack", "depth", "object", "function", "file", "line"))
-PHASES = Kind(
+STACKS = TableFormat("stacks", 1, ("stack", "base_stlb_misses", "huge_stlb_misses"))
+FRAMES = TableFormat("frames", 1, ("stack", "depth", "object", "function", "file", "line"))
+PHASES = TableFormat(
     "phases",
     1,
     ("start", "base_stlb_hits", "base_stlb_misses", "huge_stlb_hits", "huge_stlb_misses"),
 )
-VIEWS = Kind("views", 1, ("view", "access", "l1_tlb_misses", "stlb_hits", "stlb_misses"))
-TIMINGS = Kind("timings", 1, ("window", "view", "references", "cycles"))
-RUN = Kind(
+VIEWS = TableFormat("views", 1, ("view", "access", "l1_tlb_misses", "stlb_hits", "stlb_misses"))
+TIMINGS = TableFormat("timings", 1, ("window", "view", "references", "cycles"))
+RUN = TableFormat(
     "run",
     1,
     ("wall_ns", "user_ns", "system_ns", "minor_faults", "major_faults", "max_rss_bytes",
      "exit_code", "signal", "exec_errno"),
 )  # fmt: skip
-COUNTERS = Kind(
+COUNTERS = TableFormat(
     "counters",
     1,
     ("end_ns", "event", "group", "count", "enabled_ns", "running_ns", "state", "errno",
      "encoded_by", "type", "config", "config1"),
 )  # fmt: skip
-COUNTED = Kind(
+COUNTED = TableFormat(
     "counted",
     1,
     ("role", "access", "page_size_bytes", "event", "count", "running_fraction", "run", "state"),
 )
-HITS = Kind(
+HITS = TableFormat(
     "hits",
     1,
     ("event", "pid", "object", "mode", "offset_bytes", "data", "data_tlb", "samples", "weight"),
 )
-PUBLISHED = Kind(
+PUBLISHED = TableFormat(
     "published",
     1,
     ("source", "machine", "sockets", "workload", "walk_share_4k", "walk_share_2m",
      "measured_fraction", "informed_fraction", "status"),
 )  # fmt: skip
-SWITCHES = Kind("switches", 1, ("program", "memory", "needs", "form", "text", "words", "source"))
-SUITE = Kind("suite", 1, ("program", "name", "method"))
-MACHINE = Kind("machine", 1, ("level", "page_size_bytes", "entries", "ways", "source", "verified"))
-DESCRIPTORS = Kind("descriptors", 1, ("descriptor", "level", "page_size_bytes", "entries", "ways"))
-ENCODING = Kind(
+SWITCHES = TableFormat(
+    "switches", 1, ("program", "memory", "needs", "form", "text", "words", "source")
+)
+SUITE = TableFormat("suite", 1, ("program", "name", "method"))
+MACHINE = TableFormat(
+    "machine", 1, ("level", "page_size_bytes", "entries", "ways", "source", "verified")
+)
+DESCRIPTORS = TableFormat(
+    "descriptors", 1, ("descriptor", "level", "page_size_bytes", "entries", "ways")
+)
+ENCODING = TableFormat(
     "encoding", 1, ("spec", "type", "config", "config1", "precise", "encoded_by", "error")
 )
-EVENTS = Kind(
+EVENTS = TableFormat(
     "events",
     1,
     ("role", "access", "page_size_bytes", "event", "type", "code", "config1", "libpfm4", "source"),
 )
-TRIALS = Kind(
+TRIALS = TableFormat(
     "trials",
     1,
     ("program", "method", "pair",
@@ -104,21 +110,21 @@ TRIALS = Kind(
      "huge_wall_ns", "huge_user_ns", "huge_system_ns", "huge_minor_faults", "huge_max_rss_bytes",
      "resident_bytes", "huge_bytes"),
 )  # fmt: skip
-OVERLAP = Kind(
+OVERLAP = TableFormat(
     "overlap",
     1,
     ("pages", "chains", "compute", "update",
      "base_ns", "base_low_ns", "base_high_ns", "huge_ns", "huge_low_ns", "huge_high_ns",
      "modelled_base_ns", "modelled_huge_ns", "scattered"),
 )  # fmt: skip
-PATTERN = Kind(
+PATTERN = TableFormat(
     "pattern",
     1,
     ("pattern", "page_size_bytes", "size_bytes", "chunks", "stride_bytes", "offset_bytes", "draws",
      "lines", "pages_4k", "pages_2m", "pages_1g", "resident_bytes", "proven_bytes", "accesses",
      "elapsed_ns", "cycles_per_ns"),
 )  # fmt: skip
-PAGE_SIZES = Kind(
+PAGE_SIZES = TableFormat(
     "page_sizes",
     1,
     ("source", "machine", "pattern", "page_size_bytes", "cycles", "time_ns", "accesses", "ratio",
