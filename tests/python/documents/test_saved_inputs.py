@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Do saved inputs still give the documents that they gave, but for the keys that were renamed?
+
+tests/golden/documents has the inputs: counts of perf, a calibration, and the tables of a recorded
+simulation. What was written from them before the package was divided into rooms is there as well.
+A name that is changed on purpose is added to RENAMED, and to CHANGELOG.md.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from builders.tree import GOLDEN, MACHINES, TREE
+from tlbcost.__main__ import main
+from tlbcost.calibration.cache import Obtained
+from tlbcost.calibration.file import read_calibration
+from tlbcost.calibration.json import as_json
+from tlbcost.common import paths
+from tlbcost.memory.peak_sampler import PeakSampler
+
+DOCUMENTS = GOLDEN / "documents"
+# Old name of a key or of a quantity -> new name; None: the key is gone.
+RENAMED: Mapping[str, str | None] = {"l3_stay_ns": "l3_half_life_ns"}
+# What differs from run to run, or with the release.
+CHANGING = ("date", "schema", "tlbcost_version")
+
+# In place of tlbcost-run: the simulator's tables are copied, nothing runs, and every run took the
+# same time.
+RUN = {
+    "wall_ns": "1300000000", "user_ns": "1060000000", "system_ns": "56500000",
+    "minor_faults": "32852", "major_faults": "0", "max_rss_bytes": "68366336",
+    "exit_code": "0", "signal": "NA", "exec_errno": "NA",
+}  # fmt: skip
+LAUNCHER = """#!/bin/bash
+for word in "$@"; do
+	case ${{word}} in --counts-dir=*) cp {tables}/* "${{word#*=}}" ;; esac
+done
+while [[ $1 != --output ]]; do shift; done
+printf '%s\\n' '# tlbcost run 1' '{columns}' '{values}' '# end: 1' >"$2"
+"""
+
+
+def document(text: str) -> object:
+    """A document without what changes from run to run."""
+    found = json.loads(text)
+    return {key: value for key, value in found.items() if key not in CHANGING}
+
+
+def renamed(value: object) -> object:
+    """What was written before, with the names of now."""
+    if isinstance(value, dict):
+        names = {key: RENAMED.get(key, key) for key in value}
+        return {names[key]: renamed(each) for key, each in value.items() if names[key] is not None}
+    if isinstance(value, list):
+        return [renamed(each) for each in value]
+    return RENAMED.get(value, value) if isinstance(value, str) else value
+
+
+def check(name: str, text: str) -> None:
+    before = (DOCUMENTS / f"{name}.json").read_text(encoding="utf-8")
+    assert document(text.replace(str(TREE), "TREE")) == renamed(document(before))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root of a machine that is none of those that tests run on."""
+    monkeypatch.setenv("TLBCOST_ROOT", str(MACHINES / "zen3"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("os.getuid", lambda: 0)
+
+
+def _script(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def test_an_estimate_from_counts_of_perf(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    perf, calibration = DOCUMENTS / "perf-stat.txt", GOLDEN / "calibration.tsv"
+    options = ["--cpu", "skl", "--calibration", str(calibration), "--json", str(file)]
+    assert main(["estimate", "--from", str(perf), *options]) == 0
+    check("perf", file.read_text(encoding="utf-8"))
+
+
+def test_a_calibration() -> None:
+    calibration = read_calibration(DOCUMENTS / "calibration.tsv")
+    check("calibration", json.dumps(as_json(Obtained(calibration, "from a file"))))
+
+
+@pytest.mark.parametrize("model", ["overlap", "simple"])
+def test_an_estimate_from_the_tables_of_a_simulation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("valgrind", "hugectl"):
+        _script(programs / name, "#!/bin/sh\n")
+    _script(
+        programs / "tlbcost-run",
+        LAUNCHER.format(
+            tables=DOCUMENTS / "simulation", columns="\t".join(RUN), values="\t".join(RUN.values())
+        ),
+    )
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    real = paths.libexec
+    monkeypatch.setattr(
+        paths, "libexec", lambda name: programs / name if name == "tlbcost-run" else real(name)
+    )
+    # Whatever may be seen of other processes is no part of this.
+    monkeypatch.setattr(PeakSampler, "peak", lambda _: ())
+    file = tmp_path / "report.json"
+    options = ["--backend", "sim", "--model", model, "--calibration"]
+    options += [str(DOCUMENTS / "calibration.tsv"), "--json", str(file)]
+    assert main(["estimate", *options, "--", "true"]) == 0
+    check(f"simulation-{model}", file.read_text(encoding="utf-8"))
