@@ -43,9 +43,9 @@ static int fits(const struct machine *machine, const struct series *series,
 	size_t both = chain_memory_bytes(machine, series, pages, lines);
 
 	if (pages->bytes == machine->packed.bytes)
-		return both <= pages->limit;
-	return apart <= pages->limit && both - apart <= machine->packed.limit &&
-	       both <= machine->memory_limit;
+		return both <= pages->limit_bytes;
+	return apart <= pages->limit_bytes && both - apart <= machine->packed.limit_bytes &&
+	       both <= machine->memory_limit_bytes;
 }
 
 size_t chain_memory_points(const struct machine *machine, const struct series *series,

@@ -12,14 +12,14 @@
 struct page_kind {
 	size_t bytes;
 	enum arena_method method;
-	size_t limit;			/* bytes that may be touched: a pool may hold less */
+	size_t limit_bytes;		/* that may be touched: a pool may hold less */
 };
 
 struct machine {
 	struct page_kind base;
 	struct page_kind packed;	/* the pages that packed chains and caches' chains lie in */
 	size_t line_bytes;
-	size_t memory_limit;		/* bytes that may be touched */
+	size_t memory_limit_bytes;	/* bytes that may be touched */
 	uint64_t seed;
 	int cpu;			/* the one that we stay on */
 	int cpu_gone;			/* it went offline: nothing can be measured any more */

@@ -26,8 +26,8 @@ static int can_have(const struct page_kind *pages, size_t bytes)
 	struct arena arena;
 	int had;
 
-	if (count > pages->limit / pages->bytes)
-		count = pages->limit / pages->bytes;
+	if (count > pages->limit_bytes / pages->bytes)
+		count = pages->limit_bytes / pages->bytes;
 	if (arena_open(&arena, pages->method, pages->bytes, count) != 0)
 		return 0;
 	had = arena_extend(&arena, count, UINT64_MAX) == 0;
@@ -52,12 +52,12 @@ static int find_pages(const struct options *options, const struct machine *machi
 	} else if (!size->available_bytes) {
 		reason = size->reason;
 	} else {
-		*pages = (struct page_kind){ bytes, size->method, machine->memory_limit };
+		*pages = (struct page_kind){ bytes, size->method, machine->memory_limit_bytes };
 		if (size->available_bytes != UINT64_MAX)
-			pages->limit = (size_t)size->available_bytes;
-		if (options->max_memory && options->max_memory < pages->limit)
-			pages->limit = options->max_memory;
-		if (pages->limit < bytes)
+			pages->limit_bytes = (size_t)size->available_bytes;
+		if (options->max_memory_bytes && options->max_memory_bytes < pages->limit_bytes)
+			pages->limit_bytes = options->max_memory_bytes;
+		if (pages->limit_bytes < bytes)
 			reason = "not enough memory";
 		else if (!can_have(pages, bytes))
 			reason = "the kernel did not give pages of this size";
@@ -133,24 +133,24 @@ static int find_memory(const struct options *options, const struct plan *plan,
 	size_t least;
 
 	if (sysfile_memory_room(&room) != 0) {
-		if (!options->max_memory)
+		if (!options->max_memory_bytes)
 			return complain(EXIT_CANNOT_MEASURE, "cannot tell how much memory is free",
 					strerror(errno), "tlbcost-calibrate --max-memory 2G");
 		room.bytes = SIZE_MAX;
 	}
 	/* Half: what is free now is also wanted by others. */
-	machine->memory_limit = room.bytes / 2 > SIZE_MAX ? SIZE_MAX : (size_t)(room.bytes / 2);
-	if (options->max_memory && options->max_memory < machine->memory_limit) {
-		machine->memory_limit = options->max_memory;
-		room.bytes = options->max_memory;
+	machine->memory_limit_bytes = room.bytes / 2 > SIZE_MAX ? SIZE_MAX : (size_t)(room.bytes / 2);
+	if (options->max_memory_bytes && options->max_memory_bytes < machine->memory_limit_bytes) {
+		machine->memory_limit_bytes = options->max_memory_bytes;
+		room.bytes = options->max_memory_bytes;
 		strcpy(room.limit, "--max-memory");
 	}
 	machine->base = (struct page_kind){
-		(size_t)sysconf(_SC_PAGESIZE), ARENA_BASE, machine->memory_limit,
+		(size_t)sysconf(_SC_PAGESIZE), ARENA_BASE, machine->memory_limit_bytes,
 	};
 	machine->packed = machine->base;
 	least = plan_least_bytes(plan, machine);
-	if (machine->memory_limit >= least)
+	if (machine->memory_limit_bytes >= least)
 		return -1;
 	snprintf(what, sizeof(what), "not enough memory to calibrate: %zu MiB are needed%s",
 		 (least >> 20) + 1,
@@ -189,7 +189,7 @@ static int write_samples(const struct options *options, const struct machine *ma
 		  layout_packed(machine->line_bytes).spacing);
 	table_key(&table, "packed_page_bytes", "%zu", machine->packed.bytes);
 	table_key(&table, "region_bytes", "%zu", layout_region_bytes(machine->base.bytes));
-	table_key(&table, "memory_limit_bytes", "%zu", machine->memory_limit);
+	table_key(&table, "memory_limit_bytes", "%zu", machine->memory_limit_bytes);
 	table_key(&table, "seed", "%llu", (unsigned long long)options->seed);
 	table_key(&table, "duration_s", "%.1f", (double)(clock_ns() - start_ns) / 1e9);
 	cpuid_raw_write(&table);
@@ -202,7 +202,7 @@ static int write_samples(const struct options *options, const struct machine *ma
 int main(int argc, char **argv)
 {
 	struct options options = {
-		.output = "-", .groups = groups_default, .time_limit = 20, .seed = 1,
+		.output = "-", .groups = groups_default, .time_limit_s = 20, .seed = 1,
 		.cpu = -1, .progress_fd = -1,
 	};
 	struct plan plan = { 0 };
@@ -224,7 +224,7 @@ int main(int argc, char **argv)
 	plan.line_count = options.line_count;
 	plan.sweeps = options.sweeps;
 	/* A share is kept for writing, and for the timing that is under way at the end. */
-	plan.end_ns = start_ns + (uint64_t)(options.time_limit * 1e9 * 0.95);
+	plan.end_ns = start_ns + (uint64_t)(options.time_limit_s * 1e9 * 0.95);
 	rc = find_memory(&options, &plan, &machine);
 	if (rc >= 0)
 		return rc;

@@ -116,8 +116,8 @@ static int take(int option, const char *value, struct options *options)
 		options->huge_method = value;
 		return strcmp(value, "thp") == 0 || strcmp(value, "hugetlb") == 0 ? 0 : -1;
 	case 'M':
-		bad = parse_size(value, &options->max_memory);
-		return bad || options->max_memory == 0 ? -1 : 0;
+		bad = parse_size(value, &options->max_memory_bytes);
+		return bad || options->max_memory_bytes == 0 ? -1 : 0;
 	case 'o':
 		options->output = value;
 		return 0;
@@ -138,7 +138,7 @@ static int take(int option, const char *value, struct options *options)
 		options->sweeps = (unsigned)number;
 		return bad;
 	default:
-		return parse_number(value, 0.1, 3600, &options->time_limit);
+		return parse_number(value, 0.1, 3600, &options->time_limit_s);
 	}
 }
 

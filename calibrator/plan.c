@@ -86,7 +86,7 @@ static int time_faults(const struct page_kind *pages, size_t count, struct machi
 	size_t before = samples->count;
 	int number = sweep_begin(machine, samples);
 	struct sample sample = {
-		.probe = "fault", .page_bytes = pages->bytes, .lines = count, .packed_ns = NAN,
+		.probe = "fault", .page_size_bytes = pages->bytes, .lines = count, .packed_ns = NAN,
 		.repetition = (unsigned)number,
 	};
 	double unmap_ns;
@@ -112,8 +112,8 @@ static int run_faults(const struct page_kind *pages, unsigned sweeps, uint64_t d
 	int rc;
 
 	count = count > FAULT_PAGES ? FAULT_PAGES : count ? count : 1;
-	if (count > pages->limit / pages->bytes)
-		count = pages->limit / pages->bytes;
+	if (count > pages->limit_bytes / pages->bytes)
+		count = pages->limit_bytes / pages->bytes;
 	/* The first time also pays for page tables and for memory new to the guest. */
 	if (count == 0 || fault_time(pages->method, pages->bytes, count, unused, unused + 1) != 0) {
 		sweep_note(samples, "skipped", pages->bytes, "fault",

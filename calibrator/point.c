@@ -123,8 +123,8 @@ static int add(struct samples *samples, const struct point *point, enum chase_ac
 {
 	return samples_add(samples, (struct sample){
 		.probe = point->group->probe, .layout = point->series->name,
-		.access = access_names[access], .page_bytes = point->pages->bytes,
-		.spacing = point->series->layout.spacing, .lines = point->lines,
+		.access = access_names[access], .page_size_bytes = point->pages->bytes,
+		.spacing_bytes = point->series->layout.spacing, .lines = point->lines,
 		.repetition = point->number, .ns = ns[0], .packed_ns = ns[1],
 	});
 }

@@ -78,9 +78,9 @@ void samples_write(const struct samples *samples, struct table *table)
 			     "ns packed_ns");
 	for (row = samples->rows; row < samples->rows + samples->count; row++) {
 		table_word(table, row->probe);
-		count_or_na(table, row->page_bytes);
+		count_or_na(table, row->page_size_bytes);
 		word_or_na(table, row->layout);
-		count_or_na(table, row->spacing);
+		count_or_na(table, row->spacing_bytes);
 		word_or_na(table, row->access);
 		count_or_na(table, row->lines);
 		table_count(table, row->repetition);

@@ -13,8 +13,8 @@ struct sample {
 	const char *probe;
 	const char *layout;	/* NULL: NA */
 	const char *access;	/* NULL: NA */
-	size_t page_bytes;	/* 0: NA, as the next two */
-	size_t spacing;
+	size_t page_size_bytes;	/* 0: NA, as the next two */
+	size_t spacing_bytes;
 	size_t lines;
 	unsigned repetition;
 	double ns;

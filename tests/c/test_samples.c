@@ -65,8 +65,8 @@ static void absent_is_na(void)
 	CHECK_EQUAL(samples_add(&samples, (struct sample){
 		.probe = "cycles", .ns = 0.5, .packed_ns = NAN }), 0);
 	CHECK_EQUAL(samples_add(&samples, (struct sample){
-		.probe = "tlb", .layout = "spread", .access = "serial", .page_bytes = 4096,
-		.spacing = 8192, .lines = 7, .repetition = 3, .ns = 2, .packed_ns = 1.5 }), 0);
+		.probe = "tlb", .layout = "spread", .access = "serial", .page_size_bytes = 4096,
+		.spacing_bytes = 8192, .lines = 7, .repetition = 3, .ns = 2, .packed_ns = 1.5 }), 0);
 	text = written(&samples);
 	CHECK(strstr(text, "\ncycles\tNA\tNA\tNA\tNA\tNA\t0\t0.500\tNA\n") != NULL);
 	CHECK(strstr(text, "\ntlb\t4096\tspread\t8192\tserial\t7\t3\t2.000\t1.500\n") != NULL);
