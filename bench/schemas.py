@@ -9,12 +9,14 @@ from pathlib import Path
 
 from tlbcost.common.document import schema_of
 from tlbcost.machines.list_document import MachineList
+from tlbcost.memory.maps_report import MemoryMaps
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "data" / "schema"
 
 # The document of each file, and its title.
 DOCUMENTS: dict[str, tuple[type, str]] = {
     "machines": (MachineList, "tlbcost machines"),
+    "maps": (MemoryMaps, "tlbcost maps"),
 }
 
 

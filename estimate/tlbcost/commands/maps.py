@@ -7,28 +7,19 @@ import argparse
 import functools
 import io
 import math
-import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.common.cleanup import Stopped, sigint_left_to_the_program, signals_raise
-from tlbcost.common.errors import (
-    CANNOT_MEASURE,
-    FAILED,
-    SIGNAL_BASE,
-    TOOL_FAILED,
-    USAGE,
-    TlbcostError,
-)
-
-if TYPE_CHECKING:
-    from tlbcost.memory.maps import Looked
-    from tlbcost.memory.maps_report import Findings
+from tlbcost.calibration.records import Calibration
+from tlbcost.common.cleanup import until_stopped
+from tlbcost.common.document import now, to_json
+from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.paths import version
+from tlbcost.memory.areas import Reaches, reaches_of
+from tlbcost.memory.maps_report import MemoryMaps, print_maps
+from tlbcost.system.machine import Machine, current_machine, huge_page_or_assumed
 
 _LONGEST_S = 3600.0
-# Nobody times the program.
-_REST = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,12 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look; returns 0 or the program's exit code. Raises TlbcostError."""
-    try:
-        with signals_raise():
-            return _look(arguments)
-    except Stopped as stop:
-        print(f"tlbcost: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
-        return SIGNAL_BASE + stop.number
+    return until_stopped(lambda: _look(arguments))
 
 
 def _seconds(text: str) -> float:
@@ -77,8 +63,9 @@ def _seconds(text: str) -> float:
 
 
 def _look(arguments: argparse.Namespace) -> int:
+    from tlbcost.answer.obtain import launcher_of
     from tlbcost.common.output import check_writable
-    from tlbcost.memory.maps import look
+    from tlbcost.memory.process import look, run_program
 
     words: list[str] = arguments.target
     pid = _pid(words)
@@ -91,15 +78,25 @@ def _look(arguments: argparse.Namespace) -> int:
             "start the program, then: tlbcost maps --touched SECONDS PID",
             USAGE,
         )
-    failed = TOOL_FAILED if pid is None else FAILED
     for file in (arguments.json, arguments.output):
         if file is not None:
-            check_writable(file, failed)
+            check_writable(file, TOOL_FAILED if pid is None else FAILED)
+    machine = current_machine()
+    reaches = _reaches(machine, arguments.calibration)
     if pid is not None:
-        _print(_findings(arguments, [look(pid, arguments.touched)], ()), arguments, sys.stdout)
-        return 0
-    code, looked = _run(command)
-    _print(_findings(arguments, looked, tuple(command)), arguments, sys.stderr)
+        code, processes = 0, (look(pid, reaches, arguments.touched),)
+    else:
+        with launcher_of(None) as launcher:
+            code, processes = run_program(launcher, command, reaches)
+    maps = MemoryMaps(
+        tlbcost_version=version(),
+        date=now(),
+        machine=machine,
+        argv=tuple(command) if pid is None else None,
+        reach=reaches,
+        processes=processes,
+    )
+    _print(maps, arguments)
     return code
 
 
@@ -113,80 +110,32 @@ def _pid(words: list[str]) -> int | None:
     return None
 
 
-def _run(argv: list[str]) -> tuple[int, list[Looked]]:
-    """Run the program; its exit code, and its processes when they had most memory."""
-    from tlbcost.answer.obtain import launcher_of
-    from tlbcost.memory.maps import Looked, areas_of
-    from tlbcost.memory.peak_sampler import PeakSampler
-    from tlbcost.run.program import resolve, start_failure
-    from tlbcost.system.huge_pages import huge_settings
-
-    path = resolve(argv[0])
-    sampler = PeakSampler(_REST)
-    with launcher_of(None) as launcher, sigint_left_to_the_program():
-        outcome = launcher.execute(argv, discard=False, started=sampler.start)
-        sampler.stop()
-    if outcome.exec_errno is not None:
-        raise start_failure(argv[0], path, outcome.exec_errno)
-    peak = sampler.peak()
-    if not peak:
-        raise TlbcostError(
-            f"nothing to tell of {argv[0]}: {sampler.why_not}",
-            "tlbcost maps PID looks at one that runs",
-            outcome.code or CANNOT_MEASURE,
-        )
-    settings = huge_settings()
-    programs = dict.fromkeys(program for program, _ in peak)
-    return outcome.code, [
-        Looked(0, program, areas_of([m for p, m in peak if p == program], settings), settings, None)
-        for program in programs
-    ]
-
-
-def _findings(
-    arguments: argparse.Namespace, looked: list[Looked], argv: tuple[str, ...]
-) -> Findings:
-    """What was looked at, and the TLB of this machine; nothing is measured for it."""
-    import datetime
-
-    from tlbcost.calibration import cache as calibration
+def _reaches(machine: Machine, calibration: Path | None) -> Reaches:
+    """Of the TLB of this machine; nothing is measured for it."""
+    from tlbcost.calibration.cache import look_up
     from tlbcost.calibration.file import read_calibration
-    from tlbcost.common.paths import version
-    from tlbcost.memory.maps_report import Findings
     from tlbcost.simulator.geometry import geometry_for
-    from tlbcost.system.machine import current_machine
 
-    machine = current_machine()
-    if arguments.calibration is not None:
-        cached: calibration.Obtained | None = calibration.Obtained(
-            read_calibration(arguments.calibration), "a file"
-        )
+    if calibration is not None:
+        known: Calibration | None = read_calibration(calibration)
     else:
-        cached, _ = calibration.look_up()
-    base = machine.base_page_bytes
-    huge = looked[0].settings.huge_page_bytes or base * (base // 8)
-    return Findings(
-        version=version(),
-        date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        machine=machine,
-        argv=argv,
-        looked=tuple(looked),
-        geometry=geometry_for(cached.calibration if cached else None, machine, huge),
-    )
+        cached, _ = look_up()
+        known = cached.calibration if cached else None
+    return reaches_of(geometry_for(known, machine, huge_page_or_assumed(machine)[0]))
 
 
-def _print(findings: Findings, arguments: argparse.Namespace, stream: TextIO) -> None:
+def _print(maps: MemoryMaps, arguments: argparse.Namespace) -> None:
     from tlbcost.common.output import print_stderr, write
-    from tlbcost.memory.maps_report import print_maps, to_json
 
-    failed = TOOL_FAILED if findings.argv else FAILED
-    if arguments.output is None and stream is sys.stderr:
-        print_stderr(findings, functools.partial(print_maps, everything=arguments.all))
-    elif arguments.output is None:
-        print_maps(findings, stream, everything=arguments.all)
-    else:
+    failed = TOOL_FAILED if maps.argv else FAILED
+    print_text = functools.partial(print_maps, everything=arguments.all)
+    if arguments.output is not None:
         text = io.StringIO()
-        print_maps(findings, text, everything=arguments.all)
+        print_text(maps, text)
         write(arguments.output, text.getvalue(), failed)
+    elif maps.argv:
+        print_stderr(maps, print_text)
+    else:
+        print_text(maps, sys.stdout)
     if arguments.json is not None:
-        write(arguments.json, to_json(findings), failed)
+        write(arguments.json, to_json(maps), failed)

@@ -58,8 +58,10 @@ def schema_of(document: type, title: str) -> dict[str, Any]:
         "$defs": definitions,
     }
     for part in (schema, *definitions.values()):
-        # Every key is always written.
+        # Every key is always written, and no other.
         part["required"] = list(part.get("properties", {}))
+        if "properties" in part:
+            part["additionalProperties"] = False
     for key, value in _properties(schema):
         value.pop("default", None)
         unit = next((u for suffix, u in UNITS.items() if key.endswith(suffix)), None)
