@@ -17,6 +17,7 @@ from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.memory.areas import Reaches, reaches_of
 from tlbcost.memory.maps_report import MemoryMaps, print_maps
+from tlbcost.memory.process import ProcessMemory, look, run_program
 from tlbcost.system.machine import Machine, current_machine, huge_page_or_assumed
 
 _LONGEST_S = 3600.0
@@ -65,7 +66,6 @@ def _seconds(text: str) -> float:
 def _look(arguments: argparse.Namespace) -> int:
     from tlbcost.answer.obtain import launcher_of
     from tlbcost.common.output import check_writable
-    from tlbcost.memory.process import look, run_program
 
     words: list[str] = arguments.target
     pid = _pid(words)
@@ -83,8 +83,10 @@ def _look(arguments: argparse.Namespace) -> int:
             check_writable(file, TOOL_FAILED if pid is None else FAILED)
     machine = current_machine()
     reaches = _reaches(machine, arguments.calibration)
+    code = 0
+    processes: tuple[ProcessMemory, ...]
     if pid is not None:
-        code, processes = 0, (look(pid, reaches, arguments.touched),)
+        processes = (look(pid, reaches, arguments.touched),)
     else:
         with launcher_of(None) as launcher:
             code, processes = run_program(launcher, command, reaches)
