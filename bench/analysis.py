@@ -23,7 +23,7 @@ import numpy as np
 import ruptures
 from synthetic import RECORDED, Outcome, draw_machine, measure_twice
 from tlbcost.calibration.analysis import steps
-from tlbcost.calibration.analysis.analyse import analyse
+from tlbcost.calibration.analysis.quantities import analyse
 from tlbcost.calibration.analysis.steps import Curve
 from tlbcost.common import formats
 from tlbcost.common.bootstrap import Floats

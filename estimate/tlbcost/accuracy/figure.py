@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tlbcost.accuracy.errors import Check, Record
-from tlbcost.calibration.figure import draw_by, word_list
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.gnuplot import draw_by, word_list
 from tlbcost.common.interval import Interval
 
 _COLUMNS = ("name", "number", "expected", "low", "high", "measured", "measured_low",

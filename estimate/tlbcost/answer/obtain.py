@@ -21,7 +21,7 @@ from tlbcost.answer.conclude import Ingredients
 from tlbcost.answer.surroundings import surroundings
 from tlbcost.attribution.backed import Seen
 from tlbcost.attribution.sampled import Sampled, sample_misses
-from tlbcost.calibration import cache as calibration
+from tlbcost.calibration import cache
 from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.costs import check_costs
 from tlbcost.calibration.file import read_calibration
@@ -298,12 +298,12 @@ def calibration_for(arguments: argparse.Namespace) -> Obtained:
             )
         file: Path = arguments.calibration
         try:
-            return calibration.Obtained(read_calibration(file), f"from {file}")
+            return cache.Obtained(read_calibration(file), f"from {file}")
         except TlbcostError as error:
             hint = "leave --calibration out to measure this machine"
             raise TlbcostError(f"cannot use the calibration: {error}", hint, TOOL_FAILED) from error
     with Progress() as progress:
-        return calibration.obtain(
+        return cache.obtain(
             recalibrate=arguments.recalibrate,
             announce=progress.announce,
             progress=progress.calibrating if progress.shown else None,

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tlbcost.answer.content import Simulated
-from tlbcost.calibration.figure import draw_by
 from tlbcost.common import units
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.simulator.attribution_tables import Attributed
+from tlbcost.common.gnuplot import draw_by
+from tlbcost.simulator.memory_tables import ImageAttribution
 from tlbcost.simulator.windows import ImageWindows, Window
 
 # References in a unit of the figure's axes.
@@ -44,13 +44,17 @@ def draw_phases(argv: Sequence[str], simulated: Simulated, picture: Path) -> Non
     )
 
 
-def _windows_of(image: Attributed, windows: Sequence[ImageWindows]) -> tuple[Window, ...]:
+def _windows_of(image: ImageAttribution, windows: Sequence[ImageWindows]) -> tuple[Window, ...]:
     same = [each for each in windows if (each.pid, each.program) == (image.pid, image.program)]
     return same[-1].windows if same else ()
 
 
 def _settings(
-    image: Attributed, windows: Sequence[Window], words: str, sizes: Sequence[int], folder: Path
+    image: ImageAttribution,
+    windows: Sequence[Window],
+    words: str,
+    sizes: Sequence[int],
+    folder: Path,
 ) -> dict[str, str | int]:
     phases = folder / "phases.tsv"
     rows = ["start\tbase\thuge"]

@@ -15,7 +15,7 @@ from tlbcost.common.console import section, table
 from tlbcost.common.interval import Interval
 from tlbcost.common.units import range_of, shortened
 from tlbcost.memory.kinds import Backing
-from tlbcost.simulator.attribution_tables import SourceLocation
+from tlbcost.simulator.memory_tables import SourceLocation
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,7 +10,7 @@ from typing import Literal
 
 from tlbcost.common import units
 from tlbcost.counters.grouping import short_names
-from tlbcost.simulator.attribution_tables import Line, Sided, SourceLocation
+from tlbcost.simulator.memory_tables import Line, SidedMisses, SourceLocation
 
 By = Literal["object", "symbol", "line"]
 
@@ -30,10 +30,12 @@ class CodeRow:
 
 def code_rows(lines: Sequence[Line], by: By) -> list[CodeRow]:
     """Rows by walks on base pages, most first."""
-    sums: dict[tuple[str, SourceLocation], dict[SourceLocation, tuple[Sided, Sided]]] = {}
+    sums: dict[
+        tuple[str, SourceLocation], dict[SourceLocation, tuple[SidedMisses, SidedMisses]]
+    ] = {}
     for line in lines:
         sites = sums.setdefault((line.program, _group(line.site, by)), {})
-        base, huge = sites.get(line.site, (Sided(), Sided()))
+        base, huge = sites.get(line.site, (SidedMisses(), SidedMisses()))
         sites[line.site] = (base + line.base, huge + line.huge)
     rows = []
     for (program, group), sites in sums.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Cell, format_table, read_table
-from tlbcost.simulator.attribution_tables import Attributed, Line, Misses, read_lines
+from tlbcost.simulator.memory_tables import ImageAttribution, Line, Misses, read_lines
 
 
 def is_code_table(path: Path) -> bool:
@@ -30,7 +30,7 @@ def read_code(path: Path) -> tuple[Line, ...]:
         raise TlbcostError(f"{path}: {error}") from error
 
 
-def code_text(command: str, images: Sequence[Attributed]) -> str:
+def code_text(command: str, images: Sequence[ImageAttribution]) -> str:
     """All images' lines as the text of one table; `command`: what was run."""
     names: dict[str, int] = {}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tlbcost.simulator.attribution_tables import Attributed, SourceLocation
+from tlbcost.simulator.memory_tables import ImageAttribution, SourceLocation
 
 
-def folded(images: Sequence[Attributed]) -> str:
+def folded(images: Sequence[ImageAttribution]) -> str:
     """One line for each stack of calls, outermost first, and the walks on base pages it stands for.
 
     The format is that of Gregg's stackcollapse scripts: frames apart by semicolons, then a blank

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from tlbcost.attribution.payers import Payer
 from tlbcost.attribution.simulated import Attribution
-from tlbcost.simulator.attribution_tables import Attributed, SourceLocation
+from tlbcost.simulator.memory_tables import ImageAttribution, SourceLocation
 
 Value = dict[str, object]
 
@@ -48,7 +48,7 @@ def _site(site: SourceLocation, share: float) -> Value:
     return {**asdict(site), "misses_fraction": share}
 
 
-def _phases(image: Attributed) -> Value:
+def _phases(image: ImageAttribution) -> Value:
     return {
         "pid": image.pid,
         "program": image.program,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import Backing, MemoryKind
-from tlbcost.simulator.attribution_tables import SourceLocation
+from tlbcost.simulator.memory_tables import SourceLocation
 
 
 @dataclass(frozen=True, slots=True)

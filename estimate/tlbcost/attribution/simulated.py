@@ -20,12 +20,12 @@ from tlbcost.attribution.stall_time import Scale
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import MemoryKind, name_of
-from tlbcost.simulator.attribution_tables import (
-    Attributed,
+from tlbcost.simulator.memory_tables import (
+    ImageAttribution,
     Line,
-    Modelled,
-    Place,
-    Sided,
+    ModelledMisses,
+    RegionMisses,
+    SidedMisses,
     SourceLocation,
 )
 from tlbcost.simulator.windows import ImageWindows
@@ -62,7 +62,7 @@ class Attribution:
 
     payers: tuple[Payer, ...]
     code: tuple[CodeLine, ...]
-    images: tuple[Attributed, ...]
+    images: tuple[ImageAttribution, ...]
     costed_by: CostedBy | None
     other_fraction: float
     windows: tuple[ImageWindows, ...] = ()
@@ -74,14 +74,14 @@ class _Priced:
     """One place and what its translation takes on each page size, in units of their own."""
 
     program: str
-    place: Place
+    place: RegionMisses
     base: float
     huge: float
     data_saving: float
 
 
 def attribute(
-    images: Sequence[Attributed],
+    images: Sequence[ImageAttribution],
     costs: tuple[PageCosts, PageCosts],
     expected: Interval | None,
     base_bytes: int,
@@ -118,7 +118,7 @@ def attribute(
     )
 
 
-def whole_entries(image: Attributed) -> Attributed:
+def whole_entries(image: ImageAttribution) -> ImageAttribution:
     """The image where huge pages miss as base pages do."""
     return dataclasses.replace(
         image,
@@ -126,7 +126,7 @@ def whole_entries(image: Attributed) -> Attributed:
             dataclasses.replace(
                 place,
                 huge=place.base,
-                modelled_huge=Modelled(
+                modelled_huge=ModelledMisses(
                     place.modelled_base.misses, place.modelled_huge.waited_cycles
                 ),
             )
@@ -140,9 +140,9 @@ def whole_entries(image: Attributed) -> Attributed:
 
 def code_lines(lines: Sequence[Line]) -> tuple[CodeLine, ...]:
     """Instructions of one line together; most walks first."""
-    sums: dict[SourceLocation, tuple[Sided, Sided]] = {}
+    sums: dict[SourceLocation, tuple[SidedMisses, SidedMisses]] = {}
     for line in lines:
-        base, huge = sums.get(line.site, (Sided(), Sided()))
+        base, huge = sums.get(line.site, (SidedMisses(), SidedMisses()))
         sums[line.site] = (base + line.base, huge + line.huge)
     total = sum(base.walks for base, _ in sums.values())
     found = [
@@ -153,7 +153,7 @@ def code_lines(lines: Sequence[Line]) -> tuple[CodeLine, ...]:
 
 
 def _priced(
-    places: Sequence[tuple[str, Place]], costs: tuple[PageCosts, PageCosts]
+    places: Sequence[tuple[str, RegionMisses]], costs: tuple[PageCosts, PageCosts]
 ) -> list[_Priced]:
     base_cost, huge_cost = costs
     base = Scale([place.modelled_base for _, place in places], base_cost)
@@ -169,8 +169,8 @@ def _priced(
             huge.time(place.huge.data, place.modelled_huge),
         )
         fetch = (
-            base.time(place.base.fetch, Modelled()),
-            huge.time(place.huge.fetch, Modelled()),
+            base.time(place.base.fetch, ModelledMisses()),
+            huge.time(place.huge.fetch, ModelledMisses()),
         )
         found.append(
             _Priced(program, place, data[0] + fetch[0], data[1] + fetch[1], data[0] - data[1])
@@ -272,7 +272,7 @@ def _sites(group: Sequence[_Priced]) -> tuple[tuple[SourceLocation, float], ...]
     return tuple(sorted(found, key=lambda pair: -pair[1]))
 
 
-def _site(place: Place) -> SourceLocation | None:
+def _site(place: RegionMisses) -> SourceLocation | None:
     if place.variable is not None:
         return SourceLocation(place.name, None, None, None, place.variable)
     return allocation_site(place.stack)
@@ -286,7 +286,7 @@ def file_kind(
     return _FILES.get(mount.kind, "file") if mount is not None else "file"
 
 
-def _kind(place: Place, mounts: Sequence[FileSystem]) -> MemoryKind:
+def _kind(place: RegionMisses, mounts: Sequence[FileSystem]) -> MemoryKind:
     """What the simulator says; of files, by the file system that they are on."""
     if place.kind == "file":
         return file_kind(mounts, place.name or "", place.device)

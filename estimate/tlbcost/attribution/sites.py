@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tlbcost.simulator.attribution_tables import SourceLocation
+from tlbcost.simulator.memory_tables import SourceLocation
 
 # By the names of their files: C and C++ libraries, loaders and allocators that take malloc's place.
 _LIBRARIES = re.compile(

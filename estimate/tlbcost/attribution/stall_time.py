@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tlbcost.calibration.costs import PageCosts
-from tlbcost.simulator.attribution_tables import Misses, Modelled
+from tlbcost.simulator.memory_tables import Misses, ModelledMisses
 
 # Misses of the same memory in windows that its own cost rests on as much as on the mean.
 _TRUSTED = 64
@@ -23,7 +23,7 @@ def _price(misses: Misses, costs: PageCosts) -> float:
 class Scale:
     """From misses to time: cycles waited in windows per price of what these saw."""
 
-    def __init__(self, modelled: Sequence[Modelled], costs: PageCosts) -> None:
+    def __init__(self, modelled: Sequence[ModelledMisses], costs: PageCosts) -> None:
         self._costs = costs
         waited = sum(each.waited_cycles for each in modelled)
         price = sum(_price(each.misses, costs) for each in modelled)
@@ -31,7 +31,7 @@ class Scale:
         self.per_price = waited / price if price > 0 and waited else None
         self._trusted = _TRUSTED * price / misses if misses else 0.0
 
-    def time(self, misses: Misses, modelled: Modelled) -> float:
+    def time(self, misses: Misses, modelled: ModelledMisses) -> float:
         """Of all these misses, of which windows saw a part."""
         price = _price(misses, self._costs)
         if self.per_price is None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from tlbcost.calibration.file import CPUID, read_calibration, write_calibration
 from tlbcost.calibration.loads import loads
-from tlbcost.calibration.measure import BOUND_S, CpuGoneError, Measured, measure
+from tlbcost.calibration.measurement import BOUND_S, CpuGoneError, Measured, measure
 from tlbcost.calibration.records import Calibration, Extent
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
@@ -30,7 +30,7 @@ from tlbcost.system.machine import Machine, current_machine
 from tlbcost.system.sudo import calling_user
 
 if TYPE_CHECKING:
-    from tlbcost.calibration.analysis.analyse import Analysis
+    from tlbcost.calibration.analysis.quantities import Analysis
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How does a calibration look as a figure? Runs gnuplot on its tables, and on others'."""
+"""How does a calibration look as a figure?"""
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +14,10 @@ from tlbcost.calibration.other_sources import WORDS, Saying
 from tlbcost.calibration.records import Calibration
 from tlbcost.calibration.report import CHAINS, cpu
 from tlbcost.common import formats, units
-from tlbcost.common.errors import FAILED, TlbcostError
-from tlbcost.common.output import write
-from tlbcost.common.paths import plot as plot_file
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.gnuplot import draw_by, word_list
 from tlbcost.common.table import parse_table
 
-TERMINALS = {".png": "pngcairo", ".svg": "svg"}
 _CACHES = {"l1d_bytes": "L1d", "l2_bytes": "L2", "l3_bytes": "L3"}
 _LEVELS = ("dtlb_entries", "stlb_entries")
 # Knees closer together than this share one label.
@@ -41,50 +37,6 @@ def draw(obtained: Obtained, known: Sequence[Saying], picture: Path) -> None:
     """Draw the curve and the walks' costs. Raises TlbcostError if that fails; no file is left."""
     assert obtained.curve is not None
     draw_by("calibration.gp", lambda folder: _settings(obtained, known, folder), picture)
-
-
-def draw_by(
-    script: str,
-    settings_in: Callable[[Path], Mapping[str, str | int]],
-    picture: Path,
-    exit_code: int = FAILED,
-) -> None:
-    """Have gnuplot draw a picture; if that fails, the file is as it was.
-
-    `settings_in` writes the figure's tables to a folder and gives the variables that the script
-    asks for, without the output. Raises TlbcostError with this exit code.
-    """
-    with tempfile.TemporaryDirectory(prefix="tlbcost-") as folder:
-        drawn = Path(folder) / f"drawn{picture.suffix}"
-        try:
-            settings = dict(settings_in(Path(folder))) | {
-                "output": str(drawn),
-                "terminal_name": TERMINALS[picture.suffix],
-            }
-        except OSError as error:
-            raise TlbcostError(
-                f"cannot draw {picture}: {folder}: {error.strerror}",
-                "TMPDIR=/a/folder/with/room tlbcost ...",
-                exit_code,
-            ) from error
-        words = [f"{name}={_quote(value)}" for name, value in settings.items()]
-        command = ["gnuplot", "-e", "; ".join(words), str(plot_file(script))]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError as error:
-            raise TlbcostError(
-                f"cannot draw {picture}: gnuplot: {error.strerror}",
-                "apt install gnuplot-nox",
-                exit_code,
-            ) from error
-        if done.returncode != 0 or not drawn.exists() or drawn.stat().st_size == 0:
-            reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}, no picture"
-            raise TlbcostError(
-                f"cannot draw {picture}: gnuplot failed: {reason}",
-                "apt install gnuplot-nox  (5.4 or later, with its cairo terminals)",
-                exit_code,
-            )
-        write(picture, drawn.read_bytes(), exit_code)
 
 
 def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict[str, str | int]:
@@ -182,13 +134,3 @@ def _caches(calibration: Calibration, known: Sequence[Saying]) -> list[_Mark]:
         elif told:
             marks.append(_Mark(told[0], f"{name} ({units.size(told[0])}, told)"))
     return marks
-
-
-def word_list(values: Iterable[object]) -> str:
-    """Words for gnuplot's word(), which takes a quoted text as one."""
-    return " ".join(f'"{value}"' for value in values)
-
-
-def _quote(value: str | int) -> str:
-    # gnuplot's single quotes take everything as it is; a quote is written twice.
-    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tlbcost.calibration.cache import Obtained, look_up, obtain
 from tlbcost.calibration.records import Extent
-from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.output import check_writable, write
 from tlbcost.common.progress import Progress
 
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse at once what cannot end well."""
-    from tlbcost.calibration.figure import TERMINALS
+    from tlbcost.common.gnuplot import check_picture
 
     mode = "--show" if arguments.show else "--compare" if arguments.compare else None
     useless = {"--page-size": arguments.page_size, "--recalibrate": arguments.recalibrate}
@@ -87,8 +87,7 @@ def _check(arguments: argparse.Namespace) -> None:
                 f"{option} has no meaning with {mode}", "tlbcost calibrate --help", USAGE
             )
     picture: Path | None = arguments.plot
-    if picture is not None and picture.suffix not in TERMINALS:
-        raise TlbcostError(f"cannot plot to {picture}: not a .png or .svg file", "--plot curve.png")
+    check_picture(picture, "--plot curve.png", FAILED)
     for path in (picture, arguments.json, arguments.output):
         if path is not None:
             check_writable(path)

@@ -191,7 +191,7 @@ def _estimate(arguments: argparse.Namespace) -> None:
 
 def _check_simulated(arguments: argparse.Namespace) -> None:
     """Refuse options that only a simulation can serve where there is none."""
-    from tlbcost.calibration.figure import TERMINALS
+    from tlbcost.common.gnuplot import check_picture
 
     asked = [option for option in _SIMULATED if getattr(arguments, option) is not None]
     excluding = "--from" if arguments.imported else "--backend pmu"
@@ -201,10 +201,7 @@ def _check_simulated(arguments: argparse.Namespace) -> None:
             f"leave --{asked[0]} out, or {excluding}",
             USAGE,
         )
-    if arguments.plot is not None and arguments.plot.suffix not in TERMINALS:
-        raise TlbcostError(
-            f"cannot plot to {arguments.plot}: not a .png or .svg file", "--plot phases.png", USAGE
-        )
+    check_picture(arguments.plot, "--plot phases.png")
 
 
 def _check_others(arguments: argparse.Namespace) -> None:

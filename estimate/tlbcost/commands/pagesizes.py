@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.common.cleanup import Stopped, signals_raise
-from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, USAGE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TlbcostError
 
 if TYPE_CHECKING:
     from tlbcost.pagesizes.backing import Lack, PageSize
@@ -100,15 +100,10 @@ def _sizes(text: str) -> list[int]:
 
 
 def _check_files(arguments: argparse.Namespace) -> None:
-    from tlbcost.calibration.figure import TERMINALS
+    from tlbcost.common.gnuplot import check_picture
     from tlbcost.common.output import check_writable
 
-    if arguments.plot is not None and arguments.plot.suffix not in TERMINALS:
-        raise TlbcostError(
-            f"cannot plot to {arguments.plot}: not a .png or .svg file",
-            "--plot pagesizes.png",
-            USAGE,
-        )
+    check_picture(arguments.plot, "--plot pagesizes.png")
     for file in (arguments.json, arguments.plot):
         if file is not None:
             check_writable(file)

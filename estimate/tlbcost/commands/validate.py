@@ -102,7 +102,7 @@ def _size(text: str) -> str:
 
 def _check_usage(arguments: argparse.Namespace) -> list[str]:
     """Refuse what has no meaning, and files that cannot be written; STREAM's options."""
-    from tlbcost.calibration.figure import TERMINALS
+    from tlbcost.common.gnuplot import check_picture
     from tlbcost.common.output import check_writable
 
     options: list[str] = arguments.program
@@ -121,12 +121,7 @@ def _check_usage(arguments: argparse.Namespace) -> list[str]:
     for what, given in useless.items():
         if given:
             raise TlbcostError(f"{what}: no meaning with {mode}", "tlbcost validate --help", USAGE)
-    if arguments.plot is not None and arguments.plot.suffix not in TERMINALS:
-        raise TlbcostError(
-            f"cannot plot to {arguments.plot}: not a .png or .svg file",
-            "--plot accuracy.png",
-            USAGE,
-        )
+    check_picture(arguments.plot, "--plot accuracy.png")
     for file in (arguments.output, arguments.plot, arguments.table):
         if file is not None:
             check_writable(file)

@@ -16,7 +16,7 @@ from tlbcost.counters.counted import Mode
 from tlbcost.counters.refusal import Scope
 from tlbcost.counters.tool import PROGRAM, Reading, Wanted, options
 from tlbcost.processors.events import Pmu
-from tlbcost.run import process_family as family
+from tlbcost.run import process_tree
 from tlbcost.system import hints
 
 
@@ -101,7 +101,7 @@ def watch(arguments: Sequence[str], name: str = PROGRAM) -> int:
             receive(process)
             code = process.wait()
         except BaseException:
-            family.end(process)
+            process_tree.end(process)
             raise
     if code == -signal.SIGINT:
         raise TlbcostError(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 
-from tlbcost.calibration import cache as calibration
+from tlbcost.calibration import cache
 from tlbcost.calibration.file import read_calibration
 from tlbcost.common import units
 from tlbcost.common.errors import TlbcostError
@@ -180,7 +180,7 @@ def _memory() -> Check:
 
 
 def _cache() -> Check:
-    folder = calibration.cache_folder()
+    folder = cache.cache_folder()
     place = folder
     # os.access answers for folders that may not be looked into, where Path.exists raises.
     while not os.access(place, os.F_OK) and place != place.parent:
@@ -198,7 +198,7 @@ def _cache() -> Check:
 
 def _calibration(machine: Machine) -> Check:
     others: list[str] = []
-    for path in sorted(calibration.cache_folder().glob("calibration-*.tsv")):
+    for path in sorted(cache.cache_folder().glob("calibration-*.tsv")):
         try:
             cached = read_calibration(path)
         except TlbcostError:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tlbcost.memory import smaps
 from tlbcost.memory.frames import Entries, entries_of
 from tlbcost.memory.peak import MemoryPart, PeakMemory
-from tlbcost.run import process_family as family
+from tlbcost.run import process_tree
 from tlbcost.system import huge_pages
 
 # A program is looked at often when it begins, and then this often. A look reads /proc/PID/status,
@@ -106,7 +106,7 @@ class PeakSampler:
         while not self._ended.wait(wait):
             wait = min(wait * _SLOWER, _LATER_S)
             self._follow(launcher_pid)
-            now = sum(family.resident_bytes(pid) for pid in self._known)
+            now = sum(process_tree.resident_bytes(pid) for pid in self._known)
             begin = time.monotonic()
             rest = begin - last_end
             grew = now > _GREW * last_bytes and rest >= self._rest * last_took
@@ -120,8 +120,10 @@ class PeakSampler:
                     self._keep(sample)
 
     def _follow(self, launcher_pid: int) -> None:
-        known = {pid: start for pid, start in self._known.items() if family.is_alive(pid, start)}
-        self._known = known | family.offspring([launcher_pid, *known])
+        known = {
+            pid: start for pid, start in self._known.items() if process_tree.is_alive(pid, start)
+        }
+        self._known = known | process_tree.offspring([launcher_pid, *known])
 
     def _look(self) -> _Sample | None:
         present: list[tuple[str, smaps.Mapping]] = []

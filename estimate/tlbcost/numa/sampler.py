@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.run import process_family as family
+from tlbcost.run import process_tree
 from tlbcost.system.machine import sys_path
 
 # A look at numa_maps goes through all page tables, as one at smaps does.
@@ -179,7 +179,7 @@ class PlacementSampler:
         wait = _FIRST_S
         while not self._ended.wait(wait):
             wait = min(wait * _SLOWER, _LATER_S)
-            memory = look(family.offspring([launcher_pid]), self._base)
+            memory = look(process_tree.offspring([launcher_pid]), self._base)
             if memory is not None and (
                 self._most is None or memory.resident_bytes >= self._most.resident_bytes
             ):

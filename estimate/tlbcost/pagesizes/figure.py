@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from tlbcost.calibration.figure import draw_by, word_list
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.gnuplot import draw_by, word_list
 from tlbcost.common.units import NOT_OBTAINED
 from tlbcost.pagesizes.patterns import Pattern
 from tlbcost.pagesizes.published import ratio_of

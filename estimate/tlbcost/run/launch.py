@@ -16,8 +16,7 @@ from pathlib import Path
 from tlbcost.common import formats, paths, units
 from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, TlbcostError
 from tlbcost.common.table import count, read_table
-from tlbcost.run import process_family as family
-from tlbcost.run import program
+from tlbcost.run import process_tree, program
 from tlbcost.run.records import Run
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.system import cgroup, hints
@@ -176,7 +175,7 @@ class Launcher:
                 started(process.pid)
             return _wait(process, tick)
         except BaseException:
-            family.end(process)
+            process_tree.end(process)
             raise
 
     def _prepare(self, command: str) -> None:

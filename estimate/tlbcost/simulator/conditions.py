@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tlbcost.calibration.probe import run_calibrator
+from tlbcost.calibration.calibrator import run_calibrator
 from tlbcost.calibration.records import Calibration
 from tlbcost.common.errors import TlbcostError
 from tlbcost.simulator.core import Core, as_it_ran

@@ -16,9 +16,9 @@ from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.table import Table, count, read_table
 from tlbcost.processors.geometry import Geometry, TlbLevel
 from tlbcost.run.launch import Launcher, Outcome, describe_limit
-from tlbcost.simulator.attribution_tables import OPTIONS, Attributed, read_attributed
 from tlbcost.simulator.bad_instruction import bad_instruction_error, find_bad_instruction
 from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts, Touched
+from tlbcost.simulator.memory_tables import OPTIONS, ImageAttribution, read_attributions
 from tlbcost.simulator.views import ImageViews, read_views
 from tlbcost.simulator.windows import ImageWindows, WindowPlan, read_windows
 from tlbcost.system import hints
@@ -35,7 +35,7 @@ class Simulation:
     processes: tuple[ProcessCounts, ...]
     outcome: Outcome
     windows: tuple[ImageWindows, ...] = ()
-    attributed: tuple[Attributed, ...] = ()
+    attributed: tuple[ImageAttribution, ...] = ()
     views: tuple[ImageViews, ...] = ()
 
 
@@ -150,7 +150,7 @@ def simulate(
     if read is not None:
         read(folder)
     return Simulation(
-        processes, outcome, read_windows(folder), read_attributed(folder), read_views(folder)
+        processes, outcome, read_windows(folder), read_attributions(folder), read_views(folder)
     )
 
 

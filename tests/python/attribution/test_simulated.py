@@ -15,17 +15,17 @@ from tlbcost.attribution.simulated import Attribution, attribute, code_lines
 from tlbcost.attribution.sites import allocation_site, words
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.simulator.attribution_tables import (
-    Attributed,
+from tlbcost.simulator.memory_tables import (
+    ImageAttribution,
     Line,
     Misses,
-    Modelled,
+    ModelledMisses,
     Phase,
-    Place,
-    Sided,
+    RegionMisses,
+    SidedMisses,
     SourceLocation,
     Stack,
-    read_attributed,
+    read_attributions,
 )
 from tlbcost.system.filesystems import FileSystem
 
@@ -39,25 +39,26 @@ EXPECTED = Interval(0.1, -0.02, 0.2)
 
 def place(
     kind: str, walks: int, left: int = 0, waited: tuple[int, int] = (0, 0), **more: object
-) -> Place:
-    made = Place(
+) -> RegionMisses:
+    made = RegionMisses(
         kind, False, None, None, (), None, 64 << 20, 100, 2,
-        Sided(Misses(5, walks)), Sided(Misses(1, left)),
-        Modelled(Misses(0, walks // 10), waited[0]), Modelled(Misses(0, left // 10), waited[1]),
+        SidedMisses(Misses(5, walks)), SidedMisses(Misses(1, left)),
+        ModelledMisses(Misses(0, walks // 10), waited[0]),
+        ModelledMisses(Misses(0, left // 10), waited[1]),
     )  # fmt: skip
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def image(*places: Place, pid: int = 7, **more: object) -> Attributed:
-    lines = (Line(APP, 4096, MAIN, Sided(Misses(1, 90)), Sided(Misses(0, 9))),)
+def image(*places: RegionMisses, pid: int = 7, **more: object) -> ImageAttribution:
+    lines = (Line(APP, 4096, MAIN, SidedMisses(Misses(1, 90)), SidedMisses(Misses(0, 9))),)
     stacks = (Stack((TABLE, MAIN), 60, 6), Stack((), 30, 3))
     phases = (Phase(0, Misses(1, 10), Misses(0, 1)), Phase(65536, Misses(0, 80), Misses(0, 8)))
-    made = Attributed(pid, APP, places, lines, stacks, phases, 100_000, 65536)
+    made = ImageAttribution(pid, APP, places, lines, stacks, phases, 100_000, 65536)
     return replace(made, **more)  # type: ignore[arg-type]
 
 
 def attributed(
-    *places: Place, splintered: bool = False, expected: Interval | None = EXPECTED
+    *places: RegionMisses, splintered: bool = False, expected: Interval | None = EXPECTED
 ) -> Attribution:
     found = attribute(
         [image(*places)], (sample.BASE_COSTS, sample.HUGE_COSTS), expected, sample.BASE,
@@ -75,7 +76,8 @@ def test_shares_sum_to_the_whole(splintered: bool, waited: tuple[int, int]) -> N
         place("anonymous", 90_000, 10, (50_000, 10)),
         place("stack", 3),
         place("segment", 400, 400, (0, 5), code=True, name=APP,
-              base=Sided(Misses(), Misses(9, 400)), huge=Sided(Misses(), Misses(9, 400))),
+              base=SidedMisses(Misses(), Misses(9, 400)),
+              huge=SidedMisses(Misses(), Misses(9, 400))),
         splintered=splintered,
     )  # fmt: skip
     for shares in (
@@ -102,7 +104,7 @@ def test_memory_that_the_core_waits_for_pays_more_than_its_walks() -> None:
 
 def test_memory_that_no_window_saw_has_the_mean_cost() -> None:
     seen = place("heap", 10_000, 0, (50_000, 0))
-    unseen = place("anonymous", 10_000, modelled_base=Modelled())
+    unseen = place("anonymous", 10_000, modelled_base=ModelledMisses())
     times = [payer.time_fraction for payer in attributed(seen, unseen).payers]
     assert times == pytest.approx([0.5, 0.5], rel=0.01)
 
@@ -116,7 +118,7 @@ def test_without_windows_prices_tell() -> None:
 def test_the_gain_is_of_data_that_huge_pages_make_cheaper() -> None:
     helped = place("anonymous", 10_000, 0, (50_000, 0))
     not_helped = place("heap", 10_000, 10_000, (50_000, 50_000))
-    code = place("file", 0, 0, name=LIBC, code=True, base=Sided(Misses(), Misses(0, 5000)))
+    code = place("file", 0, 0, name=LIBC, code=True, base=SidedMisses(Misses(), Misses(0, 5000)))
     gains = {p.kind: p.gain_fraction for p in attributed(helped, not_helped, code).payers}
     assert gains["anonymous"] is not None
     assert gains["anonymous"].value == pytest.approx(EXPECTED.value, rel=0.05)
@@ -200,7 +202,7 @@ def test_a_function_that_only_sounds_like_one_is_a_site() -> None:
 
 def test_lines_of_one_site_are_one() -> None:
     line = image().lines[0]
-    other = replace(line, address=4100, base=Sided(Misses(), Misses(0, 10)))
+    other = replace(line, address=4100, base=SidedMisses(Misses(), Misses(0, 10)))
     (found,) = code_lines([line, other])
     assert (found.walks, found.huge_walks, found.walks_fraction) == (100, 9 + 9, 1.0)
 
@@ -219,7 +221,7 @@ def test_folded_stacks() -> None:
 
 def test_the_table_of_code_is_read_as_it_was_written(tmp_path: Path) -> None:
     file = tmp_path / "code.tsv"
-    unknown = Line(APP, 1, SourceLocation(None, None, None, None), Sided(), Sided())
+    unknown = Line(APP, 1, SourceLocation(None, None, None, None), SidedMisses(), SidedMisses())
     lines = (*image().lines, unknown)
     file.write_text(code_text("./app", [image(lines=lines)]), encoding="utf-8")
     assert is_code_table(file)
@@ -232,7 +234,7 @@ def test_the_table_of_code_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_the_profile_of_code() -> None:
     line = image().lines[0]
-    second = replace(line, site=replace(MAIN, line=11), base=Sided(Misses(0, 10)))
+    second = replace(line, site=replace(MAIN, line=11), base=SidedMisses(Misses(0, 10)))
     rows = code_rows([line, second], "symbol")
     assert [(row.walks, row.site.line) for row in rows] == [(100, 10)]
     assert len(code_rows([line, second], "line")) == 2
@@ -245,7 +247,7 @@ def test_the_profile_of_code() -> None:
 def test_an_image_that_was_killed_is_left_out(tmp_path: Path) -> None:
     header = "# pid: 7\n# program: /opt/app\n# state: running\n"
     (tmp_path / "mappings.7.0.tsv").write_text(f"# tlbcost mappings 1\n{header}", encoding="utf-8")
-    assert read_attributed(tmp_path) == ()
+    assert read_attributions(tmp_path) == ()
 
 
 def test_a_table_of_garbage_is_named(tmp_path: Path) -> None:
@@ -253,5 +255,5 @@ def test_a_table_of_garbage_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         TlbcostError, match=r"mappings\.7\.0\.tsv:1: not a tlbcost mappings"
     ) as info:
-        read_attributed(tmp_path)
+        read_attributions(tmp_path)
     assert info.value.exit_code == TOOL_FAILED

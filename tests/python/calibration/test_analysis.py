@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tlbcost.calibration.analysis.analyse import Analysis, analyse, candidates
 from tlbcost.calibration.analysis.levels import find_levels
+from tlbcost.calibration.analysis.quantities import Analysis, analyse, candidates
 from tlbcost.calibration.analysis.steps import Curve
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import SAMPLES

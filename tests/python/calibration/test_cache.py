@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from tlbcost.calibration import cache as module
-from tlbcost.calibration.analysis.analyse import Analysis
+from tlbcost.calibration.analysis.quantities import Analysis
 from tlbcost.calibration.cache import cache_folder, cache_path, look_up, obtain
 from tlbcost.calibration.costs import cost_at, find, page_costs
 from tlbcost.calibration.file import read_calibration, write_calibration
-from tlbcost.calibration.measure import CpuGoneError, Measured
+from tlbcost.calibration.measurement import CpuGoneError, Measured
 from tlbcost.calibration.records import Calibration, Cost, Extent
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import SAMPLES

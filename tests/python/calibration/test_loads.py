@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from builders.calibration import cost, quick
 from calibration.test_quantities import HUGE, Row, curve, table
-from tlbcost.calibration.analysis.load_rows import LOADS, MEMORY, RESIDENCY, STREAM, load_rows
+from tlbcost.calibration.analysis.caches import LOADS, MEMORY, RESIDENCY, STREAM, load_rows
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.loads import Loads, cache_sizes, level_latencies, loads
 from tlbcost.calibration.other_sources import Saying

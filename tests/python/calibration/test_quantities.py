@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
-from tlbcost.calibration.analysis.analyse import Analysis, analyse
 from tlbcost.calibration.analysis.caches import caches
+from tlbcost.calibration.analysis.quantities import Analysis, analyse
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.analysis.walk_caches import walk_caches
 from tlbcost.calibration.analysis.ways import ways

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from calibration.test_analysis import BASE, HUGE, machine, measured_twice, recorded, value
-from tlbcost.calibration.analysis.analyse import analyse
+from tlbcost.calibration.analysis.quantities import analyse
 
 
 def test_intervals_of_walks_have_the_whole_time_of_accesses_that_walk() -> None:

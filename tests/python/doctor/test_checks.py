@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tlbcost.calibration import cache as calibration
+from tlbcost.calibration import cache
+from tlbcost.calibration.file import write_calibration
 from tlbcost.calibration.records import Calibration
 from tlbcost.commands import doctor as command
 from tlbcost.common import paths
@@ -285,19 +286,19 @@ def test_cache_that_cannot_be_written(host: Host, tmp_path: Path) -> None:
 def test_cached_calibration(host: Host) -> None:
     assert host.checks()["calibration"].command == "tlbcost calibrate"
     machine = current_machine()
-    folder = calibration.cache_folder()
+    folder = cache.cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
 
-    def cache(name: str, made: Calibration) -> None:
-        calibration.write_calibration(folder / f"calibration-{name}.tsv", made)
+    def keep(name: str, made: Calibration) -> None:
+        write_calibration(folder / f"calibration-{name}.tsv", made)
 
     other = replace(machine, cpu_name="Another CPU")
-    cache("000000000000", Calibration(other, "2026-01-02T03:04:05Z", "0.1", 9.5, ()))
+    keep("000000000000", Calibration(other, "2026-01-02T03:04:05Z", "0.1", 9.5, ()))
     (folder / "calibration-111111111111.tsv").write_text("garbage\n", encoding="utf-8")
     check = host.checks()["calibration"]
     assert check.state == "limited"
     assert "found one of Another CPU, 2026-01-02T03:04:05Z and an unreadable one" in check.finding
-    cache("222222222222", Calibration(machine, "2026-02-03T04:05:06Z", "0.1", 9.5, ()))
+    keep("222222222222", Calibration(machine, "2026-02-03T04:05:06Z", "0.1", 9.5, ()))
     check = host.checks()["calibration"]
     assert check.state == "ok"
     assert check.values["calibration_date"] == "2026-02-03T04:05:06Z"

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.run import launch
-from tlbcost.run import process_family as family
+from tlbcost.run import launch, process_tree
 from tlbcost.run.launch import Launcher, Outcome, native_runs
 from tlbcost.run.program import check_simulatable, resolve, start_failure
 from tlbcost.run.stdin import ProgramInput
@@ -293,7 +292,7 @@ def test_an_exception_ends_the_whole_family(
         launcher.execute(["sh", "-c", text], discard=True, tick=stop)
     for pid in pids.read_text().split():
         assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
-    assert family.descendants(os.getpid()) == {}
+    assert process_tree.descendants(os.getpid()) == {}
 
 
 def test_sudo_names_the_user(monkeypatch: pytest.MonkeyPatch) -> None:

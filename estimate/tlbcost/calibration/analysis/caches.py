@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How large are the data caches, and how long does a load from each take?"""
+"""How large are the caches, what does a load cost, and how long do lines stay in the last one?"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from tlbcost.calibration.analysis.levels import same_in_halves
 from tlbcost.calibration.analysis.samples import Samples
 from tlbcost.calibration.analysis.steps import Curve, Step, find_steps
-from tlbcost.calibration.records import Cost
+from tlbcost.calibration.loads import UNIT_BYTES
+from tlbcost.calibration.records import Access, Cost
 from tlbcost.common import bootstrap, units
 from tlbcost.common.interval import Interval
 
@@ -26,6 +27,14 @@ _FEWEST = 3
 _AT_LEAST = 8
 # Beyond a second level there is a third one or memory: the one takes less, the other more.
 _L3_AT_MOST_NS, _MEMORY_AT_LEAST_NS = 45.0, 90.0
+# The calibrator's ladders, in lines: a footprint that it could not measure has a row too.
+LOADS = (256, 2048, 8192, 65536, 262144, 1048576, 4194304)
+STREAM = (262144, 4194304)
+MEMORY = (131072,)
+RESIDENCY = (65536,)
+# Nearer lines come so fast that the loop itself, not the core's loads at once, is the limit.
+_OVERLAPPED_FROM = 65536
+_GROUPS = frozenset({"loads", "stream", "memory", "residency"})
 
 
 def caches(samples: Samples) -> tuple[list[Cost], list[str]]:
@@ -120,3 +129,47 @@ def _latency(third: Curve, low: float, high: float) -> tuple[Interval | None, in
     times = times[~np.isnan(times).all(axis=1)]
     sweeps = np.asarray(np.nanmedian(times, axis=1))
     return bootstrap.median(sweeps), int(np.count_nonzero(~np.isnan(times))), None
+
+
+def load_rows(samples: Samples) -> list[Cost]:
+    """`load_ns`, `stream_ns`, `l3_half_life_ns` as rows of a calibration; none if not asked for."""
+    probes = {key.probe for key in samples.curves}
+    if not probes & {"load", "stream"} and not samples.skipped & _GROUPS:
+        return []
+    far = tuple(lines for lines in LOADS if lines >= _OVERLAPPED_FROM)
+    return [
+        *_footprint_rows(samples, ("load", "serial"), "load_ns", "serial", LOADS),
+        *_footprint_rows(samples, ("load", "independent"), "load_ns", "overlapped", far),
+        # From memory, however many lines it was measured over.
+        *(
+            replace(row, pages=None)
+            for row in _footprint_rows(samples, ("load", "flushed"), "load_ns", "serial", MEMORY)
+        ),
+        *_footprint_rows(samples, ("stream", "sequential"), "stream_ns", None, STREAM),
+        *_footprint_rows(samples, ("residency", "serial"), "l3_half_life_ns", None, RESIDENCY),
+    ]
+
+
+def _footprint_rows(
+    samples: Samples,
+    kind: tuple[str, str],
+    quantity: str,
+    access: Access | None,
+    footprints: tuple[int, ...],
+) -> list[Cost]:
+    """A row for each footprint (in lines), obtained or not. `kind`: probe and access."""
+    per_line = (samples.line_bytes or UNIT_BYTES) / UNIT_BYTES
+    # Reads in order are told per 64 bytes, however long a line is.
+    share = per_line if quantity == "stream_ns" else 1.0
+    found: dict[int, tuple[Interval | None, int]] = {}
+    for key, curve in samples.curves.items():
+        if (key.probe, key.access) == kind:
+            for i, lines in enumerate(curve.lines):
+                found[int(lines)] = curve.interval(i), len(curve.column(i))
+    rows = []
+    for lines in footprints:
+        interval, n = found.get(lines, (None, 0))
+        if interval is not None:
+            interval = Interval(*(ns / share for ns in astuple(interval)))
+        rows.append(Cost(quantity, None, access, round(lines * per_line), interval, n))
+    return rows

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from tlbcost.calibration import measure as module
-from tlbcost.calibration.analysis import analyse as analysis
-from tlbcost.calibration.analysis.analyse import Analysis, Knee
-from tlbcost.calibration.measure import BOUND_S, CpuGoneError, measure
+from tlbcost.calibration import measurement
+from tlbcost.calibration.analysis import quantities
+from tlbcost.calibration.analysis.quantities import Analysis, Knee
+from tlbcost.calibration.measurement import BOUND_S, CpuGoneError, measure
 from tlbcost.calibration.records import Cost
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import SAMPLES
@@ -58,10 +58,10 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine()
-    monkeypatch.setattr(module, "run_calibrator", machine.run)
-    monkeypatch.setattr(module.time, "monotonic", lambda: machine.now)
-    monkeypatch.setattr(analysis, "candidates", lambda _: machine.knees)
-    monkeypatch.setattr(analysis, "analyse", machine.analyse)
+    monkeypatch.setattr(measurement, "run_calibrator", machine.run)
+    monkeypatch.setattr(measurement.time, "monotonic", lambda: machine.now)
+    monkeypatch.setattr(quantities, "candidates", lambda _: machine.knees)
+    monkeypatch.setattr(quantities, "analyse", machine.analyse)
     return machine
 
 
@@ -123,7 +123,7 @@ def test_chosen_page_sizes_limit_the_first_pass(machine: Machine) -> None:
 
 @pytest.mark.parametrize("extent", ["quick", "full"])
 def test_under_noise_it_goes_on_within_the_bound_and_says_so(
-    machine: Machine, extent: module.Extent
+    machine: Machine, extent: measurement.Extent
 ) -> None:
     machine.knees = (knee(BASE, 96),)
     machine.uncertain_runs, machine.share = 1000, 0.6
@@ -164,12 +164,12 @@ def test_a_cpu_that_went_offline_is_told_from_other_failures(
             raise TlbcostError("cannot stay on one CPU")
         return samples(options, limit_s, progress)
 
-    monkeypatch.setattr(module, "run_calibrator", fail_second)
-    monkeypatch.setattr(module, "is_online", lambda cpu: cpu != "5")
+    monkeypatch.setattr(measurement, "run_calibrator", fail_second)
+    monkeypatch.setattr(measurement, "is_online", lambda cpu: cpu != "5")
     with pytest.raises(CpuGoneError, match=r"^5$"):
         measure("quick", (), None)
     machine.runs.clear()
-    monkeypatch.setattr(module, "is_online", lambda _: True)
+    monkeypatch.setattr(measurement, "is_online", lambda _: True)
     with pytest.raises(TlbcostError, match="stay on one CPU"):
         measure("quick", (), None)
 

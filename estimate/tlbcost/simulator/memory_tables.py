@@ -46,14 +46,14 @@ class Misses:
 
 
 @dataclass(frozen=True, slots=True)
-class Sided:
+class SidedMisses:
     """Misses of data and of instruction fetches."""
 
     data: Misses = Misses()
     fetch: Misses = Misses()
 
-    def __add__(self, other: Sided) -> Sided:
-        return Sided(self.data + other.data, self.fetch + other.fetch)
+    def __add__(self, other: SidedMisses) -> SidedMisses:
+        return SidedMisses(self.data + other.data, self.fetch + other.fetch)
 
     @property
     def walks(self) -> int:
@@ -62,7 +62,7 @@ class Sided:
 
 
 @dataclass(frozen=True, slots=True)
-class Modelled:
+class ModelledMisses:
     """What windows saw of it: its misses, and cycles that the core waited for translation."""
 
     misses: Misses = Misses()
@@ -70,7 +70,7 @@ class Modelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RegionMisses:
     """One row of `mappings`: memory of one kind, name and origin.
 
     `stack`: frames of the call that mapped it, innermost first; empty: not known. `device`: major
@@ -86,10 +86,10 @@ class Place:
     most_bytes: int
     touched_pages: int
     touched_huge_pages: int
-    base: Sided
-    huge: Sided
-    modelled_base: Modelled
-    modelled_huge: Modelled
+    base: SidedMisses
+    huge: SidedMisses
+    modelled_base: ModelledMisses
+    modelled_huge: ModelledMisses
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,8 @@ class Line:
     program: str
     address: int
     site: SourceLocation
-    base: Sided
-    huge: Sided
+    base: SidedMisses
+    huge: SidedMisses
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Attributed:
+class ImageAttribution:
     """One process image by memory and code. `references`: all of it; `phase_references`: a phase's.
 
     `program`: as it was started; `executable`: its path, or None.
@@ -130,7 +130,7 @@ class Attributed:
 
     pid: int
     program: str
-    places: tuple[Place, ...]
+    places: tuple[RegionMisses, ...]
     lines: tuple[Line, ...]
     stacks: tuple[Stack, ...]
     phases: tuple[Phase, ...]
@@ -139,7 +139,7 @@ class Attributed:
     executable: str | None = None
 
 
-def read_attributed(folder: Path) -> tuple[Attributed, ...]:
+def read_attributions(folder: Path) -> tuple[ImageAttribution, ...]:
     """Every process image that has all its tables; one that was killed has none.
 
     Raises TlbcostError with exit code 125 naming the file and its defect.
@@ -151,7 +151,7 @@ def read_attributed(folder: Path) -> tuple[Attributed, ...]:
     return tuple(image for image in found if image is not None)
 
 
-def _image(path: Path) -> Attributed | None:
+def _image(path: Path) -> ImageAttribution | None:
     tables: dict[str, Table] = {}
     for kind in (formats.MAPPINGS, formats.CODE, formats.STACKS, formats.FRAMES, formats.PHASES):
         table = _table(path.with_name(path.name.replace("mappings", kind.name, 1)), kind)
@@ -160,7 +160,7 @@ def _image(path: Path) -> Attributed | None:
         tables[kind.name] = table
     try:
         stacks = _frames(tables["frames"])
-        return Attributed(
+        return ImageAttribution(
             pid=int(tables["mappings"].key("pid")),
             program=tables["mappings"].key("program"),
             places=tuple(
@@ -207,8 +207,8 @@ def read_lines(table: Table) -> tuple[Line, ...]:
 
 def _place(
     table: Table, row: Mapping[str, str | None], stacks: Mapping[int, tuple[SourceLocation, ...]]
-) -> Place:
-    return Place(
+) -> RegionMisses:
+    return RegionMisses(
         kind=row["kind"] or "unknown",
         code=row["code"] == "yes",
         name=_name(table, row["name"]),
@@ -220,10 +220,10 @@ def _place(
         touched_huge_pages=required_count(row["touched_huge_pages"]),
         base=_sided(row, "base"),
         huge=_sided(row, "huge"),
-        modelled_base=Modelled(
+        modelled_base=ModelledMisses(
             _misses(row, "modelled_base"), required_count(row["waited_base_cycles"])
         ),
-        modelled_huge=Modelled(
+        modelled_huge=ModelledMisses(
             _misses(row, "modelled_huge"), required_count(row["waited_huge_cycles"])
         ),
     )
@@ -249,8 +249,8 @@ def _site(table: Table, row: Mapping[str, str | None]) -> SourceLocation:
     )
 
 
-def _sided(row: Mapping[str, str | None], size: str) -> Sided:
-    return Sided(_misses(row, size), _misses(row, f"{size}_fetch"))
+def _sided(row: Mapping[str, str | None], size: str) -> SidedMisses:
+    return SidedMisses(_misses(row, size), _misses(row, f"{size}_fetch"))
 
 
 def _misses(row: Mapping[str, str | None], prefix: str) -> Misses:

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tlbcost.calibration.probe import run_calibrator
+from tlbcost.calibration.calibrator import run_calibrator
 from tlbcost.calibration.records import Cost, Extent
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Table
 from tlbcost.system.machine import current_machine, is_online, larger_page_bytes
 
 if TYPE_CHECKING:
-    from tlbcost.calibration.analysis.analyse import Analysis, Knee
+    from tlbcost.calibration.analysis.quantities import Analysis, Knee
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def measure(
     `progress` gets the percentage. Raises TlbcostError if the calibrator fails, and CpuGoneError.
     """
     # pandas' and numpy's start-up time is paid only by those who measure.
-    from tlbcost.calibration.analysis.analyse import analyse, candidates
+    from tlbcost.calibration.analysis.quantities import analyse, candidates
 
     sizes = _sizes(extent, page_sizes)
     session = _Session(_PLANS[extent], [str(size) for size in sizes], progress)

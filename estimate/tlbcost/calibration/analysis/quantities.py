@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tlbcost.calibration.analysis.caches import caches
+from tlbcost.calibration.analysis.caches import caches, load_rows
 from tlbcost.calibration.analysis.clock import clock
 from tlbcost.calibration.analysis.levels import (
     AGREEMENT,
@@ -21,7 +21,6 @@ from tlbcost.calibration.analysis.levels import (
     find_levels,
     settle,
 )
-from tlbcost.calibration.analysis.load_rows import load_rows
 from tlbcost.calibration.analysis.samples import Samples, read_samples
 from tlbcost.calibration.analysis.walk_caches import walk_caches
 from tlbcost.calibration.analysis.walks import (

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tlbcost.calibration import probe as module
-from tlbcost.calibration.probe import run_calibrator
+from tlbcost.calibration import calibrator
+from tlbcost.calibration.calibrator import run_calibrator
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 
 SAMPLES = Path(__file__).parents[3] / "data" / "samples" / "emerald-rapids-guest" / "samples.tsv"
@@ -17,7 +17,7 @@ SAMPLES = Path(__file__).parents[3] / "data" / "samples" / "emerald-rapids-guest
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program in place of the calibrator."""
     path = tmp_path / "probe"
-    monkeypatch.setattr(module, "libexec", lambda _: path)
+    monkeypatch.setattr(calibrator, "libexec", lambda _: path)
     return path
 
 
