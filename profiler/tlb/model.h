@@ -9,18 +9,8 @@
 #define TLBCOST_MODEL_H
 
 #include "first.h"
+#include "tlb_config.h"
 #include "views.h"
-
-enum tlb_size { TLB_BASE, TLB_HUGE, TLB_SIZES };
-
-/* What to model.  Index of each array: enum tlb_size. */
-struct tlb_config {
-	uint32_t page_shift[TLB_SIZES];		/* log2 of bytes; base < huge */
-	struct tlb_geometry l1d[TLB_SIZES];	/* must exist */
-	struct tlb_geometry l1i[TLB_SIZES];	/* must exist */
-	struct tlb_geometry stlb[TLB_SIZES];	/* may have 0 entries */
-	bool stlb_folded;			/* see struct tlb_level */
-};
 
 /*
  * A program that misses at every other reference spends its time waiting for

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "model.h"
+#include "views.h"
 
 static bool same_geometry(struct tlb_geometry a, struct tlb_geometry b)
 {

@@ -7,6 +7,7 @@
 #ifndef TLBCOST_VIEWS_H
 #define TLBCOST_VIEWS_H
 
+#include "tlb_config.h"
 #include "view_levels.h"
 
 enum tlb_side { TLB_LOAD, TLB_STORE, TLB_FETCH, TLB_SIDES };
@@ -68,8 +69,6 @@ struct tlb_views {
 	void (*missed)(uint32_t view, uint64_t address, enum tlb_side side,
 		       bool walk);
 };
-
-struct tlb_config;	/* of the machine at hand: model.h */
 
 /* Bytes that tlb_views_init() needs for so many, at most TLB_MOST_VIEWS. */
 size_t tlb_views_bytes(const struct tlb_view_config *configs, uint32_t count,

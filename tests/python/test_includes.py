@@ -27,8 +27,6 @@ KNOWS = {
 TO_BE_OPENED = {
     ("profiler/simulator/windows", "profiler/simulator/notes"),
     ("profiler/timing/last_level", "profiler/timing/memory"),
-    ("profiler/tlb/first", "profiler/tlb/others"),
-    ("profiler/tlb/views", "profiler/tlb/model"),
 }
 SIMULATOR = "profiler/simulator"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
