@@ -229,7 +229,7 @@ FUZZ_SECONDS ?= 600
 fuzz: $(FUZZERS) $(B)/venv/.check  ## give readers of files and records anything (ten minutes)
 	tests/fuzz/run $(FUZZ_SECONDS)
 
-lint: $(B)/venv/.check  ## the compilers' warnings, shellcheck, ruff, mypy, codespell
+lint: $(B)/venv/.check  ## the compilers' warnings, shellcheck, ruff, mypy, import-linter, codespell, vulture
 	tests/lint
 
 # All C and C++ once more, keeping nothing: what was built before shows no warnings.  (-fsyntax-only

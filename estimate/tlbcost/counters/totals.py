@@ -70,14 +70,6 @@ def _command(plan: Plan, argv: Sequence[str]) -> str:
     return f"{what}, while this ran: {shlex.join(argv)}" if argv else what
 
 
-def disagreement(counted: Counted) -> float | None:
-    """By which share of the smallest the cycles of the runs differ; None: fewer than two."""
-    cycles = [
-        count.value for count in counted.counts if count.name == CYCLES and count.value is not None
-    ]
-    return max(cycles) / min(cycles) - 1 if len(cycles) > 1 and min(cycles) > 0 else None
-
-
 def scaled(reading: Reading) -> tuple[float | None, float | None]:
     """The count for the whole time, and the share of it that the counter ran for."""
     fraction = None

@@ -21,7 +21,6 @@ from tlbcost.run.records import Run
 
 Kind = Literal["huge", "anonymous", "other"]
 KINDS: tuple[Kind, ...] = ("huge", "anonymous", "other")
-INTERVALS = 8
 LINE_BYTES = 64
 
 # Every reference is followed as long as that takes a few minutes at most; of a longer program this

@@ -67,8 +67,3 @@ PATTERNS = (
     Pattern(10, "64 MiB + 4 KiB,64 B", 64 * _MIB, 4096, 4 * _KIB + 64),
     Pattern(11, "4 GiB, random words", 4 * GIB, 0),
 )
-
-
-def pattern(number: int) -> Pattern:
-    """The pattern of this number, 1 to 11."""
-    return PATTERNS[number - 1]

@@ -239,7 +239,6 @@ class _Runner:
         self._argv = argv
         self._path = path
         self._environment, _ = base_environment()
-        self._ran = 0
 
     def base(self) -> Witnessed:
         return self._run(self._argv, self._environment, None)
@@ -268,7 +267,6 @@ class _Runner:
             raise program.start_failure(argv[0], self._path, outcome.exec_errno)
         if outcome.failed or outcome.run is None:
             raise self._failure(outcome, method)
-        self._ran += 1
         return Witnessed(outcome.run, backing, "" if backing else sampler.why_not)
 
     def _failure(self, outcome: Outcome, method: Method | None) -> TlbcostError:

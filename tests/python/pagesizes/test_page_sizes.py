@@ -24,7 +24,7 @@ from tlbcost.pagesizes.backing import Lack, PageSize, way_to
 from tlbcost.pagesizes.context import notes, tlbs
 from tlbcost.pagesizes.figure import draw_page_sizes
 from tlbcost.pagesizes.json import to_json
-from tlbcost.pagesizes.patterns import GIB, PATTERNS, pattern
+from tlbcost.pagesizes.patterns import GIB, PATTERNS, Pattern
 from tlbcost.pagesizes.published import published, ratio_of
 from tlbcost.pagesizes.report import PageReport, extremes, print_page_sizes
 from tlbcost.pagesizes.run import PageTimes, Runner, Timed, read_run
@@ -35,6 +35,10 @@ PROGRAM = paths.workloads() / "page-patterns"
 BASE, HUGE, GIGANTIC = PageSize(4096, "base"), PageSize(2 << 20, "pool"), PageSize(GIB, "pool")
 RAND_MAX = (1 << 31) - 1
 EMPTY = format_table(formats.PATTERN, {}, [])
+
+
+def pattern(number: int) -> Pattern:
+    return PATTERNS[number - 1]
 
 
 def glibc_random(n: int) -> list[int]:
