@@ -12,11 +12,10 @@ import statistics
 import sys
 from pathlib import Path
 
-from tlbcost.answer.obtain import launcher_of
 from tlbcost.common.errors import TlbcostError
 from tlbcost.machines.estimate import windows_for
 from tlbcost.machines.plan import BASE_BYTES, HUGE_BYTES, machine_named, plan_pass
-from tlbcost.run.launch import Launcher, native_runs
+from tlbcost.run.launch import Launcher, launcher_of, native_runs
 from tlbcost.simulator.run import find_valgrind, simulate
 
 TREE = Path(__file__).resolve().parent.parent

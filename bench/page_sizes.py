@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from simulated_pages import Simulated, direction, simulated, within
-from tlbcost.answer.obtain import launcher_of
 from tlbcost.common.errors import FAILED, TlbcostError
 from tlbcost.machines.plan import GIB, HUGE_BYTES
 from tlbcost.pagesizes.published import published, ratio_of
+from tlbcost.run.launch import launcher_of
 
 TREE = Path(__file__).resolve().parent.parent
 

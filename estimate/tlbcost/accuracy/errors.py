@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from tlbcost.common.interval import Interval
-from tlbcost.model.simple import MODELS, Estimate, ModelName
+from tlbcost.model.gain import MODELS, ModelName, PredictedGain
 from tlbcost.system.machine import Machine
 
 
@@ -49,7 +49,7 @@ class Half:
 
     @property
     def run_time_ns(self) -> int:
-        """The time that shares refer to, as in `model.run_time_ns`."""
+        """The time that shares refer to, as in `model.gain.run_time_ns`."""
         return max(self.wall_ns, self.user_ns + self.system_ns)
 
 
@@ -204,7 +204,7 @@ def errors(named: Sequence[tuple[str, float]]) -> Errors | None:
     return Errors(sum(abs(error) for _, error in named) / len(named), largest, worst)
 
 
-def prediction_of(estimate: Estimate) -> Prediction:
+def prediction_of(estimate: PredictedGain) -> Prediction:
     """What an estimate says, for a record."""
     fault = estimate.fault_fraction
     return Prediction(

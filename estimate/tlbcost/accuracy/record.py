@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from tlbcost.accuracy.errors import Half, PairOfRuns, Prediction, Program, Record
-from tlbcost.answer.content import Tried
 from tlbcost.calibration.cache import as_calling_user, cache_folder
 from tlbcost.calibration.file import machine_of
 from tlbcost.common import formats
@@ -17,7 +16,7 @@ from tlbcost.common.interval import Interval
 from tlbcost.common.output import write_file
 from tlbcost.common.paths import data
 from tlbcost.common.table import Cell, Table, count, format_table, number, read_table
-from tlbcost.model.simple import MODELS, ModelName
+from tlbcost.model.gain import MODELS, ModelName
 from tlbcost.system.machine import Machine
 
 RECORD = "trials.tsv"
@@ -25,6 +24,22 @@ _ENDS = ("low", "value", "high")
 # What machines must share for a record of one to speak for the other; kernels and microcode come
 # and go.
 _SAME = ("cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping", "hypervisor", "base_page_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class TrackRecord:
+    """How far predictions were off where `tlbcost validate` ran these programs.
+
+    `here`: on this machine, and not on another one of the same CPU. Errors are sizes, as shares of
+    the run time; `inside`: programs whose measured gain lay in the expected interval.
+    """
+
+    here: bool
+    date: str
+    programs: int
+    inside: int
+    mean_error_fraction: float
+    largest_error_fraction: float
 
 
 def format_record(record: Record) -> str:
@@ -164,7 +179,7 @@ def record_of(machine: Machine) -> tuple[Record, bool] | None:
     return None
 
 
-def tried_on(machine: Machine) -> dict[ModelName, Tried]:
+def track_records(machine: Machine) -> dict[ModelName, TrackRecord]:
     """How the predictions of each model held on this machine, or else on one of the same CPU."""
     found = record_of(machine)
     if found is None:
@@ -175,7 +190,7 @@ def tried_on(machine: Machine) -> dict[ModelName, Tried]:
         # It is from before there were two models.
         judged["simple"] = record.judged()
     return {
-        model: Tried(
+        model: TrackRecord(
             here, record.date, each.programs, each.inside, each.errors.mean, each.errors.largest
         )
         for model, each in judged.items()

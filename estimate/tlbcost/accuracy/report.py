@@ -10,8 +10,7 @@ from tlbcost.accuracy.errors import Check, Errors, Judged, Record
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.interval import Interval
-from tlbcost.common.units import range_of
-from tlbcost.model.simple import ModelName
+from tlbcost.model.gain import ModelName
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +23,7 @@ def points(fraction: float) -> str:
 
 def percents(interval: Interval) -> str:
     """'12 % to 38 %'; one figure where both ends read alike."""
-    return range_of(interval)
+    return units.range_of(interval)
 
 
 def print_record(record: Record, file: TextIO) -> None:

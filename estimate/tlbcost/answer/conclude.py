@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer.content import (
     Backend,
     CalibrationUsed,
     Content,
     CountedPart,
     Simulated,
-    Surroundings,
-    Tried,
 )
+from tlbcost.answer.surroundings import Surroundings
 from tlbcost.attribution.attribute import who_pays, who_pays_by_samples
 from tlbcost.attribution.backed import Seen
 from tlbcost.attribution.sampled import Sampled
@@ -27,10 +27,8 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
 from tlbcost.counters.counted import Counted
-from tlbcost.model import counted as counted_model
-from tlbcost.model import overlap
-from tlbcost.model import simple as model
-from tlbcost.model.simple import Estimate, ModelName
+from tlbcost.model import miss_costs, overlap, walk_share
+from tlbcost.model.gain import ModelName, PredictedGain
 from tlbcost.numa.locality import Placed
 from tlbcost.processors.event_tables import generic_pmu
 from tlbcost.processors.events import Pmu
@@ -68,7 +66,7 @@ class Ingredients:
     counted: Counted | None = None
     pmu: Pmu | None = None
     walk_cycles: float | None = None
-    tried: Mapping[ModelName, Tried] = field(default_factory=dict)
+    tried: Mapping[ModelName, TrackRecord] = field(default_factory=dict)
     model: AskedModel = "auto"
     no_core: str | None = None
     placed: Placed | None = None
@@ -157,7 +155,7 @@ def _footprint(given: Ingredients, processes: tuple[ProcessCounts, ...]) -> Foot
     pages_per_huge = given.huge_page_bytes // base
     if processes:
         return totals.total_footprint(processes, pages_per_huge)
-    return counted_model.memory_of(_runs(given), base, pages_per_huge)
+    return walk_share.memory_of(_runs(given), base, pages_per_huge)
 
 
 def _page_costs(
@@ -200,12 +198,12 @@ def _simulated(
     assert footprint is not None
     counts = totals.total_counts(processes)
     runs = _runs(given)
-    simple = model.estimate(runs, counts, footprint, *costs)
+    simple = miss_costs.predicted(runs, counts, footprint, *costs)
     estimate, no_overlap = simple, None
     sample = overlap.sample_of(given.simulation.windows)
     if sample is not None and sample.saving is not None:
         expected = overlap.expected_gain(sample.saving, runs, simple.bound_fraction)
-        estimate = model.with_overlap(simple, expected, runs, footprint)
+        estimate = overlap.with_overlap(simple, expected, runs, footprint)
     elif given.model != "simple":
         no_overlap = given.no_core or overlap.shortfall(sample)
     if given.model == "overlap" and no_overlap is not None:
@@ -243,9 +241,9 @@ def _counted(
     if given.counted is None or given.pmu is None:
         return None
     counted = given.counted
-    found = counted_model.figures(given.pmu.formulas, counted)
+    found = walk_share.figures(given.pmu.formulas, counted)
     cycles = counted.values().get("cycles")
-    seen = counted_model.witness(found, cycles, _prices(given, costs, cycles))
+    seen = walk_share.witness(found, cycles, _prices(given, costs, cycles))
     if seen is None:
         raise _unbounded(given, found)
     remaining = None if simulated is None else _remaining(simulated.estimate)
@@ -255,17 +253,17 @@ def _counted(
         found,
         seen,
         given.walk_cycles,
-        counted_model.estimate(counted, seen, _runs(given), costs, footprint, remaining),
+        walk_share.predicted(counted, seen, _runs(given), costs, footprint, remaining),
     )
 
 
 def _prices(
     given: Ingredients, costs: tuple[PageCosts, PageCosts] | None, cycles: float | None
-) -> counted_model.Prices | None:
+) -> walk_share.Prices | None:
     """What a walk costs in cycles: as the user said, else by the calibration."""
     if given.walk_cycles is not None:
         said = given.walk_cycles
-        return counted_model.Prices(Interval(said, said, said), None)
+        return walk_share.Prices(Interval(said, said, said), None)
     if costs is None or given.calibrated is None or given.counted is None:
         return None
     clock = cost_at(given.calibrated.calibration, "cycles_per_ns", None)
@@ -273,10 +271,10 @@ def _prices(
     if cycles and given.counted.mode == "user" and given.counted.user_ns:
         # The program's own clock, and not that of the calibration.
         rate = cycles / given.counted.user_ns
-    return None if rate is None else counted_model.prices_of(costs[0], rate)
+    return None if rate is None else walk_share.prices_of(costs[0], rate)
 
 
-def _remaining(estimate: Estimate) -> float | None:
+def _remaining(estimate: PredictedGain) -> float | None:
     """The part of the time in translation that stays on huge pages, by the simulation."""
     base, huge = estimate.base_data_ns, estimate.huge_data_ns
     if base is None or huge is None or base.value <= 0:

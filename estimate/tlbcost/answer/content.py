@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tlbcost.accuracy.record import TrackRecord
+from tlbcost.answer.surroundings import Surroundings
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.interval import Interval
-from tlbcost.model.simple import Estimate
+from tlbcost.model.gain import PredictedGain
 from tlbcost.numa.locality import Placed
 from tlbcost.processors.geometry import Geometry
 from tlbcost.run.records import Run
@@ -21,26 +23,11 @@ from tlbcost.system.machine import Machine
 if TYPE_CHECKING:
     from tlbcost.attribution.simulated import Attribution
     from tlbcost.counters.counted import Counted
-    from tlbcost.model.counted import Witness
     from tlbcost.model.overlap import Sample
+    from tlbcost.model.walk_share import Witness
     from tlbcost.processors.events import Pmu
-    from tlbcost.system.huge_pages import HugeSettings
 
 Backend = Literal["pmu", "sim", "both"]
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What else on this system matters to the answer. None: not known, or not there.
-
-    `settings`: what it lets onto huge pages. `hugectl`: whether that is installed.
-    """
-
-    has_pmu: bool
-    glibc: tuple[int, int] | None
-    glibc_tunables: str | None
-    settings: HugeSettings | None = None
-    hugectl: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +38,6 @@ class CalibrationUsed:
     date: str
     source: str
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """How predictions held where `tlbcost validate` tried so many programs.
-
-    `here`: on this machine, and not on another one of the same CPU. Errors are sizes, as shares of
-    the run time; `inside`: programs whose measured gain lay in the expected interval.
-    """
-
-    here: bool
-    date: str
-    programs: int
-    inside: int
-    mean_error_fraction: float
-    largest_error_fraction: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +54,7 @@ class Simulated:
     code: int
     processes: tuple[ProcessCounts, ...]
     counts: Counts
-    estimate: Estimate
+    estimate: PredictedGain
     sample: Sample | None = None
     no_overlap: str | None = None
     attribution: Attribution | None = None
@@ -102,7 +73,7 @@ class CountedPart:
     figures: Mapping[str, Interval | None]
     witness: Witness
     walk_cycles: float | None
-    estimate: Estimate
+    estimate: PredictedGain
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +104,8 @@ class Content:
     footprint: Footprint | None
     simulated: Simulated | None
     counted: CountedPart | None
-    estimate: Estimate
-    tried: Tried | None = None
+    estimate: PredictedGain
+    tried: TrackRecord | None = None
     placed: Placed | None = None
     sampled: Attribution | None = None
 

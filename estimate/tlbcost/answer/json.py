@@ -17,8 +17,8 @@ from tlbcost.attribution.json import to_value
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import spread_fraction
+from tlbcost.model.gain import MODELS, PredictedGain, run_time_ns, speedup_ratio
 from tlbcost.model.overlap import Sample
-from tlbcost.model.simple import MODELS, Estimate, run_time_ns, speedup_ratio
 from tlbcost.processors.geometry import Level, LevelSource, PageSizeGeometry, TlbLevel
 from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
 
@@ -176,7 +176,7 @@ def _modelled(sample: Sample) -> Value:
     }
 
 
-def _shares(estimate: Estimate) -> Value:
+def _shares(estimate: PredictedGain) -> Value:
     """What one backend alone concludes."""
     return {
         "bound_fraction": _interval(estimate.bound_fraction),
@@ -240,7 +240,7 @@ def _counts(counts: dict[tuple[int, Side], SideCounts]) -> list[Value]:
     ]
 
 
-def _estimate(estimate: Estimate) -> Value:
+def _estimate(estimate: PredictedGain) -> Value:
     wall = estimate.wall_ns
     return {
         "base_data_translation_ns": _interval(estimate.base_data_ns),

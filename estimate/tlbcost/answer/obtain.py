@@ -7,26 +7,21 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 import shlex
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.accuracy.record import tried_on
+from tlbcost.accuracy.record import track_records
 from tlbcost.answer.backend import Choice, choose
 from tlbcost.answer.conclude import Ingredients
 from tlbcost.answer.surroundings import surroundings
 from tlbcost.attribution.backed import Seen
 from tlbcost.attribution.sampled import Sampled, sample_misses
-from tlbcost.calibration import cache
 from tlbcost.calibration.cache import Obtained
+from tlbcost.calibration.choose import calibration_for
 from tlbcost.calibration.costs import check_costs
-from tlbcost.calibration.file import read_calibration
-from tlbcost.common.cleanup import temporary_folder
-from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.progress import Progress
 from tlbcost.counters.count import count_program
 from tlbcost.counters.counted import Counted, together
@@ -35,16 +30,14 @@ from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.numa.for_estimate import placed_on_nodes
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, named
 from tlbcost.processors.geometry import Geometry
-from tlbcost.run.launch import Launcher, Outcome, check_outcome, native_runs
+from tlbcost.run.launch import Launcher, Outcome, check_outcome, launcher_of, native_runs
 from tlbcost.run.program import check_simulatable, resolve
-from tlbcost.run.stdin import ProgramInput
 from tlbcost.simulator.conditions import Conditions
 from tlbcost.simulator.core import Core, core_for
 from tlbcost.simulator.geometry import geometry_for
 from tlbcost.simulator.run import Simulation, find_valgrind, simulate
 from tlbcost.simulator.windows import plan_for
 from tlbcost.system.machine import Machine, current_machine, huge_page_or_assumed
-from tlbcost.system.sudo import calling_user
 
 # Where a file does not tell: the huge pages of most machines of an architecture.
 _USUAL_HUGE_BYTES = {"ppc64le": 16 << 20, "s390x": 1 << 20}
@@ -56,7 +49,7 @@ _REST = 10
 def imported(arguments: argparse.Namespace) -> Ingredients:
     """The counts in files. Raises TlbcostError naming the file and its defect."""
     asked = None if arguments.cpu is None else named(arguments.cpu)
-    calibrated = None if arguments.calibration is None else calibration_for(arguments)
+    calibrated = None if arguments.calibration is None else _calibrated(arguments)
     parts = [import_file(file, asked, arguments.object) for file in arguments.imported]
     counted = merge(parts)
     pmu = asked or (generic_pmu() if counted.pmu is None else load_pmu(counted.pmu))
@@ -148,7 +141,7 @@ def measured(
         seen=ran.seen,
         sampled=ran.sampled,
         pmu=setup.choice.pmu,
-        tried=tried_on(machine),
+        tried=track_records(machine),
         model=arguments.model,
         no_core=setup.no_core,
         placed=placed,
@@ -169,7 +162,7 @@ def _set_up(arguments: argparse.Namespace, machine: Machine, path: Path) -> _Set
     if choice.simulate:
         check_simulatable(path)
         valgrind = find_valgrind()
-    calibrated = calibration_for(arguments)
+    calibrated = _calibrated(arguments)
     huge, notes = huge_page_or_assumed(machine)
     geometry, core, no_core = None, None, None
     if choice.simulate:
@@ -183,6 +176,10 @@ def _set_up(arguments: argparse.Namespace, machine: Machine, path: Path) -> _Set
     return _Setup(choice, valgrind, calibrated, geometry, core, no_core, huge, notes)
 
 
+def _calibrated(arguments: argparse.Namespace) -> Obtained:
+    return calibration_for(arguments.calibration, recalibrate=arguments.recalibrate)
+
+
 def _without_core(arguments: argparse.Namespace) -> str:
     """Why the overlap model cannot be used; refuses if it has to be."""
     why = "the calibration does not tell what loads cost"
@@ -193,16 +190,6 @@ def _without_core(arguments: argparse.Namespace) -> str:
             CANNOT_MEASURE,
         )
     return why
-
-
-@contextlib.contextmanager
-def launcher_of(prepare: str | None) -> Iterator[Launcher]:
-    """A launcher with a folder of its own, for the user who called sudo where one did."""
-    with temporary_folder() as folder, contextlib.closing(ProgramInput()) as stdin:
-        launcher = Launcher(folder, stdin, calling_user(), prepare)
-        if launcher.user is not None:
-            os.chown(folder, launcher.user.uid, launcher.user.gid)
-        yield launcher
 
 
 def _run_program(
@@ -287,24 +274,3 @@ def _simulate(
     with Progress() as progress:
         tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None
         return simulate(launcher, setup.valgrind, setup.geometry, argv, native[0], tick, plan, core)
-
-
-def calibration_for(arguments: argparse.Namespace) -> Obtained:
-    """The costs in the file that was given, else of this machine."""
-    if arguments.calibration is not None:
-        if arguments.recalibrate:
-            raise TlbcostError(
-                "--calibration and --recalibrate exclude each other", "give one of them", USAGE
-            )
-        file: Path = arguments.calibration
-        try:
-            return cache.Obtained(read_calibration(file), f"from {file}")
-        except TlbcostError as error:
-            hint = "leave --calibration out to measure this machine"
-            raise TlbcostError(f"cannot use the calibration: {error}", hint, TOOL_FAILED) from error
-    with Progress() as progress:
-        return cache.obtain(
-            recalibrate=arguments.recalibrate,
-            announce=progress.announce,
-            progress=progress.calibrating if progress.shown else None,
-        )

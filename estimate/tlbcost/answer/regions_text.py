@@ -13,7 +13,7 @@ from tlbcost.attribution.sites import words
 from tlbcost.common import units
 from tlbcost.common.console import section, table
 from tlbcost.common.interval import Interval
-from tlbcost.common.units import range_of, shortened
+from tlbcost.common.units import shortened
 from tlbcost.memory.kinds import Backing
 from tlbcost.simulator.memory_tables import SourceLocation
 
@@ -49,7 +49,7 @@ def print_sampled(console: Console, attribution: Attribution) -> None:
     told, rest = split(attribution.payers)
     for payer in told:
         shown.add_row(
-            shortened(title(payer), _SAMPLED_COLUMNS),
+            units.shortened(title(payer), _SAMPLED_COLUMNS),
             on_pages(payer.backed),
             units.count(payer.samples or 0),
             _percent(payer.misses_fraction),
@@ -175,7 +175,7 @@ def _gain(payer: Payer) -> str:
 
 
 def _range(interval: Interval | None) -> str:
-    return units.NOT_OBTAINED if interval is None else range_of(interval)
+    return units.NOT_OBTAINED if interval is None else units.range_of(interval)
 
 
 def _size(n_bytes: int | None) -> str:

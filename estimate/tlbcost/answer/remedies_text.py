@@ -14,7 +14,6 @@ from tlbcost.answer.words import narrower, next_steps
 from tlbcost.attribution.payers import Payer
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
-from tlbcost.common.units import range_of
 from tlbcost.remedies.advise import TUNABLES, Advice, Remedy, Situation, advise
 from tlbcost.remedies.price import Price
 
@@ -125,7 +124,7 @@ def _payer_words(payer: Payer) -> str:
         gain = payer.gain_fraction
         alone = "by it alone" if payer.samples is None else "by it alone, if by its share of them"
         told.append(
-            f"{units.percent(gain.value)} of the run time to gain {alone}, {range_of(gain)}"
+            f"{units.percent(gain.value)} of the run time to gain {alone}, {units.range_of(gain)}"
         )
     return ": ".join([*parts, "; ".join(told)]) if told else parts[0]
 

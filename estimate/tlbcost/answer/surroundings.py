@@ -5,14 +5,28 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import dataclass
 
-from tlbcost.answer.content import Surroundings
 from tlbcost.counters.pmu import find_pmu
 from tlbcost.system.glibc import glibc_version
-from tlbcost.system.huge_pages import huge_settings
+from tlbcost.system.huge_pages import HugeSettings, huge_settings
 
 # A PMU that this user may not read is there all the same.
 _PRESENT = ("counts", "forbidden", "listed")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What else on this system matters to the answer. None: not known, or not there.
+
+    `settings`: what it lets onto huge pages. `hugectl`: whether that is installed.
+    """
+
+    has_pmu: bool
+    glibc: tuple[int, int] | None
+    glibc_tunables: str | None
+    settings: HugeSettings | None = None
+    hugectl: bool = False
 
 
 def surroundings() -> Surroundings:

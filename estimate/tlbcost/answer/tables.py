@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tlbcost.answer.content import Simulated
 from tlbcost.common import units
 from tlbcost.common.console import section, table
-from tlbcost.common.units import range_of
 from tlbcost.processors.geometry import Level, LevelSource, TlbLevel
 from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
 from tlbcost.simulator.totals import CODE, DATA
@@ -66,7 +65,7 @@ def modelled_sentence(simulated: Simulated) -> str:
     return (
         f"The expected gain is modelled in {units.count(sample.windows)} windows with {part} of "
         f"the references; misses times their costs (--model simple) give "
-        f"{units.percent(simple.value)}, {range_of(simple)}."
+        f"{units.percent(simple.value)}, {units.range_of(simple)}."
     )
 
 

@@ -17,8 +17,7 @@ from tlbcost.answer.words import placement_sentence, verdict_sentence
 from tlbcost.common import units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.interval import Interval
-from tlbcost.common.units import range_of
-from tlbcost.model.simple import run_time_ns, speedup_ratio
+from tlbcost.model.gain import run_time_ns, speedup_ratio
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -176,7 +175,7 @@ def _results(console: Console, content: Content) -> None:
     if estimate.code_fraction is not None:
         sentence += (
             " Of it, code (not in the expected gain) takes "
-            f"{range_of(estimate.code_fraction)} for its own translation."
+            f"{units.range_of(estimate.code_fraction)} for its own translation."
         )
     console.print(sentence)
     if content.simulated is not None and content.simulated.estimate.model == "overlap":
@@ -199,7 +198,7 @@ def _points(fraction: float) -> str:
 def _saving(share: Interval, wall_ns: float | None) -> list[str]:
     return [
         units.percent(share.value),
-        range_of(share),
+        units.range_of(share),
         units.NOT_OBTAINED if wall_ns is None else units.time(share.value * wall_ns),
         units.speedup(speedup_ratio(share.value)),
     ]

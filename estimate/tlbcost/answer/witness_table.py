@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tlbcost.answer.content import Content, CountedPart
 from tlbcost.common import units
 from tlbcost.common.console import section, table
-from tlbcost.common.units import range_of
 from tlbcost.counters.report import print_events, print_figures
 from tlbcost.simulator.totals import CODE, DATA
 
@@ -43,5 +42,5 @@ def print_comparison(console: Console, content: Content) -> None:
         )
     both = (counted.estimate, simulated.estimate)
     shown.add_row("bound", *(units.percent(each.bound_fraction.value) for each in both))
-    shown.add_row("expected gain", *(range_of(each.expected_fraction) for each in both))
+    shown.add_row("expected gain", *(units.range_of(each.expected_fraction) for each in both))
     section(console, shown)

@@ -7,7 +7,7 @@ import shlex
 
 from tlbcost.answer.content import Content
 from tlbcost.common import units
-from tlbcost.model.simple import WORTHWHILE_FRACTION, Estimate, total_interval
+from tlbcost.model.gain import WORTHWHILE_FRACTION, PredictedGain, total_interval
 from tlbcost.numa.locality import direction_words, placement_words, translation_direction
 from tlbcost.system import hints
 from tlbcost.system.glibc import FIRST_WITH_HUGETLB, HUGETLB, tunable
@@ -15,7 +15,7 @@ from tlbcost.system.glibc import FIRST_WITH_HUGETLB, HUGETLB, tunable
 _THP = "/sys/kernel/mm/transparent_hugepage/enabled"
 
 
-def verdict_sentence(estimate: Estimate, huge_page_bytes: int) -> str:
+def verdict_sentence(estimate: PredictedGain, huge_page_bytes: int) -> str:
     """One sentence: worth trying, not worth it or too close to call, and why."""
     pages = f"{units.size(huge_page_bytes)} pages"
     total = total_interval(estimate)
@@ -72,7 +72,7 @@ def placement_sentence(content: Content) -> str | None:
     return sentence
 
 
-def _main_part(estimate: Estimate) -> str:
+def _main_part(estimate: PredictedGain) -> str:
     fault = estimate.fault_fraction.value if estimate.fault_fraction else 0.0
     if fault > estimate.expected_fraction.value:
         return "by fewer page faults"

@@ -226,7 +226,7 @@ def _print(
     from tlbcost.common.paths import version
     from tlbcost.counters.files import to_json, to_table
     from tlbcost.counters.report import Findings, print_counts, relevant
-    from tlbcost.model.counted import figures
+    from tlbcost.model.walk_share import figures
     from tlbcost.system.machine import current_machine
 
     findings = Findings(

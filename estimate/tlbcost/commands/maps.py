@@ -64,7 +64,6 @@ def _seconds(text: str) -> float:
 
 
 def _look(arguments: argparse.Namespace) -> int:
-    from tlbcost.answer.obtain import launcher_of
     from tlbcost.common.output import check_writable
 
     words: list[str] = arguments.target

@@ -102,12 +102,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _study(arguments: argparse.Namespace) -> None:
-    from tlbcost.answer.obtain import launcher_of
     from tlbcost.common.output import check_writable, give_report
     from tlbcost.numa.json import to_json
     from tlbcost.numa.nodes import choose_nodes
     from tlbcost.numa.report import print_study
     from tlbcost.numa.run import study
+    from tlbcost.run.launch import launcher_of
 
     argv: list[str] = arguments.program
     if argv[:1] == ["--"]:

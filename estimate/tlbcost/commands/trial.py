@@ -16,7 +16,7 @@ from tlbcost.common.cleanup import Stopped, signals_raise
 from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
 
 if TYPE_CHECKING:
-    from tlbcost.model.simple import Estimate
+    from tlbcost.model.gain import PredictedGain
     from tlbcost.run.launch import Launcher
     from tlbcost.trial.method import Method
     from tlbcost.trial.report import Tried
@@ -82,8 +82,8 @@ def _pairs(text: str) -> int:
 
 
 def _try(arguments: argparse.Namespace) -> int:
-    from tlbcost.answer.obtain import launcher_of
     from tlbcost.common.output import check_writable
+    from tlbcost.run.launch import launcher_of
     from tlbcost.run.program import resolve
     from tlbcost.trial import methods
     from tlbcost.trial.method import base_environment
@@ -154,7 +154,7 @@ def _trial(
 
 def _estimate(
     arguments: argparse.Namespace, launcher: Launcher, argv: list[str]
-) -> tuple[Estimate | None, str | None]:
+) -> tuple[PredictedGain | None, str | None]:
     """What `tlbcost estimate` says of the program, or why it says nothing."""
     if arguments.no_estimate:
         return None, "not asked for"
@@ -179,7 +179,7 @@ def _estimate(
 def _tried(
     argv: list[str],
     trials: list[Trial],
-    estimate: Estimate | None,
+    estimate: PredictedGain | None,
     no_estimate: str | None,
     notes: tuple[str, ...],
 ) -> Tried:

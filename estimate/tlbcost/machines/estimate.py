@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.answer.obtain import calibration_for, launcher_of
+from tlbcost.calibration.choose import calibration_for
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration
 from tlbcost.common import units
@@ -25,7 +25,7 @@ from tlbcost.machines.plan import (
     of_calibration,
     plan_pass,
 )
-from tlbcost.run.launch import native_runs
+from tlbcost.run.launch import launcher_of, native_runs
 from tlbcost.run.program import check_simulatable, resolve
 from tlbcost.run.records import Run
 from tlbcost.simulator.run import find_valgrind, simulate
@@ -67,7 +67,7 @@ def chosen(arguments: argparse.Namespace) -> list[OtherMachine]:
     """The machines and sizes that were asked for. Raises TlbcostError."""
     sizes = arguments.page_size or (BASE_BYTES, HUGE_BYTES)
     if not arguments.machine:
-        obtained = calibration_for(arguments)
+        obtained = calibration_for(arguments.calibration, recalibrate=arguments.recalibrate)
         return [of_calibration(obtained.calibration, sizes, obtained.source)]
     names = [name for name in arguments.machine.split(",") if name]
     if len(set(names)) < len(names) or not names:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from tlbcost.common.interval import Interval
-from tlbcost.model.simple import run_time_ns
+from tlbcost.model.gain import PredictedGain, already_huge, run_time_ns, verdict
 from tlbcost.run.records import Run
+from tlbcost.simulator.totals import Footprint
 from tlbcost.simulator.windows import ImageWindows, Window
 
 # How far the modelled saving is from the real one, apart from sampling: as a share of the run
@@ -132,3 +133,16 @@ def expected_gain(saving: Interval, runs: Sequence[Run], bound: Interval) -> Int
     above = max(saving.high * share for share in shares) - value
     low, high = value - math.hypot(below, margin), value + math.hypot(above, margin)
     return Interval(*(min(end, bound.high) for end in (value, low, high)))
+
+
+def with_overlap(
+    simple: PredictedGain, expected: Interval, runs: Sequence[Run], memory: Footprint
+) -> PredictedGain:
+    """The gain with this model's expected fraction, and the verdict that follows from it."""
+    return replace(
+        simple,
+        expected_fraction=expected,
+        verdict=verdict(expected, simple.fault_fraction, already_huge(runs, memory)),
+        model="overlap",
+        models={"overlap": expected, **simple.models},
+    )

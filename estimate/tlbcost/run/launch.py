@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tlbcost.common import formats, paths, units
+from tlbcost.common.cleanup import temporary_folder
 from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, TlbcostError
 from tlbcost.common.table import count, read_table
 from tlbcost.run import process_tree, program
 from tlbcost.run.records import Run
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.system import cgroup, hints
-from tlbcost.system.sudo import User
+from tlbcost.system.sudo import User, calling_user
 
 _TICK_S = 1.0
 _PR_SET_THP_DISABLE, _PR_GET_THP_DISABLE = 41, 42
@@ -190,6 +191,16 @@ class Launcher:
                 "try it by itself",
                 TOOL_FAILED,
             )
+
+
+@contextlib.contextmanager
+def launcher_of(prepare: str | None) -> Iterator[Launcher]:
+    """A launcher with a folder of its own, for the user who called sudo where one did."""
+    with temporary_folder() as folder, contextlib.closing(ProgramInput()) as stdin:
+        launcher = Launcher(folder, stdin, calling_user(), prepare)
+        if launcher.user is not None:
+            os.chown(folder, launcher.user.uid, launcher.user.gid)
+        yield launcher
 
 
 def native_runs(

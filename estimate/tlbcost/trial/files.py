@@ -12,7 +12,7 @@ from tlbcost.accuracy.errors import Half, PairOfRuns, Prediction, Program, Recor
 from tlbcost.accuracy.record import format_record
 from tlbcost.common.interval import Interval
 from tlbcost.memory.peak import PeakMemory
-from tlbcost.model.simple import Estimate, total_interval
+from tlbcost.model.gain import PredictedGain, total_interval
 from tlbcost.run.records import Run
 from tlbcost.trial.report import Tried, bloat_bytes, sentences, verdict
 from tlbcost.trial.run import Pair, Trial, covered_fraction
@@ -39,7 +39,7 @@ def to_json(tried: Tried) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _estimate(estimate: Estimate) -> Value:
+def _estimate(estimate: PredictedGain) -> Value:
     return {
         "bound_fraction": asdict(estimate.bound_fraction),
         "expected_fraction": asdict(estimate.expected_fraction),

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 from tlbcost.common import units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.interval import Interval
-from tlbcost.common.units import range_of
-from tlbcost.model.simple import Estimate, total_interval
+from tlbcost.model.gain import PredictedGain, total_interval
 from tlbcost.system.machine import Machine
 from tlbcost.trial.run import Pair, Trial, base_huge_bytes, covered_fraction
 
@@ -37,7 +36,7 @@ class Tried:
     machine: Machine
     argv: tuple[str, ...]
     trials: tuple[Trial, ...]
-    estimate: Estimate | None
+    estimate: PredictedGain | None
     huge_page_bytes: int | None
     no_estimate: str | None
     notes: tuple[str, ...]
@@ -156,7 +155,7 @@ def _share(add_row: Callable[..., None], name: str, share: Interval | None) -> N
     if share is None:
         add_row(name, units.NOT_OBTAINED, "")
     else:
-        add_row(name, units.percent(share.value), range_of(share))
+        add_row(name, units.percent(share.value), units.range_of(share))
 
 
 def _ending(console: Console, trial: Trial, tried: Tried) -> None:
@@ -176,7 +175,7 @@ def sentences(trial: Trial, tried: Tried) -> list[str]:
         found = [_result(trial)]
         where = verdict(trial, tried)
         if tried.estimate is not None and where is not None:
-            expected = range_of(total_interval(tried.estimate))
+            expected = units.range_of(total_interval(tried.estimate))
             measured = units.percent(trial.measured_fraction.value)
             found.append(f"Measured {measured} lies {where} what was expected, {expected}.")
         grown = bloat_bytes(trial.proven_pairs)

@@ -19,7 +19,7 @@ from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.memory.peak import PeakMemory
 from tlbcost.memory.peak_sampler import PeakSampler
-from tlbcost.model.simple import run_time_ns
+from tlbcost.model.gain import run_time_ns
 from tlbcost.run import program
 from tlbcost.run.launch import Launcher, Outcome
 from tlbcost.run.records import Run

@@ -17,7 +17,7 @@ from tlbcost.accuracy.record import format_record, read_record, record_of
 from tlbcost.accuracy.report import markdown, print_record
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.model.simple import ModelName
+from tlbcost.model.gain import ModelName
 from tlbcost.system.machine import Machine
 from tlbcost.validation.stream import StreamResult, rates_heard
 from tlbcost.validation.stream_report import print_stream
@@ -334,7 +334,7 @@ def test_only_the_errors_of_the_same_model_are_quoted(
         own.write_text(format_record(some))
         return {
             model: round(tried.mean_error_fraction, 4)
-            for model, tried in trial_record.tried_on(MACHINE).items()
+            for model, tried in trial_record.track_records(MACHINE).items()
         }
 
     overlap = Interval(0.32, 0.29, 0.34)

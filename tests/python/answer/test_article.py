@@ -9,8 +9,8 @@ import pytest
 from tlbcost.common.interval import Interval
 from tlbcost.counters.counted import Counted
 from tlbcost.counters.importing import import_file, merge
-from tlbcost.model.counted import Prices, figures, witness
 from tlbcost.model.published_pairs import expected_from_share
+from tlbcost.model.walk_share import Prices, figures, witness
 from tlbcost.processors.event_tables import named
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"

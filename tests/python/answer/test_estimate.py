@@ -12,18 +12,19 @@ from pathlib import Path
 import pytest
 from builders.answer import BASE, GEOMETRY, HUGE, MACHINE, RUN, process
 from tlbcost import __main__
+from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer import obtain
 from tlbcost.answer.caveats import caveats
 from tlbcost.answer.conclude import AskedModel, Ingredients, assemble
-from tlbcost.answer.content import Tried
 from tlbcost.calibration.cache import Obtained
+from tlbcost.calibration.choose import calibration_for
 from tlbcost.calibration.costs import check_costs
 from tlbcost.calibration.file import read_calibration
 from tlbcost.commands import estimate
 from tlbcost.common import cleanup, paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.model.simple import MODELS
-from tlbcost.run.launch import Outcome
+from tlbcost.model.gain import MODELS
+from tlbcost.run.launch import Outcome, launcher_of
 from tlbcost.simulator.core import Core
 from tlbcost.simulator.run import Simulation
 from tlbcost.simulator.windows import ImageWindows, Window, WindowPlan
@@ -58,7 +59,7 @@ def test_a_wrong_number_of_runs_is_refused(runs: str, capsys: pytest.CaptureFixt
 
 def test_options_exclude_each_other() -> None:
     with pytest.raises(TlbcostError, match="exclude") as error:
-        obtain.calibration_for(parse("--recalibrate", "--calibration", str(CALIBRATION), "app"))
+        calibration_for(CALIBRATION, recalibrate=True)
     assert error.value.exit_code == 2
 
 
@@ -147,7 +148,7 @@ def ingredients(model: AskedModel, windows: int, no_core: str | None = None) -> 
     )
 
 
-TRIED = Tried(True, "2026-01-01T00:00:00Z", 16, 12, 0.0812, 0.264)
+TRIED = TrackRecord(True, "2026-01-01T00:00:00Z", 16, 12, 0.0812, 0.264)
 
 
 def test_the_overlap_model_is_taken_where_it_can_be() -> None:
@@ -205,7 +206,7 @@ def test_the_simulator_gets_the_core_and_windows_for_the_time(
 
     monkeypatch.setattr(obtain, "simulate", simulate)
     setup = set_up(monkeypatch, MODELLED)
-    with obtain.launcher_of(None) as launcher:
+    with launcher_of(None) as launcher:
         obtain._simulate(launcher, setup, ["app"], [native], setup.core)
         obtain._simulate(launcher, setup, ["app"], [native], None)
     # At 30 references in a microsecond, 64 windows of a second.

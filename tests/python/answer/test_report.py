@@ -11,15 +11,15 @@ from pathlib import Path
 import jsonschema
 import pytest
 from builders.answer import MACHINE, content, killed, overlapped, process, rebuilt, simulated
-from tlbcost.answer.content import Content, Tried
+from tlbcost.accuracy.record import TrackRecord
+from tlbcost.answer.content import Content
 from tlbcost.answer.json import document, to_json
 from tlbcost.answer.text import print_report
 from tlbcost.answer.words import next_steps, verdict_sentence
 from tlbcost.common import output, units
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.common.units import range_of
-from tlbcost.model.simple import total_interval
+from tlbcost.model.gain import total_interval
 
 SCHEMA = Path(__file__).parents[3] / "data" / "schema" / "estimate.schema.json"
 UNITS = ("_ns", "_bytes", "_pages", "_entries", "_fraction", "_ratio")
@@ -96,7 +96,7 @@ def test_both_models_are_told() -> None:
     assert "simulation, overlap model" in text
     assert "in 200 windows with 2.0 % of the references" in text
     simple = content().estimate.expected_fraction
-    assert f"(--model simple) give {units.percent(simple.value)}, {range_of(simple)}." in text
+    assert f"(--model simple) give {units.percent(simple.value)}, {units.range_of(simple)}." in text
     report = json.loads(to_json(shown))
     told = report["simulation"]
     assert told["model"] == "overlap"
@@ -164,7 +164,7 @@ def test_json_and_text_say_the_same() -> None:
 
 
 def test_the_record_of_this_machine_is_quoted() -> None:
-    tried = Tried(True, "2026-01-01T00:00:00Z", 16, 12, 0.0812, 0.264)
+    tried = TrackRecord(True, "2026-01-01T00:00:00Z", 16, 12, 0.0812, 0.264)
     shown = replace(content(), tried=tried)
     text = " ".join(text_of(shown).split())
     assert "Of 16 programs run on this machine, the expected gain was off by 8.1 points" in text
@@ -203,9 +203,10 @@ def test_a_gain_below_zero_is_called_nothing() -> None:
 
 
 def test_ends_that_round_to_nothing_are_said_once() -> None:
-    assert range_of(Interval(0, 0, 1e-4)) == range_of(Interval(0, -1e-4, 1e-4)) == "about 0"
-    assert range_of(Interval(0, 0, 0)) == "0 %"
-    assert range_of(Interval(0.1, -1e-4, 0.2)) == "about 0 to 20 %"
+    assert units.range_of(Interval(0, 0, 1e-4)) == "about 0"
+    assert units.range_of(Interval(0, -1e-4, 1e-4)) == "about 0"
+    assert units.range_of(Interval(0, 0, 0)) == "0 %"
+    assert units.range_of(Interval(0.1, -1e-4, 0.2)) == "about 0 to 20 %"
 
 
 def test_a_tiny_gain_is_next_to_nothing() -> None:

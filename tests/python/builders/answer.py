@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tlbcost.answer.content import CalibrationUsed, Content, Simulated, Surroundings
+from tlbcost.answer.content import CalibrationUsed, Content, Simulated
+from tlbcost.answer.surroundings import Surroundings
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.interval import Interval
-from tlbcost.model import overlap
-from tlbcost.model import simple as model
+from tlbcost.model import miss_costs, overlap
 from tlbcost.model.overlap import Sample
 from tlbcost.processors.geometry import Geometry, Level, LevelSource, PageSizeGeometry, TlbLevel
 from tlbcost.run.records import Run
@@ -88,7 +88,7 @@ def rebuilt(content: Content) -> Content:
     processes = content.simulated.processes
     summed = totals.total_counts(processes)
     footprint = totals.total_footprint(processes, HUGE // BASE)
-    estimate = model.estimate(
+    estimate = miss_costs.predicted(
         content.runs, summed, footprint, content.base_costs, content.huge_costs
     )
     changed = replace(content.simulated, counts=summed, estimate=estimate)
@@ -108,7 +108,7 @@ def content(walks: int = 10_000_000) -> Content:
     summed = totals.total_counts(processes)
     footprint = totals.total_footprint(processes, HUGE // BASE)
     runs = (RUN, RUN, RUN)
-    estimate = model.estimate(runs, summed, footprint, BASE_COSTS, HUGE_COSTS)
+    estimate = miss_costs.predicted(runs, summed, footprint, BASE_COSTS, HUGE_COSTS)
     return Content(
         version="0.0.1",
         date="2026-01-02T03:04:05Z",
@@ -139,7 +139,7 @@ def overlapped(content: Content, saving: Interval | None = None) -> Content:
     sample = Sample("width=6", 200, 10**9, 20_000_000, 1.0, saving)
     simple = content.simulated.estimate
     expected = overlap.expected_gain(saving, content.runs, simple.bound_fraction)
-    estimate = model.with_overlap(simple, expected, content.runs, content.footprint)
+    estimate = overlap.with_overlap(simple, expected, content.runs, content.footprint)
     return replace(simulated(content, sample=sample, estimate=estimate), estimate=estimate)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from builders.answer import GEOMETRY, HUGE, MACHINE, RUN, process
 from tlbcost.answer.conclude import Ingredients, assemble
-from tlbcost.answer.content import Content, Surroundings
+from tlbcost.answer.content import Content
+from tlbcost.answer.surroundings import Surroundings
 from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.file import read_calibration
 from tlbcost.counters.counted import Count, Counted

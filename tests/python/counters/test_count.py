@@ -21,7 +21,7 @@ from tlbcost.counters.report import Findings, print_counts, relevant
 from tlbcost.counters.target import Plan, Target
 from tlbcost.counters.tool import Reading, Wanted, by_event, parse_readings
 from tlbcost.counters.totals import counted, scaled
-from tlbcost.model.counted import figures
+from tlbcost.model.walk_share import figures
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, select
 from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher, Outcome

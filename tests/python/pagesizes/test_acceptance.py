@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 from simulated_pages import Simulated, direction, simulated, within
-from tlbcost.answer.obtain import launcher_of
 from tlbcost.common import paths
 from tlbcost.machines.gain import results
 from tlbcost.machines.plan import GIB, HUGE_BYTES, machine_named, plan_pass
 from tlbcost.pagesizes.published import published, ratio_of
-from tlbcost.run.launch import Launcher
+from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.simulator.run import find_valgrind, simulate
 
 WORKLOADS = Path(__file__).parents[3] / "build" / "workloads"

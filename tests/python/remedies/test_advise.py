@@ -12,9 +12,10 @@ import jsonschema
 import pytest
 from builders.answer import content
 from memory.test_eligibility import SETTINGS, backed
-from tlbcost.answer.content import Content, Surroundings
+from tlbcost.answer.content import Content
 from tlbcost.answer.json import to_json
 from tlbcost.answer.remedies_text import what_to_do
+from tlbcost.answer.surroundings import Surroundings
 from tlbcost.answer.text import print_report
 from tlbcost.attribution.payers import Payer, on_huge_bytes
 from tlbcost.attribution.simulated import Attribution

@@ -23,7 +23,7 @@ from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.memory.peak import MemoryPart, PeakMemory
-from tlbcost.model.simple import Estimate
+from tlbcost.model.gain import PredictedGain
 from tlbcost.run.launch import Launcher
 from tlbcost.run.records import Run
 from tlbcost.run.stdin import ProgramInput
@@ -55,7 +55,7 @@ def pair(wall: float, covered: float | None = 1.0, user: float = 0.0) -> Pair:
     return Pair(BASE, huge, seen, backing(0))
 
 
-def tried(*trials: Trial, estimate: Estimate | None = None) -> Tried:
+def tried(*trials: Trial, estimate: PredictedGain | None = None) -> Tried:
     return Tried(
         "0.0.1", "2026-01-02T03:04:05Z", MACHINE, ("./app", "an arg"), trials, estimate,
         2 * MIB, None if estimate else "not asked for", ("a note",),
@@ -153,7 +153,7 @@ def test_the_estimate_is_compared_with_pages_of_its_size() -> None:
 
 
 @pytest.mark.parametrize("estimate", [None, content().estimate])
-def test_json_follows_its_schema(estimate: Estimate | None) -> None:
+def test_json_follows_its_schema(estimate: PredictedGain | None) -> None:
     unproven = judge(METHOD, (pair(0.8, None), pair(0.8, 0.1), pair(0.8, 0.1)))
     report = tried(judge(METHOD, (pair(0.8),) * 5), unproven, estimate=estimate)
     document = json.loads(to_json(report))
@@ -234,7 +234,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[st
         pytest.skip("needs make, and glibc")
     golden = Path(__file__).parents[2] / "golden" / "calibration.tsv"
     obtained = Obtained(read_calibration(golden), "from a file")
-    monkeypatch.setattr(obtain, "calibration_for", lambda _: obtained)
+    monkeypatch.setattr(obtain, "_calibrated", lambda _: obtained)
     log = tmp_path / "log"
     script = f'echo "${{LD_PRELOAD-}}" >>{log}; echo out'
     before = dict(os.environ)

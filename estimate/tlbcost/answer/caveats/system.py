@@ -9,7 +9,7 @@ from tlbcost.answer.caveats.rule import Rule
 from tlbcost.answer.content import Content
 from tlbcost.common import units
 from tlbcost.common.stats import spread_fraction
-from tlbcost.model.simple import already_huge, run_time_ns
+from tlbcost.model.gain import already_huge, run_time_ns
 from tlbcost.system.glibc import HUGETLB, tunable
 
 SHORT_RUN_NS = 50_000_000

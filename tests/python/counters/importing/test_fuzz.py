@@ -20,7 +20,7 @@ from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.counters.counted import Counted
 from tlbcost.counters.importing import import_file, import_text, merge
 from tlbcost.counters.importing.names import meaning
-from tlbcost.model.counted import figures
+from tlbcost.model.walk_share import figures
 from tlbcost.processors.event_tables import load_pmu
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"

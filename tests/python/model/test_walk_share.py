@@ -18,7 +18,7 @@ from tlbcost.answer.text import print_report
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.counters.counted import Count, Counted, together
-from tlbcost.model import counted as counted_model
+from tlbcost.model import walk_share
 from tlbcost.model.published_pairs import expected_from_share, expected_with_remaining
 from tlbcost.processors.event_tables import load_pmu
 
@@ -58,9 +58,9 @@ def test_walk_cycles_beyond_the_cycles_are_capped() -> None:
 
 
 def test_walks_are_priced_where_their_cycles_are_not_counted() -> None:
-    prices = counted_model.Prices(interval(100, 0.5), interval(10, 0.5))
-    found = counted_model.figures(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
-    seen = counted_model.witness(found, 3e9, prices)
+    prices = walk_share.Prices(interval(100, 0.5), interval(10, 0.5))
+    found = walk_share.figures(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
+    seen = walk_share.witness(found, 3e9, prices)
     assert seen is not None
     assert seen.way == "walks_times_cost"
     # 10 M walks and 20 M hits of data, 0.1 M each of code
@@ -72,8 +72,8 @@ def test_walks_are_priced_where_their_cycles_are_not_counted() -> None:
 
 
 def test_walks_without_a_price_bound_nothing() -> None:
-    found = counted_model.figures(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
-    assert counted_model.witness(found, 3e9, None) is None
+    found = walk_share.figures(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
+    assert walk_share.witness(found, 3e9, None) is None
     with pytest.raises(TlbcostError, match="what a walk costs is not known") as error:
         imported(counted(ZEN4), "amd64_fam19h_zen4")
     assert error.value.exit_code == 4
@@ -86,12 +86,12 @@ def test_a_price_can_be_given() -> None:
 
 
 def test_calibrated_costs_are_turned_into_cycles_of_the_programs_own_clock() -> None:
-    seen = counted_model.prices_of(BASE_COSTS, 2.0)
+    seen = walk_share.prices_of(BASE_COSTS, 2.0)
     assert seen is not None
     # from cached to serial, with their intervals
     assert seen.walk_cycles.low == pytest.approx(2 * 5.0 * 0.9)
     assert seen.walk_cycles.high == pytest.approx(2 * 35.0 * 1.1)
-    assert counted_model.prices_of(replace(BASE_COSTS, walk_serial_ns=None), 2.0) is None
+    assert walk_share.prices_of(replace(BASE_COSTS, walk_serial_ns=None), 2.0) is None
 
 
 def test_stalls_are_a_lower_bound() -> None:
@@ -135,7 +135,7 @@ def test_the_simulation_tells_what_remains_on_huge_pages() -> None:
 
 def test_runs_that_differ_make_an_interval() -> None:
     first, second = counted(SKL), counted({**SKL, "walk_active_cycles.load": 6e8})
-    figures = counted_model.figures(load_pmu("skl").formulas, together([first, second]))
+    figures = walk_share.figures(load_pmu("skl").formulas, together([first, second]))
     share = figures["data_share"]
     assert share is not None
     assert (share.low, share.high) == (pytest.approx(0.2), pytest.approx(0.7 / 3))
@@ -146,7 +146,7 @@ def test_events_of_different_runs_are_combined() -> None:
         {"cycles": 3e9, "walk_active_cycles.load": 5e8, "walk_active_cycles.store": 1e8},
         {"cycles": 3.1e9, "walk_active_cycles.fetch": 3e7},
     ]
-    figures = counted_model.figures(
+    figures = walk_share.figures(
         load_pmu("skl").formulas, together([counted(half) for half in halves])
     )
     assert figures["share"] is not None
@@ -178,7 +178,7 @@ def test_without_times_shares_are_of_the_cycles() -> None:
 )
 def test_the_mode_tells_what_the_cycles_stand_for(mode: str | None, part: float) -> None:
     seen = counted(SKL, mode=mode)
-    assert counted_model.counted_fraction(seen) == pytest.approx(part)
+    assert walk_share.counted_fraction(seen) == pytest.approx(part)
 
 
 def test_page_faults_need_runs_and_costs() -> None:
@@ -188,11 +188,11 @@ def test_page_faults_need_runs_and_costs() -> None:
 
 
 def test_memory_is_that_of_the_page_faults() -> None:
-    memory = counted_model.memory_of([RUN], 4096, 512)
+    memory = walk_share.memory_of([RUN], 4096, 512)
     assert memory is not None
     assert memory.anonymous_pages == RUN.minor_faults
     assert memory.dense_huge_pages == 137
-    assert counted_model.memory_of([], 4096, 512) is None
+    assert walk_share.memory_of([], 4096, 512) is None
 
 
 def test_a_program_on_huge_pages_already_is_told() -> None:
@@ -235,10 +235,8 @@ def test_a_count_without_a_role_is_shown_by_its_event() -> None:
 
 def test_a_huge_cost_is_not_needed() -> None:
     bare = replace(HUGE_COSTS, walk_serial_ns=None)
-    seen = counted_model.witness(
-        counted_model.figures(load_pmu("skl").formulas, counted(SKL)), 3e9, None
-    )
+    seen = walk_share.witness(walk_share.figures(load_pmu("skl").formulas, counted(SKL)), 3e9, None)
     assert seen is not None
-    found = counted_model.estimate(counted(SKL), seen, [RUN], (BASE_COSTS, bare), None, None)
+    found = walk_share.predicted(counted(SKL), seen, [RUN], (BASE_COSTS, bare), None, None)
     assert found.fault_fraction is None
     assert MACHINE.base_page_bytes == BASE_COSTS.page_size_bytes

@@ -16,9 +16,8 @@ from tlbcost.calibration.costs import PageCosts, missing_costs, with_substitutes
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import centre
 from tlbcost.counters.counted import Counted
-from tlbcost.model import simple as model
+from tlbcost.model.gain import PredictedGain, already_huge, fault_saving, verdict
 from tlbcost.model.published_pairs import expected_from_share, expected_with_remaining
-from tlbcost.model.simple import Estimate
 from tlbcost.processors.formulas import evaluate
 from tlbcost.run.records import Run
 from tlbcost.simulator.totals import Footprint
@@ -204,15 +203,15 @@ def memory_of(runs: Sequence[Run], base_bytes: int, pages_per_huge: int) -> Foot
     return Footprint(pages, 2 * dense, dense, 0, peak)
 
 
-def estimate(
+def predicted(
     counted: Counted,
     seen: Witness,
     runs: Sequence[Run],
     costs: tuple[PageCosts, PageCosts] | None,
     memory: Footprint | None,
     remaining: float | None,
-) -> Estimate:
-    """The estimate from the counters' share.
+) -> PredictedGain:
+    """The gain predicted from the counters' share.
 
     `runs` are the native runs, empty where the counts are from elsewhere. `costs` (base and huge
     pages) and `memory` are for the page faults alone. `remaining` is the part of the translation
@@ -228,13 +227,13 @@ def estimate(
     fault = None
     already = False
     if runs and memory is not None:
-        already = model.already_huge(runs, memory)
+        already = already_huge(runs, memory)
         if costs is not None:
-            fault = model.fault_saving(runs, memory, *costs)
+            fault = fault_saving(runs, memory, *costs)
     expected = _scaled(expected, scale)
     code = _difference(seen.total, seen.data) if seen.split else None
     high = seen.total.high
-    return Estimate(
+    return PredictedGain(
         run_time_ns=run_time_ns(counted),
         wall_ns=counted.wall_ns,
         base_data_ns=None,
@@ -245,7 +244,7 @@ def estimate(
         expected_fraction=expected,
         code_fraction=None if code is None else _scaled(code, scale),
         fault_fraction=fault,
-        verdict=model.verdict(expected, fault, already),
+        verdict=verdict(expected, fault, already),
     )
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from tlbcost.calibration.costs import PageCosts, missing_costs, page_costs, price, with_substitutes
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.interval import Interval
-from tlbcost.model import simple as model
+from tlbcost.model import gain, miss_costs
 from tlbcost.run.records import Run
 from tlbcost.simulator import totals
 from tlbcost.simulator.counts import Side, SideCounts, Touched
@@ -90,7 +90,7 @@ memories = st.builds(Footprint, *[st.integers(0, 10**7)] * 4)
 def test_expected_gain_is_an_interval_below_the_bound_and_the_run_time(
     runs: list[Run], seen: Counts, memory: Footprint, base: PageCosts, huge: PageCosts
 ) -> None:
-    result = model.estimate(runs, seen, memory, base, huge)
+    result = miss_costs.predicted(runs, seen, memory, base, huge)
     expected = result.expected_fraction
     assert expected.low <= expected.value <= expected.high
     bound = result.bound_fraction
@@ -105,7 +105,7 @@ def test_no_misses_no_gain(
     runs: list[Run], memory: Footprint, base: PageCosts, huge: PageCosts
 ) -> None:
     none = {(size, side): SideCounts(0, 0, 0) for size in (BASE, HUGE) for side in SIDES}
-    result = model.estimate(runs, none, memory, base, huge)
+    result = miss_costs.predicted(runs, none, memory, base, huge)
     assert result.bound_fraction == Interval(0, 0, 0)
     assert result.expected_fraction == Interval(0, 0, 0)
     assert result.code_fraction == Interval(0, 0, 0)
@@ -123,8 +123,8 @@ def test_more_walks_on_base_pages_never_lower_the_estimate(
             side.l1_tlb_misses + more, side.stlb_hits, side.stlb_misses + more
         ),
     }
-    before = model.estimate(runs, seen, NO_MEMORY, base, huge)
-    after = model.estimate(runs, larger, NO_MEMORY, base, huge)
+    before = miss_costs.predicted(runs, seen, NO_MEMORY, base, huge)
+    after = miss_costs.predicted(runs, larger, NO_MEMORY, base, huge)
     slack = 1e-9
     assert after.bound_fraction.value >= before.bound_fraction.value - slack
     assert after.expected_fraction.low >= before.expected_fraction.low - slack
@@ -140,8 +140,8 @@ def test_more_walks_on_huge_pages_never_raise_the_gain(
         **seen,
         (HUGE, "store"): SideCounts(side.l1_tlb_misses, side.stlb_hits, side.stlb_misses + more),
     }
-    before = model.estimate(runs, seen, NO_MEMORY, base, huge).expected_fraction
-    after = model.estimate(runs, larger, NO_MEMORY, base, huge).expected_fraction
+    before = miss_costs.predicted(runs, seen, NO_MEMORY, base, huge).expected_fraction
+    after = miss_costs.predicted(runs, larger, NO_MEMORY, base, huge).expected_fraction
     assert after.low <= before.low + 1e-9
     assert after.high <= before.high + 1e-9
 
@@ -150,12 +150,12 @@ def test_more_walks_on_huge_pages_never_raise_the_gain(
 def test_fault_saving_is_an_interval_within_the_system_time(
     runs: list[Run], memory: Footprint, base: PageCosts, huge: PageCosts
 ) -> None:
-    result = model.estimate(runs, {}, memory, base, huge)
+    result = miss_costs.predicted(runs, {}, memory, base, huge)
     if base.fault_ns is None or huge.fault_ns is None:
         assert result.fault_fraction is None
     else:
         assert result.fault_fraction is not None
-        system = max(run.system_ns / model.run_time_ns(run) for run in runs)
+        system = max(run.system_ns / gain.run_time_ns(run) for run in runs)
         assert result.fault_fraction.high <= system
 
 
@@ -178,7 +178,7 @@ def test_known_figures() -> None:
         None,
     )
     huge = replace(base, page_size_bytes=HUGE)
-    result = model.estimate([RUN], seen, NO_MEMORY, base, huge)
+    result = miss_costs.predicted([RUN], seen, NO_MEMORY, base, huge)
     # Serial: 20 M x 2 ns + 10 M x 30 ns; with code 2 M x 30 ns more; huge pages 5 M x 2 ns.
     assert result.base_data_ns.high == pytest.approx(340e6)
     assert result.bound_fraction.value == pytest.approx(0.400)
@@ -192,7 +192,7 @@ def test_known_figures() -> None:
 
 
 def test_bound_is_capped_at_user_time_and_says_so() -> None:
-    result = model.estimate([RUN], counts(10**9), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    result = miss_costs.predicted([RUN], counts(10**9), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
     assert result.bound_capped
     assert result.bound_fraction.value == pytest.approx(0.9)
     assert result.expected_fraction.high == pytest.approx(0.9)
@@ -203,21 +203,21 @@ def test_huge_pages_can_lose() -> None:
         (BASE, "load"): SideCounts(0, 0, 0),
         (HUGE, "load"): SideCounts(10_000_000, 10_000_000, 0),
     }
-    result = model.estimate([RUN], seen, NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    result = miss_costs.predicted([RUN], seen, NO_MEMORY, BASE_COSTS, HUGE_COSTS)
     assert result.expected_fraction.low < result.expected_fraction.value < 0
     assert result.verdict == "not_worth_it"
 
 
 def test_shares_of_a_threaded_program_are_of_cpu_time() -> None:
     run = replace(RUN, user_ns=1_900_000_000)
-    assert model.run_time_ns(run) == 2_000_000_000
-    assert model.run_time_ns(RUN) == 1_000_000_000
+    assert gain.run_time_ns(run) == 2_000_000_000
+    assert gain.run_time_ns(RUN) == 1_000_000_000
 
 
 def test_spread_of_the_runs_widens_the_interval() -> None:
     slow = replace(RUN, wall_ns=2 * RUN.wall_ns, user_ns=2 * RUN.user_ns)
-    one = model.estimate([RUN], counts(10**7), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
-    both = model.estimate([RUN, slow], counts(10**7), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    one = miss_costs.predicted([RUN], counts(10**7), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    both = miss_costs.predicted([RUN, slow], counts(10**7), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
     assert both.expected_fraction.low == pytest.approx(one.expected_fraction.low / 2)
     assert both.expected_fraction.high == one.expected_fraction.high
 
@@ -235,7 +235,7 @@ def test_noise_cannot_make_a_huge_page_s_walk_the_dearer_one() -> None:
     base = replace(BASE_COSTS, walk_serial_ns=wide)
     huge = replace(HUGE_COSTS, walk_serial_ns=replace(wide, low=0.0))
     seen: Counts = {(size, "load"): SideCounts(10**6, 0, 10**6) for size in (BASE, HUGE)}
-    assert model.estimate([RUN], seen, NO_MEMORY, base, huge).expected_fraction.low == 0
+    assert miss_costs.predicted([RUN], seen, NO_MEMORY, base, huge).expected_fraction.low == 0
 
 
 def test_a_huge_page_s_walk_above_the_base_page_s_is_priced_as_that() -> None:
@@ -243,7 +243,7 @@ def test_a_huge_page_s_walk_above_the_base_page_s_is_priced_as_that() -> None:
     base = replace(base, walk_overlapped_ns=None, stlb_hit_serial_ns=interval(0))
     huge = replace(HUGE_COSTS, walk_serial_ns=interval(1), walk_overlapped_ns=interval(1))
     seen: Counts = {(size, "load"): SideCounts(10**6, 0, 10**6) for size in (BASE, HUGE)}
-    result = model.estimate([RUN], seen, NO_MEMORY, base, huge)
+    result = miss_costs.predicted([RUN], seen, NO_MEMORY, base, huge)
     assert result.expected_fraction == Interval(0, 0, 0)
 
 
@@ -251,7 +251,7 @@ def test_missing_base_costs_are_refused() -> None:
     bare = replace(BASE_COSTS, walk_serial_ns=None)
     assert missing_costs(bare) == ["walk_ns"]
     with pytest.raises(ValueError, match="cost"):
-        model.estimate([RUN], counts(1), NO_MEMORY, bare, HUGE_COSTS)
+        miss_costs.predicted([RUN], counts(1), NO_MEMORY, bare, HUGE_COSTS)
 
 
 def test_faults_are_net_of_what_huge_faults_cost() -> None:
@@ -259,7 +259,7 @@ def test_faults_are_net_of_what_huge_faults_cost() -> None:
     run = replace(RUN, minor_faults=65536)
     exact = replace(BASE_COSTS, fault_ns=interval(500, 0))
     huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0))
-    result = model.estimate([run], {}, memory, exact, huge)
+    result = miss_costs.predicted([run], {}, memory, exact, huge)
     saved = 65536 * 500 - 128 * 100_000
     assert result.fault_fraction is not None
     assert result.fault_fraction.value == pytest.approx(saved / 1e9)
@@ -271,7 +271,7 @@ def test_pages_that_fault_twice_save_twice_but_for_the_low_end() -> None:
     run = replace(RUN, minor_faults=2 * 65536 + 1000)
     exact = replace(BASE_COSTS, fault_ns=interval(500, 0))
     huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0))
-    result = model.estimate([run], {}, memory, exact, huge)
+    result = miss_costs.predicted([run], {}, memory, exact, huge)
     saved = 65536 * 500 - 128 * 100_000
     assert result.fault_fraction is not None
     assert result.fault_fraction.value == pytest.approx(2 * saved / 1e9)
@@ -284,11 +284,11 @@ def test_giving_pages_back_counts_where_it_is_known_for_both_page_sizes() -> Non
     run = replace(RUN, minor_faults=65536)
     base = replace(BASE_COSTS, fault_ns=interval(500, 0), unmap_ns=interval(200, 0))
     huge = replace(HUGE_COSTS, fault_ns=interval(100_000, 0), unmap_ns=interval(20_000, 0))
-    both = model.estimate([run], {}, memory, base, huge).fault_fraction
+    both = miss_costs.predicted([run], {}, memory, base, huge).fault_fraction
     assert both is not None
     assert both.value == pytest.approx((65536 * 700 - 128 * 120_000) / 1e9)
     alone = replace(huge, unmap_ns=None)
-    one = model.estimate([run], {}, memory, base, alone).fault_fraction
+    one = miss_costs.predicted([run], {}, memory, base, alone).fault_fraction
     assert one is not None
     assert one.value == pytest.approx((65536 * 500 - 128 * 100_000) / 1e9)
 
@@ -297,7 +297,7 @@ def test_faults_avoided_are_no_more_than_were_measured() -> None:
     memory = Footprint(65536, 128, 128, 0, 65536)
     run = replace(RUN, minor_faults=1000)
     huge = replace(HUGE_COSTS, fault_ns=interval(0, 0))
-    result = model.estimate([run], {}, memory, BASE_COSTS, huge)
+    result = miss_costs.predicted([run], {}, memory, BASE_COSTS, huge)
     assert result.fault_fraction is not None
     assert result.fault_fraction.value == pytest.approx(1000 * 200 / 1e9)
 
@@ -305,7 +305,7 @@ def test_faults_avoided_are_no_more_than_were_measured() -> None:
 def test_sparse_regions_make_the_fault_saving_uncertain() -> None:
     memory = Footprint(200, 20, 1, 0, 200)
     run = replace(RUN, minor_faults=200)
-    result = model.estimate([run], {}, memory, BASE_COSTS, HUGE_COSTS)
+    result = miss_costs.predicted([run], {}, memory, BASE_COSTS, HUGE_COSTS)
     assert result.fault_fraction is not None
     assert result.fault_fraction.low == pytest.approx((200 * 180 - 20 * 55_000) / 1e9)
     assert result.fault_fraction.value == pytest.approx((200 * 200 - 50_000) / 1e9)
@@ -316,7 +316,7 @@ def test_sparse_regions_make_the_fault_saving_uncertain() -> None:
     [(10_000_000, "worth_trying"), (1000, "not_worth_it"), (1_000_000, "too_close_to_call")],
 )
 def test_verdicts(walks: int, verdict: str) -> None:
-    result = model.estimate([RUN], counts(walks), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
+    result = miss_costs.predicted([RUN], counts(walks), NO_MEMORY, BASE_COSTS, HUGE_COSTS)
     assert result.verdict == verdict
 
 
@@ -324,13 +324,13 @@ def test_a_program_on_huge_pages_already_has_nothing_left_to_gain() -> None:
     memory = Footprint(150_000, 300, 293, 0, 150_000)
     few, many = replace(RUN, minor_faults=7_000), replace(RUN, minor_faults=150_000)
     args = (counts(10_000_000), memory, BASE_COSTS, HUGE_COSTS)
-    assert model.estimate([few], *args).verdict == "already_huge"
-    assert model.estimate([many], *args).verdict == "worth_trying"
+    assert miss_costs.predicted([few], *args).verdict == "already_huge"
+    assert miss_costs.predicted([many], *args).verdict == "worth_trying"
     idle = (counts(1000), replace(memory, anonymous_pages=0), BASE_COSTS, HUGE_COSTS)
-    assert model.estimate([few], *idle).verdict == "not_worth_it"
+    assert miss_costs.predicted([few], *idle).verdict == "not_worth_it"
     # A few pages less than faults say nothing: every program's start takes as many.
     small = replace(memory, largest_anonymous_pages=1000)
-    assert not model.already_huge([replace(RUN, minor_faults=100)], small)
+    assert not gain.already_huge([replace(RUN, minor_faults=100)], small)
 
 
 def test_totals_leave_out_processes_without_counts() -> None:
@@ -391,5 +391,5 @@ def test_footprint_is_the_largest_process_s() -> None:
 
 
 def test_speedup() -> None:
-    assert model.speedup_ratio(0.5) == 2
-    assert model.speedup_ratio(1.0) is None
+    assert gain.speedup_ratio(0.5) == 2
+    assert gain.speedup_ratio(1.0) is None

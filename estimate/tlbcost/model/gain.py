@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What would huge pages give a program, and is that worth trying? The result of every model.
+
+Pure functions: no I/O, no pandas. The formulas and their sources are in doc/method.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Literal
+
+from tlbcost.calibration.costs import PageCosts
+from tlbcost.common.interval import Interval
+from tlbcost.common.stats import centre
+from tlbcost.run.records import Run
+from tlbcost.simulator.totals import Footprint
+
+# Less than this share of the run time is not worth a change of the system: it is the size of the
+# differences that code alignment and page colouring make between two builds of one program.
+WORTHWHILE_FRACTION = 0.02
+
+ModelName = Literal["overlap", "simple"]
+MODELS: tuple[ModelName, ...] = ("overlap", "simple")
+VerdictCode = Literal["worth_trying", "not_worth_it", "too_close_to_call", "already_huge"]
+
+# With fewer page faults than this share of the pages it touched, a program's memory came in larger
+# pieces. Below so many pages the start of any program hides it.
+FAULTS_PER_PAGE = 0.5
+SURE_PAGES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedGain:
+    """What translation costs, and what huge pages would give. None: not obtained.
+
+    Fractions are shares of `run_time_ns`, or of the cycles counted where no run time is known.
+
+    Times in translation run from the lowest costs, of overlapped accesses, to the highest, of
+    ones that wait for each other; in ns. So does the bound, whose value is its high end.
+
+    `expected_fraction` is what `model` says, of the two that a simulation allows; None: counters
+    tell. `models` has what each of them says, where it is known.
+    """
+
+    run_time_ns: float | None
+    wall_ns: float | None
+    base_data_ns: Interval | None
+    base_code_ns: Interval | None
+    huge_data_ns: Interval | None
+    bound_fraction: Interval
+    bound_capped: bool
+    expected_fraction: Interval
+    code_fraction: Interval | None
+    fault_fraction: Interval | None
+    verdict: VerdictCode
+    model: ModelName | None = None
+    models: Mapping[ModelName, Interval] = field(default_factory=dict)
+
+
+def run_time_ns(run: Run) -> int:
+    """The time that shares refer to: CPU time where several threads outrun the clock."""
+    return max(run.wall_ns, run.user_ns + run.system_ns)
+
+
+def total_interval(gain: PredictedGain) -> Interval:
+    """Expected gain and page-fault saving together; the latter only where it was obtained."""
+    fault = gain.fault_fraction or Interval(0, 0, 0)
+    expected = gain.expected_fraction
+    low, high = expected.low + fault.low, min(1.0, expected.high + fault.high)
+    return Interval(min(max(expected.value + fault.value, low), high), low, high)
+
+
+def speedup_ratio(fraction: float) -> float | None:
+    """t / (t - saved); None where the whole run time would be saved."""
+    return 1 / (1 - fraction) if fraction < 1 else None
+
+
+def user_time(run: Run) -> int:
+    return run.user_ns
+
+
+def system_time(run: Run) -> int:
+    return run.system_ns
+
+
+def shares(
+    runs: Sequence[Run], low_ns: float, high_ns: float, cap: Callable[[Run], int]
+) -> Interval:
+    """A saving as a share, with the spread of the runs; no run saves more than `cap` of it."""
+    low = min(min(low_ns, cap(run)) / run_time_ns(run) for run in runs)
+    high = max(min(high_ns, cap(run)) / run_time_ns(run) for run in runs)
+    return Interval(centre(low, high), low, high)
+
+
+def fault_saving(
+    runs: Sequence[Run], memory: Footprint, base: PageCosts, huge: PageCosts
+) -> Interval | None:
+    """The page faults that huge pages avoid, less what their own faults cost (see doc/method.md).
+
+    A page costs the kernel time of its first touch and, where it was obtained, of giving it back.
+
+    How many huge pages there will be is known within limits: at most every region touched, at
+    least as many as would hold the touched pages if these were dense. The value takes the latter:
+    the sparse regions are mostly stacks and libraries' data, too small for a huge page. Memory
+    that is given back and touched again, or read before it is written, shows as more faults than
+    pages: then both sides are repeated, but for the low end.
+    """
+    if base.fault_ns is None or huge.fault_ns is None:
+        return None
+    small, large = base.fault_ns, huge.fault_ns
+    if base.unmap_ns is not None and huge.unmap_ns is not None:
+        small, large = _sum(small, base.unmap_ns), _sum(large, huge.unmap_ns)
+    measured = int(median([run.minor_faults for run in runs]))
+    pages = min(memory.anonymous_pages, measured)
+    most = min(memory.anonymous_huge_pages, pages)
+    least = min(memory.dense_huge_pages, most)
+    low = pages * small.low - most * large.high
+    high = pages * small.high - least * large.low
+    value = pages * small.value - least * large.value
+    if pages:
+        repeated = max(1.0, (measured - memory.other_pages) / pages)
+        low, high = min(low, low * repeated), max(high, high * repeated)
+        value *= repeated
+    share = shares(runs, low, max(low, high), system_time)
+    middle = min(value, median([run.system_ns for run in runs]))
+    middle /= median([run_time_ns(run) for run in runs])
+    return Interval(min(max(middle, share.low), share.high), share.low, share.high)
+
+
+def _sum(one: Interval, other: Interval) -> Interval:
+    return Interval(one.value + other.value, one.low + other.low, one.high + other.high)
+
+
+def already_huge(runs: Sequence[Run], memory: Footprint) -> bool:
+    """Did the native runs have most of their memory on huge pages as it is?
+
+    The largest process alone is looked at: a forked child reads its parent's memory without faults.
+    """
+    pages = memory.largest_anonymous_pages
+    faults = median([run.minor_faults for run in runs])
+    return pages >= SURE_PAGES and faults < FAULTS_PER_PAGE * pages
+
+
+def verdict(expected: Interval, fault: Interval | None, already: bool) -> VerdictCode:
+    fault_low, fault_high = (fault.low, fault.high) if fault else (0.0, 0.0)
+    if expected.high + fault_high < WORTHWHILE_FRACTION:
+        return "not_worth_it"
+    if already:
+        return "already_huge"
+    if expected.low + fault_low >= WORTHWHILE_FRACTION:
+        return "worth_trying"
+    return "too_close_to_call"
