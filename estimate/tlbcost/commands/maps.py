@@ -65,6 +65,7 @@ def _seconds(text: str) -> float:
 
 def _look(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_writable
+    from tlbcost.run.launch import launcher_of
 
     words: list[str] = arguments.target
     pid = _pid(words)
