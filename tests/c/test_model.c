@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The TLB model against known answers, and against a model that is too simple to be wrong. */
-#include "check.h"
-#include "model.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "tlb_rig.h"
 
 static const struct tlb_config server = {
 	.page_shift = { 12, 21 },
@@ -12,60 +8,6 @@ static const struct tlb_config server = {
 	.l1i = { { 256, 8 }, { 32, 8 } },
 	.stlb = { { 2048, 16 }, { 2048, 16 } },
 };
-
-struct rig {
-	struct tlb_model model;
-	struct tlb_filter data, code;
-	void *memory;
-	uint64_t time;
-};
-
-static struct rig *make_rig(const struct tlb_config *config, bool filter)
-{
-	struct rig *rig = calloc(1, sizeof(*rig));
-
-	rig->memory = malloc(tlb_model_bytes(config));
-	tlb_model_init(&rig->model, config, rig->memory,
-		       filter ? &rig->data : NULL, filter ? &rig->code : NULL);
-	return rig;
-}
-
-static void drop_rig(struct rig *rig)
-{
-	free(rig->memory);
-	free(rig);
-}
-
-/* A reference as an engine makes it: through the filter if it can. */
-static void reference(struct rig *rig, uint64_t address, enum tlb_side side)
-{
-	struct tlb_first *first = side == TLB_FETCH ? &rig->model.code :
-						      &rig->model.data;
-	uint64_t time = ++rig->time;
-	struct tlb_filter_slot *slot;
-
-	if (first->slots.filter) {
-		slot = &first->slots.filter->slot[tlb_filter_index(&first->slots, address)];
-		if (slot->address == address >> first->slots.base_shift << first->slots.base_shift) {
-			slot->time = time;
-			return;
-		}
-	}
-	if (side == TLB_FETCH)
-		tlb_model_fetch(&rig->model, address, time);
-	else
-		tlb_model_data(&rig->model, address, side, time);
-}
-
-static uint64_t random_number(void)
-{
-	static uint64_t state = 88172645463325252u;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
 
 static const struct tlb_counts *counts(struct rig *rig, enum tlb_size size,
 				       enum tlb_side side)
@@ -76,7 +18,7 @@ static const struct tlb_counts *counts(struct rig *rig, enum tlb_size size,
 
 static void cold_pages_walk_once_each(void)
 {
-	struct rig *rig = make_rig(&server, true);
+	struct rig *rig = make_rig(&server, NULL, 0, true);
 
 	for (int round = 0; round < 3; round++)
 		for (uint64_t page = 0; page < 23; page++)
@@ -89,7 +31,7 @@ static void cold_pages_walk_once_each(void)
 
 static void a_cycle_beyond_the_entries_always_misses(void)
 {
-	struct rig *rig = make_rig(&server, true);
+	struct rig *rig = make_rig(&server, NULL, 0, true);
 	const uint64_t pages = 2048 + 128;
 
 	for (int round = 0; round < 5; round++)
@@ -102,7 +44,7 @@ static void a_cycle_beyond_the_entries_always_misses(void)
 
 static void a_cycle_within_the_second_level_only_misses_the_first(void)
 {
-	struct rig *rig = make_rig(&server, true);
+	struct rig *rig = make_rig(&server, NULL, 0, true);
 
 	for (int round = 0; round < 5; round++)
 		for (uint64_t page = 0; page < 1024; page++)
@@ -118,7 +60,7 @@ static void without_a_second_level_every_miss_walks(void)
 	struct rig *rig;
 
 	config.stlb[TLB_HUGE] = (struct tlb_geometry){ 0, 0 };
-	rig = make_rig(&config, true);
+	rig = make_rig(&config, NULL, 0, true);
 	for (int round = 0; round < 3; round++)
 		for (uint64_t page = 0; page < 40; page++)
 			reference(rig, page << 21, TLB_LOAD);
@@ -129,7 +71,7 @@ static void without_a_second_level_every_miss_walks(void)
 
 static void code_and_data_share_the_second_level(void)
 {
-	struct rig *rig = make_rig(&server, true);
+	struct rig *rig = make_rig(&server, NULL, 0, true);
 
 	for (uint64_t page = 0; page < 500; page++)
 		reference(rig, page << 12, TLB_FETCH);
@@ -150,7 +92,7 @@ static void count_walk(uint64_t address)
 
 static void each_walk_is_told(void)
 {
-	struct rig *rig = make_rig(&server, true);
+	struct rig *rig = make_rig(&server, NULL, 0, true);
 
 	walks_seen = 0;
 	rig->model.walked = count_walk;
@@ -160,59 +102,6 @@ static void each_walk_is_told(void)
 	CHECK_EQUAL(counts(rig, TLB_BASE, TLB_STORE)->stlb_misses, walks_seen);
 	CHECK(walks_seen > 90000);
 	drop_rig(rig);
-}
-
-/* The simplest LRU set: the whole history, searched backwards. */
-struct naive {
-	uint64_t pages[64][96];		/* by set, most recently used first */
-	unsigned held[64];
-};
-
-static bool naive_access(struct naive *level, struct tlb_geometry geometry,
-			 uint64_t page)
-{
-	uint64_t set = page % (geometry.entries / geometry.ways);
-	uint64_t *pages = level->pages[set];
-	unsigned at = 0;
-	bool hit;
-
-	while (at < level->held[set] && pages[at] != page)
-		at++;
-	hit = at < level->held[set];
-	if (!hit) {
-		if (level->held[set] < geometry.ways)
-			level->held[set]++;
-		at = level->held[set] - 1;
-	}
-	memmove(pages + 1, pages, at * sizeof(*pages));
-	pages[0] = page;
-	return hit;
-}
-
-struct naive_machine {
-	struct naive l1d, l1i, stlb;
-	struct tlb_counts counts[TLB_SIDES];
-};
-
-static void naive_reference(struct naive_machine *machine,
-			    const struct tlb_config *config, enum tlb_size size,
-			    uint64_t address, enum tlb_side side)
-{
-	uint64_t page = address >> config->page_shift[size];
-	bool hit = side == TLB_FETCH ?
-			   naive_access(&machine->l1i, config->l1i[size], page) :
-			   naive_access(&machine->l1d, config->l1d[size], page);
-
-	if (hit)
-		return;
-	machine->counts[side].l1_misses++;
-	/* To fold is to rename pages; a single set has nothing to choose. */
-	if (config->stlb_folded && config->stlb[size].entries > config->stlb[size].ways)
-		page ^= page / (config->stlb[size].entries / config->stlb[size].ways);
-	if (naive_access(&machine->stlb, config->stlb[size], page))
-		machine->counts[side].stlb_hits++;
-	else
-		machine->counts[side].stlb_misses++;
 }
 
 /* Some pages often, some seldom; phases of frequent and of rare misses. */
@@ -238,29 +127,26 @@ static uint64_t mixed_address(unsigned i)
 static void compare_with_naive(const struct tlb_config *config, bool filter)
 {
 	struct naive_machine *naive = calloc(TLB_SIZES, sizeof(*naive));
-	struct rig *rig = make_rig(config, filter);
+	struct rig *rig = make_rig(config, NULL, 0, filter);
 
 	for (unsigned i = 0; i < 60000; i++) {
-		enum tlb_side side = (enum tlb_side)(random_number() >> 20) % 8;
+		enum tlb_side side = mixed_side();
 		uint64_t address = mixed_address(i);
 
-		side = (int)side == 7 ? TLB_FETCH : side & 1;
 		reference(rig, address, side);
-		for (int size = 0; size < TLB_SIZES; size++)
-			naive_reference(&naive[size], config, size, address, side);
+		for (int size = 0; size < TLB_SIZES; size++) {
+			const struct tlb_view_config alone = {
+				.page_shift = config->page_shift[size],
+				.l1d = config->l1d[size], .l1i = config->l1i[size],
+				.stlb = config->stlb[size], .folded = config->stlb_folded,
+			};
+
+			naive_reference(&naive[size], &alone, address, side);
+		}
 	}
 	tlb_model_flush(&rig->model);
 	for (int size = 0; size < TLB_SIZES; size++)
-		for (int side = 0; side < TLB_SIDES; side++) {
-			const struct tlb_counts *got =
-				&rig->model.counts[size][side];
-			const struct tlb_counts *want = &naive[size].counts[side];
-
-			CHECK(want->l1_misses > 0);
-			CHECK_EQUAL(got->l1_misses, want->l1_misses);
-			CHECK_EQUAL(got->stlb_hits, want->stlb_hits);
-			CHECK_EQUAL(got->stlb_misses, want->stlb_misses);
-		}
+		check_counts(rig->model.counts[size], naive[size].counts);
 	drop_rig(rig);
 	free(naive);
 }
@@ -295,7 +181,7 @@ static void it_agrees_with_the_naive_model(void)
 /* An engine's blind writes must not change the order of last use. */
 static void settled_writes_keep_the_order(void)
 {
-	struct rig *rig = make_rig(&server, true);
+	struct rig *rig = make_rig(&server, NULL, 0, true);
 	struct tlb_first *first = &rig->model.data;
 	/* Two pages of one filter slot, and so of one set. */
 	uint64_t a = 0x100000000, b = a + ((uint64_t)TLB_FILTER_SLOTS << 12);
