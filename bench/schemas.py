@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tlbcost.common.document import schema_of
+from tlbcost.doctor.check import Examination
 from tlbcost.machines.list_document import MachineList
 from tlbcost.memory.maps_report import MemoryMaps
 
@@ -15,6 +16,7 @@ SCHEMAS = Path(__file__).resolve().parent.parent / "data" / "schema"
 
 # The document of each file, and its title.
 DOCUMENTS: dict[str, tuple[type, str]] = {
+    "doctor": (Examination, "tlbcost doctor"),
     "machines": (MachineList, "tlbcost machines"),
     "maps": (MemoryMaps, "tlbcost maps"),
 }

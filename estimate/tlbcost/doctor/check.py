@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was found when one thing was looked at?"""
+"""What was found when one thing was checked, and what `tlbcost doctor --json` writes of it all."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from tlbcost.common.document import Part, doc
 
 State = Literal["ok", "limited", "missing"]
 Value = str | int | None
@@ -13,15 +15,28 @@ Value = str | int | None
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at. `command` fixes a gap; None: there is no gap, or no command.
+    """One thing that was checked."""
 
-    `blocks`: `tlbcost estimate` cannot work until it is fixed. `values` are for programs; units
-    are in the keys, None is "not obtained".
-    """
+    name: Annotated[str, doc("what was checked")]
+    state: Annotated[State, doc("limited: it works in part")]
+    finding: Annotated[str, doc("what was found, in words")]
+    command: Annotated[
+        str | None, doc("what to type to close a gap; null: there is none, or no command does")
+    ] = None
+    blocks_estimate: Annotated[
+        bool, doc("whether tlbcost estimate cannot work until the gap is closed")
+    ] = False
+    values: Annotated[
+        Mapping[str, Value], doc("figures; units are in the keys, null: not obtained")
+    ] = field(default_factory=dict)
 
-    name: str
-    state: State
-    finding: str
-    command: str | None = None
-    blocks: bool = False
-    values: Mapping[str, Value] = field(default_factory=dict)
+
+class Examination(Part, frozen=True, kw_only=True):
+    """What `tlbcost doctor --json FILE` writes: what can be measured here."""
+
+    format: Annotated[Literal["tlbcost doctor 1"], doc("form of this document and its version")] = (
+        "tlbcost doctor 1"
+    )
+    tlbcost_version: Annotated[str, doc("version of tlbcost that wrote it")]
+    estimate_works: Annotated[bool, doc("whether tlbcost estimate works here")]
+    checks: Annotated[list[Check], doc("in the order of the report")]

@@ -27,7 +27,7 @@ def check_programs() -> Check:
     absent = [name for name in names if not os.access(paths.libexec(name), os.X_OK)]
     if absent:
         finding = f"{' and '.join(absent)} not found in {paths.libexec('')}"
-        return Check("programs", "missing", finding, build("all"), blocks=True)
+        return Check("programs", "missing", finding, build("all"), blocks_estimate=True)
     return Check("programs", "ok", f"tlbcost {paths.version()} with its measuring programs")
 
 
@@ -37,7 +37,7 @@ def check_libraries() -> Check:
     for name, module in (("pandas", "pandas"), ("pyelftools", "elftools"), ("rich", "rich")):
         if importlib.util.find_spec(module) is None:
             finding = f"the Python package {name} is not installed"
-            return Check("libraries", "missing", finding, build("all"), blocks=True)
+            return Check("libraries", "missing", finding, build("all"), blocks_estimate=True)
         # A copied package may have come without its metadata.
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             name = f"{name} {importlib.metadata.version(name)}"
@@ -50,11 +50,11 @@ def check_valgrind() -> Check:
     path = shutil.which("valgrind")
     if path is None:
         finding = "not installed; without it misses cannot be simulated"
-        return Check("valgrind", "missing", finding, install("valgrind"), blocks=True)
+        return Check("valgrind", "missing", finding, install("valgrind"), blocks_estimate=True)
     version = _valgrind_version()
     if version is None:
         finding = f"{path} does not tell its version"
-        return Check("valgrind", "missing", finding, install("valgrind"), blocks=True)
+        return Check("valgrind", "missing", finding, install("valgrind"), blocks_estimate=True)
     values = {"valgrind_version": version}
     return Check("valgrind", "ok", f"{version}, {path}", values=values)
 
@@ -71,7 +71,7 @@ def check_tlbsim() -> Check:
     tools = sorted(folder.glob("tlbsim-*"))
     if not tools:
         finding = f"the simulator is not built ({folder})"
-        return Check("tlbsim", "missing", finding, build("all"), blocks=True)
+        return Check("tlbsim", "missing", finding, build("all"), blocks_estimate=True)
     version, built = _valgrind_version(), _built_against(tools[0])
     values = {"tlbsim_valgrind_version": built}
     if version is None:
@@ -79,7 +79,7 @@ def check_tlbsim() -> Check:
     if built is not None and built != version:
         finding = f"built against valgrind {built}, but {version} is installed"
         return Check(
-            "tlbsim", "missing", finding, build("-B simulator"), blocks=True, values=values
+            "tlbsim", "missing", finding, build("-B simulator"), blocks_estimate=True, values=values
         )
     real = Path(shutil.which("valgrind") or "valgrind").with_name("valgrind.bin")
     launcher = str(real) if os.access(real, os.X_OK) else "valgrind"
@@ -88,7 +88,7 @@ def check_tlbsim() -> Check:
     if help_text is None or "--counts-dir" not in help_text:
         finding = f"{tools[0]} does not start under valgrind {version}"
         return Check(
-            "tlbsim", "missing", finding, build("-B simulator"), blocks=True, values=values
+            "tlbsim", "missing", finding, build("-B simulator"), blocks_estimate=True, values=values
         )
     return Check(
         "tlbsim", "ok", f"starts, built against valgrind {built or version}", values=values

@@ -62,9 +62,13 @@ def pool_pages(peak_bytes: int, size: int) -> int:
 
 def pool(page_size_bytes: int) -> Pool:
     """The pool of one page size as it is now."""
-    folder = f"{POOLS}/hugepages-{page_size_bytes // 1024}kB"
-    names = ("nr", "free", "resv", "surplus")
-    return Pool(page_size_bytes, *(read_number(f"{folder}/{name}_hugepages") for name in names))
+    files = (pool_file(page_size_bytes, name) for name in ("nr", "free", "resv", "surplus"))
+    return Pool(page_size_bytes, *map(read_number, files))
+
+
+def pool_file(page_size_bytes: int, name: str = "nr") -> str:
+    """The kernel's file with one figure of a pool."""
+    return f"{POOLS}/hugepages-{page_size_bytes >> 10}kB/{name}_hugepages"
 
 
 def size_files(page_size_bytes: int) -> list[str]:
@@ -76,7 +80,7 @@ def size_files(page_size_bytes: int) -> list[str]:
     found = sys_path(_NODES).glob(f"node[0-9]*/hugepages/{name}/nr_hugepages")
     nodes = sorted(int(path.parts[-4].removeprefix("node")) for path in found)
     if len(nodes) < 2:
-        return [f"{POOLS}/{name}/nr_hugepages"]
+        return [pool_file(page_size_bytes)]
     return [f"{_NODES}/node{node}/hugepages/{name}/nr_hugepages" for node in nodes]
 
 

@@ -13,7 +13,7 @@ from tlbcost.counters import pmu, refusal
 from tlbcost.counters.counted import Mode
 from tlbcost.counters.pmu import Found, Rights
 from tlbcost.counters.refusal import Refusal, Scope, diagnose, explain
-from tlbcost.doctor import countable
+from tlbcost.doctor import pmu as doctor_pmu
 from tlbcost.system import hints
 from tlbcost.system.machine import current_machine
 
@@ -284,9 +284,9 @@ def test_doctor_tells_what_is_counted(
     monkeypatch: pytest.MonkeyPatch, events: tuple[str, ...], state: str, words: str
 ) -> None:
     monkeypatch.setenv("TLBCOST_ROOT", str(MACHINES / "skylake"))
-    monkeypatch.setattr(countable, "find_pmu", lambda: Found("counts", "it counts"))
-    monkeypatch.setattr(countable, "probe", opened(*events))
-    check = countable.check_pmu(current_machine())
+    monkeypatch.setattr(doctor_pmu, "find_pmu", lambda: Found("counts", "it counts"))
+    monkeypatch.setattr(doctor_pmu, "probe", opened(*events))
+    check = doctor_pmu.check_pmu(current_machine())
     assert check.state == state
     assert words in check.finding
     assert check.values["event_table"] == "skl"
@@ -299,9 +299,9 @@ def test_doctor_survives_a_missing_program(monkeypatch: pytest.MonkeyPatch) -> N
         raise TlbcostError("cannot run tlbcost-count: No such file or directory")
 
     monkeypatch.setenv("TLBCOST_ROOT", str(MACHINES / "skylake"))
-    monkeypatch.setattr(countable, "find_pmu", lambda: Found("counts", "it counts"))
-    monkeypatch.setattr(countable, "probe", broken)
-    check = countable.check_pmu(current_machine())
+    monkeypatch.setattr(doctor_pmu, "find_pmu", lambda: Found("counts", "it counts"))
+    monkeypatch.setattr(doctor_pmu, "probe", broken)
+    check = doctor_pmu.check_pmu(current_machine())
     assert check.state == "limited"
     assert "it counts, but cannot run tlbcost-count" in check.finding
 
@@ -328,9 +328,9 @@ def test_doctor_tells_who_may_count(
 ) -> None:
     write(tmp_path, "", None, level)
     monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
-    monkeypatch.setattr(countable, "is_root", lambda: False)
-    monkeypatch.setattr(countable, "user_may_count", lambda: may)
-    check = countable.check_paranoid()
+    monkeypatch.setattr(doctor_pmu, "is_root", lambda: False)
+    monkeypatch.setattr(doctor_pmu, "user_may_count", lambda: may)
+    check = doctor_pmu.check_paranoid()
     assert check.state == state
     assert words in check.finding
     assert (check.command is not None) == (state == "limited")

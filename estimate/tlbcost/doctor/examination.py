@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import os
-import re
 
 from tlbcost.calibration import cache
 from tlbcost.calibration.file import read_calibration
 from tlbcost.common import units
 from tlbcost.common.errors import TlbcostError
-from tlbcost.doctor.check import Check, Value
-from tlbcost.doctor.countable import check_paranoid, check_pmu
+from tlbcost.common.paths import version
+from tlbcost.doctor.check import Check, Examination, Value
+from tlbcost.doctor.pmu import check_paranoid, check_pmu
 from tlbcost.doctor.tools import (
     check_glibc,
     check_gnuplot,
@@ -22,19 +22,20 @@ from tlbcost.doctor.tools import (
     check_valgrind,
 )
 from tlbcost.processors.published import published
+from tlbcost.system import hugetlb
 from tlbcost.system.cgroup import memory_limit
 from tlbcost.system.hints import write_setting
 from tlbcost.system.machine import (
+    THP,
     Machine,
     current_machine,
     huge_page_bytes,
+    meminfo_bytes,
     read_line,
-    sys_path,
+    selected,
     thp_mode,
 )
 
-_THP = "/sys/kernel/mm/transparent_hugepage"
-_HUGETLB = "/sys/kernel/mm/hugepages"
 # Enough to try a program on; more is the reader's choice.
 _POOL_BYTES = 1 << 30
 # The cost of page walks is measured far beyond the reach of the STLB: 1 GiB of 4 KiB pages,
@@ -42,31 +43,32 @@ _POOL_BYTES = 1 << 30
 _COMFORTABLE_BYTES = 2 << 30
 
 
-def examine() -> list[Check]:
+def examine() -> Examination:
     """Look at everything, in the order of the report. Raises nothing that a user can cause."""
     machine = current_machine()
-    checks: list[Check] = []
-    for check in (
-        lambda: _cpu(machine),
-        lambda: _hypervisor(machine),
-        lambda: check_pmu(machine),
-        check_paranoid,
-        check_programs,
-        check_libraries,
-        check_valgrind,
-        check_tlbsim,
-        _thp,
-        _pools,
-        check_hugectl,
-        check_glibc,
-        check_gnuplot,
-        _memory,
-        _cache,
-        lambda: _calibration(machine),
-    ):
-        found = check()
-        checks += [found] if isinstance(found, Check) else found
-    return checks
+    checks = [
+        _cpu(machine),
+        _hypervisor(machine),
+        check_pmu(machine),
+        check_paranoid(),
+        check_programs(),
+        check_libraries(),
+        check_valgrind(),
+        check_tlbsim(),
+        _thp(),
+        *_pools(),
+        check_hugectl(),
+        check_glibc(),
+        check_gnuplot(),
+        _memory(),
+        _cache(),
+        _calibration(machine),
+    ]
+    return Examination(
+        tlbcost_version=version(),
+        estimate_works=not any(check.blocks_estimate for check in checks),
+        checks=checks,
+    )
 
 
 def _cpu(machine: Machine) -> Check:
@@ -111,9 +113,8 @@ def _thp() -> Check:
         finding = "this kernel has no transparent huge pages"
         return Check("thp", "missing", finding, values=values)
     for key in ("defrag", "shmem_enabled"):
-        chosen = re.search(r"\[([\w+]+)\]", read_line(f"{_THP}/{key}") or "")
-        values[f"thp_{key}"] = chosen[1] if chosen else None
-    values["khugepaged_defrag"] = read_line(f"{_THP}/khugepaged/defrag")
+        values[f"thp_{key}"] = selected(f"{THP}/{key}")
+    values["khugepaged_defrag"] = read_line(f"{THP}/khugepaged/defrag")
     rest = ", ".join(
         f"{name} {values[key]}"
         for name, key in (
@@ -125,7 +126,7 @@ def _thp() -> Check:
     )
     finding = f"{mode} ({rest})" if rest else mode
     if mode == "never":
-        command = write_setting("madvise", f"{_THP}/enabled")
+        command = write_setting("madvise", f"{THP}/enabled")
         return Check("thp", "limited", f"{finding}: switched off", command, values=values)
     if mode == "always":
         finding += ": programs may already run on huge pages"
@@ -133,23 +134,20 @@ def _thp() -> Check:
 
 
 def _pools() -> list[Check]:
-    try:
-        folders = list(sys_path(_HUGETLB).glob("hugepages-*kB"))
-    except OSError:
-        folders = []
-    sizes = sorted(int(re.sub(r"\D", "", folder.name)) * 1024 for folder in folders)
+    sizes = hugetlb.sizes()
     if not sizes:
         return [Check("hugetlb", "missing", "this kernel has no hugetlb pools")]
-    return [_pool(size) for size in sizes]
+    return [_pool(hugetlb.pool(size)) for size in sizes]
 
 
-def _pool(size: int) -> Check:
-    folder = f"{_HUGETLB}/hugepages-{size // 1024}kB"
-    pages, free = (_number(read_line(f"{folder}/{key}_hugepages")) for key in ("nr", "free"))
+def _pool(pool: hugetlb.Pool) -> Check:
+    size, pages, free = pool.page_size_bytes, pool.pages, pool.free
+    file = hugetlb.pool_file(size)
     name = f"hugetlb {units.size(size)}"
     values: dict[str, Value] = {"page_size_bytes": size, "pages": pages, "free_pages": free}
     if pages is None or free is None:
-        return Check(name, "limited", f"{folder} cannot be read", values=values)
+        finding = f"{file.rpartition('/')[0]} cannot be read"
+        return Check(name, "limited", finding, values=values)
     if pages:
         return Check(
             name, "ok" if free else "limited", f"{pages} pages, {free} free", values=values
@@ -157,14 +155,14 @@ def _pool(size: int) -> Check:
     if size != huge_page_bytes():
         return Check(name, "ok", "no pages; tlbcost uses none of this size", values=values)
     # The kernel takes the pages from what is free; a quarter of that does no harm.
-    room = min(_POOL_BYTES, (_available_bytes() or 0) // 4) // size
-    command = write_setting(str(room), f"{folder}/nr_hugepages") if room else None
+    room = min(_POOL_BYTES, (meminfo_bytes("MemAvailable") or 0) // 4) // size
+    command = write_setting(str(room), file) if room else None
     finding = "no pages: enough to estimate, too few to try hugetlb pages"
     return Check(name, "limited", finding, command, values=values)
 
 
 def _memory() -> Check:
-    available, limit = _available_bytes(), memory_limit().limit_bytes
+    available, limit = meminfo_bytes("MemAvailable"), memory_limit().limit_bytes
     values = {"available_bytes": available, "cgroup_limit_bytes": limit}
     if available is None:
         finding = "/proc/meminfo does not tell MemAvailable"
@@ -213,16 +211,3 @@ def _calibration(machine: Machine) -> Check:
     if others:
         finding += f"; found {' and '.join(others[:2])}"
     return Check("calibration", "limited", finding, "tlbcost calibrate")
-
-
-def _available_bytes() -> int | None:
-    try:
-        text = sys_path("/proc/meminfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    match = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
-    return int(match[1]) * 1024 if match else None
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None

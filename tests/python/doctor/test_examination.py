@@ -4,87 +4,30 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
+from builders.host import Host
+from builders.tree import MACHINES, SCHEMAS
 from tlbcost.calibration import cache
 from tlbcost.calibration.file import write_calibration
 from tlbcost.calibration.records import Calibration
-from tlbcost.commands import doctor as command
 from tlbcost.common import paths
+from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
-from tlbcost.doctor import checks as doctor
-from tlbcost.doctor import countable, tools
-from tlbcost.doctor.check import Check
-from tlbcost.system import hints
+from tlbcost.doctor import examination
+from tlbcost.doctor.examination import examine
+from tlbcost.doctor.report import text_of
 from tlbcost.system.machine import current_machine
 
-MACHINES = Path(__file__).parents[2] / "machines"
 THP = "/sys/kernel/mm/transparent_hugepage/enabled"
-
-
-@dataclass
-class Host:
-    """A made-up computer: its programs, its C library and who is logged in."""
-
-    monkeypatch: pytest.MonkeyPatch
-    folder: Path
-
-    def machine(self, name: str) -> None:
-        assert (MACHINES / name).is_dir()
-        self.monkeypatch.setenv("TLBCOST_ROOT", str(MACHINES / name))
-
-    def root(self, is_root: bool) -> None:
-        self.monkeypatch.setattr(countable, "is_root", lambda: is_root)
-        self.monkeypatch.setattr(hints, "is_root", lambda: is_root)
-
-    def glibc(self, version: tuple[int, int] | None) -> None:
-        self.monkeypatch.setattr(tools, "glibc_version", lambda: version)
-
-    def program(self, name: str, script: str) -> None:
-        path = self.folder / "bin" / name
-        path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        path.chmod(0o755)
-
-    def tool(self, core: bytes) -> None:
-        (self.folder / "lib" / "tlbsim-amd64-linux").write_bytes(b"\x7fELF" + core)
-
-    def checks(self) -> dict[str, Check]:
-        return {check.name: check for check in doctor.examine()}
-
-
-@pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
-    """Skylake with everything in place, seen by a user with sudo on a system with apt."""
-    for name in ("bin", "lib", "libexec", "cache"):
-        (tmp_path / name).mkdir()
-    made = Host(monkeypatch, tmp_path)
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("SUDO_UID", raising=False)
-    monkeypatch.setattr(paths, "valgrind_lib", lambda: tmp_path / "lib")
-    monkeypatch.setattr(paths, "libexec", lambda name: tmp_path / "libexec" / name)
-    for name in ("tlbcost-run", "tlbcost-calibrate", "tlbcost-count", "tlbcost-record"):
-        (tmp_path / "libexec" / name).touch(0o755)
-    made.program(
-        "valgrind", 'case "$*" in *tlbsim*) echo --counts-dir=DIR;; *) echo valgrind-3.19.0;; esac'
-    )
-    made.program("gnuplot", "echo gnuplot 5.4 patchlevel 4")
-    made.program("hugectl", "exit 0")
-    made.program("dpkg-query", "echo 2.23-5")
-    made.program("sudo", "exit 1")
-    made.program("apt-get", "exit 1")
-    made.tool(b"\0valgrind-3.19.0\0")
-    made.machine("skylake")
-    made.root(False)
-    made.glibc((2, 36))
-    return made
 
 
 def test_everything_in_place(host: Host) -> None:
     checks = host.checks()
-    assert not [check for check in checks.values() if check.blocks]
+    assert not [check for check in checks.values() if check.blocks_estimate]
     assert not [check for check in checks.values() if check.state == "missing"]
     assert "core: Intel Skylake client" in checks["cpu"].finding
     assert checks["hypervisor"].finding == "none seen"
@@ -117,7 +60,7 @@ def test_virtual_machine_without_counters(host: Host) -> None:
     checks = host.checks()
     assert checks["hypervisor"].values["hypervisor"] == "kvm"
     assert checks["pmu"].state == "missing"
-    assert not checks["pmu"].blocks
+    assert not checks["pmu"].blocks_estimate
     assert checks["pmu"].command is None
     assert checks["memory"].state == "limited"
     assert checks["memory"].values["cgroup_limit_bytes"] == 400 << 20
@@ -186,95 +129,6 @@ def test_empty_root_is_survived(host: Host, tmp_path: Path) -> None:
     assert "not on file" in checks["cpu"].finding
 
 
-def test_valgrind_missing(host: Host, tmp_path: Path) -> None:
-    (tmp_path / "bin" / "valgrind").unlink()
-    checks = host.checks()
-    assert checks["valgrind"].state == "missing"
-    assert checks["valgrind"].blocks
-    assert checks["valgrind"].command == "sudo apt-get install -y valgrind"
-    host.root(True)
-    assert host.checks()["valgrind"].command == "apt-get install -y valgrind"
-    (tmp_path / "bin" / "apt-get").unlink()
-    assert host.checks()["valgrind"].command is None
-    host.program("dnf", "exit 1")
-    assert host.checks()["valgrind"].command == "dnf install -y valgrind valgrind-tools-devel"
-
-
-def test_valgrind_that_fails(host: Host) -> None:
-    host.program("valgrind", "exit 1")
-    check = host.checks()["valgrind"]
-    assert check.blocks
-    assert "does not tell its version" in check.finding
-
-
-def test_simulator_built_against_another_valgrind(host: Host) -> None:
-    host.tool(b"\0valgrind-3.18.1\0")
-    check = host.checks()["tlbsim"]
-    assert check.blocks
-    assert check.finding == "built against valgrind 3.18.1, but 3.19.0 is installed"
-    assert (check.command or "").endswith("-B simulator")
-
-
-def test_simulator_that_does_not_start(host: Host) -> None:
-    host.program("valgrind", 'case "$*" in *tlbsim*) exit 1;; *) echo valgrind-3.19.0;; esac')
-    check = host.checks()["tlbsim"]
-    assert check.blocks
-    assert "does not start" in check.finding
-
-
-def test_simulator_not_built(host: Host, tmp_path: Path) -> None:
-    (tmp_path / "lib" / "tlbsim-amd64-linux").unlink()
-    check = host.checks()["tlbsim"]
-    assert check.blocks
-    assert (check.command or "").startswith("make -C ")
-
-
-def test_measuring_programs_missing(host: Host, tmp_path: Path) -> None:
-    (tmp_path / "libexec" / "tlbcost-run").unlink()
-    check = host.checks()["programs"]
-    assert check.blocks
-    assert "tlbcost-run not found" in check.finding
-
-
-def test_installed_without_source_proposes_no_make(host: Host, tmp_path: Path) -> None:
-    (tmp_path / "lib" / "tlbsim-amd64-linux").unlink()
-    host.monkeypatch.setattr(hints, "source_tree", lambda: None)
-    assert host.checks()["tlbsim"].command is None
-
-
-@pytest.mark.parametrize(
-    ("glibc", "hugectl", "state"),
-    [((2, 36), "limited", "ok"), ((2, 34), "limited", "limited"), ((2, 31), "ok", "limited")],
-)
-def test_hugectl_and_glibc(host: Host, glibc: tuple[int, int], hugectl: str, state: str) -> None:
-    host.glibc(glibc)
-    checks = host.checks()
-    assert checks["hugectl"].state == hugectl
-    assert "2.23-5" in checks["hugectl"].finding
-    assert checks["glibc"].state == state
-    # The tunable is proposed only where it exists.
-    assert ("GLIBC_TUNABLES" in checks["hugectl"].finding) == (glibc >= (2, 35))
-
-
-def test_hugectl_is_worth_installing_only_where_it_works(host: Host, tmp_path: Path) -> None:
-    (tmp_path / "bin" / "hugectl").unlink()
-    assert host.checks()["hugectl"].command is None
-    host.glibc((2, 31))
-    assert host.checks()["hugectl"].command == "sudo apt-get install -y libhugetlbfs-bin"
-
-
-def test_other_c_library(host: Host) -> None:
-    host.glibc(None)
-    assert host.checks()["glibc"].state == "missing"
-
-
-def test_gnuplot_missing(host: Host, tmp_path: Path) -> None:
-    (tmp_path / "bin" / "gnuplot").unlink()
-    check = host.checks()["gnuplot"]
-    assert not check.blocks
-    assert check.command == "sudo apt-get install -y gnuplot-nox"
-
-
 def test_cache_that_cannot_be_written(host: Host, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     host.monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
@@ -307,7 +161,7 @@ def test_cached_calibration(host: Host) -> None:
 def test_report_fits_in_80_columns(host: Host) -> None:
     for machine in sorted(MACHINES.iterdir()):
         host.machine(machine.name)
-        text = command.report(doctor.examine())
+        text = text_of(examine().checks)
         for line in text.splitlines():
             assert len(line) <= 80 or line.lstrip().startswith("-> ")
         assert text.endswith("'tlbcost estimate' works here.")
@@ -315,13 +169,14 @@ def test_report_fits_in_80_columns(host: Host) -> None:
 
 def test_json(host: Host, tmp_path: Path) -> None:
     host.machine("vm-no-pmu")
-    document = json.loads(command.json_text(doctor.examine()))
+    document = json.loads(to_json(examine()))
+    jsonschema.validate(document, json.loads((SCHEMAS / "doctor.schema.json").read_text()))
     assert document["estimate_works"] is True
     assert document["tlbcost_version"] == paths.version()
     values = {check["name"]: check["values"] for check in document["checks"]}
     assert values["memory"]["cgroup_limit_bytes"] == 400 << 20
     (tmp_path / "bin" / "valgrind").unlink()
-    assert json.loads(command.json_text(doctor.examine()))["estimate_works"] is False
+    assert json.loads(to_json(examine()))["estimate_works"] is False
 
 
 def test_pmu_is_really_tried_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,14 +192,7 @@ def test_a_broken_machine_file_is_told(host: Host) -> None:
     def broken(_: object) -> None:
         raise TlbcostError("emr.tsv: truncated")
 
-    host.monkeypatch.setattr(doctor, "published", broken)
+    host.monkeypatch.setattr(examination, "published", broken)
     check = host.checks()["cpu"]
     assert check.state == "limited"
     assert "emr.tsv: truncated" in check.finding
-
-
-def test_library_missing(host: Host) -> None:
-    host.monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    check = host.checks()["libraries"]
-    assert check.blocks
-    assert "pandas is not installed" in check.finding
