@@ -14,8 +14,9 @@ from tlbcost.answer.words import narrower, next_steps
 from tlbcost.attribution.payers import Payer
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
-from tlbcost.remedies.advise import TUNABLES, Advice, Remedy, Situation, advise
+from tlbcost.remedies.advise import Advice, advise
 from tlbcost.remedies.price import Price
+from tlbcost.remedies.remedy import TUNABLES, Remedy, Situation
 
 if TYPE_CHECKING:
     from rich.console import Console

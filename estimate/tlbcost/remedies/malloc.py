@@ -14,18 +14,26 @@ from collections.abc import Sequence
 from tlbcost.attribution.payers import Payer
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import Standing
-from tlbcost.remedies import advise as advice
-from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
 from tlbcost.remedies.price import growth_bytes
 from tlbcost.remedies.program_facts import Facts
+from tlbcost.remedies.remedy import (
+    HUGECTL,
+    MADVISE,
+    THP_GUIDE,
+    TUNABLES,
+    Remedy,
+    Situation,
+    mode_setting,
+    priced,
+    tunables,
+    with_environment,
+    with_pool,
+)
 from tlbcost.system import glibc
 from tlbcost.system.hugetlb import pool_pages
 
 MANUAL = "https://sourceware.org/glibc/manual/latest/html_node/Memory-Allocation-Tunables.html"
-THP_GUIDE = "https://docs.kernel.org/admin-guide/mm/transhuge.html"
-MADVISE = "https://man7.org/linux/man-pages/man2/madvise.2.html"
 MMAP = "https://man7.org/linux/man-pages/man2/mmap.2.html"
-HUGECTL = "https://man7.org/linux/man-pages/man8/hugectl.8.html"
 # The first Linux with MADV_COLLAPSE.
 _FIRST_WITH_COLLAPSE = (6, 1)
 # A heap that grows by this much at a time has room for many huge pages in each step.
@@ -85,8 +93,8 @@ def _transparent(payers: Sequence[Payer], situation: Situation) -> Remedy | None
             return None
         steps = [allow]
         undo = [back] if back else []
-    value = advice.tunables(situation, glibc.HUGETLB, "1")
-    steps.append(advice.with_environment(situation, {advice.TUNABLES: value}))
+    value = tunables(situation, glibc.HUGETLB, "1")
+    steps.append(with_environment(situation, {TUNABLES: value}))
     return Remedy(
         "glibc-thp",
         "command",
@@ -103,12 +111,12 @@ def _larger_steps(payers: Sequence[Payer], situation: Situation) -> Remedy | Non
     """With THP always, a heap gets none while it grows by steps smaller than a huge page."""
     if situation.settings.thp != "always" or all(payer.kind != "heap" for payer in payers):
         return None
-    value = advice.tunables(situation, "glibc.malloc.top_pad", str(_STEP_BYTES))
+    value = tunables(situation, "glibc.malloc.top_pad", str(_STEP_BYTES))
     return Remedy(
         "glibc-top-pad",
         "command",
         "the heap grows by 64 MiB at a time, so that huge pages fit into it when it is touched",
-        (advice.with_environment(situation, {advice.TUNABLES: value}),),
+        (with_environment(situation, {TUNABLES: value}),),
         "transparent",
         priced(payers, "transparent", situation),
         caution=f"{glibc.HUGETLB}=1 does nothing where transparent huge pages are always on",
@@ -120,13 +128,13 @@ def _pool(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
     pages = _pages(payers, situation)
     if pages is None or not situation.can_pool(pages):
         return None
-    value = advice.tunables(situation, glibc.HUGETLB, "2")
-    command = f"env {advice.with_environment(situation, {advice.TUNABLES: value})}"
+    value = tunables(situation, glibc.HUGETLB, "2")
+    command = f"env {with_environment(situation, {TUNABLES: value})}"
     return Remedy(
         "glibc-pool",
         "command",
         "malloc takes huge pages from a pool that is reserved while the program runs",
-        (advice.with_pool(situation, pages, command),),
+        (with_pool(situation, pages, command),),
         "pool",
         priced(payers, "pool", situation, pages),
         source=MANUAL,
@@ -152,7 +160,7 @@ def _hugectl_heap(payers: Sequence[Payer], situation: Situation) -> Remedy | Non
         "hugectl-heap",
         "command",
         "libhugetlbfs gives malloc huge pages from a pool",
-        (advice.with_pool(situation, pages, f"hugectl --heap {situation.command}"),),
+        (with_pool(situation, pages, f"hugectl --heap {situation.command}"),),
         "pool",
         priced(payers, "pool", situation, pages),
         source=HUGECTL,
@@ -231,7 +239,7 @@ def map_hugetlb(payers: Sequence[Payer], situation: Situation, sharing: str) -> 
         "map-hugetlb",
         "code",
         "instead of the mmap, with a length of whole huge pages, and the pool below",
-        (line, f"# {advice.with_pool(situation, pages, situation.command)}"),
+        (line, f"# {with_pool(situation, pages, situation.command)}"),
         "pool",
         priced(payers, "pool", situation, pages),
         source=MMAP,

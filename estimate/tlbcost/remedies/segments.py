@@ -14,11 +14,19 @@ from pathlib import PurePosixPath
 
 from tlbcost.attribution.payers import Payer
 from tlbcost.memory.eligibility import Standing
-from tlbcost.remedies import advise as advice
-from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
-from tlbcost.remedies.malloc import HUGECTL, MADVISE, THP_GUIDE
 from tlbcost.remedies.program_facts import Facts
-from tlbcost.remedies.shared import TMPFS, unmounting
+from tlbcost.remedies.remedy import (
+    HUGECTL,
+    MADVISE,
+    THP_GUIDE,
+    TMPFS,
+    Remedy,
+    Situation,
+    mode_setting,
+    priced,
+    unmounting,
+    with_pool,
+)
 from tlbcost.system import filesystems, hints, hugetlb
 
 LD_HUGETLBFS = "https://man7.org/linux/man-pages/man1/ld.hugetlbfs.1.html"
@@ -115,7 +123,7 @@ def _hugectl(payer: Payer, facts: Facts, situation: Situation, options: str) -> 
             hints.as_root(f"mkdir -p {_HUGETLBFS}"),
             hints.as_root(f"mount -t hugetlbfs -o pagesize={size},mode=1777 tlbcost {_HUGETLBFS}"),
         ]
-    steps.append(advice.with_pool(situation, pages, f"hugectl {options} {situation.command}"))
+    steps.append(with_pool(situation, pages, f"hugectl {options} {situation.command}"))
     what = "code" if options == "--text" else "static data"
     return Remedy(
         "hugectl-text" if options == "--text" else "hugectl-data",

@@ -12,14 +12,23 @@ from pathlib import PurePosixPath
 
 from tlbcost.attribution.payers import Payer
 from tlbcost.memory.eligibility import Standing
-from tlbcost.remedies import advise as advice
-from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
-from tlbcost.remedies.malloc import HUGECTL, THP_GUIDE, map_hugetlb
+from tlbcost.remedies.malloc import map_hugetlb
 from tlbcost.remedies.program_facts import Facts
+from tlbcost.remedies.remedy import (
+    HUGECTL,
+    THP_GUIDE,
+    TMPFS,
+    Remedy,
+    Situation,
+    mode_setting,
+    own_command,
+    priced,
+    unmounting,
+    with_pool,
+)
 from tlbcost.system import filesystems, hints, hugetlb
 from tlbcost.system.machine import read_line
 
-TMPFS = "https://docs.kernel.org/filesystems/tmpfs.html"
 HUGETLBFS = "https://docs.kernel.org/admin-guide/mm/hugetlbpage.html"
 MEMFD = "https://man7.org/linux/man-pages/man2/memfd_create.2.html"
 SHMGET = "https://man7.org/linux/man-pages/man2/shmget.2.html"
@@ -71,11 +80,6 @@ def _mounting(kind: str, options: str, folder: str) -> tuple[str, ...]:
         hints.as_root(f"mkdir -p {folder}"),
         hints.as_root(f"mount -t {kind} -o {options} tlbcost {folder}"),
     )
-
-
-def unmounting(folder: str) -> tuple[str, ...]:
-    """What undoes it."""
-    return hints.as_root(f"umount {folder}"), hints.as_root(f"rmdir {folder}")
 
 
 def _own_tmpfs(payer: Payer, situation: Situation) -> Remedy | None:
@@ -133,7 +137,7 @@ def _hugetlbfs(payer: Payer, situation: Situation) -> Remedy | None:
     if not situation.can_pool(pages):
         return None
     size = hugetlb.size_name(situation.huge_page_bytes)
-    reserve = f"{advice.own_command()} pool reserve --page-size {size} {pages}"
+    reserve = f"{own_command()} pool reserve --page-size {size} {pages}"
     return Remedy(
         "hugetlbfs",
         "command",
@@ -148,7 +152,7 @@ def _hugetlbfs(payer: Payer, situation: Situation) -> Remedy | None:
         priced([payer], "pool", situation, pages),
         undo=(
             *unmounting(_HUGETLBFS_FOLDER),
-            hints.as_root(f"{advice.own_command()} pool restore"),
+            hints.as_root(f"{own_command()} pool restore"),
         ),
         source=HUGETLBFS,
     )
@@ -205,7 +209,7 @@ def _hugectl_shm(payer: Payer, situation: Situation) -> Remedy | None:
         "hugectl-shm",
         "command",
         "libhugetlbfs takes System V segments from a pool",
-        (*group, advice.with_pool(situation, pages, f"hugectl --shm {situation.command}")),
+        (*group, with_pool(situation, pages, f"hugectl --shm {situation.command}")),
         "pool",
         priced([payer], "pool", situation, pages),
         undo=undo,
@@ -227,7 +231,7 @@ def _code(payer: Payer, situation: Situation) -> Remedy | None:
         f"{payer.kind}-hugetlb",
         "code",
         "instead of the call, with a length of whole huge pages, and the pool below",
-        (line, f"# {advice.with_pool(situation, pages, situation.command)}"),
+        (line, f"# {with_pool(situation, pages, situation.command)}"),
         "pool",
         priced([payer], "pool", situation, pages),
         source=source,

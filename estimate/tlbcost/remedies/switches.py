@@ -12,9 +12,18 @@ from pathlib import Path
 from tlbcost.attribution.payers import Payer
 from tlbcost.common import formats, paths
 from tlbcost.common.table import read_table
-from tlbcost.remedies import advise as advice
-from tlbcost.remedies.advise import Remedy, Situation, mode_setting, priced
 from tlbcost.remedies.program_facts import Facts
+from tlbcost.remedies.remedy import (
+    TUNABLES,
+    Remedy,
+    Situation,
+    mode_setting,
+    own_command,
+    priced,
+    tunables,
+    with_environment,
+    with_pool,
+)
 from tlbcost.system import hints
 from tlbcost.system.glibc import FIRST_WITH_HUGETLB, HUGETLB
 
@@ -87,7 +96,7 @@ def _remedy(switch: Switch, payers: Sequence[Payer], situation: Situation) -> Re
     if switch.needs == "malloc":
         if situation.glibc is None or situation.glibc < FIRST_WITH_HUGETLB or thp != "madvise":
             return None
-        variables[advice.TUNABLES] = advice.tunables(situation, HUGETLB, "1")
+        variables[TUNABLES] = tunables(situation, HUGETLB, "1")
     steps, undo = _steps(switch, variables, situation, thp)
     if steps is None:
         return None
@@ -123,7 +132,7 @@ def _steps(
     argv = [word for word in situation.argv if word.partition("=")[0] not in variables]
     if argv[:1] == ["env"] and len(argv) > 1 and "=" not in argv[1]:
         argv = argv[1:]
-    return (*before, advice.with_environment(situation, variables, shlex.join(argv))), undo
+    return (*before, with_environment(situation, variables, shlex.join(argv))), undo
 
 
 def _numpy_is_told_not_to(situation: Situation, name: str) -> bool:
@@ -138,7 +147,7 @@ def _with_option(option: str, situation: Situation) -> str:
     argv = situation.argv
     if Path(argv[0]).name == "java":
         return shlex.join([argv[0], option, *argv[1:]])
-    return advice.with_environment(situation, {"JAVA_TOOL_OPTIONS": option})
+    return with_environment(situation, {"JAVA_TOOL_OPTIONS": option})
 
 
 def _pooled(switch: Switch, payers: Sequence[Payer], situation: Situation) -> Remedy | None:
@@ -160,11 +169,11 @@ def _pooled(switch: Switch, payers: Sequence[Payer], situation: Situation) -> Re
     if not situation.can_pool(pages):
         return None
     if switch.form == "setting":
-        reserve = hints.as_root(f"{advice.own_command()} pool reserve {pages}")
+        reserve = hints.as_root(f"{own_command()} pool reserve {pages}")
         steps: tuple[str, ...] = (reserve, f"# {switch.words}:", str(switch.text))
-        undo: tuple[str, ...] = (hints.as_root(f"{advice.own_command()} pool restore"),)
+        undo: tuple[str, ...] = (hints.as_root(f"{own_command()} pool restore"),)
     else:
-        steps = (advice.with_pool(situation, pages, _with_option(str(switch.text), situation)),)
+        steps = (with_pool(situation, pages, _with_option(str(switch.text), situation)),)
         undo = ()
     return Remedy(
         f"{switch.program}-pool",
