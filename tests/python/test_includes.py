@@ -9,8 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
-
-TREE = Path(__file__).resolve().parents[2]
+from builders.tree import TREE
 
 # What each folder may include from others, itself aside.
 KNOWS = {
