@@ -11,8 +11,8 @@ void core_init(struct core *core, const struct timing_config *config,
 			 huge_shift, huge);
 	core->front = core->retired = core->done = 0;
 	core->committed = core->fence = 0;
-	core->astray = false;
-	core->detours = 0;
+	core->wrong_path = false;
+	core->speculations = 0;
 	core->slot = TICKS_PER_CYCLE / config->width;
 	core->stores = 0;
 	core->window_place = core->store_place = 0;
@@ -37,18 +37,18 @@ void core_advance(struct core *core, ticks now)
 	calendar_advance(&core->translation.walkers, now);
 }
 
-void core_go_on(struct core *core, ticks room)
+void core_speculate(struct core *core, ticks room)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < core->detours; i++) {
-		struct detour detour = core->detour[i];
+	for (uint32_t i = 0; i < core->speculations; i++) {
+		struct speculation speculation = core->speculation[i];
 
-		detour.front = later(detour.front + core->slot, room);
-		if (detour.front < detour.resolved)
-			core->detour[kept++] = detour;
+		speculation.front = later(speculation.front + core->slot, room);
+		if (speculation.front < speculation.resolved)
+			core->speculation[kept++] = speculation;
 	}
-	core->detours = kept;
+	core->speculations = kept;
 }
 
 /* When the load or store in hand can start, whose address is known then. */
@@ -56,14 +56,14 @@ static ticks start(const struct core *core, ticks address_ready)
 {
 	ticks time = later(later(core->front, core->fence), address_ready);
 
-	if (core->astray)
+	if (core->wrong_path)
 		return time;
-	for (uint32_t i = 0; i < core->detours; i++) {
-		const struct detour *detour = &core->detour[i];
-		ticks early = later(later(detour->front, core->fence),
+	for (uint32_t i = 0; i < core->speculations; i++) {
+		const struct speculation *speculation = &core->speculation[i];
+		ticks early = later(later(speculation->front, core->fence),
 				    address_ready);
 
-		if (early < detour->resolved && early < time)
+		if (early < speculation->resolved && early < time)
 			time = early;
 	}
 	return time;
@@ -144,10 +144,10 @@ void core_branch(struct core *core, ticks ready, bool predicted)
 	core_done(core, ready);
 	if (predicted)
 		return;
-	core->astray = true;
-	if (core->detours < CORE_DETOURS)
-		core->detour[core->detours++] =
-			(struct detour){ core->front, ready };
+	core->wrong_path = true;
+	if (core->speculations < CORE_SPECULATIONS)
+		core->speculation[core->speculations++] =
+			(struct speculation){ core->front, ready };
 	core->front = later(core->front,
 			    ready + (ticks)core->config->mispredict *
 					    TICKS_PER_CYCLE);
@@ -155,10 +155,10 @@ void core_branch(struct core *core, ticks ready, bool predicted)
 
 void core_met(struct core *core)
 {
-	core->astray = false;
+	core->wrong_path = false;
 }
 
 void core_lost(struct core *core)
 {
-	core->detours = 0;
+	core->speculations = 0;
 }

@@ -30,12 +30,12 @@ struct forward {
 };
 
 /* A wrong path that the core is on until a branch is resolved. */
-struct detour {
+struct speculation {
 	ticks front;		/* when its next instruction enters the window */
 	ticks resolved;
 };
 
-#define CORE_DETOURS 4u
+#define CORE_SPECULATIONS 4u
 
 struct core {
 	const struct timing_config *config;
@@ -46,9 +46,9 @@ struct core {
 	ticks done;		/* when the one in hand is done */
 	ticks committed;	/* when the last store reached its line */
 	ticks fence;		/* loads start after this */
-	bool astray;		/* the wrong path is not yet where the right one is */
-	uint32_t detours;
-	struct detour detour[CORE_DETOURS];
+	bool wrong_path;		/* the wrong path has not yet converged with the right one */
+	uint32_t speculations;
+	struct speculation speculation[CORE_SPECULATIONS];
 	ticks slot;		/* from an instruction to the next */
 	uint64_t stores;
 	uint32_t window_place, store_place;	/* of the next one in these: */
@@ -74,8 +74,8 @@ static inline ticks later(ticks a, ticks b)
 
 /* Parts of core_instruction() that are not often needed: requests never start before `now`. */
 void core_advance(struct core *core, ticks now);
-/* The instruction enters the window on wrong paths too; `room`: when there is some. */
-void core_go_on(struct core *core, ticks room);
+/* The instruction enters the window on wrong paths too; `room`: when the window has a free slot. */
+void core_speculate(struct core *core, ticks room);
 /* Nothing left the window for so long, at most for the translation's time because of it. */
 void core_pay(struct core *core, ticks waited);
 
@@ -94,12 +94,12 @@ static inline void core_instruction(struct core *core)
 	if (++core->window_place == core->config->window)
 		core->window_place = 0;
 	place = core->window[core->window_place];
-	if (core->detours)
-		core_go_on(core, place);
+	if (core->speculations)
+		core_speculate(core, place);
 	core->front = later(core->front + slot, place);
 	core->done = core->front + TICKS_PER_CYCLE;
-	/* The oldest detour is the first to get here; calendars advance together. */
-	now = core->detours ? core->detour[0].front : core->front;
+	/* The oldest speculation is the first to get here; calendars advance together. */
+	now = core->speculations ? core->speculation[0].front : core->front;
 	if (now >> CALENDAR_SLOT_SHIFT > core->memory.buffers.first)
 		core_advance(core, now);
 }

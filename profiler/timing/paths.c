@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "paths.h"
 
-/* So long a way without a meeting is another way. */
+/* A path this long without convergence is another path. */
 #define MOST_STEPS 512u
 
 void paths_init(struct paths *paths)
@@ -12,7 +12,7 @@ void paths_init(struct paths *paths)
 	}
 	paths->executed = 0;
 	paths->oldest = paths->branches = 0;
-	paths->astray = 0;
+	paths->wrong_count = 0;
 }
 
 static uint64_t mix(uint64_t number)
@@ -130,7 +130,7 @@ static uint32_t bits_in(uint64_t bits)
 }
 
 /* Where both ways come, having changed the fewest registers; false: nowhere. */
-static bool find_meeting(struct wrong_path *wrong, const struct way *right)
+static bool find_convergence(struct wrong_path *wrong, const struct way *right)
 {
 	static struct step theirs[MOST_LOOKED], ours[MOST_LOOKED];
 	uint16_t places[PLACES] = { 0 };	/* index + 1 of theirs */
@@ -160,10 +160,10 @@ static bool find_meeting(struct wrong_path *wrong, const struct way *right)
 		changed = bits_in(there->changed | ours[i].changed);
 		/* Ways mostly meet below; above, a loop has come round. */
 		if (changed > least ||
-		    (changed == least && there->address <= wrong->meeting))
+		    (changed == least && there->address <= wrong->convergence))
 			continue;
 		least = changed;
-		wrong->meeting = there->address;
+		wrong->convergence = there->address;
 		wrong->stretch = there->stretch;
 		wrong->operation = there->operation;
 	}
@@ -178,16 +178,16 @@ static void turn(struct outcomes *outcomes, uint32_t operation, bool met)
 		operation, met, outcomes->changed_count };
 }
 
-/* All that is astray will not be found again. */
+/* Wrong paths are forgotten: none converges any more. */
 static void lose(struct paths *paths, struct outcomes *outcomes,
 		 uint32_t operation)
 {
-	paths->astray = 0;
+	paths->wrong_count = 0;
 	turn(outcomes, operation, false);
 }
 
 /* The core goes the other way of this branch. */
-static void go_astray(struct paths *paths, const struct program *program,
+static void take_wrong_path(struct paths *paths, const struct program *program,
 		      uint32_t branch, uint32_t operation, bool taken,
 		      struct outcomes *outcomes)
 {
@@ -195,19 +195,19 @@ static void go_astray(struct paths *paths, const struct program *program,
 	const struct fork *fork = fork_of(paths, name);
 	struct wrong_path *wrong;
 
-	if (paths->astray == PATHS_ASTRAY) {
+	if (paths->wrong_count == PATHS_WRONG) {
 		lose(paths, outcomes, operation + 1);
 		return;
 	}
-	wrong = &paths->wrong[paths->astray];
+	wrong = &paths->wrong[paths->wrong_count];
 	wrong->way = fork->ways[!taken];
 	if (fork->branch != name ||
-	    !find_meeting(wrong, &fork->ways[taken])) {
+	    !find_convergence(wrong, &fork->ways[taken])) {
 		lose(paths, outcomes, operation + 1);
 		return;
 	}
 	wrong->steps = 0;
-	paths->astray++;
+	paths->wrong_count++;
 }
 
 static void changed(struct outcomes *outcomes, const struct stretch *stretch,
@@ -223,7 +223,7 @@ static void changed(struct outcomes *outcomes, const struct stretch *stretch,
 	}
 }
 
-/* What the wrong path has changed before it meets the right one is added. */
+/* What the wrong path has changed before it converges with the right one is added. */
 static void meet(const struct wrong_path *wrong, struct outcomes *outcomes)
 {
 	const struct stretch *stretch = wrong->way.stretches;
@@ -233,14 +233,14 @@ static void meet(const struct wrong_path *wrong, struct outcomes *outcomes)
 	changed(outcomes, stretch, wrong->operation);
 }
 
-static void look_for_meeting(struct paths *paths, uint64_t at,
+static void look_for_convergence(struct paths *paths, uint64_t at,
 			     uint32_t operation, struct outcomes *outcomes)
 {
-	for (uint32_t i = 0; i < paths->astray; i++) {
-		if (paths->wrong[i].meeting == at) {
+	for (uint32_t i = 0; i < paths->wrong_count; i++) {
+		if (paths->wrong[i].convergence == at) {
 			meet(&paths->wrong[i], outcomes);
-			paths->wrong[i--] = paths->wrong[--paths->astray];
-			if (!paths->astray)
+			paths->wrong[i--] = paths->wrong[--paths->wrong_count];
+			if (!paths->wrong_count)
 				turn(outcomes, operation, true);
 		} else if (++paths->wrong[i].steps > MOST_STEPS) {
 			lose(paths, outcomes, operation);
@@ -285,15 +285,15 @@ static void follow_branches(struct paths *paths, const struct program *program,
 	for (uint32_t o = 0; o < departure->operations; o++) {
 		const struct operation *op = &program->operations[o];
 
-		if (op->kind == OP_INSTRUCTION && paths->astray) {
-			look_for_meeting(paths, operation_address(op), o,
+		if (op->kind == OP_INSTRUCTION && paths->wrong_count) {
+			look_for_convergence(paths, operation_address(op), o,
 					 outcomes);
 		} else if (op->kind == OP_BRANCH) {
 			bool taken = departure->taken &&
 				     op->b + 1u == departure->branches;
 
 			if (!outcomes->predicted[op->b])
-				go_astray(paths, program, op->b, o, taken,
+				take_wrong_path(paths, program, op->b, o, taken,
 					  outcomes);
 			look_behind(paths, program, departure, op->b, o, taken);
 		}
@@ -304,7 +304,7 @@ void paths_follow(struct paths *paths, const struct program *program,
 		  const struct departure *departure, struct outcomes *outcomes)
 {
 	add_block(paths, (struct stretch){ program, 0, departure->operations });
-	if (paths->astray || wrong_in(departure, outcomes))
+	if (paths->wrong_count || wrong_in(departure, outcomes))
 		follow_branches(paths, program, departure, outcomes);
 	else
 		pass_branches(paths, program, departure);

@@ -22,7 +22,7 @@
 #define PATHS_BLOCKS 8u		/* kept of what followed a branch */
 #define PATHS_RECENT 16u	/* more than that */
 #define PATHS_BEHIND 64u	/* branches of which it is not yet known */
-#define PATHS_ASTRAY 4u		/* wrong paths at once */
+#define PATHS_WRONG 4u		/* wrong paths at once */
 
 /* A part of a block. */
 struct stretch {
@@ -41,10 +41,10 @@ struct fork {
 	struct way ways[2];	/* not taken, taken */
 };
 
-/* A wrong path up to where it meets the right one. */
+/* A wrong path up to where it converges with the right one. */
 struct wrong_path {
 	struct way way;
-	uint64_t meeting;	/* address of the instruction */
+	uint64_t convergence;	/* address of the instruction */
 	uint32_t stretch, operation;	/* that it is in the way */
 	uint32_t steps;		/* of the right path since */
 };
@@ -63,8 +63,8 @@ struct paths {
 	uint64_t executed;	/* blocks */
 	struct behind behind[PATHS_BEHIND];
 	uint64_t oldest, branches;	/* that are there: numbers of the first and the next */
-	uint32_t astray;	/* wrong paths that have not met the right one */
-	struct wrong_path wrong[PATHS_ASTRAY];
+	uint32_t wrong_count;	/* wrong paths that have not converged with the right one */
+	struct wrong_path wrong[PATHS_WRONG];
 };
 
 void paths_init(struct paths *paths);

@@ -22,7 +22,7 @@ void program_predict(const struct program *program,
 static void put(struct core *core, const struct operation *op, ticks time)
 {
 	/* The path that the core is on is not the one that gives this value. */
-	if (core->astray)
+	if (core->wrong_path)
 		time = later(time, core->front);
 	core->registers[op->to] = time;
 	for (uint32_t i = 1; i < op->b; i++)

@@ -120,15 +120,15 @@ static void ways_meet_where_both_lead(void)
 
 	learn(story);
 	visit(story, HEAD, true, false);
-	CHECK(story->rig->core.astray);
-	CHECK_EQUAL(story->rig->core.detours, 1);
+	CHECK(story->rig->core.wrong_path);
+	CHECK_EQUAL(story->rig->core.speculations, 1);
 	visit(story, RIGHT, false, true);
 	CHECK_EQUAL(story->outcomes.turn_count, 0);
-	CHECK(story->rig->core.astray);
+	CHECK(story->rig->core.wrong_path);
 	visit(story, JOIN, false, true);
 	CHECK_EQUAL(story->outcomes.turn_count, 1);
 	CHECK(story->outcomes.turns[0].met);
-	CHECK(!story->rig->core.astray);
+	CHECK(!story->rig->core.wrong_path);
 	/* The way that was not taken changes register A. */
 	CHECK_EQUAL(story->outcomes.changed_count, 1);
 	CHECK_EQUAL(story->outcomes.changed[0].first, REGISTER_A);
@@ -144,7 +144,7 @@ static ticks time_of_round(struct story *story)
 	return all_left(story->rig) - start;
 }
 
-static void loads_after_the_meeting_start_early(void)
+static void loads_after_convergence_start_early(void)
 {
 	struct story *known = make_story(), *unknown = make_story();
 	ticks together, apart;
@@ -188,14 +188,14 @@ static void unknown_ways_bring_nothing(void)
 	visit(story, HEAD, true, false);
 	CHECK_EQUAL(story->outcomes.turn_count, 1);
 	CHECK(!story->outcomes.turns[0].met);
-	CHECK_EQUAL(story->rig->core.detours, 0);
+	CHECK_EQUAL(story->rig->core.speculations, 0);
 	drop_story(story);
 }
 
 static const struct check_test tests[] = {
 	{ "ways meet where both lead", ways_meet_where_both_lead },
 	{ "loads wait for what a wrong path has changed",
-	  loads_after_the_meeting_start_early },
+	  loads_after_convergence_start_early },
 	{ "what a wrong path leaves alone is not waited for",
 	  what_the_wrong_path_leaves_alone_is_not_waited_for },
 	{ "ways that were never taken bring nothing", unknown_ways_bring_nothing },
