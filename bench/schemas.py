@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from tlbcost.calibration.document import CalibrationDocument
 from tlbcost.common.document import schema_of
 from tlbcost.doctor.check import Examination
 from tlbcost.machines.list_document import MachineList
@@ -16,6 +17,7 @@ SCHEMAS = Path(__file__).resolve().parent.parent / "data" / "schema"
 
 # The document of each file, and its title.
 DOCUMENTS: dict[str, tuple[type, str]] = {
+    "calibrate": (CalibrationDocument, "tlbcost calibrate"),
     "doctor": (Examination, "tlbcost doctor"),
     "machines": (MachineList, "tlbcost machines"),
     "maps": (MemoryMaps, "tlbcost maps"),

@@ -50,29 +50,42 @@ class Obtained:
         return self.calibration.notes
 
 
+@dataclass(frozen=True, slots=True)
+class CalibrationRequest:
+    """Which calibration is wanted; by default the cached one, else a quick one.
+
+    A full calibration stands in for a quick one. With `page_sizes` (bytes) only these and the base
+    page are measured, and what was found is not cached. `curve`: the curve has to be there, too.
+    """
+
+    extent: Extent | None = None
+    recalibrate: bool = False
+    page_sizes: tuple[int, ...] = ()
+    curve: bool = False
+
+
 def obtain(
-    *,
-    recalibrate: bool = False,
-    extent: Extent | None = None,
-    page_sizes: Sequence[int] = (),
+    request: CalibrationRequest,
     announce: Callable[[str], None],
     progress: Callable[[int], None] | None = None,
 ) -> Obtained:
     """The calibration of this machine: the cached one, or a new one.
 
-    A new one takes BOUND_S[extent] seconds at most. A full calibration stands in for a quick one;
-    `extent` None takes what is cached, else a quick one; one that lacks what earlier versions did
-    not calibrate is made again, to its extent. With `page_sizes` (bytes) only these and the base
-    page are measured, and what was found is not cached. `announce` gets a sentence for everything
-    that is not the ordinary way; `progress` gets the percentage while it measures.
+    A new one takes BOUND_S[extent] seconds at most. One that lacks what earlier versions did not
+    calibrate is made again, to its extent. `announce` gets a sentence for everything that is not
+    the ordinary way; `progress` gets the percentage while it measures.
     Raises TlbcostError if it cannot be measured here.
     """
+    extent, page_sizes = request.extent, request.page_sizes
     cached, reason = (None, "") if page_sizes else look_up()
-    if cached is not None and not recalibrate:
+    if cached is not None and not request.recalibrate:
         lacks = _lacks(cached.calibration)
-        if not lacks and (cached.calibration.extent in (extent, "full") or extent is None):
+        if request.curve and cached.curve is None:
+            announce("the curve behind the cached calibration is lost")
+        elif not lacks and (cached.calibration.extent in (extent, "full") or extent is None):
             return cached
-        reason = f"the cached calibration {f'has no {lacks}' if lacks else 'is a quick one'}"
+        else:
+            reason = f"the cached calibration {f'has no {lacks}' if lacks else 'is a quick one'}"
     extent = extent or (cached.calibration.extent if cached else "quick")
     if reason:
         announce(f"{reason}: measuring, {BOUND_S[extent]} s at most")
@@ -97,6 +110,22 @@ def _lacks(calibration: Calibration) -> str | None:
     if all(cost.quantity != "l3_half_life_ns" for cost in calibration.costs):
         return "the half-life of lines in the last-level cache"
     return None
+
+
+def cached_calibration(*, curve: bool) -> Obtained:
+    """The cached calibration of this machine as it is, with its `curve` if that is wanted.
+
+    Raises TlbcostError if there is none of use.
+    """
+    cached, reason = look_up()
+    if cached is None:
+        raise TlbcostError(f"nothing to show: {reason}", "tlbcost calibrate")
+    if curve and cached.curve is None:
+        raise TlbcostError(
+            "cannot plot: the curve behind the cached calibration is lost",
+            "tlbcost calibrate --recalibrate",
+        )
+    return cached
 
 
 def look_up() -> tuple[Obtained | None, str]:

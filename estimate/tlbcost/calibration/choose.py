@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tlbcost.calibration.cache import Obtained, obtain
+from tlbcost.calibration.cache import CalibrationRequest, Obtained, obtain
 from tlbcost.calibration.file import read_calibration
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.progress import Progress
@@ -25,7 +25,7 @@ def calibration_for(file: Path | None, *, recalibrate: bool = False) -> Obtained
             raise TlbcostError(f"cannot use the calibration: {error}", hint, TOOL_FAILED) from error
     with Progress() as progress:
         return obtain(
-            recalibrate=recalibrate,
-            announce=progress.announce,
-            progress=progress.calibrating if progress.shown else None,
+            CalibrationRequest(recalibrate=recalibrate),
+            progress.announce,
+            progress.calibrating if progress.shown else None,
         )

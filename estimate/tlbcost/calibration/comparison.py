@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, fields
+from pathlib import Path
 
+from tlbcost.calibration.document import read_document
 from tlbcost.calibration.loads import UNIT_BYTES
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.calibration.report import cpu, wrap
@@ -64,6 +66,11 @@ def pairs(first: Calibration, second: Calibration) -> list[Pair]:
     others = {key(cost): cost for cost in second.costs}
     found = [Pair(cost, others.pop(key(cost), None)) for cost in first.costs]
     return found + [Pair(None, cost) for cost in others.values()]
+
+
+def compare_files(first: Path, second: Path) -> str:
+    """Two documents of `tlbcost calibrate --json`. Raises TlbcostError naming the file."""
+    return compare(read_document(first), read_document(second), (str(first), str(second)))
 
 
 def compare(first: Calibration, second: Calibration, names: tuple[str, str]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.costs import find
 from tlbcost.calibration.file import write_calibration
-from tlbcost.calibration.other_sources import WORDS, Saying
+from tlbcost.calibration.other_sources import WORDS, ReportedFigure
 from tlbcost.calibration.records import Calibration
 from tlbcost.calibration.report import CHAINS, cpu
 from tlbcost.common import formats, units
@@ -33,13 +33,15 @@ class _Mark:
     words: str
 
 
-def draw(obtained: Obtained, known: Sequence[Saying], picture: Path) -> None:
+def draw(obtained: Obtained, reported: Sequence[ReportedFigure], picture: Path) -> None:
     """Draw the curve and the walks' costs. Raises TlbcostError if that fails; no file is left."""
     assert obtained.curve is not None
-    draw_by("calibration.gp", lambda folder: _settings(obtained, known, folder), picture)
+    draw_by("calibration.gp", lambda folder: _settings(obtained, reported, folder), picture)
 
 
-def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict[str, str | int]:
+def _settings(
+    obtained: Obtained, reported: Sequence[ReportedFigure], folder: Path
+) -> dict[str, str | int]:
     """The variables that the gnuplot file asks for; its tables are written to `folder`."""
     calibration, text = obtained.calibration, obtained.curve
     assert text is not None
@@ -63,7 +65,7 @@ def _settings(obtained: Obtained, known: Sequence[Saying], folder: Path) -> dict
     spacings = _sizes(row["spacing_bytes"] for row in curve if row["probe"] == "cache")
     cached = max([int(str(r["lines"])) for r in curve if r["probe"] == "cache"], default=0)
     cached *= min(spacings, default=0)
-    caches = _caches(calibration, known)
+    caches = _caches(calibration, reported)
     marks = {
         "knee": _knees(calibration, sizes),
         "table": [_Mark(m.at / _ENTRY_BYTES, f"fill {m.words}") for m in caches],
@@ -122,15 +124,15 @@ def _knees(calibration: Calibration, sizes: Sequence[int]) -> list[_Mark]:
     return marks
 
 
-def _caches(calibration: Calibration, known: Sequence[Saying]) -> list[_Mark]:
-    """The caches' sizes: measured, else as told."""
+def _caches(calibration: Calibration, reported: Sequence[ReportedFigure]) -> list[_Mark]:
+    """The caches' sizes: measured, else as other sources report."""
     marks = []
     for quantity, name in _CACHES.items():
         measured = [c.interval for c in find(calibration, quantity, None) if c.interval]
-        told = [saying.value for saying in known if saying.quantity == quantity]
+        cited = [figure.value for figure in reported if figure.quantity == quantity]
         if measured:
             size = units.size(round(measured[0].value))
             marks.append(_Mark(measured[0].value, f"{name} ({size})"))
-        elif told:
-            marks.append(_Mark(told[0], f"{name} ({units.size(told[0])}, told)"))
+        elif cited:
+            marks.append(_Mark(cited[0], f"{name} ({units.size(cited[0])}, reported)"))
     return marks

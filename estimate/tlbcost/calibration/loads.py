@@ -17,7 +17,7 @@ from tlbcost.calibration.records import Access, Calibration
 from tlbcost.common.interval import Interval
 
 if TYPE_CHECKING:
-    from tlbcost.calibration.other_sources import Saying
+    from tlbcost.calibration.other_sources import ReportedFigure
 
 # Footprints of these rows are counted in pieces of so many bytes.
 UNIT_BYTES = 64
@@ -81,14 +81,14 @@ def loads(calibration: Calibration) -> Loads | None:
     )
 
 
-def cache_sizes(known: Iterable[Saying]) -> dict[int, int]:
-    """Bytes of the data cache of each level: as CPUID tells, else sysfs (see expected.py)."""
+def cache_sizes(reported: Iterable[ReportedFigure]) -> dict[int, int]:
+    """Bytes of the data cache of each level: as CPUID reports, else sysfs."""
     names = {"l1d_bytes": 1, "l2_bytes": 2, "l3_bytes": 3}
     order = {"sysfs": 0, "cpuid": 1}
-    told = [saying for saying in known if saying.quantity in names and saying.source in order]
+    found = [figure for figure in reported if figure.quantity in names and figure.source in order]
     # The calibration has its own CPUID; sysfs is of the machine that we are on.
-    told.sort(key=lambda saying: order[saying.source])
-    return {names[saying.quantity]: saying.value for saying in told}
+    found.sort(key=lambda figure: order[figure.source])
+    return {names[figure.quantity]: figure.value for figure in found}
 
 
 def level_latencies(found: Loads, sizes: Mapping[int, int]) -> LevelLatencies:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from tlbcost.calibration.costs import find
 from tlbcost.calibration.records import Calibration
 from tlbcost.common import units
+from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 from tlbcost.processors import cpuid
 from tlbcost.processors.cpuid import ReportedCache
@@ -24,7 +25,7 @@ from tlbcost.system.machine import read_line, sys_path
 Source = Literal["published", "cpuid", "sysfs"]
 NAMES: dict[Source, str] = {"published": "published", "cpuid": "CPUID", "sysfs": "sysfs"}
 
-# Measured and told cache sizes may differ by this share: lines that other data take, footprints
+# Measured and reported cache sizes may differ by this share: lines that other data take, footprints
 # some 25 % apart, and an outer level that replaces as it likes.
 _CACHE_AGREEMENT_FRACTION = 0.3
 # The quantities that are compared, in the words of the report.
@@ -48,31 +49,32 @@ _FACTORS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
-    """What one source says of a quantity of doc/format.md, "calibration".
+class ReportedFigure:
+    """What one source reports of a quantity of doc/format.md, "calibration"."""
 
-    `page_size_bytes` None: a cache's size. `verified` False: published from general knowledge.
-    """
+    quantity: Annotated[str, doc("the suffix is the unit of value", enum=tuple(WORDS))]
+    page_size_bytes: Annotated[int | None, doc("null: a cache", minimum=1)]
+    source: Annotated[Source, doc("who reports it")]
+    value: Annotated[int, doc("the figure", minimum=0)]
+    verified: Annotated[
+        bool, doc("false: published from general knowledge, not checked against a source")
+    ] = True
 
-    quantity: str
-    page_size_bytes: int | None
-    source: Source
-    value: int
-    verified: bool = True
 
-
-def sayings(calibration: Calibration, caches: Iterable[ReportedCache] = ()) -> tuple[Saying, ...]:
-    """What is published of the machine, what its CPUID told, and `caches` as sysfs tells them."""
-    told = cpuid.decode(calibration.cpuid)
+def reported_figures(
+    calibration: Calibration, caches: Iterable[ReportedCache] = ()
+) -> tuple[ReportedFigure, ...]:
+    """What is published of the machine, what its CPUID reports, and the `caches` of sysfs."""
+    by_cpuid = cpuid.decode(calibration.cpuid)
     found = list(_published(calibration))
-    for tlb in told.tlbs:
+    for tlb in by_cpuid.tlbs:
         found += _levels(tlb.level, tlb.page_size_bytes, "cpuid", tlb.entries, tlb.ways)
-    found += _caches(told.caches, "cpuid")
+    found += _caches(by_cpuid.caches, "cpuid")
     return (*found, *_caches(caches, "sysfs"))
 
 
 def sysfs_caches() -> tuple[ReportedCache, ...]:
-    """The caches of the first CPU as the kernel tells them; what it does not tell is left out."""
+    """The caches of the first CPU as the kernel reports them; what it does not is left out."""
     found = []
     for folder in sorted(sys_path(_FOLDER).glob("index[0-9]*")):
         at = f"{_FOLDER}/{folder.name}"
@@ -84,35 +86,35 @@ def sysfs_caches() -> tuple[ReportedCache, ...]:
     return tuple(found)
 
 
-def said(
-    known: Iterable[Saying], quantity: str, page_size_bytes: int | None, source: Source
-) -> Saying | None:
+def figure_from(
+    reported: Iterable[ReportedFigure], quantity: str, page_size_bytes: int | None, source: Source
+) -> ReportedFigure | None:
     """What one source says of one quantity; None: nothing."""
     wanted = (quantity, page_size_bytes, source)
-    for saying in known:
-        if (saying.quantity, saying.page_size_bytes, saying.source) == wanted:
-            return saying
+    for figure in reported:
+        if (figure.quantity, figure.page_size_bytes, figure.source) == wanted:
+            return figure
     return None
 
 
-def disagreements(calibration: Calibration, known: Iterable[Saying]) -> list[str]:
+def disagreements(calibration: Calibration, reported: Iterable[ReportedFigure]) -> list[str]:
     """A sentence for each figure that the measurement contradicts, with who says so."""
-    claims: dict[tuple[str, int | None, int], list[Saying]] = {}
-    for saying in known:
-        key = saying.quantity, saying.page_size_bytes, saying.value
-        claims.setdefault(key, []).append(saying)
+    claims: dict[tuple[str, int | None, int], list[ReportedFigure]] = {}
+    for figure in reported:
+        key = figure.quantity, figure.page_size_bytes, figure.value
+        claims.setdefault(key, []).append(figure)
     sentences = []
-    for (quantity, size, figure), claim in claims.items():
+    for (quantity, size, claimed), claim in claims.items():
         measured = _measured(calibration, quantity, size)
         if measured is None or _agree(claim[0], measured) or is_splintered(calibration, size):
             continue
         name = WORDS[quantity]
         if size is None:
-            value, told = units.size(round(measured.value)), units.size(figure)
+            value, other = units.size(round(measured.value)), units.size(claimed)
         else:
             name += f" on {units.size(size)} pages"
-            value, told = f"{measured.value:.0f}", str(figure)
-        sentences.append(f"{name}: {value} measured, but {told} {_by(claim)}")
+            value, other = f"{measured.value:.0f}", str(claimed)
+        sentences.append(f"{name}: {value} measured, but {other} {_by(claim)}")
     return sentences
 
 
@@ -122,16 +124,16 @@ def is_splintered(calibration: Calibration, page_size_bytes: int | None) -> bool
     return entry is not None and entry.value != page_size_bytes
 
 
-def _by(claim: Iterable[Saying]) -> str:
-    tellers = [NAMES[saying.source] for saying in claim if saying.source != "published"]
-    words = [f"told by {' and '.join(tellers)}"] if tellers else []
-    for saying in claim:
-        if saying.source == "published":
-            words.insert(0, "published" if saying.verified else "published (unverified)")
+def _by(claim: Iterable[ReportedFigure]) -> str:
+    tellers = [NAMES[figure.source] for figure in claim if figure.source != "published"]
+    words = [f"reported by {' and '.join(tellers)}"] if tellers else []
+    for figure in claim:
+        if figure.source == "published":
+            words.insert(0, "published" if figure.verified else "published (unverified)")
     return " and ".join(words)
 
 
-def _published(calibration: Calibration) -> Iterator[Saying]:
+def _published(calibration: Calibration) -> Iterator[ReportedFigure]:
     core = published(calibration.machine)
     for (level, size), row in core.levels.items() if core else ():
         yield from _levels(level, size, "published", row.entries, row.ways, row.verified)
@@ -144,17 +146,17 @@ def _levels(
     entries: int | None,
     ways: int | None,
     verified: bool = True,
-) -> Iterator[Saying]:
+) -> Iterator[ReportedFigure]:
     for what, value in (("entries", entries), ("ways", ways)):
         # Ways of code and of stores are not measured.
         if value is not None and f"{level}_{what}" in WORDS:
-            yield Saying(f"{level}_{what}", size, source, value, verified)
+            yield ReportedFigure(f"{level}_{what}", size, source, value, verified)
 
 
-def _caches(caches: Iterable[ReportedCache], source: Source) -> Iterator[Saying]:
+def _caches(caches: Iterable[ReportedCache], source: Source) -> Iterator[ReportedFigure]:
     for cache in caches:
         if cache.kind != "instruction" and cache.level in _CACHES:
-            yield Saying(_CACHES[cache.level], None, source, cache.size_bytes)
+            yield ReportedFigure(_CACHES[cache.level], None, source, cache.size_bytes)
 
 
 def _measured(calibration: Calibration, quantity: str, size: int | None) -> Interval | None:
@@ -164,11 +166,11 @@ def _measured(calibration: Calibration, quantity: str, size: int | None) -> Inte
     return None
 
 
-def _agree(saying: Saying, measured: Interval) -> bool:
-    if measured.low <= saying.value <= measured.high:
+def _agree(figure: ReportedFigure, measured: Interval) -> bool:
+    if measured.low <= figure.value <= measured.high:
         return True
-    if saying.quantity.endswith("_ways"):
-        return round(measured.value) == saying.value
-    size = saying.quantity.endswith("_bytes")
+    if figure.quantity.endswith("_ways"):
+        return round(measured.value) == figure.value
+    size = figure.quantity.endswith("_bytes")
     allowed = _CACHE_AGREEMENT_FRACTION if size else AGREEMENT_FRACTION
-    return abs(saying.value - measured.value) <= allowed * saying.value
+    return abs(figure.value - measured.value) <= allowed * figure.value

@@ -12,11 +12,11 @@ from tlbcost.calibration.load_table import load_table
 from tlbcost.calibration.other_sources import (
     NAMES,
     WORDS,
-    Saying,
+    ReportedFigure,
     Source,
     disagreements,
+    figure_from,
     is_splintered,
-    said,
 )
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common import units
@@ -47,8 +47,8 @@ _ENTRY_BYTES = 8
 _MILLION = 1e6
 
 
-def describe(obtained: Obtained, known: Sequence[Saying] = ()) -> str:
-    """The calibration as text. `known` is what others say of the machine (see expected.py)."""
+def describe(obtained: Obtained, reported: Sequence[ReportedFigure] = ()) -> str:
+    """The calibration as text. `reported` is what other sources say of the machine."""
     calibration = obtained.calibration
     lines = machine_lines(calibration.machine)
     lines += [f"Measured   {calibration.date}, {calibration.extent}, "
@@ -57,9 +57,9 @@ def describe(obtained: Obtained, known: Sequence[Saying] = ()) -> str:
     if calibration.machine.hypervisor:
         lines += wrap("Guest      ", "measured inside a virtual machine: a page walk goes through "
                       "the hypervisor's page tables too (nested paging)")  # fmt: skip
-    for section in _Sections(calibration, known).all():
+    for section in _Sections(calibration, reported).all():
         lines += ["", *section] if section else []
-    lines += ["", *_legend(), *_notes(obtained, known)]
+    lines += ["", *_legend(), *_notes(obtained, reported)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -100,9 +100,9 @@ def wrap(start: str, text: str) -> list[str]:
 class _Sections:
     """The sections of a report, each empty if there is nothing to show in it."""
 
-    def __init__(self, calibration: Calibration, known: Sequence[Saying]) -> None:
+    def __init__(self, calibration: Calibration, reported: Sequence[ReportedFigure]) -> None:
         self._calibration = calibration
-        self._known = known
+        self._reported = reported
         clock = find(calibration, "cycles_per_ns", None)
         self._clock = clock[0].interval if clock else None
 
@@ -138,14 +138,14 @@ class _Sections:
     def _sizes(
         self, title: str, size: int | None, names: Iterable[str], sources: tuple[Source, ...]
     ) -> list[str]:
-        """Sizes of TLBs or caches beside what others say of them."""
+        """Sizes of TLBs or caches beside what other sources report."""
         rows = []
         for name in names:
             found = find(self._calibration, name, size)
-            told = [said(self._known, name, size, source) for source in sources]
-            if found or any(told):
+            cited = [figure_from(self._reported, name, size, source) for source in sources]
+            if found or any(cited):
                 measured = found[0].interval if found else None
-                cells = "".join(f"{_told(saying):>12}" for saying in told)
+                cells = "".join(f"{_cited(figure):>12}" for figure in cited)
                 rows.append(f"{WORDS[name]:<22}{_size(name, measured):>9}  "
                             f"{_between(measured, name):<22}{cells}")  # fmt: skip
         heads = "".join(f"{NAMES[source]:>12}" for source in sources)
@@ -241,11 +241,11 @@ def _access(cost: Cost) -> str:
     return cost.access or ""
 
 
-def _told(saying: Saying | None) -> str:
-    if saying is None:
+def _cited(figure: ReportedFigure | None) -> str:
+    if figure is None:
         return units.NOT_OBTAINED
-    value = units.size(saying.value) if saying.page_size_bytes is None else str(saying.value)
-    return value if saying.verified else f"{value} ?"
+    value = units.size(figure.value) if figure.page_size_bytes is None else str(figure.value)
+    return value if figure.verified else f"{value} ?"
 
 
 def _number(interval: Interval | None) -> str:
@@ -291,9 +291,9 @@ def _legend() -> list[str]:
     )
 
 
-def _notes(obtained: Obtained, known: Sequence[Saying]) -> list[str]:
+def _notes(obtained: Obtained, reported: Sequence[ReportedFigure]) -> list[str]:
     calibration = obtained.calibration
-    notes = [*disagreements(calibration, known), *map(_in_words, obtained.notes)]
+    notes = [*disagreements(calibration, reported), *map(_in_words, obtained.notes)]
     silence = cpuid.decode(calibration.cpuid).silence if calibration.cpuid else None
     if silence:
         notes.append(silence)

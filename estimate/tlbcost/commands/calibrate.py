@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from pathlib import Path
 
-from tlbcost.calibration.cache import Obtained, look_up, obtain
-from tlbcost.calibration.records import Extent
+from tlbcost.calibration.cache import CalibrationRequest, cached_calibration, obtain
+from tlbcost.common.document import to_json
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.output import check_writable, write
 from tlbcost.common.progress import Progress
@@ -56,20 +55,30 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure or look up, print, and draw if asked; or compare."""
     _check(arguments)
     if arguments.compare:
-        _print(_comparison(*arguments.compare), arguments.output)
+        from tlbcost.calibration.comparison import compare_files
+
+        _print(compare_files(*arguments.compare), arguments.output)
         return 0
+    from tlbcost.calibration.document import calibration_document
     from tlbcost.calibration.figure import draw
-    from tlbcost.calibration.json import as_json
-    from tlbcost.calibration.other_sources import sayings, sysfs_caches
+    from tlbcost.calibration.other_sources import reported_figures, sysfs_caches
     from tlbcost.calibration.report import describe
 
-    obtained = _shown(arguments) if arguments.show else _obtain(arguments)
-    known = sayings(obtained.calibration, sysfs_caches())
-    _print(describe(obtained, known), arguments.output)
+    if arguments.show:
+        obtained = cached_calibration(curve=arguments.plot is not None)
+    else:
+        with Progress() as progress:
+            obtained = obtain(
+                _request(arguments),
+                progress.announce,
+                progress.calibrating if progress.shown else None,
+            )
+    reported = reported_figures(obtained.calibration, sysfs_caches())
+    _print(describe(obtained, reported), arguments.output)
     if arguments.json is not None:
-        write(arguments.json, json.dumps(as_json(obtained, known), indent=2) + "\n")
+        write(arguments.json, to_json(calibration_document(obtained, reported)))
     if arguments.plot is not None:
-        draw(obtained, known, arguments.plot)
+        draw(obtained, reported, arguments.plot)
     return 0
 
 
@@ -86,49 +95,19 @@ def _check(arguments: argparse.Namespace) -> None:
             raise TlbcostError(
                 f"{option} has no meaning with {mode}", "tlbcost calibrate --help", USAGE
             )
-    picture: Path | None = arguments.plot
-    check_picture(picture, "--plot curve.png", FAILED)
-    for path in (picture, arguments.json, arguments.output):
+    check_picture(arguments.plot, "--plot curve.png", FAILED)
+    for path in (arguments.plot, arguments.json, arguments.output):
         if path is not None:
             check_writable(path)
 
 
-def _comparison(first: Path, second: Path) -> str:
-    from tlbcost.calibration.comparison import compare
-    from tlbcost.calibration.json import read_document
-
-    return compare(read_document(first), read_document(second), (str(first), str(second)))
-
-
-def _shown(arguments: argparse.Namespace) -> Obtained:
-    """The cached calibration as it is."""
-    cached, reason = look_up()
-    if cached is None:
-        raise TlbcostError(f"nothing to show: {reason}", "tlbcost calibrate")
-    if arguments.plot is not None and cached.curve is None:
-        raise TlbcostError(
-            "cannot plot: the curve behind the cached calibration is lost",
-            "tlbcost calibrate --recalibrate",
-        )
-    return cached
-
-
-def _obtain(arguments: argparse.Namespace) -> Obtained:
-    extent: Extent | None = "full" if arguments.full else "quick" if arguments.quick else None
-    recalibrate: bool = arguments.recalibrate
-    with Progress() as progress:
-        if arguments.plot is not None and not recalibrate and not arguments.page_size:
-            cached, _ = look_up()
-            if cached is not None and cached.curve is None:
-                progress.announce("the curve behind the cached calibration is lost")
-                recalibrate = True
-        return obtain(
-            recalibrate=recalibrate,
-            extent=extent,
-            page_sizes=arguments.page_size,
-            announce=progress.announce,
-            progress=progress.calibrating if progress.shown else None,
-        )
+def _request(arguments: argparse.Namespace) -> CalibrationRequest:
+    return CalibrationRequest(
+        extent="full" if arguments.full else "quick" if arguments.quick else None,
+        recalibrate=arguments.recalibrate,
+        page_sizes=tuple(arguments.page_size),
+        curve=arguments.plot is not None,
+    )
 
 
 def _print(text: str, output: Path | None) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tlbcost.calibration.costs import cost_at
 from tlbcost.calibration.loads import LevelLatencies, Loads, cache_sizes, level_latencies, loads
-from tlbcost.calibration.other_sources import sayings, sysfs_caches
+from tlbcost.calibration.other_sources import reported_figures, sysfs_caches
 from tlbcost.calibration.records import Calibration
 from tlbcost.common.interval import Interval
 from tlbcost.memory.frames import isolated_pages
@@ -69,7 +69,7 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
     found, rate = loads(calibration), cost_at(calibration, "cycles_per_ns", None)
     if found is None or rate is None or rate.value <= 0:
         return None
-    sizes = cache_sizes(sayings(calibration, sysfs_caches()))
+    sizes = cache_sizes(reported_figures(calibration, sysfs_caches()))
     levels = level_latencies(found, sizes)
     if 1 not in sizes or levels.l1 is None or 2 not in sizes or levels.l2 is None:
         return None

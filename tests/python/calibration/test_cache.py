@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tlbcost.calibration import cache as module
 from tlbcost.calibration.analysis.quantities import Analysis
-from tlbcost.calibration.cache import cache_folder, cache_path, look_up, obtain
+from tlbcost.calibration.cache import CalibrationRequest, cache_folder, cache_path, look_up, obtain
 from tlbcost.calibration.costs import cost_at, find, page_costs
 from tlbcost.calibration.file import read_calibration, write_calibration
 from tlbcost.calibration.measurement import CpuGoneError, Measured
@@ -77,12 +77,12 @@ def get(
     recalibrate: bool = False, extent: Extent | None = None
 ) -> tuple[module.Obtained, list[str]]:
     said: list[str] = []
-    return obtain(recalibrate=recalibrate, extent=extent, announce=said.append), said
+    return obtain(CalibrationRequest(extent, recalibrate), said.append), said
 
 
 def test_it_is_measured_once(measured: Measurements) -> None:
     percents: list[int] = []
-    first = obtain(announce=lambda _: None, progress=percents.append)
+    first = obtain(CalibrationRequest(), lambda _: None, percents.append)
     assert percents == [50]
     second, said = get()
     assert measured.asked == [("quick", ())]
@@ -139,8 +139,19 @@ def test_one_of_before_a_quantity_was_measured_is_made_again(
     assert get()[1] == []
 
 
+def test_one_whose_curve_is_lost_is_made_again_where_it_is_wanted(measured: Measurements) -> None:
+    get()
+    for file in cache_folder().glob("curve-*"):
+        file.unlink()
+    said: list[str] = []
+    assert get()[0].curve is None
+    assert obtain(CalibrationRequest(curve=True), said.append).curve is not None
+    assert said == ["the curve behind the cached calibration is lost"]
+    assert len(measured.asked) == 2
+
+
 def test_chosen_page_sizes_are_measured_and_not_kept(measured: Measurements) -> None:
-    obtained = obtain(page_sizes=(65536,), announce=lambda _: None)
+    obtained = obtain(CalibrationRequest(page_sizes=(65536,)), lambda _: None)
     assert measured.asked == [("quick", (65536,))]
     assert "not kept" in obtained.notes[-1]
     assert look_up() == (None, "no calibration of this machine is cached")

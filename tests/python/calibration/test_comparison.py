@@ -10,12 +10,18 @@ from pathlib import Path
 import pytest
 from builders.calibration import BASE, cost, full, quick
 from tlbcost.__main__ import main
+from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.comparison import compare, pairs
-from tlbcost.calibration.json import as_json, read_document
+from tlbcost.calibration.document import calibration_document, read_document
 from tlbcost.calibration.records import Calibration, Cost
+from tlbcost.common.document import to_json
 from tlbcost.common.interval import Interval
 
 NAMES = ("a.json", "b.json")
+
+
+def written(obtained: Obtained) -> str:
+    return to_json(calibration_document(obtained))
 
 
 def with_costs(*costs: Cost) -> Calibration:
@@ -24,18 +30,18 @@ def with_costs(*costs: Cost) -> Calibration:
 
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    path.write_text(json.dumps(as_json(full())))
+    path.write_text(written(full()))
     # Notes and CPUID's raw words belong to the machine they were made on.
     assert read_document(path) == replace(full().calibration, notes=(), cpuid={})
 
 
 def test_a_document_with_a_quantitys_earlier_name_is_read(tmp_path: Path) -> None:
-    written = with_costs(cost("l3_half_life_ns", 3e6, None, None, 65536))
+    made = with_costs(cost("l3_half_life_ns", 3e6, None, None, 65536))
     path = tmp_path / "a.json"
-    text = json.dumps(as_json(replace(quick(), calibration=written)))
+    text = written(replace(quick(), calibration=made))
     text = text.replace("calibration-3", "calibration-2").replace("l3_half_life", "l3_stay")
     path.write_text(text)
-    assert read_document(path).costs == written.costs
+    assert read_document(path).costs == made.costs
 
 
 def test_change_and_overlap() -> None:
@@ -100,7 +106,7 @@ def test_the_comparison_fits_80_columns() -> None:
 def test_compare_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [tmp_path / name for name in NAMES]
     for file, obtained in zip(files, (quick(), full()), strict=True):
-        file.write_text(json.dumps(as_json(obtained)))
+        file.write_text(written(obtained))
     assert main(["calibrate", "--compare", *map(str, files)]) == 0
     assert "walk_cache_regions" in capsys.readouterr().out
     output = tmp_path / "text"
@@ -115,20 +121,24 @@ COST = ("costs", 0)
     ("where", "value", "defect"),
     [
         (("schema",), "tlbcost-calibration-1", "schema tlbcost-calibration-1, not tlbcost-"),
-        (("date",), None, "date is no text"),
-        (("extent",), "half", "not an extent: half"),
-        (("duration_s",), 1e999, "duration_s is not finite"),
-        (("costs",), {}, "costs no array"),
-        (COST, 7, "not a cost: 7"),
-        (COST, {}, "no 'quantity'"),
+        (("date",), None, "Expected `str`, got `null` - at `$.date`"),
+        (("extent",), "half", "Invalid enum value 'half' - at `$.extent`"),
+        (("duration_s",), 1e999, "not a JSON document"),
+        (("costs",), {}, "Expected `array`, got `object` - at `$.costs`"),
+        (COST, 7, "Expected `object`, got `int` - at `$.costs[0]`"),
+        (COST, {}, "missing required field `quantity`"),
         ((*COST, "quantity"), "walk_cycles", "not a calibrated quantity: walk_cycles"),
-        ((*COST, "value"), "96", "value is no number"),
-        ((*COST, "low"), None, "low is no number"),
+        ((*COST, "value"), "96", "Expected `float | null`, got `str` - at `$.costs[0].value`"),
+        ((*COST, "low"), None, "a value without its interval"),
         ((*COST, "low"), 1e9, "not an interval"),
-        ((*COST, "access"), "fast", "not a kind of access: fast"),
-        ((*COST, "samples"), -1, "samples is no whole number"),
-        (("machine", "base_page_bytes"), "4096", "base_page_bytes is no whole number"),
-        (("machine", "kernel"), 6, "kernel is no text"),
+        ((*COST, "access"), "fast", "Invalid enum value 'fast' - at `$.costs[0].access`"),
+        ((*COST, "samples"), -1, "Expected `int` >= 0 - at `$.costs[0].samples`"),
+        (
+            ("machine", "base_page_bytes"),
+            "4096",
+            "got `str` - at `$.machine.base_page_bytes`",
+        ),
+        (("machine", "kernel"), 6, "Expected `str | null`, got `int` - at `$.machine.kernel`"),
     ],
 )
 def test_a_spoilt_document_is_refused_by_name(
@@ -138,7 +148,7 @@ def test_a_spoilt_document_is_refused_by_name(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    document = json.loads(json.dumps(as_json(full())))
+    document = json.loads(written(full()))
     *folders, key = where
     inside = document
     for folder in folders:

@@ -13,7 +13,7 @@ from calibration.test_quantities import HUGE, Row, curve, table
 from tlbcost.calibration.analysis.caches import LOADS, MEMORY, RESIDENCY, STREAM, load_rows
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.loads import Loads, cache_sizes, level_latencies, loads
-from tlbcost.calibration.other_sources import Saying
+from tlbcost.calibration.other_sources import ReportedFigure
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.interval import Interval
 
@@ -179,9 +179,9 @@ def test_small_caches_and_missing_levels() -> None:
 
 def test_sizes_are_those_of_cpuid_before_those_of_sysfs() -> None:
     known = (
-        Saying("l2_bytes", None, "cpuid", 2 * MIB),
-        Saying("l2_bytes", None, "sysfs", 1 * MIB),
-        Saying("l1d_bytes", None, "sysfs", 32 * KIB),
-        Saying("dtlb_entries", 4096, "cpuid", 96),
+        ReportedFigure("l2_bytes", None, "cpuid", 2 * MIB),
+        ReportedFigure("l2_bytes", None, "sysfs", 1 * MIB),
+        ReportedFigure("l1d_bytes", None, "sysfs", 32 * KIB),
+        ReportedFigure("dtlb_entries", 4096, "cpuid", 96),
     )
     assert cache_sizes(known) == {1: 32 * KIB, 2: 2 * MIB}

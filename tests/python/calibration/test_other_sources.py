@@ -7,7 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tlbcost.calibration.other_sources import Saying, disagreements, said, sayings, sysfs_caches
+from tlbcost.calibration.other_sources import (
+    ReportedFigure,
+    disagreements,
+    figure_from,
+    reported_figures,
+    sysfs_caches,
+)
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.interval import Interval
 from tlbcost.processors.cpuid import ReportedCache
@@ -31,56 +37,66 @@ def cost(quantity: str, value: float, size: int | None = K4) -> Cost:
 
 
 def test_sources_are_kept_apart() -> None:
-    known = sayings(calibration(), [ReportedCache(2, "unified", 1 << 20)])
-    assert said(known, "stlb_ways", K4, "published") == Saying("stlb_ways", K4, "published", 12)
-    assert said(known, "stlb_ways", K4, "cpuid") == Saying("stlb_ways", K4, "cpuid", 6)
-    assert said(known, "dtlb_entries", M2, "cpuid") == Saying("dtlb_entries", M2, "cpuid", 32)
-    assert said(known, "l2_bytes", None, "sysfs") == Saying("l2_bytes", None, "sysfs", 1 << 20)
-    assert said(known, "l2_bytes", None, "cpuid") is None
+    known = reported_figures(calibration(), [ReportedCache(2, "unified", 1 << 20)])
+    assert figure_from(known, "stlb_ways", K4, "published") == ReportedFigure(
+        "stlb_ways", K4, "published", 12
+    )
+    assert figure_from(known, "stlb_ways", K4, "cpuid") == ReportedFigure(
+        "stlb_ways", K4, "cpuid", 6
+    )
+    assert figure_from(known, "dtlb_entries", M2, "cpuid") == ReportedFigure(
+        "dtlb_entries", M2, "cpuid", 32
+    )
+    assert figure_from(known, "l2_bytes", None, "sysfs") == ReportedFigure(
+        "l2_bytes", None, "sysfs", 1 << 20
+    )
+    assert figure_from(known, "l2_bytes", None, "cpuid") is None
 
 
 def test_agreement_needs_no_words() -> None:
     measured = calibration(cost("dtlb_entries", 61), cost("stlb_entries", 1480),
                            cost("l2_bytes", 0.9 * (1 << 20), None))  # fmt: skip
-    known = sayings(measured, [ReportedCache(2, "unified", 1 << 20)])
+    known = reported_figures(measured, [ReportedCache(2, "unified", 1 << 20)])
     assert disagreements(measured, known) == []
 
 
 def test_disagreement_is_named_with_both_figures() -> None:
     measured = calibration(cost("stlb_entries", 1000), cost("dtlb_ways", 8),
                            cost("l2_bytes", 300 << 10, None))  # fmt: skip
-    found = disagreements(measured, sayings(measured, [ReportedCache(2, "unified", 1 << 20)]))
+    found = disagreements(
+        measured, reported_figures(measured, [ReportedCache(2, "unified", 1 << 20)])
+    )
     assert found == [
-        "L1 dTLB ways on 4 KiB pages: 8 measured, but 4 published and told by CPUID",
-        "STLB entries on 4 KiB pages: 1000 measured, but 1536 published and told by CPUID",
-        "L2 cache: 300 KiB measured, but 1 MiB told by sysfs",
+        "L1 dTLB ways on 4 KiB pages: 8 measured, but 4 published and reported by CPUID",
+        "STLB entries on 4 KiB pages: 1000 measured, but 1536 published and reported by CPUID",
+        "L2 cache: 300 KiB measured, but 1 MiB reported by sysfs",
     ]
 
 
 def test_what_is_unverified_is_called_so() -> None:
     rapids = replace(MACHINE, cpu_model="207")
     measured = calibration(cost("stlb_entries", 1000), machine=rapids, cpuid={})
-    (sentence,) = disagreements(measured, sayings(measured))
+    (sentence,) = disagreements(measured, reported_figures(measured))
     assert sentence.endswith("2048 published (unverified)")
 
 
 def test_within_the_interval_is_agreement() -> None:
     wide = Cost("stlb_entries", K4, None, None, Interval(1000, 900, 1600), 9)
     measured = calibration(wide)
-    assert disagreements(measured, sayings(measured)) == []
+    assert disagreements(measured, reported_figures(measured)) == []
 
 
 def test_pieces_of_pages_are_not_compared_with_whole_ones() -> None:
     entries, covered = cost("dtlb_entries", 64, M2), cost("tlb_entry_bytes", K4, M2)
     measured = calibration(entries)
-    assert disagreements(measured, sayings(measured))
+    assert disagreements(measured, reported_figures(measured))
     measured = calibration(entries, covered)
-    assert disagreements(measured, sayings(measured)) == []
+    assert disagreements(measured, reported_figures(measured)) == []
 
 
 def test_a_machine_that_nobody_knows() -> None:
     other = replace(MACHINE, cpu_vendor=None, cpu_model=None)
-    assert sayings(calibration(machine=other, cpuid={})) == ()
+    assert reported_figures(calibration(machine=other, cpuid={})) == ()
 
 
 def index(root: Path, name: str, level: str, kind: str, size: str) -> None:
@@ -104,5 +120,7 @@ def test_caches_of_sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ReportedCache(1, "instruction", 32 << 10),
         ReportedCache(2, "unified", 2 << 20),
     )
-    known = sayings(calibration(machine=replace(MACHINE, cpu_model=None)), sysfs_caches())
-    assert said(known, "l1d_bytes", None, "sysfs") == Saying("l1d_bytes", None, "sysfs", 48 << 10)
+    known = reported_figures(calibration(machine=replace(MACHINE, cpu_model=None)), sysfs_caches())
+    assert figure_from(known, "l1d_bytes", None, "sysfs") == ReportedFigure(
+        "l1d_bytes", None, "sysfs", 48 << 10
+    )

@@ -17,9 +17,10 @@ import pytest
 from builders.tree import GOLDEN, MACHINES, TREE
 from tlbcost.__main__ import main
 from tlbcost.calibration.cache import Obtained
+from tlbcost.calibration.document import calibration_document
 from tlbcost.calibration.file import read_calibration
-from tlbcost.calibration.json import as_json
 from tlbcost.common import paths
+from tlbcost.common.document import to_json
 from tlbcost.memory.peak_sampler import PeakSampler
 
 DOCUMENTS = GOLDEN / "documents"
@@ -91,7 +92,7 @@ def test_an_estimate_from_counts_of_perf(tmp_path: Path) -> None:
 
 def test_a_calibration() -> None:
     calibration = read_calibration(DOCUMENTS / "calibration.tsv")
-    check("calibration", json.dumps(as_json(Obtained(calibration, "from a file"))))
+    check("calibration", to_json(calibration_document(Obtained(calibration, "from a file"))))
 
 
 @pytest.mark.parametrize("model", ["overlap", "simple"])

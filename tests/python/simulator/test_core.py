@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from builders.answer import GEOMETRY, MACHINE
 from builders.calibration import BASE, HUGE, cost, quick
-from tlbcost.calibration.other_sources import Saying
+from tlbcost.calibration.other_sources import ReportedFigure
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.memory import frames
 from tlbcost.simulator import core
@@ -40,8 +40,8 @@ COSTS = (
 @pytest.fixture(autouse=True)
 def known_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"l1d_bytes": 48 << 10, "l2_bytes": 2 << 20, "l3_bytes": 32 << 20}
-    told = tuple(Saying(name, None, "cpuid", size) for name, size in sizes.items())
-    monkeypatch.setattr(core, "sayings", lambda *_: told)
+    told = tuple(ReportedFigure(name, None, "cpuid", size) for name, size in sizes.items())
+    monkeypatch.setattr(core, "reported_figures", lambda *_: told)
     monkeypatch.setattr(core, "isolated_pages", lambda: 1234)
 
 

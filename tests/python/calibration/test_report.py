@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Does the text of a calibration say what is in it, and what is not?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from builders.calibration import full, quick
+from tlbcost.calibration.cache import Obtained
+from tlbcost.calibration.other_sources import WORDS, reported_figures
+from tlbcost.calibration.records import Cost
+from tlbcost.calibration.report import describe
+from tlbcost.common import units
+from tlbcost.common.interval import Interval
+
+BOTH = pytest.mark.parametrize("obtained", [quick(), full()], ids=["quick", "full"])
+# Leaf 2 that refers to an empty leaf 0x18, and a level 3 cache of 300 MiB.
+RAW = {"cpuid_2_0": "00feff01 000000f0 00000000 00000000",
+       "cpuid_4_0": "04004163 04c0003f 0003bfff 00000004"}  # fmt: skip
+
+
+def test_absent_is_na() -> None:
+    section = describe(quick()).partition("TLBs, 2 MiB pages")[2]
+    (line,) = [line for line in section.splitlines() if line.startswith("STLB entries")]
+    assert line.split()[2] == "NA"
+
+
+@BOTH
+def test_every_figure_is_in_the_text(obtained: Obtained) -> None:
+    text = describe(obtained)
+    for cost in obtained.calibration.costs:
+        if cost.interval is not None:
+            value = cost.interval.value
+            if cost.quantity.endswith("_bytes"):
+                shown = units.size(round(value))
+            elif cost.quantity in WORDS:
+                shown = f"{value:.0f}"
+            else:
+                shown = units.nanoseconds(value)
+            assert f" {shown} " in text.replace("\n", " "), cost
+
+
+def test_ns_first_then_cycles_by_the_measured_clock() -> None:
+    (line,) = [s for s in describe(full()).splitlines() if s.startswith("memory ")]
+    assert line.split() == ["memory", "101", "98", "..", "104", "323"]
+    # Without a clock there are no cycles.
+    (line,) = [
+        s for s in describe(quick()).splitlines() if s.startswith("page fault") and "4 K" in s
+    ]
+    assert line.split()[-1] == "NA"
+
+
+def test_walks_over_footprint_with_their_page_tables() -> None:
+    section = describe(full()).partition("Walks, 4 KiB pages")[2]
+    (line,) = [s for s in section.splitlines() if s.split()[:1] == ["65536"]]
+    assert line.split() == ["65536", "512", "KiB", "35", "32.9", "..", "37.8", "112",
+                            "8", "6.8", "..", "9.2", "25.6"]  # fmt: skip
+
+
+def test_a_negative_low_end_is_shown_as_measured() -> None:
+    obtained = quick()
+    costs = tuple(
+        replace(c, interval=Interval(12, -4.7, 40)) if c.quantity == "walk_ns" else c
+        for c in obtained.calibration.costs
+    )
+    shown = replace(obtained, calibration=replace(obtained.calibration, costs=costs))
+    assert "-4.7 .. 40" in describe(shown)
+
+
+def wide(obtained: Obtained) -> Obtained:
+    """The same with figures as large as they may get."""
+
+    def larger(cost: Cost) -> Cost:
+        if cost.interval is None or not cost.quantity.endswith("_ns"):
+            return cost
+        pages = 16777216 if cost.pages and cost.access not in ("serial", "overlapped") else None
+        value = 1e6 if cost.quantity in ("fault_ns", "unmap_ns") else 222.4
+        return replace(
+            cost, interval=Interval(value, 0.9 * value, 5 * value), pages=pages or cost.pages
+        )
+
+    costs = tuple(larger(cost) for cost in obtained.calibration.costs)
+    return replace(obtained, calibration=replace(obtained.calibration, costs=costs, cpuid=RAW))
+
+
+@BOTH
+def test_text_fits_80_columns(obtained: Obtained) -> None:
+    for each in (obtained, wide(obtained)):
+        text = describe(each, reported_figures(each.calibration))
+        assert [line for line in text.splitlines() if len(line) > 80] == []
+        assert not any(line.endswith(" ") for line in text.splitlines())
+
+
+def test_others_stand_beside_the_measurement_and_disagreement_is_named() -> None:
+    obtained = full()
+    costs = (*obtained.calibration.costs, Cost("l3_bytes", None, None, None,
+             Interval(30 << 20, 29 << 20, 31 << 20), 9))  # fmt: skip
+    costs = tuple(c for c in costs if c.quantity != "l3_bytes" or c.interval)
+    obtained = replace(obtained, calibration=replace(obtained.calibration, costs=costs, cpuid=RAW))
+    text = describe(obtained, reported_figures(obtained.calibration))
+    line = next(s for s in text.splitlines() if s.startswith("L3 cache "))
+    assert line.split() == ["L3", "cache", "30", "MiB", "29", "MiB", "..", "31", "MiB",
+                            "300", "MiB", "NA"]  # fmt: skip
+    assert "note: L3 cache: 30 MiB measured, but 300 MiB reported by CPUID" in text
+    assert "CPUID leaf 2 refers to leaf 0x18" in text
+    (line,) = [s for s in text.splitlines() if s.startswith("STLB entries")][:1]
+    assert line.split()[-3:] == ["2048", "?", "NA"]
+
+
+def test_loads_are_a_table_by_footprint() -> None:
+    section = describe(full()).partition("\nLoads ")[2].partition("\n\n")[0]
+    rows = [line.split() for line in section.splitlines()[2:]]
+    assert rows == [
+        ["16", "KiB", "1.25", "1.21", "..", "1.29", "4"],
+        ["4", "MiB", "27.5", "26.7", "..", "28.3", "88", "2.1", "2.04", "..", "2.16"],
+        ["16", "MiB", "NA", "1.8", "1.75", "..", "1.85"],
+        ["256", "MiB", "NA", "NA", "NA"],
+        ["memory", "99", "96", "..", "102", "317"],
+    ]
+    assert "\nLoads " not in describe(quick())
+
+
+def test_notes_about_a_quantity_have_its_words() -> None:
+    noted = full()
+    notes = ("stlb_ways: no step", "l3_ns: not the same", "why: because", "a sentence")
+    noted = replace(noted, calibration=replace(noted.calibration, notes=notes))
+    text = describe(noted)
+    for words in ("STLB ways: no step", "L3 cache, ns: not the same", "why: because", "a sentence"):
+        assert f"note: {words}\n" in text
+
+
+def test_a_guest_is_called_one() -> None:
+    assert "nested paging" in describe(full())
+    bare = full()
+    machine = replace(bare.calibration.machine, hypervisor=None)
+    bare = replace(bare, calibration=replace(bare.calibration, machine=machine))
+    assert "nested" not in describe(bare)
+
+
+def test_a_quick_one_says_what_it_left_out() -> None:
+    assert "tlbcost calibrate --full" in describe(quick())
+    assert "tlbcost calibrate --full" not in describe(full())
+
+
+def test_costs_of_millions_of_ns_keep_to_their_columns() -> None:
+    giant = Cost("fault_ns", 1 << 30, None, None, Interval(115633266, 114422852, 116608022), 4)
+    made = full()
+    calibration = replace(made.calibration, costs=(*made.calibration.costs, giant))
+    text = describe(replace(made, calibration=calibration))
+    (row,) = [line for line in text.splitlines() if "page fault" in line and "1 GiB" in line]
+    assert "116 M  114 M .. 117 M" in row
+    assert len(row) <= 80
