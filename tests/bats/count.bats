@@ -362,7 +362,7 @@ two_lines() { # <file>
 	for raw in '"raw": ""' '"raw": "garbage\n"' '"raw": "# tlbcost counters 1\n"'; do
 		made_up "{${raw}}"
 		run -125 "${COUNT[@]}" -e cycles --json report.json -- true
-		[[ ${output} == "tlbcost: cannot count: what tlbcost-count wrote is not to be used: "* ]]
+		[[ ${output} == "tlbcost: cannot count: tlbcost-count wrote a table with a defect: "* ]]
 		[[ ! -e report.json ]]
 	done
 	made_up '{"exit": 99}'
@@ -392,7 +392,7 @@ two_lines() { # <file>
 		import sys
 		from pathlib import Path
 		from tlbcost.processors.event_tables import load_pmu
-		from tlbcost.counters.importing import import_file
+		from tlbcost.counters.importing.file import import_file
 		counted = import_file(Path(sys.argv[1]), load_pmu("skl"), None)
 		values = counted.values()
 		print(values["cycles"], values["walk_active_cycles.load"], values["walks_completed.store"])

@@ -9,9 +9,10 @@ import pytest
 from machine import Results
 from tlbcost.answer.conclude import Ingredients, assemble
 from tlbcost.answer.content import Content
-from tlbcost.counters.target import Plan
-from tlbcost.counters.tool import Wanted, by_event, parse_readings
-from tlbcost.counters.totals import counted
+from tlbcost.counters.count_plan import CountPlan
+from tlbcost.counters.event_selection import EventRequest
+from tlbcost.counters.readings import by_event, parse_readings
+from tlbcost.counters.totals import total_counts
 from tlbcost.processors.event_tables import load_pmu
 from tlbcost.run import launch
 
@@ -23,14 +24,14 @@ HUGE_BYTES = 2 << 20
 def estimated(results: Results, name: str, folder: Path) -> Content:
     """The estimate of the run `name`, were a walk to cost so many cycles."""
     pmu = load_pmu("riscv_sbi")
-    plan = Plan(pmu, tuple(Wanted.of(event) for event in pmu.events))
-    readings = by_event(parse_readings(results.text(f"{name}.tsv"), name), plan.wanted)
+    plan = CountPlan(pmu, tuple(EventRequest.of(event) for event in pmu.events))
+    readings = by_event(parse_readings(results.text(f"{name}.tsv"), name), plan.requests)
     table = folder / "run.tsv"
     table.write_text(results.text(f"{name}.run.tsv"), encoding="utf-8")
     outcome = launch.read_outcome(table, None)
     assert outcome.run is not None
-    seen = counted(
-        [(0, each, readings[each.name]) for each in plan.wanted],
+    seen = total_counts(
+        [(0, each, readings[each.name]) for each in plan.requests],
         plan,
         ["visit", "--loads", str(LOADS)],
         [outcome.run],

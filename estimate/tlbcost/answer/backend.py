@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.counters.count import default_events, probe
+from tlbcost.counters.count_plan import probe
+from tlbcost.counters.diagnosis import Refusal, diagnose
+from tlbcost.counters.event_selection import default_events
 from tlbcost.counters.pmu import find_pmu
-from tlbcost.counters.refusal import Refusal, diagnose
 from tlbcost.processors.event_tables import generic_pmu, pmu_of
 from tlbcost.processors.events import Event, Pmu
 from tlbcost.system.machine import Machine

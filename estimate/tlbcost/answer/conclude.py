@@ -26,7 +26,8 @@ from tlbcost.calibration.costs import PageCosts, cost_at, page_costs
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
-from tlbcost.counters.counted import Counted
+from tlbcost.counters.count_findings import formula_values
+from tlbcost.counters.event_counts import EventCounts
 from tlbcost.model import miss_costs, overlap, walk_share
 from tlbcost.model.gain import ModelName, PredictedGain
 from tlbcost.numa.locality import Placed
@@ -63,7 +64,7 @@ class Ingredients:
     native: tuple[Outcome, ...] = ()
     geometry: Geometry | None = None
     simulation: Simulation | None = None
-    counted: Counted | None = None
+    counted: EventCounts | None = None
     pmu: Pmu | None = None
     walk_cycles: float | None = None
     tried: Mapping[ModelName, TrackRecord] = field(default_factory=dict)
@@ -241,7 +242,7 @@ def _counted(
     if given.counted is None or given.pmu is None:
         return None
     counted = given.counted
-    found = walk_share.figures(given.pmu.formulas, counted)
+    found = formula_values(given.pmu.formulas, counted)
     cycles = counted.values().get("cycles")
     seen = walk_share.witness(found, cycles, _prices(given, costs, cycles))
     if seen is None:

@@ -22,7 +22,7 @@ from tlbcost.system.machine import Machine
 
 if TYPE_CHECKING:
     from tlbcost.attribution.simulated import Attribution
-    from tlbcost.counters.counted import Counted
+    from tlbcost.counters.event_counts import EventCounts
     from tlbcost.model.overlap import Sample
     from tlbcost.model.walk_share import Witness
     from tlbcost.processors.events import Pmu
@@ -68,7 +68,7 @@ class CountedPart:
     `walk_cycles`: what the user said that a walk costs.
     """
 
-    counted: Counted
+    counted: EventCounts
     pmu: Pmu
     figures: Mapping[str, Interval | None]
     witness: Witness

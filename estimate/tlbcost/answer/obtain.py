@@ -23,9 +23,9 @@ from tlbcost.calibration.choose import calibration_for
 from tlbcost.calibration.costs import check_costs
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.progress import Progress
-from tlbcost.counters.count import count_program
-from tlbcost.counters.counted import Counted, together
-from tlbcost.counters.importing import import_file, merge
+from tlbcost.counters.count_runs import count_program
+from tlbcost.counters.event_counts import EventCounts, join_runs, merge_sources
+from tlbcost.counters.importing.file import import_file
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.numa.for_estimate import placed_on_nodes
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, named
@@ -51,7 +51,7 @@ def imported(arguments: argparse.Namespace) -> Ingredients:
     asked = None if arguments.cpu is None else named(arguments.cpu)
     calibrated = None if arguments.calibration is None else _calibrated(arguments)
     parts = [import_file(file, asked, arguments.object) for file in arguments.imported]
-    counted = merge(parts)
+    counted = merge_sources(parts)
     pmu = asked or (generic_pmu() if counted.pmu is None else load_pmu(counted.pmu))
     machine = counted.machine
     if machine is None and calibrated is not None:
@@ -72,7 +72,7 @@ def imported(arguments: argparse.Namespace) -> Ingredients:
     )
 
 
-def _command_of(counted: Counted) -> tuple[str, ...]:
+def _command_of(counted: EventCounts) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(counted.command or "")) or ("(unknown program)",)
     except ValueError:
@@ -98,7 +98,7 @@ class _Ran:
     """What came of running the program; `seen`: its memory in the last native run, at its peak."""
 
     native: list[Outcome]
-    counted: Counted | None
+    counted: EventCounts | None
     simulation: Simulation | None
     seen: Seen
     sampled: Sampled | None = None
@@ -229,7 +229,7 @@ def _native(
     setup: _Setup,
     sampler: PeakSampler,
     conditions: Conditions,
-) -> tuple[list[Outcome], Counted | None]:
+) -> tuple[list[Outcome], EventCounts | None]:
     n: int = arguments.runs
     tolerant: bool = arguments.ignore_failure
     if setup.choice.pmu is None:
@@ -247,7 +247,7 @@ def _native(
         conditions.look()
         return True
 
-    parts: list[Counted] = []
+    parts: list[EventCounts] = []
     # Events that do not fit into one run take several: these are the runs that are timed, too.
     while len(outcomes) < n:
         parts.append(
@@ -255,7 +255,7 @@ def _native(
                 launcher, argv, setup.choice.pmu, setup.choice.events, path=path, go_on=note
             )
         )
-    return outcomes, together(parts)
+    return outcomes, join_runs(parts)
 
 
 def _simulate(

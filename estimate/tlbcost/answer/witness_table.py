@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tlbcost.answer.content import Content, CountedPart
 from tlbcost.common import units
 from tlbcost.common.console import section, table
-from tlbcost.counters.report import print_events, print_figures
+from tlbcost.counters.count_report import print_events, print_figures
 from tlbcost.simulator.totals import CODE, DATA
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from tlbcost.attribution.sampled import Sampled, attribute_samples
 from tlbcost.attribution.simulated import Attribution, attribute
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.interval import Interval
-from tlbcost.counters.profile import doubts
+from tlbcost.counters.hits import doubts
 from tlbcost.processors.geometry import Geometry
 from tlbcost.simulator.run import Simulation
 from tlbcost.system.filesystems import mounted

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from tlbcost.common import units
-from tlbcost.counters.grouping import short_names
+from tlbcost.counters.profile import short_names
 from tlbcost.simulator.memory_tables import Line, SidedMisses, SourceLocation
 
 By = Literal["object", "symbol", "line"]

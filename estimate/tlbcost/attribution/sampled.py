@@ -18,10 +18,10 @@ from tlbcost.attribution.simulated import Attribution, CodeLine, file_kind
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import share_interval
-from tlbcost.counters.hits import Hit, Hits
-from tlbcost.counters.record import Pace, Recording, addressed, launcher_of, record
+from tlbcost.counters.event_selection import EventRequest, addressed
+from tlbcost.counters.hits import Hits, SampleHit
+from tlbcost.counters.recording import Pace, SamplingPlan, launcher_of, take_samples
 from tlbcost.counters.target import PROGRAM_ITSELF
-from tlbcost.counters.tool import Wanted
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import kind_of
 from tlbcost.memory.kinds import MemoryKind, name_of
@@ -47,7 +47,7 @@ _NAMELESS: Mapping[str, tuple[MemoryKind, ...]] = {
 }
 
 # Samples at one place, and the events that they stand for.
-_Weights = list[tuple[Hit, float]]
+_Weights = list[tuple[SampleHit, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +75,15 @@ def sample_misses(
 
     `started`: as in Launcher.execute(). Raises TlbcostError if tlbcost-record itself fails.
     """
-    wanted = tuple(Wanted.of(event) for event in addressed(pmu))
+    wanted = tuple(EventRequest.of(event) for event in addressed(pmu))
     if not wanted:
         return Sampled(
             path, pmu, None, f"{pmu.name} has no event whose samples tell addresses of data"
         )
-    recording = Recording(wanted, "user", Pace(), PROGRAM_ITSELF, addresses=True)
+    recording = SamplingPlan(wanted, "user", Pace(), PROGRAM_ITSELF, addresses=True)
     try:
         launch = launcher_of(launcher, argv, path, started)
-        code, _, hits = record(recording, launcher.folder, launch)
+        code, _, hits = take_samples(recording, launcher.folder, launch)
     except TlbcostError as error:
         if error.exit_code != CANNOT_MEASURE:
             raise
@@ -109,7 +109,7 @@ def attribute_samples(
     payers = _payers(weights, sampled.path, expected, seen, settings)
     unknown = sum(weight for hit, weight in weights if _is_unknown(hit))
     events = {event.name for event in sampled.hits.events if event.state == "counted"}
-    names = [Wanted.of(e).event for e in addressed(sampled.pmu) if e.name in events]
+    names = [EventRequest.of(e).event for e in addressed(sampled.pmu) if e.name in events]
     return Attribution(
         payers=with_backed(payers, seen, settings),
         code=_code(weights, sampled.hits.boot_id),
@@ -132,7 +132,7 @@ def _misses(hits: Hits, pmu: Pmu) -> _Weights:
     ]
 
 
-def _is_unknown(hit: Hit) -> bool:
+def _is_unknown(hit: SampleHit) -> bool:
     return hit.data is None or not (
         hit.data in _NAMED or hit.data in _NAMELESS or hit.data.startswith("/")
     )
@@ -202,7 +202,9 @@ def _programs(weights: _Weights, path: Path, seen: Seen) -> dict[int | None, str
     return {pid: max(own, key=lambda name: own[name]) for pid, own in found.items()}
 
 
-def _memory(hit: Hit, program: str, seen: Seen, settings: HugeSettings) -> tuple[MemoryKind, str]:
+def _memory(
+    hit: SampleHit, program: str, seen: Seen, settings: HugeSettings
+) -> tuple[MemoryKind, str]:
     """What the data of a sample is in."""
     data = hit.data
     if data is None or _is_unknown(hit):

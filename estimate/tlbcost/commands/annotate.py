@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.common.output import check_writable, write
+from tlbcost.counters.hits import DEFAULT_FILE
+from tlbcost.counters.profile import DEFAULT_ROWS
 
-DEFAULT_FILE = Path("tlbcost-hits.tsv")
-LIMIT = 20
 _MOST_ROWS = 1_000_000
 
 
@@ -27,7 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it there as JSON too")
     parser.add_argument(
-        "--limit", type=_limit, default=LIMIT, metavar="N", help=f"rows at most (default: {LIMIT})"
+        "--limit",
+        type=_limit,
+        default=DEFAULT_ROWS,
+        metavar="N",
+        help=f"rows at most (default: {DEFAULT_ROWS})",
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="print to FILE")
 
@@ -36,7 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the profile."""
     from tlbcost.attribution.code_table import is_code_table
     from tlbcost.counters.hits import read_hits
-    from tlbcost.counters.profile import Profile, describe, to_json
+    from tlbcost.counters.profile import Profile
+    from tlbcost.counters.profile_document import to_json
+    from tlbcost.counters.profile_report import describe
     from tlbcost.symbols.resolver import Resolver
 
     for path in (arguments.json, arguments.output):

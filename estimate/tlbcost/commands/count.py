@@ -4,29 +4,20 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
-import os
-import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.common.cleanup import (
-    Stopped,
-    sigint_left_to_the_program,
-    signals_raise,
-    temporary_folder,
-)
-from tlbcost.common.errors import SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.cleanup import until_stopped
+from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 
 if TYPE_CHECKING:
-    from tlbcost.counters.counted import Counted, Mode
-    from tlbcost.counters.target import Plan
-    from tlbcost.counters.tool import Reading
-    from tlbcost.run.launch import Outcome
+    from tlbcost.counters.count_findings import CountFindings
+    from tlbcost.counters.event_selection import EventRequest
+    from tlbcost.counters.readings import Reading
+    from tlbcost.counters.target import Target
 
 _MOST_RUNS = 1000
 _SHORTEST_MS, _LONGEST_MS = 10, 3_600_000
@@ -85,12 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Count; returns the program's exit code, or 0 if there is none. Raises TlbcostError."""
-    try:
-        with signals_raise():
-            return _count(arguments)
-    except Stopped as stop:
-        print(f"tlbcost: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
-        return SIGNAL_BASE + stop.number
+    return until_stopped(lambda: _count(arguments))
 
 
 def _number(text: str, low: int, high: int) -> int:
@@ -113,33 +99,35 @@ def _pid(text: str) -> int:
 
 def _count(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_writable
-    from tlbcost.counters.count import count_target
-    from tlbcost.run.program import resolve
+    from tlbcost.counters.count_session import CountRequest, count
 
     argv: list[str] = arguments.program
     if argv[:1] == ["--"]:
         argv = argv[1:]
-    plan, notes = _plan(arguments, argv)
+    target = _target(arguments, argv)
     for file in (arguments.json, arguments.output, arguments.table):
         if file is not None:
             check_writable(file, TOOL_FAILED)
-    path = resolve(argv[0]) if argv else None
     intervals = _Intervals(arguments.output)
-    plan = replace(plan, show=lambda readings: intervals.show(plan, readings))
-    with temporary_folder() as folder:
-        if path is None:
-            code, counted = 0, count_target(folder, plan)
-        else:
-            code, counted = _program(arguments, folder, argv, path, plan)
-    _print(arguments, plan, replace(counted, notes=(*notes, *counted.notes)), intervals)
+    request = CountRequest(
+        argv=tuple(argv),
+        target=target,
+        events=tuple(name for words in arguments.event for name in words.split(",")),
+        pmu=arguments.pmu,
+        mode=("both" if arguments.user else "kernel") if arguments.kernel else "user",
+        multiplex=arguments.multiplex,
+        interval_ms=arguments.interval,
+        runs=arguments.runs,
+        prepare=arguments.prepare,
+        show=intervals.show,
+    )
+    code, findings = count(request)
+    _print(arguments, findings, intervals)
     return code
 
 
-def _plan(arguments: argparse.Namespace, argv: list[str]) -> tuple[Plan, tuple[str, ...]]:
-    """What to count, and what is to be said about the choice of events."""
-    from tlbcost.counters.choice import choose_events, choose_pmu
-    from tlbcost.counters.refusal import no_process
-    from tlbcost.counters.target import Plan, Target
+def _target(arguments: argparse.Namespace, argv: list[str]) -> Target:
+    from tlbcost.counters.target import PROGRAM_ITSELF, Target
 
     targets = [
         Target("process", pid=arguments.pid) if arguments.pid is not None else None,
@@ -157,18 +145,7 @@ def _plan(arguments: argparse.Namespace, argv: list[str]) -> tuple[Plan, tuple[s
         raise TlbcostError(
             "--runs and --prepare need a COMMAND to run", "tlbcost count -- ./app ARG...", USAGE
         )
-    if arguments.pid is not None and not Path(f"/proc/{arguments.pid}").exists():
-        raise no_process(arguments.pid)
-    pmu, notes = choose_pmu(arguments.pmu)
-    wanted = choose_events(pmu, [name for words in arguments.event for name in words.split(",")])
-    plan = Plan(pmu, wanted, _mode(arguments), multiplex=arguments.multiplex)
-    return replace(plan, target=(*chosen, plan.target)[0], interval_ms=arguments.interval), notes
-
-
-def _mode(arguments: argparse.Namespace) -> Mode:
-    if arguments.kernel:
-        return "both" if arguments.user else "kernel"
-    return "user"
+    return chosen[0] if chosen else PROGRAM_ITSELF
 
 
 class _Intervals:
@@ -178,12 +155,12 @@ class _Intervals:
         self._path = path
         self._file: TextIO | None = None
 
-    def show(self, plan: Plan, readings: Sequence[Reading]) -> None:
-        from tlbcost.counters.report import print_interval
+    def show(self, readings: Sequence[Reading], requests: Sequence[EventRequest]) -> None:
+        from tlbcost.counters.count_report import print_interval
 
         if self._file is None:
             self._file = self._path.open("w", encoding="utf-8") if self._path else sys.stderr
-        print_interval(readings, plan.wanted, self._file)
+        print_interval(readings, requests, self._file)
 
     def finish(self, report: str) -> bool:
         """Put the report below the intervals; False if there were none."""
@@ -194,50 +171,12 @@ class _Intervals:
         return True
 
 
-def _program(
-    arguments: argparse.Namespace, folder: Path, argv: list[str], path: Path, plan: Plan
-) -> tuple[int, Counted]:
-    """Run the program as often as it takes; its exit code, and the counts."""
-    from tlbcost.counters.count import count_series
-    from tlbcost.run.launch import Launcher
-    from tlbcost.run.stdin import ProgramInput
-    from tlbcost.system.sudo import calling_user
-
-    codes: list[int] = []
-    with contextlib.closing(ProgramInput()) as stdin, sigint_left_to_the_program() as interrupted:
-        launcher = Launcher(folder, stdin, calling_user(), arguments.prepare)
-        if launcher.user is not None:
-            os.chown(folder, launcher.user.uid, launcher.user.gid)
-
-        def go_on(outcome: Outcome) -> bool:
-            codes.append(outcome.code)
-            return not interrupted()
-
-        counted = count_series(launcher, argv, path, plan, arguments.runs, go_on)
-    return codes[0], counted
-
-
-def _print(
-    arguments: argparse.Namespace, plan: Plan, counted: Counted, intervals: _Intervals
-) -> None:
-    import datetime
-
+def _print(arguments: argparse.Namespace, findings: CountFindings, intervals: _Intervals) -> None:
     from tlbcost.common.output import write
-    from tlbcost.common.paths import version
-    from tlbcost.counters.files import to_json, to_table
-    from tlbcost.counters.report import Findings, print_counts, relevant
-    from tlbcost.model.walk_share import figures
-    from tlbcost.system.machine import current_machine
+    from tlbcost.counters.count_document import to_json
+    from tlbcost.counters.count_report import print_counts
+    from tlbcost.counters.count_table import to_table
 
-    findings = Findings(
-        version=version(),
-        date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        machine=current_machine(),
-        pmu=plan.pmu,
-        wanted=plan.wanted,
-        counted=counted,
-        figures=figures(relevant(plan.pmu, plan.wanted), counted),
-    )
     # The text first: a report must not be lost because a second copy cannot be written.
     if arguments.output is None:
         print_counts(findings, sys.stderr)

@@ -4,21 +4,16 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.commands.annotate import DEFAULT_FILE, LIMIT
-from tlbcost.common.cleanup import Stopped, signals_raise, temporary_folder
-from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.cleanup import until_stopped
+from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.counters.hits import DEFAULT_FILE
 
 if TYPE_CHECKING:
-    from tlbcost.counters.counted import Mode
-    from tlbcost.counters.hits import Hits
-    from tlbcost.counters.record import Recording
+    from tlbcost.counters.recording import Recording
     from tlbcost.counters.target import Target
 
 _MOST = 1 << 60
@@ -67,12 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Record; returns the program's exit code, or 0 if there is none. Raises TlbcostError."""
-    try:
-        with signals_raise():
-            return _record(arguments)
-    except Stopped as stop:
-        print(f"tlbcost: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
-        return SIGNAL_BASE + stop.number
+    return until_stopped(lambda: _record(arguments))
 
 
 def _positive(text: str) -> int:
@@ -83,27 +73,26 @@ def _positive(text: str) -> int:
 
 def _record(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_writable, write
-    from tlbcost.run.program import resolve
+    from tlbcost.counters.recording import Pace, RecordRequest, record
 
     argv: list[str] = arguments.program
     if argv[:1] == ["--"]:
         argv = argv[1:]
     target = _target(arguments, argv)
-    path = resolve(argv[0]) if argv else None
     check_writable(arguments.output, TOOL_FAILED)
-    recording, notes = _plan(arguments, target)
-    with temporary_folder() as folder:
-        try:
-            code, table, hits = _once(recording, folder, argv, path)
-        except TlbcostError as error:
-            instead = _instead(arguments, recording, error)
-            if instead is None:
-                raise
-            recording, notes = instead, ()
-            code, table, hits = _once(recording, folder, argv, path)
-        write(arguments.output, table.read_text(encoding="utf-8"), TOOL_FAILED)
-    _print(hits, notes, arguments.output)
-    return code
+    request = RecordRequest(
+        argv=tuple(argv),
+        target=target,
+        events=tuple(name for words in arguments.event for name in words.split(",")),
+        pmu=arguments.pmu,
+        mode=("both" if arguments.user else "kernel") if arguments.kernel else "user",
+        pace=Pace(arguments.period, arguments.frequency),
+        addresses=arguments.addresses,
+    )
+    recording = record(request, lambda text: print(f"tlbcost: {text}", file=sys.stderr))
+    write(arguments.output, recording.table, TOOL_FAILED)
+    _print(recording, arguments.output)
+    return recording.code
 
 
 def _target(arguments: argparse.Namespace, argv: list[str]) -> Target:
@@ -124,72 +113,12 @@ def _target(arguments: argparse.Namespace, argv: list[str]) -> Target:
     return PROGRAM_ITSELF
 
 
-def _plan(arguments: argparse.Namespace, target: Target) -> tuple[Recording, tuple[str, ...]]:
-    from tlbcost.counters.choice import choose_events, choose_pmu
-    from tlbcost.counters.record import Pace, Recording, default_names
+def _print(recording: Recording, output: Path) -> None:
+    from tlbcost.counters.profile import Profile
+    from tlbcost.counters.profile_report import describe
 
-    pmu, notes = choose_pmu(arguments.pmu)
-    names = [name for words in arguments.event for name in words.split(",")]
-    names = names or default_names(pmu, addresses=arguments.addresses)
-    mode: Mode = "user"
-    if arguments.kernel:
-        mode = "both" if arguments.user else "kernel"
-    pace = Pace(arguments.period, arguments.frequency)
-    wanted = choose_events(pmu, names)
-    return Recording(wanted, mode, pace, target, addresses=arguments.addresses), notes
-
-
-def _instead(
-    arguments: argparse.Namespace, recording: Recording, error: TlbcostError
-) -> Recording | None:
-    """What the kernel knows by itself, if there are no counters and no event was asked for."""
-    from dataclasses import replace
-
-    from tlbcost.counters.pmu import find_pmu
-    from tlbcost.counters.record import SOFTWARE
-    from tlbcost.counters.tool import Wanted
-    from tlbcost.processors.event_tables import generic_pmu, select
-
-    if error.exit_code != CANNOT_MEASURE or arguments.event or find_pmu().answer != "absent":
-        return None
-    print(
-        "tlbcost: no hardware counters here: the task's time and its page faults are recorded "
-        "instead, no TLB misses",
-        file=sys.stderr,
-    )
-    wanted = tuple(Wanted.of(event) for event in select(generic_pmu(), SOFTWARE))
-    return replace(recording, wanted=wanted)
-
-
-def _once(
-    recording: Recording, folder: Path, argv: list[str], path: Path | None
-) -> tuple[int, Path, Hits]:
-    from tlbcost.counters.record import launcher_of, record
-    from tlbcost.run.launch import Launcher
-    from tlbcost.run.stdin import ProgramInput
-    from tlbcost.system.sudo import calling_user
-
-    if path is None:
-        return record(recording, folder, None)
-    before = signal.getsignal(signal.SIGINT)
-    # Ctrl-C is the program's; what it hit until it ends is reported. A handler, and not SIG_IGN,
-    # which the program would inherit.
-    if before != signal.SIG_IGN:
-        signal.signal(signal.SIGINT, lambda number, frame: None)  # noqa: ARG005
-    try:
-        with contextlib.closing(ProgramInput()) as stdin:
-            launcher = Launcher(folder, stdin, calling_user())
-            if launcher.user is not None:
-                os.chown(folder, launcher.user.uid, launcher.user.gid)
-            return record(recording, folder, launcher_of(launcher, argv, path))
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _print(hits: Hits, notes: tuple[str, ...], output: Path) -> None:
-    from tlbcost.counters.profile import Profile, describe
-
-    profile = Profile(hits, (None,) * len(hits.hits), "object", LIMIT, notes)
+    hits = recording.hits
+    profile = Profile(hits, (None,) * len(hits.hits), "object", notes=recording.notes)
     file = "" if output == DEFAULT_FILE else f" {output}"
     print(describe(profile), end="", file=sys.stderr)
     print(

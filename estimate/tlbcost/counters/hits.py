@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What did tlbcost-record note? Reads the table of hits."""
+"""Where in a program did sampled events happen? The table of hits that tlbcost-record writes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from tlbcost.common import formats
+from tlbcost.common import formats, units
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Table, count, read_table, required_count
-from tlbcost.counters.counted import Mode, State
-from tlbcost.counters.refusal import Refusal, Scope
+from tlbcost.counters.diagnosis import Refusal, Scope, explain
+from tlbcost.counters.event_counts import Mode, State
 
 CpuMode = Literal["user", "kernel", "hypervisor", "guest"]
 
+# Where `tlbcost record` writes the hits unless a file is named.
+DEFAULT_FILE = Path("tlbcost-hits.tsv")
+
 _MOST_EVENTS = 10_000
+# A counter that ran this share of the time ran always: what is missing is switching it on.
+_ALWAYS = 0.99
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +28,8 @@ class SampledEvent:
     """An event that was asked for, and what became of it.
 
     Exactly one of `period` (events from sample to sample) and `frequency` (samples a second) is
-    not None. `count`: what the counter itself counted meanwhile; None: not told. `running_fraction`
-    is the share of the time that it had a counter; None: not told.
+    not None. `count`: what the counter itself counted; None: not known. `running_fraction`
+    is the share of the time that it had a counter; None: not known.
     """
 
     name: str
@@ -41,7 +46,7 @@ class SampledEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SampleHit:
     """Samples at one place.
 
     `object` is a path or a name in brackets; None: outside all mappings. `offset_bytes` is that in
@@ -63,10 +68,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """A recording. `lost` records found no room; `throttled`: times that the kernel paused it."""
+    """A recording. `lost`: records that did not fit; `throttled`: pauses by the kernel."""
 
     events: tuple[SampledEvent, ...]
-    hits: tuple[Hit, ...]
+    hits: tuple[SampleHit, ...]
     lost: int
     throttled: int
     duration_ns: int
@@ -82,6 +87,25 @@ def read_hits(path: Path) -> Hits:
         return _hits(table)
     except ValueError as error:
         raise TlbcostError(f"{path}: {error}") from error
+
+
+def doubts(hits: Hits) -> list[str]:
+    """What makes the numbers less than exact."""
+    found = [explain(event.refusal()) for event in hits.events if event.state != "counted"]
+    if hits.lost:
+        found.append(f"{hits.lost:,} records were lost: the program was faster than the recorder; "
+                     "a longer --period loses fewer")  # fmt: skip
+    if hits.throttled:
+        found.append(f"the kernel paused the sampling {hits.throttled:,} times, because it took "
+                     "too much time: the samples are too few; use a longer --period")  # fmt: skip
+    for event in hits.events:
+        fraction = event.running_fraction
+        if event.state == "counted" and fraction is not None and fraction < _ALWAYS:
+            found.append(f"{event.name} had a counter for {units.percent(fraction)} of the time: "
+                         "its samples stand for that part alone")  # fmt: skip
+    if not hits.hits:
+        found.append("nothing was sampled: no counter reached its sampling period")
+    return found
 
 
 def _hits(table: Table) -> Hits:
@@ -130,9 +154,9 @@ def _event(table: Table, i: int) -> SampledEvent:
     )
 
 
-def _hit(table: Table, row: dict[str, str | None]) -> Hit:
+def _hit(table: Table, row: dict[str, str | None]) -> SampleHit:
     obj, mode = row["object"], row["mode"]
-    return Hit(
+    return SampleHit(
         event=row["event"] or "",
         pid=count(row["pid"]),
         object=None if obj is None else table.key(f"object_{required_count(obj)}"),

@@ -1,178 +1,90 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where events happened: the profile as a table for people, and as JSON for programs."""
+"""How do the hits of a recording add up by object, by symbol or by mapping?"""
 
 from __future__ import annotations
 
-import json
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal
 
-from tlbcost.common import units
-from tlbcost.counters.grouping import By, Place, Row, rows, short_names, totals
-from tlbcost.counters.hits import Hits, SampledEvent
-from tlbcost.counters.refusal import explain
+from tlbcost.counters.hits import Hits, SampleHit
 
-_COLUMNS = 80
-_SAMPLES, _PERCENT = 10, 8
-_NARROWEST = 12
-# A counter that ran this share of the time ran always: what is missing is switching it on.
-_ALWAYS = 0.99
+By = Literal["object", "symbol", "mapping"]
+
+# Rows at most unless another number is asked for.
+DEFAULT_ROWS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilePlace:
+    """What rows of a profile are about. None: not known, or not asked for."""
+
+    object: str | None
+    symbol: str | None = None
+    data: str | None = None
+    data_tlb: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """One place, with (samples, events that they stand for) by event; absent: no sample."""
+
+    place: ProfilePlace
+    found: dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What is printed. `limit`: rows at most, None: all. `notes` are sentences."""
+    """What is printed. `limit`: rows at most. `notes` are sentences."""
 
     hits: Hits
     symbols: tuple[str | None, ...]
     by: By
-    limit: int | None = None
+    limit: int = DEFAULT_ROWS
     notes: tuple[str, ...] = ()
 
 
-def describe(profile: Profile) -> str:
-    """The profile as text."""
-    hits = profile.hits
-    lines = [_estimate(event, *found) for event, found in _sampled(hits)]
-    shown = rows(hits.hits, profile.symbols, profile.by)
-    if shown:
-        lines += ["", *_table(profile, shown)]
-    notes = [*doubts(hits), *profile.notes]
-    if notes:
-        lines.append("")
-    for note in notes:
-        lines += textwrap.wrap(
-            note, _COLUMNS, initial_indent="note: ", subsequent_indent="      ",
-            break_on_hyphens=False, break_long_words=False,
-        )  # fmt: skip
-    return "\n".join(lines) + "\n"
+def rows(hits: Sequence[SampleHit], symbols: Sequence[str | None], by: By) -> list[ProfileRow]:
+    """The rows of a profile, in the order in which they are shown.
+
+    `symbols`: that of each hit, for `by` symbol. The first event that has samples decides the
+    order, further ones where it has none.
+    """
+    found: dict[ProfilePlace, dict[str, tuple[int, int]]] = {}
+    for hit, symbol in zip(hits, symbols, strict=True):
+        place = _place(hit, symbol, by)
+        events = found.setdefault(place, {})
+        samples, weight = events.get(hit.event, (0, 0))
+        events[hit.event] = samples + hit.samples, weight + hit.weight
+    order = list(dict.fromkeys(hit.event for hit in hits))
+
+    def key(row: ProfileRow) -> tuple[list[int], tuple[str, ...]]:
+        place = row.place
+        names = (place.object, place.symbol, place.data, place.data_tlb)
+        return [-row.found.get(event, (0, 0))[1] for event in order], tuple(n or "" for n in names)
+
+    return sorted((ProfileRow(place, events) for place, events in found.items()), key=key)
 
 
-def _sampled(hits: Hits) -> list[tuple[SampledEvent, tuple[int, int]]]:
-    found = totals(hits)
-    return [(event, found[event.name]) for event in hits.events if event.name in found]
-
-
-def _estimate(event: SampledEvent, samples: int, weight: int) -> str:
-    """Samples x period = events, and what the counter itself says."""
-    if event.period is not None:
-        text = f"{event.name}: {samples:,} samples x {event.period:,} = {units.count(weight)}"
-    else:
-        text = (
-            f"{event.name}: {samples:,} samples, {event.frequency:,} a second, stand for "
-            f"{units.count(weight)}"
-        )
-    return text if event.count is None else f"{text}; counted: {units.count(event.count)}"
-
-
-def _table(profile: Profile, shown: Sequence[Row]) -> list[str]:
-    events = [event.name for event, _ in _sampled(profile.hits)]
-    whole = totals(profile.hits)
-    short = short_names([row.place.object for row in shown] + [row.place.data for row in shown])
-    titles = _titles(profile.by)
-    pair = _SAMPLES + _PERCENT
-    lines = ["".join(f"{_cut(name, pair - 2):>{pair}}" for name in events)]
-    lines.append((f"{'samples':>{_SAMPLES}}{'%':>{_PERCENT}}" * len(events)) + "  " + titles[0])
-    names = [_names(row.place, profile.by, short) for row in shown]
-    kept = shown[: profile.limit]
-    left = max(_NARROWEST, *(len(name[0]) for name in names[: len(kept)])) if kept else 0
-    left = min(left, max(_NARROWEST, _COLUMNS - pair * len(events) - 2))
-    if len(titles) > 1:
-        lines[-1] = lines[-1][: -len(titles[0])] + f"{titles[0]:<{left}}  {titles[1]}"
-    for row, name in zip(kept, names, strict=False):
-        cells = "".join(_pair(row.found.get(event), whole[event]) for event in events)
-        lines.append(f"{cells}  {name[0]:<{left}}  {'  '.join(name[1:])}".rstrip())
-    if len(kept) < len(shown):
-        lines.append(f"({len(shown) - len(kept)} more; --limit {len(shown)} shows all)")
-    return lines
-
-
-def _titles(by: By) -> tuple[str, ...]:
-    return {"object": ("object",), "symbol": ("object", "symbol"), "mapping": ("data", "TLB")}[by]
-
-
-def _names(place: Place, by: By, short: dict[str, str]) -> tuple[str, ...]:
-    def named(name: str | None) -> str:
-        return units.NOT_OBTAINED if name is None else short.get(name, name)
-
+def _place(hit: SampleHit, symbol: str | None, by: By) -> ProfilePlace:
     if by == "mapping":
-        return named(place.data), place.data_tlb or units.NOT_OBTAINED
-    if by == "symbol":
-        return named(place.object), place.symbol or units.NOT_OBTAINED
-    return (named(place.object),)
+        return ProfilePlace(None, None, hit.data, hit.data_tlb)
+    return ProfilePlace(hit.object, symbol if by == "symbol" else None)
 
 
-def _pair(found: tuple[int, int] | None, whole: tuple[int, int]) -> str:
-    """Samples and their share; an event that was sampled, but not here, has none of them."""
-    samples, weight = found or (0, 0)
-    if not whole[1]:
-        return f"{samples:>{_SAMPLES},}{units.NOT_OBTAINED:>{_PERCENT}}"
-    # As profilers have always shown it: small shares must stay apart in a column.
-    return f"{samples:>{_SAMPLES},}{100 * weight / whole[1]:>{_PERCENT}.2f}"
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 2]}.."
-
-
-def doubts(hits: Hits) -> list[str]:
-    """What makes the numbers less than exact."""
-    found = [explain(event.refusal()) for event in hits.events if event.state != "counted"]
-    if hits.lost:
-        found.append(f"{hits.lost:,} records were lost: the program was faster than the recorder; "
-                     "a longer --period loses fewer")  # fmt: skip
-    if hits.throttled:
-        found.append(f"the kernel paused the sampling {hits.throttled:,} times, because it took "
-                     "too much time: the samples are too few; use a longer --period")  # fmt: skip
-    for event in hits.events:
-        fraction = event.running_fraction
-        if event.state == "counted" and fraction is not None and fraction < _ALWAYS:
-            found.append(f"{event.name} had a counter for {units.percent(fraction)} of the time: "
-                         "its samples stand for that part alone")  # fmt: skip
-    if not hits.hits:
-        found.append("nothing was sampled: no counter reached its sampling period")
+def totals(hits: Hits) -> dict[str, tuple[int, int]]:
+    """Samples, and the events that they stand for, of each event that was sampled."""
+    found = {event.name: (0, 0) for event in hits.events if event.state == "counted"}
+    for hit in hits.hits:
+        samples, weight = found.get(hit.event, (0, 0))
+        found[hit.event] = samples + hit.samples, weight + hit.weight
     return found
 
 
-def to_json(profile: Profile) -> str:
-    """The same for programs: null is "not obtained"."""
-    hits = profile.hits
-    whole = totals(hits)
-    document = {
-        "format": "tlbcost profile 1",
-        "by": profile.by,
-        "scope": hits.scope,
-        "mode": hits.mode,
-        "duration_ns": hits.duration_ns,
-        "lost": hits.lost,
-        "throttled": hits.throttled,
-        "events": [
-            {
-                "event": event.name,
-                "state": event.state,
-                "period": event.period,
-                "frequency": event.frequency,
-                "samples": whole[event.name][0] if event.name in whole else None,
-                "estimated": whole[event.name][1] if event.name in whole else None,
-                "counted": event.count,
-                "running_fraction": event.running_fraction,
-            }
-            for event in hits.events
-        ],
-        "rows": [
-            {
-                "object": row.place.object,
-                "symbol": row.place.symbol,
-                "data": row.place.data,
-                "data_tlb": row.place.data_tlb,
-                "events": {
-                    event: {"samples": samples, "estimated": weight}
-                    for event, (samples, weight) in row.found.items()
-                },
-            }
-            for row in rows(hits.hits, profile.symbols, profile.by)[: profile.limit]
-        ],
-        "notes": [*doubts(hits), *profile.notes],
-    }
-    return json.dumps(document, indent=2) + "\n"
+def short_names(names: Sequence[str | None]) -> dict[str, str]:
+    """Paths without their folders, where that leaves them apart."""
+    paths = {name for name in names if name is not None and name.startswith("/")}
+    short = {path: PurePosixPath(path).name or path for path in paths}
+    taken = list(short.values())
+    return {path: name if taken.count(name) == 1 else path for path, name in short.items()}

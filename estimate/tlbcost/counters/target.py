@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is counted, of what, and how? And how is something watched that is not ours to start?"""
+"""Whose events are counted, and how is a target watched that is not ours to start?"""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from types import FrameType
 
 from tlbcost.common import paths
 from tlbcost.common.errors import SIGNAL_BASE, TOOL_FAILED, TlbcostError
-from tlbcost.counters.counted import Mode
-from tlbcost.counters.refusal import Scope
-from tlbcost.counters.tool import PROGRAM, Reading, Wanted, options
-from tlbcost.processors.events import Pmu
+from tlbcost.counters.diagnosis import Scope
 from tlbcost.run import process_tree
 from tlbcost.system import hints
 
@@ -29,7 +26,7 @@ class Target:
     cgroup: str | None = None
 
     def options(self) -> list[str]:
-        """Of tlbcost-count."""
+        """Of tlbcost-count and tlbcost-record."""
         if self.scope == "process":
             return ["--pid", str(self.pid)]
         if self.scope == "cgroup":
@@ -48,40 +45,8 @@ class Target:
 PROGRAM_ITSELF = Target()
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is counted, of what, and how.
-
-    `multiplex`: in one run, in which the events take turns; anything but a program of ours is
-    always counted so. `interval_ms`: tell `show` the readings of each interval as it ends.
-    """
-
-    pmu: Pmu
-    wanted: tuple[Wanted, ...]
-    mode: Mode = "user"
-    target: Target = PROGRAM_ITSELF
-    multiplex: bool = False
-    interval_ms: int | None = None
-    show: Callable[[Sequence[Reading]], None] = lambda _: None
-
-    @property
-    def one_run(self) -> bool:
-        """Whether the events take turns in one run."""
-        return self.multiplex or self.interval_ms is not None or self.target.scope != "program"
-
-    def options(self, events: Sequence[Wanted]) -> list[str]:
-        """Of tlbcost-count, for a run that counts `events`."""
-        chosen = options(events, self.mode, self.pmu, multiplex=self.multiplex)
-        chosen += self.target.options()
-        if self.interval_ms is not None:
-            chosen += ["--interval", str(self.interval_ms)]
-        return chosen
-
-
-def watch(arguments: Sequence[str], name: str = PROGRAM) -> int:
-    """Run tlbcost-count without a program until its target ends or SIGINT; its exit code.
-
-    `name`: the tool that is run instead.
+def watch(name: str, arguments: Sequence[str]) -> int:
+    """Run a tool (tlbcost-count, tlbcost-record) until its target ends or SIGINT; its exit code.
 
     Raises TlbcostError with exit code 125 if it is not there, and 130 if SIGINT came so early
     that nothing was counted.

@@ -1,43 +1,63 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do the readings of several runs add up to, and what is to be said about them?"""
+"""What do the readings of several runs add up to, and what must be said about them?
+
+Among it: is a count of 0 a count, or did nothing count? An Arm PMU takes any raw event, and one
+that the core lacks reads 0. The kernel lists the architecture's events that it found in the core
+(PMCEID registers) under the event source: a 0 of one in that list is a count. Linux names only
+some of the events, so that a 0 of another one cannot be distinguished from one that is not there.
+
+Firmware that hands out counters may give an event none if another one counts it already: QEMU's
+does, for RISC-V. Of two names for one event, the one that reads 0 beside the other is no count.
+"""
 
 from __future__ import annotations
 
+import platform
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from tlbcost.common import units
-from tlbcost.counters.counted import AGREE_FRACTION, Count, Counted
-from tlbcost.counters.refusal import explain
-from tlbcost.counters.target import Plan
-from tlbcost.counters.tool import CYCLES, Reading, Wanted
+from tlbcost.counters.count_plan import CountPlan
+from tlbcost.counters.diagnosis import explain
+from tlbcost.counters.event_counts import AGREE_FRACTION, EventCount, EventCounts
+from tlbcost.counters.event_selection import CYCLES, EventRequest
+from tlbcost.counters.readings import Reading
+from tlbcost.processors.events import Pmu
 from tlbcost.run.records import Run
+from tlbcost.system.machine import read_line, sys_path
 
 # Some CPU time passes uncounted while programs start and end. More is a program that the kernel
 # does not let us count, since it gained rights when it started.
 UNCOUNTED_FRACTION, UNCOUNTED_NS = 0.20, 20_000_000
 
+_RAW = 4
+# Types below this are the kernel's; others are numbers of event sources.
+_FIRST_SOURCE = 6
+_SOURCES = "/sys/bus/event_source/devices"
+
 # Number of the run, event, and what its counter said.
-Readings = list[tuple[int, Wanted, Reading]]
+Readings = list[tuple[int, EventRequest, Reading]]
 
 
-def counted(
+def total_counts(
     readings: Readings,
-    plan: Plan,
+    plan: CountPlan,
     argv: Sequence[str],
     runs: Sequence[Run],
     groups: int,
     *,
     stopped: bool,
-) -> Counted:
+) -> EventCounts:
     """The counts of all runs. `groups`: how many runs one set of all events took.
 
     `stopped`: the series was ended early, so that events may not have had their turn.
     """
-    counts: list[Count] = []
+    counts: list[EventCount] = []
     untold: list[str] = []
-    for wanted in plan.wanted:
+    for wanted in plan.requests:
         own = [(run, reading) for run, each, reading in readings if each is wanted]
         # A run that had no room for it does not matter if another one had.
         told = [(run, reading) for run, reading in own if reading.count is not None]
@@ -47,9 +67,9 @@ def counted(
             counts.append(_count(wanted, run, reading))
             untold.append(explain(reading.refusal(wanted)))
         elif not told:
-            counts.append(Count(wanted.role_name, wanted.event, None, None, "left_over"))
+            counts.append(EventCount(wanted.role_name, wanted.event, None, None, "left_over"))
             untold.append(f"{wanted.shown} was not obtained: it had no turn")
-    return Counted(
+    return EventCounts(
         source="counters of this machine",
         pmu=plan.pmu.key,
         mode=plan.mode,
@@ -63,7 +83,7 @@ def counted(
     )
 
 
-def _command(plan: Plan, argv: Sequence[str]) -> str:
+def _command(plan: CountPlan, argv: Sequence[str]) -> str:
     what = plan.target.words()
     if what is None:
         return shlex.join(argv)
@@ -80,9 +100,9 @@ def scaled(reading: Reading) -> tuple[float | None, float | None]:
     return reading.count / fraction if fraction else float(reading.count), fraction
 
 
-def _count(wanted: Wanted, run: int, reading: Reading) -> Count:
+def _count(wanted: EventRequest, run: int, reading: Reading) -> EventCount:
     value, fraction = scaled(reading)
-    return Count(wanted.role_name, wanted.event, value, fraction, reading.state, run)
+    return EventCount(wanted.role_name, wanted.event, value, fraction, reading.state, run)
 
 
 def _notes(readings: Readings, groups: int, *, stopped: bool) -> list[str]:
@@ -160,3 +180,38 @@ def _some(names: Sequence[str]) -> str:
 
 def _was(names: Sequence[object]) -> str:
     return "was" if len(names) == 1 else "were"
+
+
+def mark_silent(found: Mapping[str, Reading], pmu: Pmu) -> dict[str, Reading]:
+    """The readings, with the state `silent` and no count where 0 may mean "not there"."""
+    counted = {_kernel_event(reading) for reading in found.values() if reading.count}
+    architecture = platform.machine() if pmu.architecture == "any" else pmu.architecture
+    arm = architecture == "aarch64"
+    return {
+        name: replace(reading, state="silent", count=None)
+        if reading.count == 0
+        and (_kernel_event(reading) in counted or (arm and _may_be_missing(reading)))
+        else reading
+        for name, reading in found.items()
+    }
+
+
+def _kernel_event(reading: Reading) -> tuple[int | None, ...]:
+    return reading.type, reading.config, reading.config1
+
+
+def _may_be_missing(reading: Reading) -> bool:
+    if reading.type is None or (reading.type != _RAW and reading.type < _FIRST_SOURCE):
+        return False
+    return reading.config not in set(_listed(reading.type))
+
+
+def _listed(type_: int) -> Iterator[int]:
+    """The codes that the event source of this type lists; for raw events, those of all cores."""
+    for source in sys_path(_SOURCES).glob("arm*"):
+        if type_ == _RAW or read_line(f"{_SOURCES}/{source.name}/type") == str(type_):
+            for event in source.glob("events/*"):
+                line = read_line(f"{_SOURCES}/{source.name}/events/{event.name}") or ""
+                code = re.fullmatch(r"event=(0x[0-9a-f]+)", line)
+                if code:
+                    yield int(code[1], 16)

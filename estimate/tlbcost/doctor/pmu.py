@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.count import default_events, probe
+from tlbcost.counters.count_plan import probe
+from tlbcost.counters.event_selection import default_events
 from tlbcost.counters.pmu import find_pmu, perf_event_paranoid, user_may_count
 from tlbcost.doctor.check import Check, Value
 from tlbcost.processors.event_tables import generic_pmu, pmu_of

@@ -15,10 +15,9 @@ from typing import Literal
 from tlbcost.calibration.costs import PageCosts, missing_costs, with_substitutes
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import centre
-from tlbcost.counters.counted import Counted
+from tlbcost.counters.event_counts import EventCounts
 from tlbcost.model.gain import PredictedGain, already_huge, fault_saving, verdict
 from tlbcost.model.published_pairs import expected_from_share, expected_with_remaining
-from tlbcost.processors.formulas import evaluate
 from tlbcost.run.records import Run
 from tlbcost.simulator.totals import Footprint
 
@@ -50,29 +49,6 @@ class Prices:
 
     walk_cycles: Interval
     hit_cycles: Interval | None
-
-
-def figures(formulas: Mapping[str, str], counted: Counted) -> dict[str, Interval | None]:
-    """Each formula's value: the mean of the runs that have all of it, and their spread.
-
-    Where no run has all, since the events did not fit into one, the runs' means are combined.
-    """
-    runs = sorted({count.run for count in counted.counts})
-    by_run = [counted.values(run) for run in runs]
-    return {
-        name: _figure(expression, by_run, counted.values()) for name, expression in formulas.items()
-    }
-
-
-def _figure(
-    expression: str, by_run: Sequence[Mapping[str, float]], merged: Mapping[str, float]
-) -> Interval | None:
-    whole = [evaluate(expression, values) for values in by_run]
-    found = [value for value in whole if value is not None]
-    if found:
-        return Interval(median(found), min(found), max(found))
-    value = evaluate(expression, merged)
-    return None if value is None else Interval(value, value, value)
 
 
 def prices_of(costs: PageCosts, cycles_per_ns: float) -> Prices | None:
@@ -167,7 +143,7 @@ def _share(interval: Interval | None) -> Interval | None:
     return Interval(value, low, high)
 
 
-def counted_fraction(counted: Counted) -> float | None:
+def counted_fraction(counted: EventCounts) -> float | None:
     """The share of the run time that the counted cycles stand for; None: no times are known.
 
     Counters of user mode see the user time alone.
@@ -182,7 +158,7 @@ def counted_fraction(counted: Counted) -> float | None:
     return min(1.0, seen / run_time) if run_time else None
 
 
-def run_time_ns(counted: Counted) -> float | None:
+def run_time_ns(counted: EventCounts) -> float | None:
     """As for a native run: CPU time where several threads outrun the clock."""
     if counted.wall_ns is None or counted.user_ns is None or counted.system_ns is None:
         return None
@@ -204,7 +180,7 @@ def memory_of(runs: Sequence[Run], base_bytes: int, pages_per_huge: int) -> Foot
 
 
 def predicted(
-    counted: Counted,
+    counted: EventCounts,
     seen: Witness,
     runs: Sequence[Run],
     costs: tuple[PageCosts, PageCosts] | None,

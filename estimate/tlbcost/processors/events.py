@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, cast, get_args
 
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
@@ -28,7 +29,10 @@ ROLES = (
     "sample_load_misses", "sample_store_misses", "sample_fetch_misses", "sample_load_latency",
     "page_faults", "minor_faults", "major_faults", "task_clock_ns", "context_switches",
 )  # fmt: skip
-ACCESSES = ("load", "store", "data", "fetch", "any")
+Access = Literal["load", "store", "data", "fetch", "any"]
+ACCESSES = get_args(Access)
+# How a string of libpfm4 or a code becomes a counter.
+Encoding = Literal["libpfm4", "code"]
 SIZES = {
     "4K": 4 << 10, "64K": 64 << 10, "1M": 1 << 20, "2M": 2 << 20, "16M": 16 << 20,
     "512M": 512 << 20, "1G": 1 << 30, "2G": 2 << 30, "16G": 16 << 30,
@@ -54,7 +58,7 @@ class Event:
     """
 
     role: str
-    access: str | None
+    access: Access | None
     page_size_bytes: int | None
     string: str | None
     type: str
@@ -181,7 +185,7 @@ def _event(row: dict[str, str | None]) -> Event:
         raise ValueError(f"neither a string nor a code: {row}")
     return Event(
         role=role,
-        access=access,
+        access=cast("Access | None", access),
         page_size_bytes=size,
         string=row["event"],
         type=type_,

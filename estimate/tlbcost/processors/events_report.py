@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The counters of a CPU as text for people and as JSON for programs; decides nothing."""
+"""How does the report of `tlbcost events` read?"""
 
 from __future__ import annotations
 
-import json
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tlbcost.processors.events import Event, Pmu
 
-SCHEMA = "tlbcost-events-1"
 _COLUMNS = 80
-_GENERIC = {
+# The kernel's generic events, as perf spells them.
+PERF_NAMES = {
     "dtlb_loads": "dTLB-loads",
     "dtlb_load_misses": "dTLB-load-misses",
     "dtlb_store_misses": "dTLB-store-misses",
@@ -31,7 +30,7 @@ def text(pmu: Pmu, events: Sequence[Event], here: Sequence[str]) -> str:
     if pmu.generic:
         lines += ["", "What the kernel's generic events count here"]
         for name, generic in pmu.generic.items():
-            head = f"  {_GENERIC.get(name, name):<18}"
+            head = f"  {PERF_NAMES.get(name, name):<18}"
             counted = f"{generic.name}: " if generic.name else ""
             lines += _hanging(head, f"{counted}{generic.text}")
     if pmu.notes or pmu.errata:
@@ -98,53 +97,6 @@ def listing(pmus: Sequence[Pmu]) -> str:
         names = f" [{', '.join(pmu.aliases)}]" if pmu.aliases else ""
         lines += _hanging(f"{pmu.key:<{width}}  ", f"{pmu.name}{names}")
     return "\n".join(lines) + "\n"
-
-
-def json_text(
-    pmu: Pmu, events: Sequence[Event], encoded_by: Mapping[str, str], here: Sequence[str]
-) -> str:
-    """The same for programs, as data/schema/events.schema.json describes it.
-
-    `encoded_by` tells by name how the event is encoded here; events that it lacks are null.
-    """
-    document = {
-        "schema": SCHEMA,
-        "pmu": pmu.key,
-        "name": pmu.name,
-        "libpfm4_pmu": pmu.pmu,
-        "aliases": list(pmu.aliases),
-        "architecture": pmu.architecture,
-        "counters": pmu.counters,
-        "fixed": list(pmu.fixed),
-        "walkers": pmu.walkers,
-        "stlb_hit_cycles": pmu.stlb_hit_cycles,
-        "here": list(here),
-        "events": [
-            {
-                "name": event.name,
-                "role": event.role,
-                "access": event.access,
-                "page_size_bytes": event.page_size_bytes,
-                "event": event.string,
-                "type": event.type,
-                "code": None if event.code is None else f"{event.code:#x}",
-                "config1": None if event.config1 is None else f"{event.config1:#x}",
-                "libpfm4": event.libpfm4,
-                "encoded_by": encoded_by.get(event.name),
-                "sources": list(event.sources),
-            }
-            for event in events
-        ],
-        "formulas": pmu.formulas,
-        "generic": {
-            _GENERIC.get(name, name): {"counts": generic.name, "event": generic.text}
-            for name, generic in pmu.generic.items()
-        },
-        "notes": list(pmu.notes),
-        "errata": list(pmu.errata),
-        "sources": pmu.sources,
-    }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _paragraphs(sentences: Sequence[str]) -> list[str]:

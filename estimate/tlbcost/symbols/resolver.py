@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlbcost.counters.hits import Hit
+from tlbcost.counters.hits import SampleHit
 from tlbcost.symbols.binutils import Source, demangled, source_lines
 from tlbcost.symbols.elf import ChangedError, ElfObject, Symbol, SymbolTable
 from tlbcost.system.machine import read_line, sys_path
@@ -33,13 +33,13 @@ class Resolver:
     _kernel: SymbolTable | None = None
     _jits: dict[int, SymbolTable | None] = field(default_factory=dict)
 
-    def names(self, hits: Sequence[Hit]) -> list[str | None]:
+    def names(self, hits: Sequence[SampleHit]) -> list[str | None]:
         """The symbol of each hit, demangled; None: not known."""
         found = [self._name(hit) for hit in hits]
         readable = demangled({name for name in found if name is not None})
         return [None if name is None else readable.get(name, name) for name in found]
 
-    def _name(self, hit: Hit) -> str | None:
+    def _name(self, hit: SampleHit) -> str | None:
         if hit.mode == "kernel":
             return self._kernel_symbols().find(hit.offset_bytes)
         if hit.mode not in (None, "user"):
@@ -52,7 +52,7 @@ class Resolver:
         found = self._object(hit.object, hit.build_id)
         return found.find(hit.offset_bytes) if found else None
 
-    def sources(self, hits: Sequence[Hit]) -> list[Source | None]:
+    def sources(self, hits: Sequence[SampleHit]) -> list[Source | None]:
         """The source of each hit in a file with debug information; None: not known."""
         addresses: dict[str, set[int]] = {}
         places: list[tuple[str, int] | None] = []

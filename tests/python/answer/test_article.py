@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from tlbcost.common.interval import Interval
-from tlbcost.counters.counted import Counted
-from tlbcost.counters.importing import import_file, merge
+from tlbcost.counters.count_findings import formula_values
+from tlbcost.counters.event_counts import EventCounts, merge_sources
+from tlbcost.counters.importing.file import import_file
 from tlbcost.model.published_pairs import expected_from_share
-from tlbcost.model.walk_share import Prices, figures, witness
+from tlbcost.model.walk_share import Prices, witness
 from tlbcost.processors.event_tables import named
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
@@ -18,25 +19,25 @@ PPC970 = named("ppc970")
 COST = Prices(Interval(563, 563, 563), None)
 
 
-def listing(name: str) -> Counted:
+def listing(name: str) -> EventCounts:
     return import_file(GOLDEN / f"opreport-{name}.txt", PPC970)
 
 
 def share(name: str) -> float:
     """Of the cycles, by the article's cost of a miss."""
     counted = listing(name)
-    seen = witness(figures(PPC970.formulas, counted), counted.values()["cycles"], COST)
+    seen = witness(formula_values(PPC970.formulas, counted), counted.values()["cycles"], COST)
     assert seen is not None
     assert seen.way == "walks_times_cost"
     return seen.total.value
 
 
 def test_a_miss_costs_563_cycles() -> None:
-    both = merge([listing("tablewalk"), listing("dtlb")])
+    both = merge_sources([listing("tablewalk"), listing("dtlb")])
     assert any("agree within 2.8 %" in note for note in both.notes)
     assert both.values()["walk_active_cycles.data"] == 543702 * 10000
     assert both.values()["stlb_misses.data"] == 9644 * 1000
-    cycles = figures(PPC970.formulas, both)["walk_cycles"]
+    cycles = formula_values(PPC970.formulas, both)["walk_cycles"]
     assert cycles is not None
     # It prints ~563, which it goes on with.
     assert int(cycles.value) == 563
@@ -44,7 +45,7 @@ def test_a_miss_costs_563_cycles() -> None:
 
 
 def test_a_listing_alone_has_no_cost() -> None:
-    assert figures(PPC970.formulas, listing("dtlb"))["walk_cycles"] is None
+    assert formula_values(PPC970.formulas, listing("dtlb"))["walk_cycles"] is None
 
 
 def test_stream_spends_17_84_percent() -> None:

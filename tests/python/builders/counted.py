@@ -13,7 +13,7 @@ from tlbcost.answer.content import Content
 from tlbcost.answer.surroundings import Surroundings
 from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.file import read_calibration
-from tlbcost.counters.counted import Count, Counted
+from tlbcost.counters.event_counts import EventCount, EventCounts
 from tlbcost.processors.event_tables import load_pmu
 from tlbcost.run.launch import Outcome
 from tlbcost.simulator.run import Simulation
@@ -42,16 +42,16 @@ ZEN4: Mapping[str, float] = {
 }
 
 
-def counted(values: Mapping[str, float | None], **changes: object) -> Counted:
+def counted(values: Mapping[str, float | None], **changes: object) -> EventCounts:
     """Counts of the sample's program, by name; None: not obtained."""
-    made = Counted(
+    made = EventCounts(
         source="counted here, in 1 run",
         pmu="skl",
         mode="user",
         counts=tuple(
-            Count(name, name, None, None, "unsupported")
+            EventCount(name, name, None, None, "unsupported")
             if value is None
-            else Count(name, name, value, 1.0, "counted")
+            else EventCount(name, name, value, 1.0, "counted")
             for name, value in values.items()
         ),
         wall_ns=RUN.wall_ns,
@@ -63,7 +63,7 @@ def counted(values: Mapping[str, float | None], **changes: object) -> Counted:
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def ingredients(seen: Counted, pmu: str = "skl", **changes: object) -> Ingredients:
+def ingredients(seen: EventCounts, pmu: str = "skl", **changes: object) -> Ingredients:
     """What `tlbcost estimate` has of a program that was counted here in three runs."""
     given = Ingredients(
         argv=("./app",),
@@ -92,7 +92,7 @@ def both(walks: int = 11_900_000) -> Content:
     return counted_content(geometry=GEOMETRY, simulation=simulation)
 
 
-def imported(seen: Counted, pmu: str = "skl", **changes: object) -> Content:
+def imported(seen: EventCounts, pmu: str = "skl", **changes: object) -> Content:
     """The estimate from a file, on another machine."""
     nothing = ingredients(
         seen, pmu, path=None, machine=None, surroundings=None, calibrated=None, native=()

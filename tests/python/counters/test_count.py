@@ -14,14 +14,15 @@ import pytest
 import tlbcost
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.choice import choose_events, choose_pmu
-from tlbcost.counters.count import count_program, count_series, count_target, default_events, probe
-from tlbcost.counters.counted import Counted
-from tlbcost.counters.report import Findings, print_counts, relevant
-from tlbcost.counters.target import Plan, Target
-from tlbcost.counters.tool import Reading, Wanted, by_event, parse_readings
-from tlbcost.counters.totals import counted, scaled
-from tlbcost.model.walk_share import figures
+from tlbcost.counters.count_findings import CountFindings, formula_values, relevant
+from tlbcost.counters.count_plan import CountPlan, probe
+from tlbcost.counters.count_report import print_counts
+from tlbcost.counters.count_runs import count_program, count_series, count_target
+from tlbcost.counters.event_counts import EventCounts
+from tlbcost.counters.event_selection import EventRequest, choose_events, choose_pmu, default_events
+from tlbcost.counters.readings import Reading, by_event, parse_readings
+from tlbcost.counters.target import Target
+from tlbcost.counters.totals import scaled, total_counts
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, select
 from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher, Outcome
@@ -67,7 +68,7 @@ class Machine:
         runs: int = 1,
         multiplex: bool = False,
         go_on: Callable[[Outcome], bool] = lambda _: True,
-    ) -> Counted:
+    ) -> EventCounts:
         return count_program(
             self.launcher, argv, self.pmu, select(self.pmu, names), path=TRUE,
             runs=runs, multiplex=multiplex, go_on=go_on,
@@ -162,7 +163,7 @@ def test_groups_that_take_turns_each_count_a_part_of_the_whole() -> None:
     ]
     head = ["# tlbcost counters 1", "# uncounted_ns: 7", "\t".join([*columns.split(), "config1"])]
     text = "\n".join([*head, *rows, "# end: 2", ""])
-    wanted = [Wanted("cycles", "cycles", "cycles", "cycles")]
+    wanted = [EventRequest("cycles", "cycles", "cycles", "cycles")]
     whole = by_event(parse_readings(text, "x"), wanted)["cycles"]
     # 500 in all of the time, and not 1000.
     assert scaled(whole) == (500, 0.5)
@@ -298,7 +299,7 @@ def test_rows_that_are_none(cell: int, text: str) -> None:
     cells = GOOD.split("\t")
     cells[cell] = text
     row = "\t".join(cells)
-    with pytest.raises(TlbcostError, match="is not to be used") as error:
+    with pytest.raises(TlbcostError, match="wrote a table with a defect") as error:
         parse_readings(f"{HEAD}{row}\n# end: 1\n", "t")
     assert error.value.exit_code == 125
 
@@ -310,7 +311,10 @@ def test_intervals_add_up() -> None:
         "30\tcycles\t0\t50\t10\t5\tmultiplexed\tNA\tlibpfm4\t0x0\t0x0\t0x0",
     ]
     text = HEAD + "".join(f"{row}\n" for row in rows) + "# end: 3\n"
-    wanted = [Wanted("cycles", "cycles", "cycles", "x"), Wanted("other", None, "o", "o")]
+    wanted = [
+        EventRequest("cycles", "cycles", "cycles", "x"),
+        EventRequest("other", None, "o", "o"),
+    ]
     found = by_event(parse_readings(text, "t"), wanted)
     cycles = found["cycles"]
     assert (cycles.count, cycles.enabled_ns, cycles.running_ns) == (150, 30, 15)
@@ -373,7 +377,7 @@ def test_a_target_without_a_program(machine: Machine) -> None:
     ):
         folder = machine.folder / target.scope
         folder.mkdir()
-        counted = count_target(folder, Plan(machine.pmu, wanted, "both", target))
+        counted = count_target(folder, CountPlan(machine.pmu, wanted, "both", target))
         call = machine.calls()[-1]
         assert [word for word in call if word in options] == options
         assert "--user-only" not in call
@@ -383,7 +387,7 @@ def test_a_target_without_a_program(machine: Machine) -> None:
 
 
 def test_a_target_with_a_program(machine: Machine) -> None:
-    plan = Plan(machine.pmu, choose_events(machine.pmu, ["cycles"]), target=Target("system"))
+    plan = CountPlan(machine.pmu, choose_events(machine.pmu, ["cycles"]), target=Target("system"))
     counted = count_series(machine.launcher, ["sh", "-c", "exit 2"], TRUE, plan, 1, lambda _: True)
     assert "--all-cpus" in machine.calls()[0]
     assert counted.command == "the whole system, while this ran: sh -c 'exit 2'"
@@ -391,7 +395,7 @@ def test_a_target_with_a_program(machine: Machine) -> None:
 
 def test_intervals_are_shown_as_they_end(machine: Machine) -> None:
     shown: list[list[str]] = []
-    plan = Plan(
+    plan = CountPlan(
         machine.pmu,
         choose_events(machine.pmu, ["cycles", "walk_active_cycles.load"]),
         interval_ms=100,
@@ -420,7 +424,7 @@ def test_a_missing_program_is_told(machine: Machine, monkeypatch: pytest.MonkeyP
         lambda: machine.count("cycles"),
         lambda: probe(machine.pmu, default_events(machine.pmu)),
         lambda: count_target(
-            machine.folder, Plan(machine.pmu, choose_events(machine.pmu, []), "user",
+            machine.folder, CountPlan(machine.pmu, choose_events(machine.pmu, []), "user",
                                  Target("system"))
         ),
     ):  # fmt: skip
@@ -498,18 +502,18 @@ def test_the_report_keeps_to_80_columns(machine: Machine) -> None:
     machine.says(counters=4, counts={"cycles": [10**9, 1010000000], "instructions": 10**7} | active)
     for key in ("skl", "amd64_fam19h_zen4"):
         pmu = load_pmu(key)
-        plan = Plan(pmu, choose_events(pmu, []))
+        plan = CountPlan(pmu, choose_events(pmu, []))
         counted = count_series(machine.launcher, ["true"], TRUE, plan, 2, lambda _: True)
-        findings = Findings(
-            "0", "now", current_machine(), pmu, plan.wanted, counted,
-            figures(relevant(pmu, plan.wanted), counted),
+        findings = CountFindings(
+            "0", "now", current_machine(), pmu, plan.requests, counted,
+            formula_values(relevant(pmu, plan.requests), counted),
         )  # fmt: skip
         text = io.StringIO()
         print_counts(findings, text)
         lines = text.getvalue().splitlines()
         assert max(map(len, lines)) <= 80
         # Each event has one line, with all its figures.
-        for wanted in plan.wanted:
+        for wanted in plan.requests:
             assert any(line.split()[:1] == [wanted.name] and "100 %" in line for line in lines)
         assert any(line.startswith("data_walks") for line in lines)
 
@@ -523,13 +527,13 @@ def test_formulas_of_other_events_are_left_out() -> None:
 
 
 def test_time_that_was_not_counted_is_told() -> None:
-    plan = Plan(load_pmu("skl"), (Wanted("cycles", "cycles", "cycles", "cycles"),))
+    plan = CountPlan(load_pmu("skl"), (EventRequest("cycles", "cycles", "cycles", "cycles"),))
     run = Run(10**9, 9 * 10**8, 10**8, 100, 0, 4096)
 
     def notes(uncounted_ns: int) -> tuple[str, ...]:
         reading = Reading(1, "cycles", 5, 1, 1, "counted", None, uncounted_ns=uncounted_ns)
-        readings = [(0, plan.wanted[0], reading)]
-        return counted(readings, plan, ["app"], [run], 1, stopped=False).notes
+        readings = [(0, plan.requests[0], reading)]
+        return total_counts(readings, plan, ["app"], [run], 1, stopped=False).notes
 
     assert notes(10**8) == ()
     (note,) = notes(5 * 10**8)

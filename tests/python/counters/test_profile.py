@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import format_table
-from tlbcost.counters.grouping import Place, rows, short_names
+from tlbcost.counters.event_selection import EventRequest, addressed, default_sample_names
 from tlbcost.counters.hits import Hits, read_hits
-from tlbcost.counters.profile import Profile, describe, to_json
-from tlbcost.counters.record import Pace, Recording, addressed, default_names
+from tlbcost.counters.profile import Profile, ProfilePlace, rows, short_names
+from tlbcost.counters.profile_document import to_json
+from tlbcost.counters.profile_report import describe
+from tlbcost.counters.recording import Pace, SamplingPlan
 from tlbcost.counters.target import PROGRAM_ITSELF
-from tlbcost.counters.tool import Wanted
 from tlbcost.processors.event_tables import load_pmu
 
 HEADER = {
@@ -81,9 +82,9 @@ def test_rows_add_up_by_object_symbol_and_mapping(tmp_path: Path) -> None:
     assert by_object["[kernel]"] == {"dtlb_misses": (181, 181000)}
     symbols = ["a", "a", "b", None, None, None]
     by_symbol = {row.place: row.found for row in rows(hits.hits, symbols, "symbol")}
-    assert by_symbol[Place("/home/mel/stream", "b")] == {"dtlb_misses": (651, 651000)}
+    assert by_symbol[ProfilePlace("/home/mel/stream", "b")] == {"dtlb_misses": (651, 651000)}
     by_data = {row.place: row.found for row in rows(hits.hits, symbols, "mapping")}
-    assert by_data[Place(None, None, "[heap]", "walk")] == {"dtlb_misses": (9000, 9000000)}
+    assert by_data[ProfilePlace(None, None, "[heap]", "walk")] == {"dtlb_misses": (9000, 9000000)}
 
 
 def test_the_table_of_the_article(tmp_path: Path) -> None:
@@ -157,11 +158,11 @@ def test_damaged_tables_are_read_or_refused(
 
 
 def test_what_is_recorded_unless_something_is_asked_for() -> None:
-    assert default_names(load_pmu("skl"), addresses=False) == [
+    assert default_sample_names(load_pmu("skl"), addresses=False) == [
         "cycles", "walks_completed.load", "walks_completed.store",
     ]  # fmt: skip
-    assert "sample_load_misses" in " ".join(default_names(load_pmu("skl"), addresses=True))
-    assert default_names(load_pmu("perf"), addresses=False) == [
+    assert "sample_load_misses" in " ".join(default_sample_names(load_pmu("skl"), addresses=True))
+    assert default_sample_names(load_pmu("perf"), addresses=False) == [
         "cycles", "dtlb_load_misses", "dtlb_store_misses",
     ]  # fmt: skip
 
@@ -169,8 +170,8 @@ def test_what_is_recorded_unless_something_is_asked_for() -> None:
 @pytest.mark.parametrize(("key", "period"), [("skl", 10_007), ("amd64_fam19h_zen4", 200_003)])
 def test_samples_of_all_operations_are_rarer_than_those_of_misses(key: str, period: int) -> None:
     """A core retires more operations a second than the kernel lets anybody sample each 10,007th."""
-    wanted = tuple(Wanted.of(event) for event in addressed(load_pmu(key)))
-    options = Recording(wanted, "user", Pace(), PROGRAM_ITSELF, addresses=True).options()
+    wanted = tuple(EventRequest.of(event) for event in addressed(load_pmu(key)))
+    options = SamplingPlan(wanted, "user", Pace(), PROGRAM_ITSELF, addresses=True).options()
     assert "--addresses" in options
     periods = [word for before, word in pairwise(options) if before == "--period"]
     assert periods == [str(period)] * len(wanted)

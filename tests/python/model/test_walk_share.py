@@ -17,7 +17,8 @@ from tlbcost.answer.json import to_json
 from tlbcost.answer.text import print_report
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.counters.counted import Count, Counted, together
+from tlbcost.counters.count_findings import formula_values
+from tlbcost.counters.event_counts import EventCount, EventCounts, join_runs
 from tlbcost.model import walk_share
 from tlbcost.model.published_pairs import expected_from_share, expected_with_remaining
 from tlbcost.processors.event_tables import load_pmu
@@ -59,7 +60,7 @@ def test_walk_cycles_beyond_the_cycles_are_capped() -> None:
 
 def test_walks_are_priced_where_their_cycles_are_not_counted() -> None:
     prices = walk_share.Prices(interval(100, 0.5), interval(10, 0.5))
-    found = walk_share.figures(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
+    found = formula_values(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
     seen = walk_share.witness(found, 3e9, prices)
     assert seen is not None
     assert seen.way == "walks_times_cost"
@@ -72,7 +73,7 @@ def test_walks_are_priced_where_their_cycles_are_not_counted() -> None:
 
 
 def test_walks_without_a_price_bound_nothing() -> None:
-    found = walk_share.figures(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
+    found = formula_values(load_pmu("amd64_fam19h_zen4").formulas, counted(ZEN4))
     assert walk_share.witness(found, 3e9, None) is None
     with pytest.raises(TlbcostError, match="what a walk costs is not known") as error:
         imported(counted(ZEN4), "amd64_fam19h_zen4")
@@ -135,7 +136,7 @@ def test_the_simulation_tells_what_remains_on_huge_pages() -> None:
 
 def test_runs_that_differ_make_an_interval() -> None:
     first, second = counted(SKL), counted({**SKL, "walk_active_cycles.load": 6e8})
-    figures = walk_share.figures(load_pmu("skl").formulas, together([first, second]))
+    figures = formula_values(load_pmu("skl").formulas, join_runs([first, second]))
     share = figures["data_share"]
     assert share is not None
     assert (share.low, share.high) == (pytest.approx(0.2), pytest.approx(0.7 / 3))
@@ -146,8 +147,8 @@ def test_events_of_different_runs_are_combined() -> None:
         {"cycles": 3e9, "walk_active_cycles.load": 5e8, "walk_active_cycles.store": 1e8},
         {"cycles": 3.1e9, "walk_active_cycles.fetch": 3e7},
     ]
-    figures = walk_share.figures(
-        load_pmu("skl").formulas, together([counted(half) for half in halves])
+    figures = formula_values(
+        load_pmu("skl").formulas, join_runs([counted(half) for half in halves])
     )
     assert figures["share"] is not None
     assert figures["share"].value == pytest.approx(6.3e8 / 3.05e9)
@@ -156,12 +157,12 @@ def test_events_of_different_runs_are_combined() -> None:
 
 def test_together_keeps_the_runs_apart_and_means_the_times() -> None:
     slow = replace(counted(SKL), wall_ns=3 * RUN.wall_ns, notes=("a",))
-    found = together([counted(SKL), slow])
+    found = join_runs([counted(SKL), slow])
     assert {count.run for count in found.counts} == {0, 1}
     assert found.wall_ns == 2 * RUN.wall_ns
     assert found.notes == ("a",)
     with pytest.raises(ValueError, match="nothing"):
-        together([])
+        join_runs([])
 
 
 def test_without_times_shares_are_of_the_cycles() -> None:
@@ -210,7 +211,7 @@ def test_a_program_on_huge_pages_already_is_told() -> None:
         counted_content({**SKL, "stlb_hits.load": None}, calibrated=None),
         both(),
         imported(counted(SKL)),
-        imported(Counted("a file", "skl", None, counted(SKL).counts)),
+        imported(EventCounts("a file", "skl", None, counted(SKL).counts)),
     ],
 )
 def test_reports_follow_the_schema_and_fit(shown: Content) -> None:
@@ -228,14 +229,14 @@ def test_absent_counts_are_shown_as_absent() -> None:
 
 
 def test_a_count_without_a_role_is_shown_by_its_event() -> None:
-    odd = Count(None, "cpu/event=0xab/", 7.0, None, "counted")
+    odd = EventCount(None, "cpu/event=0xab/", 7.0, None, "counted")
     content = assemble(ingredients(replace(counted(SKL), counts=(*counted(SKL).counts, odd))))
     assert "cpu/event=0xab/" in text_of(content)
 
 
 def test_a_huge_cost_is_not_needed() -> None:
     bare = replace(HUGE_COSTS, walk_serial_ns=None)
-    seen = walk_share.witness(walk_share.figures(load_pmu("skl").formulas, counted(SKL)), 3e9, None)
+    seen = walk_share.witness(formula_values(load_pmu("skl").formulas, counted(SKL)), 3e9, None)
     assert seen is not None
     found = walk_share.predicted(counted(SKL), seen, [RUN], (BASE_COSTS, bare), None, None)
     assert found.fault_fraction is None

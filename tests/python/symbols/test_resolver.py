@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tlbcost.counters.hits import Hit
+from tlbcost.counters.hits import SampleHit
 from tlbcost.symbols.binutils import demangled
 from tlbcost.symbols.elf import ElfObject, Symbol, SymbolTable
 from tlbcost.symbols.resolver import Resolver, parse_jit, parse_kallsyms
@@ -53,12 +53,12 @@ def places(program: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-def hit(path: str | None, offset: int, **changes: object) -> Hit:
+def hit(path: str | None, offset: int, **changes: object) -> SampleHit:
     values: dict[str, object] = {
         "event": "e", "pid": 1, "object": path, "build_id": None, "mode": "user",
         "offset_bytes": offset, "data": None, "data_tlb": None, "samples": 1, "weight": 1,
     }  # fmt: skip
-    return Hit(**(values | changes))  # type: ignore[arg-type]
+    return SampleHit(**(values | changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("options", [("-pie", "-fPIE"), ("-no-pie",), ("-static",)])

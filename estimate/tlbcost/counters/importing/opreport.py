@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tlbcost.common.errors import USAGE, TlbcostError
-from tlbcost.counters.counted import Count, Counted
-from tlbcost.counters.importing.names import meaning
-from tlbcost.counters.importing.readings import refused
+from tlbcost.counters.event_counts import EventCount, EventCounts
+from tlbcost.counters.importing.event_names import meaning
+from tlbcost.counters.importing.printed_counts import refused
 from tlbcost.processors.event_tables import generic_pmu
 from tlbcost.processors.events import Pmu
 
@@ -37,7 +37,7 @@ class _Listing:
 
 def parse(
     name: str, lines: Sequence[tuple[int, str]], pmu: Pmu | None, object_name: str | None
-) -> list[Counted]:
+) -> list[EventCounts]:
     """The counts of one object, from each listing in the file.
 
     `object_name` None: the object with the most samples of cycles. Raises TlbcostError naming the
@@ -53,7 +53,7 @@ def parse(
     for listing in listings:
         if not listing.rows:
             raise TlbcostError(f"cannot read counts from {name}: the listing has no rows")
-    return [_counted(name, listing, pmu, object_name) for listing in listings]
+    return [_object_counts(name, listing, pmu, object_name) for listing in listings]
 
 
 def _line(name: str, line: int, text: str, listing: _Listing) -> None:
@@ -88,7 +88,9 @@ def _row(name: str, line: int, text: str, events: int) -> tuple[str, list[int]]:
     raise refused(name, line, f"expected samples and % of {events} events, then an object")
 
 
-def _counted(name: str, listing: _Listing, pmu: Pmu | None, object_name: str | None) -> Counted:
+def _object_counts(
+    name: str, listing: _Listing, pmu: Pmu | None, object_name: str | None
+) -> EventCounts:
     meanings = [meaning(event, pmu) for event, _ in listing.events]
     by = next((i for i, m in enumerate(meanings) if m.name == "cycles"), 0)
     chosen, samples = _choose(name, listing, object_name, by)
@@ -101,10 +103,10 @@ def _counted(name: str, listing: _Listing, pmu: Pmu | None, object_name: str | N
         notes.append(f"the listing is of the CPU {cpu[1].strip()}")
     notes += [m.note for m in meanings if m.note]
     counts = tuple(
-        Count(m.name, event, float(n * period), None, "counted")
+        EventCount(m.name, event, float(n * period), None, "counted")
         for m, (event, period), n in zip(meanings, listing.events, samples, strict=True)
     )
-    return Counted(
+    return EventCounts(
         source=name,
         pmu=(pmu or generic_pmu()).key,
         # Samples of a program's own object were taken in user mode.

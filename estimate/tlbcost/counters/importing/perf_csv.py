@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.counted import State
-from tlbcost.counters.importing.readings import Reading, Told, number, refused
+from tlbcost.counters.event_counts import State
+from tlbcost.counters.importing.printed_counts import FileFacts, PrintedCount, number, refused
 
 NOT_COUNTED: dict[str, State] = {
     "<not counted>": "never_ran",
@@ -42,12 +42,12 @@ def separator(lines: Sequence[tuple[int, str]]) -> str | None:
     return None
 
 
-def parse(name: str, lines: Sequence[tuple[int, str]]) -> tuple[list[Reading], Told]:
+def parse(name: str, lines: Sequence[tuple[int, str]]) -> tuple[list[PrintedCount], FileFacts]:
     """The readings. `lines` have their numbers; raises TlbcostError naming the first bad one."""
     sign = separator(lines)
     if sign is None:
         raise refused(name, lines[0][0], "neither a count nor a metric of perf stat -x is in it")
-    readings: list[Reading] = []
+    readings: list[PrintedCount] = []
     several = False
     for line, text in lines:
         found = _split(text, sign)
@@ -64,10 +64,10 @@ def parse(name: str, lines: Sequence[tuple[int, str]]) -> tuple[list[Reading], T
             raise refused(name, line, str(error)) from error
         readings.append(reading)
         several = several or varies
-    return readings, Told(wall_ns=last_time(name, readings), notes=note_of_repeats(several))
+    return readings, FileFacts(wall_ns=last_time(name, readings), notes=note_of_repeats(several))
 
 
-def last_time(name: str, readings: Sequence[Reading]) -> float | None:
+def last_time(name: str, readings: Sequence[PrintedCount]) -> float | None:
     """When the last interval ended, in ns since the start; None: there are no intervals.
 
     Raises TlbcostError if some readings are of an interval and others are not.
@@ -126,7 +126,7 @@ def _is_metric(text: str, sign: str) -> bool:
     return len(fields) >= 5 and not any(fields[:3])
 
 
-def _reading(line: int, before: list[str], fields: list[str]) -> tuple[Reading, bool]:
+def _reading(line: int, before: list[str], fields: list[str]) -> tuple[PrintedCount, bool]:
     """The reading, and whether it is a mean of several runs."""
     word, unit, event, *rest = fields
     varies = bool(rest) and _VARIANCE.fullmatch(rest[0]) is not None
@@ -146,7 +146,7 @@ def _reading(line: int, before: list[str], fields: list[str]) -> tuple[Reading, 
     if value is not None and fraction == 0:
         value, state = None, "never_ran"
     return (
-        Reading(line, event, value, unit, state or "counted", None if state else fraction,
+        PrintedCount(line, event, value, unit, state or "counted", None if state else fraction,
                 time, part),
         varies,
     )  # fmt: skip

@@ -14,12 +14,12 @@ from tlbcost.counters.importing.perf_csv import (
     note_of_repeats,
     percent,
 )
-from tlbcost.counters.importing.readings import Reading, Told, number, refused
+from tlbcost.counters.importing.printed_counts import FileFacts, PrintedCount, number, refused
 
 _PARTS = ("cpu", "core", "cluster", "cache", "die", "socket", "node", "thread", "cgroup")
 
 
-def parse(name: str, lines: Sequence[tuple[int, str]]) -> tuple[list[Reading], Told]:
+def parse(name: str, lines: Sequence[tuple[int, str]]) -> tuple[list[PrintedCount], FileFacts]:
     """The readings. `lines` have their numbers; raises TlbcostError naming the first bad one."""
     readings = []
     several = False
@@ -38,10 +38,10 @@ def parse(name: str, lines: Sequence[tuple[int, str]]) -> tuple[list[Reading], T
         except ValueError as error:
             raise refused(name, line, str(error)) from error
         several = several or "variance" in found
-    return readings, Told(wall_ns=last_time(name, readings), notes=note_of_repeats(several))
+    return readings, FileFacts(wall_ns=last_time(name, readings), notes=note_of_repeats(several))
 
 
-def _reading(line: int, found: dict[str, object]) -> Reading:
+def _reading(line: int, found: dict[str, object]) -> PrintedCount:
     word, event = _word(found, "counter-value"), _word(found, "event")
     unit = _word(found, "unit") if "unit" in found else ""
     if not event or not UNIT.fullmatch(unit):
@@ -58,7 +58,7 @@ def _reading(line: int, found: dict[str, object]) -> Reading:
     if "interval" in found:
         time = _word(found, "interval")
         number(time)
-    return Reading(
+    return PrintedCount(
         line=line,
         event=event,
         value=value,

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.counted import State
+from tlbcost.counters.event_counts import State
 from tlbcost.counters.importing.perf_csv import NOT_COUNTED, last_time, percent
-from tlbcost.counters.importing.readings import Reading, Told, number, refused
+from tlbcost.counters.importing.printed_counts import FileFacts, PrintedCount, number, refused
 
 _TITLE = re.compile(r"\s*Performance counter stats for (?P<what>.*?):?\s*")
 _COMMAND = re.compile(r"'(?P<command>.*)'(?: \((?P<runs>[0-9]+) runs\))?", re.ASCII)
@@ -51,7 +51,7 @@ class _Block:
     """One output: its title's words, rows and footer."""
 
     what: str | None
-    readings: list[Reading] = field(default_factory=list)
+    readings: list[PrintedCount] = field(default_factory=list)
     times_ns: dict[str, int] = field(default_factory=dict)
 
 
@@ -60,7 +60,9 @@ def is_start(text: str) -> bool:
     return _TITLE.fullmatch(text) is not None or INTERVALS.fullmatch(text) is not None
 
 
-def parse(name: str, lines: Sequence[tuple[int, str]]) -> list[tuple[list[Reading], Told]]:
+def parse(
+    name: str, lines: Sequence[tuple[int, str]]
+) -> list[tuple[list[PrintedCount], FileFacts]]:
     """The outputs in the file, one or several; what a program wrote before them is left out.
 
     `lines` have their numbers; raises TlbcostError naming the first bad one.
@@ -83,7 +85,7 @@ def parse(name: str, lines: Sequence[tuple[int, str]]) -> list[tuple[list[Readin
             continue
         else:
             _line(name, line, text, blocks[-1])
-    found = [(block.readings, _told(name, block, before)) for block in blocks]
+    found = [(block.readings, _facts(name, block, before)) for block in blocks]
     for readings, _ in found:
         if not readings:
             raise TlbcostError(f"cannot read counts from {name}: no event is in perf's output")
@@ -104,7 +106,7 @@ def _line(name: str, line: int, text: str, block: _Block) -> None:
         raise refused(name, line, str(error)) from error
 
 
-def _reading(line: int, row: re.Match[str]) -> Reading:
+def _reading(line: int, row: re.Match[str]) -> PrintedCount:
     word, event = row["value"], row["event"]
     state: State | None = NOT_COUNTED.get(word)
     unit = row["unit"] or row["old_unit"] or ""
@@ -123,7 +125,7 @@ def _reading(line: int, row: re.Match[str]) -> Reading:
         value, state = None, "never_ran"
     time = row["time"].replace(",", ".") if row["time"] else None
     parts = [word for word in (row["part"], row["cgroup"]) if word]
-    return Reading(
+    return PrintedCount(
         line, event, value, unit, state or "counted", None if state else fraction, time,
         " ".join(parts) or None,
     )  # fmt: skip
@@ -143,7 +145,7 @@ def _decimal(text: str) -> float:
     return number(f"{whole or 0}.{found['part'] or 0}")
 
 
-def _told(name: str, block: _Block, before: int) -> Told:
+def _facts(name: str, block: _Block, before: int) -> FileFacts:
     notes = []
     if before:
         notes.append(f"lines left out before perf's output: {before}")
@@ -157,7 +159,7 @@ def _told(name: str, block: _Block, before: int) -> Told:
         if found is not None and found["runs"]:
             notes.append(f"the counts are means over {found['runs']} runs")
     wall = block.times_ns.get("time elapsed")
-    return Told(
+    return FileFacts(
         wall_ns=last_time(name, block.readings) if wall is None else wall,
         user_ns=block.times_ns.get("user"),
         system_ns=block.times_ns.get("sys"),

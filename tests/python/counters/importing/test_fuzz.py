@@ -17,10 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
-from tlbcost.counters.counted import Counted
-from tlbcost.counters.importing import import_file, import_text, merge
-from tlbcost.counters.importing.names import meaning
-from tlbcost.model.walk_share import figures
+from tlbcost.counters.count_findings import formula_values
+from tlbcost.counters.event_counts import EventCounts, merge_sources
+from tlbcost.counters.importing.event_names import meaning
+from tlbcost.counters.importing.file import import_file, import_text
 from tlbcost.processors.event_tables import load_pmu
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
@@ -76,7 +76,7 @@ def mutated(draw: st.DrawFn) -> str:
     return text
 
 
-def check(counted: Counted) -> None:
+def check(counted: EventCounts) -> None:
     """What holds of all counts."""
     for count in counted.counts:
         if count.value is None:
@@ -87,10 +87,10 @@ def check(counted: Counted) -> None:
         assert count.running_fraction is None or 0 <= count.running_fraction <= 1
     for time in (counted.wall_ns, counted.user_ns, counted.system_ns, counted.minor_faults):
         assert time is None or (math.isfinite(time) and time >= 0)
-    figures(SKYLAKE.formulas, counted)
+    formula_values(SKYLAKE.formulas, counted)
 
 
-def read_or_refuse(text: str) -> Counted | None:
+def read_or_refuse(text: str) -> EventCounts | None:
     try:
         counted = import_text(text, "file", SKYLAKE)
     except TlbcostError as error:
@@ -206,6 +206,6 @@ def test_files_put_together(texts: list[str]) -> None:
     parts = [counted for text in texts if (counted := read_or_refuse(text)) is not None]
     if parts:
         try:
-            check(merge(parts))
+            check(merge_sources(parts))
         except TlbcostError as error:
             assert error.exit_code == FAILED

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tlbcost.common.errors import USAGE, TlbcostError
-from tlbcost.counters.counted import Count, Counted
-from tlbcost.counters.importing import import_file, import_text, merge
+from tlbcost.counters.event_counts import EventCount, EventCounts, merge_sources
+from tlbcost.counters.importing.file import import_file, import_text
 from tlbcost.processors.event_tables import load_pmu
 from tlbcost.processors.events import Pmu
 from tlbcost.system.machine import Machine
@@ -18,15 +18,15 @@ GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 SKYLAKE = load_pmu("skl")
 
 
-def read(text: str, pmu: Pmu | None = SKYLAKE, object_name: str | None = None) -> Counted:
+def read(text: str, pmu: Pmu | None = SKYLAKE, object_name: str | None = None) -> EventCounts:
     return import_text(text, "file", pmu, object_name)
 
 
-def value(counted: Counted, event: str) -> float | None:
+def value(counted: EventCounts, event: str) -> float | None:
     return next(count.value for count in counted.counts if count.event == event)
 
 
-def state(counted: Counted, event: str) -> str:
+def state(counted: EventCounts, event: str) -> str:
     return next(count.state for count in counted.counts if count.event == event)
 
 
@@ -97,10 +97,10 @@ def test_hardware_counts_are_roles_with_their_states() -> None:
     assert found.pmu == "skl"
     assert found.mode == "user"
     assert found.counts == (
-        Count("cycles", "cycles:u", 1e9, 1.0, "counted"),
-        Count(f"{role}.load", "dtlb_load_misses.walk_active:u", 3e8, 0.75, "multiplexed"),
-        Count(f"{role}.store", "dtlb_store_misses.walk_active:u", None, None, "never_ran"),
-        Count(f"{role}.fetch", "itlb_misses.walk_active:u", None, None, "unsupported"),
+        EventCount("cycles", "cycles:u", 1e9, 1.0, "counted"),
+        EventCount(f"{role}.load", "dtlb_load_misses.walk_active:u", 3e8, 0.75, "multiplexed"),
+        EventCount(f"{role}.store", "dtlb_store_misses.walk_active:u", None, None, "never_ran"),
+        EventCount(f"{role}.fetch", "itlb_misses.walk_active:u", None, None, "unsupported"),
     )  # fmt: skip
 
 
@@ -112,7 +112,9 @@ def test_any_separator(sign: str) -> None:
 def test_an_event_may_have_the_separator_in_its_name() -> None:
     event = "cpu/event=0x08,umask=0x10,cmask=0x1/u"
     found = read(f"1000,,cycles:u,1,100.00,,\n77,,{event},123,66.67,169.9,K/sec\n")
-    assert found.counts[1] == Count("walk_active_cycles.load", event, 77, 0.6667, "multiplexed")
+    assert found.counts[1] == EventCount(
+        "walk_active_cycles.load", event, 77, 0.6667, "multiplexed"
+    )
 
 
 def test_lines_of_metrics_alone_are_passed_over() -> None:
@@ -248,7 +250,9 @@ def test_json_in_which_a_counter_never_ran() -> None:
     )
     assert found.mode == "kernel"
     assert found.counts[0].state == "never_ran"
-    assert found.counts[1] == Count("walk_pending_cycles.load", "r1008:k", 12, 0.4, "multiplexed")
+    assert found.counts[1] == EventCount(
+        "walk_pending_cycles.load", "r1008:k", 12, 0.4, "multiplexed"
+    )
 
 
 def test_a_zero_of_a_counter_that_never_ran_is_not_a_count() -> None:
@@ -332,33 +336,33 @@ def test_two_outputs_in_one_file_are_two_runs() -> None:
     assert any("agree within 2.0 %" in note for note in found.notes)
 
 
-def of(cycles: float | None, source: str = "a", **more: object) -> Counted:
-    counts = () if cycles is None else (Count("cycles", "cycles", cycles, None, "counted"),)
-    return Counted(source=source, pmu="skl", mode="user", counts=counts, **more)  # type: ignore[arg-type]
+def of(cycles: float | None, source: str = "a", **more: object) -> EventCounts:
+    counts = () if cycles is None else (EventCount("cycles", "cycles", cycles, None, "counted"),)
+    return EventCounts(source=source, pmu="skl", mode="user", counts=counts, **more)  # type: ignore[arg-type]
 
 
 def test_runs_whose_cycles_differ_are_not_put_together() -> None:
-    assert merge([of(100.0), of(104.0, "b")]).source == "a, b"
+    assert merge_sources([of(100.0), of(104.0, "b")]).source == "a, b"
     with pytest.raises(TlbcostError, match=r"differ by 4\.1 %"):
-        merge([of(100.0), of(104.1, "b")])
+        merge_sources([of(100.0), of(104.1, "b")])
     with pytest.raises(TlbcostError, match="no cycles"):
-        merge([of(100.0), of(None, "b")])
+        merge_sources([of(100.0), of(None, "b")])
     with pytest.raises(TlbcostError, match="one is 0"):
-        merge([of(100.0), of(0.0, "b")])
-    with pytest.raises(ValueError, match="no parts"):
-        merge([])
+        merge_sources([of(100.0), of(0.0, "b")])
+    with pytest.raises(ValueError, match="nothing was counted"):
+        merge_sources([])
 
 
 def test_runs_of_other_modes_or_cpus_are_not_put_together() -> None:
     one = of(100.0)
     with pytest.raises(TlbcostError, match="mode user, the other of both"):
-        merge([one, Counted("b", "skl", "both", one.counts)])
+        merge_sources([one, EventCounts("b", "skl", "both", one.counts)])
     with pytest.raises(TlbcostError, match="different CPUs"):
-        merge([one, Counted("b", "icl", "user", one.counts)])
+        merge_sources([one, EventCounts("b", "icl", "user", one.counts)])
 
 
 def test_times_of_several_runs_are_their_means() -> None:
-    found = merge([of(100.0, wall_ns=4.0), of(101.0, wall_ns=6.0), of(102.0, user_ns=1.0)])
+    found = merge_sources([of(100.0, wall_ns=4.0), of(101.0, wall_ns=6.0), of(102.0, user_ns=1.0)])
     assert (found.wall_ns, found.user_ns, found.system_ns) == (5.0, 1.0, None)
 
 
@@ -383,9 +387,9 @@ def test_our_own_table() -> None:
     assert (found.pmu, found.mode, found.wall_ns, found.user_ns) == ("skl", "user", 5000, None)
     assert (found.command, found.notes) == ("./app", ("a sentence",))
     assert found.counts == (
-        Count("cycles", "skl::UNHALTED_CORE_CYCLES", 100, 1, "counted", 0),
-        Count("walks_completed.load.2M", "r0408", 7, 0.5, "multiplexed", 1),
-        Count(None, "foo", None, None, "never_ran", 1),
+        EventCount("cycles", "skl::UNHALTED_CORE_CYCLES", 100, 1, "counted", 0),
+        EventCount("walks_completed.load.2M", "r0408", 7, 0.5, "multiplexed", 1),
+        EventCount(None, "foo", None, None, "never_ran", 1),
     )
 
 
@@ -397,7 +401,7 @@ def test_our_own_table_tells_the_machine() -> None:
     found = read("\n".join([head, *lines, rest]), None)
     assert found.machine is not None
     assert (found.machine.cpu_name, found.machine.base_page_bytes) == ("A CPU", 4096)
-    assert merge([found, found]).machine == found.machine
+    assert merge_sources([found, found]).machine == found.machine
     with pytest.raises(TlbcostError, match="no '# kernel:' line"):
         read("\n".join([head, *(line for line in lines if "kernel" not in line), rest]), None)
 

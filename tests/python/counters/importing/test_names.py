@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.counted import Counted
-from tlbcost.counters.importing import import_text
-from tlbcost.counters.importing.names import meaning
+from tlbcost.counters.event_counts import EventCounts
+from tlbcost.counters.importing.event_names import meaning
+from tlbcost.counters.importing.file import import_text
 from tlbcost.processors.event_tables import all_pmus, load_pmu
 from tlbcost.processors.events import Pmu
 
@@ -15,7 +15,7 @@ SKYLAKE = load_pmu("skl")
 ZEN4 = load_pmu("amd64_fam19h_zen4")
 
 
-def read(text: str, pmu: Pmu | None = SKYLAKE) -> Counted:
+def read(text: str, pmu: Pmu | None = SKYLAKE) -> EventCounts:
     return import_text(text, "file", pmu)
 
 

@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was counted, as tables for people."""
+"""How does the report of `tlbcost count` read?"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import spread_fraction
-from tlbcost.counters.counted import Count, Counted
-from tlbcost.counters.tool import Reading, Wanted
+from tlbcost.counters.count_findings import CountFindings
+from tlbcost.counters.event_counts import EventCount, EventCounts
+from tlbcost.counters.event_selection import EventRequest
+from tlbcost.counters.readings import Reading
 from tlbcost.counters.totals import scaled
-from tlbcost.processors.events import Pmu
-from tlbcost.processors.formulas import names
-from tlbcost.system.machine import Machine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,51 +43,29 @@ _MEANING = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What a report on counts says. `wanted` in the order of the report."""
-
-    version: str
-    date: str
-    machine: Machine
-    pmu: Pmu
-    wanted: tuple[Wanted, ...]
-    counted: Counted
-    figures: Mapping[str, Interval | None]
-
-    @property
-    def runs(self) -> int:
-        """How many runs the counts are from."""
-        return len({count.run for count in self.counted.counts})
-
-
-def relevant(pmu: Pmu, wanted: Sequence[Wanted]) -> dict[str, str]:
-    """The formulas of this CPU that any of the events has a part in, besides cycles."""
-    known = {each.role_name for each in wanted} - {"cycles"}
-    return {key: formula for key, formula in pmu.formulas.items() if names(formula) & known}
-
-
-def print_counts(findings: Findings, file: TextIO) -> None:
+def print_counts(findings: CountFindings, file: TextIO) -> None:
     """Print the report, whole."""
 
     def fill(console: Console) -> None:
         _head(console, findings)
-        print_events(console, findings.counted)
+        print_events(console, findings.counts)
         print_figures(console, findings.figures)
         _events(console, findings)
-        if findings.counted.notes:
+        if findings.counts.notes:
             console.print()
             rows = grid()
-            for note in findings.counted.notes:
+            for note in findings.counts.notes:
                 rows.add_row("note:", f"{note}.")
             console.print(rows)
 
     print_whole(fill, file)
 
 
-def print_interval(readings: Sequence[Reading], wanted: Sequence[Wanted], file: TextIO) -> None:
+def print_interval(
+    readings: Sequence[Reading], requests: Sequence[EventRequest], file: TextIO
+) -> None:
     """One line for each event, as the interval ends."""
-    shown = {each.name: each.shown for each in wanted}
+    shown = {each.name: each.shown for each in requests}
     for reading in readings:
         value, fraction = scaled(reading)
         file.write(
@@ -99,35 +75,35 @@ def print_interval(readings: Sequence[Reading], wanted: Sequence[Wanted], file: 
     file.flush()
 
 
-def _head(console: Console, findings: Findings) -> None:
-    counted, machine = findings.counted, findings.machine
-    console.print(f"tlbcost {findings.version}: {counted.command}\n", style="bold")
+def _head(console: Console, findings: CountFindings) -> None:
+    counts, machine = findings.counts, findings.machine
+    console.print(f"tlbcost {findings.version}: {counts.command}\n", style="bold")
     rows = grid()
     where = "" if machine.hypervisor is None else f", virtual ({machine.hypervisor})"
     rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}{where}")
-    mode = {"both": "user and kernel mode"}.get(counted.mode or "", f"{counted.mode} mode only")
+    mode = {"both": "user and kernel mode"}.get(counts.mode or "", f"{counts.mode} mode only")
     times = f"{findings.runs} run" + ("s" if findings.runs != 1 else "")
     rows.add_row("events", f"{findings.pmu.name}; {mode}; {times}")
-    if counted.wall_ns is not None and counted.user_ns is not None:
-        system = units.NOT_OBTAINED if counted.system_ns is None else units.time(counted.system_ns)
+    if counts.wall_ns is not None and counts.user_ns is not None:
+        system = units.NOT_OBTAINED if counts.system_ns is None else units.time(counts.system_ns)
         rows.add_row(
             "time",
-            f"{units.time(counted.wall_ns)} wall, {units.time(counted.user_ns)} user, "
+            f"{units.time(counts.wall_ns)} wall, {units.time(counts.user_ns)} user, "
             f"{system} system",
         )
     console.print(rows)
 
 
-def print_events(console: Console, counted: Counted) -> None:
+def print_events(console: Console, counts: EventCounts) -> None:
     """A line for each event: the mean of its counts, and how much of the time it ran at least."""
-    instructions = counted.values().get(_INSTRUCTIONS)
-    several = len({count.run for count in counted.counts}) > 1
+    instructions = counts.values().get(_INSTRUCTIONS)
+    several = len({count.run for count in counts.counts}) > 1
     columns = ["event", "count"]
     columns += ["/1000 instr."] if instructions else []
     columns += ["spread", "run"] if several else []
     rows = table(*columns, "ran")
-    by_event: dict[tuple[str | None, str], list[Count]] = {}
-    for count in counted.counts:
+    by_event: dict[tuple[str | None, str], list[EventCount]] = {}
+    for count in counts.counts:
         by_event.setdefault((count.name, count.event), []).append(count)
     for (name, event), own in by_event.items():
         values = [count.value for count in own if count.value is not None]
@@ -170,12 +146,12 @@ def print_figures(console: Console, figures: Mapping[str, Interval | None]) -> N
     section(console, rows)
 
 
-def _events(console: Console, findings: Findings) -> None:
+def _events(console: Console, findings: CountFindings) -> None:
     console.print()
     rows = grid()
-    for wanted in findings.wanted:
-        if wanted.role_name is not None:
-            rows.add_row(wanted.role_name, wanted.event)
+    for request in findings.requests:
+        if request.role_name is not None:
+            rows.add_row(request.role_name, request.event)
     if rows.row_count:
         console.print("counted as", style="bold")
         console.print(rows)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tlbcost.counters.counted import Mode
+from tlbcost.counters.event_counts import Mode
 from tlbcost.processors.event_tables import generic_pmu
 from tlbcost.processors.events import Event, Pmu
 
@@ -57,7 +57,7 @@ _IDLE_TERMS = ("name", "period", "freq", "percore", "ldlat")
 class Meaning:
     """What a foreign event is. `name` None: it has no role; `mode` None: of a kernel's count.
 
-    `note` is a sentence where the name alone does not tell what was counted. `source` is the event
+    `note` is a sentence where the name alone does not say what was counted. `source` is the event
     source that was named, None: the kernel's choice.
     """
 
@@ -104,7 +104,7 @@ def _without_modifiers(foreign: str) -> tuple[str, Mode]:
 def _generic(foreign: str, plain: str, event: Event, pmu: Pmu | None, mode: Mode) -> Meaning:
     """The kernel's events for TLBs count on each CPU what the kernel's authors found near."""
     if pmu in (None, generic_pmu()):
-        note = f"what {plain} counts is the kernel's choice for each CPU; name the CPU to tell"
+        note = f"what {plain} counts is the kernel's choice for each CPU: name the CPU"
         return Meaning(event.name, mode, note)
     counts = pmu.generic.get(re.sub(r"[^a-z]", "_", plain.lower()))
     if counts is None or counts.name is None:

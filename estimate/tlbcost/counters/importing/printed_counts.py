@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.counted import Count, Counted, Mode, State
-from tlbcost.counters.importing.names import Meaning, meaning
+from tlbcost.counters.event_counts import EventCount, EventCounts, Mode, State
+from tlbcost.counters.importing.event_names import Meaning, meaning
 from tlbcost.processors.event_tables import generic_pmu
 from tlbcost.processors.events import Pmu
 
@@ -21,7 +21,7 @@ _DURATIONS = {"duration_time": "wall_ns", "user_time": "user_ns", "system_time":
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PrintedCount:
     """One printed count. `value` None: not counted, `state` says why.
 
     `time` is the end of its interval and `part` the CPU, socket or thread it is of, as printed;
@@ -39,8 +39,8 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a file tells beside its counts. Times in ns, None: not told."""
+class FileFacts:
+    """What a file says besides its counts. Times in ns, None: not known."""
 
     wall_ns: float | None = None
     user_ns: float | None = None
@@ -49,13 +49,15 @@ class Told:
     notes: tuple[str, ...] = ()
 
 
-def counted(name: str, readings: Sequence[Reading], told: Told, pmu: Pmu | None) -> Counted:
+def add_up(
+    name: str, readings: Sequence[PrintedCount], facts: FileFacts, pmu: Pmu | None
+) -> EventCounts:
     """The counts of the whole: the parts and intervals added up.
 
     `name` stands for the file in messages. Raises TlbcostError if events of a role were counted in
     different modes: their quotients would mean nothing.
     """
-    notes = list(told.notes)
+    notes = list(facts.notes)
     kept, silent = _without_idle(readings)
     if silent:
         notes.append(f"{silent} parts in which no event was counted are left out")
@@ -74,16 +76,16 @@ def counted(name: str, readings: Sequence[Reading], told: Told, pmu: Pmu | None)
     seen = {count.event for count in counts if count.value is not None}
     notes += [m.note for event, m in meanings.items() if m.note and event in seen]
     notes += _scope(readings)
-    return Counted(
+    return EventCounts(
         source=name,
         pmu=(pmu or generic_pmu()).key,
         mode=_mode(name, meanings),
         counts=tuple(counts),
-        wall_ns=told.wall_ns if told.wall_ns is not None else times.get("wall_ns"),
-        user_ns=told.user_ns if told.user_ns is not None else times.get("user_ns"),
-        system_ns=told.system_ns if told.system_ns is not None else times.get("system_ns"),
+        wall_ns=facts.wall_ns if facts.wall_ns is not None else times.get("wall_ns"),
+        user_ns=facts.user_ns if facts.user_ns is not None else times.get("user_ns"),
+        system_ns=facts.system_ns if facts.system_ns is not None else times.get("system_ns"),
         minor_faults=next((c.value for c in counts if c.name == "minor_faults"), None),
-        command=told.command,
+        command=facts.command,
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -101,9 +103,9 @@ def refused(name: str, line: int, why: str) -> TlbcostError:
     return TlbcostError(f"cannot read counts from {name}:{line}: {why}")
 
 
-def _without_idle(readings: Sequence[Reading]) -> tuple[list[Reading], int]:
+def _without_idle(readings: Sequence[PrintedCount]) -> tuple[list[PrintedCount], int]:
     """Without the intervals and threads in which nothing ran, so that no counter could count."""
-    cells: dict[tuple[str | None, str | None], list[Reading]] = {}
+    cells: dict[tuple[str | None, str | None], list[PrintedCount]] = {}
     for reading in readings:
         cells.setdefault((reading.time, reading.part), []).append(reading)
     idle = {
@@ -118,10 +120,10 @@ def _without_idle(readings: Sequence[Reading]) -> tuple[list[Reading], int]:
     return [r for r in readings if (r.time, r.part) not in idle], len(idle)
 
 
-def _by_event(readings: Iterable[Reading]) -> list[tuple[str, list[Reading]]]:
+def _by_event(readings: Iterable[PrintedCount]) -> list[tuple[str, list[PrintedCount]]]:
     """The readings of each event; one that is listed twice, in two groups, stays twice."""
     seen: Counter[tuple[str, str | None, str | None]] = Counter()
-    found: dict[tuple[str, int], list[Reading]] = {}
+    found: dict[tuple[str, int], list[PrintedCount]] = {}
     for reading in readings:
         key = reading.event, reading.time, reading.part
         found.setdefault((reading.event, seen[key]), []).append(reading)
@@ -129,7 +131,9 @@ def _by_event(readings: Iterable[Reading]) -> list[tuple[str, list[Reading]]]:
     return [(event, parts) for (event, _), parts in found.items()]
 
 
-def _added(event: str, parts: Sequence[Reading], means: Meaning) -> tuple[Count, str | None]:
+def _added(
+    event: str, parts: Sequence[PrintedCount], means: Meaning
+) -> tuple[EventCount, str | None]:
     """The sum of the parts, which is not known if one of them is not; and a sentence why."""
     missing = [part for part in parts if part.value is None]
     if missing:
@@ -138,7 +142,7 @@ def _added(event: str, parts: Sequence[Reading], means: Meaning) -> tuple[Count,
             note = (
                 f"{event}: {len(missing)} of {len(parts)} parts were not counted, so none is used"
             )
-        return Count(means.name, event, None, None, missing[0].state), note
+        return EventCount(means.name, event, None, None, missing[0].state), note
     values = [part.value for part in parts if part.value is not None]
     total = math.fsum(values)
     if means.name == "task_clock_ns":
@@ -149,7 +153,7 @@ def _added(event: str, parts: Sequence[Reading], means: Meaning) -> tuple[Count,
     known = [fraction for fraction in fractions if fraction is not None]
     fraction = math.fsum(known) / len(known) if len(known) == len(parts) else None
     state: State = "multiplexed" if fraction is not None and fraction < _WHOLE else "counted"
-    return Count(means.name, event, total, fraction, state), None
+    return EventCount(means.name, event, total, fraction, state), None
 
 
 def _mode(name: str, meanings: dict[str, Meaning]) -> Mode | None:
@@ -179,7 +183,7 @@ def _check_sources(name: str, meanings: dict[str, Meaning]) -> None:
         )
 
 
-def _scope(readings: Sequence[Reading]) -> list[str]:
+def _scope(readings: Sequence[PrintedCount]) -> list[str]:
     parts = {reading.part for reading in readings if reading.part is not None}
     return (
         [f"counts of {len(parts)} CPUs, sockets or threads are added up"] if len(parts) > 1 else []

@@ -8,47 +8,28 @@ each run, so that it shows whether the runs were alike.
 from __future__ import annotations
 
 import contextlib
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
-from tlbcost.counters.counted import Counted, Mode
-from tlbcost.counters.follow import Intervals
-from tlbcost.counters.refusal import Refusal, diagnose
-from tlbcost.counters.silent import mark_silent
-from tlbcost.counters.target import Plan, watch
-from tlbcost.counters.tool import (
-    CYCLES,
-    PROGRAM,
-    Reading,
-    Wanted,
-    by_event,
-    options,
-    parse_readings,
-)
-from tlbcost.counters.totals import Readings, counted
+from tlbcost.counters.count_plan import CountPlan
+from tlbcost.counters.diagnosis import Refusal, diagnose
+from tlbcost.counters.event_counts import EventCounts, Mode
+from tlbcost.counters.event_selection import CYCLES, EventRequest
+from tlbcost.counters.readings import PROGRAM, Intervals, Reading, by_event, parse_readings
+from tlbcost.counters.target import watch
+from tlbcost.counters.totals import Readings, mark_silent, total_counts
 from tlbcost.processors.events import Event, Pmu
-from tlbcost.processors.formulas import names
 from tlbcost.run import program
 from tlbcost.run.launch import Launcher, Outcome
-from tlbcost.system import hints
-
-# Formulas whose events are counted unless others are named, the most telling first.
-_DEFAULT_FORMULAS = (
-    "share", "pending_share", "data_share", "code_share", "exposed_share", "ept_share",
-    "walks", "data_walks", "code_walks", "hits", "data_hits", "walk_cycles",
-    "tma_data_share", "tma_code_share",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Events to count in one run, beside the leader unless they could not be counted so."""
+    """Events to count in one run, with the leader unless they could not be counted so."""
 
-    events: tuple[Wanted, ...]
+    events: tuple[EventRequest, ...]
     led: bool = True
 
 
@@ -59,25 +40,12 @@ class _Series:
     launcher: Launcher
     argv: Sequence[str]
     path: Path
-    plan: Plan
+    plan: CountPlan
     go_on: Callable[[Outcome], bool]
     outcomes: list[Outcome] = field(default_factory=list)
     readings: Readings = field(default_factory=list)
     settled: set[str] = field(default_factory=set)
     stopped: bool = False
-
-
-def default_events(pmu: Pmu, formulas: Sequence[str] = _DEFAULT_FORMULAS) -> tuple[Event, ...]:
-    """Cycles, instructions, and what these formulas of this CPU need.
-
-    Those of one formula follow each other, so that they tend to be counted in one run.
-    """
-    needed = [
-        {CYCLES, "instructions"},
-        *(names(pmu.formulas[name]) for name in formulas if name in pmu.formulas),
-    ]
-    chosen = {event.name: event for some in needed for event in pmu.events if event.name in some}
-    return tuple(chosen.values())
 
 
 def count_program(
@@ -91,15 +59,15 @@ def count_program(
     runs: int = 1,
     multiplex: bool = False,
     go_on: Callable[[Outcome], bool] = lambda _: True,
-) -> Counted:
+) -> EventCounts:
     """Count `events` of the program, `runs` times, in as many runs each time as they need.
 
     `path` is the file that argv[0] starts. `go_on` is called after each run, and may end the
-    series: what was not counted is then told. Raises TlbcostError: what diagnose() says, with
+    series: what was not counted is then reported. Raises TlbcostError: what diagnose() says, with
     exit code 4, if nothing could be counted; the program's own code if it cannot be repeated; 126
     or 127 if it cannot be started.
     """
-    plan = Plan(pmu, tuple(Wanted.of(event) for event in events), mode, multiplex=multiplex)
+    plan = CountPlan(pmu, tuple(map(EventRequest.of, events)), mode, multiplex=multiplex)
     return count_series(launcher, argv, path, plan, runs, go_on)
 
 
@@ -107,17 +75,17 @@ def count_series(
     launcher: Launcher,
     argv: Sequence[str],
     path: Path,
-    plan: Plan,
+    plan: CountPlan,
     runs: int,
     go_on: Callable[[Outcome], bool],
-) -> Counted:
+) -> EventCounts:
     """As count_program, for any plan."""
     series = _Series(launcher, argv, path, plan, go_on)
     groups = 0
     for _ in range(runs):
         if not series.stopped:
             groups = max(groups, _repetition(series))
-    return counted(
+    return total_counts(
         series.readings,
         plan,
         argv,
@@ -127,55 +95,31 @@ def count_series(
     )
 
 
-def count_target(folder: Path, plan: Plan) -> Counted:
+def count_target(folder: Path, plan: CountPlan) -> EventCounts:
     """Count a process, a cgroup or the system until it ends or we are interrupted (SIGINT).
 
     Raises TlbcostError as count_program does.
     """
 
     def run(output: Path) -> None:
-        code = watch([*plan.options(plan.wanted), "--quiet", "--output", str(output)])
+        code = watch(PROGRAM, [*plan.options(plan.requests), "--quiet", "--output", str(output)])
         if code == CANNOT_MEASURE:
             raise TlbcostError("nothing could be counted", None, CANNOT_MEASURE)
         if code != 0:
             raise TlbcostError(f"cannot count: {PROGRAM} exited with {code}", None, TOOL_FAILED)
 
-    found = _obtain(folder / "counters.tsv", plan, plan.wanted, run, first=True)
-    readings = [(0, each, found[each.name]) for each in plan.wanted]
-    return counted(readings, plan, (), [], 1, stopped=False)
-
-
-def probe(pmu: Pmu, events: Sequence[Event], mode: Mode = "user") -> list[Refusal]:
-    """Open each event on tlbcost-count itself, and run nothing: the state of each.
-
-    Raises TlbcostError with exit code 125 if tlbcost-count is not there or talks nonsense.
-    """
-    wanted = tuple(Wanted.of(event) for event in events)
-    tool = str(paths.libexec(PROGRAM))
-    arguments = [*options(wanted, mode, pmu), "--probe", "--quiet"]
-    try:
-        done = subprocess.run(
-            [tool, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except OSError as error:
-        raise TlbcostError(
-            f"cannot run {tool}: {error.strerror}", hints.rebuild(), TOOL_FAILED
-        ) from error
-    found = by_event(parse_readings(done.stdout, f"{PROGRAM} --probe"), wanted)
-    return [found[each.name].refusal(each) for each in wanted]
+    found = _obtain(folder / "counters.tsv", plan, plan.requests, run, first=True)
+    readings = [(0, each, found[each.name]) for each in plan.requests]
+    return total_counts(readings, plan, (), [], 1, stopped=False)
 
 
 def _repetition(series: _Series) -> int:
     """Count everything that can be, once; the number of runs that it took."""
     # Without cycles there is nothing to compare the runs by.
-    leader = next((each for each in series.plan.wanted if each.role_name == CYCLES), None)
+    leader = next((each for each in series.plan.requests if each.role_name == CYCLES), None)
     rest = tuple(
         each
-        for each in series.plan.wanted
+        for each in series.plan.requests
         if each is not leader and each.name not in series.settled
     )
     batches = [_Batch(rest)]
@@ -215,7 +159,7 @@ def _further(
     return further
 
 
-def _run(series: _Series, events: Sequence[Wanted]) -> dict[str, Reading]:
+def _run(series: _Series, events: Sequence[EventRequest]) -> dict[str, Reading]:
     """One run of the program; what each event's counter said."""
     number = len(series.outcomes)
     plan = series.plan
@@ -244,8 +188,8 @@ def _run(series: _Series, events: Sequence[Wanted]) -> dict[str, Reading]:
 
 def _obtain(
     table: Path,
-    plan: Plan,
-    events: Sequence[Wanted],
+    plan: CountPlan,
+    events: Sequence[EventRequest],
     run: Callable[[Path], None],
     *,
     first: bool,

@@ -1,50 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is tlbcost-count told what to count, and what does its table say?"""
+"""What has tlbcost-count read from the counters: its table, also while it is still written?"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast, get_args
 
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import count, parse_table
-from tlbcost.counters.counted import Mode, State
-from tlbcost.counters.refusal import Refusal
-from tlbcost.processors.events import Event, Pmu
+from tlbcost.counters.diagnosis import Refusal
+from tlbcost.counters.event_counts import State
+from tlbcost.counters.event_selection import EventRequest
 
 PROGRAM = "tlbcost-count"
-CYCLES = "cycles"
-# The kernel's own events take no counter.
-SOFTWARE = "software"
 _STATES = get_args(State)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """An event to count. `name` is unique among them, and the one in the tool's table.
-
-    `role_name`: the name in data/events, None for one that was given by libpfm4's string or as a
-    code. `event` is what it is called in reports, `spec` what tlbcost-count is given.
-    """
-
-    name: str
-    role_name: str | None
-    event: str
-    spec: str
-    software: bool = False
-
-    @property
-    def shown(self) -> str:
-        """What people know it by."""
-        return self.role_name or self.event
-
-    @staticmethod
-    def of(event: Event) -> Wanted:
-        """An event of data/events."""
-        shown = event.string or f"{event.type}:{event.code}"
-        return Wanted(event.name, event.name, shown, event.spec(), event.type == SOFTWARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,29 +45,9 @@ class Reading:
     why: str | None = None
     uncounted_ns: int | None = None
 
-    def refusal(self, wanted: Wanted) -> Refusal:
+    def refusal(self, wanted: EventRequest) -> Refusal:
         """For diagnose() and explain()."""
         return Refusal(wanted.shown, self.state, self.error, self.why)
-
-
-def options(
-    wanted: Sequence[Wanted], mode: Mode, pmu: Pmu, *, multiplex: bool = False
-) -> list[str]:
-    """The options that say what to count, and how; the first of `wanted` leads each group."""
-    chosen: list[str] = []
-    for each in wanted:
-        chosen += ["--event", f"{each.name}={each.spec}"]
-    if pmu.counters is not None:
-        chosen += ["--counters", str(pmu.counters)]
-        # The kernel's own events take no counter either.
-        free = [each.name for each in wanted if each.software or each.role_name in pmu.fixed]
-        if free:
-            chosen += ["--fixed", ",".join(free)]
-    if multiplex:
-        chosen.append("--multiplex")
-    if mode != "both":
-        chosen.append(f"--{mode}-only")
-    return chosen
 
 
 def parse_readings(text: str, name: str) -> list[Reading]:
@@ -102,17 +57,17 @@ def parse_readings(text: str, name: str) -> list[Reading]:
         told = [text for key, text in table.header.items() if key.startswith("refused_")]
         whys = dict(text.split(": ", 1) for text in told)
         missed = count(table.header.get("uncounted_ns"))
-        rows = (reading(table.columns, row) for row in table.rows)
+        rows = (parse_reading(table.columns, row) for row in table.rows)
         return [replace(row, why=whys.get(row.event), uncounted_ns=missed) for row in rows]
     except (TlbcostError, ValueError) as error:
         raise TlbcostError(
-            f"cannot count: what {PROGRAM} wrote is not to be used: {error}",
-            "if the disk is full, give TMPDIR a folder with room",
+            f"cannot count: {PROGRAM} wrote a table with a defect: {error}",
+            "if the disk is full, set TMPDIR to a directory with free space",
             TOOL_FAILED,
         ) from error
 
 
-def reading(columns: Sequence[str], row: Sequence[str | None]) -> Reading:
+def parse_reading(columns: Sequence[str], row: Sequence[str | None]) -> Reading:
     """One row. Raises ValueError."""
     cells = {name: None if cell == "NA" else cell for name, cell in zip(columns, row, strict=True)}
     end_ns, event, state = count(cells["end_ns"]), cells["event"], cells["state"]
@@ -140,7 +95,7 @@ def reading(columns: Sequence[str], row: Sequence[str | None]) -> Reading:
     )
 
 
-def by_event(readings: Sequence[Reading], wanted: Sequence[Wanted]) -> dict[str, Reading]:
+def by_event(readings: Sequence[Reading], wanted: Sequence[EventRequest]) -> dict[str, Reading]:
     """What became of each event over the whole time; one that the table lacks has failed."""
     rows: dict[str, list[Reading]] = {each.name: [] for each in wanted}
     for row in readings:
@@ -181,3 +136,47 @@ def _mean(values: Sequence[int | None]) -> int:
 
 def _hexadecimal(cell: str | None) -> int | None:
     return None if cell is None else int(cell, 16)
+
+
+class Intervals:
+    """A table that tlbcost-count still writes. `text` is whole once `followed` is left."""
+
+    def __init__(self, n_events: int, show: Callable[[Sequence[Reading]], None]) -> None:
+        self.text = ""
+        self._n_events = n_events
+        self._show = show
+        self._rows: list[Reading] = []
+
+    @contextlib.contextmanager
+    def followed(self, fifo: Path) -> Iterator[None]:
+        """Make `fifo`, for tlbcost-count to write to; each whole interval is shown."""
+        os.mkfifo(fifo, 0o600)
+        # Opened before there is a writer, which would wait for us otherwise; and our own writing
+        # end keeps us from seeing its end before tlbcost-count has opened it.
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        writer = os.open(fifo, os.O_WRONLY | os.O_CLOEXEC)
+        os.set_blocking(reader, True)
+        thread = threading.Thread(target=self._follow, args=(reader,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            os.close(writer)
+            thread.join()
+
+    def _follow(self, reader: int) -> None:
+        with open(reader, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                self.text += line
+                cells = line.rstrip("\n").split("\t")
+                if line.startswith("#") or len(cells) != len(formats.COUNTERS.columns):
+                    continue
+                # What is no row is refused later, with the whole table.
+                with contextlib.suppress(ValueError):
+                    self._add(parse_reading(formats.COUNTERS.columns, cells))
+
+    def _add(self, row: Reading) -> None:
+        self._rows.append(row)
+        if len(self._rows) == self._n_events:
+            self._show(self._rows)
+            self._rows = []

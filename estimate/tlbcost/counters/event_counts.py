@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What did hardware counters say about a program, wherever they were read?
+
+The common form of what `tlbcost count` reads here and of what is imported from elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tlbcost.common.errors import TlbcostError
+from tlbcost.system.machine import Machine
+
+# Cycles of two runs of one program differ by less where the runs were alike; those of the article
+# that the rule is from (doc/method.md) differ by 2.8 %.
+AGREE_FRACTION = 0.04
+
+State = Literal[
+    "counted",
+    "multiplexed",
+    "never_ran",
+    "left_over",
+    "unsupported",
+    "forbidden",
+    "failed",
+    "silent",
+]
+Mode = Literal["user", "kernel", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class EventCount:
+    """One event's count. `name`: `role[.access[.size]]` of data/events; None: it has no role.
+
+    `event` is what was counted, in its own words. `value` is scaled where it was multiplexed and
+    None where it was not obtained; `running_fraction` None: not known. `run`: the run it is from.
+    """
+
+    name: str | None
+    event: str
+    value: float | None
+    running_fraction: float | None
+    state: State
+    run: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EventCounts:
+    """The counts of one program.
+
+    `source` says in words where they are from; `pmu` is the key of the table in data/events they
+    were understood with; `machine` is the one that counted. Times in ns; None: not known. `notes`
+    are sentences for the report.
+    """
+
+    source: str
+    pmu: str | None
+    mode: Mode | None
+    counts: tuple[EventCount, ...]
+    wall_ns: float | None = None
+    user_ns: float | None = None
+    system_ns: float | None = None
+    minor_faults: float | None = None
+    command: str | None = None
+    machine: Machine | None = None
+    notes: tuple[str, ...] = ()
+
+    def values(self, run: int | None = None) -> dict[str, float]:
+        """The counts that were obtained, by name: those of one run, or the mean of all."""
+        found: dict[str, list[float]] = {}
+        for count in self.counts:
+            if run is not None and count.run != run:
+                continue
+            if count.name is not None and count.value is not None:
+                found.setdefault(count.name, []).append(count.value)
+        return {name: sum(values) / len(values) for name, values in found.items()}
+
+
+def join_runs(parts: Sequence[EventCounts]) -> EventCounts:
+    """The counts of all runs of one program, counted several times in the same way.
+
+    Times and faults are the means. Raises ValueError if there are no parts.
+    """
+    if not parts:
+        raise ValueError("nothing was counted")
+    counts: list[EventCount] = []
+    for part in parts:
+        first = 1 + max((count.run for count in counts), default=-1)
+        counts += [replace(count, run=first + count.run) for count in part.counts]
+    return replace(
+        parts[0],
+        counts=tuple(counts),
+        wall_ns=_mean([part.wall_ns for part in parts]),
+        user_ns=_mean([part.user_ns for part in parts]),
+        system_ns=_mean([part.system_ns for part in parts]),
+        minor_faults=_mean([part.minor_faults for part in parts]),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
+
+
+def merge_sources(parts: Sequence[EventCounts]) -> EventCounts:
+    """The counts of one program from several sources as one.
+
+    Raises TlbcostError if their modes or CPUs differ, or their cycles by more than 4 %: then they
+    are not of the same work; and if a source has no cycles to see it by. ValueError: no parts.
+    """
+    merged = join_runs(parts)
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    cycles = [part.values().get("cycles") for part in parts]
+    for part, found in zip(parts, cycles, strict=True):
+        if part.pmu != first.pmu:
+            raise _apart(first, part, "they are of different CPUs")
+        if None not in (part.mode, first.mode) and part.mode != first.mode:
+            raise _apart(first, part, f"one is of mode {first.mode}, the other of {part.mode}")
+        if found is None:
+            raise TlbcostError(
+                f"cannot put the counts of {part.source} with others: it has no cycles, which "
+                "would show that the runs were alike",
+                "count cycles in every run",
+            )
+    known = [found for found in cycles if found is not None]
+    low, high = min(known), max(known)
+    if high > (1 + AGREE_FRACTION) * low:
+        one, other = parts[known.index(low)], parts[known.index(high)]
+        by = f"by {100 * (high / low - 1):.1f} %, more than 4 %" if low else "and one is 0"
+        raise _apart(one, other, f"their cycles differ {by}: {low:.0f} and {high:.0f}")
+    note = (
+        f"the counts are of {len(parts)} runs, whose cycles agree within "
+        f"{100 * (high / low - 1) if low else 0:.1f} %"
+    )
+    return replace(
+        merged,
+        source=", ".join(dict.fromkeys(part.source for part in parts)),
+        mode=next((part.mode for part in parts if part.mode is not None), None),
+        command=next((part.command for part in parts if part.command is not None), None),
+        machine=next((part.machine for part in parts if part.machine is not None), None),
+        notes=tuple(dict.fromkeys((*merged.notes, note))),
+    )
+
+
+def _apart(one: EventCounts, other: EventCounts, why: str) -> TlbcostError:
+    return TlbcostError(
+        f"cannot put the counts of {one.source} and {other.source} together: {why}",
+        "count runs of the same program on the same input",
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
