@@ -64,7 +64,7 @@ FIGURES = ("dtlb_entries", "stlb_entries", "stlb_hit_ns", "walk_ns")
 
 @contextlib.contextmanager
 def other_programs(wanted: bool) -> Iterator[None]:
-    """Keep the machine busy meanwhile. Raises TlbcostError if that cannot be."""
+    """Keep the machine busy inside the block. Raises TlbcostError if that cannot be."""
     if not wanted:
         yield
         return

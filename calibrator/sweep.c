@@ -56,7 +56,7 @@ static void note_moved(struct machine *machine, struct samples *samples, enum cp
 	samples_note(samples, state == CPU_GONE ? "moved_cpu" : "moved_cpu_briefly", "%s",
 		     state == CPU_GONE ?
 		     "the CPU went offline: nothing was measured after that" :
-		     "the CPU was away for a while: what was measured meanwhile is left out");
+		     "the CPU was away for a while: what was measured in between is left out");
 }
 
 int sweep_begin(struct machine *machine, struct samples *samples)

@@ -39,7 +39,7 @@ int sweep_run(const struct sweep *sweep, struct machine *machine, struct samples
  */
 int sweep_begin(struct machine *machine, struct samples *samples);
 
-/* End it: if we were moved meanwhile, what it added after the first `count` samples is dropped. */
+/* End it: if we were moved since its start, what it added after the first `count` samples is dropped. */
 void sweep_end(struct machine *machine, struct samples *samples, size_t count);
 
 /* Add a header line <what>_<page size>_<name>; the page size is left out if it is 0. */

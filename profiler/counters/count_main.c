@@ -84,7 +84,7 @@ static int count(struct session *session, struct program *program,
 	const struct program_hooks hooks = {
 		.attach = session_attach,
 		.context = session,
-		.meanwhile = session_hook(session),
+		.during = session_hook(session),
 	};
 
 	if (options->program.argv)
@@ -93,7 +93,7 @@ static int count(struct session *session, struct program *program,
 		return -1;
 	if (options->scope == SCOPE_PROBE)
 		session_exercise();
-	else if (program_watch(program, session->end_fd, hooks.meanwhile) < 0)
+	else if (program_watch(program, session->end_fd, hooks.during) < 0)
 		return -1;
 	return 0;
 }

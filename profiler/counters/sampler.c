@@ -213,7 +213,7 @@ int sampler_open_process(struct sampler *sampler, pid_t pid)
 		for (size_t i = 0; i < now.count && rc == 0; i++) {
 			const struct numbers one = { &now.at[i], 1 };
 
-			/* One that has ended meanwhile needs nothing. */
+			/* One that has ended since needs nothing. */
 			if (!numbers_include(&seen, &one) &&
 			    sampler_open(sampler, now.at[i]) < 0 && errno != ESRCH)
 				rc = -1;

@@ -38,7 +38,7 @@ int session_open(struct session *session, const struct count_options *options);
  */
 int session_attach(pid_t pid, void *session);
 
-/* What is to be done meanwhile, or NULL. */
+/* What is to be done while the program runs, or NULL. */
 const struct watch_hook *session_hook(const struct session *session);
 
 /* Give the counters of this program itself something to count. */

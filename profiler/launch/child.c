@@ -168,7 +168,7 @@ static int release(const struct child_plan *plan, pid_t pid, int gate)
 		return 0;
 	if (plan->attach(pid, plan->context) < 0)
 		return errno;
-	/* A child that was killed meanwhile leaves no reader: its status tells. */
+	/* A child that was killed before that leaves no reader: its status tells. */
 	return send(gate, "", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE ? errno : 0;
 }
 

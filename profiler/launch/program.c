@@ -165,7 +165,7 @@ int program_run(struct program *program, const struct program_hooks *hooks)
 	close_program_ends(program);
 	if (watch_program(&program->signals, pid, program->stdout_pipe[0],
 			  program->stderr_pipe[0], &program->last_words,
-			  hooks ? hooks->meanwhile : NULL, &program->result) < 0)
+			  hooks ? hooks->during : NULL, &program->result) < 0)
 		return fail(program, "cannot wait for the program");
 	if (options->table)
 		write_result(&program->table, program->start_ns, result);

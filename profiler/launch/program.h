@@ -27,7 +27,7 @@ struct program_options {
 struct program_hooks {
 	int (*attach)(pid_t pid, void *context);	/* see child.h */
 	void *context;
-	const struct watch_hook *meanwhile;
+	const struct watch_hook *during;
 };
 
 /* A run.  `failed` and `result` are for reading, the others are private. */

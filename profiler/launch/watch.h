@@ -25,7 +25,7 @@ struct watch_result {
 	struct rusage usage;	/* of the program and the children it waited for */
 };
 
-/* What else is to be done meanwhile. */
+/* What else is to be done while the program runs. */
 struct watch_hook {
 	int fd;			/* becomes readable when there is; may be an epoll's */
 	/* Returns 0; or -1 with errno, and then the watch ends with it. */
@@ -41,7 +41,7 @@ struct watch_hook {
 int watch_prepare(struct watch_signals *signals);
 
 /*
- * Wait for the program.  SIGINT and SIGQUIT are ignored meanwhile, since a
+ * Wait for the program.  SIGINT and SIGQUIT are ignored until then, since a
  * terminal sends them to the program as well; SIGTERM and SIGHUP are passed on
  * to it, and one that outlives the launcher's parent by two seconds is killed.
  * stdout_fd and stderr_fd are pipes to drain, or -1; the last of stderr goes

@@ -199,7 +199,7 @@ need_spare_cpu() {
 	RESTORE+=("echo 1 >${ONLINE}")
 }
 
-@test "a CPU that goes offline meanwhile: what was measured on it is kept, and no other CPU's time" {
+@test "a CPU that goes offline during a run: what was measured on it is kept, and no other CPU's time" {
 	need_spare_cpu
 	run -0 disturb "sleep 0.5; echo 0 >${ONLINE}" \
 		taskset -c 1 "${PROBE}" "${LONG[@]}" --output "${SAMPLES}"
@@ -218,7 +218,7 @@ need_spare_cpu() {
 	grep -q '^tlbcost: CPU 1 went offline while it was measured: measuring again$' "${BATS_TEST_TMPDIR}/err"
 }
 
-@test "a governor that changes meanwhile: measured again; a cache that cannot be kept: said" {
+@test "a governor that changes during a run: measured again; a cache that cannot be kept: said" {
 	machine_without_huge_pages
 	export XDG_CACHE_HOME=/proc/no-such-place
 	disturb "echo performance >${GOVERNOR@Q}" "${BUILD}/tlbcost" calibrate \

@@ -105,7 +105,7 @@ left_over() { # the files that a failed run may not leave
 @test "closed descriptors stay closed" {
 	run -0 bash -c "exec <&-; ${RUN@Q} --output ${TABLE@Q} -- readlink /proc/self/fd/0 || true"
 	[[ ${output} == "" ]]
-	# Nothing of ours may have taken the number of standard error meanwhile.
+	# Nothing of ours may have taken the number of standard error before that.
 	run -0 bash -c "exec 2>&-; ${RUN@Q} --output ${TABLE@Q} -- \
 		test ! -e /proc/self/fd/2"
 	[[ $(tail -n 1 "${TABLE}") == "# end: 1" ]]

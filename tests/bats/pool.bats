@@ -220,7 +220,7 @@ from tlbcost.__main__ import main; main()' "${TREE}/estimate" pool status
 	run --separate-stderr -0 "${POOL[@]}" restore
 	[[ ${stderr} == *"4 huge pages are in use by another program; the kernel takes them out"* ]]
 	[[ $(pages) == "$((BEFORE + 4))" && $(<"${SIZE}/surplus_hugepages") == 4 ]]
-	# The lent pages do not disturb what is reserved meanwhile.
+	# The lent pages do not disturb what is reserved at the same time.
 	run --separate-stderr -0 "${POOL[@]}" reserve 2 -- cat "${SIZE}/free_hugepages"
 	[[ ${output} == 2 && $(<"${SIZE}/surplus_hugepages") == 4 ]]
 	touch go
@@ -228,7 +228,7 @@ from tlbcost.__main__ import main; main()' "${TREE}/estimate" pool status
 	as_before
 }
 
-@test "pool: what an administrator changed meanwhile stays, and is told" {
+@test "pool: what an administrator changed during the run stays, and is told" {
 	run --separate-stderr -0 "${POOL[@]}" reserve 4 -- \
 		sh -c 'echo "$2" >"$1"/nr_hugepages' _ "${SIZE}" "$((BEFORE + 9))"
 	[[ ${stderr} == *"nr_hugepages is $((BEFORE + 9)), not $((BEFORE + 4)) as tlbcost wrote:"* ]]
@@ -282,7 +282,7 @@ from tlbcost.__main__ import main; sys.exit(main())' "${TREE}/estimate" pool res
 	as_before
 }
 
-@test "pool: a disk that fills meanwhile hinders no restoring" {
+@test "pool: a disk that fills during the run hinders no restoring" {
 	mkdir -p /run/tlbcost
 	run -0 unshare -m bash -c 'mount -t tmpfs -o size=12k none /run/tlbcost
 		"$@" 2

@@ -217,19 +217,19 @@ static void watch_calls_its_hook_and_ends_with_it(void)
 	char *argv[] = { sleep, time, NULL };
 	const struct program_options options = { .argv = argv };
 	int left = 3;
-	struct watch_hook meanwhile = { .ready = tick, .context = &left };
-	const struct program_hooks hooks = { .meanwhile = &meanwhile };
+	struct watch_hook during = { .ready = tick, .context = &left };
+	const struct program_hooks hooks = { .during = &during };
 	struct program program;
 
 	/* Nobody reads it: it stays readable. */
-	meanwhile.fd = eventfd(1, EFD_CLOEXEC);
-	CHECK(meanwhile.fd >= 0);
+	during.fd = eventfd(1, EFD_CLOEXEC);
+	CHECK(during.fd >= 0);
 	CHECK_EQUAL(program_open(&program, &options), 0);
 	CHECK_EQUAL(program_run(&program, &hooks), -1);
 	CHECK_EQUAL(errno, ECANCELED);
 	CHECK_EQUAL(left, 0);
 	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
-	close(meanwhile.fd);
+	close(during.fd);
 	close(program.signals.fd);
 }
 

@@ -29,5 +29,5 @@ def test_sampling_without_interrupts_is_refused_before_anything_runs(
 
 def test_two_runs_count_the_same(exact: Results) -> None:
     first, second = counts(exact, "run-1"), counts(exact, "run-2")
-    # But for what the kernel does meanwhile, whose devices have the host's time: a thousandth.
+    # But for what the kernel does in that time, whose devices have the host's time: a thousandth.
     assert first["dtlb_load_misses"] == pytest.approx(second["dtlb_load_misses"], rel=0.001)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How long does a part of a program take, and how fast does the core run meanwhile? */
+/* How long does a part of a program take, and how fast does the core run in it? */
 #ifndef TLBCOST_TIMED_H
 #define TLBCOST_TIMED_H
 

@@ -147,7 +147,7 @@ def _trial(
         else:
             from tlbcost.settings.journal import undisturbed
 
-            # What another tlbcost changes meanwhile, such as THP's mode, would be measured.
+            # What another tlbcost changes during the runs, such as THP's mode, would be measured.
             stack.enter_context(undisturbed(_announce, _WAIT_S))
         return run_trial(launcher, argv, path, method, pairs, settings, first=first)
 

@@ -80,7 +80,7 @@ def entries_of(pid: int, mappings: Iterable[smaps.Mapping]) -> Entries | None:
             ]
     except OSError:
         return None
-    # A mapping that was cut short meanwhile may end within an entry.
+    # A mapping that was cut short during the read may end within an entry.
     raw = b"".join(part[: len(part) // _ENTRY.size * _ENTRY.size] for part in found)
     return Entries(raw, every)
 

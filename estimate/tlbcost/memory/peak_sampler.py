@@ -16,7 +16,7 @@ from tlbcost.system import huge_pages
 
 # A program is looked at often when it begins, and then this often. A look reads /proc/PID/status,
 # which takes microseconds; smaps takes 7 ms per GiB of base pages, and keeps the program from
-# mapping memory meanwhile.
+# mapping memory between two samples.
 _FIRST_S, _LATER_S, _SLOWER = 0.005, 0.05, 1.3
 _GREW = 1.1
 # smaps is read again when this many times what it took has passed since.

@@ -96,7 +96,7 @@ def turned_on(size: PageSize, settings: Settings | None) -> Iterator[None]:
     if settings is None or size.way != "transparent":
         yield
         return
-    with settings.meanwhile():
+    with settings.temporarily():
         _turn_on(size, settings)
         yield
 

@@ -2,7 +2,7 @@
 """How long does an access of each pattern take on pages of each size? Runs them in turn.
 
 Each round runs a pattern on all sizes, one after the other, and begins with another size each time:
-what drifts meanwhile does not favour one of them. A ratio is of two runs of the same round.
+what drifts between runs does not favour one of them. A ratio is of two runs of the same round.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Runner:
         pools = [size for size in reversed(sizes) if size.way == "pool"]
         with contextlib.ExitStack() as stack:
             if self.settings is not None and pools:
-                stack.enter_context(self.settings.meanwhile())
+                stack.enter_context(self.settings.temporarily())
             for size in pools:
                 others = [other for other in sizes if other.n_bytes < size.n_bytes]
                 try:

@@ -284,7 +284,7 @@ def read_outcome(path: Path, memory_limit_bytes: int | None) -> Outcome:
 
 @contextlib.contextmanager
 def _transparent_huge_pages(allowed: bool | None) -> Iterator[None]:
-    """What is started meanwhile inherits the answer (prctl(2)), and passes it on."""
+    """What is started inside the block inherits the answer (prctl(2)), and passes it on."""
     if allowed is None:
         yield
         return

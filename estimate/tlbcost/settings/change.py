@@ -85,7 +85,7 @@ class Settings:
         self._do(Change("write", path, before, text, self._owner), lambda: self._put(path, text))
 
     @contextlib.contextmanager
-    def meanwhile(self) -> Iterator[None]:
+    def temporarily(self) -> Iterator[None]:
         """What is changed within it is put back at its end; what was changed before stays."""
         first = len(self._changes)
         try:

@@ -147,7 +147,7 @@ def lock(announce: Announce, wait_s: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def undisturbed(announce: Announce, wait_s: float) -> Iterator[None]:
-    """Keep every tlbcost from changing settings meanwhile, but the one that runs us.
+    """Keep every tlbcost from changing settings inside the block, but the one that runs us.
 
     Where none ever changed any there is nothing to hold. Raises TlbcostError with exit code 4 if
     another one is still at it after `wait_s`.

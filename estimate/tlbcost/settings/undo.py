@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is one change to the system undone, without undoing what somebody else did meanwhile?"""
+"""How is one change to the system undone, without undoing what somebody else did since?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _write_back(change: Change, announce: Announce) -> Change | None:
         if not _is_ours(change, now):
             announce(
                 f"{path} is {now}, not {change.after} as tlbcost wrote: somebody else changed it "
-                f"meanwhile, so it stays (it was {change.before})"
+                f"since, so it stays (it was {change.before})"
             )
             return None
         lent = _surplus(path)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How much faster is a program on huge pages? Runs it on base and huge pages in turn, and compares.
 
-Pairs are base-huge, huge-base, base-huge, ...: what drifts meanwhile adds to one half of the
+Pairs are base-huge, huge-base, base-huge, ...: what drifts between runs adds to one half of the
 differences and takes from the other. Base runs are refused transparent huge pages by prctl(2), so
 that neither the system's mode nor the program's own requests give it any.
 """

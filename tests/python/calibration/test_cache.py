@@ -157,7 +157,7 @@ def test_chosen_page_sizes_are_measured_and_not_kept(measured: Measurements) -> 
     assert look_up() == (None, "no calibration of this machine is cached")
 
 
-def test_a_machine_that_changes_meanwhile_is_measured_again(
+def test_a_machine_that_changes_during_a_run_is_measured_again(
     measured: Measurements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = replace(current_machine(), governor="powersave")
@@ -170,7 +170,7 @@ def test_a_machine_that_changes_meanwhile_is_measured_again(
     assert "the frequency governor changed from powersave to performance" in said[1]
 
 
-def test_a_cpu_that_goes_away_meanwhile_is_not_half_of_a_calibration(
+def test_a_cpu_that_goes_away_during_a_run_is_not_half_of_a_calibration(
     measured: Measurements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = iter([True, False])

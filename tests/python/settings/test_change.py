@@ -66,11 +66,11 @@ def test_memory_nodes_get_even_shares_and_each_its_own_back(root: Path) -> None:
     assert [get(root, node) for node in nodes] == ["0", "1", "2"]
 
 
-def test_what_is_changed_meanwhile_is_put_back_before_the_rest(root: Path) -> None:
+def test_what_is_changed_temporarily_is_put_back_before_the_rest(root: Path) -> None:
     node = pool(root, "/sys/kernel/mm/hugepages", 1)
     with system_settings() as settings:
         settings.reserve(MIB_2, 4)
-        with pytest.raises(ZeroDivisionError), settings.meanwhile():  # noqa: PT012
+        with pytest.raises(ZeroDivisionError), settings.temporarily():  # noqa: PT012
             settings.reserve(MIB_2, 2)
             settings.write(THP, "never")
             assert (get(root, node), get(root, THP)) == ("7", "never")

@@ -15,7 +15,7 @@ _STEADY = 0.05
 
 
 def clock(samples: Samples) -> tuple[list[Cost], list[str]]:
-    """Cycles per ns, and a note if they changed meanwhile."""
+    """Cycles per ns, and a note if they changed during the run."""
     times = samples.singles.get(("cycles", None))
     if times is None:
         return [], []

@@ -204,7 +204,7 @@ def _notes(samples: Table) -> list[str]:
         if what in _LEFT_OUT and not _is_size(what, where)
     ]
     if "moved_cpu_briefly" in samples.header:
-        notes.append("the CPU went away for a while: what was measured meanwhile is left out")
+        notes.append("the CPU went away for a while: what was measured in between is left out")
     # Page sizes that cannot be had for one reason, which names each one's file, are told together.
     sizes: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for (what, *where), value in said:
