@@ -19,10 +19,10 @@ from tlbcost.remedies.program_facts import Facts
 from tlbcost.remedies.remedy import (
     HUGECTL,
     MADVISE,
-    THP_GUIDE,
     TUNABLES,
     Remedy,
     Situation,
+    mode_remedy,
     mode_setting,
     priced,
     tunables,
@@ -178,19 +178,13 @@ def _mode_always(
         return None
     if standing is not None and standing.reason in ("too_small", "advised_against", "process"):
         return None
-    always, back = mode_setting("always"), mode_setting(thp)
-    if always is None:
-        return None
-    return Remedy(
+    return mode_remedy(
         "thp-always",
-        "setting",
         "all large anonymous memory gets transparent huge pages, in every program",
-        (always, situation.command),
-        "transparent",
-        priced(payers, "transparent", situation),
-        undo=(back,) if back else (),
+        (thp, "always"),
+        payers,
+        situation,
         caution="a heap that grows in small steps (brk) gets none from it",
-        source=THP_GUIDE,
     )
 
 
@@ -256,17 +250,12 @@ def _smaller(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
         return None
     if _SMALLER_BYTES in situation.settings.mthp or thp == "never":
         return None
-    always, back = mode_setting("always", folder), mode_setting("never", folder)
-    if always is None:
-        return None
-    return Remedy(
+    return mode_remedy(
         "mthp-64k",
-        "setting",
         "transparent pages of 64 KiB in every program: they take less memory here than those of "
         "2 MiB, and gain less; how much is not estimated",
-        (always, situation.command),
-        "transparent",
-        priced((), "transparent", situation),
-        undo=(back,) if back else (),
-        source=THP_GUIDE,
+        ("never", "always"),
+        (),
+        situation,
+        folder,
     )

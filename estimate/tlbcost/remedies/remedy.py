@@ -130,3 +130,34 @@ def mode_setting(mode: str, file: str = "enabled") -> str | None:
 def unmounting(folder: str) -> tuple[str, ...]:
     """What undoes it."""
     return hints.as_root(f"umount {folder}"), hints.as_root(f"rmdir {folder}")
+
+
+def mode_remedy(
+    code: str,
+    words: str,
+    modes: tuple[str | None, str],
+    payers: Sequence[Payer],
+    situation: Situation,
+    file: str = "enabled",
+    caution: str | None = None,
+) -> Remedy | None:
+    """A mode of transparent huge pages for the whole system; None: it cannot be written here.
+
+    `modes`: what is set now, and what to set.
+    """
+    before, after = modes
+    set_it = mode_setting(after, file)
+    back = mode_setting(before, file) if before is not None else None
+    if set_it is None:
+        return None
+    return Remedy(
+        code,
+        "setting",
+        words,
+        (set_it, situation.command),
+        "transparent",
+        priced(payers, "transparent", situation),
+        undo=(back,) if back else (),
+        caution=caution,
+        source=THP_GUIDE,
+    )

@@ -18,11 +18,10 @@ from tlbcost.remedies.program_facts import Facts
 from tlbcost.remedies.remedy import (
     HUGECTL,
     MADVISE,
-    THP_GUIDE,
     TMPFS,
     Remedy,
     Situation,
-    mode_setting,
+    mode_remedy,
     priced,
     unmounting,
     with_pool,
@@ -142,18 +141,12 @@ def _khugepaged(payer: Payer, situation: Situation) -> Remedy | None:
     settings = situation.settings
     if not settings.files or not payer.code or settings.thp in (None, "always"):
         return None
-    always, back = mode_setting("always"), mode_setting(settings.thp)
-    if always is None:
-        return None
-    return Remedy(
+    return mode_remedy(
         "thp-always",
-        "setting",
         "khugepaged puts code of files onto huge pages, some minutes after it was started",
-        (always, situation.command),
-        "transparent",
-        priced([payer], "transparent", situation),
-        undo=(back,) if back else (),
-        source=THP_GUIDE,
+        (settings.thp, "always"),
+        [payer],
+        situation,
     )
 
 
@@ -200,16 +193,10 @@ def _static_always(payer: Payer, standing: Standing | None, situation: Situation
     thp = situation.settings.thp
     if thp not in ("madvise", "never") or (standing and standing.reason == "too_small"):
         return None
-    always, back = mode_setting("always"), mode_setting(thp)
-    if always is None:
-        return None
-    return Remedy(
+    return mode_remedy(
         "thp-always",
-        "setting",
         "large static arrays get transparent huge pages, as all memory of every program",
-        (always, situation.command),
-        "transparent",
-        priced([payer], "transparent", situation),
-        undo=(back,) if back else (),
-        source=THP_GUIDE,
+        (thp, "always"),
+        [payer],
+        situation,
     )

@@ -20,7 +20,7 @@ from tlbcost.remedies.remedy import (
     TMPFS,
     Remedy,
     Situation,
-    mode_setting,
+    mode_remedy,
     own_command,
     priced,
     unmounting,
@@ -177,18 +177,13 @@ def _shmem_enabled(payer: Payer, situation: Situation) -> Remedy | None:
     mode = situation.settings.shmem
     if situation.settings.thp is None or mode not in ("never", "advise", "deny"):
         return None
-    set_it, back = mode_setting("within_size", "shmem_enabled"), mode_setting(mode, "shmem_enabled")
-    if set_it is None:
-        return None
-    return Remedy(
+    return mode_remedy(
         "shmem-enabled",
-        "setting",
         "shared memory of every program gets transparent huge pages as far as it is long",
-        (set_it, situation.command),
-        "transparent",
-        priced([payer], "transparent", situation),
-        undo=(back,) if back else (),
-        source=THP_GUIDE,
+        (mode, "within_size"),
+        [payer],
+        situation,
+        "shmem_enabled",
     )
 
 
