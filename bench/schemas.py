@@ -12,6 +12,7 @@ from tlbcost.common.document import schema_of
 from tlbcost.doctor.check import Examination
 from tlbcost.machines.list_document import MachineList
 from tlbcost.memory.maps_report import MemoryMaps
+from tlbcost.numa.study import Study
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "data" / "schema"
 
@@ -21,6 +22,7 @@ DOCUMENTS: dict[str, tuple[type, str]] = {
     "doctor": (Examination, "tlbcost doctor"),
     "machines": (MachineList, "tlbcost machines"),
     "maps": (MemoryMaps, "tlbcost maps"),
+    "numa": (Study, "tlbcost numa"),
 }
 
 

@@ -30,7 +30,7 @@ from tlbcost.counters.count_findings import formula_values
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.model import miss_costs, overlap, walk_share
 from tlbcost.model.gain import ModelName, PredictedGain
-from tlbcost.numa.locality import Placed
+from tlbcost.numa.locality import NodePlacement
 from tlbcost.processors.event_tables import generic_pmu
 from tlbcost.processors.events import Pmu
 from tlbcost.processors.geometry import Geometry
@@ -70,7 +70,7 @@ class Ingredients:
     tried: Mapping[ModelName, TrackRecord] = field(default_factory=dict)
     model: AskedModel = "auto"
     no_core: str | None = None
-    placed: Placed | None = None
+    placed: NodePlacement | None = None
     seen: Seen = ()
     sampled: Sampled | None = None
 

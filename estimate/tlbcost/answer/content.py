@@ -13,7 +13,7 @@ from tlbcost.answer.surroundings import Surroundings
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.interval import Interval
 from tlbcost.model.gain import PredictedGain
-from tlbcost.numa.locality import Placed
+from tlbcost.numa.locality import NodePlacement
 from tlbcost.processors.geometry import Geometry
 from tlbcost.run.records import Run
 from tlbcost.simulator.counts import ProcessCounts
@@ -106,7 +106,7 @@ class Content:
     counted: CountedPart | None
     estimate: PredictedGain
     tried: TrackRecord | None = None
-    placed: Placed | None = None
+    placed: NodePlacement | None = None
     sampled: Attribution | None = None
 
     @property

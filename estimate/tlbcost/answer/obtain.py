@@ -27,7 +27,7 @@ from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs, merge_sources
 from tlbcost.counters.importing.file import import_file
 from tlbcost.memory.peak_sampler import PeakSampler
-from tlbcost.numa.for_estimate import placed_on_nodes
+from tlbcost.numa.runs import node_placement
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, named
 from tlbcost.processors.geometry import Geometry
 from tlbcost.run.launch import Launcher, Outcome, check_outcome, launcher_of, native_runs
@@ -121,7 +121,7 @@ def measured(
     else:
         with launcher_of(arguments.prepare) as own:
             ran = _run_program(arguments, own, argv, path, setup, attributed=True)
-            placed = placed_on_nodes(
+            placed = node_placement(
                 own, argv, path, ran.native[0], machine, setup.calibrated.calibration,
                 asked=arguments.nodes, simulated=setup.choice.simulate,
             )  # fmt: skip

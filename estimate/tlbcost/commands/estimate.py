@@ -142,9 +142,9 @@ def _runs(text: str) -> int:
 
 
 def _nodes(text: str) -> int:
-    from tlbcost.commands.numa import nodes
+    from tlbcost.numa.nodes import parse_count
 
-    return nodes(text)
+    return parse_count(text)
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 from pathlib import Path
 
-from tlbcost.common.cleanup import Stopped, signals_raise
-from tlbcost.common.errors import SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
-from tlbcost.numa.nodes import MOST_NODES, SPREADS
+from tlbcost.common.cleanup import until_stopped
+from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.numa.nodes import SPREADS, parse_count
 
 _SUFFIXES = {"k": 10, "m": 20, "g": 30}
 _MOST_CACHE = 1 << 31
@@ -43,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nodes",
         metavar="N",
-        type=nodes,
+        type=parse_count,
         help="spread the threads over so many nodes (default: those of this machine, or 4 if it "
         "has one)",
     )
@@ -64,15 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
-def nodes(text: str) -> int:
-    """A number of nodes. Raises argparse.ArgumentTypeError."""
-    if not (text.isascii() and text.isdigit()) or not 2 <= int(text) <= MOST_NODES:
-        raise argparse.ArgumentTypeError(f"not a number of nodes from 2 to {MOST_NODES}: {text}")
-    return int(text)
-
-
 def caches(text: str) -> tuple[int, int]:
-    """Bytes of an L2 and of a share of the L3, 0 if that is left out. Raises as `nodes` does."""
+    """Bytes of an L2 and of a share of the L3, 0 if left out; an option's type."""
     parts = text.split(",")
     sizes = [_size(part) for part in parts]
     known = [size for size in sizes if size is not None]
@@ -92,22 +83,14 @@ def _size(text: str) -> int | None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Study the program; returns 0, raises TlbcostError."""
-    try:
-        with signals_raise():
-            _study(arguments)
-    except Stopped as stop:
-        print(f"tlbcost: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
-        return SIGNAL_BASE + stop.number
-    return 0
+    return until_stopped(lambda: _study(arguments))
 
 
-def _study(arguments: argparse.Namespace) -> None:
+def _study(arguments: argparse.Namespace) -> int:
+    from tlbcost.common.document import to_json
     from tlbcost.common.output import check_writable, give_report
-    from tlbcost.numa.json import to_json
-    from tlbcost.numa.nodes import choose_nodes
     from tlbcost.numa.report import print_study
-    from tlbcost.numa.run import study
-    from tlbcost.run.launch import launcher_of
+    from tlbcost.numa.runs import NumaRequest, study_placement
 
     argv: list[str] = arguments.program
     if argv[:1] == ["--"]:
@@ -118,14 +101,14 @@ def _study(arguments: argparse.Namespace) -> None:
     for file in (arguments.json, arguments.output):
         if file is not None:
             check_writable(file, TOOL_FAILED)
-    with launcher_of(arguments.prepare) as launcher:
-        found = study(
-            launcher,
-            argv,
-            choose_nodes(arguments.nodes),
-            arguments.spread,
-            caches=arguments.cache,
-            calibration=arguments.calibration,
-            ignore_failure=arguments.ignore_failure,
-        )
-    give_report(found, print_study, to_json, arguments.output, arguments.json)
+    request = NumaRequest(
+        argv=tuple(argv),
+        nodes=arguments.nodes,
+        spread=arguments.spread,
+        caches=arguments.cache,
+        calibration=arguments.calibration,
+        prepare=arguments.prepare,
+        ignore_failure=arguments.ignore_failure,
+    )
+    give_report(study_placement(request), print_study, to_json, arguments.output, arguments.json)
+    return 0

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from tlbcost.common.document import doc
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A value and the interval that it is believed to lie in."""
 
-    value: float
-    low: float
-    high: float
+    value: Annotated[float, doc("the value")]
+    low: Annotated[float, doc("lower end of its 95 % interval")]
+    high: Annotated[float, doc("upper end of its 95 % interval")]
 
     def __post_init__(self) -> None:
         if not self.low <= self.value <= self.high:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How local and how even would a program's DRAM accesses be on a NUMA machine?
+"""Which node would access which page, and which pages would be huge?
 
-Pure functions from what each thread accessed to figures of placements. A placement gives each base
-page the node that it lies on; on huge pages all base pages of one have the same. Definitions and
-their sources are in doc/numa.md.
+The tables of all process images put together, their threads spread over the nodes.
 """
 
 from __future__ import annotations
@@ -15,16 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlbcost.numa.locality import Score
-from tlbcost.numa.nodes import Spread, spread_threads
+from tlbcost.numa.nodes import Spread
 from tlbcost.numa.placement_table import KINDS, ImagePlacement
 
-HOT_FRACTION = 0.06
 # User addresses end below 2^57: pages of another process image are told apart above that.
 _IMAGE_SHIFT = 46
 
 Ints = NDArray[np.signedinteger[Any]]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +52,11 @@ class Pages:
         """Accesses to each page by each node, over all intervals."""
         return np.asarray(self.accesses.sum(axis=0))
 
-
-@dataclass(frozen=True, slots=True)
-class HotPages:
-    """Pages with more than HOT_FRACTION of all accesses; `largest_fraction` of any page."""
-
-    count: int
-    fraction: float
-    largest_fraction: float
+    def by_unit(self, accesses: Ints) -> Ints:
+        """Accesses by base page and node, summed up for each unit."""
+        summed = np.zeros((len(self.is_huge), self.nodes), dtype=np.int64)
+        np.add.at(summed, self.unit, accesses)
+        return summed
 
 
 def gather(images: Sequence[ImagePlacement], nodes: int, spread: Spread = "round-robin") -> Pages:
@@ -174,123 +166,12 @@ def _faults(
     )
 
 
-def first_touch(pages: Pages, *, huge: bool) -> Ints:
-    """Each page is on the node of the thread that touches it first."""
-    return pages.unit_first[pages.unit] if huge else pages.first_node
+def spread_threads(threads: int, nodes: int, spread: Spread) -> NDArray[np.int64]:
+    """The node of each thread, in the order in which they started.
 
-
-def interleaved(pages: Pages, *, huge: bool) -> Ints:
-    """Each page is on the node after that of the page before."""
-    number = pages.unit_number[pages.unit] if huge else pages.number
-    return np.asarray(number % pages.nodes)
-
-
-def by_main_user(pages: Pages, accesses: Ints, *, huge: bool) -> Ints:
-    """Each page is on the node that accesses it most; without accesses, where it was.
-
-    Of nodes that access it equally, the one that touched it first is taken, else the first.
+    `round-robin`: one thread to each node in turn; `blocks`: the first ones to the first node.
     """
-    before = pages.unit_first if huge else pages.first_node
-    by = _by_unit(pages, accesses) if huge else accesses
-    index = np.arange(len(by))
-    most = by.argmax(axis=1)
-    stay = by[index, before] == by[index, most]
-    home = np.where(stay, before, most)
-    return home[pages.unit] if huge else home
-
-
-def touched_by_users(pages: Pages, *, huge: bool) -> Ints:
-    """First touch in the same order, but of each base page by the node that accesses it most."""
-    users = by_main_user(pages, pages.totals, huge=False)
-    return users[pages.unit_page][pages.unit] if huge else users
-
-
-def _by_unit(pages: Pages, accesses: Ints) -> Ints:
-    summed = np.zeros((len(pages.is_huge), pages.nodes), dtype=np.int64)
-    np.add.at(summed, pages.unit, accesses)
-    return summed
-
-
-def score(accesses: Ints, home: Ints) -> Score:
-    """The figures of a placement: of each page, its accesses by node and the node it is on."""
-    everything = int(accesses.sum())
-    if everything == 0:
-        return Score(None, None)
-    local = int(accesses[np.arange(len(home)), home].sum())
-    served = np.bincount(home, weights=accesses.sum(axis=1), minlength=accesses.shape[1])
-    return Score(local / everything, imbalance(np.asarray(served, dtype=np.float64)))
-
-
-def replicated(accesses: Ints, home: Ints, copied: NDArray[np.bool_]) -> Score:
-    """The same, but of each page in `copied` every node has a copy of its own."""
-    everything = int(accesses.sum())
-    if everything == 0:
-        return Score(None, None)
-    local = int(accesses[np.arange(len(home)), home][~copied].sum())
-    own = accesses[copied].sum(axis=0)
-    nodes = accesses.shape[1]
-    others = np.bincount(home[~copied], accesses[~copied].sum(axis=1), minlength=nodes)
-    served = np.asarray(others + own, dtype=np.float64)
-    return Score((local + int(own.sum())) / everything, imbalance(served))
-
-
-def imbalance(served: Floats) -> float | None:
-    """Sample standard deviation over mean, as Carrefour's daemon has it; None of one node."""
-    if len(served) < 2 or served.mean() == 0:
-        return None
-    return float(served.std(ddof=1) / served.mean())
-
-
-def read_only(pages: Pages) -> NDArray[np.bool_]:
-    """Pages that are not written after the first interval in which they are accessed.
-
-    Of a run of one interval, pages that are not written at all.
-    """
-    if len(pages.accesses) < 2:
-        return np.asarray(pages.written == 0)
-    accessed = pages.accesses.sum(axis=2) > 0
-    first = np.where(accessed.any(axis=0), accessed.argmax(axis=0), 0)
-    return np.asarray(pages.written >> (first + 1) == 0)
-
-
-def hot_shared(pages: Pages, accesses: Ints) -> NDArray[np.bool_]:
-    """Of each unit, whether it is a hot huge page that several nodes access: one to be split."""
-    by = _by_unit(pages, accesses)
-    hot = by.sum(axis=1) > HOT_FRACTION * by.sum()
-    return np.asarray(hot & pages.is_huge & ((by > 0).sum(axis=1) > 1))
-
-
-def hot_pages(pages: Pages, *, huge: bool) -> HotPages | None:
-    """The hot pages of the whole run; None without accesses."""
-    by = _by_unit(pages, pages.totals).sum(axis=1) if huge else pages.totals.sum(axis=1)
-    everything = int(by.sum())
-    if everything == 0:
-        return None
-    hot = by > HOT_FRACTION * everything
-    return HotPages(int(hot.sum()), float(by[hot].sum() / everything), float(by.max() / everything))
-
-
-def hot_split(pages: Pages, accesses: Ints, home: Ints) -> Ints:
-    """The placement, but hot huge pages are split, and their base pages interleaved."""
-    hot = hot_shared(pages, accesses)
-    return np.where(hot[pages.unit], pages.number % pages.nodes, home)
-
-
-def false_sharing(pages: Pages) -> float | None:
-    """Share of the accesses that go to huge pages whose base pages belong on different nodes.
-
-    A base page belongs on a node that makes more than half of its accesses; one that several use
-    alike belongs nowhere. None without accesses.
-    """
-    by = pages.totals
-    each = by.sum(axis=1)
-    if each.sum() == 0:
-        return None
-    user = by.argmax(axis=1)
-    owned = 2 * by.max(axis=1) > each
-    least = np.full(len(pages.is_huge), pages.nodes)
-    most = np.full(len(pages.is_huge), -1)
-    np.minimum.at(least, pages.unit[owned], user[owned])
-    np.maximum.at(most, pages.unit[owned], user[owned])
-    shared = (most > least) & pages.is_huge
-    return float(each[shared[pages.unit]].sum() / each.sum())
+    numbers = np.arange(threads, dtype=np.int64)
+    if spread == "round-robin":
+        return numbers % nodes
+    return numbers * nodes // max(threads, 1)

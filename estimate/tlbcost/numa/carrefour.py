@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
-from tlbcost.numa import accesses as numa
+from tlbcost.common.document import doc
+from tlbcost.numa import placement
 from tlbcost.numa.accesses import Pages
 from tlbcost.numa.locality import INTERLEAVE_ABOVE, SPLIT_GAIN, Score
 
@@ -26,57 +27,67 @@ PROMOTE_FROM = 0.05  # share of L2 misses that page walks cause
 ALLOCATE_FROM = 0.05  # share of the time in page faults
 # DRAM accesses per us and node, from which on it acts at all, and splits.
 ACT_FROM_MAPTU, SPLIT_FROM_MAPTU = 15.0, 90.0
+_UNKNOWN = Score(None, None)
 
 Split = Literal["shared", "hot", "none"]
+DecisionCode = Literal["split_shared", "split_hot", "keep_large"]
 Remedy = Literal["interleave", "migrate", "split", "split_hot", "replicate", "touched_by_users"]
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalFigures:
-    """What Carrefour sees in one interval: now, after moving huge pages, after splitting them."""
+    """What Carrefour sees in one interval, with huge pages by first touch."""
 
-    now: Score
-    migrated_lar: float
-    split_lar: float
-    hot_pages: int
+    now: Annotated[Score, doc("huge pages by first touch")]
+    migrated_lar: Annotated[
+        float, doc("LAR if they were moved to their main users", minimum=0, maximum=1)
+    ]
+    split_lar: Annotated[float, doc("LAR if they were split first", minimum=0, maximum=1)]
+    hot_pages: Annotated[int, doc("hot huge pages that several nodes access", minimum=0)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What it would do. None: not known.
+    """What Carrefour-LP would do. None: not known; report.worded() adds the words.
 
-    `split`: all shared huge pages, the hot ones (interleaved then), or none; `lar_split` None: the
-    run has fewer intervals with accesses than that decision needs. `vetoed`: intervals in which
-    moving huge pages was to be tried first. `promote` and `allocate` are the conservative
-    component's.
+    `promote` and `allocate` are the conservative component's.
     """
 
-    split: Split
-    lar_split: bool | None
-    vetoed: int
-    interleave: bool
-    migrate: bool
-    promote: bool | None
-    allocate: bool | None
+    code: Annotated[DecisionCode | None, doc("the decision about huge pages, for programs")] = None
+    sentence: Annotated[str, doc("the same in words")] = ""
+    split: Annotated[Split, doc("all shared huge pages, the hot ones (interleaved then), or none")]
+    lar_split: Annotated[
+        bool | None,
+        doc("whether the LAR asks for splitting; null: too few intervals with accesses to say"),
+    ]
+    vetoed: Annotated[
+        int, doc("intervals in which moving huge pages was to be tried first", minimum=0)
+    ]
+    interleave: Annotated[bool, doc("whether it interleaves what is not split")]
+    migrate: Annotated[bool, doc("whether it moves pages to their users")]
+    promote: Annotated[bool | None, doc("whether it makes huge pages of base pages")]
+    allocate: Annotated[bool | None, doc("whether page faults get huge pages")]
+    after: Annotated[Score, doc("what its decision would give")] = _UNKNOWN
+    reasons: Annotated[tuple[str, ...], doc("each figure with its threshold")] = ()
 
 
-def look(pages: Pages) -> tuple[IntervalFigures, ...]:
+def intervals_of(pages: Pages) -> tuple[IntervalFigures, ...]:
     """Each interval, with huge pages where they were first touched.
 
     Those with less than half of the accesses of the middle one are left out: while a program only
     starts, and what is left over at its end.
     """
-    home = numa.first_touch(pages, huge=True)
+    home = placement.first_touch(pages, huge=True)
     counts = pages.accesses.sum(axis=(1, 2))
     enough = float(np.median(counts)) / 2 if len(counts) else 0.0
     found = []
     for accesses, n in zip(pages.accesses, counts, strict=True):
         if n == 0 or n < enough:
             continue
-        now = numa.score(accesses, home)
-        migrated = numa.score(accesses, numa.by_main_user(pages, accesses, huge=True))
-        split = numa.score(accesses, numa.by_main_user(pages, accesses, huge=False))
-        hot = numa.hot_shared(pages, accesses)
+        now = placement.score(accesses, home)
+        migrated = placement.score(accesses, placement.by_main_user(pages, accesses, huge=True))
+        split = placement.score(accesses, placement.by_main_user(pages, accesses, huge=False))
+        hot = placement.hot_shared(pages, accesses)
         found.append(
             IntervalFigures(
                 now, migrated.local_fraction or 0.0, split.local_fraction or 0.0, int(hot.sum())
@@ -132,16 +143,16 @@ def _vetoed(each: IntervalFigures) -> bool:
 def remedies(pages: Pages) -> Mapping[Remedy, Score]:
     """What each remedy would give, applied for the whole run to huge pages by first touch."""
     by = pages.totals
-    home = numa.first_touch(pages, huge=True)
+    home = placement.first_touch(pages, huge=True)
     placements = {
-        "interleave": numa.interleaved(pages, huge=True),
-        "migrate": numa.by_main_user(pages, by, huge=True),
-        "split": numa.by_main_user(pages, by, huge=False),
-        "split_hot": numa.hot_split(pages, by, home),
-        "touched_by_users": numa.touched_by_users(pages, huge=True),
+        "interleave": placement.interleaved(pages, huge=True),
+        "migrate": placement.by_main_user(pages, by, huge=True),
+        "split": placement.by_main_user(pages, by, huge=False),
+        "split_hot": placement.hot_split(pages, by, home),
+        "touched_by_users": placement.touched_by_users(pages, huge=True),
     }
-    scores = {name: numa.score(by, placed) for name, placed in placements.items()}
-    scores["replicate"] = numa.replicated(by, home, numa.read_only(pages))
+    scores = {name: placement.score(by, placed) for name, placed in placements.items()}
+    scores["replicate"] = placement.replicated(by, home, placement.read_only(pages))
     order: tuple[Remedy, ...] = (
         "interleave", "migrate", "split", "split_hot", "replicate", "touched_by_users",
     )  # fmt: skip
@@ -152,13 +163,13 @@ def after(pages: Pages, decision: Decision) -> Score:
     """What its decision would give: splitting, then interleaving or moving what is left."""
     by = pages.totals
     if decision.split == "shared":
-        return numa.score(by, numa.by_main_user(pages, by, huge=False))
-    home = numa.first_touch(pages, huge=True)
+        return placement.score(by, placement.by_main_user(pages, by, huge=False))
+    home = placement.first_touch(pages, huge=True)
     if decision.split == "hot":
         # What is not hot stays: spreading the hot pages is what evens the load.
-        return numa.score(by, numa.hot_split(pages, by, home))
+        return placement.score(by, placement.hot_split(pages, by, home))
     if decision.interleave:
-        return numa.score(by, numa.interleaved(pages, huge=True))
+        return placement.score(by, placement.interleaved(pages, huge=True))
     if decision.migrate:
-        return numa.score(by, numa.by_main_user(pages, by, huge=True))
-    return numa.score(by, home)
+        return placement.score(by, placement.by_main_user(pages, by, huge=True))
+    return placement.score(by, home)

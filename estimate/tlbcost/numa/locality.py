@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from tlbcost.common import units
+from tlbcost.common.document import doc
 
 Direction = Literal["slower", "faster", "same"]
 
@@ -17,20 +18,26 @@ INTERLEAVE_ABOVE = 0.35
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One placement's figures. None: there were no DRAM accesses.
+    """One placement's figures. None: there were no DRAM accesses."""
 
-    `local_fraction`: LAR, the share of accesses to the node that the thread runs on. `imbalance`:
-    sample standard deviation over mean of the accesses to each node's memory.
-    """
-
-    local_fraction: float | None
-    imbalance: float | None
+    local_fraction: Annotated[
+        float | None,
+        doc(
+            "LAR: the share of DRAM accesses to the node that the thread runs on",
+            minimum=0,
+            maximum=1,
+        ),
+    ]
+    imbalance: Annotated[
+        float | None,
+        doc("sample standard deviation over mean of the DRAM accesses to each node", minimum=0),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """First touch on base and on huge pages, on so many nodes; `source`: where their number is
-    from, in words."""
+class NodePlacement:
+    """First touch on base and on huge pages, on N nodes; `source`: where their number is from, in
+    words."""
 
     nodes: int
     source: str

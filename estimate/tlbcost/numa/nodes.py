@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which NUMA nodes are there, and on which of them would each thread run?"""
+"""Which NUMA nodes and caches does this machine have?"""
 
 from __future__ import annotations
 
+import argparse
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tlbcost.common.document import doc
 from tlbcost.system.machine import current_machine, read_line, sys_path
 
 Spread = Literal["round-robin", "blocks"]
@@ -22,10 +21,12 @@ MOST_NODES = 64
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes that placements are for: `machine`: this machine's; else why so many."""
+    """The nodes that placements are for."""
 
-    count: int
-    source: Literal["asked", "machine", "assumed"]
+    count: Annotated[int, doc("how many nodes", minimum=2)]
+    source: Annotated[
+        Literal["asked", "machine", "assumed"], doc("why so many; machine: this machine's")
+    ]
 
     @property
     def sentence(self) -> str:
@@ -35,6 +36,13 @@ class Nodes:
             "machine": "of this machine",
             "assumed": "assumed: this machine has one",
         }[self.source]
+
+
+def parse_count(text: str) -> int:
+    """A number of nodes, as the type of an option. Raises argparse.ArgumentTypeError."""
+    if not (text.isascii() and text.isdigit()) or not 2 <= int(text) <= MOST_NODES:
+        raise argparse.ArgumentTypeError(f"not a number of nodes from 2 to {MOST_NODES}: {text}")
+    return int(text)
 
 
 def machine_nodes() -> list[int]:
@@ -53,17 +61,6 @@ def choose_nodes(asked: int | None) -> Nodes:
         return Nodes(asked, "asked")
     here = len(machine_nodes())
     return Nodes(here, "machine") if here > 1 else Nodes(ASSUMED_NODES, "assumed")
-
-
-def spread_threads(threads: int, nodes: int, spread: Spread) -> NDArray[np.int64]:
-    """The node of each thread, in the order in which they started.
-
-    `round-robin`: one thread to each node in turn; `blocks`: the first ones to the first node.
-    """
-    numbers = np.arange(threads, dtype=np.int64)
-    if spread == "round-robin":
-        return numbers % nodes
-    return numbers * nodes // max(threads, 1)
 
 
 def cache_sizes() -> tuple[int, int, str]:

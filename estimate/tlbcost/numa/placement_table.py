@@ -7,20 +7,21 @@ The simulator's tables `placement` and `touches` (doc/format.md), and what to as
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlbcost.common import formats
+from tlbcost.common.document import doc
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import Table, TableFormat, count, parse_table
 from tlbcost.run.records import Run
 
-Kind = Literal["huge", "anonymous", "other"]
-KINDS: tuple[Kind, ...] = ("huge", "anonymous", "other")
+TouchKind = Literal["huge", "anonymous", "other"]
+KINDS: tuple[TouchKind, ...] = ("huge", "anonymous", "other")
 LINE_BYTES = 64
 
 # Every reference is followed as long as that takes a few minutes at most; of a longer program this
@@ -31,31 +32,39 @@ _PERIOD, _WARM, _MEASURED = 4_000_000, 250_000, 750_000
 Counts = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementPlan:
-    """What the simulator is to follow: the caches of one thread in bytes, and the sample.
+    """What the simulator is to follow: the references of each thread, and the caches it has.
 
-    Of each `period` references of a thread `warm` fill its caches and `measured` are counted.
-    `source`: where the sizes of the caches are from.
+    Of each `period_references` of a thread `warm_references` fill its caches and
+    `measured_references` are counted.
     """
 
-    l2_bytes: int
-    l3_bytes: int
-    source: str
-    period: int = 1
-    warm: int = 0
-    measured: int = 1
+    period_references: Annotated[int, doc("of each thread, in a period", minimum=0)] = 1
+    warm_references: Annotated[int, doc("of these, only to fill the caches", minimum=0)] = 0
+    measured_references: Annotated[int, doc("of these, followed", minimum=0)] = 1
+    l2_bytes: Annotated[int, doc("L2 that a thread has", minimum=0)]
+    l3_share_bytes: Annotated[int, doc("share of the L3 that a thread has", minimum=0)]
+    caches_source: Annotated[str, doc("where the sizes of the caches are from")]
 
     @property
     def options(self) -> list[str]:
         """As the simulator takes them."""
-        l2, l3 = cache_within(self.l2_bytes), cache_within(self.l3_bytes)
+        l2, l3 = cache_within(self.l2_bytes), cache_within(self.l3_share_bytes)
+        sample = (self.period_references, self.warm_references, self.measured_references)
         return [
-            f"--placement={self.period}:{self.warm}:{self.measured}",
+            f"--placement={':'.join(map(str, sample))}",
             f"--placement-caches={l2[0]}:{l2[1]},{l3[0]}:{l3[1]}",
             # Valgrind runs one thread at a time; without this one may run for long.
             "--fair-sched=try",
         ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementSample(PlacementPlan):
+    """Which references of each thread were followed, and the caches that each had."""
+
+    interval_references: Annotated[int, doc("of the run, in an interval", minimum=0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +96,19 @@ class ImagePlacement:
     touched_kinds: Counts
 
 
-def plan_for(run: Run, l2_bytes: int, l3_bytes: int, source: str) -> PlacementPlan:
-    """Every reference of a program that ran so long, or a sample of them."""
+def plan_for(run: Run, l2_bytes: int, l3_share_bytes: int, caches_source: str) -> PlacementPlan:
+    """Every reference of a program that ran as this run, or a sample of them."""
+    plan = PlacementPlan(
+        l2_bytes=l2_bytes, l3_share_bytes=l3_share_bytes, caches_source=caches_source
+    )
     if run.user_ns + run.system_ns <= _ALL_BELOW_NS:
-        return PlacementPlan(l2_bytes, l3_bytes, source)
-    return PlacementPlan(l2_bytes, l3_bytes, source, _PERIOD, _WARM, _MEASURED)
+        return plan
+    return replace(
+        plan,
+        period_references=_PERIOD,
+        warm_references=_WARM,
+        measured_references=_MEASURED,
+    )
 
 
 def cache_within(n_bytes: int) -> tuple[int, int]:

@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a program's pages do on a NUMA machine, for people."""
+"""What do a program's pages do on a NUMA machine, in sentences and in tables?"""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
 from tlbcost.common.console import grid, print_whole, section, table
-from tlbcost.numa.accesses import HotPages
-from tlbcost.numa.carrefour import Remedy
-from tlbcost.numa.locality import Score, share
+from tlbcost.numa import carrefour
+from tlbcost.numa.carrefour import Decision, DecisionCode, Remedy, Split
+from tlbcost.numa.locality import (
+    INTERLEAVE_ABOVE,
+    SPLIT_GAIN,
+    Score,
+    direction_words,
+    placement_words,
+    share,
+)
+from tlbcost.numa.placement import HOT_FRACTION, HotPages
 from tlbcost.numa.placement_table import cache_within
 from tlbcost.numa.study import SizeFigures, Study
-from tlbcost.numa.words import decision_sentence, reasons, verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,6 +34,9 @@ _REMEDIES: dict[Remedy, str] = {
     "replicate": "a copy of what is only read",
     "touched_by_users": "users touch first",
 }
+_CODES: dict[Split, DecisionCode] = {
+    "shared": "split_shared", "hot": "split_hot", "none": "keep_large",
+}  # fmt: skip
 
 
 def print_study(study: Study, file: TextIO) -> None:
@@ -39,12 +50,12 @@ def _fill(console: Console, study: Study) -> None:
     _remedies(console, study)
     _real(console, study)
     console.print()
-    console.print(verdict(study), style="bold")
+    console.print(study.verdict, style="bold")
     console.print()
-    console.print(decision_sentence(study), style="bold")
+    console.print(study.carrefour_lp.sentence, style="bold")
     console.print()
     rows = grid()
-    for reason in reasons(study):
+    for reason in study.carrefour_lp.reasons:
         component, _, text = reason.partition(": ")
         rows.add_row(f"{component}:" if text else "", f"{text or component}.")
     console.print(rows)
@@ -62,20 +73,21 @@ def _head(console: Console, study: Study) -> None:
     rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}, {where}")
     rows.add_row("nodes", f"{study.nodes.count} ({study.nodes.sentence})")
     rows.add_row("threads", f"{study.threads}, {study.spread} over the nodes")
-    plan = study.plan
-    l2, l3 = cache_within(plan.l2_bytes)[0], cache_within(plan.l3_bytes)[0]
+    sample = study.sample
+    l2, l3 = cache_within(sample.l2_bytes)[0], cache_within(sample.l3_share_bytes)[0]
     caches = f"{units.size(l2)} of L2" + (f" and {units.size(l3)} of L3" if l3 else "")
-    rows.add_row("caches", f"{caches} for each thread ({plan.source})")
+    rows.add_row("caches", f"{caches} for each thread ({sample.caches_source})")
     followed = "every reference"
-    if plan.measured < plan.period:
+    if sample.measured_references < sample.period_references:
         followed = (
-            f"{units.count(plan.measured)} of each {units.count(plan.period)} references of a "
-            f"thread, after {units.count(plan.warm)} to fill its caches"
+            f"{units.count(sample.measured_references)} of each "
+            f"{units.count(sample.period_references)} references of a "
+            f"thread, after {units.count(sample.warm_references)} to fill its caches"
         )
     rows.add_row("followed", followed)
     rows.add_row("faults", f"priced {study.costs_source}")
     rows.add_row("run", _times(study))
-    console.print(f"tlbcost {study.version}: numa {shlex.join(study.argv)}\n", style="bold")
+    console.print(f"tlbcost {study.tlbcost_version}: numa {shlex.join(study.argv)}\n", style="bold")
     console.print(rows)
 
 
@@ -88,12 +100,12 @@ def _times(study: Study) -> str:
 
 
 def _sizes(console: Console, study: Study) -> None:
-    both = (study.base, study.huge)
+    both = study.page_sizes
     shown = table("by first touch", *(f"{units.size(each.page_size_bytes)} pages" for each in both))
     shown.add_row("local access ratio", *(share(e.first_touch.local_fraction) for e in both))
     shown.add_row("imbalance", *(share(e.first_touch.imbalance) for e in both))
-    shown.add_row("hot pages", *(_hot(e.hot) for e in both))
-    shown.add_row("false sharing", "-", share(study.false_sharing))
+    shown.add_row("hot pages", *(_hot(e.hot_pages) for e in both))
+    shown.add_row("false sharing", "-", share(study.false_sharing_fraction))
     shown.add_row("interleaved: LAR", *(share(e.interleaved.local_fraction) for e in both))
     shown.add_row("interleaved: imbalance", *(share(e.interleaved.imbalance) for e in both))
     shown.add_row("data page walks", *(units.count(e.data_walks) for e in both))
@@ -123,7 +135,7 @@ def _remedies(console: Console, study: Study) -> None:
     shown = table("huge pages, simulated", "LAR", "imbalance")
     rows: list[tuple[str, Score]] = [("as touched first", study.huge.first_touch)]
     rows += [(_REMEDIES[name], score) for name, score in study.remedies.items()]
-    rows.append(("as Carrefour-LP decides", study.after))
+    rows.append(("as Carrefour-LP decides", study.carrefour_lp.after))
     for words, score in rows:
         shown.add_row(words, share(score.local_fraction), share(score.imbalance))
     section(console, shown)
@@ -146,3 +158,111 @@ def _real(console: Console, study: Study) -> None:
         )
     section(console, shown)
     console.print(f"Policy: {', '.join(real.policies)} (numa_maps; pages by move_pages).")
+
+
+def worded(study: Study) -> Study:
+    """The study with its sentences."""
+    return replace(
+        study,
+        verdict=_verdict(study),
+        carrefour_lp=replace(
+            study.carrefour_lp,
+            code=_CODES[study.carrefour_lp.split],
+            sentence=_sentence(study.carrefour_lp),
+            reasons=(*_reactive(study), *_conservative(study), *_rates(study)),
+        ),
+    )
+
+
+def _verdict(study: Study) -> str:
+    """One sentence: what huge pages do here, with the figures that say so."""
+    size = units.size(study.huge.page_size_bytes)
+    words = direction_words(study.directions.translation, study.directions.placement)
+    return (
+        f"{size} pages by first touch on {study.nodes.count} nodes: {words} "
+        f"({placement_words(study.base.first_touch, study.huge.first_touch)}; page walks cause "
+        f"{share(study.walk_l2_miss_fraction)} of the L2 misses on "
+        f"{units.size(study.base.page_size_bytes)} pages)."
+    )
+
+
+def _sentence(decision: Decision) -> str:
+    """What it would do with the huge pages."""
+    if decision.split == "shared":
+        what = "split all shared huge pages, and move their base pages to their users"
+    elif decision.split == "hot":
+        what = "split the hot huge pages, and interleave their base pages"
+    elif decision.interleave:
+        what = "keep the huge pages, and interleave them"
+    elif decision.migrate:
+        what = "keep the huge pages, and move them to their users"
+    else:
+        what = "leave the huge pages as they are"
+    return f"Carrefour-LP would {what}."
+
+
+def _reactive(study: Study) -> list[str]:
+    decision, whole = study.carrefour_lp, study.huge.first_touch
+    found = []
+    if decision.lar_split is None:
+        found.append(
+            "reactive: the run has fewer than two intervals "
+            f"({units.count(study.sample.interval_references)} references each) to compare LARs in"
+        )
+    elif study.intervals:
+        gain = max(each.split_lar - each.migrated_lar for each in study.intervals)
+        met = "twice in a row" if decision.lar_split else "not twice in a row"
+        found.append(
+            f"reactive: splitting would raise the LAR by {_points(gain)} points at most "
+            f"({_points(SPLIT_GAIN)} are asked for twice in a row: {met})"
+        )
+    if decision.vetoed:
+        found.append(
+            f"reactive: in {decision.vetoed} of {len(study.intervals)} intervals moving huge pages "
+            "is to be tried first, or hardly any access is local"
+        )
+    hot = study.huge.hot_pages
+    if hot is not None:
+        found.append(
+            f"reactive: {hot.count} hot huge {'page' if hot.count == 1 else 'pages'} "
+            f"(above {units.percent(HOT_FRACTION)} of the accesses), {share(hot.fraction)} of all"
+        )
+    found.append(
+        f"Carrefour: imbalance {share(whole.imbalance)}, "
+        f"{'interleaves' if decision.interleave else 'does not interleave'} "
+        f"(above {share(INTERLEAVE_ABOVE)}); LAR {share(whole.local_fraction)}, "
+        f"{'moves pages' if decision.migrate else 'does not move pages'} "
+        f"(below {share(carrefour.MIGRATE_BELOW)})"
+    )
+    return found
+
+
+def _points(fraction: float) -> str:
+    return f"{100 * fraction:.1f}".removesuffix(".0")
+
+
+def _conservative(study: Study) -> list[str]:
+    decision = study.carrefour_lp
+    walks = share(study.walk_l2_miss_fraction)
+    faults = share(study.base.largest_thread_fault_fraction)
+    promote = {True: "wants huge pages", False: "does not promote", None: "cannot tell"}
+    allocate = {True: "allocates huge pages", False: "need not allocate them", None: "cannot tell"}
+    found = [
+        f"conservative: page walks cause {walks} of the L2 misses on base pages, "
+        f"{promote[decision.promote]} (from {share(carrefour.PROMOTE_FROM)})",
+        f"conservative: a thread spends {faults} of the run in page faults on base pages at most, "
+        f"{allocate[decision.allocate]} (from {share(carrefour.ALLOCATE_FROM)})",
+    ]
+    if decision.promote and decision.split == "shared":
+        found.append("the components disagree: what one splits, the other promotes again")
+    return found
+
+
+def _rates(study: Study) -> list[str]:
+    maptu = study.dram_accesses_per_us_and_node
+    rate = units.NOT_OBTAINED if maptu is None else units.nanoseconds(maptu)
+    return [
+        f"rate: {rate} DRAM accesses per µs and node in the native run here; it acts from "
+        f"{carrefour.ACT_FROM_MAPTU:g} and splits from {carrefour.SPLIT_FROM_MAPTU:g}, which is "
+        "not applied, since the rate is this machine's"
+    ]

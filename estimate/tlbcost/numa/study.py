@@ -1,85 +1,130 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do the tables of a program's placement come to, all that a report says?"""
+"""What do the tables of a program's placement come to? A study is what reports and JSON say."""
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Literal
 
 from tlbcost.calibration.costs import cost_at
 from tlbcost.calibration.records import Calibration
 from tlbcost.common import units
+from tlbcost.common.document import Part, doc, now
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import version
-from tlbcost.numa import accesses as numa
-from tlbcost.numa import carrefour
-from tlbcost.numa.accesses import HotPages, Pages
+from tlbcost.numa import carrefour, placement
+from tlbcost.numa.accesses import Pages, gather
 from tlbcost.numa.carrefour import Decision, IntervalFigures, Remedy
 from tlbcost.numa.locality import Direction, Score, placement_direction
+from tlbcost.numa.node_memory import NodeMemory
 from tlbcost.numa.nodes import Nodes, Spread, machine_nodes
-from tlbcost.numa.placement_table import ImagePlacement, PlacementPlan, cache_within
-from tlbcost.numa.sampler import NodeMemory
+from tlbcost.numa.placement import HotPages
+from tlbcost.numa.placement_table import (
+    ImagePlacement,
+    PlacementPlan,
+    PlacementSample,
+    cache_within,
+)
 from tlbcost.run.records import Run
 from tlbcost.simulator.run import Simulation
 from tlbcost.simulator.totals import DATA, total_counts
 from tlbcost.system.machine import Machine
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SizeFigures:
-    """One page size: placements by first touch and interleaved, hot pages, walks and faults.
+    """One page size: placements by first touch and interleaved, hot pages, walks and faults."""
 
-    `page_faults` are first touches of anonymous memory; `fault_time_ns` None: not calibrated.
-    `largest_thread_fault_fraction`: of the run, that of the thread with most.
-    """
+    page_size_bytes: Annotated[int, doc("size of the pages", minimum=0)]
+    first_touch: Annotated[Score, doc("each page on the node that touches it first")]
+    interleaved: Annotated[Score, doc("the pages on the nodes in turn")]
+    hot_pages: Annotated[HotPages | None, doc("null: no accesses")]
+    data_walks: Annotated[int, doc("page walks for data", minimum=0)]
+    page_faults: Annotated[int, doc("first touches of anonymous memory", minimum=0)]
+    fault_time_ns: Annotated[
+        float | None, doc("calibrated time of the faults; null: not calibrated", minimum=0)
+    ]
+    largest_thread_fault_fraction: Annotated[
+        float | None, doc("share of the run, of the thread with most of it", minimum=0)
+    ]
 
-    page_size_bytes: int
-    first_touch: Score
-    interleaved: Score
-    hot: HotPages | None
-    data_walks: int
-    page_faults: int
-    fault_time_ns: float | None
-    largest_thread_fault_fraction: float | None
+
+class Directions(Part, frozen=True, kw_only=True):
+    """What huge pages do, without a sum of the two effects."""
+
+    translation: Annotated[Direction, doc("to the time of address translation")]
+    placement: Annotated[Direction, doc("to local and even accesses, by first touch")]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """Everything that a report says. None: not obtained.
+    """What page sizes do to a program's placement on NUMA nodes: `tlbcost numa --json FILE`.
 
-    `walk_l2_fraction`: of the L2 misses, those by page walks on base pages. `dram_accesses`: of
-    the whole run; `maptu`: of them per microsecond of the native run and node. `translation`:
-    what huge pages do for translation; `placement`: what they do by first touch. `real`: where
-    the memory of a native run lay, on a machine with several nodes; `why_not_real`: otherwise.
+    Shares are fractions, 0 to 1; null: not obtained.
     """
 
-    version: str
-    date: str
-    machine: Machine
-    argv: tuple[str, ...]
-    run: Run
-    simulated_ns: int | None
-    plan: PlacementPlan
-    nodes: Nodes
-    spread: Spread
-    threads: int
-    interval_references: int
-    base: SizeFigures
-    huge: SizeFigures
-    false_sharing: float | None
-    walk_l2_fraction: float | None
-    dram_accesses: float
-    maptu: float | None
-    figures: tuple[IntervalFigures, ...]
-    decision: Decision
-    remedies: Mapping[Remedy, Score]
-    after: Score
-    translation: Direction
-    placement: Direction
-    costs_source: str
-    real: NodeMemory | None
-    why_not_real: str | None
+    schema: Annotated[Literal["tlbcost-numa-1"], doc("form of this document and its version")] = (
+        "tlbcost-numa-1"
+    )
+    tlbcost_version: Annotated[str, doc("version of tlbcost that wrote it")]
+    date: Annotated[str, doc("UTC, ISO 8601")]
+    machine: Annotated[Machine, doc("where the program ran")]
+    argv: Annotated[tuple[str, ...], doc("the program")]
+    run: Annotated[Run, doc("the native run")]
+    simulated_ns: Annotated[int | None, doc("time of the simulation", minimum=0)]
+    nodes: Annotated[Nodes, doc("the nodes that placements are for")]
+    threads: Annotated[int, doc("threads of all processes", minimum=1)]
+    spread: Annotated[Spread, doc("of the threads over the nodes")]
+    sample: Annotated[PlacementSample, doc("what was followed, with which caches")]
+    dram_accesses: Annotated[
+        float, doc("of the whole run; scaled where a sample was followed", minimum=0)
+    ]
+    dram_accesses_per_us_and_node: Annotated[
+        float | None, doc("by the wall time of the native run", minimum=0)
+    ]
+    walk_l2_miss_fraction: Annotated[
+        float | None,
+        doc("of the L2 misses, those by page walks on base pages", minimum=0, maximum=1),
+    ]
+    false_sharing_fraction: Annotated[
+        float | None,
+        doc(
+            "of the DRAM accesses, those to huge pages whose base pages belong on different nodes",
+            minimum=0,
+            maximum=1,
+        ),
+    ]
+    page_sizes: Annotated[tuple[SizeFigures, SizeFigures], doc("on base and on huge pages")]
+    costs_source: Annotated[str, doc("where the price of a page fault is from")]
+    intervals: Annotated[
+        tuple[IntervalFigures, ...],
+        doc(
+            "huge pages by first touch; what moving them to their main users, and splitting them "
+            "first, would give"
+        ),
+    ]
+    remedies: Annotated[
+        Mapping[Remedy, Score], doc("each applied to huge pages by first touch for the whole run")
+    ]
+    directions: Annotated[Directions, doc("what huge pages do here")]
+    verdict: Annotated[str, doc("the same in a sentence, with its figures")] = ""
+    carrefour_lp: Annotated[Decision, doc("what Carrefour-LP would do, and why")]
+    real: Annotated[
+        NodeMemory | None,
+        doc("bytes on each node, by numa_maps, and pages asked about by move_pages"),
+    ]
+    why_not_real: Annotated[str | None, doc("why `real` is null")]
+
+    @property
+    def base(self) -> SizeFigures:
+        """On base pages."""
+        return self.page_sizes[0]
+
+    @property
+    def huge(self) -> SizeFigures:
+        """On huge pages."""
+        return self.page_sizes[1]
 
 
 def conclude(
@@ -96,9 +141,8 @@ def conclude(
     real: NodeMemory | None,
 ) -> Study:
     """What the tables come to. Raises TlbcostError with exit code 4 without DRAM accesses."""
-    pages = numa.gather(images, nodes.count, spread)
-    sample = images[0].period / images[0].measured
-    accesses = float(pages.totals.sum()) * sample
+    pages = gather(images, nodes.count, spread)
+    accesses = float(pages.totals.sum()) * images[0].period / images[0].measured
     if accesses == 0:
         raise _nothing_to_place(plan)
     sizes = (images[0].base_page_bytes, images[0].huge_page_bytes)
@@ -107,36 +151,39 @@ def conclude(
     huge = _size(pages, simulation, sizes, huge=True, fault_ns=fault_ns, wall_ns=run.wall_ns)
     l2_misses = sum(image.l2_misses for image in images)
     walk_fraction = sum(image.walk_l2_misses for image in images) / l2_misses if l2_misses else None
-    figures = carrefour.look(pages)
+    intervals = carrefour.intervals_of(pages)
     decision = carrefour.decide(
-        figures, huge.first_touch, walk_fraction, base.largest_thread_fault_fraction
+        intervals, huge.first_touch, walk_fraction, base.largest_thread_fault_fraction
     )
     promising = (walk_fraction or 0.0) >= carrefour.PROMOTE_FROM
     return Study(
-        version=version(),
-        date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        tlbcost_version=version(),
+        date=now(),
         machine=machine,
         argv=tuple(argv),
         run=run,
         simulated_ns=None if simulation.outcome.run is None else simulation.outcome.run.wall_ns,
-        plan=plan,
         nodes=nodes,
-        spread=spread,
         threads=len(pages.faults),
-        interval_references=max(image.interval_references for image in images),
-        base=base,
-        huge=huge,
-        false_sharing=numa.false_sharing(pages),
-        walk_l2_fraction=walk_fraction,
+        spread=spread,
+        sample=PlacementSample(
+            **asdict(plan), interval_references=max(image.interval_references for image in images)
+        ),
         dram_accesses=accesses,
-        maptu=accesses / (run.wall_ns / 1e3) / nodes.count if run.wall_ns else None,
-        figures=figures,
-        decision=decision,
-        remedies=carrefour.remedies(pages),
-        after=carrefour.after(pages, decision),
-        translation="faster" if promising and huge.data_walks < base.data_walks / 2 else "same",
-        placement=placement_direction(base.first_touch, huge.first_touch),
+        dram_accesses_per_us_and_node=accesses / (run.wall_ns / 1e3) / nodes.count
+        if run.wall_ns
+        else None,
+        walk_l2_miss_fraction=walk_fraction,
+        false_sharing_fraction=placement.false_sharing(pages),
+        page_sizes=(base, huge),
         costs_source=costs_source,
+        intervals=intervals,
+        remedies=carrefour.remedies(pages),
+        directions=Directions(
+            translation="faster" if promising and huge.data_walks < base.data_walks / 2 else "same",
+            placement=placement_direction(base.first_touch, huge.first_touch),
+        ),
+        carrefour_lp=replace(decision, after=carrefour.after(pages, decision)),
         real=real,
         why_not_real=_why_not_real(real),
     )
@@ -163,9 +210,9 @@ def _size(
         times = small * (fault_ns[0] or 0.0) + large * (fault_ns[1] or 0.0)
     return SizeFigures(
         page_size_bytes=size,
-        first_touch=numa.score(by, numa.first_touch(pages, huge=huge)),
-        interleaved=numa.score(by, numa.interleaved(pages, huge=huge)),
-        hot=numa.hot_pages(pages, huge=huge),
+        first_touch=placement.score(by, placement.first_touch(pages, huge=huge)),
+        interleaved=placement.score(by, placement.interleaved(pages, huge=huge)),
+        hot_pages=placement.hot_pages(pages, huge=huge),
         data_walks=sum(counts[size, side].stlb_misses for side in DATA if (size, side) in counts),
         page_faults=int(small.sum() + large.sum()),
         fault_time_ns=None if times is None else float(times.sum()),
@@ -190,7 +237,7 @@ def _nothing_to_place(plan: PlacementPlan) -> TlbcostError:
 
 
 def _cache_words(plan: PlacementPlan) -> str:
-    l2, l3 = cache_within(plan.l2_bytes)[0], cache_within(plan.l3_bytes)[0]
+    l2, l3 = cache_within(plan.l2_bytes)[0], cache_within(plan.l3_share_bytes)[0]
     return f"{units.size(l2)} and {units.size(l3)}" if l3 else units.size(l2)
 
 

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does Carrefour-LP's decision follow its thresholds, and the directions those of the slides?"""
+"""Does Carrefour-LP's decision follow its thresholds?"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from builders.placement import image
 from tlbcost.numa import carrefour
-from tlbcost.numa.carrefour import IntervalFigures
-from tlbcost.numa.locality import Score, direction_words, placement_direction, translation_direction
+from tlbcost.numa.accesses import gather
+from tlbcost.numa.carrefour import IntervalFigures, intervals_of
+from tlbcost.numa.locality import Score
 
 
 def interval(
@@ -74,28 +78,7 @@ def test_thresholds_of_the_conservative_component(share: float | None, acts: boo
     assert (decided.promote, decided.allocate) == (acts, acts)
 
 
-@pytest.mark.parametrize(
-    ("base", "huge", "direction"),
-    [
-        (Score(0.40, 0.01), Score(0.36, 0.59), "slower"),  # CG.D in the slides
-        (Score(0.88, 0.14), Score(0.66, 0.12), "slower"),  # UA.C
-        (Score(0.25, 0.08), Score(0.26, 0.52), "slower"),  # SSCA.20
-        (Score(0.12, 0.16), Score(0.15, 0.39), "slower"),  # SPECjbb
-        (Score(0.50, 1.47), Score(0.55, 1.36), "faster"),  # WR: 5 points, though both uneven
-        (Score(0.90, 0.10), Score(0.88, 0.10), "same"),
-        (Score(0.90, 0.40), Score(0.90, 0.10), "faster"),
-        (Score(None, None), Score(0.9, 0.1), "same"),
-    ],
-)
-def test_directions_of_placement(base: Score, huge: Score, direction: str) -> None:
-    assert placement_direction(base, huge) == direction
-
-
-def test_directions_of_translation_and_their_words() -> None:
-    assert translation_direction(0.03, 0.5, 0.02) == "faster"
-    assert translation_direction(-0.5, -0.03, 0.02) == "slower"
-    assert translation_direction(0.0, 0.01, 0.02) == "same"
-    assert translation_direction(0.0, 0.5, 0.02) is None
-    assert direction_words("faster", "slower") == "faster by translation, slower by placement"
-    assert direction_words(None, "same") == "not clear by translation, about the same by placement"
-    assert direction_words("same", "same") == "about the same by translation and by placement"
+def test_a_start_and_what_is_left_over_are_no_intervals(tmp_path: Path) -> None:
+    rows = [(5, 1, [1, 100, 100, 100, 9])]
+    pages = gather([image(tmp_path, rows, [(5, 1, "huge")], intervals=5)], 2)
+    assert len(intervals_of(pages)) == 3

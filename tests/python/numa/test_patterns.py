@@ -11,15 +11,13 @@ import json
 import os
 import shutil
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from builders.tree import BUILD, SCHEMAS
 
-TREE = Path(__file__).parents[3]
-BUILD = TREE / "build"
-SCHEMA = json.loads((TREE / "data" / "schema" / "numa.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((SCHEMAS / "numa.schema.json").read_text(encoding="utf-8"))
 
 COMMANDS = {
     "vector": ["--size", "32M", "--rounds", "6"],

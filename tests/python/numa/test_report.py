@@ -3,81 +3,104 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import jsonschema
-import numpy as np
 import pytest
 from builders.answer import MACHINE, RUN, content
+from builders.tree import SCHEMAS
 from tlbcost.answer.json import document
 from tlbcost.answer.text import print_report
 from tlbcost.answer.words import placement_sentence
-from tlbcost.commands.numa import caches, nodes
-from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.document import to_json
 from tlbcost.common.interval import Interval
-from tlbcost.numa.accesses import HotPages
-from tlbcost.numa.carrefour import Decision, IntervalFigures
-from tlbcost.numa.json import to_json
-from tlbcost.numa.locality import Placed, Score
+from tlbcost.numa.carrefour import Decision, IntervalFigures, Split
+from tlbcost.numa.locality import NodePlacement, Score
+from tlbcost.numa.node_memory import NodeMemory
 from tlbcost.numa.nodes import Nodes
-from tlbcost.numa.placement_table import ImagePlacement, PlacementPlan
-from tlbcost.numa.report import print_study
-from tlbcost.numa.sampler import NodeMemory
-from tlbcost.numa.study import SizeFigures, Study, conclude
-from tlbcost.run.launch import Outcome
-from tlbcost.simulator.run import Simulation
+from tlbcost.numa.placement import HotPages
+from tlbcost.numa.placement_table import PlacementSample
+from tlbcost.numa.report import print_study, worded
+from tlbcost.numa.study import Directions, SizeFigures, Study
 
-SCHEMAS = Path(__file__).parents[3] / "data" / "schema"
+SCHEMA = json.loads((SCHEMAS / "numa.schema.json").read_text(encoding="utf-8"))
 BASE, HUGE = 4096, 2097152
 BEFORE, AFTER = Score(0.88, 0.001), Score(0.64, 0.59)
+PLAN = {"l2_bytes": 1 << 20, "l3_share_bytes": 2 << 20, "caches_source": "of this machine"}
+
+
+def decision(
+    split: Split,
+    lar_split: bool | None,
+    vetoed: int,
+    *rest: Any,  # noqa: ANN401
+) -> Decision:
+    interleave, migrate, promote, allocate = rest
+    return Decision(
+        split=split, lar_split=lar_split, vetoed=vetoed, interleave=interleave, migrate=migrate,
+        promote=promote, allocate=allocate, after=BEFORE,
+    )  # fmt: skip
+
 
 STUDY = Study(
-    version="0.1.0",
+    tlbcost_version="0.1.0",
     date="2026-01-02T03:04:05Z",
     machine=MACHINE,
     argv=("./app", "two words"),
     run=RUN,
     simulated_ns=40_000_000_000,
-    plan=PlacementPlan(1 << 20, 2 << 20, "of this machine"),
     nodes=Nodes(4, "assumed"),
-    spread="round-robin",
     threads=4,
-    interval_references=4194304,
-    base=SizeFigures(BASE, BEFORE, Score(0.25, 0.0), HotPages(0, 0.0, 0.001), 9_000_000, 70_000,
-                     14e6, 0.004),
-    huge=SizeFigures(HUGE, AFTER, Score(0.25, 0.65), HotPages(1, 0.32, 0.32), 1000, 140, 7e6,
-                     0.002),
-    false_sharing=0.3,
-    walk_l2_fraction=0.002,
+    spread="round-robin",
+    sample=PlacementSample(**PLAN, interval_references=4194304),  # type: ignore[arg-type]
     dram_accesses=12.4e6,
-    maptu=5.8,
-    figures=(IntervalFigures(AFTER, 0.64, 0.65, 1),) * 2,
-    decision=Decision("hot", False, 0, True, True, False, False),
+    dram_accesses_per_us_and_node=5.8,
+    walk_l2_miss_fraction=0.002,
+    false_sharing_fraction=0.3,
+    page_sizes=(
+        SizeFigures(
+            page_size_bytes=BASE, first_touch=BEFORE, interleaved=Score(0.25, 0.0),
+            hot_pages=HotPages(0, 0.0, 0.001), data_walks=9_000_000, page_faults=70_000,
+            fault_time_ns=14e6, largest_thread_fault_fraction=0.004,
+        ),
+        SizeFigures(
+            page_size_bytes=HUGE, first_touch=AFTER, interleaved=Score(0.25, 0.65),
+            hot_pages=HotPages(1, 0.32, 0.32), data_walks=1000, page_faults=140,
+            fault_time_ns=7e6, largest_thread_fault_fraction=0.002,
+        ),
+    ),
+    costs_source="cached",
+    intervals=(IntervalFigures(AFTER, 0.64, 0.65, 1),) * 2,
     remedies={
         "interleave": Score(0.25, 0.65), "migrate": AFTER, "split": BEFORE, "split_hot": BEFORE,
         "replicate": Score(1.0, 0.0), "touched_by_users": AFTER,
     },
-    after=BEFORE,
-    translation="same",
-    placement="slower",
-    costs_source="cached",
+    directions=Directions(translation="same", placement="slower"),
+    carrefour_lp=decision("hot", False, 0, True, True, False, False),
     real=None,
     why_not_real="this machine has one node",
 )  # fmt: skip
 UNPRICED = replace(
     STUDY,
-    base=replace(STUDY.base, fault_time_ns=None, largest_thread_fault_fraction=None),
-    huge=replace(STUDY.huge, fault_time_ns=None, largest_thread_fault_fraction=None, hot=None),
-    decision=Decision("none", None, 1, False, False, None, None),
-    figures=(),
-    walk_l2_fraction=None,
-    maptu=None,
-    plan=PlacementPlan(1 << 20, 0, "of this machine, which has no L3", 4000, 250, 750),
-)
+    page_sizes=(
+        replace(STUDY.base, fault_time_ns=None, largest_thread_fault_fraction=None),
+        replace(
+            STUDY.huge, fault_time_ns=None, largest_thread_fault_fraction=None, hot_pages=None
+        ),
+    ),
+    carrefour_lp=decision("none", None, 1, False, False, None, None),
+    intervals=(),
+    walk_l2_miss_fraction=None,
+    dram_accesses_per_us_and_node=None,
+    sample=PlacementSample(
+        period_references=4000, warm_references=250, measured_references=750, l2_bytes=1 << 20,
+        l3_share_bytes=0, caches_source="of this machine, which has no L3",
+        interval_references=4194304,
+    ),
+)  # fmt: skip
 REAL = replace(
     STUDY,
     nodes=Nodes(2, "machine"),
@@ -85,24 +108,23 @@ REAL = replace(
     why_not_real=None,
 )
 KINDS = (
-    replace(STUDY, decision=Decision("shared", True, 0, False, True, True, False)),
-    replace(STUDY, decision=Decision("none", False, 0, True, True, True, False)),
-    replace(STUDY, decision=Decision("none", False, 0, False, True, False, True)),
-    replace(STUDY, decision=Decision("none", False, 0, False, False, False, False)),
+    replace(STUDY, carrefour_lp=decision("shared", True, 0, False, True, True, False)),
+    replace(STUDY, carrefour_lp=decision("none", False, 0, True, True, True, False)),
+    replace(STUDY, carrefour_lp=decision("none", False, 0, False, True, False, True)),
+    replace(STUDY, carrefour_lp=decision("none", False, 0, False, False, False, False)),
 )
 
 
 def text_of(study: Study) -> str:
     file = io.StringIO()
-    print_study(study, file)
+    print_study(worded(study), file)
     return file.getvalue()
 
 
 @pytest.mark.parametrize("study", [STUDY, UNPRICED, REAL, *KINDS])
 def test_reports_fit_and_follow_the_schema(study: Study) -> None:
-    schema = json.loads((SCHEMAS / "numa.schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(json.loads(to_json(study)), schema)
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(json.loads(to_json(worded(study))), SCHEMA)
     assert all(len(line) <= 80 for line in text_of(study).splitlines())
 
 
@@ -160,39 +182,8 @@ def test_components_that_disagree_are_told() -> None:
     assert "the components disagree" not in text_of(KINDS[1])
 
 
-@pytest.mark.parametrize("text", ["1", "65", "four", "-2", "2.5", ""])
-def test_nodes_that_are_no_number_are_refused(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="from 2 to 64"):
-        nodes(text)
-    assert nodes("4") == 4
-
-
-def test_what_stays_in_the_caches_cannot_be_placed() -> None:
-    nothing = np.zeros((0, 8), dtype=np.int64)
-    image = ImagePlacement(
-        7, "/bin/x", BASE, HUGE, 1, 1, 100, 50, 1, 0, 0, *[nothing[:, 0]] * 3, nothing,
-        *[np.array([1])] * 2, np.array([0]),
-    )  # fmt: skip
-    outcome = Outcome(RUN, "", None, 0, None, None)
-    with pytest.raises(TlbcostError, match=r"nothing to place: .* 1 MiB and 2 MiB") as raised:
-        conclude(
-            MACHINE, ["x"], RUN, Simulation((), outcome), (image,), STUDY.plan, STUDY.nodes,
-            "blocks", None, "made up", None,
-        )  # fmt: skip
-    assert raised.value.exit_code == CANNOT_MEASURE
-
-
-def test_sizes_of_caches() -> None:
-    assert caches("512K,1M") == (512 << 10, 1 << 20)
-    assert caches("65536") == (65536, 0)
-    assert caches("1M,0") == (1 << 20, 0)
-    for text in ("", ",", "1M,", "0", "1M,2M,3M", "K", "-1", "9999G"):
-        with pytest.raises(argparse.ArgumentTypeError, match="not sizes of caches"):
-            caches(text)
-
-
 def test_an_estimate_says_both_effects() -> None:
-    placed = Placed(4, "of this machine", Score(0.25, 0.08), Score(0.26, 0.52))
+    placed = NodePlacement(4, "of this machine", Score(0.25, 0.08), Score(0.26, 0.52))
     shown = content()
     gain = replace(
         shown.estimate, expected_fraction=Interval(0.15, 0.10, 0.2), verdict="worth_trying"

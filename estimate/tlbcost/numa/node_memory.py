@@ -16,7 +16,9 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from tlbcost.common.document import doc
 from tlbcost.run import process_tree
 from tlbcost.system.machine import sys_path
 
@@ -31,16 +33,15 @@ _NODE = re.compile(r"N(\d+)=(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class NodeMemory:
-    """Bytes on each node, of all mappings or of the anonymous ones; and the policies in force.
+    """Where a program's memory lay, by node."""
 
-    `sampled_pages`: of anonymous base pages that move_pages was asked about, how many lie on each
-    node; None where it could not be asked.
-    """
-
-    bytes_on: Mapping[int, int]
-    anonymous_bytes_on: Mapping[int, int]
-    policies: tuple[str, ...]
-    sampled_pages: Mapping[int, int] | None = None
+    bytes_on: Annotated[Mapping[int, int], doc("bytes on each node, of all mappings")]
+    anonymous_bytes_on: Annotated[Mapping[int, int], doc("the same of the anonymous ones")]
+    policies: Annotated[tuple[str, ...], doc("the memory policies in force")]
+    sampled_pages: Annotated[
+        Mapping[int, int] | None,
+        doc("anonymous base pages that move_pages was asked about; null: it could not be asked"),
+    ] = None
 
     @property
     def resident_bytes(self) -> int:
@@ -93,7 +94,8 @@ def together(parts: Iterable[NodeMemory]) -> NodeMemory:
             for node, n in one.items():
                 total[node] = total.get(node, 0) + n
         policies += [policy for policy in part.policies if policy not in policies]
-    return NodeMemory(sums[0], sums[1], tuple(policies), sums[2] if asked else None)
+    by_node = [dict(sorted(each.items())) for each in sums]
+    return NodeMemory(by_node[0], by_node[1], tuple(policies), by_node[2] if asked else None)
 
 
 def page_nodes(pid: int, addresses: Sequence[int]) -> list[int | None]:
