@@ -116,6 +116,17 @@ estimate_anyhow() { # <argument of tlbcost estimate>...
 	"${BUILD}/tlbcost" estimate --calibration "${BATS_TEST_TMPDIR}/dear.tsv" "$@"
 }
 
+# A source tree with a build in <folder>, whose build/libexec is still empty: the package takes the
+# C programs from the tree that it lies in.
+own_tree() { # <folder>
+	mkdir -p "$1/estimate" "$1/build/libexec"
+	cp -r "${TREE}/estimate/tlbcost" "$1/estimate/"
+	ln -sfn "${TREE}/data" "$1/data"
+	ln -sf "${TREE}/VERSION" "$1/"
+	ln -sfn "${BUILD}/venv" "$1/build/venv"
+	cp "${BUILD}/tlbcost" "$1/build/"
+}
+
 # Compare $output with tests/golden/<name>.
 assert_golden() { # <name>
 	# shellcheck disable=SC2154  # run sets output

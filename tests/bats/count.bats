@@ -21,17 +21,14 @@ teardown() {
 
 # A tlbcost whose tlbcost-count is the fake, which says what the JSON tells it.
 made_up() { # <JSON>
-	mkdir -p home/libexec
-	ln -sfn "${TREE}/estimate" home/python
-	ln -sfn "${BUILD}/venv" home/venv
-	ln -sf "${BUILD}/libexec/tlbcost-run" home/libexec/
-	ln -sf "${TREE}/tests/fakes/tlbcost-count" home/libexec/
-	cp "${BUILD}/tlbcost" home/tlbcost
+	own_tree home
+	ln -sf "${BUILD}/libexec/tlbcost-run" home/build/libexec/
+	ln -sf "${TREE}/tests/fakes/tlbcost-count" home/build/libexec/
 	export FAKE_COUNTERS=${PWD}/fake.json PYTHONPATH=${TREE}/estimate
 	PATH=${BUILD}/venv/bin:${PATH}
 	printf '%s\n' "$1" >fake.json
 	rm -f fake.json.calls
-	COUNT=("${PWD}/home/tlbcost" count --pmu skl)
+	COUNT=("${PWD}/home/build/tlbcost" count --pmu skl)
 }
 
 # A program that touches so many pages, between two files that the test makes.
@@ -368,7 +365,7 @@ two_lines() { # <file>
 	made_up '{"exit": 99}'
 	run -125 "${COUNT[@]}" -e cycles -- true
 	[[ ${output} == *"the launcher exited with 99"* ]]
-	rm home/libexec/tlbcost-count
+	rm home/build/libexec/tlbcost-count
 	run -125 "${COUNT[@]}" -e cycles -- true
 	[[ ${output} == *"tlbcost-count: No such file or directory"*"hint: "* ]]
 	nothing_left
@@ -376,7 +373,7 @@ two_lines() { # <file>
 
 @test "count: a foreign event table is told" {
 	made_up '{}'
-	"${PWD}/home/tlbcost" doctor --json doctor.json >/dev/null || true
+	"${COUNT[0]}" doctor --json doctor.json >/dev/null || true
 	run -0 "${COUNT[@]}" -e cycles -- true
 	[[ $(json '[c["values"]["event_table"] for c in report["checks"] if c["name"] == "pmu"]' \
 		doctor.json) == "['skl']" ]] ||
