@@ -68,8 +68,8 @@ $(B)/san/%.o: %.c
 # may have files of the same name.
 $(B)/obj/modules.a: $(MODULES:%.c=$(B)/obj/%.o)
 $(B)/san/modules.a: $(MODULES:%.c=$(B)/san/%.o)
-# The timing model is the simulator's alone; it has names that others have too.
-TIMING := $(wildcard profiler/timing/*.c profiler/numa/*.c)
+# The timing model and when it looks are the simulator's alone; names are the same as of others.
+TIMING := $(wildcard profiler/timing/*.c profiler/numa/*.c) profiler/simulator/schedule.c
 $(B)/obj/timing.a: $(TIMING:%.c=$(B)/obj/%.o)
 $(B)/san/timing.a: $(TIMING:%.c=$(B)/san/%.o)
 $(B)/obj/modules.a $(B)/san/modules.a $(B)/obj/timing.a $(B)/san/timing.a:

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What maps memory, and what is told of each miss. */
 #include "attribution.h"
+#include "code.h"
+#include "current.h"
+#include "mappings.h"
+#include "options.h"
 
 #include "pub_tool_aspacemgr.h"
 #include "pub_tool_libcbase.h"
@@ -22,7 +25,7 @@ static Bool commits;
 
 static ULong up(ULong address)
 {
-	const ULong page = 1ULL << tlbsim.config.page_shift[TLB_BASE];
+	const ULong page = 1ULL << options.tlb.page_shift[TLB_BASE];
 
 	return (address + page - 1) & ~(page - 1);
 }
@@ -32,9 +35,9 @@ static void *allocate(size_t bytes)
 	return VG_(malloc)("tlbsim.extents", bytes);
 }
 
-static void removed(uint32_t place, uint64_t bytes)
+static void removed(uint32_t mapping, uint64_t bytes)
 {
-	places[place].bytes -= bytes;
+	mappings[mapping].bytes -= bytes;
 }
 
 /* What the kernel and Valgrind mapped before the program's first instruction. */
@@ -49,9 +52,9 @@ static void note_initial(void)
 		const HChar *name = VG_(am_get_filename)(segment);
 
 		/* Valgrind maps the loader far above the executable. */
-		if (!place_executable && segment->kind == SkFileC && name)
-			place_executable = VG_(strdup)("tlbsim.path", name);
-		extents_add(&place_extents, (struct extent){
+		if (!mapping_executable && segment->kind == SkFileC && name)
+			mapping_executable = VG_(strdup)("tlbsim.path", name);
+		extents_add(&mapping_extents, (struct extent){
 			.start = segment->start,
 			.end = segment->end + 1,
 		});
@@ -60,14 +63,14 @@ static void note_initial(void)
 
 void attribution_start(void)
 {
-	if (!place_extents.allocate) {
-		place_extents.allocate = allocate;
-		place_extents.release = VG_(free);
-		place_extents.removed = removed;
-		places_init();
+	if (!mapping_extents.allocate) {
+		mapping_extents.allocate = allocate;
+		mapping_extents.release = VG_(free);
+		mapping_extents.removed = removed;
+		mappings_init();
 		note_initial();
 	}
-	places_start();
+	mappings_start();
 	code_start();
 	phases_start(&attribution_phases, tlbsim_clock);
 }
@@ -75,45 +78,39 @@ void attribution_start(void)
 void attribution_missed(enum tlb_size size, uint64_t address,
 			enum tlb_side side, bool walk)
 {
-	struct place *place = places_find(address);
-	struct misses *misses = &place->counted[size][
-		side == TLB_FETCH ? MISSES_FETCH : MISSES_DATA];
+	struct mapping *mapping = mappings_find(address);
+	struct misses *misses = &mapping->counted[size][misses_side(side)];
 
 	if (walk)
 		misses->walks++;
 	else
 		misses->hits++;
 	if (walk && size == TLB_BASE)
-		places_walked(address);
-	phases_note(&attribution_phases, tlbsim.model->when, size, walk);
-	code_missed(tlbsim.model->where, size, side, walk);
+		mappings_walked(address);
+	phases_note(&attribution_phases, current.model->when, size, walk);
+	code_missed(current.model->where, size, side, walk);
 }
 
 void attribution_modelled(enum tlb_size size, uint64_t address, bool walk)
 {
-	struct misses *misses = &places_find(address)->modelled[size];
-
-	if (walk)
-		misses->walks++;
-	else
-		misses->hits++;
+	misses_add(&mappings_find(address)->modelled[size], walk);
 }
 
-void attribution_paid(bool huge, uint64_t address, ticks time)
+void attribution_waited(bool huge, uint64_t address, uint64_t time)
 {
-	places_find(address)->paid[huge ? TLB_HUGE : TLB_BASE] += time;
+	mappings_find(address)->waited[huge ? TLB_HUGE : TLB_BASE] += time;
 }
 
 static void unmapped(ULong start, ULong bytes)
 {
-	places_forget(start, up(start + bytes));
-	extents_remove(&place_extents, start, up(start + bytes));
+	mappings_forget(start, up(start + bytes));
+	extents_remove(&mapping_extents, start, up(start + bytes));
 }
 
 static void mapped(ThreadId tid, ULong start, ULong bytes, UInt flags, UWord ours)
 {
 	unmapped(start, bytes);
-	extents_add(&place_extents, (struct extent){
+	extents_add(&mapping_extents, (struct extent){
 		.start = start,
 		.end = up(start + bytes),
 		.flags = flags,
@@ -133,7 +130,7 @@ static void heap_moved(ThreadId tid, ULong end)
 static void moved(ThreadId tid, const UWord *args, ULong to)
 {
 	ULong from = args[0], before = args[1], now = args[2];
-	const struct extent *old = extents_find(&place_extents, from);
+	const struct extent *old = extents_find(&mapping_extents, from);
 	UInt flags = old ? old->flags : 0;
 	Bool ours = old && old->site;
 
@@ -198,7 +195,7 @@ void attribution_after(ThreadId tid, UInt number, const UWord *args, UWord resul
 
 	switch (number) {
 	case __NR_mmap:
-		/* Of private files' pages nobody asks who mapped them. */
+		/* Who mapped the pages of private files is of no interest. */
 		mapped(tid, result, args[1], flags_of_map(args[3]),
 		       args[3] & (VKI_MAP_ANONYMOUS | VKI_MAP_SHARED));
 		break;
@@ -206,17 +203,17 @@ void attribution_after(ThreadId tid, UInt number, const UWord *args, UWord resul
 	case __NR_mremap: moved(tid, args, result); break;
 	case __NR_brk: heap_moved(tid, result); break;
 	case __NR_mprotect:
-		extent = extents_find(&place_extents, args[0]);
+		extent = extents_find(&mapping_extents, args[0]);
 		if (commits && extent && extent->site) {
 			flags = extent->flags;
 			mapped(tid, args[0], args[1], flags, True);
 		} else {
-			places_forget(args[0], args[0] + args[1]);
+			mappings_forget(args[0], args[0] + args[1]);
 		}
 		break;
 	case __NR_madvise:
 		if (args[2] == DONTNEED || args[2] == REMOVE)
-			places_forget(args[0], args[0] + args[1]);
+			mappings_forget(args[0], args[0] + args[1]);
 		break;
 	case __NR_shmat:
 		segment = VG_(am_find_nsegment)(result);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which instructions miss, and by which calls did the program get there? */
-#include "attribution.h"
 #include "code.h"
+#include "current.h"
 
 #include "pub_tool_libcbase.h"
 #include "pub_tool_mallocfree.h"
@@ -10,11 +9,11 @@
 
 #define FIRST_CAPACITY 1024u
 /*
- * Stacks are looked at once in so many walks of data at first; twice as many
- * whenever that was done often, so that looking takes no time that matters.
+ * A stack is sampled once in so many walks of data at first; twice as many
+ * whenever that was done often, so that sampling costs no time that matters.
  */
 #define FIRST_INTERVAL 64u
-#define LOOKS_AT_AN_INTERVAL 1024u
+#define SAMPLES_OF_AN_INTERVAL 1024u
 #define MOST_FRAMES 64u			/* or fewer, as --num-callers says */
 
 struct code_table code_table;
@@ -22,9 +21,9 @@ struct stack_table stack_table;
 
 static struct code_misses *last;	/* found */
 static struct stack_walks *last_stack;
-static UInt interval, looks;
-static Long due;			/* walks until the next look */
-static ULong since[TLB_SIZES];		/* walks since the last look */
+static UInt interval, samples;
+static Long due;			/* walks until the next sample */
+static ULong since[TLB_SIZES];		/* walks since the last sample */
 static ULong random_state;
 
 static struct code_misses *slot_of(ULong instruction, UInt epoch)
@@ -76,7 +75,7 @@ static struct code_misses *find(ULong instruction)
 	return last = code;
 }
 
-/* The walks since the last look were on the way to this one. */
+/* The walks since the last sample were on the way to this one. */
 static void note_stack(ExeContext *stack)
 {
 	ULong at = ((Addr)stack * 0x9e3779b97f4a7c15ULL) >> 32;
@@ -108,20 +107,20 @@ static void choose_next(void)
 	random_state ^= random_state << 13;
 	random_state ^= random_state >> 7;
 	random_state ^= random_state << 17;
-	if (++looks % LOOKS_AT_AN_INTERVAL == 0)
+	if (++samples % SAMPLES_OF_AN_INTERVAL == 0)
 		interval *= 2;
 	due = interval / 2 + (Long)(random_state % interval);
 }
 
-static void look(ULong instruction)
+static void sample(ULong instruction)
 {
-	const struct tlb_model *model = tlbsim.model;
+	const struct tlb_model *model = current.model;
 	const UInt kept = (UInt)VG_(clo_backtrace_size);
 	Addr frames[MOST_FRAMES];
 	UInt count = VG_(get_StackTrace_with_deltas)(
-		tlbsim.running, frames, kept < MOST_FRAMES ? kept : MOST_FRAMES,
+		current.thread, frames, kept < MOST_FRAMES ? kept : MOST_FRAMES,
 		NULL, NULL, 0,
-		tlbsim.run->stack_delta);
+		current.run->stack_delta);
 
 	/* While references wait, the one that missed was made a little ago. */
 	if (!count || !model->batching)
@@ -131,20 +130,15 @@ static void look(ULong instruction)
 	choose_next();
 }
 
-void code_missed(ULong instruction, enum tlb_size size, enum tlb_side side, Bool walk)
+void code_missed(ULong instruction, enum tlb_size size, enum tlb_side side, bool walk)
 {
-	struct misses *misses = &find(instruction)->counted[size][
-		side == TLB_FETCH ? MISSES_FETCH : MISSES_DATA];
-
-	if (!walk) {
-		misses->hits++;
+	misses_add(&find(instruction)->counted[size][misses_side(side)], walk);
+	if (!walk)
 		return;
-	}
-	misses->walks++;
 	since[size]++;
 	/* Only while the code of the thread refers to data are its registers up to date. */
-	if (size == TLB_BASE && --due <= 0 && side != TLB_FETCH && tlbsim.run)
-		look(instruction);
+	if (size == TLB_BASE && --due <= 0 && side != TLB_FETCH && current.run)
+		sample(instruction);
 }
 
 void code_settle(void)
@@ -165,7 +159,7 @@ void code_start(void)
 	last_stack = &stack_table.other;
 	VG_(memset)(since, 0, sizeof(since));
 	interval = FIRST_INTERVAL;
-	looks = 0;
+	samples = 0;
 	due = 1;
 	random_state = 88172645463325252ULL;
 }

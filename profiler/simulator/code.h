@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The misses of each instruction, and of each stack of calls that was looked at. */
+/* Which instructions miss, and by which calls did the program get there? */
 #ifndef TLBSIM_CODE_H
 #define TLBSIM_CODE_H
 
-#include "attribution.h"
+#include "misses.h"
+
+#include "pub_tool_debuginfo.h"
+#include "pub_tool_execontext.h"
 
 struct code_misses {
 	ULong instruction;
-	DiEpoch epoch;		/* in which debug information tells what it is */
+	DiEpoch epoch;		/* in which debug information says what it is */
 	Bool used;
 	struct misses counted[TLB_SIZES][MISSES_SIDES];
 };
@@ -35,7 +38,11 @@ struct stack_table {
 
 extern struct stack_table stack_table;
 
-/* Count the walks since the last look, too. */
+/* Nothing has missed yet. */
+void code_start(void);
+void code_missed(ULong instruction, enum tlb_size size, enum tlb_side side, bool walk);
+
+/* Count the walks since the last sample of the stack, too. */
 void code_settle(void);
 
 #endif

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The tables of the code that pays: "code", "stacks" and "frames" in doc/format.md. */
-#include "attribution.h"
+#include "code_tables.h"
 #include "code.h"
+#include "mappings_resolve.h"
+#include "table.h"
 
 #include "pub_tool_clientstate.h"
 #include "pub_tool_libcbase.h"
 #include "pub_tool_libcprint.h"
 #include "pub_tool_mallocfree.h"
 
-/* Stacks whose frames are told: sites of mappings, and those that walk. */
-static ExeContext **told;
-static UInt told_count, told_capacity;
+/* Stacks whose frames are written: sites of mappings, and those that walk. */
+static ExeContext **stacks;
+static UInt stack_count, stack_capacity;
 
 UInt stack_number(ExeContext *stack)
 {
@@ -18,17 +19,25 @@ UInt stack_number(ExeContext *stack)
 
 	if (!stack)
 		return NO_NAME;
-	while (i < told_count && told[i] != stack)
+	while (i < stack_count && stacks[i] != stack)
 		i++;
-	if (i < told_count)
+	if (i < stack_count)
 		return i;
-	if (told_count == told_capacity) {
-		told_capacity = told_capacity ? 2 * told_capacity : 256;
-		told = VG_(realloc)("tlbsim.told", told,
-				    told_capacity * sizeof(*told));
+	if (stack_count == stack_capacity) {
+		stack_capacity = stack_capacity ? 2 * stack_capacity : 256;
+		stacks = VG_(realloc)("tlbsim.stacks", stacks,
+				    stack_capacity * sizeof(*stacks));
 	}
-	told[told_count] = stack;
-	return told_count++;
+	stacks[stack_count] = stack;
+	return stack_count++;
+}
+
+static VgFile *open_table(const HChar *kind, const HChar *state)
+{
+	return table_open((struct table_header){
+		.kind = kind, .state = state,
+		.executable = mapping_executable ? mapping_executable : "NA",
+	});
 }
 
 struct code_row {
@@ -76,14 +85,14 @@ static void write_line(VgFile *file, const struct code_line *line)
 
 static void write_code(const HChar *state)
 {
-	VgFile *file = table_open("code", state);
+	VgFile *file = open_table("code", state);
 	struct code_row *rows;
 	struct names names = { 0 };
 	UInt count = 0, program;
 
 	if (!file)
 		return;
-	program = names_number(&names, place_executable ? place_executable :
+	program = names_number(&names, mapping_executable ? mapping_executable :
 							      VG_(args_the_exename));
 	rows = VG_(malloc)("tlbsim.code", (code_table.count + 1) * sizeof(*rows));
 	for (UInt i = 0; i < code_table.capacity; i++) {
@@ -114,7 +123,7 @@ static void write_code(const HChar *state)
 
 static void write_stacks(const HChar *state)
 {
-	VgFile *file = table_open("stacks", state);
+	VgFile *file = open_table("stacks", state);
 	UInt rows = 0;
 
 	if (!file)
@@ -163,21 +172,21 @@ static void take_frame(UInt number, DiEpoch epoch, Addr address, void *opaque)
 
 static void write_frames(const HChar *state)
 {
-	VgFile *file = table_open("frames", state);
+	VgFile *file = open_table("frames", state);
 	struct names names = { 0 };
 	struct frames *frames;
 	UInt rows = 0;
 
 	if (!file)
 		return;
-	frames = VG_(calloc)("tlbsim.frames", told_count + 1, sizeof(*frames));
-	for (UInt i = 0; i < told_count; i++) {
+	frames = VG_(calloc)("tlbsim.frames", stack_count + 1, sizeof(*frames));
+	for (UInt i = 0; i < stack_count; i++) {
 		frames[i].names = &names;
-		VG_(apply_ExeContext)(take_frame, &frames[i], told[i]);
+		VG_(apply_ExeContext)(take_frame, &frames[i], stacks[i]);
 	}
 	names_write(&names, file);
 	VG_(fprintf)(file, "stack\tdepth\tobject\tfunction\tfile\tline\n");
-	for (UInt i = 0; i < told_count; i++) {
+	for (UInt i = 0; i < stack_count; i++) {
 		for (UInt depth = 0; depth < frames[i].count; depth++, rows++) {
 			VG_(fprintf)(file, "%u\t%u", i, depth);
 			write_line(file, &frames[i].lines[depth]);
@@ -192,7 +201,7 @@ static void write_frames(const HChar *state)
 
 void code_tables_start(void)
 {
-	told_count = 0;
+	stack_count = 0;
 }
 
 void code_tables_write(const HChar *state)

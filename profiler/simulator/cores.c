@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "attribution.h"
 #include "cores.h"
+#include "attribution.h"
 
 #include "pub_tool_mallocfree.h"
 
@@ -9,11 +9,11 @@ static struct cache last_level[MOST_CORES];	/* all threads' */
 const struct timing_config *config_of(UInt core, UInt *shift)
 {
 	if (core < TLB_SIZES) {
-		*shift = tlbsim.config.page_shift[core];
-		return &tlbsim.windows.core;
+		*shift = options.tlb.page_shift[core];
+		return &options.windows.core;
 	}
-	*shift = tlbsim.view_configs[core - TLB_SIZES].page_shift;
-	return &tlbsim.views[core - TLB_SIZES].core;
+	*shift = options.view_configs[core - TLB_SIZES].page_shift;
+	return &options.views[core - TLB_SIZES].core;
 }
 
 static void make_last_level(void)
@@ -32,8 +32,8 @@ static void make_last_level(void)
 
 struct timing *timing_make(void)
 {
-	const UInt base = tlbsim.config.page_shift[TLB_BASE];
-	struct timing *timing = VG_(malloc)("tlbsim.timing", sizeof(*timing));
+	const UInt base = options.tlb.page_shift[TLB_BASE];
+	struct timing *timing = VG_(malloc)("current.timing", sizeof(*timing));
 	struct cache_line *next;
 	SizeT lines = 0;
 	UInt shift;
@@ -53,10 +53,10 @@ struct timing *timing_make(void)
 			  base, shift, shift > base);
 		next += memory_lines(config);
 	}
-	for (Int size = 0; tlbsim.attribute && size < TLB_SIZES; size++)
-		timing->cores[size].paid = attribution_paid;
+	for (Int size = 0; options.attribute && size < TLB_SIZES; size++)
+		timing->cores[size].waited = attribution_waited;
 	branches_init(&timing->branches);
-	paths_init(&timing->paths);
+	wrong_paths_init(&timing->paths);
 	return timing;
 }
 

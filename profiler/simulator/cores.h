@@ -3,8 +3,9 @@
 #ifndef TLBSIM_CORES_H
 #define TLBSIM_CORES_H
 
-#include "paths.h"
-#include "tlbsim.h"
+#include "options.h"
+
+#include "timing/wrong_paths.h"
 
 /* Cores: those of the two page sizes, then those of the views. */
 #define MOST_CORES (TLB_SIZES + TLB_MOST_VIEWS)
@@ -12,13 +13,13 @@
 struct timing {
 	struct core *cores;
 	struct branches branches;
-	struct paths paths;
+	struct wrong_paths paths;
 	struct cache_line *lines;	/* of the cores' caches */
 };
 
 static inline UInt core_count(void)
 {
-	return TLB_SIZES + tlbsim.view_count;
+	return TLB_SIZES + options.view_count;
 }
 
 /* What is known of a core, and log2 of the pages that its machine's memory is on. */

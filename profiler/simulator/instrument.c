@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * What is added to the program's code, statement by statement: the inline
- * filter of profiler/tlb/filter.h.
- */
-#include "block.h"
-#include "placing.h"
-#include "trace.h"
+#include "instrument.h"
+#include "current.h"
+#include "dataflow.h"
+#include "fetches.h"
+#include "numa.h"
+#include "options.h"
+#include "runs.h"
 
 #include "pub_tool_libcbase.h"
 #include "pub_tool_machine.h"
@@ -13,14 +13,14 @@
 #include "pub_tool_libcassert.h"
 
 /* Note what a temporary is as base + offset. */
-static void note_address(struct block *block, IRTemp temporary,
+static void note_address(struct emitter *emitter, IRTemp temporary,
 			 const IRExpr *data)
 {
 	const IRExpr *base, *offset;
 	Long sign;
 
-	block->address[temporary].base = temporary;
-	block->address[temporary].offset = 0;
+	emitter->address[temporary].base = temporary;
+	emitter->address[temporary].offset = 0;
 	if (data->tag != Iex_Binop || (data->Iex.Binop.op != Iop_Add64 &&
 				       data->Iex.Binop.op != Iop_Sub64))
 		return;
@@ -29,14 +29,14 @@ static void note_address(struct block *block, IRTemp temporary,
 	if (base->tag != Iex_RdTmp || offset->tag != Iex_Const)
 		return;
 	sign = data->Iex.Binop.op == Iop_Add64 ? 1 : -1;
-	block->address[temporary].base =
-		block->address[base->Iex.RdTmp.tmp].base;
-	block->address[temporary].offset =
-		block->address[base->Iex.RdTmp.tmp].offset +
+	emitter->address[temporary].base =
+		emitter->address[base->Iex.RdTmp.tmp].base;
+	emitter->address[temporary].offset =
+		emitter->address[base->Iex.RdTmp.tmp].offset +
 		sign * (Long)offset->Iex.Const.con->Ico.U64;
 }
 
-static void add_dirty(struct block *block, const IRDirty *dirty)
+static void add_dirty(struct emitter *emitter, const IRDirty *dirty)
 {
 	/* State of the FPU and the like: at most a few hundred bytes. */
 	Int size = dirty->mSize;
@@ -44,75 +44,86 @@ static void add_dirty(struct block *block, const IRDirty *dirty)
 	if (dirty->mFx == Ifx_None)
 		return;
 	if (dirty->mFx == Ifx_Read || dirty->mFx == Ifx_Modify)
-		run_add(block, dirty->mAddr, size, TLB_LOAD);
+		run_add(emitter, dirty->mAddr, size, TLB_LOAD);
 	if (dirty->mFx == Ifx_Write || dirty->mFx == Ifx_Modify)
-		run_add(block, dirty->mAddr, size, TLB_STORE);
+		run_add(emitter, dirty->mAddr, size, TLB_STORE);
 }
 
-static void add_statement_references(struct block *block, const IRStmt *st)
+/* A temporary that is not base + offset of another one. */
+static void note_opaque(struct emitter *emitter, IRTemp temporary)
 {
-	IRTypeEnv *types = block->out->tyenv;
+	if (temporary != IRTemp_INVALID)
+		note_address(emitter, temporary, IRExpr_RdTmp(temporary));
+}
+
+static Int size_of(const struct emitter *emitter, const IRExpr *data)
+{
+	return sizeofIRType(typeOfIRExpr(emitter->out->tyenv, data));
+}
+
+static void add_guarded_load(struct emitter *emitter, const IRLoadG *load)
+{
 	IRType type, loaded;
-	Int size;
+
+	typeOfIRLoadGOp(load->cvt, &type, &loaded);
+	note_opaque(emitter, load->dst);
+	run_add_guarded(emitter, load->addr, sizeofIRType(loaded), TLB_LOAD,
+			load->guard);
+}
+
+static void add_compare_and_swap(struct emitter *emitter, const IRCAS *cas)
+{
+	Int size = size_of(emitter, cas->dataLo);
+
+	if (cas->dataHi)
+		size *= 2;
+	note_opaque(emitter, cas->oldLo);
+	note_opaque(emitter, cas->oldHi);
+	run_add(emitter, cas->addr, size, TLB_LOAD);
+	run_add(emitter, cas->addr, size, TLB_STORE);
+}
+
+static void add_linked(struct emitter *emitter, const IRStmt *st)
+{
+	IRExpr *stored = st->Ist.LLSC.storedata;
+	IRTypeEnv *types = emitter->out->tyenv;
+	IRType type = stored ? typeOfIRExpr(types, stored) :
+			       typeOfIRTemp(types, st->Ist.LLSC.result);
+
+	note_opaque(emitter, st->Ist.LLSC.result);
+	run_add(emitter, st->Ist.LLSC.addr, sizeofIRType(type),
+		stored ? TLB_STORE : TLB_LOAD);
+}
+
+static void add_statement_references(struct emitter *emitter, const IRStmt *st)
+{
+	const IRExpr *data;
+	const IRStoreG *store;
 
 	switch (st->tag) {
 	case Ist_WrTmp:
-		note_address(block, st->Ist.WrTmp.tmp, st->Ist.WrTmp.data);
-		if (st->Ist.WrTmp.data->tag == Iex_Load)
-			run_add(block, st->Ist.WrTmp.data->Iex.Load.addr,
-				sizeofIRType(st->Ist.WrTmp.data->Iex.Load.ty),
-				TLB_LOAD);
+		data = st->Ist.WrTmp.data;
+		note_address(emitter, st->Ist.WrTmp.tmp, data);
+		if (data->tag == Iex_Load)
+			run_add(emitter, data->Iex.Load.addr,
+				sizeofIRType(data->Iex.Load.ty), TLB_LOAD);
 		break;
 	case Ist_Store:
-		type = typeOfIRExpr(types, st->Ist.Store.data);
-		run_add(block, st->Ist.Store.addr, sizeofIRType(type),
-			TLB_STORE);
+		run_add(emitter, st->Ist.Store.addr,
+			size_of(emitter, st->Ist.Store.data), TLB_STORE);
 		break;
-	case Ist_LoadG:
-		typeOfIRLoadGOp(st->Ist.LoadG.details->cvt, &type, &loaded);
-		note_address(block, st->Ist.LoadG.details->dst,
-			     IRExpr_RdTmp(st->Ist.LoadG.details->dst));
-		run_add_guarded(block, st->Ist.LoadG.details->addr,
-				sizeofIRType(loaded), TLB_LOAD,
-				st->Ist.LoadG.details->guard);
-		break;
+	case Ist_LoadG: add_guarded_load(emitter, st->Ist.LoadG.details); break;
 	case Ist_StoreG:
-		type = typeOfIRExpr(types, st->Ist.StoreG.details->data);
-		run_add_guarded(block, st->Ist.StoreG.details->addr,
-				sizeofIRType(type), TLB_STORE,
-				st->Ist.StoreG.details->guard);
+		store = st->Ist.StoreG.details;
+		run_add_guarded(emitter, store->addr,
+				size_of(emitter, store->data), TLB_STORE,
+				store->guard);
 		break;
-	case Ist_CAS:
-		type = typeOfIRExpr(types, st->Ist.CAS.details->dataLo);
-		size = sizeofIRType(type);
-		if (st->Ist.CAS.details->dataHi)
-			size *= 2;
-		note_address(block, st->Ist.CAS.details->oldLo,
-			     IRExpr_RdTmp(st->Ist.CAS.details->oldLo));
-		if (st->Ist.CAS.details->oldHi != IRTemp_INVALID)
-			note_address(block, st->Ist.CAS.details->oldHi,
-				     IRExpr_RdTmp(st->Ist.CAS.details->oldHi));
-		run_add(block, st->Ist.CAS.details->addr, size, TLB_LOAD);
-		run_add(block, st->Ist.CAS.details->addr, size, TLB_STORE);
-		break;
-	case Ist_LLSC:
-		note_address(block, st->Ist.LLSC.result,
-			     IRExpr_RdTmp(st->Ist.LLSC.result));
-		if (st->Ist.LLSC.storedata) {
-			type = typeOfIRExpr(types, st->Ist.LLSC.storedata);
-			run_add(block, st->Ist.LLSC.addr, sizeofIRType(type),
-				TLB_STORE);
-		} else {
-			type = typeOfIRTemp(types, st->Ist.LLSC.result);
-			run_add(block, st->Ist.LLSC.addr, sizeofIRType(type),
-				TLB_LOAD);
-		}
-		break;
+	case Ist_CAS: add_compare_and_swap(emitter, st->Ist.CAS.details); break;
+	case Ist_LLSC: add_linked(emitter, st); break;
 	case Ist_Dirty:
-		if (st->Ist.Dirty.details->tmp != IRTemp_INVALID)
-			note_address(block, st->Ist.Dirty.details->tmp,
-				     IRExpr_RdTmp(st->Ist.Dirty.details->tmp));
-		add_dirty(block, st->Ist.Dirty.details);
+		note_opaque(emitter, st->Ist.Dirty.details->tmp);
+		add_dirty(emitter, st->Ist.Dirty.details);
 		break;
 	default: break;
 	}
@@ -132,36 +143,36 @@ static Int stack_delta(IRJumpKind kind)
 }
 
 /* Advance the clock by the block's references; returns how many, to be set. */
-static IRConst *advance_clock(struct block *block)
+static IRConst *advance_clock(struct emitter *emitter)
 {
 	IRConst *total = IRConst_U64(0);
 
-	addStmtToIRSB(block->out,
-		      IRStmt_Store(Iend_LE, word((ULong)(Addr)&tlbsim_clock),
-				   block_binary(block, Iop_Add64, block->clock,
+	addStmtToIRSB(emitter->out,
+		      IRStmt_Store(Iend_LE, emit_word((ULong)(Addr)&tlbsim_clock),
+				   emit_binary(emitter, Iop_Add64, emitter->clock,
 						IRExpr_Const(total))));
 	return total;
 }
 
 /* When a thread's sample begins or ends: see placing.h. */
-static void add_turn(struct block *block)
+static void add_turn(struct emitter *emitter)
 {
 	IRDirty *call = unsafeIRDirty_0_N(
-		0, "tlbsim_turn", VG_(fnptr_to_fnentry)(tlbsim_turn),
+		0, "tlbsim_numa_turn", VG_(fnptr_to_fnentry)(tlbsim_numa_turn),
 		mkIRExprVec_0());
-	IRExpr *next = block_load(block, word((ULong)(Addr)&tlbsim_next_turn));
+	IRExpr *next = emit_load(emitter, emit_word((ULong)(Addr)&tlbsim_numa_next_turn));
 
-	call->guard = block_assign(block, Ity_I1,
-				   IRExpr_Binop(Iop_CmpLE64U, next, block->clock));
-	addStmtToIRSB(block->out, IRStmt_Dirty(call));
+	call->guard = emit_assign(emitter, Ity_I1,
+				   IRExpr_Binop(Iop_CmpLE64U, next, emitter->clock));
+	addStmtToIRSB(emitter->out, IRStmt_Dirty(call));
 }
 
 /* Now that the number of references is known, write it where it is needed. */
-static void close_block(struct block *block, IRConst *total)
+static void close_block(struct emitter *emitter, IRConst *total)
 {
-	total->Ico.U64 = block->time;
-	for (struct run *run = block->runs; run; run = run->next)
-		run->remaining = block->time - run->remaining;
+	total->Ico.U64 = emitter->time;
+	for (struct run *run = emitter->runs; run; run = run->next)
+		run->remaining = emitter->time - run->remaining;
 }
 
 IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
@@ -170,49 +181,49 @@ IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 			const VexArchInfo *archinfo_host, IRType guest_word,
 			IRType host_word)
 {
-	const Bool timed = tlbsim.windows.period != 0;
-	struct block block;
-	struct trace trace;
+	const Bool timed = options.windows.period != 0;
+	struct emitter emitter;
+	struct dataflow flow;
 	IRConst *total;
 
 	(void)closure, (void)archinfo_host;
 	if (guest_word != Ity_I64 || host_word != Ity_I64)
 		VG_(tool_panic)("tlbsim works on 64-bit programs only");
-	VG_(memset)(&block, 0, sizeof(block));
-	block.out = deepCopyIRSBExceptStmts(in);
-	block.address = VG_(malloc)("tlbsim.address",
-				    sizeof(*block.address) *
+	VG_(memset)(&emitter, 0, sizeof(emitter));
+	emitter.out = deepCopyIRSBExceptStmts(in);
+	emitter.address = VG_(malloc)("tlbsim.address",
+				    sizeof(*emitter.address) *
 					    (SizeT)(in->tyenv->types_used + 1));
-	block.layout = layout;
-	block.start = block.instruction = extents->base[0];
-	fetch_start(&block, extents->base[0]);
-	block.clock = block_load(&block, word((ULong)(Addr)&tlbsim_clock));
+	emitter.layout = layout;
+	emitter.start = emitter.instruction = extents->base[0];
+	fetch_start(&emitter, extents->base[0]);
+	emitter.clock = emit_load(&emitter, emit_word((ULong)(Addr)&tlbsim_clock));
 	if (timed)
-		trace_start(&trace, &block);
-	total = advance_clock(&block);
-	if (tlbsim.placing.period)
-		add_turn(&block);
+		dataflow_start(&flow, &emitter);
+	total = advance_clock(&emitter);
+	if (options.numa.period)
+		add_turn(&emitter);
 	for (Int i = 0; i < in->stmts_used; i++) {
 		IRStmt *st = in->stmts[i];
 
 		if (!st || st->tag == Ist_NoOp)
 			continue;
 		if (st->tag == Ist_IMark) {
-			block.instruction = st->Ist.IMark.addr;
-			fetch_instruction(&block, st);
+			emitter.instruction = st->Ist.IMark.addr;
+			fetch_instruction(&emitter, st);
 		}
 		if (st->tag == Ist_Exit)
-			fetch_exit(&block, st);
+			fetch_exit(&emitter, st);
 		if (timed)
-			trace_statement(&trace, st);
-		add_statement_references(&block, st);
-		addStmtToIRSB(block.out, st);
+			dataflow_statement(&flow, st);
+		add_statement_references(&emitter, st);
+		addStmtToIRSB(emitter.out, st);
 	}
-	block.stack_delta = stack_delta(in->jumpkind);
-	fetch_next(&block, in->next);
+	emitter.stack_delta = stack_delta(in->jumpkind);
+	fetch_next(&emitter, in->next);
 	if (timed)
-		trace_end(&trace, in->next, in->jumpkind);
-	close_block(&block, total);
-	VG_(free)(block.address);
-	return block.out;
+		dataflow_end(&flow, in->next, in->jumpkind);
+	close_block(&emitter, total);
+	VG_(free)(emitter.address);
+	return emitter.out;
 }

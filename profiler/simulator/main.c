@@ -1,9 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Threads, fork and exec: when a model starts, and when it ends. */
+/*
+ * tlbsim, the Valgrind tool: which of a program's references would miss the
+ * TLBs, on base pages and on huge pages, and in which of further machines?
+ *
+ *   options.c, view_options.c, parse.c
+ *                 the command line
+ *   main.c        threads, fork and exec: when a model starts and ends
+ *   current.c     which thread runs now, and what time is it
+ *   spans.c       which pages of a size there can be
+ *   instrument.c  what is added to the program's code, statement by statement:
+ *   runs.c          data references,
+ *   fetches.c       instruction fetches,
+ *   emit.c          and the expressions that they are made of
+ *   references.c  what that code calls when a reference may change the model
+ *   dataflow.c, dataflow_values.c, notes.c, latencies.c
+ *                 what the timing model (profiler/timing/) needs of the code
+ *   windows.c, schedule.c, cores.c, walk_ages.c
+ *                 when that model sees it, and on which cores
+ *   attribution.c what a miss is attributed to, and calls that map memory:
+ *   mappings.c, mappings_resolve.c
+ *                   which memory it is in,
+ *   code.c          and which instruction and calls it is from
+ *   numa.c        which thread goes to memory for which page (profiler/numa/)
+ *   table.c, *_table.c, *_tables.c, names.c
+ *                 the tables that a process leaves behind
+ */
 #include "attribution.h"
-#include "placing.h"
+#include "code_tables.h"
+#include "counts_table.h"
+#include "current.h"
+#include "instrument.h"
+#include "memory_tables.h"
+#include "numa.h"
+#include "numa_tables.h"
+#include "options.h"
 #include "spans.h"
+#include "table.h"
+#include "views_tables.h"
 #include "windows.h"
+#include "windows_table.h"
 
 #include "pub_tool_aspacemgr.h"
 #include "pub_tool_libcbase.h"
@@ -23,11 +58,8 @@ struct thread {
 	void *memory, *views_memory;			/* of their levels */
 	struct tlb_filter data_filter, code_filter;	/* while it does not run */
 	struct timing *timing;
-	struct placing_thread placing;
+	struct numa_thread numa;
 };
-
-struct tlb_filter tlbsim_data_filter, tlbsim_code_filter;
-ULong tlbsim_clock = 1;	/* time 0 is that of empty entries */
 
 static struct thread **threads;		/* by thread ID; NULL: never ran */
 static UInt threads_run;
@@ -37,7 +69,7 @@ static struct tlb_counts ended_views[TLB_MOST_VIEWS][TLB_SIDES];
 
 static void *allocate(size_t bytes)
 {
-	return VG_(calloc)("tlbsim.touched", 1, bytes);
+	return VG_(calloc)("tlbsim_touched", 1, bytes);
 }
 
 static bool is_anonymous(uint64_t address)
@@ -50,23 +82,23 @@ static bool is_anonymous(uint64_t address)
 /* A page's first touch finds no entry anywhere: only walks can be it. */
 static void walked(uint64_t address)
 {
-	touched_note(&tlbsim.touched, address);
-	if (tlbsim.placing.period)
-		placing_walked(address);
+	touched_note(&tlbsim_touched, address);
+	if (options.numa.period)
+		numa_walked(address);
 }
 
 /* Further machines watch the thread's model. */
 static void watch(struct thread *thread)
 {
 	thread->views_memory = NULL;
-	if (!tlbsim.view_count)
+	if (!options.view_count)
 		return;
 	thread->views_memory = VG_(malloc)(
-		"tlbsim.views", tlb_views_bytes(tlbsim.view_configs,
-						tlbsim.view_count,
-						&tlbsim.config));
-	tlb_views_init(&thread->views, tlbsim.view_configs, tlbsim.view_count,
-		       &tlbsim.config, thread->views_memory);
+		"options.views", tlb_views_bytes(options.view_configs,
+						options.view_count,
+						&options.tlb));
+	tlb_views_init(&thread->views, options.view_configs, options.view_count,
+		       &options.tlb, thread->views_memory);
 	thread->views.data.backed = thread->views.code.backed = spanned;
 	tlb_model_watch(&thread->model, &thread->views);
 }
@@ -75,22 +107,22 @@ static void watch(struct thread *thread)
 static struct thread *make_thread(void)
 {
 	struct thread *thread = VG_(malloc)("tlbsim.thread", sizeof(*thread));
-	Bool filter = tlbsim.filter;
+	Bool filter = options.filter;
 
 	thread->memory = VG_(malloc)("tlbsim.levels",
-				     tlb_model_bytes(&tlbsim.config));
-	tlb_model_init(&thread->model, &tlbsim.config, thread->memory,
+				     tlb_model_bytes(&options.tlb));
+	tlb_model_init(&thread->model, &options.tlb, thread->memory,
 		       filter ? &tlbsim_data_filter : NULL,
 		       filter ? &tlbsim_code_filter : NULL);
 	watch(thread);
 	thread->model.walked = walked;
 	thread->model.missed =
-		tlbsim.attribute || tlbsim.windows.period ? windows_missed : NULL;
+		options.attribute || options.windows.period ? windows_missed : NULL;
 	thread->data_filter = tlbsim_data_filter;
 	thread->code_filter = tlbsim_code_filter;
 	thread->timing = NULL;
 	threads_run++;
-	placing_thread_start(&thread->placing, threads_run);
+	numa_thread_start(&thread->numa, threads_run);
 	return thread;
 }
 
@@ -99,22 +131,22 @@ static void start_client_code(ThreadId tid, ULong blocks_done)
 	struct thread *next;
 
 	(void)blocks_done;
-	if (tid == tlbsim.running)
+	if (tid == current.thread)
 		return;
 	windows_switch();
-	if (tlbsim.running != VG_INVALID_THREADID && threads[tlbsim.running]) {
-		threads[tlbsim.running]->data_filter = tlbsim_data_filter;
-		threads[tlbsim.running]->code_filter = tlbsim_code_filter;
+	if (current.thread != VG_INVALID_THREADID && threads[current.thread]) {
+		threads[current.thread]->data_filter = tlbsim_data_filter;
+		threads[current.thread]->code_filter = tlbsim_code_filter;
 	}
 	if (!threads[tid])
 		threads[tid] = make_thread();
 	next = threads[tid];
-	placing_switch(&next->placing);
+	numa_switch(&next->numa);
 	tlbsim_data_filter = next->data_filter;
 	tlbsim_code_filter = next->code_filter;
-	tlbsim.model = &next->model;
-	tlbsim.timing = &next->timing;
-	tlbsim.running = tid;
+	current.model = &next->model;
+	current.timing = &next->timing;
+	current.thread = tid;
 }
 
 static void add(struct tlb_counts sum[TLB_SIDES],
@@ -130,12 +162,12 @@ static void add(struct tlb_counts sum[TLB_SIDES],
 /* Of a thread that need not be the one that runs. */
 static void flush(struct tlb_model *model)
 {
-	struct tlb_model *running = tlbsim.model;
+	struct tlb_model *running = current.model;
 
-	tlbsim.model = model;
-	tlbsim.run = NULL;
+	current.model = model;
+	current.run = NULL;
 	tlb_model_flush(model);
-	tlbsim.model = running;
+	current.model = running;
 }
 
 static void add_counts(struct tlb_counts sum[TLB_SIZES][TLB_SIDES],
@@ -145,7 +177,7 @@ static void add_counts(struct tlb_counts sum[TLB_SIZES][TLB_SIDES],
 	flush(&thread->model);
 	for (Int size = 0; size < TLB_SIZES; size++)
 		add(sum[size], thread->model.counts[size]);
-	for (UInt view = 0; view < tlbsim.view_count; view++)
+	for (UInt view = 0; view < options.view_count; view++)
 		add(views[view], tlb_view_counts(&thread->views, view));
 }
 
@@ -153,17 +185,17 @@ static void drop_thread(ThreadId tid)
 {
 	struct thread *thread = threads[tid];
 
-	if (tlbsim.running == tid)
+	if (current.thread == tid)
 		windows_switch();
 	timing_drop(thread->timing);
-	placing_drop(&thread->placing);
+	numa_drop(&thread->numa);
 	VG_(free)(thread->memory);
 	if (thread->views_memory)
 		VG_(free)(thread->views_memory);
 	VG_(free)(thread);
 	threads[tid] = NULL;
-	if (tlbsim.running == tid)
-		tlbsim.running = VG_INVALID_THREADID;
+	if (current.thread == tid)
+		current.thread = VG_INVALID_THREADID;
 }
 
 /* Its ID may be given to a new thread, which starts with empty TLBs. */
@@ -173,6 +205,15 @@ static void thread_exit(ThreadId tid)
 		return;
 	add_counts(ended, ended_views, threads[tid]);
 	drop_thread(tid);
+}
+
+/* Those that a process has from its start on. */
+static void write_tables(const HChar *state,
+			 const struct tlb_counts counts[TLB_SIZES][TLB_SIDES])
+{
+	counts_table_write(state, counts, counts ? threads_run : 0);
+	windows_table_write(state);
+	numa_tables_write(state);
 }
 
 static void write_counts(const HChar *state)
@@ -185,10 +226,24 @@ static void write_counts(const HChar *state)
 	for (ThreadId tid = 1; tid < VG_N_THREADS; tid++)
 		if (threads[tid])
 			add_counts(sum, views, threads[tid]);
-	tlbsim_counts_write(state, sum, threads_run);
-	tlbsim_views_write(tlbsim_image(), state, views);
-	if (tlbsim.attribute)
-		attribution_write(state);
+	write_tables(state, sum);
+	views_tables_write(state, views);
+	if (!options.attribute)
+		return;
+	code_tables_start();
+	memory_tables_write(state);
+	code_tables_write(state);
+}
+
+/* A new process image: nothing was counted, and a table says that it runs. */
+static void start_image(void)
+{
+	windows_start();
+	if (options.attribute)
+		attribution_start();
+	numa_start();
+	table_claim("counts");
+	write_tables("running", NULL);
 }
 
 /* The child has the one thread that called fork(), and TLBs of its own. */
@@ -201,12 +256,8 @@ static void forked(ThreadId tid)
 	VG_(memset)(ended, 0, sizeof(ended));
 	VG_(memset)(ended_views, 0, sizeof(ended_views));
 	threads_run = 0;
-	touched_reset(&tlbsim.touched);
-	windows_start();
-	if (tlbsim.attribute)
-		attribution_start();
-	placing_start();
-	tlbsim_counts_start();
+	touched_reset(&tlbsim_touched);
+	start_image();
 }
 
 /*
@@ -219,12 +270,12 @@ static void pre_syscall(ThreadId tid, UInt number, UWord *args, UInt count)
 {
 	(void)count;
 	/* References of all threads wait that may be to what is unmapped. */
-	for (ThreadId other = 1; tlbsim.attribute && other < VG_N_THREADS; other++)
+	for (ThreadId other = 1; options.attribute && other < VG_N_THREADS; other++)
 		if (threads[other] && other != tid && attribution_maps(number))
 			flush(&threads[other]->model);
 	if (threads[tid])
 		flush(&threads[tid]->model);
-	if (tlbsim.attribute)
+	if (options.attribute)
 		attribution_before(number, args);
 	if (number == __NR_execve
 #ifdef __NR_execveat
@@ -238,7 +289,7 @@ static void post_syscall(ThreadId tid, UInt number, UWord *args, UInt count,
 			 SysRes result)
 {
 	(void)count;
-	if (tlbsim.attribute && !sr_isError(result))
+	if (options.attribute && !sr_isError(result))
 		attribution_after(tid, number, args, sr_Res(result));
 	spans_forget();
 }
@@ -251,23 +302,18 @@ static void finish(Int exit_code)
 
 static void post_options(void)
 {
-	tlbsim_options_check();
-	tlbsim.running = VG_INVALID_THREADID;
+	options_check();
 	threads = VG_(calloc)("tlbsim.threads", VG_N_THREADS, sizeof(*threads));
-	tlbsim.touched = (struct touched){
+	tlbsim_touched = (struct touched){
 		.allocate = allocate,
 		.release = VG_(free),
 		.anonymous = is_anonymous,
-		.base_shift = tlbsim.config.page_shift[TLB_BASE],
-		.huge_shift = tlbsim.config.page_shift[TLB_HUGE],
+		.base_shift = options.tlb.page_shift[TLB_BASE],
+		.huge_shift = options.tlb.page_shift[TLB_HUGE],
 	};
-	if (touched_init(&tlbsim.touched) != 0)
-		tlbsim.touched.failed = true;
-	windows_start();
-	if (tlbsim.attribute)
-		attribution_start();
-	placing_start();
-	tlbsim_counts_start();
+	if (touched_init(&tlbsim_touched) != 0)
+		tlbsim_touched.failed = true;
+	start_image();
 }
 
 static void pre_options(void)
@@ -282,7 +328,7 @@ static void pre_options(void)
 	VG_(clo_vex_control).iropt_register_updates_default =
 		VexRegUpdSpAtMemAccess;
 	VG_(basic_tool_funcs)(post_options, tlbsim_instrument, finish);
-	tlbsim_options_register();
+	options_register();
 	VG_(needs_syscall_wrapper)(pre_syscall, post_syscall);
 	VG_(track_start_client_code)(start_client_code);
 	VG_(track_pre_thread_ll_exit)(thread_exit);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "notes.h"
-#include "trace.h"
-#include "windows.h"
 
 #include "pub_tool_libcbase.h"
 #include "pub_tool_machine.h"
@@ -16,75 +14,63 @@ struct notes *notes_of(void *guest_state)
 	return (struct notes *)((UChar *)guest_state + notes_offset);
 }
 
-static void put(struct trace *trace, SizeT field, IRExpr *value)
+static void put(struct dataflow *flow, SizeT field, IRExpr *value)
 {
-	addStmtToIRSB(trace->out,
+	addStmtToIRSB(flow->out,
 		      IRStmt_Put(notes_offset + (Int)field, value));
 }
 
-/* While a window is open, tell the model of the block before this one. */
-static void add_call(struct block *block)
+void notes_modified(IRDirty *call, const VexGuestLayout *layout)
 {
-	IRExpr *next = block_load(block,
-				  word((ULong)(Addr)&tlbsim_next_window));
-	IRDirty *call = unsafeIRDirty_0_N(
-		0, "tlbsim_window_block",
-		VG_(fnptr_to_fnentry)(tlbsim_window_block),
-		mkIRExprVec_2(IRExpr_GSPTR(), word(block->start)));
-
-	call->guard = block_assign(
-		block, Ity_I1, IRExpr_Binop(Iop_CmpLE64U, next, block->clock));
 	call->nFxState = 1;
 	VG_(memset)(&call->fxState, 0, sizeof(call->fxState));
 	call->fxState[0].fx = Ifx_Modify;
 	call->fxState[0].offset = (UShort)notes_offset;
-	call->fxState[0].size = (UShort)(2 * block->layout->total_sizeB);
-	addStmtToIRSB(block->out, IRStmt_Dirty(call));
+	call->fxState[0].size = (UShort)(2 * layout->total_sizeB);
 }
 
-void notes_start(struct trace *trace)
+void notes_start(struct dataflow *flow)
 {
-	const Int size = trace->block->layout->total_sizeB;
-	const SizeT temporaries = (SizeT)trace->out->tyenv->types_used + 1;
+	const Int size = flow->emitter->layout->total_sizeB;
+	const SizeT temporaries = (SizeT)flow->out->tyenv->types_used + 1;
 
 	/* Two shadows of the guest state follow it. */
 	notes_offset = size;
 	notes_room = (UInt)((2 * (SizeT)size - sizeof(struct notes)) /
 			    sizeof(ULong));
-	trace->notes = VG_(calloc)("tlbsim.notes", 1, sizeof(*trace->notes));
-	trace->noted = VG_(malloc)("tlbsim.noted",
-				   temporaries * sizeof(*trace->noted));
-	VG_(memset)(trace->noted, 0xff, temporaries * sizeof(*trace->noted));
-	add_call(trace->block);
+	flow->notes = VG_(calloc)("tlbsim.notes", 1, sizeof(*flow->notes));
+	flow->noted = VG_(malloc)("tlbsim.noted",
+				   temporaries * sizeof(*flow->noted));
+	VG_(memset)(flow->noted, 0xff, temporaries * sizeof(*flow->noted));
 }
 
 /* Note a value; its number, or NOTE_ABSOLUTE if there are too many. */
-static UShort note_value(struct trace *trace, IRExpr *value)
+static UShort note_value(struct dataflow *flow, IRExpr *value)
 {
-	if (trace->noted_count == notes_room)
+	if (flow->noted_count == notes_room)
 		return NOTE_ABSOLUTE;
-	put(trace,
-	    offsetof(struct notes, values) + trace->noted_count * sizeof(ULong),
+	put(flow,
+	    offsetof(struct notes, values) + flow->noted_count * sizeof(ULong),
 	    value);
-	return (UShort)trace->noted_count++;
+	return (UShort)flow->noted_count++;
 }
 
 /* The same of a temporary that may have been noted. */
-static UShort note_temporary(struct trace *trace, IRTemp temporary)
+static UShort note_temporary(struct dataflow *flow, IRTemp temporary)
 {
-	UShort *slot = &trace->noted[temporary];
+	UShort *slot = &flow->noted[temporary];
 
 	if (*slot == NOTE_ABSOLUTE)
-		*slot = note_value(trace, IRExpr_RdTmp(temporary));
+		*slot = note_value(flow, IRExpr_RdTmp(temporary));
 	return *slot;
 }
 
-static UShort note_guarded(struct trace *trace, const IRExpr *address,
+static UShort note_guarded(struct dataflow *flow, const IRExpr *address,
 			   IRExpr *guard)
 {
-	IRExpr *made = IRExpr_ITE(guard, deepCopyIRExpr(address), word(0));
+	IRExpr *made = IRExpr_ITE(guard, deepCopyIRExpr(address), emit_word(0));
 
-	return note_value(trace, block_assign(trace->block, Ity_I64, made));
+	return note_value(flow, emit_assign(flow->emitter, Ity_I64, made));
 }
 
 static Int add_reference(struct noted_block *notes,
@@ -100,48 +86,48 @@ static Int add_reference(struct noted_block *notes,
 	return (Int)notes->count++;
 }
 
-Int note_reference(struct trace *trace, const IRExpr *address, IRExpr *guard)
+Int note_reference(struct dataflow *flow, const IRExpr *address, IRExpr *guard)
 {
 	struct noted_reference reference = { 0, NOTE_ABSOLUTE };
 	IRTemp temporary;
 
-	if (trace->notes->count == PROGRAM_REFERENCES)
+	if (flow->notes->count == BLOCK_REFERENCES)
 		return -1;
 	if (guard) {
-		reference.base = note_guarded(trace, address, guard);
+		reference.base = note_guarded(flow, address, guard);
 	} else if (address->tag == Iex_Const) {
 		reference.offset = (Long)address->Iex.Const.con->Ico.U64;
-		return add_reference(trace->notes, reference);
+		return add_reference(flow->notes, reference);
 	} else {
 		temporary = address->Iex.RdTmp.tmp;
-		reference.offset = trace->block->address[temporary].offset;
+		reference.offset = flow->emitter->address[temporary].offset;
 		reference.base = note_temporary(
-			trace, trace->block->address[temporary].base);
+			flow, flow->emitter->address[temporary].base);
 	}
 	if (reference.base == NOTE_ABSOLUTE)
 		return -1;
-	return add_reference(trace->notes, reference);
+	return add_reference(flow->notes, reference);
 }
 
-void note_departure(struct trace *trace, Bool taken, const IRExpr *target)
+void note_departure(struct dataflow *flow, Bool taken, const IRExpr *target)
 {
 	/* It lives as long as the translation may, as the block's notes do. */
 	struct noted_departure *left =
 		VG_(malloc)("tlbsim.departure", sizeof(*left));
 
-	left->block = trace->notes;
+	left->notes = flow->notes;
 	left->departure = (struct departure){
-		.operations = trace->program->count,
-		.branches = trace->branches,
+		.operations = flow->block->count,
+		.branches = flow->branches,
 		.taken = taken,
 		.indirect = target != NULL,
-		.target_value = target ? trace_value_of(trace, target) : 0,
+		.target_value = target ? dataflow_value_of(flow, target) : 0,
 	};
-	put(trace, offsetof(struct notes, left), word((ULong)(Addr)left));
+	put(flow, offsetof(struct notes, left), emit_word((ULong)(Addr)left));
 }
 
-void notes_end(struct trace *trace)
+void notes_end(struct dataflow *flow)
 {
-	trace->notes->program = trace->program;
-	VG_(free)(trace->noted);
+	flow->notes->block = flow->block;
+	VG_(free)(flow->noted);
 }

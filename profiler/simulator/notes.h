@@ -7,8 +7,7 @@
 #ifndef TLBSIM_NOTES_H
 #define TLBSIM_NOTES_H
 
-#include "program.h"
-#include "tlbsim.h"
+#include "dataflow_values.h"
 
 /* A reference: offset + value number `base` of the notes, or offset alone. */
 #define NOTE_ABSOLUTE 0xffffu
@@ -18,16 +17,16 @@ struct noted_reference {
 	UShort base;
 };
 
-/* A block: its program, and its references by their numbers. */
+/* A block, and its references by their numbers. */
 struct noted_block {
-	const struct program *program;
+	const struct block *block;
 	UInt count, capacity;
 	struct noted_reference *references;
 };
 
 /* One way to leave it. */
 struct noted_departure {
-	const struct noted_block *block;
+	const struct noted_block *notes;
 	struct departure departure;
 };
 
@@ -38,5 +37,19 @@ struct notes {
 
 /* A thread's notes, by its guest state. */
 struct notes *notes_of(void *guest_state);
+
+/* The call reads and changes them. */
+void notes_modified(IRDirty *call, const VexGuestLayout *layout);
+
+/* A block begins, and ends. */
+void notes_start(struct dataflow *flow);
+void notes_end(struct dataflow *flow);
+/* Note where a reference is, if the guard holds; its number, or -1 if there are too many. */
+Int note_reference(struct dataflow *flow, const IRExpr *address, IRExpr *guard);
+/*
+ * Note that the block may be left here, by the last branch or not, and where it
+ * then goes if that is computed.
+ */
+void note_departure(struct dataflow *flow, Bool taken, const IRExpr *target);
 
 #endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the program's code calls when a reference may change the model. */
-#include "placing.h"
-
-static inline ULong address_of(Long offset, UChar base, const ULong *bases)
-{
-	return (ULong)offset + (base == REFERENCE_ABSOLUTE ? 0 : bases[base]);
-}
+#include "references.h"
+#include "current.h"
+#include "numa.h"
+#include "options.h"
 
 /* One reference, or the part of one that lies in one page; made by the instruction at `where`. */
 typedef void (*take_one)(struct tlb_model *model, ULong address,
@@ -46,7 +43,7 @@ static inline void take_filtered(struct tlb_model *model, ULong address,
 static inline __attribute__((always_inline)) void
 take_all(const struct run *run, const ULong *bases, take_one take)
 {
-	struct tlb_model *model = tlbsim.model;
+	struct tlb_model *model = current.model;
 	ULong page_bytes = 1ULL << model->data.slots.base_shift;
 	ULong time = tlbsim_clock - run->remaining;
 	const struct reference *reference = run->references;
@@ -54,8 +51,8 @@ take_all(const struct run *run, const ULong *bases, take_one take)
 
 	for (; reference < end; reference++, time++) {
 		enum tlb_side side = (enum tlb_side)reference->side;
-		ULong address = address_of(reference->offset, reference->base,
-					   bases);
+		ULong address = run_address(reference->offset,
+					    reference->base, bases);
 		ULong where = run->instruction + (ULong)(Long)reference->instruction;
 		ULong room = page_bytes - (address & (page_bytes - 1));
 
@@ -74,23 +71,23 @@ static void settle(const struct run *run, const ULong *bases)
 	for (UInt i = 0; i < run->range_count; i++) {
 		const struct range *range = &run->ranges[i];
 
-		writes[i].address = address_of(range->low, range->base, bases);
+		writes[i].address = run_address(range->low, range->base, bases);
 		writes[i].time = time + range->last;
 	}
-	tlb_first_settle(&tlbsim.model->data, writes, run->range_count);
+	tlb_first_settle(&current.model->data, writes, run->range_count);
 }
 
 static inline void run_references(const struct run *run, const ULong *bases)
 {
-	tlbsim.run = run;
-	if (tlbsim_placing)
-		tlbsim_place(run, bases);
-	if (!tlbsim.filter) {
+	current.run = run;
+	if (tlbsim_numa_phase)
+		tlbsim_numa_run(run, bases);
+	if (!options.filter) {
 		take_all(run, bases, take_always);
-	} else if (tlbsim.model->batching) {
+	} else if (current.model->batching) {
 		take_all(run, bases, take_batched);
 		/* Otherwise the filter is empty, and stays so. */
-		if (!tlbsim.model->batching)
+		if (!current.model->batching)
 			settle(run, bases);
 	} else {
 		take_all(run, bases, take_filtered);
@@ -132,16 +129,16 @@ void tlbsim_run4(const struct run *run, ULong b0, ULong b1, ULong b2, ULong b3)
 void tlbsim_fetch(ULong address, ULong time)
 {
 	struct tlb_filter_slot *slot = &tlbsim_code_filter.slot[
-		tlb_filter_index(&tlbsim.model->code.slots, address)];
+		tlb_filter_index(&current.model->code.slots, address)];
 	const struct tlb_filter_slot write = { address, time };
 
-	if (tlbsim.filter && address - slot->address <
-				     1ULL << tlbsim.config.page_shift[TLB_BASE]) {
+	if (options.filter && address - slot->address <
+				     1ULL << options.tlb.page_shift[TLB_BASE]) {
 		slot->time = time;
 		return;
 	}
-	tlbsim.run = NULL;
-	tlb_model_fetch(tlbsim.model, address, time);
-	if (tlbsim.filter)
-		tlb_first_settle(&tlbsim.model->code, &write, 1);
+	current.run = NULL;
+	tlb_model_fetch(current.model, address, time);
+	if (options.filter)
+		tlb_first_settle(&current.model->code, &write, 1);
 }

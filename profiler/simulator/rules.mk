@@ -19,7 +19,7 @@ VG_TEXT := 0x58000000
 SIM := $(B)/libexec/valgrind
 SIM_SOURCES := $(wildcard profiler/simulator/*.c profiler/numa/*.c profiler/timing/*.c profiler/tlb/*.c)
 SIM_OBJECTS := $(SIM_SOURCES:%.c=$(B)/sim/%.o)
-SIM_CPPFLAGS := -Iprofiler/simulator -Iprofiler/numa -Iprofiler/timing -Iprofiler/tlb -isystem /usr/include/valgrind
+SIM_CPPFLAGS := -Iprofiler/simulator -Iprofiler -isystem /usr/include/valgrind
 # Valgrind's headers are GNU C, and rely on undefined macros being 0: neither -Wpedantic nor
 # -Wundef.  The core is not to be called through builtins or a stack protector it does not have.
 SIM_CFLAGS := -std=gnu11 -O3 -g -fno-stack-protector -fno-strict-aliasing -fno-builtin \

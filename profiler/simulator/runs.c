@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Data references: gathered into runs, and tested against the filter at once.
- *
- * A run ends where control may leave the block, so that it is executed whole
- * or not at all.  At its end the code tests whether every reference lies in a
- * page of the filter; if one does not, it calls the model with all of them, in
- * order.  Then it writes the time of last use of each range to the filter.
- *
- * References that differ from one base by constants (fields of a structure,
- * a stack frame) form a range of bytes and are tested together.
- */
-#include "block.h"
-#include "placing.h"
+#include "runs.h"
+#include "current.h"
+#include "numa.h"
+#include "options.h"
+#include "references.h"
 
 #include "pub_tool_libcassert.h"
 #include "pub_tool_libcbase.h"
@@ -22,33 +14,33 @@
 #define RANGE_BYTES 512
 
 /* How far a range is from the page in its filter slot. */
-static IRExpr *range_distance(struct block *block, struct open_range *range)
+static IRExpr *range_distance(struct emitter *emitter, struct open_range *range)
 {
-	IRExpr *start = word((ULong)range->low);
+	IRExpr *start = emit_word((ULong)range->low);
 
 	if (range->base != IRTemp_INVALID) {
 		start = IRExpr_RdTmp(range->base);
 		if (range->low)
-			start = block_binary(block, Iop_Add64, start,
-					     word((ULong)range->low));
+			start = emit_binary(emitter, Iop_Add64, start,
+					     emit_word((ULong)range->low));
 	}
-	range->slot = filter_slot(block, start);
-	return filter_distance(block, &tlbsim_data_filter, start, range->slot);
+	range->slot = filter_slot(emitter, start);
+	return filter_distance(emitter, &tlbsim_data_filter, start, range->slot);
 }
 
 /* A condition that is false if every range of the run is in the filter. */
-static IRExpr *run_condition(struct block *block)
+static IRExpr *run_condition(struct emitter *emitter)
 {
-	const ULong page = 1ULL << tlbsim.config.page_shift[TLB_BASE];
+	const ULong page = 1ULL << options.tlb.page_shift[TLB_BASE];
 	IRExpr *far = NULL;
 	ULong limit = page;
 
-	for (UInt i = 0; i < block->range_count; i++) {
-		struct open_range *range = &block->ranges[i];
+	for (UInt i = 0; i < emitter->range_count; i++) {
+		struct open_range *range = &emitter->ranges[i];
 		ULong last = (ULong)(range->high - range->low) - 1;
-		IRExpr *first = range_distance(block, range);
+		IRExpr *first = range_distance(emitter, range);
 
-		if (block->range_count == 1) {
+		if (emitter->range_count == 1) {
 			far = first;
 			limit = page - last;
 			break;
@@ -56,35 +48,35 @@ static IRExpr *run_condition(struct block *block)
 		/* Page sizes are powers of two: both ends are below it just
 		   if their bitwise or is. */
 		if (last)
-			first = block_binary(block, Iop_Or64, first,
-					     block_binary(block, Iop_Add64,
-							  first, word(last)));
-		far = far ? block_binary(block, Iop_Or64, far, first) : first;
+			first = emit_binary(emitter, Iop_Or64, first,
+					     emit_binary(emitter, Iop_Add64,
+							  first, emit_word(last)));
+		far = far ? emit_binary(emitter, Iop_Or64, far, first) : first;
 	}
-	return block_not_below(block, far, limit);
+	return emit_not_below(emitter, far, limit);
 }
 
 /* Index that the base of a range has among the arguments of the call. */
-static UChar argument_index(const struct block *block, UInt range)
+static UChar argument_index(const struct emitter *emitter, UInt range)
 {
 	UChar index = 0;
 
-	if (block->ranges[range].base == IRTemp_INVALID)
+	if (emitter->ranges[range].base == IRTemp_INVALID)
 		return REFERENCE_ABSOLUTE;
 	for (UInt i = 0; i < range; i++)
 		index = (UChar)(index +
-				(block->ranges[i].base != IRTemp_INVALID));
+				(emitter->ranges[i].base != IRTemp_INVALID));
 	return index;
 }
 
 /* Indices of the open ranges, in the order of their last references. */
-static void order_ranges(const struct block *block, UInt order[RUN_BASES])
+static void order_ranges(const struct emitter *emitter, UInt order[RUN_BASES])
 {
-	for (UInt i = 0; i < block->range_count; i++) {
+	for (UInt i = 0; i < emitter->range_count; i++) {
 		UInt at = i;
 
-		for (; at && block->ranges[order[at - 1]].last >
-				     block->ranges[i].last;
+		for (; at && emitter->ranges[order[at - 1]].last >
+				     emitter->ranges[i].last;
 		     at--)
 			order[at] = order[at - 1];
 		order[at] = i;
@@ -92,45 +84,45 @@ static void order_ranges(const struct block *block, UInt order[RUN_BASES])
 }
 
 /* The run's description; it lives as long as the translation may. */
-static struct run *describe(struct block *block, const UInt order[RUN_BASES])
+static struct run *describe(struct emitter *emitter, const UInt order[RUN_BASES])
 {
 	struct run *run = VG_(malloc)(
-		"tlbsim.run",
-		sizeof(*run) + block->count * sizeof(run->references[0]));
+		"current.run",
+		sizeof(*run) + emitter->count * sizeof(run->references[0]));
 
 	/* Counted from the block's start for now: see close_block(). */
-	run->remaining = block->time;
-	run->instruction = block->start;
-	run->stack_delta = block->stack_delta;
-	run->range_count = block->range_count;
-	for (UInt i = 0; i < block->range_count; i++)
+	run->remaining = emitter->time;
+	run->instruction = emitter->start;
+	run->stack_delta = emitter->stack_delta;
+	run->range_count = emitter->range_count;
+	for (UInt i = 0; i < emitter->range_count; i++)
 		run->ranges[i] = (struct range){
-			.low = block->ranges[order[i]].low,
-			.last = (UShort)block->ranges[order[i]].last,
-			.base = argument_index(block, order[i]),
+			.low = emitter->ranges[order[i]].low,
+			.last = (UShort)emitter->ranges[order[i]].last,
+			.base = argument_index(emitter, order[i]),
 		};
-	run->count = block->count;
-	for (UInt i = 0; i < block->count; i++) {
-		run->references[i] = block->references[i];
+	run->count = emitter->count;
+	for (UInt i = 0; i < emitter->count; i++) {
+		run->references[i] = emitter->references[i];
 		run->references[i].base =
-			argument_index(block, block->references[i].base);
+			argument_index(emitter, emitter->references[i].base);
 	}
-	run->next = block->runs;
-	block->runs = run;
+	run->next = emitter->runs;
+	emitter->runs = run;
 	return run;
 }
 
-static IRDirty *make_call(struct block *block, const struct run *run)
+static IRDirty *make_call(struct emitter *emitter, const struct run *run)
 {
 	static void *const helpers[RUN_BASES + 1] = {
 		tlbsim_run0, tlbsim_run1, tlbsim_run2, tlbsim_run3, tlbsim_run4,
 	};
-	IRExpr *b[RUN_BASES], *descriptor = word((ULong)(Addr)run), **arguments;
+	IRExpr *b[RUN_BASES], *descriptor = emit_word((ULong)(Addr)run), **arguments;
 	UInt count = 0;
 
-	for (UInt i = 0; i < block->range_count; i++)
-		if (block->ranges[i].base != IRTemp_INVALID)
-			b[count++] = IRExpr_RdTmp(block->ranges[i].base);
+	for (UInt i = 0; i < emitter->range_count; i++)
+		if (emitter->ranges[i].base != IRTemp_INVALID)
+			b[count++] = IRExpr_RdTmp(emitter->ranges[i].base);
 	switch (count) {
 	case 0: arguments = mkIRExprVec_1(descriptor); break;
 	case 1: arguments = mkIRExprVec_2(descriptor, b[0]); break;
@@ -144,9 +136,9 @@ static IRDirty *make_call(struct block *block, const struct run *run)
 }
 
 /* A miss may look at the stack, for which these must be up to date. */
-static void show_registers(const struct block *block, IRDirty *call)
+static void show_registers(const struct emitter *emitter, IRDirty *call)
 {
-	const VexGuestLayout *layout = block->layout;
+	const VexGuestLayout *layout = emitter->layout;
 	const Int offsets[] = { layout->offset_SP, layout->offset_FP,
 				layout->offset_IP };
 
@@ -159,69 +151,69 @@ static void show_registers(const struct block *block, IRDirty *call)
 	}
 }
 
-/* A reference that is looked at is a call, whether it is in the filter or not. */
-static IRExpr *or_placing(struct block *block, IRExpr *guard)
+/* A reference that the NUMA model sees is a call, whether it is in the filter or not. */
+static IRExpr *or_numa(struct emitter *emitter, IRExpr *guard)
 {
-	IRExpr *placing = block_load(block, word((ULong)(Addr)&tlbsim_placing));
+	IRExpr *phase = emit_load(emitter, emit_word((ULong)(Addr)&tlbsim_numa_phase));
 
-	return block_assign(block, Ity_I1,
+	return emit_assign(emitter, Ity_I1,
 			    IRExpr_Binop(Iop_Or1, guard,
-					 block_not_below(block, placing, 1)));
+					 emit_not_below(emitter, phase, 1)));
 }
 
 /*
  * End the run: test it, call the model if the test fails, write the times.
  * With a condition, all of that is done only if it holds.
  */
-static void end_run(struct block *block, IRExpr *condition)
+static void end_run(struct emitter *emitter, IRExpr *condition)
 {
 	UInt order[RUN_BASES];
 	IRDirty *call;
 
-	if (!block->count)
+	if (!emitter->count)
 		return;
-	order_ranges(block, order);
-	call = make_call(block, describe(block, order));
-	if (tlbsim.attribute)
-		show_registers(block, call);
-	if (tlbsim.filter)
-		call->guard = run_condition(block);
-	if (tlbsim.filter && tlbsim.placing.period)
-		call->guard = or_placing(block, call->guard);
+	order_ranges(emitter, order);
+	call = make_call(emitter, describe(emitter, order));
+	if (options.attribute)
+		show_registers(emitter, call);
+	if (options.filter)
+		call->guard = run_condition(emitter);
+	if (options.filter && options.numa.period)
+		call->guard = or_numa(emitter, call->guard);
 	if (condition)
-		call->guard = block_assign(
-			block, Ity_I1,
+		call->guard = emit_assign(
+			emitter, Ity_I1,
 			IRExpr_Binop(Iop_And1, call->guard, condition));
-	addStmtToIRSB(block->out, IRStmt_Dirty(call));
-	for (UInt i = 0; tlbsim.filter && i < block->range_count; i++) {
-		const struct open_range *range = &block->ranges[order[i]];
+	addStmtToIRSB(emitter->out, IRStmt_Dirty(call));
+	for (UInt i = 0; options.filter && i < emitter->range_count; i++) {
+		const struct open_range *range = &emitter->ranges[order[i]];
 		IRExpr *address =
-			filter_field(block, &tlbsim_data_filter, range->slot,
+			filter_field(emitter, &tlbsim_data_filter, range->slot,
 				     offsetof(struct tlb_filter_slot, time));
-		IRExpr *time = block_time(block, block->time + range->last);
+		IRExpr *time = emit_time(emitter, emitter->time + range->last);
 
-		addStmtToIRSB(block->out,
+		addStmtToIRSB(emitter->out,
 			      condition ? IRStmt_StoreG(Iend_LE, address, time,
 							condition)
 					: IRStmt_Store(Iend_LE, address, time));
 	}
-	block->time += block->count;
-	block->count = 0;
-	block->range_count = 0;
+	emitter->time += emitter->count;
+	emitter->count = 0;
+	emitter->range_count = 0;
 }
 
-void run_end(struct block *block)
+void run_end(struct emitter *emitter)
 {
-	end_run(block, NULL);
+	end_run(emitter, NULL);
 }
 
 /* The range that takes the bytes [low, high) of base; may end the run. */
-static UInt range_for(struct block *block, IRTemp base, Long low, Long high)
+static UInt range_for(struct emitter *emitter, IRTemp base, Long low, Long high)
 {
-	if (block->count == RUN_REFERENCES)
-		run_end(block);
-	for (UInt i = 0; i < block->range_count; i++) {
-		struct open_range *range = &block->ranges[i];
+	if (emitter->count == RUN_REFERENCES)
+		run_end(emitter);
+	for (UInt i = 0; i < emitter->range_count; i++) {
+		struct open_range *range = &emitter->ranges[i];
 		Long new_low = low < range->low ? low : range->low;
 		Long new_high = high > range->high ? high : range->high;
 
@@ -231,17 +223,17 @@ static UInt range_for(struct block *block, IRTemp base, Long low, Long high)
 			return i;
 		}
 	}
-	if (block->range_count == RUN_BASES)
-		run_end(block);
-	block->ranges[block->range_count] = (struct open_range){
+	if (emitter->range_count == RUN_BASES)
+		run_end(emitter);
+	emitter->ranges[emitter->range_count] = (struct open_range){
 		.base = base,
 		.low = low,
 		.high = high,
 	};
-	return block->range_count++;
+	return emitter->range_count++;
 }
 
-void run_add(struct block *block, const IRExpr *address, Int size,
+void run_add(struct emitter *emitter, const IRExpr *address, Int size,
 	     enum tlb_side side)
 {
 	IRTemp base = IRTemp_INVALID;
@@ -252,24 +244,24 @@ void run_add(struct block *block, const IRExpr *address, Int size,
 		offset = (Long)address->Iex.Const.con->Ico.U64;
 	} else {
 		tl_assert(address->tag == Iex_RdTmp);
-		base = block->address[address->Iex.RdTmp.tmp].base;
-		offset = block->address[address->Iex.RdTmp.tmp].offset;
+		base = emitter->address[address->Iex.RdTmp.tmp].base;
+		offset = emitter->address[address->Iex.RdTmp.tmp].offset;
 	}
-	range = range_for(block, base, offset, offset + size);
-	block->ranges[range].last = block->count;
-	block->references[block->count++] = (struct reference){
+	range = range_for(emitter, base, offset, offset + size);
+	emitter->ranges[range].last = emitter->count;
+	emitter->references[emitter->count++] = (struct reference){
 		.offset = offset,
 		.size = (UShort)size,
 		.base = (UChar)range,
 		.side = (UChar)side,
-		.instruction = (Int)(block->instruction - block->start),
+		.instruction = (Int)(emitter->instruction - emitter->start),
 	};
 }
 
-void run_add_guarded(struct block *block, const IRExpr *address, Int size,
+void run_add_guarded(struct emitter *emitter, const IRExpr *address, Int size,
 		     enum tlb_side side, IRExpr *condition)
 {
-	run_end(block);
-	run_add(block, address, size, side);
-	end_run(block, condition);
+	run_end(emitter);
+	run_add(emitter, address, size, side);
+	end_run(emitter, condition);
 }

@@ -1,30 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "ages.h"
-#include "attribution.h"
-#include "cores.h"
-#include "notes.h"
 #include "windows.h"
+#include "attribution.h"
+#include "current.h"
+#include "notes.h"
+#include "walk_ages.h"
 
 #include "pub_tool_libcbase.h"
 #include "pub_tool_mallocfree.h"
 
 struct windows windows;
 ULong tlbsim_next_window = ~0ULL;
-
-static enum { CLOSED, WARMING, MEASURING } phase;
-static ULong phase_ends;		/* time */
-static ULong phase_operations;		/* that it may still take */
-static struct window measured;		/* the window that is open */
-static struct timing *seen;		/* by the model in it; NULL: none yet */
-static ticks seen_since[MOST_CORES];
-/* Of each core, in the last few windows: what it took, and for how many references. */
-static ticks lately[MOST_CORES];
-static ULong lately_references;
-/* The program's time on each core when the last window began, and when that was. */
-static ticks program_time[MOST_CORES];
-static ULong program_clock;
-static ULong periods;			/* that have begun */
-static ULong random_state;
 
 /*
  * Code that hardly refers to memory would keep a window open for long, and pay
@@ -34,66 +19,45 @@ static ULong random_state;
 
 static void start_phase(ULong references)
 {
-	phase_ends = tlbsim_clock + references;
-	phase_operations = MOST_OPERATIONS * references;
+	windows.phase_ends = tlbsim_clock + references;
+	windows.phase_operations = MOST_OPERATIONS * references;
 }
 
-static ULong random_below(ULong limit)
-{
-	/* Marsaglia's xorshift64. */
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % limit;
-}
-
-/* One window in each period, anywhere in it: no rhythm of the program's fits. */
 static void choose_next(void)
 {
-	const struct windows_config *config = &tlbsim.windows;
-	ULong room = windows.period - config->warm - config->measured + 1;
-
-	do
-		tlbsim_next_window = windows.origin + periods++ * windows.period +
-				     random_below(room);
-	while (tlbsim_next_window < tlbsim_clock);
+	tlbsim_next_window = schedule_next(&windows.schedule, tlbsim_clock);
 }
 
-/*
- * How long the run will be is not known.  So windows are dense at first;
- * whenever there are too many, the period doubles, and one of each two goes.
- */
+/* There are too many: one of each two goes. */
 static void thin_out(void)
 {
-	ULong odd = random_below(2);
+	const ULong stays = schedule_double(&windows.schedule);
 	UInt kept = 0;
 
 	for (UInt i = 0; i < windows.count; i++)
-		if (windows.rows[i].period % 2 == odd) {
+		if (windows.rows[i].period % 2 == stays) {
 			windows.rows[kept] = windows.rows[i];
 			windows.rows[kept++].period /= 2;
 		}
 	windows.count = kept;
-	windows.period *= 2;
-	periods = (periods + 1) / 2;
 }
 
 void windows_start(void)
 {
-	if (!tlbsim.windows.period)
+	const struct windows_config *config = &options.windows;
+
+	if (!config->period)
 		return;
-	ages_start();
-	program_clock = tlbsim_clock;
-	phase = CLOSED;
-	seen = NULL;
+	walk_ages_start();
+	windows.program_clock = tlbsim_clock;
+	windows.phase = WINDOW_CLOSED;
+	windows.seen = NULL;
 	if (!windows.rows)
-		windows.rows = VG_(calloc)("tlbsim.windows", tlbsim.windows.most,
+		windows.rows = VG_(calloc)("tlbsim.windows", config->most,
 					   sizeof(*windows.rows));
-	windows.origin = tlbsim_clock;
-	windows.period = tlbsim.windows.period;
 	windows.count = 0;
-	periods = 0;
-	random_state = 88172645463325252ULL;
+	schedule_start(&windows.schedule, tlbsim_clock, config->period,
+		       config->warm + config->measured);
 	choose_next();
 }
 
@@ -111,17 +75,17 @@ static Bool splintered(UInt core)
 void windows_missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 		    bool walk)
 {
-	if (tlbsim.attribute)
+	if (options.attribute)
 		attribution_missed(size, address, side, walk);
 	if (walk && side != TLB_FETCH)
-		ages_walked(size, address);
+		walk_ages_walked(size, address);
 }
 
 /* The next reference misses on this core, whose TLB entries are of this size. */
-static void tell(UInt core, enum tlb_size size, uint64_t address, bool walk)
+static void note_miss(UInt core, enum tlb_size size, uint64_t address, bool walk)
 {
-	struct translation *translation = &seen->cores[core].translation;
-	const struct walk_ages *ages = walk ? ages_of(size, address) : NULL;
+	struct translation *translation = &windows.seen->cores[core].translation;
+	const struct walk_ages *ages = walk ? walk_ages_of(size, address) : NULL;
 
 	if (ages)
 		translation_walked(translation, address, ages);
@@ -133,20 +97,20 @@ static void tell(UInt core, enum tlb_size size, uint64_t address, bool walk)
 static void missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 		   bool walk)
 {
-	if (tlbsim.attribute)
+	if (options.attribute)
 		attribution_missed(size, address, side, walk);
 	if (side == TLB_FETCH)
 		return;
 	if (walk)
-		ages_walked_now(size, address);
-	if (tlbsim.attribute)
+		walk_ages_walked_now(size, address);
+	if (options.attribute)
 		attribution_modelled(size, address, walk);
 	if (!splintered(size))
-		tell(size, size, address, walk);
+		note_miss(size, size, address, walk);
 	if (size == TLB_BASE)
 		for (UInt core = 0; core < core_count(); core++)
 			if (splintered(core))
-				tell(core, TLB_BASE, address, walk);
+				note_miss(core, TLB_BASE, address, walk);
 }
 
 static void view_missed(uint32_t view, uint64_t address, enum tlb_side side,
@@ -158,14 +122,14 @@ static void view_missed(uint32_t view, uint64_t address, enum tlb_side side,
 	if (side == TLB_FETCH || splintered(core))
 		return;
 	config_of(core, &shift);
-	tell(core,
-	     shift < tlbsim.config.page_shift[TLB_HUGE] ? TLB_BASE : TLB_HUGE,
+	note_miss(core,
+	     shift < options.tlb.page_shift[TLB_HUGE] ? TLB_BASE : TLB_HUGE,
 	     address, walk);
 }
 
 static ULong touched_bytes(void)
 {
-	const struct touched *touched = &tlbsim.touched;
+	const struct touched *touched = &tlbsim_touched;
 
 	return (touched->anonymous_pages + touched->other_pages)
 	       << touched->base_shift;
@@ -182,84 +146,84 @@ static ULong share_of_touched(ULong bytes)
 /* The thread that runs now is the one that the model sees. */
 static void attach(void)
 {
-	const ULong since = tlbsim_clock - program_clock;
+	const ULong since = tlbsim_clock - windows.program_clock;
 
-	if (!*tlbsim.timing)
-		*tlbsim.timing = timing_make();
-	seen = *tlbsim.timing;
-	program_clock = tlbsim_clock;
+	if (!*current.timing)
+		*current.timing = timing_make();
+	windows.seen = *current.timing;
+	windows.program_clock = tlbsim_clock;
 	for (UInt i = 0; i < core_count(); i++) {
-		struct core *core = &seen->cores[i];
+		struct core *core = &windows.seen->cores[i];
 		const struct timing_config *config = core->config;
 
 		/* Before the first window: a cycle for each reference. */
-		ticks pace = lately_references ? lately[i] / lately_references :
+		ticks pace = windows.recent_references ? windows.recent[i] / windows.recent_references :
 						 TICKS_PER_CYCLE;
 
-		program_time[i] += since * pace;
+		windows.program_time[i] += since * pace;
 		memory_share(&core->memory, config->l3_bytes, touched_bytes());
-		memory_begin(&core->memory, core->retired, program_time[i],
+		memory_begin(&core->memory, core->retired, windows.program_time[i],
 			     touched_bytes(), pace);
-		core->translation.scattered_share = share_of_touched(
-			(ULong)config->scattered << tlbsim.touched.base_shift);
-		seen_since[i] = core->retired;
+		core->translation.isolated_share = share_of_touched(
+			(ULong)config->isolated_pages << tlbsim_touched.base_shift);
+		windows.seen_since[i] = core->retired;
 	}
-	tlb_model_hold(tlbsim.model, true);
-	tlbsim.model->missed = missed;
-	if (tlbsim.model->views)
-		tlbsim.model->views->missed = view_missed;
+	tlb_model_hold(current.model, true);
+	current.model->missed = missed;
+	if (current.model->views)
+		current.model->views->missed = view_missed;
 }
 
 /* Add what it took since it was attached, or measured, to the window. */
 static void take_time(void)
 {
 	for (UInt core = 0; core < core_count(); core++) {
-		ticks retired = seen->cores[core].retired;
+		ticks retired = windows.seen->cores[core].retired;
 
-		measured.time[core] += retired - seen_since[core];
-		seen_since[core] = retired;
+		windows.open.time[core] += retired - windows.seen_since[core];
+		windows.seen_since[core] = retired;
 	}
 }
 
 /* Another thread may run next: the window goes on with that. */
 void windows_switch(void)
 {
-	if (!seen)
+	if (!windows.seen)
 		return;
 	take_time();
-	seen = NULL;
-	tlbsim.model->missed = windows_missed;
-	if (tlbsim.model->views)
-		tlbsim.model->views->missed = NULL;
-	tlb_model_hold(tlbsim.model, false);
+	windows.seen = NULL;
+	current.model->missed = windows_missed;
+	if (current.model->views)
+		current.model->views->missed = NULL;
+	tlb_model_hold(current.model, false);
 }
 
 static void start_measuring(void)
 {
 	take_time();
-	measured = (struct window){
-		.thread = tlbsim.running,
-		.period = periods - 1,
+	windows.open = (struct window){
+		.thread = current.thread,
+		.period = schedule_number(&windows.schedule),
 		.start = tlbsim_clock,
 	};
-	phase = MEASURING;
-	start_phase(tlbsim.windows.measured);
+	windows.phase = WINDOW_MEASURING;
+	start_phase(options.windows.measured);
 }
 
 static void end_window(void)
 {
-	measured.references = tlbsim_clock - measured.start;
+	windows.open.references = tlbsim_clock - windows.open.start;
 	windows_switch();
-	/* Programs change their pace: what was long ago counts for less. */
-	lately_references -= lately_references / 4;
-	lately_references += measured.references;
+	/* Programs change their pace: old windows count for less. */
+	windows.recent_references -= windows.recent_references / 4;
+	windows.recent_references += windows.open.references;
 	for (UInt core = 0; core < core_count(); core++)
-		lately[core] += measured.time[core] - lately[core] / 4;
-	windows.rows[windows.count++] = measured;
+		windows.recent[core] += windows.open.time[core] - windows.recent[core] / 4;
+	windows.rows[windows.count++] = windows.open;
 	/* All may be of even periods, or all of odd ones. */
-	while (windows.count == tlbsim.windows.most)
+	while (windows.count == options.windows.most)
 		thin_out();
-	phase = CLOSED;
+	windows.phase = WINDOW_CLOSED;
 	choose_next();
 }
 
@@ -267,7 +231,7 @@ static void end_window(void)
 static const uint64_t *addresses_of(const struct noted_block *block,
 				    const struct notes *notes)
 {
-	static uint64_t addresses[PROGRAM_REFERENCES];
+	static uint64_t addresses[BLOCK_REFERENCES];
 	const struct noted_reference *reference = block->references;
 
 	for (UInt i = 0; i < block->count; i++, reference++)
@@ -282,15 +246,15 @@ static const uint64_t *addresses_of(const struct noted_block *block,
 static void model(const struct noted_departure *left, const struct notes *notes,
 		  ULong target)
 {
-	const struct program *program = left->block->program;
-	const uint64_t *addresses = addresses_of(left->block, notes);
+	const struct block *block = left->notes->block;
+	const uint64_t *addresses = addresses_of(left->notes, notes);
 	struct departure departure = left->departure;
 	struct outcomes outcomes;
 
 	departure.target = target;
-	program_predict(program, &departure, &seen->branches, &outcomes);
-	paths_follow(&seen->paths, program, &departure, &outcomes);
-	program_run(program, &departure, &outcomes, addresses, seen->cores,
+	block_predict(block, &departure, &windows.seen->branches, &outcomes);
+	wrong_paths_follow(&windows.seen->paths, block, &departure, &outcomes);
+	block_run(block, &departure, &outcomes, addresses, windows.seen->cores,
 		    core_count());
 }
 
@@ -299,22 +263,22 @@ void tlbsim_window_block(void *guest_state, ULong start)
 	struct notes *notes = notes_of(guest_state);
 	const struct noted_departure *left = notes->left;
 
-	if (phase == CLOSED) {
-		phase = WARMING;
-		start_phase(tlbsim.windows.warm);
+	if (windows.phase == WINDOW_CLOSED) {
+		windows.phase = WINDOW_WARMING;
+		start_phase(options.windows.warm);
 	}
 	if (!left)
 		return;
 	notes->left = NULL;
-	if (!seen)
+	if (!windows.seen)
 		attach();
 	model(left, notes, start);
-	if (tlbsim_clock < phase_ends &&
-	    phase_operations > left->departure.operations) {
-		phase_operations -= left->departure.operations;
+	if (tlbsim_clock < windows.phase_ends &&
+	    windows.phase_operations > left->departure.operations) {
+		windows.phase_operations -= left->departure.operations;
 		return;
 	}
-	if (phase == WARMING)
+	if (windows.phase == WINDOW_WARMING)
 		start_measuring();
 	else
 		end_window();

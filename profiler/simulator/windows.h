@@ -8,6 +8,7 @@
 #define TLBSIM_WINDOWS_H
 
 #include "cores.h"
+#include "schedule.h"
 
 /* What was found in one window. */
 struct window {
@@ -18,10 +19,21 @@ struct window {
 };
 
 struct windows {
-	ULong origin;		/* time at which the process image began */
-	ULong period;			/* references; doubles in a long run */
-	struct window *rows;		/* as many as tlbsim.windows.most */
+	struct schedule schedule;	/* when they open */
+	struct window *rows;		/* as many as options.windows.most */
 	UInt count;
+	enum { WINDOW_CLOSED, WINDOW_WARMING, WINDOW_MEASURING } phase;
+	ULong phase_ends;		/* time */
+	ULong phase_operations;		/* that it may still execute */
+	struct window open;		/* the one that is */
+	struct timing *seen;		/* by the model in it; NULL: none yet */
+	ticks seen_since[MOST_CORES];
+	/* Of the last few windows: what each core took, and for how many references. */
+	ticks recent[MOST_CORES];
+	ULong recent_references;
+	/* The program's time on each core when the last window began, and when that was. */
+	ticks program_time[MOST_CORES];
+	ULong program_clock;
 };
 
 extern struct windows windows;
@@ -31,7 +43,7 @@ extern ULong tlbsim_next_window;
 
 /* A new process image: what was found so far is forgotten. */
 void windows_start(void);
-/* Told of misses while no window is open: the model's `missed`. */
+/* A miss while no window is open: the model's `missed`. */
 void windows_missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 		    bool walk);
 /* Another thread is about to run: a window that is open goes on with it. */

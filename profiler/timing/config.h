@@ -19,7 +19,7 @@ typedef uint64_t ticks;
 /* Caches work on lines of this size. */
 #define LINE_SHIFT 6u
 
-#define MOST_KEPT 16u
+#define MOST_HALF_LIVES 16u
 
 struct cache_config {
 	uint32_t bytes, ways;	/* bytes: ways x sets of lines, sets a power of 2 */
@@ -29,23 +29,23 @@ struct cache_config {
 struct timing_config {
 	/* The pipeline. */
 	uint32_t width;		/* instructions per cycle */
-	uint32_t window;	/* instructions in flight: reorder buffer */
+	uint32_t reorder_buffer;	/* instructions in flight */
 	uint32_t stores;	/* stores in flight: store buffer */
 	uint32_t forward;	/* cycles from a store to a load of its data; 0: as L1 */
 	uint32_t mispredict;	/* cycles from a branch's outcome to the right path */
 	/* Data. */
 	struct cache_config l1, l2;
-	uint32_t whole;		/* 1: a huge page's lines lie side by side in memory */
+	uint32_t huge_contiguous;	/* 1: a huge page's lines are contiguous in memory */
 	uint32_t pairs;		/* 1: a line comes to L2 with its neighbour */
-	uint32_t misses;	/* lines in flight to L1 */
+	uint32_t fill_buffers;	/* lines in flight to L1 at once */
 	uint32_t l3_bytes;	/* what this program can have of it */
 	/*
-	 * Cycles after which half of the lines that nobody wants have left it,
-	 * because others share it, each time that this was measured: others come
-	 * and go.  A 0 ends them.  If there are none, what it holds is l3_bytes
-	 * of what the program touched.
+	 * Cycles after which half of the lines that nobody accesses have left
+	 * it, because others share it: one value for each time that this was
+	 * measured, as others come and go.  A 0 ends them.  If there are none,
+	 * it holds l3_bytes of what the program touched.
 	 */
-	uint32_t l3_kept[MOST_KEPT];
+	uint32_t l3_half_life_cycles[MOST_HALF_LIVES];
 	uint32_t l3_cycles, memory_cycles;
 	uint32_t l3_interval;	/* ticks from a line of it to the next, at best */
 	uint32_t memory_interval;	/* the same of memory, to the next line */
@@ -68,8 +68,8 @@ struct timing_config {
 	uint32_t pointers, roots;
 	/* log2 of the pages that a hypervisor's tables map; 0: no hypervisor */
 	uint32_t host_shift;
-	/* Base pages that a guest's process gets apart from each other. */
-	uint32_t scattered;
+	/* Base pages that a guest's process gets in non-contiguous frames. */
+	uint32_t isolated_pages;
 };
 
 #endif

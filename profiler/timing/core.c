@@ -6,21 +6,22 @@ void core_init(struct core *core, const struct timing_config *config,
 	       uint32_t huge_shift, bool huge)
 {
 	core->config = config;
-	memory_init(&core->memory, config, lines, l3, !(huge && config->whole));
+	memory_init(&core->memory, config, lines, l3,
+		    !(huge && config->huge_contiguous));
 	translation_init(&core->translation, config, &core->memory, base_shift,
 			 huge_shift, huge);
 	core->front = core->retired = core->done = 0;
 	core->committed = core->fence = 0;
-	core->wrong_path = false;
-	core->speculations = 0;
+	core->diverged = false;
+	core->speculative_count = 0;
 	core->slot = TICKS_PER_CYCLE / config->width;
 	core->stores = 0;
-	core->window_place = core->store_place = 0;
-	core->paid = NULL;
+	core->reorder_place = core->store_place = 0;
+	core->waited = NULL;
 	core->translated = 0;
 	core->translating = 0;
-	for (uint32_t i = 0; i < CORE_MOST_WINDOW; i++)
-		core->window[i] = 0;
+	for (uint32_t i = 0; i < CORE_MOST_REORDER_BUFFER; i++)
+		core->reorder_buffer[i] = 0;
 	for (uint32_t i = 0; i < CORE_MOST_STORES; i++)
 		core->store_buffer[i] = 0;
 	for (uint32_t i = 0; i < CORE_REGISTERS; i++)
@@ -37,18 +38,18 @@ void core_advance(struct core *core, ticks now)
 	calendar_advance(&core->translation.walkers, now);
 }
 
-void core_speculate(struct core *core, ticks room)
+void core_advance_speculative(struct core *core, ticks room)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < core->speculations; i++) {
-		struct speculation speculation = core->speculation[i];
+	for (uint32_t i = 0; i < core->speculative_count; i++) {
+		struct speculative_path path = core->speculative[i];
 
-		speculation.front = later(speculation.front + core->slot, room);
-		if (speculation.front < speculation.resolved)
-			core->speculation[kept++] = speculation;
+		path.front = later(path.front + core->slot, room);
+		if (path.front < path.resolved)
+			core->speculative[kept++] = path;
 	}
-	core->speculations = kept;
+	core->speculative_count = kept;
 }
 
 /* When the load or store in hand can start, whose address is known then. */
@@ -56,14 +57,14 @@ static ticks start(const struct core *core, ticks address_ready)
 {
 	ticks time = later(later(core->front, core->fence), address_ready);
 
-	if (core->wrong_path)
+	if (core->diverged)
 		return time;
-	for (uint32_t i = 0; i < core->speculations; i++) {
-		const struct speculation *speculation = &core->speculation[i];
-		ticks early = later(later(speculation->front, core->fence),
+	for (uint32_t i = 0; i < core->speculative_count; i++) {
+		const struct speculative_path *path = &core->speculative[i];
+		ticks early = later(later(path->front, core->fence),
 				    address_ready);
 
-		if (early < speculation->resolved && early < time)
+		if (early < path->resolved && early < time)
 			time = early;
 	}
 	return time;
@@ -81,12 +82,12 @@ static ticks translate_for(struct core *core, uint64_t address, ticks time)
 	return ready;
 }
 
-void core_pay(struct core *core, ticks waited)
+void core_charge(struct core *core, ticks stalled)
 {
-	if (core->paid)
-		core->paid(core->translation.huge, core->translating,
-			   waited < core->translated ? waited :
-						       core->translated);
+	if (core->waited)
+		core->waited(core->translation.huge, core->translating,
+			     stalled < core->translated ? stalled :
+							  core->translated);
 }
 
 ticks core_load(struct core *core, uint64_t address, ticks address_ready)
@@ -121,7 +122,7 @@ void core_store(struct core *core, uint64_t address, ticks address_ready,
 	core_done(core, ready);
 	core->forwards[(address >> 3) % CORE_FORWARDS] =
 		(struct forward){ address >> 3, core->stores, ready };
-	/* It goes to its line once it has left the window. */
+	/* It goes to its line once it has retired. */
 	ready = memory_change(&core->memory, address >> LINE_SHIFT,
 			      later(core->retired, core->done));
 	core->committed = later(core->committed + TICKS_PER_CYCLE, ready);
@@ -144,21 +145,21 @@ void core_branch(struct core *core, ticks ready, bool predicted)
 	core_done(core, ready);
 	if (predicted)
 		return;
-	core->wrong_path = true;
-	if (core->speculations < CORE_SPECULATIONS)
-		core->speculation[core->speculations++] =
-			(struct speculation){ core->front, ready };
+	core->diverged = true;
+	if (core->speculative_count < CORE_SPECULATIVE_PATHS)
+		core->speculative[core->speculative_count++] =
+			(struct speculative_path){ core->front, ready };
 	core->front = later(core->front,
 			    ready + (ticks)core->config->mispredict *
 					    TICKS_PER_CYCLE);
 }
 
-void core_met(struct core *core)
+void core_converged(struct core *core)
 {
-	core->wrong_path = false;
+	core->diverged = false;
 }
 
 void core_lost(struct core *core)
 {
-	core->speculations = 0;
+	core->speculative_count = 0;
 }

@@ -2,12 +2,11 @@
 /*
  * How long does one thread's code take on an out-of-order core?
  *
- * Instructions enter a window in order, a few per cycle, and leave it in
- * order; between, each starts when its operands are ready.  A load waits for
- * its address, its translation and its line.  A store leaves the window
- * without its line, but waits for its translation; a buffer of stores empties
- * in order.  After a branch that was not predicted nothing enters until it is
- * resolved.  What the model does not have: ports, the front end, SMT.
+ * Instructions enter the reorder buffer in order, a few per cycle, and retire
+ * in order; between, each starts when its operands are ready.  A load waits
+ * for its address, its translation and its line.  A store retires without its
+ * line, but waits for its translation; the store buffer empties in order.
+ * After a mispredicted branch nothing enters until it is resolved.  What the model does not have: ports, the front end, SMT.
  *
  * After Genbrugge, Eyerman and Eeckhout, "Interval simulation" (HPCA 2010),
  * with the times of values in place of intervals between misses.
@@ -19,7 +18,7 @@
 
 #define CORE_FORWARDS 4096u
 #define CORE_REGISTERS 512u	/* eight bytes of guest state each */
-#define CORE_MOST_WINDOW 1024u
+#define CORE_MOST_REORDER_BUFFER 1024u
 #define CORE_MOST_STORES 256u
 
 /* What a store wrote not long ago: eight bytes, and when they were known. */
@@ -29,34 +28,34 @@ struct forward {
 	ticks ready;
 };
 
-/* A wrong path that the core is on until a branch is resolved. */
-struct speculation {
-	ticks front;		/* when its next instruction enters the window */
+/* A wrong path that the core executes until a branch is resolved. */
+struct speculative_path {
+	ticks front;		/* when its next instruction enters the reorder buffer */
 	ticks resolved;
 };
 
-#define CORE_SPECULATIONS 4u
+#define CORE_SPECULATIVE_PATHS 4u
 
 struct core {
 	const struct timing_config *config;
 	struct memory memory;
 	struct translation translation;
-	ticks front;		/* when the next instruction enters the window */
+	ticks front;		/* when the next instruction enters the reorder buffer */
 	ticks retired;		/* when the last one left it */
 	ticks done;		/* when the one in hand is done */
 	ticks committed;	/* when the last store reached its line */
 	ticks fence;		/* loads start after this */
-	bool wrong_path;		/* the wrong path has not yet converged with the right one */
-	uint32_t speculations;
-	struct speculation speculation[CORE_SPECULATIONS];
+	bool diverged;		/* the wrong path has not yet converged with the right one */
+	uint32_t speculative_count;
+	struct speculative_path speculative[CORE_SPECULATIVE_PATHS];	/* oldest first */
 	ticks slot;		/* from an instruction to the next */
 	uint64_t stores;
-	uint32_t window_place, store_place;	/* of the next one in these: */
-	/* Told of ticks that nothing left the window because of an address's translation; may be NULL. */
-	void (*paid)(bool huge, uint64_t address, ticks time);
-	ticks translated;	/* what that took the instruction in hand */
+	uint32_t reorder_place, store_place;	/* of the next one in these: */
+	/* Called with ticks that nothing retired because of an address's translation; may be NULL. */
+	void (*waited)(bool huge, uint64_t address, ticks time);
+	ticks translated;	/* time that it cost the instruction in hand */
 	uint64_t translating;
-	ticks window[CORE_MOST_WINDOW];
+	ticks reorder_buffer[CORE_MOST_REORDER_BUFFER];
 	ticks store_buffer[CORE_MOST_STORES];
 	ticks registers[CORE_REGISTERS];
 	struct forward forwards[CORE_FORWARDS];
@@ -74,32 +73,32 @@ static inline ticks later(ticks a, ticks b)
 
 /* Parts of core_instruction() that are not often needed: requests never start before `now`. */
 void core_advance(struct core *core, ticks now);
-/* The instruction enters the window on wrong paths too; `room`: when the window has a free slot. */
-void core_speculate(struct core *core, ticks room);
-/* Nothing left the window for so long, at most for the translation's time because of it. */
-void core_pay(struct core *core, ticks waited);
+/* The instruction enters on wrong paths too; `room`: when the reorder buffer has some. */
+void core_advance_speculative(struct core *core, ticks room);
+/* Nothing retired for so long: charge it to the translation, at most the translation's time. */
+void core_charge(struct core *core, ticks stalled);
 
-/* The next instruction enters the window; the one before is complete. */
+/* The next instruction enters the reorder buffer; the one before is complete. */
 static inline void core_instruction(struct core *core)
 {
 	const ticks slot = core->slot;
 	ticks place, now;
 
 	if (core->translated && core->done > core->retired + slot)
-		core_pay(core, core->done - core->retired - slot);
+		core_charge(core, core->done - core->retired - slot);
 	core->translated = 0;
 
 	core->retired = later(core->retired + slot, core->done);
-	core->window[core->window_place] = core->retired;
-	if (++core->window_place == core->config->window)
-		core->window_place = 0;
-	place = core->window[core->window_place];
-	if (core->speculations)
-		core_speculate(core, place);
+	core->reorder_buffer[core->reorder_place] = core->retired;
+	if (++core->reorder_place == core->config->reorder_buffer)
+		core->reorder_place = 0;
+	place = core->reorder_buffer[core->reorder_place];
+	if (core->speculative_count)
+		core_advance_speculative(core, place);
 	core->front = later(core->front + slot, place);
 	core->done = core->front + TICKS_PER_CYCLE;
-	/* The oldest speculation is the first to get here; calendars advance together. */
-	now = core->speculations ? core->speculation[0].front : core->front;
+	/* The oldest wrong path is the first to get here; calendars advance together. */
+	now = core->speculative_count ? core->speculative[0].front : core->front;
 	if (now >> CALENDAR_SLOT_SHIFT > core->memory.buffers.first)
 		core_advance(core, now);
 }
@@ -121,16 +120,16 @@ static inline void core_done(struct core *core, ticks time)
 ticks core_fence(struct core *core);
 
 /*
- * A branch whose condition is known at `ready`.  If it was not predicted, what
- * follows waits for that; the wrong path, which enters now, is another one
- * until core_met().
+ * A branch whose condition is known at `ready`.  If it was mispredicted, what
+ * follows waits for that; the wrong path, which enters now, has diverged until
+ * core_converged().
  */
 void core_branch(struct core *core, ticks ready, bool predicted);
 
 /* What follows is on the wrong path too: its loads start as soon as they can there. */
-void core_met(struct core *core);
+void core_converged(struct core *core);
 
-/* Where wrong paths lead is not known. */
+/* Where wrong paths lead is not known: give them up. */
 void core_lost(struct core *core);
 
 #endif

@@ -24,16 +24,16 @@ void memory_share(struct memory *memory, uint64_t bytes, uint64_t touched)
 void memory_begin(struct memory *memory, ticks time, ticks program_time,
 		  uint64_t touched, ticks per_reference)
 {
-	struct residence *residence = &memory->residence;
+	struct residency *residency = &memory->residency;
 	struct sightings *seen = &memory->sightings;
 
-	if (!memory->config->l3_kept[0])
+	if (!memory->config->l3_half_life_cycles[0])
 		return;
-	residence_begin(residence, memory->config, time, touched >> LINE_SHIFT,
+	residency_begin(residency, memory->config, time, touched >> LINE_SHIFT,
 			seen);
-	residence->begin = program_time;
-	residence->ahead = program_time - time;
-	residence->per_reference = per_reference;
+	residency->begin = program_time;
+	residency->ahead = program_time - time;
+	residency->per_reference = per_reference;
 	if (seen->asked)
 		memory->l3_share = ((seen->asked - seen->missing) << 32) / seen->asked;
 }
@@ -65,13 +65,13 @@ static ticks age_of(struct memory *memory, uint64_t line, ticks now,
 		cache_insert(memory->l3, line, now);
 		cache_find(memory->l3, line)->windows = 1;
 		sightings->first++;
-		return residence_age(&memory->residence, now, 0, random);
+		return residency_age(&memory->residency, now, 0, random);
 	}
 	since = now > seen->arrival ? now - seen->arrival : 0;
 	age = since;
-	if (seen->arrival < (memory->residence.begin & CACHE_TIME)) {
-		if (memory->residence.often)
-			age = residence_age(&memory->residence, now,
+	if (seen->arrival < (memory->residency.begin & CACHE_TIME)) {
+		if (memory->residency.often)
+			age = residency_age(&memory->residency, now,
 					    (uint32_t)seen->windows, random);
 		sightings->second += seen->windows == 1;
 		sightings->third += seen->windows == 2;
@@ -83,9 +83,9 @@ static ticks age_of(struct memory *memory, uint64_t line, ticks now,
 }
 
 /* Has a line that is not in L2 stayed in the last-level cache? */
-static bool stayed(struct memory *memory, uint64_t line, ticks time, uint64_t age)
+static bool resides(struct memory *memory, uint64_t line, ticks time, uint64_t age)
 {
-	const struct residence *residence = &memory->residence;
+	const struct residency *residency = &memory->residency;
 	struct sightings *seen = &memory->sightings;
 	/* The same for a line in all of a window. */
 	const uint64_t random =
@@ -95,16 +95,16 @@ static bool stayed(struct memory *memory, uint64_t line, ticks time, uint64_t ag
 	if (!memory->l3->sets)
 		return false;
 	if (age != AGE_UNKNOWN) {
-		age *= residence->per_reference;
-		left = residence_left(residence, age, random);
+		age *= residency->per_reference;
+		left = residency_left(residency, age, random);
 	} else {
-		age = age_of(memory, line, residence_now(residence, time),
+		age = age_of(memory, line, residency_now(residency, time),
 			     random >> 8);
-		left = residence_left(residence, age, random);
+		left = residency_left(residency, age, random);
 		seen->asked++;
 		seen->missing += !left;
 	}
-	residence_saw(seen, age);
+	residency_saw(seen, age);
 	return left;
 }
 
@@ -130,6 +130,7 @@ static bool in_l3(struct memory *memory, uint64_t line, enum line_kind kind)
 bool last_level_has(struct memory *memory, uint64_t line, ticks time,
 		    struct wish wish)
 {
-	return memory->config->l3_kept[0] ? stayed(memory, line, time, wish.age) :
-					 in_l3(memory, line, wish.kind);
+	if (memory->config->l3_half_life_cycles[0])
+		return resides(memory, line, time, wish.age);
+	return in_l3(memory, line, wish.kind);
 }

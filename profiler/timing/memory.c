@@ -12,15 +12,15 @@ size_t memory_lines(const struct timing_config *config)
 }
 
 void memory_init(struct memory *memory, const struct timing_config *config,
-		 struct cache_line *lines, struct cache *l3, bool scattered)
+		 struct cache_line *lines, struct cache *l3, bool hashed_frames)
 {
 	memory->config = config;
 	memory->l3 = l3;
-	memory->scattered = scattered;
+	memory->hashed_frames = hashed_frames;
 	cache_init(&memory->l1, config->l1.bytes, config->l1.ways, lines);
 	cache_init(&memory->l2, config->l2.bytes, config->l2.ways,
 		   lines + cache_lines(config->l1.bytes));
-	calendar_init(&memory->buffers, config->misses);
+	calendar_init(&memory->buffers, config->fill_buffers);
 	calendar_init(&memory->l3_channel, 1);
 	calendar_init(&memory->memory_channel, 1);
 	for (uint32_t i = 0; i < MEMORY_STREAMS; i++)
@@ -39,7 +39,7 @@ void memory_init(struct memory *memory, const struct timing_config *config,
 /* Caches beyond the first are indexed by where a page is in memory. */
 static uint64_t place(const struct memory *memory, uint64_t line)
 {
-	if (!memory->scattered)
+	if (!memory->hashed_frames)
 		return line;
 	return scatter(line / PAGE_LINES) * PAGE_LINES | line % PAGE_LINES;
 }

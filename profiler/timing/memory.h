@@ -5,7 +5,7 @@
  *
  * The model sees parts of a run.  A last-level cache is too large to be filled
  * in one.  Where it is calibrated how long lines stay there, a line's age tells
- * (residence.h).  Else what the model has not seen yet is taken to be there with
+ * (residency.h).  Else what the model has not seen yet is taken to be there with
  * the probability that the engine gives, the cache's part in what the program
  * has touched.
  */
@@ -14,7 +14,7 @@
 
 #include "cache.h"
 #include "calendar.h"
-#include "residence.h"
+#include "residency.h"
 
 #define MEMORY_STREAMS 32u
 #define MEMORY_TABLES 16u
@@ -46,14 +46,14 @@ struct memory {
 	struct stream streams[MEMORY_STREAMS];
 	uint32_t next_stream;
 	struct bank banks[MEMORY_BANKS];
-	/* Pages lie anywhere in memory, and not side by side as they are used. */
-	bool scattered;
+	/* Frames are anywhere in memory, and not contiguous as they are used. */
+	bool hashed_frames;
 	/*
 	 * Of 2^32 lines that L3 has not seen, so many are in it: of data, and
 	 * of page tables; memory_share() sets both.
 	 */
 	uint64_t l3_share, l3_table_share;
-	struct residence residence;
+	struct residency residency;
 	struct sightings sightings;
 	uint64_t tables[MEMORY_TABLES];	/* lines of tables read last */
 	uint32_t next_table;
@@ -73,7 +73,7 @@ void memory_begin(struct memory *memory, ticks time, ticks program_time,
 size_t memory_lines(const struct timing_config *config);
 
 void memory_init(struct memory *memory, const struct timing_config *config,
-		 struct cache_line *lines, struct cache *l3, bool scattered);
+		 struct cache_line *lines, struct cache *l3, bool hashed_frames);
 
 enum line_kind { LINE_DATA, LINE_TABLE };
 

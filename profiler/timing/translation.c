@@ -55,7 +55,7 @@ void translation_init(struct translation *translation,
 	translation->page_shift = shift;
 	translation->entry_shift = shift;
 	translation->huge = huge;
-	translation->scattered_share = 0;
+	translation->isolated_share = 0;
 	if (config->host_shift && config->host_shift < shift)
 		translation->entry_shift = config->host_shift;
 }
@@ -131,7 +131,7 @@ static void read_entry(struct translation *translation, struct walk *walk,
 	uint64_t line = (uint64_t)table << TABLE_SHIFT | index >> ENTRIES_SHIFT;
 
 	/* Tables are pages anywhere in memory, if the data are not. */
-	if (translation->config->pointers && !translation->memory->scattered)
+	if (translation->config->pointers && !translation->memory->hashed_frames)
 		line = (uint64_t)table << TABLE_SHIFT |
 		       (index >> FANOUT_SHIFT) * UINT64_C(0x9e3779b97f4a7c15) >>
 				       12 << 6 |
@@ -157,7 +157,7 @@ static uint64_t age_at(const struct translation *translation,
  */
 static bool lies_alone(const struct translation *translation, uint64_t random)
 {
-	return !translation->huge && random >> 32 < translation->scattered_share;
+	return !translation->huge && random >> 32 < translation->isolated_share;
 }
 
 /* The host's translation of the data page. */

@@ -52,8 +52,8 @@ struct translation {
 	uint32_t page_shift;	/* of the page tables' pages */
 	uint32_t entry_shift;	/* of what a TLB entry covers */
 	bool huge;
-	/* Of 2^32 base pages, this many are scattered in memory. */
-	uint64_t scattered_share;
+	/* Of 2^32 base pages, this many have frames of their own anywhere in memory. */
+	uint64_t isolated_share;
 };
 
 /*

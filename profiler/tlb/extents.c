@@ -47,8 +47,8 @@ static bool open_up(struct extents *extents, size_t at)
 static void tell(const struct extents *extents, const struct extent *extent,
 		 uint64_t start, uint64_t end)
 {
-	if (extents->removed && extent->place)
-		extents->removed(extent->place, end - start);
+	if (extents->removed && extent->mapping)
+		extents->removed(extent->mapping, end - start);
 }
 
 void extents_remove(struct extents *extents, uint64_t start, uint64_t end)
@@ -90,7 +90,7 @@ void extents_remove(struct extents *extents, uint64_t start, uint64_t end)
 
 static bool alike(const struct extent *a, const struct extent *b)
 {
-	return a->site == b->site && a->flags == b->flags && a->place == b->place;
+	return a->site == b->site && a->flags == b->flags && a->mapping == b->mapping;
 }
 
 void extents_add(struct extents *extents, struct extent extent)

@@ -14,7 +14,7 @@ struct extent {
 	uint64_t start, end;
 	void *site;	/* that mapped it; NULL: not known */
 	uint32_t flags;		/* the caller's */
-	uint32_t place;		/* the caller's; 0: none yet */
+	uint32_t mapping;		/* the caller's; 0: none yet */
 };
 
 struct extents {
@@ -22,7 +22,7 @@ struct extents {
 	void *(*allocate)(size_t bytes);
 	void (*release)(void *memory);
 	/* Told of what goes; may be NULL. */
-	void (*removed)(uint32_t place, uint64_t bytes);
+	void (*removed)(uint32_t mapping, uint64_t bytes);
 	bool failed;			/* out of memory: some are not known */
 	struct extent *extent;		/* by address; none overlap */
 	size_t count, capacity;

@@ -15,9 +15,9 @@ static void *allocate(size_t bytes)
 	return allocations_left-- > 0 ? malloc(bytes) : NULL;
 }
 
-static void removed(uint32_t place, uint64_t bytes)
+static void removed(uint32_t mapping, uint64_t bytes)
 {
-	removed_bytes[place] += bytes;
+	removed_bytes[mapping] += bytes;
 }
 
 static struct extents make(int allocations)
@@ -65,7 +65,7 @@ static void what_goes_is_told(void)
 	struct extents extents = make(10);
 
 	extents_add(&extents, part(10, 50, 1));
-	extents_find(&extents, 10)->place = 1;
+	extents_find(&extents, 10)->mapping = 1;
 	extents_remove(&extents, 0, 15);
 	extents_remove(&extents, 20, 30);
 	extents_remove(&extents, 45, 100);

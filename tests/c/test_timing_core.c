@@ -54,15 +54,15 @@ static void independent_loads_overlap_up_to_the_window(void)
 	struct timing_config config = plain_config();
 	const uint64_t n = 2048;
 
-	config.misses = 1000;
-	for (config.window = 1; config.window <= 64; config.window *= 4) {
-		ticks rounds = n / config.window;
+	config.fill_buffers = 1000;
+	for (config.reorder_buffer = 1; config.reorder_buffer <= 64; config.reorder_buffer *= 4) {
+		ticks rounds = n / config.reorder_buffer;
 
 		CHECK(about(loads(&config, n, false), rounds * MEMORY,
-			    rounds * (FEW + CYCLES(config.window / config.width))));
+			    rounds * (FEW + CYCLES(config.reorder_buffer / config.width))));
 	}
 	/* Other instructions take room, too. */
-	config.window = 64;
+	config.reorder_buffer = 64;
 	for (int others = 0; others < 64; others = 2 * others + 1) {
 		struct rig *rig = make_rig(&config, false);
 		ticks rounds = n * (ticks)(others + 1) / 64;
@@ -82,13 +82,13 @@ static void independent_loads_overlap_up_to_the_misses(void)
 {
 	struct timing_config config = plain_config();
 
-	config.window = 512;
-	for (config.misses = 1; config.misses <= 16; config.misses *= 2)
+	config.reorder_buffer = 512;
+	for (config.fill_buffers = 1; config.fill_buffers <= 16; config.fill_buffers *= 2)
 		CHECK(about(loads(&config, 1600, false) + SLOT,
-			    1600 * MEMORY / config.misses,
+			    1600 * MEMORY / config.fill_buffers,
 			    2 * SLOT + 2 * MEMORY));
 	/* A chain has one of them at a time. */
-	config.misses = 1;
+	config.fill_buffers = 1;
 	CHECK(about(loads(&config, 500, true), 500 * MEMORY, FEW));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Several cores that take a block's operations together: each is as if alone. */
 #include "timing.h"
-#include "timing/program.h"
+#include "timing/block.h"
 
 #define APART (BASE_PAGE + 64)
 
@@ -15,17 +15,17 @@ static const struct operation chase[] = {
 };
 #define OPERATIONS (sizeof(chase) / sizeof(chase[0]))
 
-static struct program *make_program(void)
+static struct block *make_block(void)
 {
-	struct program *program = malloc(sizeof(*program) + sizeof(chase));
+	struct block *block = malloc(sizeof(*block) + sizeof(chase));
 
-	program->count = program->capacity = OPERATIONS;
+	block->count = block->capacity = OPERATIONS;
 	for (size_t i = 0; i < OPERATIONS; i++)
-		program->operations[i] = chase[i];
-	return program;
+		block->operations[i] = chase[i];
+	return block;
 }
 
-static void run(const struct program *program, bool predicted,
+static void run(const struct block *block, bool predicted,
 		struct core *cores, uint32_t count)
 {
 	static const uint64_t addresses[] = { APART, 2 * APART, 3 * APART };
@@ -36,7 +36,7 @@ static void run(const struct program *program, bool predicted,
 		.predicted = { predicted }, .target_predicted = true
 	};
 
-	program_run(program, &departure, &outcomes, addresses, cores, count);
+	block_run(block, &departure, &outcomes, addresses, cores, count);
 }
 
 /* The rig's core where it stands beside another one; its caches stay the rig's. */
@@ -55,7 +55,7 @@ static ticks left(struct core *core)
 static void check_cores(bool predicted)
 {
 	struct timing_config config = plain_config();
-	struct program *program = make_program();
+	struct block *block = make_block();
 	struct core *both = calloc(2, sizeof(*both));
 	struct rig *alone[2], *moved[2];
 
@@ -69,8 +69,8 @@ static void check_cores(bool predicted)
 	translation_missed(&alone[0]->core.translation, APART, MISS_WALK);
 	/* Alone first: what that leaves is of no matter to both. */
 	for (uint32_t i = 0; i < 2; i++)
-		run(program, predicted, &alone[i]->core, 1);
-	run(program, predicted, both, 2);
+		run(block, predicted, &alone[i]->core, 1);
+	run(block, predicted, both, 2);
 	CHECK(both[0].registers[7] > both[1].registers[7]);
 	for (uint32_t i = 0; i < 2; i++) {
 		CHECK_EQUAL(both[i].registers[7], alone[i]->core.registers[7]);
@@ -79,7 +79,7 @@ static void check_cores(bool predicted)
 		drop_rig(moved[i]);
 	}
 	free(both);
-	free(program);
+	free(block);
 }
 
 static void several_cores_are_as_each_alone(void)

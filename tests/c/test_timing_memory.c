@@ -137,12 +137,12 @@ static void lines_in_flight_are_few(void)
 	const uint64_t lines = 400;
 	ticks before = 0;
 
-	for (config.misses = 32; config.misses; config.misses /= 2) {
+	for (config.fill_buffers = 32; config.fill_buffers; config.fill_buffers /= 2) {
 		ticks time = all_at_once(&config, lines);
 
-		CHECK_EQUAL(all_at_once(&config, config.misses), MEMORY);
-		CHECK(time + SLOT >= lines * MEMORY / config.misses);
-		CHECK(time <= lines * MEMORY / config.misses + MEMORY + SLOT);
+		CHECK_EQUAL(all_at_once(&config, config.fill_buffers), MEMORY);
+		CHECK(time + SLOT >= lines * MEMORY / config.fill_buffers);
+		CHECK(time <= lines * MEMORY / config.fill_buffers + MEMORY + SLOT);
 		CHECK(time > before);
 		before = time;
 	}
@@ -154,7 +154,7 @@ static void the_last_level_has_its_interval(void)
 	const uint64_t lines = 200;
 	ticks expected = lines * CYCLES(10) + L3, time;
 
-	config.misses = 1000;
+	config.fill_buffers = 1000;
 	config.l3_interval = (uint32_t)CYCLES(10);
 	/* Memory's is another. */
 	CHECK_EQUAL(all_at_once(&config, lines), MEMORY);
@@ -252,7 +252,7 @@ static void scattered_pages_lie_anywhere(void)
 		struct rig *rig = in_order(&config);
 		int found = 0;
 
-		rig->core.memory.scattered = scattered;
+		rig->core.memory.hashed_frames = scattered;
 		for (int round = 0; round < 2; round++)
 			for (uint64_t i = 0; i < 16; i++)
 				found += data(rig, i * L2_SETS) < MEMORY;

@@ -95,7 +95,7 @@ static void k_chases_take_a_kth(void)
 	struct timing_config config = plain_config();
 
 	config.walkers = 16;
-	config.misses = 64;
+	config.fill_buffers = 64;
 	for (uint32_t chains = 2; chains <= MOST_CHAINS; chains *= 2) {
 		double one = chase(&config, BASE, 1, 0);
 		double time = chase(&config, BASE, chains, 0);
@@ -108,7 +108,7 @@ static void walkers_limit(void)
 {
 	struct timing_config config = plain_config();
 
-	config.misses = 1000;
+	config.fill_buffers = 1000;
 	config.walk_cycles[0] = 96;
 	for (config.walkers = 1; config.walkers <= 4; config.walkers *= 2)
 		for (uint32_t chains = 1; chains <= MOST_CHAINS; chains *= 2) {
@@ -128,11 +128,11 @@ static void misses_limit(void)
 	struct timing_config config = plain_config();
 
 	config.walkers = 16;
-	for (config.misses = 1; config.misses <= 8; config.misses *= 2)
+	for (config.fill_buffers = 1; config.fill_buffers <= 8; config.fill_buffers *= 2)
 		for (int pages = BASE; pages <= HUGE; pages++) {
 			double time = chase(&config, pages, MOST_CHAINS, 0);
 
-			CHECK(time >= (double)MEMORY / config.misses - slack());
+			CHECK(time >= (double)MEMORY / config.fill_buffers - slack());
 		}
 }
 
@@ -141,7 +141,7 @@ static void arithmetic_beside_a_chase(void)
 	struct timing_config config = plain_config();
 	double before[2] = { 0, 0 };
 
-	config.window = 1024;
+	config.reorder_buffer = 1024;
 	for (uint32_t others = 0; others <= 4096; others = others * 4 + 1)
 		for (int pages = BASE; pages <= HUGE; pages++) {
 			double alone = chase(&config, pages, 1, 0);
@@ -194,7 +194,7 @@ static void updates_of_a_table(void)
 		CHECK(waiting >= chase(&config, pages, 1, 0));
 		CHECK(waiting <= chase(&config, pages, 1, 0) + slack() +
 					 (double)CYCLES(4));
-		CHECK(independent >= (double)MEMORY / config.misses - slack());
+		CHECK(independent >= (double)MEMORY / config.fill_buffers - slack());
 		CHECK(independent < waiting / 2);
 	}
 	/* What walks cost is hidden in part where nothing waits. */

@@ -105,7 +105,7 @@ static void stores_are_bounded_by_their_buffer(void)
 	const uint64_t n = 1600;
 	ticks before = UINT64_MAX;
 
-	config.misses = 64;
+	config.fill_buffers = 64;
 	for (config.stores = 1; config.stores <= 16; config.stores *= 2) {
 		struct rig *rig = make_rig(&config, false);
 		ticks rounds = n / config.stores, time;

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "residency.h"
+
+#define QUANTILES 64u
+#define ONE 256u
+/* Of the cache, in bits behind the point. */
+#define FRACTION 20u
+/* Before which too little was seen to tell how often lines are wanted. */
+#define FEWEST_WINDOWS 4u
+#define FEWEST_LINES 64u
+
+/* sqrt(-log2 p) and -ln p for p = 1/128, 3/128, ..., in 256ths. */
+static const uint16_t lifetime[QUANTILES] = {
+	677, 596, 554, 524, 501, 482, 465, 450, 437, 425, 413, 403, 393, 384,
+	375, 366, 358, 350, 343, 335, 328, 321, 314, 308, 301, 295, 289, 283,
+	277, 271, 265, 259, 253, 247, 242, 236, 230, 225, 219, 214, 208, 202,
+	197, 191, 185, 180, 174, 168, 162, 156, 150, 143, 137, 130, 123, 116,
+	109, 101, 92, 83, 73, 61, 47, 27,
+};
+static const uint16_t interval[QUANTILES] = {
+	1242, 961, 830, 744, 680, 628, 585, 549, 517, 488, 463, 439, 418, 398,
+	380, 363, 347, 332, 318, 304, 291, 279, 268, 256, 246, 236, 226, 216,
+	207, 198, 190, 181, 173, 166, 158, 151, 144, 137, 130, 124, 117, 111,
+	105, 99, 93, 87, 82, 76, 71, 66, 61, 56, 51, 46, 41, 36, 32, 27, 23,
+	19, 14, 10, 6, 2,
+};
+
+/*
+ * Windows are few.  Twice the lines that are seen in two of them, over those in
+ * one, is how often in the time of all windows a line is wanted that was in none
+ * before (Good, Biometrika 40, 1953).  Until that is known, one line of all that
+ * the program has touched is wanted after the other.
+ */
+static ticks unseen_interval(const struct timing_config *config, ticks time,
+			     uint64_t touched, const struct sightings *seen)
+{
+	const uint64_t once = seen->first - seen->second;
+	const uint64_t twice = seen->second - seen->third;
+
+	if (seen->windows >= FEWEST_WINDOWS && once >= FEWEST_LINES)
+		return time / (2 * twice + 1) * once;
+	/* Before anything was seen, they come from memory one by one. */
+	return touched * (seen->asked ? time / seen->asked :
+					(ticks)config->memory_cycles * TICKS_PER_CYCLE);
+}
+
+/*
+ * The age at which a line has gone: others' lines and the program's together
+ * fill the cache.  In a time t the program wants as many different lines as were
+ * not wanted in what was left of t, rate x sum of P(age > i) over all i < t
+ * (StatStack: Eklov and Hagersten, ISPASS 2010).
+ */
+static ticks leaves_after(const struct sightings *seen, ticks half_life, uint64_t lines)
+{
+	uint64_t older = 0, own = 0, filled = 0;
+	ticks begin = 0;
+
+	for (uint32_t i = 0; i < AGES; i++)
+		older += seen->aged[i];
+	if (!seen->span || !lines)
+		return half_life;
+	for (uint32_t i = 0; i < AGES; i++) {
+		const ticks end = (ticks)2 << i;
+		uint64_t before = filled;
+
+		own += (older - seen->aged[i] / 2) * ((end - begin) / 2) /
+		       (seen->span / 2 + 1);
+		filled = (own << FRACTION) / lines + (end << FRACTION) / half_life;
+		if (filled >= 1 << FRACTION)
+			return begin + (end - begin) * ((1 << FRACTION) - before) /
+					       (filled - before);
+		older -= seen->aged[i];
+		begin = end;
+	}
+	return half_life;
+}
+
+/*
+ * One of the measured times for each window: as many windows for each, also of
+ * every second one, or fourth, which are all that may be left in the end.
+ */
+static ticks half_life_in(const struct timing_config *config, uint64_t window)
+{
+	/* The golden section, out of 2^32. */
+	const uint64_t place = (window * UINT64_C(2654435769)) & UINT32_MAX;
+	uint64_t known = 0;
+
+	while (known < MOST_HALF_LIVES && config->l3_half_life_cycles[known])
+		known++;
+	return (ticks)config->l3_half_life_cycles[place * known >> 32] * TICKS_PER_CYCLE;
+}
+
+/* What was long ago counts for less. */
+static void fade(struct sightings *seen, ticks time)
+{
+	seen->span += time - seen->until;
+	seen->span -= seen->span / 4;
+	seen->until = time;
+	for (uint32_t i = 0; i < AGES; i++)
+		seen->aged[i] -= seen->aged[i] / 4;
+}
+
+void residency_begin(struct residency *residency,
+		     const struct timing_config *config, ticks time,
+		     uint64_t touched, struct sightings *seen)
+{
+	fade(seen, time);
+	residency->half_life = leaves_after(seen, half_life_in(config, seen->windows),
+				       config->l3_bytes >> LINE_SHIFT);
+	residency->modelled = time;
+	residency->often = seen->windows >= FEWEST_WINDOWS;
+	residency->unseen = unseen_interval(config, time, touched, seen);
+	seen->windows++;
+}
+
+bool residency_left(const struct residency *residency, ticks age,
+		    uint64_t random)
+{
+	return age < residency->half_life * lifetime[random % QUANTILES] / ONE;
+}
+
+ticks residency_age(const struct residency *residency, ticks now,
+		    uint32_t windows, uint64_t random)
+{
+	ticks mean = windows ? residency->modelled / (windows + 1) :
+			       residency->unseen;
+
+	return now - residency->begin + mean * interval[random % QUANTILES] / ONE;
+}
