@@ -33,7 +33,7 @@ static void make_last_level(void)
 struct timing *timing_make(void)
 {
 	const UInt base = options.tlb.page_shift[TLB_BASE];
-	struct timing *timing = VG_(malloc)("current.timing", sizeof(*timing));
+	struct timing *timing = VG_(malloc)("tlbsim.timing", sizeof(*timing));
 	struct cache_line *next;
 	SizeT lines = 0;
 	UInt shift;

@@ -154,7 +154,7 @@ static IRConst *advance_clock(struct emitter *emitter)
 	return total;
 }
 
-/* When a thread's sample begins or ends: see placing.h. */
+/* When a thread's sample begins or ends: see numa.h. */
 static void add_turn(struct emitter *emitter)
 {
 	IRDirty *call = unsafeIRDirty_0_N(

@@ -121,6 +121,30 @@ static Bool parse_placement_caches(const HChar *text,
 		cache_valid(caches->l3_bytes, caches->l3_ways));
 }
 
+static Bool add_view(const HChar *text)
+{
+	UInt number = given.view_count;
+
+	if (number == TLB_MOST_VIEWS)
+		return False;
+	given.view_count++;
+	given.views[number].text = text;
+	return view_option(text, number, &given.view_configs[number]);
+}
+
+/* Of the view that was named last. */
+static Bool set_view_core(const HChar *text)
+{
+	struct view_option *view;
+
+	if (!given.view_count)
+		return False;
+	view = &given.views[given.view_count - 1];
+	view->core_text = text;
+	view->core = given.windows.core;
+	return parse_core(text, &view->core);
+}
+
 static Bool process_option(const HChar *option)
 {
 	struct tlb_config *config = &given.tlb;
@@ -147,9 +171,9 @@ static Bool process_option(const HChar *option)
 	else if VG_STR_CLO(option, "--core", given.windows.core_text)
 		good = parse_core(given.windows.core_text, &given.windows.core);
 	else if VG_STR_CLO(option, "--view", value)
-		good = view_option(value, &given);
+		good = add_view(value);
 	else if VG_STR_CLO(option, "--view-core", value)
-		good = view_core_option(value, &given);
+		good = set_view_core(value);
 	else if VG_STR_CLO(option, "--placement", value)
 		good = parse_placement(value, &given.numa);
 	else if VG_STR_CLO(option, "--placement-caches", value)

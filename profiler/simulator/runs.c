@@ -87,7 +87,7 @@ static void order_ranges(const struct emitter *emitter, UInt order[RUN_BASES])
 static struct run *describe(struct emitter *emitter, const UInt order[RUN_BASES])
 {
 	struct run *run = VG_(malloc)(
-		"current.run",
+		"tlbsim.run",
 		sizeof(*run) + emitter->count * sizeof(run->references[0]));
 
 	/* Counted from the block's start for now: see close_block(). */

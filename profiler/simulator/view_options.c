@@ -47,16 +47,11 @@ static const HChar *parse_field(const HChar *text, struct tlb_view_config *view,
 	return NULL;
 }
 
-Bool view_option(const HChar *text, struct options *given)
+Bool view_option(const HChar *text, UInt views, struct tlb_view_config *view)
 {
-	struct tlb_view_config *view = &given->view_configs[given->view_count];
-
-	if (given->view_count == TLB_MOST_VIEWS)
-		return False;
-	given->views[given->view_count].text = text;
 	*view = (struct tlb_view_config){ .rest = TLB_REST_BASE };
 	for (;;) {
-		text = parse_field(text, view, given->view_count);
+		text = parse_field(text, view, views);
 		if (!text)
 			return False;
 		if (!*text)
@@ -64,18 +59,5 @@ Bool view_option(const HChar *text, struct options *given)
 		if (*text++ != ',')
 			return False;
 	}
-	given->view_count++;
 	return view->page_shift && view->l1d.entries && view->l1i.entries;
-}
-
-Bool view_core_option(const HChar *text, struct options *given)
-{
-	struct view_option *view;
-
-	if (!given->view_count)
-		return False;
-	view = &given->views[given->view_count - 1];
-	view->core_text = text;
-	view->core = given->windows.core;
-	return parse_core(text, &view->core);
 }

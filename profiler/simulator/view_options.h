@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which further machines does the command line name? */
+/* What does --view say of a further machine? */
 #ifndef TLBSIM_VIEW_OPTIONS_H
 #define TLBSIM_VIEW_OPTIONS_H
 
-#include "options.h"
+#include "tlb/views.h"
 
-/* What --view says of one, and --view-core of the core that it is timed on; False: it is wrong. */
-Bool view_option(const HChar *text, struct options *given);
-Bool view_core_option(const HChar *text, struct options *given);
+#include "pub_tool_basics.h"
+
+/* The machine, when so many were named before it; False: the text is wrong. */
+Bool view_option(const HChar *text, UInt views, struct tlb_view_config *view);
 
 #endif

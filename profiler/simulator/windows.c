@@ -123,8 +123,8 @@ static void view_missed(uint32_t view, uint64_t address, enum tlb_side side,
 		return;
 	config_of(core, &shift);
 	note_miss(core,
-	     shift < options.tlb.page_shift[TLB_HUGE] ? TLB_BASE : TLB_HUGE,
-	     address, walk);
+		  shift < options.tlb.page_shift[TLB_HUGE] ? TLB_BASE : TLB_HUGE,
+		  address, walk);
 }
 
 static ULong touched_bytes(void)
@@ -147,6 +147,7 @@ static ULong share_of_touched(ULong bytes)
 static void attach(void)
 {
 	const ULong since = tlbsim_clock - windows.program_clock;
+	const ULong references = windows.recent_references;
 
 	if (!*current.timing)
 		*current.timing = timing_make();
@@ -154,18 +155,18 @@ static void attach(void)
 	windows.program_clock = tlbsim_clock;
 	for (UInt i = 0; i < core_count(); i++) {
 		struct core *core = &windows.seen->cores[i];
-		const struct timing_config *config = core->config;
-
+		struct last_level *l3 = &core->memory.l3;
 		/* Before the first window: a cycle for each reference. */
-		ticks pace = windows.recent_references ? windows.recent[i] / windows.recent_references :
-						 TICKS_PER_CYCLE;
+		const ticks pace = references ? windows.recent[i] / references :
+						TICKS_PER_CYCLE;
 
 		windows.program_time[i] += since * pace;
-		memory_share(&core->memory, config->l3_bytes, touched_bytes());
-		memory_begin(&core->memory, core->retired, windows.program_time[i],
-			     touched_bytes(), pace);
+		last_level_share(l3, core->config->l3_bytes, touched_bytes());
+		last_level_begin(l3, core->retired, windows.program_time[i],
+				 touched_bytes(), pace);
 		core->translation.isolated_share = share_of_touched(
-			(ULong)config->isolated_pages << tlbsim_touched.base_shift);
+			(ULong)core->config->isolated_pages
+			<< tlbsim_touched.base_shift);
 		windows.seen_since[i] = core->retired;
 	}
 	tlb_model_hold(current.model, true);

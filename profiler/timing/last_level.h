@@ -1,20 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Is a line that is in no nearer cache in the last-level cache, or in memory?  For memory.c alone. */
+/*
+ * Is a line that is in no nearer cache in the last-level cache, or in memory?
+ *
+ * The model sees parts of a run.  A last-level cache is too large to be filled
+ * in one.  Where it is calibrated how long lines stay there, a line's age
+ * decides (residency.h).  Else what the model has not seen yet is taken to be
+ * there with the probability that the engine gives, the cache's part in what
+ * the program has touched.
+ */
 #ifndef TLBCOST_TIMING_LAST_LEVEL_H
 #define TLBCOST_TIMING_LAST_LEVEL_H
 
-#include "memory.h"
+#include "cache.h"
+#include "residency.h"
 
+#define LAST_LEVEL_TABLES 16u
 #define AGE_UNKNOWN UINT64_MAX
 
-/* What is wanted: data, or entries that were last read so many references ago. */
+enum line_kind { LINE_DATA, LINE_TABLE };
+
+/* What is accessed: data, or entries that were last read so many references ago. */
 struct wish {
 	enum line_kind kind;
 	uint64_t age;
 };
 
-/* It is there afterwards. */
-bool last_level_has(struct memory *memory, uint64_t line, ticks time,
+/* The last-level cache as one core sees it. */
+struct last_level {
+	const struct timing_config *config;
+	struct cache *cache;	/* all threads' */
+	/*
+	 * Of 2^32 lines that it has not seen, so many are in it: of data, and
+	 * of page tables; last_level_share() sets both.
+	 */
+	uint64_t share, table_share;
+	struct residency residency;
+	struct sightings sightings;
+	uint64_t tables[LAST_LEVEL_TABLES];	/* lines of tables read last */
+	uint32_t next_table;
+};
+
+void last_level_init(struct last_level *level, const struct timing_config *config,
+		     struct cache *cache);
+
+/* It holds so many of the bytes that the program has touched. */
+void last_level_share(struct last_level *level, uint64_t bytes, uint64_t touched);
+
+/*
+ * A window begins, at this time of the core's and of the program's, which has
+ * touched so many bytes; it refers to memory once in `per_reference` ticks.
+ */
+void last_level_begin(struct last_level *level, ticks time, ticks program_time,
+		      uint64_t touched, ticks per_reference);
+
+/* The line is there afterwards. */
+bool last_level_has(struct last_level *level, uint64_t line, ticks time,
 		    struct wish wish);
 
 /* As good as random, the same for each number, and different for each. */

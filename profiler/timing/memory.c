@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "last_level.h"
+#include "memory.h"
 
 /* Prefetchers do not cross pages of this size, on huge pages either. */
 #define PAGE_LINES 64u
@@ -15,7 +15,6 @@ void memory_init(struct memory *memory, const struct timing_config *config,
 		 struct cache_line *lines, struct cache *l3, bool hashed_frames)
 {
 	memory->config = config;
-	memory->l3 = l3;
 	memory->hashed_frames = hashed_frames;
 	cache_init(&memory->l1, config->l1.bytes, config->l1.ways, lines);
 	cache_init(&memory->l2, config->l2.bytes, config->l2.ways,
@@ -28,12 +27,7 @@ void memory_init(struct memory *memory, const struct timing_config *config,
 	memory->next_stream = 0;
 	for (uint32_t i = 0; i < MEMORY_BANKS; i++)
 		memory->banks[i] = (struct bank){ UINT64_MAX, 0 };
-	for (uint32_t i = 0; i < MEMORY_TABLES; i++)
-		memory->tables[i] = UINT64_MAX / 2;
-	memory->next_table = 0;
-	memory->sightings = (struct sightings){ .windows = 0 };
-	memory_share(memory, 1, 1);
-	memory_begin(memory, 0, 0, 0, 1);
+	last_level_init(&memory->l3, config, l3);
 }
 
 /* Caches beyond the first are indexed by where a page is in memory. */
@@ -75,7 +69,7 @@ static ticks fetch(struct memory *memory, uint64_t line, ticks time,
 	ticks interval = config->l3_interval;
 	uint32_t cycles = config->l3_cycles;
 
-	if (!last_level_has(memory, line, time, wish)) {
+	if (!last_level_has(&memory->l3, line, time, wish)) {
 		channel = &memory->memory_channel;
 		interval = reason == WANTED ? config->memory_apart
 					    : config->memory_interval;
@@ -91,7 +85,7 @@ static ticks fetch(struct memory *memory, uint64_t line, ticks time,
 /* What gave way goes back to memory if it was changed, and not only to L3. */
 static void write_back(struct memory *memory, struct cache_line gone, ticks time)
 {
-	if (gone.changed && scatter(gone.line) >> 32 >= memory->l3_share)
+	if (gone.changed && scatter(gone.line) >> 32 >= memory->l3.share)
 		calendar_take(&memory->memory_channel, time,
 			      memory->config->memory_interval);
 }

@@ -2,22 +2,15 @@
 /*
  * When does a line arrive?  The data caches of one core, its prefetcher, and
  * how many lines can be in flight.
- *
- * The model sees parts of a run.  A last-level cache is too large to be filled
- * in one.  Where it is calibrated how long lines stay there, a line's age tells
- * (residency.h).  Else what the model has not seen yet is taken to be there with
- * the probability that the engine gives, the cache's part in what the program
- * has touched.
  */
 #ifndef TLBCOST_TIMING_MEMORY_H
 #define TLBCOST_TIMING_MEMORY_H
 
 #include "cache.h"
 #include "calendar.h"
-#include "residency.h"
+#include "last_level.h"
 
 #define MEMORY_STREAMS 32u
-#define MEMORY_TABLES 16u
 
 /* Lines of one base page that were missed one after the other. */
 struct stream {
@@ -41,41 +34,20 @@ struct bank {
 struct memory {
 	const struct timing_config *config;
 	struct cache l1, l2;
-	struct cache *l3;	/* all threads' */
+	struct last_level l3;
 	struct calendar buffers, l3_channel, memory_channel;
 	struct stream streams[MEMORY_STREAMS];
 	uint32_t next_stream;
 	struct bank banks[MEMORY_BANKS];
 	/* Frames are anywhere in memory, and not contiguous as they are used. */
 	bool hashed_frames;
-	/*
-	 * Of 2^32 lines that L3 has not seen, so many are in it: of data, and
-	 * of page tables; memory_share() sets both.
-	 */
-	uint64_t l3_share, l3_table_share;
-	struct residency residency;
-	struct sightings sightings;
-	uint64_t tables[MEMORY_TABLES];	/* lines of tables read last */
-	uint32_t next_table;
 };
-
-/* L3 holds so many of the bytes that the program has touched. */
-void memory_share(struct memory *memory, uint64_t bytes, uint64_t touched);
-
-/*
- * A window begins, at this time of the core's and of the program's, which has
- * touched so many bytes; it refers to memory once in `per_reference` ticks.
- */
-void memory_begin(struct memory *memory, ticks time, ticks program_time,
-		  uint64_t touched, ticks per_reference);
 
 /* Lines that memory_init() needs. */
 size_t memory_lines(const struct timing_config *config);
 
 void memory_init(struct memory *memory, const struct timing_config *config,
 		 struct cache_line *lines, struct cache *l3, bool hashed_frames);
-
-enum line_kind { LINE_DATA, LINE_TABLE };
 
 /* Read a line at this time; returns when its data are there. */
 ticks memory_read(struct memory *memory, uint64_t line, ticks time,

@@ -6,7 +6,7 @@
 #ifndef TLBCOST_PHASES_H
 #define TLBCOST_PHASES_H
 
-#include "model.h"
+#include "tlb_config.h"
 
 #define PHASES 512u
 /* References in a phase at first. */

@@ -16,4 +16,12 @@ struct tlb_config {
 	bool stlb_folded;			/* see struct tlb_level */
 };
 
+enum tlb_side { TLB_LOAD, TLB_STORE, TLB_FETCH, TLB_SIDES };
+
+struct tlb_counts {
+	uint64_t l1_misses;
+	uint64_t stlb_hits;
+	uint64_t stlb_misses;	/* l1_misses = stlb_hits + stlb_misses */
+};
+
 #endif

@@ -10,14 +10,6 @@
 #include "tlb_config.h"
 #include "view_levels.h"
 
-enum tlb_side { TLB_LOAD, TLB_STORE, TLB_FETCH, TLB_SIDES };
-
-struct tlb_counts {
-	uint64_t l1_misses;
-	uint64_t stlb_hits;
-	uint64_t stlb_misses;	/* l1_misses = stlb_hits + stlb_misses */
-};
-
 /* What one view is to model. */
 struct tlb_view_config {
 	uint32_t page_shift;		/* log2 of bytes; at least the base page's */

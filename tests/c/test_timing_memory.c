@@ -38,7 +38,7 @@ static void each_level_has_its_latency(void)
 
 	config.l3_bytes = 1 << 20;
 	rig = in_order(&config);
-	rig->core.memory.l3_share = 0;
+	rig->core.memory.l3.share = 0;
 	CHECK_EQUAL(data(rig, 0), MEMORY);
 	CHECK_EQUAL(data(rig, 0), L1);
 	/* Eight others in its set of L1, in other sets of L2. */
@@ -77,7 +77,7 @@ static void the_last_level_has_its_share(void)
 		int there = 0;
 
 		rig = in_order(&config);
-		memory_share(&rig->core.memory, share, 2 * half);
+		last_level_share(&rig->core.memory.l3, share, 2 * half);
 		for (uint64_t page = 0; page < 4000; page++) {
 			ticks time = data(rig, page * PAGE_LINES + page % 61);
 

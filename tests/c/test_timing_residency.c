@@ -145,7 +145,7 @@ static struct rig *in_window(const struct timing_config *config, ticks now,
 {
 	struct rig *rig = make_rig(config, false);
 
-	memory_begin(&rig->core.memory, 0, now, 0, per_reference);
+	last_level_begin(&rig->core.memory.l3, 0, now, 0, per_reference);
 	return rig;
 }
 
@@ -175,7 +175,7 @@ static void tables_are_there_as_long_as_their_age_allows(void)
 	CHECK(tables_there(rig, KEPT / 10) < 560);
 	CHECK_EQUAL(tables_there(rig, KEPT), 0);
 	/* Half as long between references, half as old. */
-	memory_begin(&rig->core.memory, 0, 0, 0, CYCLES(1));
+	last_level_begin(&rig->core.memory.l3, 0, 0, 0, CYCLES(1));
 	CHECK_EQUAL(tables_there(rig, KEPT / 100), 1000);
 	drop_rig(rig);
 }
@@ -204,7 +204,7 @@ static void data_age_between_windows(void)
 	/* They have long left L2. */
 	CHECK(data_there(rig, 0, time) > 85);
 	time += CYCLES(100000);
-	memory_begin(memory, time, time + CYCLES(100) * KEPT, 0, CYCLES(1));
+	last_level_begin(&memory->l3, time, time + CYCLES(100) * KEPT, 0, CYCLES(1));
 	CHECK_EQUAL(data_there(rig, 200, time), 0);
 	drop_rig(rig);
 }
@@ -222,7 +222,7 @@ static void lines_of_all_windows_are_young(void)
 	uint32_t there = 0;
 	ticks time = 0;
 
-	memory_begin(memory, 0, 0, UINT64_C(1) << 30, CYCLES(1));
+	last_level_begin(&memory->l3, 0, 0, UINT64_C(1) << 30, CYCLES(1));
 	for (int window = 1; window <= 12; window++) {
 		there = data_there(rig, 0, time);
 		if (window == 1)
@@ -231,7 +231,7 @@ static void lines_of_all_windows_are_young(void)
 		/* What no cache near the core keeps. */
 		for (uint64_t i = 0; i < 8192; i++, time += CYCLES(20))
 			memory_read(memory, fresh++ * 1000, time, LINE_DATA);
-		memory_begin(memory, time, time + (ticks)window * CYCLES(100) * KEPT,
+		last_level_begin(&memory->l3, time, time + (ticks)window * CYCLES(100) * KEPT,
 			     0, CYCLES(1));
 	}
 	CHECK(there > 60);

@@ -22,11 +22,6 @@ KNOWS = {
     "profiler/numa": ("profiler/timing",),
     "profiler/simulator": ("profiler/numa", "profiler/timing", "profiler/tlb"),
 }
-# The one include of each circle that is still to be opened.
-TO_BE_OPENED = {
-    ("profiler/simulator/windows", "profiler/simulator/notes"),
-    ("profiler/timing/last_level", "profiler/timing/memory"),
-}
 SIMULATOR = "profiler/simulator"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 OF_VALGRIND = re.compile(
@@ -44,7 +39,7 @@ def included(file: Path, tree: Path) -> Iterator[Path]:
     own = str(file.parent.relative_to(tree))
     text = OF_VALGRIND.sub("", file.read_text(encoding="utf-8"))
     for name in INCLUDE.findall(text):
-        folders = (tree / folder for folder in (own, *KNOWS[own], *KNOWS))
+        folders = (tree / folder for folder in (own, *KNOWS[own], *KNOWS, "profiler"))
         found = next((f / name for f in folders if (f / name).is_file()), None)
         assert found is not None, f'{file}: "{name}" is in no folder of the project'
         yield found.resolve()
@@ -70,8 +65,7 @@ def circle(tree: Path) -> list[str]:
     for file in files(tree):
         module = str(file.relative_to(tree).with_suffix(""))
         others = {str(o.relative_to(tree).with_suffix("")) for o in included(file, tree)}
-        skipped = {b for a, b in TO_BE_OPENED if a == module}
-        graph.setdefault(module, set()).update(others - {module} - skipped)
+        graph.setdefault(module, set()).update(others - {module})
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
