@@ -111,9 +111,9 @@ def _reserve(
     from tlbcost.run.program import resolve
     from tlbcost.settings.change import say, system_settings
     from tlbcost.system import hints
-    from tlbcost.system.machine import meminfo_bytes
+    from tlbcost.system.hugetlb import default_page_bytes
 
-    page_size_bytes = page_size_bytes or meminfo_bytes("Hugepagesize")
+    page_size_bytes = page_size_bytes or default_page_bytes()
     if page_size_bytes is None:
         raise TlbcostError(
             "cannot reserve huge pages: this kernel has no pools", None, CANNOT_MEASURE

@@ -12,8 +12,8 @@ from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.settings.change import Settings
 from tlbcost.system import hints, hugetlb
-from tlbcost.system.machine import huge_page_bytes, sys_path, thp_mode
-from tlbcost.trial.method import THP, free_pages
+from tlbcost.system.hugetlb import free_pages
+from tlbcost.system.machine import THP, huge_page_bytes, sys_path, thp_mode
 
 # base: the kernel's smallest; pool: reserved hugetlb pages; transparent: by madvise(2).
 Way = Literal["base", "pool", "transparent"]

@@ -20,7 +20,7 @@ from tlbcost.pagesizes.backing import Lack, PageSize, check_room, turned_on
 from tlbcost.pagesizes.patterns import ARTICLE_GIB, GIB, LEAST_GIB, Pattern
 from tlbcost.settings.change import Settings
 from tlbcost.system import hints, hugetlb
-from tlbcost.trial.method import free_pages
+from tlbcost.system.hugetlb import free_pages
 from tlbcost.validation.suite import Listener
 
 # Left to everything else beside the pages of one run: page tables, and the program's vector.

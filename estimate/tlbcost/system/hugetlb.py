@@ -66,6 +66,20 @@ def pool(page_size_bytes: int) -> Pool:
     return Pool(page_size_bytes, *map(read_number, files))
 
 
+def free_pages(page_size_bytes: int) -> int:
+    """Pages of this size that a program could have now; 0 without such a pool."""
+    names = ("free", "resv", "nr_overcommit", "surplus")
+    free, reserved, over, surplus = (
+        read_number(pool_file(page_size_bytes, name)) or 0 for name in names
+    )
+    return max(free - reserved, 0) + max(over - surplus, 0)
+
+
+def default_page_bytes() -> int | None:
+    """The page size of the pool that is used where no size is named; None: there are no pools."""
+    return meminfo_bytes("Hugepagesize")
+
+
 def pool_file(page_size_bytes: int, name: str = "nr") -> str:
     """The kernel's file with one figure of a pool."""
     return f"{POOLS}/hugepages-{page_size_bytes >> 10}kB/{name}_hugepages"

@@ -11,18 +11,15 @@ from typing import TYPE_CHECKING
 
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.system import glibc, hints
-from tlbcost.system.hugetlb import pool_pages
-from tlbcost.system.machine import read_line, sys_path
+from tlbcost.system import glibc, hints, hugetlb
+from tlbcost.system.machine import read_line
 
 if TYPE_CHECKING:
     from tlbcost.memory.peak import MemoryScope
     from tlbcost.run.records import Run
     from tlbcost.settings.change import Settings
 
-THP = "/sys/kernel/mm/transparent_hugepage"
 TUNABLES = "GLIBC_TUNABLES"
-POOLS = "/sys/kernel/mm/hugepages"
 # What asks for huge pages in the environment: no program on base pages may have it.
 _ASKING = ("HUGETLB_MORECORE", "HUGETLB_ELFMAP", "HUGETLB_SHM")
 
@@ -79,7 +76,7 @@ class Method:
         self._change(settings)
         if self.pool_bytes is None:
             return
-        pages = pool_pages(run.max_rss_bytes, self.pool_bytes)
+        pages = hugetlb.pool_pages(run.max_rss_bytes, self.pool_bytes)
         if settings is not None:
             settings.reserve(self.pool_bytes, pages)
             if self.mount:
@@ -100,9 +97,9 @@ class Method:
             settings.write(path, value)
 
     def _check_pool(self, pages: int, size: int) -> None:
-        free = free_pages(size)
+        free = hugetlb.free_pages(size)
         if free < pages:
-            command = f"tlbcost pool reserve --page-size {_short(size)} {pages}"
+            command = f"tlbcost pool reserve --page-size {hugetlb.size_name(size)} {pages}"
             raise TlbcostError(
                 f"{self.name} needs {pages} free huge pages of {units.size(size)}, and there "
                 f"are {free}",
@@ -131,15 +128,6 @@ def chosen(path: str) -> str | None:
     return inside[1] if inside else line
 
 
-def free_pages(size: int) -> int:
-    """Pages of the pool of `size` bytes that a program could have now; 0 without such a pool."""
-    folder = f"{POOLS}/hugepages-{size >> 10}kB"
-    names = ("free", "resv", "nr_overcommit", "surplus")
-    texts = [read_line(f"{folder}/{name}_hugepages") for name in names]
-    free, reserved, over, surplus = (int(n) if n and n.isdigit() else 0 for n in texts)
-    return max(free - reserved, 0) + max(over - surplus, 0)
-
-
 def base_environment() -> tuple[dict[str, str], tuple[str, ...]]:
     """Our environment without what asks for huge pages; and sentences about what was left out."""
     environment = dict(os.environ)
@@ -158,21 +146,3 @@ def base_environment() -> tuple[dict[str, str], tuple[str, ...]]:
         environment["LD_PRELOAD"] = ":".join(kept)
         notes.append("libhugetlbfs in LD_PRELOAD is left out")
     return environment, tuple(notes)
-
-
-def pool_default_bytes() -> int | None:
-    """The page size of the pool that is used where no size is named; None: there are no pools."""
-    try:
-        text = sys_path("/proc/meminfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    found = re.search(r"^Hugepagesize:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
-
-
-def _short(size: int) -> str:
-    """'2M': a size as it is given to an option."""
-    for unit, suffix in ((1 << 30, "G"), (1 << 20, "M")):
-        if size % unit == 0:
-            return f"{size // unit}{suffix}"
-    return f"{size >> 10}K"

@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.system import glibc, hints
-from tlbcost.system.hugetlb import pool_pages
-from tlbcost.system.machine import huge_page_bytes, sys_path, thp_mode
+from tlbcost.system.hugetlb import default_page_bytes, free_pages, pool_pages
+from tlbcost.system.machine import POOLS, THP, huge_page_bytes, sys_path, thp_mode
 from tlbcost.system.sudo import calling_user
 from tlbcost.trial.method import (
-    POOLS,
-    THP,
     TUNABLES,
     Method,
     chosen,
-    free_pages,
-    pool_default_bytes,
 )
 
 if TYPE_CHECKING:
@@ -64,7 +60,7 @@ def auto(run: Run) -> tuple[Method, str]:
 
     Raises TlbcostError with exit code 4 if there is none.
     """
-    version, mode, size = glibc.glibc_version(), thp_mode(), pool_default_bytes()
+    version, mode, size = glibc.glibc_version(), thp_mode(), default_page_bytes()
     tunable = version is not None and version >= glibc.FIRST_WITH_HUGETLB
     if tunable and size is not None and free_pages(size) >= pool_pages(run.max_rss_bytes, size):
         return named("glibc-hugetlb"), (
@@ -235,7 +231,7 @@ def _check_thp(name: str) -> None:
 
 def _check_pool_size(name: str, size: int | None) -> int:
     """The page size; of the default pool for None. Raises TlbcostError if there is no such pool."""
-    pool = size or pool_default_bytes() or huge_page_bytes()
+    pool = size or default_page_bytes() or huge_page_bytes()
     if pool is None or not sys_path(f"{POOLS}/hugepages-{pool >> 10}kB").is_dir():
         raise TlbcostError(
             f"{name}: this kernel has no pool of "

@@ -8,8 +8,8 @@ from pathlib import Path
 from tlbcost.common import units
 from tlbcost.memory import smaps
 from tlbcost.memory.peak import MemoryPart, PeakMemory
-from tlbcost.system.machine import huge_page_bytes, read_line, thp_mode
-from tlbcost.trial.method import POOLS, THP, TUNABLES, Method, chosen
+from tlbcost.system.machine import POOLS, THP, huge_page_bytes, read_line, thp_mode
+from tlbcost.trial.method import TUNABLES, Method, chosen
 from tlbcost.trial.traits import Traits, traits
 
 # Parts smaller than this share of what stayed are not named.

@@ -25,11 +25,11 @@ from tlbcost.run.launch import Launcher, Outcome
 from tlbcost.run.program import resolve
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.settings.change import system_settings
-from tlbcost.system import hints
+from tlbcost.system import hints, hugetlb
 from tlbcost.system.sudo import calling_user
 from tlbcost.trial import methods
 from tlbcost.trial.files import program_of
-from tlbcost.trial.method import Method, base_environment, free_pages
+from tlbcost.trial.method import Method, base_environment
 from tlbcost.trial.run import Trial, run_trial
 
 # The shell opens the file, and is gone before the program begins.
@@ -151,7 +151,7 @@ def check_rights(names: Sequence[str], command: str) -> None:
     for name in dict.fromkeys(names):
         method = methods.named(name)
         pool = method.pool_bytes
-        if method.needs_root or (pool is not None and not free_pages(pool)):
+        if method.needs_root or (pool is not None and not hugetlb.free_pages(pool)):
             raise TlbcostError(
                 f"{name} needs huge pages that are reserved first, or other settings of the "
                 "system, which root alone can change",

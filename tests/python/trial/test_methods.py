@@ -8,7 +8,8 @@ from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.run.records import Run
 from tlbcost.system import glibc, hints
 from tlbcost.system.hugetlb import pool_pages
-from tlbcost.trial import method, methods
+from tlbcost.system.machine import POOLS, THP
+from tlbcost.trial import methods
 from tlbcost.trial.method import base_environment
 from tlbcost.trial.methods import auto, named
 
@@ -43,7 +44,7 @@ class System:
         monkeypatch.setenv("TLBCOST_ROOT", str(root))
         self.file("/proc/meminfo", "Hugepagesize:    2048 kB\n")
         self.thp("madvise")
-        self.file(f"{method.THP}/hpage_pmd_size", str(2 * MIB))
+        self.file(f"{THP}/hpage_pmd_size", str(2 * MIB))
         self.pool(2 * MIB, free=0)
         self.glibc((2, 36))
 
@@ -54,10 +55,10 @@ class System:
 
     def thp(self, mode: str) -> None:
         modes = " ".join(f"[{m}]" if m == mode else m for m in ("always", "madvise", "never"))
-        self.file(f"{method.THP}/enabled", modes)
+        self.file(f"{THP}/enabled", modes)
 
     def pool(self, size: int, *, free: int, reserved: int = 0) -> None:
-        folder = f"{method.POOLS}/hugepages-{size >> 10}kB"
+        folder = f"{POOLS}/hugepages-{size >> 10}kB"
         self.file(f"{folder}/free_hugepages", str(free))
         self.file(f"{folder}/resv_hugepages", str(reserved))
 
@@ -180,18 +181,18 @@ def test_transparent_pages_that_are_off_are_allowed_by_root_alone(system: System
     system.thp("never")
     settings = FakeSettings()
     named("glibc-thp").prepare(settings, RUN)  # type: ignore[arg-type]
-    assert settings.asked == [("write", f"{method.THP}/enabled", "madvise")]
+    assert settings.asked == [("write", f"{THP}/enabled", "madvise")]
     system.user(root=False)
     with pytest.raises(TlbcostError, match="which root alone can write"):
         named("glibc-thp").check()
 
 
 def test_multi_size_pages_alone(system: System) -> None:
-    path = f"{method.THP}/hugepages-64kB/enabled"
+    path = f"{THP}/hugepages-64kB/enabled"
     system.file(path, "always inherit madvise [never]")
     system.thp("always")
     found = named("mthp-64k")
-    assert found.settings == ((f"{method.THP}/enabled", "madvise"), (path, "always"))
+    assert found.settings == ((f"{THP}/enabled", "madvise"), (path, "always"))
     assert found.page_bytes == 64 << 10
 
 
