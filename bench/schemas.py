@@ -9,19 +9,25 @@ from pathlib import Path
 
 from tlbcost.calibration.document import CalibrationDocument
 from tlbcost.common.document import schema_of
+from tlbcost.counters.count_document import CountDocument
+from tlbcost.counters.profile_document import ProfileDocument
 from tlbcost.doctor.check import Examination
 from tlbcost.machines.list_document import MachineList
 from tlbcost.memory.maps_report import MemoryMaps
 from tlbcost.numa.study import Study
+from tlbcost.processors.events_document import EventsDocument
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "data" / "schema"
 
 # The document of each file, and its title.
 DOCUMENTS: dict[str, tuple[type, str]] = {
     "calibrate": (CalibrationDocument, "tlbcost calibrate"),
+    "count": (CountDocument, "tlbcost count"),
     "doctor": (Examination, "tlbcost doctor"),
+    "events": (EventsDocument, "tlbcost events"),
     "machines": (MachineList, "tlbcost machines"),
     "maps": (MemoryMaps, "tlbcost maps"),
+    "profile": (ProfileDocument, "tlbcost annotate, of a recording"),
     "numa": (Study, "tlbcost numa"),
 }
 

@@ -14,8 +14,8 @@ class Interval:
     """A value and the interval that it is believed to lie in."""
 
     value: Annotated[float, doc("the value")]
-    low: Annotated[float, doc("lower end of its 95 % interval")]
-    high: Annotated[float, doc("upper end of its 95 % interval")]
+    low: Annotated[float, doc("lower end of its interval")]
+    high: Annotated[float, doc("upper end of its interval")]
 
     def __post_init__(self) -> None:
         if not self.low <= self.value <= self.high:
