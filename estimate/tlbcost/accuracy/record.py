@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from tlbcost.accuracy.errors import Half, PairOfRuns, Prediction, Program, Record
-from tlbcost.calibration.cache import as_calling_user, cache_folder
+from tlbcost.calibration.cache import cache_folder
 from tlbcost.calibration.file import machine_of
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
@@ -18,6 +18,7 @@ from tlbcost.common.paths import data
 from tlbcost.common.table import Cell, Table, count, format_table, number, read_table
 from tlbcost.model.gain import MODELS, ModelName
 from tlbcost.system.machine import Machine
+from tlbcost.system.sudo import as_calling_user
 
 RECORD = "trials.tsv"
 _ENDS = ("low", "value", "high")

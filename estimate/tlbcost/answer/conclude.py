@@ -21,8 +21,8 @@ from tlbcost.answer.surroundings import Surroundings
 from tlbcost.attribution.attribute import who_pays, who_pays_by_samples
 from tlbcost.attribution.backed import Seen
 from tlbcost.attribution.sampled import Sampled
-from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.costs import PageCosts, cost_at, page_costs
+from tlbcost.calibration.records import Obtained
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version

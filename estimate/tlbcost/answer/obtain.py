@@ -18,9 +18,9 @@ from tlbcost.answer.conclude import Ingredients
 from tlbcost.answer.surroundings import surroundings
 from tlbcost.attribution.backed import Seen
 from tlbcost.attribution.sampled import Sampled, sample_misses
-from tlbcost.calibration.cache import Obtained
-from tlbcost.calibration.choose import calibration_for
 from tlbcost.calibration.costs import check_costs
+from tlbcost.calibration.records import Obtained
+from tlbcost.calibration.request import calibration_for
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.progress import Progress
 from tlbcost.counters.count_runs import count_program

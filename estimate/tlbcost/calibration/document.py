@@ -9,10 +9,9 @@ from typing import Annotated
 
 import msgspec
 
-from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.file import QUANTITIES, quantity_named
 from tlbcost.calibration.other_sources import ReportedFigure
-from tlbcost.calibration.records import Access, Calibration, Cost, Extent
+from tlbcost.calibration.records import Access, Calibration, Cost, Extent, Obtained
 from tlbcost.common.document import Part, doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.costs import find
 from tlbcost.calibration.file import write_calibration
 from tlbcost.calibration.other_sources import WORDS, ReportedFigure
-from tlbcost.calibration.records import Calibration
-from tlbcost.calibration.report import CHAINS, cpu
+from tlbcost.calibration.records import CHAINS, Calibration, Obtained
+from tlbcost.calibration.report import cpu
 from tlbcost.common import formats, units
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.gnuplot import draw_by, word_list

@@ -11,6 +11,8 @@ from tlbcost.system.machine import Machine
 
 Access = Literal["serial", "overlapped", "chains_2", "chains_4", "chains_8"]
 Extent = Literal["quick", "full"]
+# Independent chains that are followed at once.
+CHAINS: tuple[Access, ...] = ("chains_2", "chains_4", "chains_8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +46,20 @@ class Calibration:
     extent: Extent = "quick"
     cpuid: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Obtained:
+    """A calibration, and where it came from (part of a sentence).
+
+    `curve` is the text of the `curve` table behind it; None if it was not kept.
+    """
+
+    calibration: Calibration
+    source: str
+    curve: str | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about it: sentences about what is missing or limited."""
+        return self.calibration.notes

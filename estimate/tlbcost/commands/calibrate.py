@@ -7,7 +7,8 @@ import argparse
 import re
 from pathlib import Path
 
-from tlbcost.calibration.cache import CalibrationRequest, cached_calibration, obtain
+from tlbcost.calibration.cache import cached_calibration
+from tlbcost.calibration.request import CalibrationRequest, obtain
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.output import check_writable, write

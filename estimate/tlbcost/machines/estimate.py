@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.calibration.choose import calibration_for
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration
+from tlbcost.calibration.request import calibration_for
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.paths import version

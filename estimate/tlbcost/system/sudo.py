@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,3 +31,20 @@ def calling_user() -> User | None:
         return User(int(uid), int(gid), None) if gid.isdigit() else None
     group = int(gid) if gid.isdigit() else entry.pw_gid
     return User(int(uid), group, Path(entry.pw_dir))
+
+
+@contextlib.contextmanager
+def as_calling_user() -> Iterator[None]:
+    """Touch files as the user who called sudo: his cache stays his, and no link leads elsewhere."""
+    user = calling_user()
+    if user is None or user.home is None:
+        yield
+        return
+    group = os.getegid()
+    os.setegid(user.gid)
+    os.seteuid(user.uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)

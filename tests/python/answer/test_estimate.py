@@ -16,10 +16,10 @@ from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer import obtain
 from tlbcost.answer.caveats import caveats
 from tlbcost.answer.conclude import AskedModel, Ingredients, assemble
-from tlbcost.calibration.cache import Obtained
-from tlbcost.calibration.choose import calibration_for
 from tlbcost.calibration.costs import check_costs
 from tlbcost.calibration.file import read_calibration
+from tlbcost.calibration.records import Obtained
+from tlbcost.calibration.request import calibration_for
 from tlbcost.commands import estimate
 from tlbcost.common import cleanup, paths
 from tlbcost.common.errors import TlbcostError

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from tlbcost.calibration.cache import Obtained
+from builders.tree import GOLDEN
 from tlbcost.calibration.file import read_calibration
-from tlbcost.calibration.records import Access, Cost
+from tlbcost.calibration.records import Access, Calibration, Cost, Obtained
 from tlbcost.common import formats
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import Cell, format_table
+from tlbcost.system.machine import current_machine
 
 BASE, HUGE = 4096, 2 << 20
-GOLDEN = Path(__file__).parents[2] / "golden" / "calibration.tsv"
 
 
 def cost(
@@ -65,12 +64,14 @@ MORE = (
 
 def quick() -> Obtained:
     """As `tlbcost calibrate --quick` might find it; the clock was not obtained."""
-    return Obtained(replace(read_calibration(GOLDEN), notes=("a note",)), "from a test")
+    return Obtained(
+        replace(read_calibration(GOLDEN / "calibration.tsv"), notes=("a note",)), "from a test"
+    )
 
 
 def full() -> Obtained:
     """As `tlbcost calibrate --full` might find it."""
-    calibration = read_calibration(GOLDEN)
+    calibration = read_calibration(GOLDEN / "calibration.tsv")
     return Obtained(
         replace(calibration, costs=calibration.costs + MORE, extent="full"), "measured now"
     )
@@ -93,3 +94,29 @@ def curve(caches: bool = True) -> str:
                 values = (latency, 0.9 * latency, 1.1 * latency)
                 rows.append(("cache", HUGE, layout, spacing, "serial", lines, *values))
     return format_table(formats.CURVE, {"date": "2026-01-01T00:00:00Z", "version": "0"}, rows)
+
+
+def of_this_machine() -> Calibration:
+    """A few costs, as if measured here."""
+    return Calibration(
+        machine=current_machine(),
+        date="2026-01-01T00:00:00Z",
+        version="0",
+        duration_s=9.5,
+        costs=(
+            Cost("dtlb_entries", 4096, None, None, Interval(64, 60, 70), 0),
+            Cost("stlb_entries", 4096, None, None, None, 0),
+            Cost("walk_ns", 4096, "serial", 4096, Interval(10, 8, 12), 40),
+            Cost("walk_ns", 4096, "serial", 65536, Interval(30, 20, 50), 9),
+            Cost("walk_ns", 4096, "overlapped", None, None, 0),
+            Cost("walk_ns", 4096, "chains_4", 8192, Interval(5, 4, 6), 12),
+            Cost("walk_interval_ns", 4096, None, 8192, Interval(6, 5.5, 6.5), 12),
+            Cost("fault_ns", 4096, None, None, Interval(500, 400, 600), 23),
+            Cost("load_ns", None, "serial", 256, Interval(1.25, 1.2, 1.3), 3),
+            Cost("l3_half_life_ns", None, None, 65536, Interval(3e6, 2e6, 5e6), 9),
+            Cost("cycles_per_ns", None, None, None, Interval(3.3, 3.2, 3.4), 99),
+        ),
+        extent="full",
+        cpuid={"cpuid_00000004_03": "1 2 3 4"},
+        notes=("first", "second"),
+    )

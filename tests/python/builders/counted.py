@@ -11,8 +11,8 @@ from builders.answer import GEOMETRY, HUGE, MACHINE, RUN, process
 from tlbcost.answer.conclude import Ingredients, assemble
 from tlbcost.answer.content import Content
 from tlbcost.answer.surroundings import Surroundings
-from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.file import read_calibration
+from tlbcost.calibration.records import Obtained
 from tlbcost.counters.event_counts import EventCount, EventCounts
 from tlbcost.processors.event_tables import load_pmu
 from tlbcost.run.launch import Outcome

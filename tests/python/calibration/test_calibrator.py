@@ -6,11 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from builders.tree import TREE
 from tlbcost.calibration import calibrator
 from tlbcost.calibration.calibrator import run_calibrator
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 
-SAMPLES = Path(__file__).parents[3] / "data" / "samples" / "emerald-rapids-guest" / "samples.tsv"
+SAMPLES = TREE / "data" / "samples" / "emerald-rapids-guest" / "samples.tsv"
 
 
 @pytest.fixture

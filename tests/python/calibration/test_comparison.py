@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from builders.calibration import BASE, cost, full, quick
 from tlbcost.__main__ import main
-from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.comparison import compare, pairs
 from tlbcost.calibration.document import calibration_document, read_document
-from tlbcost.calibration.records import Calibration, Cost
+from tlbcost.calibration.records import Calibration, Cost, Obtained
 from tlbcost.common.document import to_json
 from tlbcost.common.interval import Interval
 

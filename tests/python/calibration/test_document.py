@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 from builders.calibration import full, quick
 from builders.tree import SCHEMAS
-from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.document import calibration_document
 from tlbcost.calibration.file import QUANTITIES
 from tlbcost.calibration.other_sources import WORDS, reported_figures
+from tlbcost.calibration.records import Obtained
 from tlbcost.common.document import to_json
 
 SCHEMA = json.loads((SCHEMAS / "calibrate.schema.json").read_text("utf-8"))

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from builders.calibration import curve, full, quick
-from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.figure import draw
 from tlbcost.calibration.other_sources import reported_figures
+from tlbcost.calibration.records import Obtained
 from tlbcost.common.errors import TlbcostError
 
 BOTH = pytest.mark.parametrize("obtained", [quick(), full()], ids=["quick", "full"])

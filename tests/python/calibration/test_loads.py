@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from builders.calibration import cost, quick
-from calibration.test_quantities import HUGE, Row, curve, table
+from builders.samples import HUGE, Row, curve, table
+from builders.tree import TREE
 from tlbcost.calibration.analysis.caches import LOADS, MEMORY, RESIDENCY, STREAM, load_rows
 from tlbcost.calibration.analysis.samples import read_samples
 from tlbcost.calibration.loads import Loads, cache_sizes, level_latencies, loads
@@ -118,7 +118,7 @@ def test_absent_differs_from_not_asked_for() -> None:
 
 
 def test_the_footprints_are_the_probes() -> None:
-    source = (Path(__file__).parents[3] / "calibrator" / "groups.c").read_text(encoding="utf-8")
+    source = (TREE / "calibrator" / "groups.c").read_text(encoding="utf-8")
     ladders = {"loads": LOADS, "stream": STREAM, "memory": MEMORY, "residency": RESIDENCY}
     for name, expected in ladders.items():
         ladder = re.search(rf"{name}_ladder\[\] = {{ ([0-9, ]+) }}", source)

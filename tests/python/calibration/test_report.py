@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 from builders.calibration import full, quick
-from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.other_sources import WORDS, reported_figures
-from tlbcost.calibration.records import Cost
+from tlbcost.calibration.records import Cost, Obtained
 from tlbcost.calibration.report import describe
 from tlbcost.common import units
 from tlbcost.common.interval import Interval

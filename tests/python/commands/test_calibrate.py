@@ -9,7 +9,8 @@ import pytest
 from builders.calibration import full
 from tlbcost.__main__ import main
 from tlbcost.calibration import cache
-from tlbcost.calibration.cache import CalibrationRequest, Obtained
+from tlbcost.calibration.records import Obtained
+from tlbcost.calibration.request import CalibrationRequest
 from tlbcost.commands import calibrate
 from tlbcost.commands.calibrate import page_size
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from builders.tree import GOLDEN, MACHINES, TREE
 from tlbcost.__main__ import main
-from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.document import calibration_document
 from tlbcost.calibration.file import read_calibration
+from tlbcost.calibration.records import Obtained
 from tlbcost.common import paths
 from tlbcost.common.document import to_json
 from tlbcost.memory.peak_sampler import PeakSampler

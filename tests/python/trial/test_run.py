@@ -17,8 +17,8 @@ from tlbcost.__main__ import main
 from tlbcost.accuracy.record import read_record
 from tlbcost.answer import obtain
 from tlbcost.answer.backend import Choice
-from tlbcost.calibration.cache import Obtained
 from tlbcost.calibration.file import read_calibration
+from tlbcost.calibration.records import Obtained
 from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval

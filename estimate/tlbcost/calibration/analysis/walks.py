@@ -10,7 +10,7 @@ import numpy as np
 from tlbcost.calibration.analysis.levels import Levels
 from tlbcost.calibration.analysis.samples import Samples
 from tlbcost.calibration.analysis.steps import Curve
-from tlbcost.calibration.records import Access, Cost
+from tlbcost.calibration.records import CHAINS, Access, Cost
 from tlbcost.common import bootstrap
 from tlbcost.common.bootstrap import Floats
 from tlbcost.common.interval import Interval
@@ -21,7 +21,6 @@ _SPLINTERED = 0.3
 _WHOLE = 0.1
 # An STLB hit's cost, give or take noise.
 _LIKE_A_HIT = 1.5
-_CHAINS: tuple[Access, ...] = ("chains_2", "chains_4", "chains_8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +182,7 @@ def walks_side_by_side(samples: Samples, serial: list[Cost]) -> list[Cost]:
     alone = samples.tlb(base, "spread", "serial")
     walks: list[Cost] = []
     most: dict[int, Cost] = {}
-    for access in _CHAINS:
+    for access in CHAINS:
         curve = samples.tlb(base, "spread", access)
         for cost in serial:
             one, other = _times_at(alone, cost.pages), _times_at(curve, cost.pages)

@@ -1,109 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are the entries and costs of a made-up machine found again in its samples?"""
+"""Are the entries and costs of made-up and recorded machines found in their samples?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
+from builders.samples import (
+    BASE,
+    GIANT,
+    HUGE,
+    LADDER,
+    Row,
+    curve,
+    single,
+    step_at,
+    table,
+    twice,
+    two_levels,
+    values,
+)
+from builders.tlbs import (
+    RECORDED,
+    machine,
+    measured_twice,
+    recorded,
+    value,
+)
 from tlbcost.calibration.analysis.levels import find_levels
-from tlbcost.calibration.analysis.quantities import Analysis, analyse, candidates
+from tlbcost.calibration.analysis.quantities import analyse, candidates
 from tlbcost.calibration.analysis.steps import Curve
-from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import SAMPLES
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import Table, read_table
-
-BASE, HUGE = 4096, 2 << 20
-RECORDED = Path(__file__).parents[3] / "data" / "samples"
-LADDER = (
-    8, 16, 32, 48, 56, 64, 72, 80, 88, 96, 104, 112, 128, 160, 208, 272, 352, 448, 512, 576,
-    640, 768, 896, 1024, 1152, 1280, 1408, 1536, 1664, 1792, 1920, 2048, 2176, 2304, 2560,
-    2816, 3072, 3584, 4096, 6144, 8192, 16384,
-)  # fmt: skip
-DENSE = (64, 1024, 4096, 8192, 16384)
-
-
-def missing(pages: float, entries: int, access: str) -> float:
-    """Share of accesses that miss: of a ring under LRU all or none, of random updates some."""
-    if access == "serial":
-        return float(pages > entries)
-    return max(0.0, 1 - entries / pages)
-
-
-def translation(pages: float, access: str, dtlb: int, stlb: int, hit: float, walk: float) -> float:
-    first, second = missing(pages, dtlb, access), missing(pages, stlb, access)
-    return (first - second) * hit + second * walk
-
-
-def machine(
-    dtlb: int = 96,
-    stlb: int = 2048,
-    hit: float = 2.3,
-    walk: float = 18.0,
-    noise: float = 0.3,
-    entry: int | None = HUGE,
-    sweeps: int = 12,
-    seed: int = 7,
-) -> Table:
-    """The samples of a made-up machine; `entry` None: without huge pages."""
-    random = np.random.default_rng(seed)
-    rows: list[tuple[str | None, ...]] = []
-
-    def pair(size: int, layout: str, access: str, lines: int, sweep: int, delta: float) -> None:
-        packed = 1.7 + (lines > 700) * 3.6 + random.normal(0, noise)
-        ns = packed + delta + random.normal(0, noise)
-        rows.append(("tlb", str(size), layout, str(BASE), access, str(lines), str(sweep),
-                     f"{ns:.3f}", f"{packed:.3f}"))  # fmt: skip
-
-    for sweep in range(sweeps):
-        rows.append(("fault", str(BASE), None, None, None, "1024", str(sweep), f"{500 + sweep}",
-                     None))  # fmt: skip
-        for access in ("serial", "overlapped"):
-            for pages in LADDER:
-                delta = translation(pages, access, dtlb, stlb, hit, walk)
-                # Packed lines in base pages need entries too, and lower the difference.
-                if entry != HUGE:
-                    delta -= packed_pays(pages, dtlb, stlb, hit, walk if entry is None else 10)
-                pair(BASE, "spread", access, pages, sweep, delta)
-            for pages in DENSE if entry else ():
-                delta = translation(pages, access, dtlb, stlb, hit, 10) if entry == BASE else 0
-                pair(HUGE, "dense", access, pages, sweep + 100, delta)
-    header = {
-        "base_page_bytes": str(BASE),
-        "huge_page_bytes": str(HUGE) if entry else "NA",
-        "packed_spacing_bytes": "192",
-        "packed_page_bytes": str(HUGE if entry else BASE),
-        "region_bytes": str(HUGE),
-    }
-    return Table("made-up", header, SAMPLES.columns, tuple(rows), True)
-
-
-def measured_twice(**changed: float | None) -> Analysis:
-    """What the samples of a made-up machine say, with a second pass that confirms them."""
-    make: Callable[..., Table] = machine
-    return analyse([make(**changed)], [make(**changed, seed=8)])
-
-
-def packed_pays(lines: int, dtlb: int, stlb: int, hit: float, walk: float) -> float:
-    """Lines in random order, several to a page: misses are random, not cyclic."""
-    pages = lines * 192 / BASE
-    return translation(max(pages, 1), "overlapped", dtlb, stlb, hit, walk)
-
-
-def value(analysis: Analysis, quantity: str, size: int = BASE, access: str | None = None,
-          pages: int | None = None) -> Interval | None:  # fmt: skip
-    found = [
-        cost
-        for cost in analysis.costs
-        if (cost.quantity, cost.page_size_bytes) == (quantity, size)
-        and (access is None or cost.access == access)
-        and (pages is None or cost.pages == pages)
-    ]
-    assert len(found) == 1
-    return found[0].interval
+from tlbcost.common.table import Table
 
 
 @pytest.mark.parametrize(
@@ -201,18 +129,6 @@ def test_the_same_samples_give_the_same_numbers() -> None:
     assert measured_twice() == measured_twice()
 
 
-def test_page_sizes_that_cannot_be_had_are_told_together() -> None:
-    table = machine()
-    off = "pages of this size are off; echo madvise >/sys/hugepages-{}kB/enabled"
-    header = {**table.header, "skipped_65536": off.format(64), "skipped_16384": off.format(16),
-              "skipped_1073741824": "the pool is empty", "moved_cpu_briefly": "1"}  # fmt: skip
-    notes = analyse([Table("x", header, SAMPLES.columns, table.rows, True)]).notes
-    assert (f"16 KiB, 64 KiB pages were not measured: {off.format(16)}; and so for the other "
-            "sizes") in notes  # fmt: skip
-    assert "1 GiB pages were not measured: the pool is empty" in notes
-    assert any("went away for a while" in note for note in notes)
-
-
 def test_a_cost_covers_each_run_and_only_footprints_of_the_first_pass() -> None:
     first, second = machine(walk=18), machine(walk=20)
     at = SAMPLES.columns.index("lines")
@@ -225,41 +141,6 @@ def test_a_cost_covers_each_run_and_only_footprints_of_the_first_pass() -> None:
     assert walk.low <= 18.2
     assert walk.high >= 19.8
     assert not any(cost.pages == 8000 for cost in analysis.costs)
-
-
-def test_reasons_in_the_header_become_notes() -> None:
-    table = machine()
-    header = {**table.header, "skipped_2097152_fault": "no huge page",
-              "limited_2097152_spread": "up to 5 pages: no time"}  # fmt: skip
-    notes = analyse([Table("x", header, SAMPLES.columns, table.rows, True)]).notes
-    assert "page faults on 2 MiB pages were not measured: no huge page" in notes
-    assert "2 MiB pages were measured in part: up to 5 pages (no time)" in notes
-
-
-def test_a_broken_row_is_named() -> None:
-    table = machine()
-    rows = (*table.rows, ("tlb", "4096", "spread", "4096", "serial", "8", "0", "fast", None))
-    with pytest.raises(TlbcostError, match=rf"x: row {len(rows)}"):
-        analyse([Table("x", table.header, SAMPLES.columns, rows, True)])
-
-
-def test_a_header_without_page_size_is_refused() -> None:
-    table = machine()
-    with pytest.raises(TlbcostError, match="base_page_bytes"):
-        analyse(
-            [
-                Table(
-                    "x", {**table.header, "base_page_bytes": "0"}, SAMPLES.columns, table.rows, True
-                )
-            ]
-        )
-
-
-def recorded(name: str) -> Analysis:
-    """What a recorded calibration says: its samples, and the passes that confirm them."""
-    folder = RECORDED / name
-    second = [read_table(file, SAMPLES) for file in sorted(folder.glob("confirmation-*.tsv"))]
-    return analyse([read_table(folder / "samples.tsv", SAMPLES)], second)
 
 
 @pytest.mark.parametrize("name", sorted(p.parent.name for p in RECORDED.glob("*/samples.tsv")))
@@ -327,3 +208,79 @@ def test_without_a_second_pass_knees_are_candidates_only() -> None:
     analysis = analyse(first)
     assert value(analysis, "dtlb_entries") is None
     assert [knee.quantity for knee in candidates(first)] == ["dtlb_entries", "stlb_entries"]
+
+
+def stores(own: int, seed: int) -> Table:
+    ladder = (*range(4, 20), 22, 24, 28, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 192, 256, 512)
+    return table(
+        curve("tlb", "spread", "serial", two_levels(), seed=seed),
+        curve("tlb", "spread", "store", step_at(own, 1.5), ladder, seed=seed),
+    )
+
+
+def test_a_store_tlb_of_its_own_is_found() -> None:
+    (found,) = values(twice(lambda seed: stores(16, seed)), "dtlb_store_entries")
+    assert found is not None
+    assert found.value == pytest.approx(16, rel=0.1)
+
+
+@pytest.mark.parametrize(("own", "reason"), [(64, "where loads do"), (9999, "show no step")])
+def test_stores_without_a_tlb_of_their_own(own: int, reason: str) -> None:
+    analysis = twice(lambda seed: stores(own, seed))
+    assert values(analysis, "dtlb_store_entries") == [None]
+    assert any(reason in note for note in analysis.notes)
+
+
+def test_the_instruction_side() -> None:
+    ladder = tuple(n for n in LADDER if n <= 8192)
+    analysis = twice(
+        lambda seed: table(
+            curve("tlb", "spread", "serial", two_levels(), seed=seed),
+            curve("code", "spread", "serial", two_levels(128, 1536), ladder, seed=seed),
+        )
+    )
+    (entries,), (miss,) = values(analysis, "itlb_entries"), values(analysis, "itlb_miss_ns")
+    walks = values(analysis, "code_walk_ns")
+    assert entries is not None
+    assert miss is not None
+    assert entries.value == pytest.approx(128, rel=0.1)
+    assert miss.value == pytest.approx(2, abs=0.1)
+    assert len(walks) > 3
+    # What packed code pays for its own pages is added back: 384 of them at the end.
+    assert all(walk is not None and 19.5 < walk.value < 23 for walk in walks)
+
+
+def test_page_faults_and_giving_pages_back() -> None:
+    analysis = analyse(
+        [table(single("fault", BASE, [500, 510, 520]), single("unmap", BASE, [50, 51, 52]))]
+    )
+    assert values(analysis, "fault_ns") == [Interval(510, 500, 520)]
+    assert values(analysis, "unmap_ns") == [Interval(51, 50, 52)]
+
+
+def test_several_larger_page_sizes() -> None:
+    def dense(size: int, ns: float, seed: int) -> list[Row]:
+        return curve("tlb", "dense", "serial", lambda n: ns if n > 2000 else 0.0,
+                     (64, 1024, 4096, 8192), size=size, spacing=BASE, seed=seed)  # fmt: skip
+
+    analysis = twice(
+        lambda seed: table(
+            curve("tlb", "spread", "serial", two_levels(), seed=seed),
+            dense(65536, 20.0, seed),
+            dense(HUGE, 0.0, seed),
+            curve("tlb", "spread", "serial", two_levels(32, 1024), size=HUGE, seed=seed),
+            dense(GIANT, 0.0, seed),
+            curve("tlb", "spread", "serial", lambda _: 0.0, (4, 6, 8), size=GIANT, seed=seed),
+        )
+    )
+    assert values(analysis, "tlb_entry_bytes") == [
+        Interval(size, size, size) for size in (BASE, HUGE, GIANT)
+    ]
+    base, medium, huge, giant = values(analysis, "dtlb_entries")
+    assert base is not None
+    assert huge is not None
+    assert huge.value == pytest.approx(32, rel=0.1)
+    assert (medium, giant) == (None, None)
+    assert any("too few footprints were measured, 8 pages at most" in n for n in analysis.notes)
+    assert any("the TLB holds 64 KiB pages as 4 KiB ones" in note for note in analysis.notes)
+    assert not any("hypervisor" in note for note in analysis.notes)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from builders.calibration import cost, quick
-from tlbcost.calibration.load_table import load_table
+from tlbcost.calibration.sections import load_table
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is the time from one page walk to the next found again in the samples of a made-up machine?"""
+"""Are walks timed one after the other and side by side, and the time between them?"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from calibration.test_analysis import BASE, HUGE, machine, measured_twice, recorded, value
+from builders.samples import LADDER, always, curve, table, twice, two_levels, values
+from builders.tlbs import BASE, HUGE, machine, measured_twice, recorded, value
 from tlbcost.calibration.analysis.quantities import analyse
 
 
@@ -61,3 +62,23 @@ def test_intervals_of_walks_on_a_recorded_machine() -> None:
     assert extra.value < interval.value < alone.value < 8 * interval.value
     rows = [cost.page_size_bytes for cost in analysis.costs if cost.quantity == "walk_interval_ns"]
     assert set(rows) >= {BASE, HUGE}
+
+
+def test_walks_side_by_side() -> None:
+    chains = {"chains_2": 10.0, "chains_4": 5.0, "chains_8": 5.5}
+    analysis = twice(
+        lambda seed: table(
+            curve("tlb", "spread", "serial", two_levels(), (*LADDER, 8192), seed=seed),
+            *(curve("tlb", "spread", access, always(ns), (8192,), seed=seed)
+              for access, ns in chains.items()),
+        )
+    )  # fmt: skip
+    (at_once,) = values(analysis, "walks_at_once")
+    assert at_once is not None
+    assert at_once.value == pytest.approx(4, rel=0.03)
+    walks = {cost.access: cost.interval for cost in analysis.costs
+             if cost.quantity == "walk_ns" and cost.pages == 8192}  # fmt: skip
+    for access, ns in chains.items():
+        interval = walks[access]  # type: ignore[index]
+        assert interval is not None
+        assert interval.value == pytest.approx(ns, rel=0.03)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which calibration does a command get: that of a file, the cached one, or one measured now?
+
+A cached one that is truncated, garbage or from elsewhere is measured again, and that is announced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tlbcost.calibration.cache import look_up, save
+from tlbcost.calibration.file import CPUID, read_calibration
+from tlbcost.calibration.loads import loads
+from tlbcost.calibration.measurement import BOUND_S, CpuGoneError, Measured, measure
+from tlbcost.calibration.records import Calibration, Extent, Obtained
+from tlbcost.common import formats
+from tlbcost.common.document import now
+from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.paths import version
+from tlbcost.common.progress import Progress
+from tlbcost.common.table import Cell, format_table
+from tlbcost.system.machine import Machine, current_machine
+
+if TYPE_CHECKING:
+    from tlbcost.calibration.analysis.quantities import Analysis
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationRequest:
+    """Which calibration is wanted; by default the cached one, else a quick one.
+
+    A full calibration stands in for a quick one. With `page_sizes` (bytes) only these and the base
+    page are measured, and what was found is not cached. `curve`: the curve has to be there, too.
+    """
+
+    extent: Extent | None = None
+    recalibrate: bool = False
+    page_sizes: tuple[int, ...] = ()
+    curve: bool = False
+
+
+def calibration_for(file: Path | None, *, recalibrate: bool = False) -> Obtained:
+    """The costs in `file` if given, else of this machine. Raises TlbcostError."""
+    if file is not None:
+        if recalibrate:
+            raise TlbcostError(
+                "--calibration and --recalibrate exclude each other", "give one of them", USAGE
+            )
+        try:
+            return Obtained(read_calibration(file), f"from {file}")
+        except TlbcostError as error:
+            hint = "leave --calibration out to measure this machine"
+            raise TlbcostError(f"cannot use the calibration: {error}", hint, TOOL_FAILED) from error
+    with Progress() as progress:
+        return obtain(
+            CalibrationRequest(recalibrate=recalibrate),
+            progress.announce,
+            progress.calibrating if progress.shown else None,
+        )
+
+
+def obtain(
+    request: CalibrationRequest,
+    announce: Callable[[str], None],
+    progress: Callable[[int], None] | None = None,
+) -> Obtained:
+    """The calibration of this machine: the cached one, or a new one.
+
+    A new one takes BOUND_S[extent] seconds at most. One that lacks what earlier versions did not
+    calibrate is made again, to its extent. `announce` gets a sentence for everything that is not
+    the ordinary way; `progress` gets the percentage while it measures.
+    Raises TlbcostError if it cannot be measured here.
+    """
+    extent, page_sizes = request.extent, request.page_sizes
+    cached, reason = (None, "") if page_sizes else look_up()
+    if cached is not None and not request.recalibrate:
+        lacks = _lacks(cached.calibration)
+        if request.curve and cached.curve is None:
+            announce("the curve behind the cached calibration is lost")
+        elif not lacks and (cached.calibration.extent in (extent, "full") or extent is None):
+            return cached
+        else:
+            reason = f"the cached calibration {f'has no {lacks}' if lacks else 'is a quick one'}"
+    extent = extent or (cached.calibration.extent if cached else "quick")
+    if reason:
+        announce(f"{reason}: measuring, {BOUND_S[extent]} s at most")
+    calibration, curve = _measured_now(extent, page_sizes, announce, progress)
+    if page_sizes:
+        unsaved = "not kept for later: only the page sizes asked for were measured"
+    else:
+        unsaved = save(calibration, curve)
+        if unsaved:
+            announce(unsaved)
+    if unsaved:
+        calibration = replace(calibration, notes=(*calibration.notes, unsaved))
+    return Obtained(calibration, "measured now", curve)
+
+
+def _lacks(calibration: Calibration) -> str | None:
+    """What every calibration has rows of now, and one of an earlier version has none of."""
+    if loads(calibration) is None:
+        return "loads"
+    if all(cost.quantity != "walk_interval_ns" for cost in calibration.costs):
+        return "intervals of walks"
+    if all(cost.quantity != "l3_half_life_ns" for cost in calibration.costs):
+        return "the half-life of lines in the last-level cache"
+    return None
+
+
+def _measured_now(
+    extent: Extent,
+    page_sizes: Sequence[int],
+    announce: Callable[[str], None],
+    progress: Callable[[int], None] | None,
+) -> tuple[Calibration, str]:
+    """A new calibration, and the text of its curve."""
+    measured, machine = _measure(extent, page_sizes, announce, progress)
+    calibration = Calibration(
+        machine=machine,
+        date=now(),
+        version=version(),
+        duration_s=round(measured.duration_s, 1),
+        costs=measured.analysis.costs,
+        extent=extent,
+        cpuid={
+            key: value for key, value in measured.samples[0].header.items() if key.startswith(CPUID)
+        },
+        notes=(*measured.notes, *measured.analysis.notes),
+    )
+    return calibration, _curve(calibration, measured.analysis)
+
+
+def _measure(
+    extent: Extent,
+    page_sizes: Sequence[int],
+    announce: Callable[[str], None],
+    progress: Callable[[int], None] | None,
+) -> tuple[Measured, Machine]:
+    """Measure while the machine stays as it is; the machine that the figures belong to."""
+    machine = current_machine()
+    for _ in range(2):
+        try:
+            measured, changes = measure(extent, page_sizes, progress), ""
+        except CpuGoneError as cpu:
+            measured, changes = None, f"CPU {cpu} went offline"
+        after = current_machine()
+        changes = changes or _changes(machine, after)
+        if measured is not None and not changes:
+            return measured, after
+        announce(f"{changes} while it was measured: measuring again")
+        machine = after
+    raise TlbcostError(
+        f"cannot calibrate: {changes} while it was measured, twice",
+        "stop what changes it (a power daemon, a tuning script), then repeat",
+    )
+
+
+def _changes(before: Machine, after: Machine) -> str:
+    """What became of a setting that the figures depend on, as words; empty if nothing did."""
+    words = {
+        "governor": "the frequency governor",
+        "thp_mode": "the mode of transparent huge pages",
+    }
+    return " and ".join(
+        f"{name} changed from {getattr(before, key) or 'none'} to {getattr(after, key) or 'none'}"
+        for key, name in words.items()
+        if getattr(before, key) != getattr(after, key)
+    )
+
+
+def _curve(calibration: Calibration, analysis: Analysis) -> str:
+    header: dict[str, Cell] = {"date": calibration.date, "version": calibration.version}
+    rows = [
+        (p.probe, p.page_size_bytes, p.layout, p.spacing_bytes, p.access, p.lines,
+         p.ns.value, p.ns.low, p.ns.high)
+        for p in analysis.curve
+    ]  # fmt: skip
+    return format_table(formats.CURVE, header, rows)

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Is a calibration remembered, and remeasured when what is remembered is of no use?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from builders.calibration import of_this_machine
+from tlbcost.calibration import cache, request
+from tlbcost.calibration.analysis.quantities import Analysis
+from tlbcost.calibration.cache import cache_folder, cache_path, look_up
+from tlbcost.calibration.file import read_calibration, write_calibration
+from tlbcost.calibration.measurement import CpuGoneError, Measured
+from tlbcost.calibration.records import Extent, Obtained
+from tlbcost.calibration.request import CalibrationRequest, obtain
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.formats import SAMPLES
+from tlbcost.common.table import Table
+from tlbcost.system.machine import current_machine
+
+
+@dataclass
+class Measurements:
+    """Stands in for the minutes of measuring, and notes what was asked for."""
+
+    asked: list[tuple[Extent, tuple[int, ...]]] = field(default_factory=list)
+
+    def __call__(
+        self, extent: Extent, page_sizes: Sequence[int], progress: Callable[[int], None] | None
+    ) -> Measured:
+        self.asked.append((extent, tuple(page_sizes)))
+        if progress:
+            progress(50)
+        samples = Table("x", {"cpuid_00000002_00": "ff 0 0 0"}, SAMPLES.columns, (), True)
+        analysis = Analysis(of_this_machine().costs, (), ("a note",), ())
+        return Measured((samples,), analysis, 9.53, ("measured longer",))
+
+
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measurements:
+    measurements = Measurements()
+    monkeypatch.setattr(request, "measure", measurements)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return measurements
+
+
+def get(recalibrate: bool = False, extent: Extent | None = None) -> tuple[Obtained, list[str]]:
+    said: list[str] = []
+    return obtain(CalibrationRequest(extent, recalibrate), said.append), said
+
+
+def test_it_is_measured_once(measured: Measurements) -> None:
+    percents: list[int] = []
+    first = obtain(CalibrationRequest(), lambda _: None, percents.append)
+    assert percents == [50]
+    second, said = get()
+    assert measured.asked == [("quick", ())]
+    assert said == []
+    assert second.calibration == first.calibration
+    assert second.notes == ("measured longer", "a note")
+    assert second.calibration.cpuid == {"cpuid_00000002_00": "ff 0 0 0"}
+    assert second.curve == first.curve
+    assert "cached" in second.source
+    get(recalibrate=True)
+    assert len(measured.asked) == 2
+
+
+def test_a_full_one_stands_in_for_a_quick_one_and_not_the_other_way(
+    measured: Measurements,
+) -> None:
+    get()
+    _, said = get(extent="full")
+    assert said == ["the cached calibration is a quick one: measuring, 120 s at most"]
+    assert get(extent="quick")[0].calibration.extent == "full"
+    assert get()[0].calibration.extent == "full"
+    # Measured again it is as full as it was, unless less is asked for.
+    assert get(recalibrate=True)[0].calibration.extent == "full"
+    assert get(recalibrate=True, extent="quick")[0].calibration.extent == "quick"
+    assert [extent for extent, _ in measured.asked] == ["quick", "full", "full", "quick"]
+
+
+@pytest.mark.parametrize("extent", ["quick", "full"])
+@pytest.mark.parametrize(
+    ("quantity", "words"),
+    [
+        ("load_ns", "loads"),
+        ("walk_interval_ns", "intervals of walks"),
+        ("l3_half_life_ns", "the half-life of lines in the last-level cache"),
+    ],
+)
+def test_one_of_before_a_quantity_was_measured_is_made_again(
+    measured: Measurements, extent: Extent, quantity: str, words: str
+) -> None:
+    old = of_this_machine()
+    old = replace(old, costs=tuple(c for c in old.costs if c.quantity != quantity), extent=extent)
+    path = cache_path(current_machine())
+    path.parent.mkdir(parents=True)
+    write_calibration(path, old)
+    # It can still be read.
+    cached, _ = look_up()
+    assert cached is not None
+    assert cached.calibration.costs == old.costs
+    obtained, said = get()
+    seconds = {"quick": 12, "full": 120}[extent]
+    assert said == [f"the cached calibration has no {words}: measuring, {seconds} s at most"]
+    assert obtained.calibration.costs == of_this_machine().costs
+    assert measured.asked == [(extent, ())]
+    assert get()[1] == []
+
+
+def test_one_whose_curve_is_lost_is_made_again_where_it_is_wanted(measured: Measurements) -> None:
+    get()
+    for file in cache_folder().glob("curve-*"):
+        file.unlink()
+    said: list[str] = []
+    assert get()[0].curve is None
+    assert obtain(CalibrationRequest(curve=True), said.append).curve is not None
+    assert said == ["the curve behind the cached calibration is lost"]
+    assert len(measured.asked) == 2
+
+
+def test_chosen_page_sizes_are_measured_and_not_kept(measured: Measurements) -> None:
+    obtained = obtain(CalibrationRequest(page_sizes=(65536,)), lambda _: None)
+    assert measured.asked == [("quick", (65536,))]
+    assert "not kept" in obtained.notes[-1]
+    assert look_up() == (None, "no calibration of this machine is cached")
+
+
+def test_a_machine_that_changes_during_a_run_is_measured_again(
+    measured: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = replace(current_machine(), governor="powersave")
+    faster = replace(machine, governor="performance")
+    answers = iter([machine, machine, faster, faster])
+    for module in (cache, request):
+        monkeypatch.setattr(module, "current_machine", lambda: next(answers))
+    obtained, said = get()
+    assert obtained.calibration.machine == faster
+    assert len(measured.asked) == 2
+    assert "the frequency governor changed from powersave to performance" in said[1]
+
+
+def test_a_cpu_that_goes_away_during_a_run_is_not_half_of_a_calibration(
+    measured: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = iter([True, False])
+
+    def measure(
+        extent: Extent, sizes: Sequence[int], progress: Callable[[int], None] | None
+    ) -> Measured:
+        result = measured(extent, sizes, progress)
+        if next(gone):
+            raise CpuGoneError("1")
+        return result
+
+    monkeypatch.setattr(request, "measure", measure)
+    _, said = get()
+    assert said[1] == "CPU 1 went offline while it was measured: measuring again"
+    assert len(measured.asked) == 2
+
+
+def test_a_machine_that_goes_on_changing_is_refused(
+    measured: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = iter(["always", "always", "never", "madvise"])
+    machine = current_machine()
+    for module in (cache, request):
+        monkeypatch.setattr(
+            module, "current_machine", lambda: replace(machine, thp_mode=next(modes))
+        )
+    with pytest.raises(TlbcostError, match=r"changed from never to madvise .* twice"):
+        get()
+    assert not list(cache_folder().glob("*"))
+    assert len(measured.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda text: text[: text.rindex("# end")], "truncated"),
+        (lambda text: text[: text.index("walk_ns") + 30], "cells, expected"),
+        (lambda _: "", "not a tlbcost calibration"),
+        (lambda _: "\0\1garbage", "not a tlbcost calibration"),
+        (lambda text: text.replace("walk_ns", "walk_xs"), "not a calibrated quantity"),
+        (lambda text: text.replace("# kernel:", "# colonel:"), "header is not a calibration's"),
+        (lambda text: text.replace("# cpu_model: ", "# cpu_model: 9"), "of another machine"),
+    ],
+    ids=["truncated", "cut in a row", "empty", "garbage", "unknown row", "lost key", "foreign"],
+)
+def test_a_useless_cache_is_announced_and_remeasured(
+    measured: Measurements, spoil: Callable[[str], str], words: str
+) -> None:
+    get()
+    path = cache_path(current_machine())
+    path.write_text(spoil(path.read_text()))
+    obtained, said = get()
+    assert len(measured.asked) == 2
+    assert len(said) == 1
+    assert words in said[0]
+    assert obtained.source == "measured now"
+    assert read_calibration(path).machine == current_machine()
+
+
+def test_without_a_place_for_the_cache_it_goes_on(
+    measured: Measurements, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    obtained, said = get()
+    assert measured.asked
+    assert obtained.calibration.costs
+    assert any("could not be saved" in sentence for sentence in said)
+    assert any("could not be saved" in note for note in obtained.notes)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can play sudo")
+def test_under_sudo_the_cache_is_the_users(
+    measured: Measurements, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pwd
+
+    nobody = pwd.getpwnam("nobody")
+    folder = tmp_path / "home"
+    folder.mkdir()
+    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    for parent in (folder, *folder.parents):
+        if not parent.stat().st_mode & 1 and parent.stat().st_uid == 0:
+            parent.chmod(parent.stat().st_mode | 0o011)
+    monkeypatch.setenv("SUDO_UID", str(nobody.pw_uid))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    obtained, said = get()
+    assert measured.asked
+    assert not any("could not be saved" in sentence for sentence in said)
+    assert obtained.calibration.costs
+    path = cache_path(current_machine())
+    assert (path.stat().st_uid, path.stat().st_gid) == (nobody.pw_uid, nobody.pw_gid)
+    assert os.geteuid() == 0
