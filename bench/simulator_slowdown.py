@@ -24,8 +24,9 @@ from pathlib import Path
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.processors.geometry import Geometry, PageSizeGeometry, TlbLevel
-from tlbcost.run.records import Run
-from tlbcost.simulator.run import find_valgrind, read_counts, simulator_command
+from tlbcost.run.outcome import Run
+from tlbcost.simulator.counts import read_counts
+from tlbcost.simulator.run import find_valgrind, simulator_command
 from tlbcost.simulator.windows import MEASURED, WARM, plan_for
 
 TREE = Path(__file__).resolve().parent.parent

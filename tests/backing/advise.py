@@ -22,7 +22,7 @@ from tlbcost.attribution.payers import Payer
 from tlbcost.attribution.simulated import Attribution
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import MemoryKind
-from tlbcost.run.records import Run
+from tlbcost.run.outcome import Run
 
 SIZE = 96 << 20
 

@@ -34,12 +34,16 @@ from tlbcost.numa.locality import NodePlacement
 from tlbcost.processors.event_tables import generic_pmu
 from tlbcost.processors.events import Pmu
 from tlbcost.processors.geometry import Geometry
-from tlbcost.run.launch import Outcome
-from tlbcost.run.records import Run
-from tlbcost.simulator import totals
-from tlbcost.simulator.counts import ProcessCounts
+from tlbcost.run.outcome import Outcome, Run
+from tlbcost.simulator.counts import (
+    Footprint,
+    ProcessCounts,
+    footprint_pages,
+    splintered,
+    total_counts,
+    total_footprint,
+)
 from tlbcost.simulator.run import Simulation
-from tlbcost.simulator.totals import Footprint
 from tlbcost.system.machine import Machine
 
 AskedModel = Literal["auto", "overlap", "simple"]
@@ -146,7 +150,7 @@ def _processes(given: Ingredients) -> tuple[ProcessCounts, ...]:
     sizes = (given.geometry.base.page_size_bytes, given.geometry.huge.page_size_bytes)
     if given.geometry.huge.entry_bytes != sizes[0]:
         return given.simulation.processes
-    return tuple(totals.splintered(process, *sizes) for process in given.simulation.processes)
+    return tuple(splintered(process, *sizes) for process in given.simulation.processes)
 
 
 def _footprint(given: Ingredients, processes: tuple[ProcessCounts, ...]) -> Footprint | None:
@@ -155,7 +159,7 @@ def _footprint(given: Ingredients, processes: tuple[ProcessCounts, ...]) -> Foot
         return None
     pages_per_huge = given.huge_page_bytes // base
     if processes:
-        return totals.total_footprint(processes, pages_per_huge)
+        return total_footprint(processes, pages_per_huge)
     return walk_share.memory_of(_runs(given), base, pages_per_huge)
 
 
@@ -170,7 +174,7 @@ def _page_costs(
     if given.calibrated is None or base is None:
         return None
     if processes:
-        pages = totals.footprint_pages(processes)
+        pages = footprint_pages(processes)
     else:
         pages = footprint.largest_anonymous_pages if footprint is not None else 1
     entry_bytes = (base, given.huge_page_bytes)
@@ -197,7 +201,7 @@ def _simulated(
         return None
     assert costs is not None, "a simulation is priced by a calibration"
     assert footprint is not None
-    counts = totals.total_counts(processes)
+    counts = total_counts(processes)
     runs = _runs(given)
     simple = miss_costs.predicted(runs, counts, footprint, *costs)
     estimate, no_overlap = simple, None

@@ -15,9 +15,8 @@ from tlbcost.common.interval import Interval
 from tlbcost.model.gain import PredictedGain
 from tlbcost.numa.locality import NodePlacement
 from tlbcost.processors.geometry import Geometry
-from tlbcost.run.records import Run
-from tlbcost.simulator.counts import ProcessCounts
-from tlbcost.simulator.totals import Counts, Footprint
+from tlbcost.run.outcome import Run
+from tlbcost.simulator.counts import Counts, Footprint, ProcessCounts
 from tlbcost.system.machine import Machine
 
 if TYPE_CHECKING:

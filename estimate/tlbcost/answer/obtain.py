@@ -30,7 +30,8 @@ from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.numa.runs import node_placement
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, named
 from tlbcost.processors.geometry import Geometry
-from tlbcost.run.launch import Launcher, Outcome, check_outcome, launcher_of, native_runs
+from tlbcost.run.launch import Launcher, launcher_of, native_runs
+from tlbcost.run.outcome import Outcome, check_outcome
 from tlbcost.run.program import check_simulatable, resolve
 from tlbcost.simulator.conditions import Conditions
 from tlbcost.simulator.core import Core, core_for

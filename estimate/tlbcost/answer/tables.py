@@ -9,8 +9,7 @@ from tlbcost.answer.content import Simulated
 from tlbcost.common import units
 from tlbcost.common.console import section, table
 from tlbcost.processors.geometry import Level, LevelSource, TlbLevel
-from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
-from tlbcost.simulator.totals import CODE, DATA
+from tlbcost.simulator.counts import CODE, DATA, ProcessCounts, Side, SideCounts
 
 if TYPE_CHECKING:
     from rich.console import Console

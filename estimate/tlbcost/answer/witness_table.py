@@ -9,7 +9,7 @@ from tlbcost.answer.content import Content, CountedPart
 from tlbcost.common import units
 from tlbcost.common.console import section, table
 from tlbcost.counters.count_report import print_events, print_figures
-from tlbcost.simulator.totals import CODE, DATA
+from tlbcost.simulator.counts import CODE, DATA
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -26,7 +26,8 @@ from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import kind_of
 from tlbcost.memory.kinds import MemoryKind, name_of
 from tlbcost.processors.events import Pmu
-from tlbcost.run.launch import Launcher, Outcome
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.memory_tables import SourceLocation
 from tlbcost.symbols.resolver import Resolver
 from tlbcost.system.huge_pages import HugeSettings

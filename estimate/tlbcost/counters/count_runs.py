@@ -22,7 +22,8 @@ from tlbcost.counters.target import watch
 from tlbcost.counters.totals import Readings, mark_silent, total_counts
 from tlbcost.processors.events import Event, Pmu
 from tlbcost.run import program
-from tlbcost.run.launch import Launcher, Outcome
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)

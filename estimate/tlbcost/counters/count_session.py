@@ -20,7 +20,8 @@ from tlbcost.counters.event_counts import EventCounts, Mode
 from tlbcost.counters.event_selection import EventRequest, choose_events, choose_pmu
 from tlbcost.counters.readings import Reading
 from tlbcost.counters.target import Target
-from tlbcost.run.launch import Launcher, Outcome
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome
 from tlbcost.run.program import resolve
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.system.machine import current_machine

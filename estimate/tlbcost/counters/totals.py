@@ -26,7 +26,7 @@ from tlbcost.counters.event_counts import AGREE_FRACTION, EventCount, EventCount
 from tlbcost.counters.event_selection import CYCLES, EventRequest
 from tlbcost.counters.readings import Reading
 from tlbcost.processors.events import Pmu
-from tlbcost.run.records import Run
+from tlbcost.run.outcome import Run
 from tlbcost.system.machine import read_line, sys_path
 
 # Some CPU time passes uncounted while programs start and end. More is a program that the kernel

@@ -26,8 +26,8 @@ from tlbcost.machines.plan import (
     plan_pass,
 )
 from tlbcost.run.launch import launcher_of, native_runs
+from tlbcost.run.outcome import Run
 from tlbcost.run.program import check_simulatable, resolve
-from tlbcost.run.records import Run
 from tlbcost.simulator.run import find_valgrind, simulate
 from tlbcost.simulator.windows import MEASURED, WARM, WindowPlan, plan_for
 

@@ -17,9 +17,8 @@ from tlbcost.common.interval import Interval
 from tlbcost.machines.plan import GIB, OtherMachine, PageSize, Pass
 from tlbcost.model import overlap
 from tlbcost.model.overlap import MODEL_POINTS, MODEL_RELATIVE
-from tlbcost.simulator.counts import Side, SideCounts
+from tlbcost.simulator.counts import Side, SideCounts, total_counts
 from tlbcost.simulator.run import Simulation
-from tlbcost.simulator.totals import total_counts
 from tlbcost.simulator.windows import ImageWindows, Window
 
 Verdict = Literal["faster", "slower", "alike", "unknown"]

@@ -14,8 +14,8 @@ from typing import Literal
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import centre
-from tlbcost.run.records import Run
-from tlbcost.simulator.totals import Footprint
+from tlbcost.run.outcome import Run
+from tlbcost.simulator.counts import Footprint
 
 # Less than this share of the run time is not worth a change of the system: it is the size of the
 # differences that code alignment and page colouring make between two builds of one program.

@@ -21,9 +21,8 @@ from tlbcost.model.gain import (
     user_time,
     verdict,
 )
-from tlbcost.run.records import Run
-from tlbcost.simulator.counts import Side
-from tlbcost.simulator.totals import CODE, DATA, Counts, Footprint
+from tlbcost.run.outcome import Run
+from tlbcost.simulator.counts import CODE, DATA, Counts, Footprint, Side
 
 
 def predicted(

@@ -19,8 +19,8 @@ from statistics import median
 
 from tlbcost.common.interval import Interval
 from tlbcost.model.gain import PredictedGain, already_huge, run_time_ns, verdict
-from tlbcost.run.records import Run
-from tlbcost.simulator.totals import Footprint
+from tlbcost.run.outcome import Run
+from tlbcost.simulator.counts import Footprint
 from tlbcost.simulator.windows import ImageWindows, Window
 
 # How far the modelled saving is from the real one, apart from sampling: as a share of the run

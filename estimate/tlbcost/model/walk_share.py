@@ -18,8 +18,8 @@ from tlbcost.common.stats import centre
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.model.gain import PredictedGain, already_huge, fault_saving, verdict
 from tlbcost.model.published_pairs import expected_from_share, expected_with_remaining
-from tlbcost.run.records import Run
-from tlbcost.simulator.totals import Footprint
+from tlbcost.run.outcome import Run
+from tlbcost.simulator.counts import Footprint
 
 # How the share of the cycles was obtained, best first.
 Way = Literal["walk_cycles", "pending_cycles", "walks_times_cost", "stall_cycles"]

@@ -18,7 +18,7 @@ from tlbcost.common import formats
 from tlbcost.common.document import doc
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import Table, TableFormat, count, parse_table
-from tlbcost.run.records import Run
+from tlbcost.run.outcome import Run
 
 TouchKind = Literal["huge", "anonymous", "other"]
 KINDS: tuple[TouchKind, ...] = ("huge", "anonymous", "other")

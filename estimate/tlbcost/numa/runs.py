@@ -22,7 +22,8 @@ from tlbcost.numa.placement_table import ImagePlacement, PlacementPlan, plan_for
 from tlbcost.numa.report import worded
 from tlbcost.numa.study import Study, conclude
 from tlbcost.run import program
-from tlbcost.run.launch import Launcher, Outcome, check_outcome, launcher_of
+from tlbcost.run.launch import Launcher, launcher_of
+from tlbcost.run.outcome import Outcome, check_outcome
 from tlbcost.simulator.geometry import geometry_for
 from tlbcost.simulator.run import Simulation, find_valgrind, simulate
 from tlbcost.system.machine import Machine, current_machine, huge_page_or_assumed

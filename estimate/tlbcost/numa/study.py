@@ -26,9 +26,9 @@ from tlbcost.numa.placement_table import (
     PlacementSample,
     cache_within,
 )
-from tlbcost.run.records import Run
+from tlbcost.run.outcome import Run
+from tlbcost.simulator.counts import DATA, total_counts
 from tlbcost.simulator.run import Simulation
-from tlbcost.simulator.totals import DATA, total_counts
 from tlbcost.system.machine import Machine
 
 

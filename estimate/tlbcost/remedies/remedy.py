@@ -14,7 +14,7 @@ from tlbcost.common.interval import Interval
 from tlbcost.common.paths import source_tree
 from tlbcost.memory.kinds import MemoryKind
 from tlbcost.remedies.price import Pages, Price, price
-from tlbcost.run.records import Run
+from tlbcost.run.outcome import Run
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.glibc import tunable
 from tlbcost.system.huge_pages import HugeSettings

@@ -6,70 +6,23 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tlbcost.common import formats, paths, units
+from tlbcost.common import paths
 from tlbcost.common.cleanup import temporary_folder
-from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, TlbcostError
-from tlbcost.common.table import count, read_table
+from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.run import process_tree, program
-from tlbcost.run.records import Run
+from tlbcost.run.outcome import Outcome, check_outcome, read_outcome
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.system import cgroup, hints
 from tlbcost.system.sudo import User, calling_user
 
 _TICK_S = 1.0
 _PR_SET_THP_DISABLE, _PR_GET_THP_DISABLE = 41, 42
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One run and how it ended. Exactly one of the last three is not None.
-
-    `memory_limit_bytes`: the limit, if the kernel killed something because of it during the run
-    (0 if the limit itself is not known).
-    """
-
-    run: Run | None
-    last_words: str
-    memory_limit_bytes: int | None
-    exit_code: int | None
-    signal: int | None
-    exec_errno: int | None
-
-    @property
-    def failed(self) -> bool:
-        """It did not exit with 0."""
-        return self.exit_code != 0
-
-    @property
-    def code(self) -> int:
-        """The exit code that a shell would show."""
-        if self.signal is not None:
-            return SIGNAL_BASE + self.signal
-        return self.exit_code if self.exit_code is not None else TOOL_FAILED
-
-    def describe(self) -> str:
-        """How it ended, in words: 'exited with 3', 'was killed by SIGSEGV'."""
-        if self.signal is None:
-            return f"exited with {self.exit_code}"
-        if self.signal == signal.SIGKILL and self.memory_limit_bytes is not None:
-            return f"was killed at {describe_limit(self.memory_limit_bytes)}"
-        return f"was killed by {_signal_name(self.signal)}"
-
-
-def describe_limit(limit_bytes: int) -> str:
-    """'its memory limit (400 MiB, cgroup)'."""
-    return (
-        f"its memory limit ({units.size(limit_bytes)}, cgroup)"
-        if limit_bytes
-        else ("its cgroup's memory limit")
-    )
 
 
 @dataclass(slots=True)
@@ -235,53 +188,6 @@ def native_runs(
     return outcomes
 
 
-def check_outcome(
-    name: str, outcome: Outcome, before: Sequence[Outcome], *, ignore_failure: bool
-) -> None:
-    """Raise TlbcostError with the program's exit code if it failed, unless `ignore_failure`."""
-    if outcome.failed and not ignore_failure:
-        raise _failure(name, outcome, before)
-
-
-def _failure(name: str, outcome: Outcome, before: Sequence[Outcome]) -> TlbcostError:
-    if before:
-        words = outcome.last_words.strip().splitlines()
-        return TlbcostError(
-            f"no estimate: {name} cannot be repeated: run 1 succeeded, run {len(before) + 1} "
-            + outcome.describe()
-            + (f": {words[-1]}" if words else ""),
-            "--prepare CMD restores before each run what the program changes; --runs 1 times "
-            "it once, but its simulation repeats it too",
-            outcome.code,
-        )
-    if outcome.signal == signal.SIGKILL and outcome.memory_limit_bytes is not None:
-        hint = "raise the limit, or give the program less to do"
-    else:
-        hint = "fix the program, or use --ignore-failure to estimate it all the same"
-    return TlbcostError(f"no estimate: {name} {outcome.describe()}", hint, outcome.code)
-
-
-def read_outcome(path: Path, memory_limit_bytes: int | None) -> Outcome:
-    """Read a run table; `memory_limit_bytes` as in Outcome. Raises TlbcostError."""
-    table = read_table(path, formats.RUN)
-    if len(table.rows) != 1:
-        raise TlbcostError(f"{path}: {len(table.rows)} rows, expected 1", None, TOOL_FAILED)
-    cells = {name: count(cell) for name, cell in table.records()[0].items()}
-    words = ""
-    with contextlib.suppress(OSError):
-        words = Path(f"{path}.stderr").read_text(encoding="utf-8", errors="replace")
-    times = [cells[name] for name in formats.RUN.columns[:6]]
-    known = [value for value in times if value is not None]
-    return Outcome(
-        Run(*known) if len(known) == len(times) else None,
-        words,
-        memory_limit_bytes,
-        cells["exit_code"],
-        cells["signal"],
-        cells["exec_errno"],
-    )
-
-
 @contextlib.contextmanager
 def _transparent_huge_pages(allowed: bool | None) -> Iterator[None]:
     """What is started inside the block inherits the answer (prctl(2)), and passes it on."""
@@ -296,13 +202,6 @@ def _transparent_huge_pages(allowed: bool | None) -> Iterator[None]:
     finally:
         # Since Linux 6.18 there are flags beside the lowest bit.
         prctl(_PR_SET_THP_DISABLE, before & 1, before & ~1 if before & 1 else 0, 0, 0)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _wait(process: subprocess.Popen[bytes], tick: Callable[[float], None] | None) -> int:

@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the simulator counted in each process image."""
+"""What did the simulator count in each process image, and what is that of all together?"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
+from tlbcost.common import formats
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.table import Table, count, read_table
+
 Side = Literal["load", "store", "fetch"]
+SIDES: Mapping[str, Side] = {"load": "load", "store": "store", "fetch": "fetch"}
+DATA: tuple[Side, ...] = ("load", "store")
+CODE: tuple[Side, ...] = ("fetch",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +60,122 @@ class ProcessCounts:
     threads: int | None
     counts: dict[tuple[int, Side], SideCounts] | None
     touched: Touched | None
+
+
+# By page size in bytes and side.
+Counts = Mapping[tuple[int, Side], SideCounts]
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """The memory that was touched.
+
+    Anonymous memory in base pages, in the huge pages that hold any of it, and in as many as would
+    hold it if each process's lay dense; the base pages of files and shared memory; and the
+    anonymous memory of the process with most of it.
+    """
+
+    anonymous_pages: int
+    anonymous_huge_pages: int
+    dense_huge_pages: int
+    other_pages: int
+    largest_anonymous_pages: int
+
+
+def read_counts(folder: Path) -> tuple[ProcessCounts, ...]:
+    """Every process image's counts, in the order of their pids and images."""
+
+    def order(path: Path) -> tuple[int, ...]:
+        return tuple(int(part) for part in path.name.split(".") if part.isdigit())
+
+    return tuple(_process(path) for path in sorted(folder.glob("counts.*.tsv"), key=order))
+
+
+def _process(path: Path) -> ProcessCounts:
+    table = read_table(path, formats.COUNTS, partial=True)
+    finished = table.complete and table.header.get("state") != "running"
+    return ProcessCounts(
+        pid=int(table.key("pid")),
+        parent_pid=int(table.key("parent_pid")),
+        program=table.key("program"),
+        threads=_header_count(table, "threads") if finished else None,
+        counts=_sides(table) if finished else None,
+        touched=_touched(table) if finished else None,
+    )
+
+
+def _touched(table: Table) -> Touched | None:
+    names = ("anonymous_pages", "anonymous_huge_pages", "other_pages")
+    pages = [_header_count(table, f"touched_{name}") for name in names]
+    known = [n for n in pages if n is not None]
+    return Touched(*known) if len(known) == len(pages) else None
+
+
+def _header_count(table: Table, key: str) -> int | None:
+    try:
+        return count(table.known(key))
+    except ValueError as error:
+        raise TlbcostError(f"{table.name}: {key}: {error}") from error
+
+
+def _sides(table: Table) -> dict[tuple[int, Side], SideCounts]:
+    counts: dict[tuple[int, Side], SideCounts] = {}
+    for row in table.rows:
+        size, access, *misses = row
+        try:
+            numbers = [count(cell) for cell in misses]
+            key = (int(size or ""), SIDES[access or ""])
+        except (KeyError, ValueError) as error:
+            raise TlbcostError(f"{table.name}: not a row of counts: {row}") from error
+        known = [number for number in numbers if number is not None]
+        if len(known) != len(numbers):
+            raise TlbcostError(f"{table.name}: a count is missing: {row}")
+        counts[key] = SideCounts(*known)
+    return counts
+
+
+def total_counts(processes: Iterable[ProcessCounts]) -> dict[tuple[int, Side], SideCounts]:
+    """The sum over the processes that have counts."""
+    total: dict[tuple[int, Side], SideCounts] = {}
+    for process in processes:
+        for key, side in (process.counts or {}).items():
+            before = total.get(key, SideCounts(0, 0, 0))
+            total[key] = SideCounts(
+                before.l1_tlb_misses + side.l1_tlb_misses,
+                before.stlb_hits + side.stlb_hits,
+                before.stlb_misses + side.stlb_misses,
+            )
+    return total
+
+
+def total_footprint(processes: Iterable[ProcessCounts], pages_per_huge: int) -> Footprint:
+    """The memory of the processes that told theirs: each takes its own page faults."""
+    anonymous = huge = dense = other = largest = 0
+    for process in processes:
+        if process.touched is not None:
+            anonymous += process.touched.anonymous_pages
+            huge += process.touched.anonymous_huge_pages
+            dense += math.ceil(process.touched.anonymous_pages / pages_per_huge)
+            other += process.touched.other_pages
+            largest = max(largest, process.touched.anonymous_pages)
+    return Footprint(anonymous, huge, dense, other, largest)
+
+
+def footprint_pages(processes: Iterable[ProcessCounts]) -> int:
+    """Base pages of the largest process: the footprint that walk costs are taken at.
+
+    Raises ValueError if no process told its pages.
+    """
+    return max(each.touched.pages for each in processes if each.touched is not None)
+
+
+def splintered(process: ProcessCounts, base_bytes: int, huge_bytes: int) -> ProcessCounts:
+    """The process where a TLB entry holds a base page whatever the guest maps.
+
+    Huge pages then miss as base pages do; only the walks are shorter.
+    """
+    if process.counts is None:
+        return process
+    counts = {key: seen for key, seen in process.counts.items() if key[0] == base_bytes}
+    counts |= {(huge_bytes, side): seen for (_, side), seen in counts.items()}
+    return replace(process, counts=counts)

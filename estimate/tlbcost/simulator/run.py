@@ -4,28 +4,22 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.common import formats, paths
+from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Table, count, read_table
 from tlbcost.processors.geometry import Geometry, TlbLevel
-from tlbcost.run.launch import Launcher, Outcome, describe_limit
-from tlbcost.simulator.bad_instruction import bad_instruction_error, find_bad_instruction
-from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts, Touched
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome
+from tlbcost.simulator.counts import ProcessCounts, read_counts
+from tlbcost.simulator.failures import check_simulated, reason_of
 from tlbcost.simulator.memory_tables import OPTIONS, ImageAttribution, read_attributions
 from tlbcost.simulator.views import ImageViews, read_views
 from tlbcost.simulator.windows import ImageWindows, WindowPlan, read_windows
 from tlbcost.system import hints
-
-# What Valgrind says of faults of its own, the tool's among them.
-_BROKEN = re.compile(r"VALGRIND INTERNAL ERROR|[`']impossible' happened")
-_SIDES: Mapping[str, Side] = {"load": "load", "store": "store", "fetch": "fetch"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +126,12 @@ def simulate(
             CANNOT_MEASURE,
         )
     processes = read_counts(folder)
-    _check_outcome(argv[0], outcome, native, folder)
+    check_simulated(argv[0], outcome, native, folder)
     # Every program fetches its first instruction from a page that no TLB holds yet.
     sides = [item for process in processes for item in (process.counts or {}).items()]
     if not any(seen.l1_tlb_misses for (_, side), seen in sides if side == "fetch"):
         raise TlbcostError(
-            "the simulation counted nothing: " + _reason(folder, outcome),
+            "the simulation counted nothing: " + reason_of(folder, outcome),
             "tlbcost doctor",
             TOOL_FAILED,
         )
@@ -154,114 +148,5 @@ def simulate(
     )
 
 
-def read_counts(folder: Path) -> tuple[ProcessCounts, ...]:
-    """Every process image's counts, in the order of their pids and images."""
-
-    def order(path: Path) -> tuple[int, ...]:
-        return tuple(int(part) for part in path.name.split(".") if part.isdigit())
-
-    return tuple(_process(path) for path in sorted(folder.glob("counts.*.tsv"), key=order))
-
-
 def _level(level: TlbLevel | None) -> str:
     return "0:0" if level is None else f"{level.entries}:{level.ways}"
-
-
-def _process(path: Path) -> ProcessCounts:
-    table = read_table(path, formats.COUNTS, partial=True)
-    finished = table.complete and table.header.get("state") != "running"
-    return ProcessCounts(
-        pid=int(table.key("pid")),
-        parent_pid=int(table.key("parent_pid")),
-        program=table.key("program"),
-        threads=_header_count(table, "threads") if finished else None,
-        counts=_sides(table) if finished else None,
-        touched=_touched(table) if finished else None,
-    )
-
-
-def _touched(table: Table) -> Touched | None:
-    names = ("anonymous_pages", "anonymous_huge_pages", "other_pages")
-    pages = [_header_count(table, f"touched_{name}") for name in names]
-    known = [n for n in pages if n is not None]
-    return Touched(*known) if len(known) == len(pages) else None
-
-
-def _header_count(table: Table, key: str) -> int | None:
-    try:
-        return count(table.known(key))
-    except ValueError as error:
-        raise TlbcostError(f"{table.name}: {key}: {error}") from error
-
-
-def _sides(table: Table) -> dict[tuple[int, Side], SideCounts]:
-    counts: dict[tuple[int, Side], SideCounts] = {}
-    for row in table.rows:
-        size, access, *misses = row
-        try:
-            numbers = [count(cell) for cell in misses]
-            key = (int(size or ""), _SIDES[access or ""])
-        except (KeyError, ValueError) as error:
-            raise TlbcostError(f"{table.name}: not a row of counts: {row}") from error
-        known = [number for number in numbers if number is not None]
-        if len(known) != len(numbers):
-            raise TlbcostError(f"{table.name}: a count is missing: {row}")
-        counts[key] = SideCounts(*known)
-    return counts
-
-
-def _check_outcome(name: str, outcome: Outcome, native: Outcome, folder: Path) -> None:
-    """Tell the failures of the simulation from those of the program."""
-    if outcome.code == native.code:
-        return
-    logs = _logs(folder)
-    bad = find_bad_instruction(logs)
-    if bad is not None:
-        raise bad_instruction_error(name, bad)
-    if outcome.memory_limit_bytes is not None:
-        raise TlbcostError(
-            f"the simulation of {name} was killed at "
-            f"{describe_limit(outcome.memory_limit_bytes)}; natively it fits",
-            "raise the limit (the simulator takes about 100 MB and a little per page "
-            "that the program touches), or give the program less to do",
-            TOOL_FAILED,
-        )
-    if any("memory management: out of memory" in log for log in logs):
-        raise TlbcostError(
-            f"the simulation of {name} ran out of memory",
-            "ulimit -v unlimited, or give the program less to do",
-            TOOL_FAILED,
-        )
-    broken = [line for log in logs for line in log.splitlines() if _BROKEN.search(line)]
-    if broken:
-        raise TlbcostError(
-            f"the simulator broke down in {name}: {broken[0]}",
-            "please report it, with the program and that line",
-            TOOL_FAILED,
-        )
-    if outcome.signal == signal.SIGKILL:
-        raise TlbcostError(
-            f"the simulation of {name} was killed by SIGKILL; natively the program was not",
-            "free some memory (the kernel's log tells: dmesg | tail), then try again",
-            TOOL_FAILED,
-        )
-
-
-def _logs(folder: Path) -> list[str]:
-    texts = []
-    for path in sorted(folder.glob("log.*")):
-        with path.open(encoding="utf-8", errors="replace") as file:
-            texts.append(file.read(1 << 20))
-    return texts
-
-
-def _reason(folder: Path, outcome: Outcome) -> str:
-    """What Valgrind complained about first, else said last, where we have no message of our own."""
-    for text in (outcome.last_words, *reversed(_logs(folder))):
-        lines = [re.sub(r"^==\d+== ?", "", line).strip() for line in text.splitlines()]
-        complaints = [line for line in lines if line.startswith("valgrind: ")]
-        if complaints:
-            return complaints[0]
-        if any(lines):
-            return [line for line in lines if line][-1]
-    return f"it {outcome.describe()}"

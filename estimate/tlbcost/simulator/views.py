@@ -14,11 +14,10 @@ from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import Table, read_table, required_count
 from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
-from tlbcost.simulator.counts import Side, SideCounts
+from tlbcost.simulator.counts import SIDES, Side, SideCounts
 
 # As many as the simulator takes.
 MOST_VIEWS = 24
-_SIDES: Mapping[str, Side] = {"load": "load", "store": "store", "fetch": "fetch"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ def _image(path: Path) -> ImageViews:
         found = [
             required_count(row[name]) for name in ("l1_tlb_misses", "stlb_hits", "stlb_misses")
         ]
-        counts.setdefault(required_count(row["view"]), {})[_SIDES[str(row["access"])]] = SideCounts(
+        counts.setdefault(required_count(row["view"]), {})[SIDES[str(row["access"])]] = SideCounts(
             *found
         )
     timings = path.with_name(path.name.replace("views.", "timings.", 1))

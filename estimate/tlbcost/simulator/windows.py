@@ -14,7 +14,7 @@ from statistics import median
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import Table, read_table, required_count
-from tlbcost.run.records import Run
+from tlbcost.run.outcome import Run
 
 # References in each window, and before it to warm the core's and the caches' state.
 MEASURED, WARM = 40_000, 40_000

@@ -13,7 +13,7 @@ from tlbcost.accuracy.record import format_record
 from tlbcost.common.interval import Interval
 from tlbcost.memory.peak import PeakMemory
 from tlbcost.model.gain import PredictedGain, total_interval
-from tlbcost.run.records import Run
+from tlbcost.run.outcome import Run
 from tlbcost.trial.report import Tried, bloat_bytes, sentences, verdict
 from tlbcost.trial.run import Pair, Trial, covered_fraction
 

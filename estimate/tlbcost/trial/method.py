@@ -16,7 +16,7 @@ from tlbcost.system.machine import read_line
 
 if TYPE_CHECKING:
     from tlbcost.memory.peak import MemoryScope
-    from tlbcost.run.records import Run
+    from tlbcost.run.outcome import Run
     from tlbcost.settings.change import Settings
 
 TUNABLES = "GLIBC_TUNABLES"

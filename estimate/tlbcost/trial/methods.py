@@ -24,7 +24,7 @@ from tlbcost.trial.method import (
 
 if TYPE_CHECKING:
     from tlbcost.memory.peak import MemoryScope
-    from tlbcost.run.records import Run
+    from tlbcost.run.outcome import Run
 
 _SHM_GROUP = "/proc/sys/vm/hugetlb_shm_group"
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -21,8 +21,8 @@ from tlbcost.memory.peak import PeakMemory
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.model.gain import run_time_ns
 from tlbcost.run import program
-from tlbcost.run.launch import Launcher, Outcome
-from tlbcost.run.records import Run
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome, Run
 from tlbcost.trial.method import Method, base_environment
 from tlbcost.trial.uncovered import explain
 

@@ -21,7 +21,8 @@ from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import temporary_folder
 from tlbcost.common.errors import CANNOT_MEASURE, NOT_FOUND, USAGE, TlbcostError
 from tlbcost.common.table import read_table
-from tlbcost.run.launch import Launcher, Outcome
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome
 from tlbcost.run.program import resolve
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.settings.change import system_settings

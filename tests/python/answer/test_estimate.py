@@ -24,7 +24,8 @@ from tlbcost.commands import estimate
 from tlbcost.common import cleanup, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.model.gain import MODELS
-from tlbcost.run.launch import Outcome, launcher_of
+from tlbcost.run.launch import launcher_of
+from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.core import Core
 from tlbcost.simulator.run import Simulation
 from tlbcost.simulator.windows import ImageWindows, Window, WindowPlan

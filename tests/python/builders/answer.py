@@ -13,9 +13,15 @@ from tlbcost.common.interval import Interval
 from tlbcost.model import miss_costs, overlap
 from tlbcost.model.overlap import Sample
 from tlbcost.processors.geometry import Geometry, Level, LevelSource, PageSizeGeometry, TlbLevel
-from tlbcost.run.records import Run
-from tlbcost.simulator import totals
-from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts, Touched
+from tlbcost.run.outcome import Run
+from tlbcost.simulator.counts import (
+    ProcessCounts,
+    Side,
+    SideCounts,
+    Touched,
+    total_counts,
+    total_footprint,
+)
 from tlbcost.system.machine import Machine
 
 BASE, HUGE = 4096, 2097152
@@ -86,8 +92,8 @@ def rebuilt(content: Content) -> Content:
     assert content.base_costs is not None
     assert content.huge_costs is not None
     processes = content.simulated.processes
-    summed = totals.total_counts(processes)
-    footprint = totals.total_footprint(processes, HUGE // BASE)
+    summed = total_counts(processes)
+    footprint = total_footprint(processes, HUGE // BASE)
     estimate = miss_costs.predicted(
         content.runs, summed, footprint, content.base_costs, content.huge_costs
     )
@@ -105,8 +111,8 @@ def simulated(content: Content, **values: object) -> Content:
 def content(walks: int = 10_000_000) -> Content:
     """An estimate of a program that is worth trying (with the default number of walks)."""
     processes = (process(walks),)
-    summed = totals.total_counts(processes)
-    footprint = totals.total_footprint(processes, HUGE // BASE)
+    summed = total_counts(processes)
+    footprint = total_footprint(processes, HUGE // BASE)
     runs = (RUN, RUN, RUN)
     estimate = miss_costs.predicted(runs, summed, footprint, BASE_COSTS, HUGE_COSTS)
     return Content(

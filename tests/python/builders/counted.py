@@ -15,7 +15,7 @@ from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.counters.event_counts import EventCount, EventCounts
 from tlbcost.processors.event_tables import load_pmu
-from tlbcost.run.launch import Outcome
+from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.run import Simulation
 
 CALIBRATION = Path(__file__).parents[2] / "golden" / "calibration.tsv"

@@ -25,8 +25,8 @@ from tlbcost.counters.target import Target
 from tlbcost.counters.totals import scaled, total_counts
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, select
 from tlbcost.processors.events import Pmu
-from tlbcost.run.launch import Launcher, Outcome
-from tlbcost.run.records import Run
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome, Run
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.system.machine import current_machine
 

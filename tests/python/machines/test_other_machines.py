@@ -22,7 +22,7 @@ from tlbcost.machines.published_timing import figures_of, published_core
 from tlbcost.machines.report import caveats, print_report, to_json
 from tlbcost.processors.geometry import TlbLevel
 from tlbcost.processors.published import cores
-from tlbcost.run.launch import Outcome
+from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
 from tlbcost.simulator.run import Simulation
 from tlbcost.simulator.views import ImageViews, read_views

@@ -22,10 +22,17 @@ from tlbcost.calibration.costs import PageCosts, missing_costs, page_costs, pric
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.interval import Interval
 from tlbcost.model import gain, miss_costs
-from tlbcost.run.records import Run
-from tlbcost.simulator import totals
-from tlbcost.simulator.counts import Side, SideCounts, Touched
-from tlbcost.simulator.totals import Counts, Footprint
+from tlbcost.run.outcome import Run
+from tlbcost.simulator.counts import (
+    Counts,
+    Footprint,
+    Side,
+    SideCounts,
+    Touched,
+    footprint_pages,
+    splintered,
+    total_counts,
+)
 
 NO_MEMORY = Footprint(0, 0, 0, 0, 0)
 SIDES: tuple[Side, ...] = ("load", "store", "fetch")
@@ -334,10 +341,10 @@ def test_a_program_on_huge_pages_already_has_nothing_left_to_gain() -> None:
 
 
 def test_totals_leave_out_processes_without_counts() -> None:
-    assert totals.total_counts([process(1000), killed(), process(500)]) == totals.total_counts(
+    assert total_counts([process(1000), killed(), process(500)]) == total_counts(
         [process(500), process(1000)]
     )
-    assert totals.total_counts([process(7)])[BASE, "load"].stlb_misses == 7
+    assert total_counts([process(7)])[BASE, "load"].stlb_misses == 7
 
 
 def test_costs_are_looked_up_at_the_footprint_in_each_page_size() -> None:
@@ -372,22 +379,22 @@ def test_no_price_is_below_zero_though_the_calibration_may_be() -> None:
 
 
 def test_splintered_pages_miss_as_base_pages_and_are_priced_by_their_pieces() -> None:
-    split = totals.splintered(process(1000), BASE, HUGE)
+    split = splintered(process(1000), BASE, HUGE)
     assert split.counts is not None
     for side in SIDES:
         assert split.counts[HUGE, side] == split.counts[BASE, side]
     costs = page_costs(calibration(), HUGE, BASE, 8192)
     assert (costs.page_size_bytes, costs.footprint_entries) == (HUGE, 2)
     gone = killed()
-    assert totals.splintered(gone, BASE, HUGE) is gone
+    assert splintered(gone, BASE, HUGE) is gone
 
 
 def test_footprint_is_the_largest_process_s() -> None:
     small = replace(process(), touched=Touched(10, 1, 5))
-    assert totals.footprint_pages([small, process()]) == 65736
-    assert totals.footprint_pages([small, killed()]) == 15
+    assert footprint_pages([small, process()]) == 65736
+    assert footprint_pages([small, killed()]) == 15
     with pytest.raises(ValueError, match="empty"):
-        totals.footprint_pages([killed()])
+        footprint_pages([killed()])
 
 
 def test_speedup() -> None:

@@ -10,7 +10,7 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.numa.nodes import Nodes
 from tlbcost.numa.placement_table import ImagePlacement, PlacementPlan
 from tlbcost.numa.study import conclude
-from tlbcost.run.launch import Outcome
+from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.run import Simulation
 
 BASE, HUGE = 4096, 2097152

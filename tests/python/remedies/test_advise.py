@@ -26,7 +26,7 @@ from tlbcost.remedies import price, program_facts, switches
 from tlbcost.remedies.advise import Advice, advise
 from tlbcost.remedies.program_facts import Facts
 from tlbcost.remedies.remedy import Situation
-from tlbcost.run.records import Run
+from tlbcost.run.outcome import Run
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.huge_pages import HugeSettings
 

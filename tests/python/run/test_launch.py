@@ -11,7 +11,8 @@ import pytest
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.run import launch, process_tree
-from tlbcost.run.launch import Launcher, Outcome, native_runs
+from tlbcost.run.launch import Launcher, native_runs
+from tlbcost.run.outcome import Outcome
 from tlbcost.run.program import check_simulatable, resolve, start_failure
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.system import cgroup

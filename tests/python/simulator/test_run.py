@@ -11,17 +11,12 @@ import pytest
 from builders.answer import GEOMETRY
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.run.launch import Launcher, Outcome
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome
 from tlbcost.run.stdin import ProgramInput
-from tlbcost.simulator.bad_instruction import find_bad_instruction
-from tlbcost.simulator.counts import SideCounts, Touched
-from tlbcost.simulator.run import (
-    Simulation,
-    find_valgrind,
-    read_counts,
-    simulate,
-    simulator_command,
-)
+from tlbcost.simulator.counts import SideCounts, Touched, read_counts
+from tlbcost.simulator.failures import find_bad_instruction
+from tlbcost.simulator.run import Simulation, find_valgrind, simulate, simulator_command
 from tlbcost.simulator.windows import WindowPlan
 from tlbcost.system import cgroup
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
-from tlbcost.run.records import Run
+from tlbcost.run.outcome import Run
 from tlbcost.system import glibc, hints
 from tlbcost.system.hugetlb import pool_pages
 from tlbcost.system.machine import POOLS, THP

@@ -25,7 +25,7 @@ from tlbcost.common.interval import Interval
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.model.gain import PredictedGain
 from tlbcost.run.launch import Launcher
-from tlbcost.run.records import Run
+from tlbcost.run.outcome import Run
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.system import glibc
 from tlbcost.trial.files import to_json, to_table

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Why did a simulation fail where the program by itself does not, and what to do about it?"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.run.outcome import Outcome, describe_limit
+
+# What Valgrind says of faults of its own, the tool's among them.
+_BROKEN = re.compile(r"VALGRIND INTERNAL ERROR|[`']impossible' happened")
+_EVEX = "62"  # the first byte of every AVX-512 instruction
+_LIBC = ("libc.so", "libm.so", "ld-linux", "libc-")
+
+
+@dataclass(frozen=True, slots=True)
+class BadInstruction:
+    """An instruction that the simulator does not know, and where it was met."""
+
+    instruction_bytes: str
+    function: str | None
+
+    @property
+    def is_avx512(self) -> bool:
+        """It is encoded with EVEX, which AVX-512 (and only that, on today's CPUs) needs."""
+        return self.instruction_bytes.split()[:1] == [_EVEX]
+
+
+def find_bad_instruction(logs: Sequence[str]) -> BadInstruction | None:
+    """The first instruction that the simulator's logs say it does not know."""
+    for log in logs:
+        found = re.search(r"unhandled instruction bytes:((?: 0x[0-9A-Fa-f]{1,2})+)", log)
+        if found is None:
+            continue
+        code = " ".join(each[2:].zfill(2) for each in found[1].split()).lower()
+        place = re.search(r"\bat 0x[0-9A-Fa-f]+: (.+)", log[found.end() :])
+        return BadInstruction(code, place[1].strip() if place else None)
+    return None
+
+
+def bad_instruction_error(name: str, bad: BadInstruction) -> TlbcostError:
+    """What to tell the user who ran the program of this name."""
+    kind = "an AVX-512 instruction" if bad.is_avx512 else "an instruction"
+    where = f" in {bad.function}" if bad.function else ""
+    message = (
+        f"cannot simulate {name}: {kind} that the simulator does not know{where} "
+        f"(bytes {bad.instruction_bytes})"
+    )
+    if bad.function and any(library in bad.function for library in _LIBC):
+        hint = (
+            "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW tlbcost estimate ... "
+            "makes the C library do without it"
+        )
+    else:
+        hint = (
+            "estimate a build without it: -march=x86-64-v3 instead of -march=native, or add "
+            "-mno-avx512f; a library's own choice may follow "
+            "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F"
+        )
+    return TlbcostError(message, hint, TOOL_FAILED)
+
+
+def check_simulated(name: str, outcome: Outcome, native: Outcome, folder: Path) -> None:
+    """Raise TlbcostError if the simulation failed, and not the program as it does by itself."""
+    if outcome.code == native.code:
+        return
+    logs = _logs(folder)
+    bad = find_bad_instruction(logs)
+    if bad is not None:
+        raise bad_instruction_error(name, bad)
+    if outcome.memory_limit_bytes is not None:
+        raise TlbcostError(
+            f"the simulation of {name} was killed at "
+            f"{describe_limit(outcome.memory_limit_bytes)}; natively it fits",
+            "raise the limit (the simulator takes about 100 MB and a little per page "
+            "that the program touches), or give the program less to do",
+            TOOL_FAILED,
+        )
+    if any("memory management: out of memory" in log for log in logs):
+        raise TlbcostError(
+            f"the simulation of {name} ran out of memory",
+            "ulimit -v unlimited, or give the program less to do",
+            TOOL_FAILED,
+        )
+    broken = [line for log in logs for line in log.splitlines() if _BROKEN.search(line)]
+    if broken:
+        raise TlbcostError(
+            f"the simulator broke down in {name}: {broken[0]}",
+            "please report it, with the program and that line",
+            TOOL_FAILED,
+        )
+    if outcome.signal == signal.SIGKILL:
+        raise TlbcostError(
+            f"the simulation of {name} was killed by SIGKILL; natively the program was not",
+            "free some memory (the kernel's log tells: dmesg | tail), then try again",
+            TOOL_FAILED,
+        )
+
+
+def _logs(folder: Path) -> list[str]:
+    texts = []
+    for path in sorted(folder.glob("log.*")):
+        with path.open(encoding="utf-8", errors="replace") as file:
+            texts.append(file.read(1 << 20))
+    return texts
+
+
+def reason_of(folder: Path, outcome: Outcome) -> str:
+    """What Valgrind complained about first, else said last, where we have no message of our own."""
+    for text in (outcome.last_words, *reversed(_logs(folder))):
+        lines = [re.sub(r"^==\d+== ?", "", line).strip() for line in text.splitlines()]
+        complaints = [line for line in lines if line.startswith("valgrind: ")]
+        if complaints:
+            return complaints[0]
+        if any(lines):
+            return [line for line in lines if line][-1]
+    return f"it {outcome.describe()}"
