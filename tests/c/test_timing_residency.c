@@ -250,40 +250,6 @@ static void without_a_last_level_nothing_stays(void)
 	drop_rig(rig);
 }
 
-static void recency_tells_of_pages_and_of_their_lines(void)
-{
-	struct recency *recency = calloc(1, sizeof(*recency));
-	struct recency_ages ages;
-
-	ages = recency_look(recency, 80, 1 << 20);
-	CHECK_EQUAL(ages.page, 0);
-	CHECK_EQUAL(ages.line, 0);
-	recency_walk(recency, 80, 1 << 20);
-	/* Its neighbour in the line; a step is 256 references. */
-	ages = recency_look(recency, 87, (1 << 20) + 1024);
-	CHECK_EQUAL(ages.page, 0);
-	CHECK_EQUAL(ages.line, 1024);
-	recency_walk(recency, 87, (1 << 20) + 1024);
-	ages = recency_look(recency, 80, (1 << 20) + 4096);
-	CHECK_EQUAL(ages.page, 4096);
-	CHECK_EQUAL(ages.line, 3072);
-	recency_walk(recency, 80, (1 << 20) + 4096);
-	ages = recency_look(recency, 88, (1 << 20) + 4096);
-	CHECK_EQUAL(ages.line, 0);
-	ages = recency_look(recency, 81, (1 << 20) + 8192);
-	CHECK_EQUAL(ages.line, 4096);
-	/* Looking changes nothing. */
-	ages = recency_look(recency, 81, (1 << 20) + 8192);
-	CHECK_EQUAL(ages.line, 4096);
-	/* Another block in the same place. */
-	ages = recency_look(recency, 80 + RECENCY_PAGES * (uint64_t)RECENCY_BLOCKS, 1 << 21);
-	CHECK_EQUAL(ages.line, 0);
-	recency_walk(recency, 80 + RECENCY_PAGES * (uint64_t)RECENCY_BLOCKS, 1 << 21);
-	ages = recency_look(recency, 80, 1 << 21);
-	CHECK_EQUAL(ages.page, 0);
-	free(recency);
-}
-
 /* Scattered base pages have a line of the host's table each; adjacent ones share one. */
 static void a_walk_reads_entries_of_their_age(void)
 {
@@ -329,7 +295,6 @@ static const struct check_test tests[] = {
 	{ "data age between windows", data_age_between_windows },
 	{ "lines of all windows are young", lines_of_all_windows_are_young },
 	{ "without a last level nothing stays", without_a_last_level_nothing_stays },
-	{ "recency tells of pages and of their lines", recency_tells_of_pages_and_of_their_lines },
 	{ "a walk reads entries of their age", a_walk_reads_entries_of_their_age },
 };
 
