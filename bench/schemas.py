@@ -15,6 +15,7 @@ from tlbcost.doctor.check import Examination
 from tlbcost.machines.list_document import MachineList
 from tlbcost.memory.maps_report import MemoryMaps
 from tlbcost.numa.study import Study
+from tlbcost.pagesizes.document import PageSizesDocument
 from tlbcost.processors.events_document import EventsDocument
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "data" / "schema"
@@ -29,6 +30,7 @@ DOCUMENTS: dict[str, tuple[type, str]] = {
     "maps": (MemoryMaps, "tlbcost maps"),
     "profile": (ProfileDocument, "tlbcost annotate, of a recording"),
     "numa": (Study, "tlbcost numa"),
+    "pagesizes": (PageSizesDocument, "tlbcost pagesizes"),
 }
 
 

@@ -4,26 +4,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tlbcost.common.cleanup import Stopped, signals_raise
-from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TlbcostError
-
-if TYPE_CHECKING:
-    from tlbcost.pagesizes.backing import Lack, PageSize
-    from tlbcost.pagesizes.patterns import Pattern
-    from tlbcost.pagesizes.run import PageTimes
-    from tlbcost.settings.change import Settings
+from tlbcost.common.cleanup import until_stopped
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 
 _FEWEST_ROUNDS, _MOST_ROUNDS = 3, 1000
 # Long enough for the clock, and for what interrupts: from 10 ms to 1 s on a core of 2023.
 _ACCESSES = 1 << 24
-# For another tlbcost to put the settings back.
-_WAIT_S = 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,12 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure and report; returns the exit code, raises TlbcostError."""
     _check_files(arguments)
-    try:
-        with signals_raise():
-            return _measure(arguments)
-    except Stopped as stop:
-        print(f"tlbcost: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
-        return SIGNAL_BASE + stop.number
+    return until_stopped(lambda: _measure(arguments))
 
 
 def _whole(text: str, least: int, most: int) -> int:
@@ -114,107 +98,32 @@ def _announce(text: str) -> None:
 
 
 def _measure(arguments: argparse.Namespace) -> int:
-    from tlbcost.pagesizes.patterns import PATTERNS
-
-    patterns = [
-        each for each in PATTERNS if arguments.only is None or each.number in arguments.only
-    ]
-    sizes, missing = _chosen_sizes(arguments)
-    if len(sizes) == 1:
-        reason, hint = next(
-            ((m.reason, m.hint) for m in missing.values()), ("none asked for", None)
-        )
-        raise TlbcostError(f"no larger page size to measure: {reason}", hint, CANNOT_MEASURE)
-    times = _run(arguments, patterns, sizes, missing)
-    _report(arguments, times)
-    if not any(run.page_bytes != sizes[0].n_bytes for run in times.timed):
-        raise TlbcostError("nothing was run on larger pages: see above", None, CANNOT_MEASURE)
-    return 0
-
-
-def _chosen_sizes(arguments: argparse.Namespace) -> tuple[list[PageSize], dict[int, Lack]]:
-    """Base pages and the larger sizes that can be tried, ascending; and why others cannot."""
-    from tlbcost.common import units
-    from tlbcost.pagesizes import backing as page_sizes
-    from tlbcost.pagesizes.backing import Lack, way_to
-    from tlbcost.system.machine import current_machine, huge_page_bytes
-
-    base = current_machine().base_page_bytes
-    asked: set[int] = set(arguments.size) or {huge_page_bytes() or 2 << 20, 1 << 30}
-    if arguments.all:
-        asked |= set(page_sizes.mthp_sizes())
-    sizes, missing = [], {}
-    for size in sorted({base} | asked):
-        found = way_to(size, base)
-        if isinstance(found, Lack):
-            _announce(f"no pages of {units.size(size)}: {found.reason}")
-            missing[size] = found
-        else:
-            sizes.append(found)
-    return sizes, missing
-
-
-def _run(
-    arguments: argparse.Namespace,
-    patterns: list[Pattern],
-    sizes: list[PageSize],
-    missing: dict[int, Lack],
-) -> PageTimes:
-    from tlbcost.pagesizes.run import PageTimes, Runner
-    from tlbcost.system import hints
-    from tlbcost.validation.suite import listener
-
-    settings: Settings | None = None
-    with contextlib.ExitStack() as stack:
-        launcher = stack.enter_context(listener())
-        # Our own program: as root it may look up the frames that prove small transparent pages.
-        launcher.user = None
-        launcher.transparent = None
-        if hints.is_root():
-            from tlbcost.settings.change import system_settings
-
-            settings = stack.enter_context(system_settings(_announce))
-        else:
-            from tlbcost.settings.journal import undisturbed
-
-            stack.enter_context(undisturbed(_announce, _WAIT_S))
-        runner = Runner(launcher, settings, _announce, arguments.accesses)
-        timed = runner.run(patterns, sizes, arguments.rounds)
-    return PageTimes(
-        tuple(patterns), tuple(sizes), missing, runner.gib, arguments.rounds, arguments.accesses,
-        timed, runner.lacks,
-    )  # fmt: skip
-
-
-def _report(arguments: argparse.Namespace, times: PageTimes) -> None:
-    from datetime import UTC, datetime
-
     from tlbcost.calibration.cache import look_up
+    from tlbcost.common.document import to_json
     from tlbcost.common.output import write
-    from tlbcost.common.paths import version
-    from tlbcost.pagesizes.context import notes, tlbs
-    from tlbcost.pagesizes.published import published
-    from tlbcost.pagesizes.report import PageReport, print_page_sizes
+    from tlbcost.pagesizes.document import document_of
+    from tlbcost.pagesizes.report import print_page_sizes
+    from tlbcost.pagesizes.runner import PageSizesRequest, measure
     from tlbcost.system.machine import current_machine
 
-    machine = current_machine()
-    cached, _ = look_up()
-    calibration = None if cached is None else cached.calibration
-    report = PageReport(
-        version(),
-        datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        machine,
-        times,
-        tuple(published()),
-        tlbs(machine, calibration, times),
-        notes(machine, calibration, times),
+    request = PageSizesRequest(
+        accesses=arguments.accesses,
+        rounds=arguments.rounds,
+        patterns=tuple(arguments.only or ()),
+        sizes=tuple(arguments.size),
+        multi_size=arguments.all,
     )
+    times = measure(request, _announce)
+    cached, _ = look_up()
+    report = document_of(times, current_machine(), cached.calibration if cached else None)
     print_page_sizes(report, sys.stdout)
     if arguments.json is not None:
-        from tlbcost.pagesizes.json import to_json
-
         write(arguments.json, to_json(report))
     if arguments.plot is not None:
         from tlbcost.pagesizes.figure import draw_page_sizes
 
         draw_page_sizes(report, arguments.plot)
+    base = times.sizes[0].page_size_bytes
+    if not any(run.page_size_bytes != base for run in times.runs):
+        raise TlbcostError("nothing was run on larger pages: see above", None, CANNOT_MEASURE)
+    return 0

@@ -9,54 +9,47 @@ from pathlib import Path
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.gnuplot import draw_by, word_list
 from tlbcost.common.units import NOT_OBTAINED
-from tlbcost.pagesizes.patterns import Pattern
+from tlbcost.pagesizes.document import PageSizesDocument, PatternResult
 from tlbcost.pagesizes.published import ratio_of
-from tlbcost.pagesizes.report import PageReport
 
 # The axis has at least these ends, and room beyond the outermost point.
 _LEAST, _MOST, _ROOM = 0.5, 2.0, 1.2
 
 
-def draw_page_sizes(report: PageReport, picture: Path) -> None:
+def draw_page_sizes(report: PageSizesDocument, picture: Path) -> None:
     """Draw the ratios. Raises TlbcostError; then no file is left."""
-    times = report.times
-    if not any(
-        times.ratio(pattern.number, size.n_bytes)
-        for pattern in times.patterns
-        for size in times.sizes[1:]
-    ):
+    if not any(size.ratio for pattern in report.patterns for size in pattern.page_sizes):
         raise TlbcostError(f"cannot draw {picture}: no ratio was measured", None, CANNOT_MEASURE)
     draw_by("pagesizes.gp", lambda folder: _settings(report, folder), picture)
 
 
-def _settings(report: PageReport, folder: Path) -> dict[str, str | int]:
-    times = report.times
-    sizes = times.sizes[1:]
+def _settings(report: PageSizesDocument, folder: Path) -> dict[str, str | int]:
+    sizes = report.page_sizes[1:]
     columns = ["pattern", "position"]
     for i in range(1, len(sizes) + 1):
         columns += [f"ratio_{i}", f"low_{i}", f"high_{i}", f"published_{i}"]
-    rows = [_row(report, n, pattern) for n, pattern in enumerate(times.patterns, start=1)]
+    rows = [_row(report, n, pattern) for n, pattern in enumerate(report.patterns, start=1)]
     lines = ["\t".join(columns), *("\t".join(_cell(cell) for cell in row) for row in rows)]
     (folder / "ratios.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     ratios = [cell for row in rows for cell in row[2:] if cell is not None and cell > 0]
     return {
         "ratios": str(folder / "ratios.tsv"),
         "title_words": f"Access patterns on larger pages: {report.machine.cpu_name or 'NA'}",
-        "base_words": times.sizes[0].name,
+        "base_words": report.page_sizes[0].name,
         "size_words": word_list(size.name for size in sizes),
-        "names": word_list(f"{p.number} {p.words}" for p in times.patterns),
+        "names": word_list(p.label for p in report.patterns),
         "least": _number(min(_LEAST, min(ratios) / _ROOM)),
         "most": _number(max(_MOST, max(ratios) * _ROOM)),
     }
 
 
-def _row(report: PageReport, position: int, pattern: Pattern) -> list[float | None]:
-    row: list[float | None] = [pattern.number, position]
-    for size in report.times.sizes[1:]:
-        ratio = report.times.ratio(pattern.number, size.n_bytes)
-        told = ratio_of(list(report.published), pattern.number, size.n_bytes)
+def _row(report: PageSizesDocument, position: int, pattern: PatternResult) -> list[float | None]:
+    row: list[float | None] = [pattern.pattern, position]
+    for size in report.page_sizes[1:]:
+        ratio = pattern.on(size.page_size_bytes).ratio
+        known = ratio_of(report.published, pattern.pattern, size.page_size_bytes)
         row += [None] * 3 if ratio is None else [ratio.value, ratio.low, ratio.high]
-        row.append(None if told is None else told.ratio)
+        row.append(None if known is None else known.ratio)
     return row
 
 

@@ -3,30 +3,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
 from tlbcost.common import formats, paths
+from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import count, number, read_table
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedFigure:
     """One figure: the time on this size over that on 4 KiB pages; None where it is of these."""
 
-    source: str
-    explanation: str
-    machine: str
-    pattern: int
-    page_bytes: int
-    cycles: float | None
-    time_ns: float | None
-    accesses: int | None
-    ratio: float | None
-    computed: bool
+    source: Annotated[str, doc("key of its source")]
+    explanation: Annotated[str, doc("what the source is")]
+    machine: Annotated[str, doc("where it was measured")]
+    pattern: Annotated[int, doc("number of the pattern", minimum=1)]
+    page_bytes: Annotated[int, doc("size of the pages", minimum=1)]
+    cycles: Annotated[float | None, doc("of all accesses")]
+    time_ns: Annotated[float | None, doc("of all accesses")]
+    accesses: Annotated[int | None, doc("how many there were", minimum=0)]
+    ratio: Annotated[float | None, doc("time over that on 4 KiB pages; null on these")]
+    computed: Annotated[bool, doc("from other figures of the source, not read there")]
 
 
-def published() -> list[Published]:
+def published() -> list[PublishedFigure]:
     """All figures of data/published/page-sizes.tsv; of one pattern the article's first.
 
     Raises TlbcostError if the file is damaged.
@@ -40,7 +43,7 @@ def published() -> list[Published]:
             raise TlbcostError(f"{path}: not a figure of a pattern on pages of one size: {row}")
         source = str(row["source"])
         found.append(
-            Published(
+            PublishedFigure(
                 source,
                 table.key(f"source_{source}"),
                 str(row["machine"]),
@@ -56,7 +59,9 @@ def published() -> list[Published]:
     return found
 
 
-def ratio_of(figures: list[Published], pattern: int, page_bytes: int) -> Published | None:
+def ratio_of(
+    figures: Iterable[PublishedFigure], pattern: int, page_bytes: int
+) -> PublishedFigure | None:
     """The first figure that has a ratio of this pattern on this size."""
     return next(
         (

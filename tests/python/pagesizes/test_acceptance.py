@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from builders.tree import BUILD
 from simulated_pages import Simulated, direction, simulated, within
 from tlbcost.common import paths
 from tlbcost.machines.gain import results
@@ -21,7 +21,7 @@ from tlbcost.pagesizes.published import published, ratio_of
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.simulator.run import find_valgrind, simulate
 
-WORKLOADS = Path(__file__).parents[3] / "build" / "workloads"
+WORKLOADS = BUILD / "workloads"
 PATTERNS = range(1, 11)
 # Where the two differ by more: doc/page-sizes.md says why.
 FACTOR, LEAST_WITHIN = 1.5, 7

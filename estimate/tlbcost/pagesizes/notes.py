@@ -8,7 +8,7 @@ from tlbcost.calibration.records import Calibration
 from tlbcost.common import units
 from tlbcost.common.units import NOT_OBTAINED
 from tlbcost.pagesizes.patterns import ARTICLE_GIB, GIB
-from tlbcost.pagesizes.run import PageTimes
+from tlbcost.pagesizes.runs import PageTimes
 from tlbcost.processors.geometry import Geometry, Level, TlbLevel
 from tlbcost.simulator.geometry import geometry_for
 from tlbcost.system.machine import Machine
@@ -19,15 +19,15 @@ def tlbs(machine: Machine, calibration: Calibration | None, times: PageTimes) ->
     words = []
     pieces = None
     for size in times.sizes:
-        geometry = geometry_for(calibration, machine, size.n_bytes)
+        geometry = geometry_for(calibration, machine, size.page_size_bytes)
         served = geometry.base if size.way == "base" else geometry.huge
         # What a host holds in pieces of 4 KiB is in such pieces in larger pages, too.
         pieces = served.entry_bytes or pieces
         if pieces is not None:
             words.append(f"{size.name}: as for {units.size(pieces)} pages, in pieces of these")
             continue
-        first = _entries(geometry, "dtlb", size.n_bytes, served.dtlb)
-        second = _entries(geometry, "stlb", size.n_bytes, served.stlb)
+        first = _entries(geometry, "dtlb", size.page_size_bytes, served.dtlb)
+        second = _entries(geometry, "stlb", size.page_size_bytes, served.stlb)
         if (first, second) != (NOT_OBTAINED, NOT_OBTAINED):
             words.append(f"{size.name}: {first} entries, and {second} in the second level")
     return tuple(words)
@@ -63,9 +63,10 @@ def _host(machine: Machine, calibration: Calibration | None, times: PageTimes) -
         return []
     base = units.size(machine.base_page_bytes)
     pieces = [
-        size.n_bytes
+        size.page_size_bytes
         for size in times.sizes[1:]
-        if (found := _covered(calibration, size.n_bytes)) is not None and found < size.n_bytes
+        if (found := _covered(calibration, size.page_size_bytes)) is not None
+        and found < size.page_size_bytes
     ]
     if pieces:
         return [
@@ -73,7 +74,7 @@ def _host(machine: Machine, calibration: Calibration | None, times: PageTimes) -
             f"entry covers {base} of a page of {units.size(pieces[0])}. Larger pages then save no "
             "misses here, nor take entries away; they make each walk shorter (T21)"
         ]
-    if any(_covered(calibration, size.n_bytes) is not None for size in times.sizes[1:]):
+    if any(_covered(calibration, size.page_size_bytes) is not None for size in times.sizes[1:]):
         return []
     return [
         "whether the host holds this guest's memory in pieces of its own, so that larger pages "

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Do the report, the document and the figure say what was measured?"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import msgspec
+import pytest
+from builders.answer import MACHINE
+from builders.page_times import full, timed, times
+from builders.tree import SCHEMAS, TREE
+from msgspec.structs import replace
+from tlbcost.common.document import to_json
+from tlbcost.common.errors import TlbcostError
+from tlbcost.pagesizes.document import PageSizesDocument, document_of
+from tlbcost.pagesizes.figure import draw_page_sizes
+from tlbcost.pagesizes.patterns import PATTERNS
+from tlbcost.pagesizes.report import print_page_sizes
+from tlbcost.pagesizes.runs import PageTimes
+
+SCHEMA = json.loads((SCHEMAS / "pagesizes.schema.json").read_text(encoding="utf-8"))
+
+
+def report(result: PageTimes) -> PageSizesDocument:
+    return replace(
+        document_of(result, MACHINE, None), tlbcost_version="1.0", date="2026-01-01T00:00:00Z",
+        tlbs=("4 KiB: 64",), notes=("so",),
+    )  # fmt: skip
+
+
+def test_the_report_has_the_articles_table() -> None:
+    text = io.StringIO()
+    print_page_sizes(report(full()), text)
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    ratios = lines[next(i for i, line in enumerate(lines) if line.startswith("time over 4 KiB")) :]
+    assert ratios[1].split() == [
+        "2", "a", "chunk", "in", "each", "GiB", "2.82", "(2.67-3.00)", "NA", "0.82", "0.59",
+    ]  # fmt: skip
+    assert ratios[2].split()[-5:] == ["(0.33-0.38)", "0.19", "(0.17-0.22)", "0.34", "0.34"]
+    whole = " ".join(text.getvalue().split())
+    assert "NA 1 GiB, pattern 2: 5 pages of 1 GiB at least are needed" in whole
+    assert "type: reserve more" in whole
+    assert "NA 64 KiB: none here." in whole
+    assert "Worst here: pattern 2 on 2 MiB pages takes 2.82 (2.67-3.00) times" in whole
+    assert "Best here: pattern 9 on 1 GiB pages takes 0.19 (0.17-0.22) times" in whole
+
+
+def test_what_may_be_noise_is_neither_worst_nor_best() -> None:
+    runs = [timed(r, 9, 4096, 10) for r in range(3)]
+    runs += [timed(r, 9, 2 << 20, ns) for r, ns in enumerate((9, 10.5, 11))]
+    found = report(times(runs))
+    assert (found.worst, found.best) == (None, None)
+
+
+def test_json_has_null_for_what_is_not_there() -> None:
+    document = json.loads(to_json(report(full())))
+    jsonschema.validate(document, SCHEMA)
+    lacking = document["patterns"][0]["page_sizes"][2]
+    assert lacking["cycles"] is None
+    assert lacking["ratio"] is None
+    assert lacking["runs"] == []
+    assert lacking["missing"]["reason"].startswith("5 pages")
+    assert document["patterns"][1]["page_sizes"][1]["ratio"]["value"] == pytest.approx(11 / 31)
+    jsonschema.validate(json.loads(to_json(report(times([])))), SCHEMA)
+
+
+def test_the_recorded_run_is_what_the_document_says() -> None:
+    text = (TREE / "doc/page-sizes.md").read_text(encoding="utf-8")
+    recorded = list((TREE / "data" / "pagesizes").glob("*.json"))
+    assert recorded
+    for file in recorded:
+        assert f"data/pagesizes/{file.name}" in text
+        document = json.loads(file.read_text(encoding="utf-8"))
+        jsonschema.validate(document, SCHEMA)
+        read = msgspec.json.decode(file.read_bytes(), type=PageSizesDocument)
+        assert json.loads(to_json(read)) == document
+        assert len(document["patterns"]) == len(PATTERNS)
+        for each in document["patterns"]:
+            ratios = [size["ratio"] for size in each["page_sizes"][1:]]
+            cells = [f"{r['value']:.2f} ({r['low']:.2f}-{r['high']:.2f})" for r in ratios]
+            assert re.search(
+                rf"^\| {each['pattern']} \|.*{re.escape(' | '.join(cells))}", text, re.MULTILINE
+            )
+
+
+def test_no_picture_without_a_ratio(tmp_path: Path) -> None:
+    with pytest.raises(TlbcostError, match="no ratio was measured"):
+        draw_page_sizes(report(times([])), tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_picture(tmp_path: Path) -> None:
+    import shutil
+
+    if shutil.which("gnuplot") is None:
+        pytest.skip("gnuplot is not installed")
+    draw_page_sizes(report(full()), tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    for words in ("time over that on 4 KiB pages", "2 a chunk in each GiB", "9 64 MiB + 64 B"):
+        assert words in text
