@@ -11,8 +11,8 @@ from typing import Literal, cast, get_args
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Table, count, read_table
+from tlbcost.processors.cpu_models import Processors, processors
 from tlbcost.processors.formulas import names as names_in
-from tlbcost.processors.matching import Processors, processors
 
 # doc/format.md, "events", tells what each one means.
 ROLES = (
@@ -153,14 +153,14 @@ def read_pmu(path: Path) -> Pmu:
         pmu = Pmu(
             key=path.stem,
             name=table.key("name"),
-            pmu=_absent(table.key("pmu")),
+            pmu=table.known("pmu"),
             aliases=_list(table.key("aliases")),
             architecture=table.key("architecture"),
             processors=processors(table),
-            counters=count(_absent(table.key("counters"))),
+            counters=count(table.known("counters")),
             fixed=_list(table.key("fixed")),
-            walkers=count(_absent(table.key("walkers"))),
-            stlb_hit_cycles=count(_absent(table.key("stlb_hit_cycles"))),
+            walkers=count(table.known("walkers")),
+            stlb_hit_cycles=count(table.known("stlb_hit_cycles")),
             events=tuple(_event(row) for row in table.records()),
             formulas=_keys(table, "formula_"),
             generic={key: _generic(text) for key, text in _keys(table, "generic_").items()},
@@ -222,7 +222,7 @@ def _generic(text: str) -> Generic:
     role, *rest = name.split(".")
     if name != "NA" and (role not in ROLES or len(rest) > 1 or not set(rest) <= set(ACCESSES)):
         raise ValueError(f"not what a generic event counts: {text}")
-    return Generic(_absent(name), words)
+    return Generic(None if name == "NA" else name, words)
 
 
 def _keys(table: Table, prefix: str) -> dict[str, str]:
@@ -235,10 +235,6 @@ def _keys(table: Table, prefix: str) -> dict[str, str]:
 
 def _list(text: str) -> tuple[str, ...]:
     return () if text == "NA" else tuple(word.strip() for word in text.split(","))
-
-
-def _absent(text: str) -> str | None:
-    return None if text == "NA" else text
 
 
 def _hexadecimal(cell: str | None) -> int | None:

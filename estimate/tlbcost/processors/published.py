@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is published of the TLBs of each core?"""
+"""What is published of the TLBs and the pipeline of each core?"""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Table, count, read_table
+from tlbcost.processors.cpu_models import Processors, processors
 from tlbcost.processors.geometry import Level, TlbLevel
-from tlbcost.processors.matching import Processors, processors
 from tlbcost.system.machine import Machine
 
 LEVELS: tuple[Level, ...] = ("dtlb", "dtlb_store", "itlb", "stlb")
 
-# A measured knee and the size that it confirms may differ by this share: the probe's footprints
-# lie some 10 % apart, and other pages (the stack, the probe's own code) take entries too.
+# A measured knee and the size that it confirms may differ by this share: the calibrator's
+# footprints lie some 10 % apart, and other pages (the stack, its own code) use entries too.
 AGREEMENT_FRACTION = 0.15
 
 
@@ -49,7 +49,7 @@ class Pipeline:
 class PublishedCore:
     """The published TLBs of one core; `levels` is keyed by level and page size in bytes.
 
-    `directories`: entries of the cache of page directories and its ways, where they are told.
+    `directories`: entries of the cache of page directories and its ways, where they are known.
     """
 
     core: str
@@ -92,8 +92,8 @@ def read_core(path: Path) -> PublishedCore:
             core=path.stem,
             name=table.key("name"),
             processors=processors(table),
-            walkers=count(_absent(table.key("walkers"))),
-            notes=_absent(table.key("notes")),
+            walkers=count(table.known("walkers")),
+            notes=table.known("notes"),
             levels=levels,
             pipeline=_pipeline(table),
             directories=_directories(table),
@@ -115,13 +115,13 @@ def record_name(machine: Machine) -> str:
 def _pipeline(table: Table) -> Pipeline | None:
     """What the header says of the pipeline; None if it does not say all of it."""
     keys = ("width", "window", "stores", "mispredict_cycles")
-    told = [count(_absent(table.header.get(key, "NA"))) for key in keys]
+    told = [count(table.known(key) if key in table.header else None) for key in keys]
     known = [number for number in told if number is not None]
     return Pipeline(*known) if len(known) == len(keys) else None
 
 
 def _directories(table: Table) -> TlbLevel | None:
-    """Of the figures for timing (core_figures.py), the one that a calibration lacks as well."""
+    """Of the published timing, the figure that a calibration lacks as well."""
     told = [
         table.header.get(f"core_page_{name}", "").split()
         for name in ("directories", "directory_ways")
@@ -140,7 +140,3 @@ def cores() -> list[PublishedCore]:
 def published(machine: Machine) -> PublishedCore | None:
     """The published TLBs of this machine's core, or None if nobody wrote them down."""
     return next((core for core in cores() if core.processors.include(machine)), None)
-
-
-def _absent(text: str) -> str | None:
-    return None if text == "NA" else text

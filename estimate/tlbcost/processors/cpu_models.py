@@ -43,13 +43,12 @@ class Processors:
 
 def processors(table: Table) -> Processors:
     """What the header of a table says. Raises ValueError or TlbcostError if it is wrong."""
-    vendor, family = table.key("cpu_vendor"), table.key("cpu_family")
-    steppings = table.header.get("cpu_steppings", "NA")
+    family = table.known("cpu_family")
     return Processors(
-        vendor=None if vendor == "NA" else vendor,
-        family=None if family == "NA" else int(family, 0),
+        vendor=table.known("cpu_vendor"),
+        family=None if family is None else int(family, 0),
         models=_numbers(table.key("cpu_models")),
-        steppings=_numbers(steppings),
+        steppings=_numbers(table.header.get("cpu_steppings", "NA")),
     )
 
 
