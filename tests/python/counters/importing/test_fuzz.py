@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from pathlib import Path
 
 import pytest
+from builders.tree import GOLDEN
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
@@ -23,7 +23,6 @@ from tlbcost.counters.importing.event_names import meaning
 from tlbcost.counters.importing.file import import_file, import_text
 from tlbcost.processors.event_tables import load_pmu
 
-GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 SKYLAKE = load_pmu("skl")
 FUZZ = settings(
     max_examples=int(os.environ.get("TLBCOST_FUZZ_EXAMPLES", "40")),

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Is each form recognized, and everything else refused? tests/golden/perf-* are perf 6.1's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from builders.imported_counts import read, state, value
+from builders.tree import GOLDEN
+from tlbcost.common.errors import TlbcostError
+from tlbcost.counters.importing.file import import_file
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "txt"])
+def test_what_perf_printed_here_is_read_alike_in_its_three_forms(suffix: str) -> None:
+    found = import_file(GOLDEN / f"perf-stat.{suffix}", None)
+    faults = {"csv": 17546, "json": 17566, "txt": 17524}[suffix]
+    clock = {"csv": 114250000, "json": 106651850, "txt": 93200000}[suffix]
+    assert found.values()["page_faults"] == faults
+    assert found.values()["task_clock_ns"] == clock
+    assert value(found, "cycles") is None
+    assert state(found, "cycles") == state(found, "dTLB-load-misses") == "unsupported"
+    assert "cycles" not in found.values()
+    assert found.mode == "both"
+    if suffix == "txt":
+        assert (found.wall_ns, found.user_ns, found.system_ns) == (98921965, 58054000, 40436000)
+        assert found.command == "python3 -c x=bytearray(1<<25)"
+
+
+CSV = """\
+1000000000,,cycles:u,400000000,100.00,,
+300000000,,dtlb_load_misses.walk_active:u,300000000,75.00,,
+<not counted>,,dtlb_store_misses.walk_active:u,0,0.00,,
+<not supported>,,itlb_misses.walk_active:u,0,100.00,,
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it is empty"),
+        ("\n\n# started on Sat Nov 21 03:22:34 2026\n\n", "it is empty"),
+        ("hello\n", "file:1: it is none of"),
+        ("5,,cycles,1,100.00,,\nhello\n", "file:2: expected a count"),
+        ("5,,cycles,1,100.00,,\n5,,cyc", None),
+        ("5,,cycles,1,100.00,,\n6,", "file:2: expected a count"),
+        ("5,,cycles,1,900.00,,\n", "file:1: not a percentage: 900"),
+        ("1.0,5,,cycles,1,100.00,,\n5,,cycles,1,100.00,,\n", "file:2: it has no time"),
+        ('{"counter-value" : "5"}\n', "file:1: 'event' is missing"),
+        ('{"counter-value" : "5", "event" : "cycles"', "file:1: not a JSON object"),
+        ('{"counter-value" : NaN, "event" : "cycles"}', "file:1: not a JSON object"),
+        ('{"counter-value" : "-5", "event" : "cycles"}', "file:1: not a count: -5"),
+        ('{"counter-value" : "1e999", "event" : "cycles"}', "file:1: not a count: 1e999"),
+        (f'{{"counter-value" : "{"9" * 5000}", "event" : "cycles"}}', "file:1: not a count: 9"),
+        (f'{{"counter-value" : {"9" * 5000}, "event" : "cycles"}}', "file:1: "),
+        ("{" * 100000, "file:1: not a JSON object"),
+        ("{\n[]\n", "file:1: not a JSON object"),
+        (" Performance counter stats for 'a':\n", "no event is in"),
+        (" Performance counter stats for 'a':\n 5.5 cycles\n", "file:2: not a count: 5.5"),
+        (" Performance counter stats for 'a':\n 1,23 cycles\n", "file:2: not a count: 1,23"),
+        (" Performance counter stats for 'a':\n garbage\n", "file:2: expected a count"),
+        ("CPU: x\n", "the listing has no rows"),
+        ("CPU: x\nsamples| %|\n5 50.0 app\n", "file:2: 1 columns, but 0 events"),
+        ("# tlbcost counted 9\n", "not a tlbcost counted table of version 1"),
+    ],
+)
+def test_garbage_is_told_by_file_and_line(text: str, why: str | None) -> None:
+    if why is None:
+        # A row that was cut off behind its name is one.
+        assert read(text).counts[-1].event == "cyc"
+        return
+    with pytest.raises(TlbcostError) as error:
+        read(text)
+    assert why in str(error.value)
+    assert error.value.exit_code == 1
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(TlbcostError, match="No such file"):
+        import_file(tmp_path / "none", None)
+    with pytest.raises(TlbcostError, match="Is a directory"):
+        import_file(tmp_path, None)
+    (tmp_path / "binary").write_bytes(b"PERFILE2\0\0\1")
+    with pytest.raises(TlbcostError, match="binary") as error:
+        import_file(tmp_path / "binary", None)
+    assert "perf stat report" in (error.value.hint or "")
+
+
+def test_old_encodings_and_line_ends(tmp_path: Path) -> None:
+    text = " Performance counter stats for './caf\u00e9':\r\n\r\n 1\u00a0234      cycles\r\n"
+    (tmp_path / "latin").write_bytes(text.encode("latin-1"))
+    found = import_file(tmp_path / "latin", None)
+    assert found.values()["cycles"] == 1234
+    assert found.command == "./caf\u00e9"
+
+
+def test_two_outputs_in_one_file_are_two_runs() -> None:
+    again = CSV.replace("1000000000", "1020000000")
+    found = read(f"# started on a\n\n{CSV}\n# started on b\n\n{again}")
+    assert [count.run for count in found.counts] == [0] * 4 + [1] * 4
+    assert found.values()["cycles"] == 1.01e9
+    assert any("agree within 2.0 %" in note for note in found.notes)

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Is everything counted, in as few runs as it takes, and is nothing counted that is not sound?"""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+from builders.counting import ACTIVE, COMPLETED, TRUE, CountingMachine
+from tlbcost.common.errors import TlbcostError
+from tlbcost.counters.count_plan import CountPlan
+from tlbcost.counters.count_runs import count_series, count_target
+from tlbcost.counters.event_selection import choose_events
+from tlbcost.counters.target import Target
+from tlbcost.run.launch import Outcome
+
+
+def test_what_fits_is_counted_in_one_run(machine: CountingMachine) -> None:
+    machine.says(counts={"cycles": 5000, ACTIVE[0]: 700})
+    counted = machine.count("cycles", "walk_active_cycles")
+    assert machine.asked() == [["cycles", *ACTIVE]]
+    assert counted.values() == {"cycles": 5000, ACTIVE[0]: 700, ACTIVE[1]: 1000, ACTIVE[2]: 1000}
+    assert {count.state for count in counted.counts} == {"counted"}
+    assert counted.notes == ()
+    assert (counted.pmu, counted.mode, counted.command) == ("skl", "user", "true")
+    assert (counted.wall_ns, counted.minor_faults) == (2000000, 100)
+    call = machine.calls()[0]
+    assert call[call.index("--counters") + 1] == "4"
+    assert call[call.index("--fixed") + 1] == "cycles"
+    assert "--user-only" in call
+
+
+def test_what_does_not_fit_is_counted_in_further_runs_with_cycles(machine: CountingMachine) -> None:
+    machine.says(counters=4, counts={"cycles": [1000, 1030]})
+    counted = machine.count("cycles", "walk_active_cycles", "walks_completed")
+    assert machine.asked() == [
+        ["cycles", *ACTIVE, *COMPLETED],
+        ["cycles", *COMPLETED[1:]],
+    ]
+    runs = {count.name: count.run for count in counted.counts if count.name != "cycles"}
+    assert runs == dict.fromkeys([*ACTIVE, COMPLETED[0]], 0) | dict.fromkeys(COMPLETED[1:], 1)
+    assert counted.values()["cycles"] == 1015
+    assert counted.notes == ()
+    # The first run shows what the program prints, the second does not.
+    assert ["--discard" in call for call in machine.calls()] == [False, True]
+
+
+def test_a_group_that_never_ran_is_split_and_tried_again(machine: CountingMachine) -> None:
+    machine.says(never_ran=2)
+    counted = machine.count("cycles", *ACTIVE, COMPLETED[0])
+    assert machine.asked() == [
+        ["cycles", *ACTIVE, COMPLETED[0]],
+        ["cycles", *ACTIVE[:2]],
+        ["cycles", ACTIVE[2], COMPLETED[0]],
+    ]
+    assert set(counted.values()) == {"cycles", *ACTIVE, COMPLETED[0]}
+    assert {count.state for count in counted.counts} == {"counted"}
+
+
+def test_an_event_that_excludes_cycles_is_counted_by_itself(machine: CountingMachine) -> None:
+    machine.says(alone=[ACTIVE[2]])
+    counted = machine.count("cycles", "walk_active_cycles")
+    assert machine.asked() == [["cycles", *ACTIVE], ["cycles", ACTIVE[2]], [ACTIVE[2]]]
+    assert set(counted.values()) == {"cycles", *ACTIVE}
+
+
+def test_what_never_runs_at_all_is_not_obtained(machine: CountingMachine) -> None:
+    machine.says(never_ran=0)
+    counted = machine.count("cycles", ACTIVE[0])
+    # Beside cycles, without them, and no more.
+    assert machine.asked() == [["cycles", ACTIVE[0]], [ACTIVE[0]]]
+    count = next(count for count in counted.counts if count.name == ACTIVE[0])
+    assert (count.value, count.state) == (None, "never_ran")
+    assert ACTIVE[0] not in counted.values()
+    assert any("never had a counter" in note for note in counted.notes)
+
+
+def test_an_event_that_is_refused_beside_others_is_told(machine: CountingMachine) -> None:
+    machine.says(states={ACTIVE[1]: ["unsupported", errno.ENOENT]}, counters=2)
+    counted = machine.count("cycles", "walk_active_cycles", "walks_completed", runs=2)
+    count = next(count for count in counted.counts if count.name == ACTIVE[1])
+    assert (count.value, count.state, count.running_fraction) == (None, "unsupported", None)
+    assert f"{ACTIVE[1]} was not obtained: this CPU, or this virtual machine, does not count it " \
+        "(ENOENT)" in counted.notes  # fmt: skip
+    # It is asked for once.
+    assert sum(ACTIVE[1] in asked for asked in machine.asked()) == 1
+
+
+def test_runs_count_everything_so_many_times(machine: CountingMachine) -> None:
+    machine.says(counters=3, counts={"cycles": [10, 10, 12, 12], ACTIVE[0]: [4, 0, 6]})
+    counted = machine.count("cycles", *ACTIVE, COMPLETED[0], runs=2)
+    assert len(machine.calls()) == 4
+    own = [(count.run, count.value) for count in counted.counts if count.name == ACTIVE[0]]
+    assert own == [(0, 4), (2, 6)]
+    assert counted.values()["cycles"] == 11
+
+
+def test_cycles_that_are_not_counted_are_no_pmu(machine: CountingMachine) -> None:
+    machine.says(counts={"cycles": 0})
+    with pytest.raises(TlbcostError, match="counter of cycles opens, but counts nothing") as error:
+        machine.count("cycles", "walk_active_cycles")
+    assert error.value.exit_code == 4
+
+
+def test_nothing_to_be_opened_is_diagnosed(machine: CountingMachine) -> None:
+    failed = ["failed", errno.EMFILE]
+    machine.says(states={name: failed for name in ("cycles", *ACTIVE)}, exit=4)
+    with pytest.raises(TlbcostError, match=r"cycles: Too many open files; .*\.\.\.$") as error:
+        machine.count("cycles", "walk_active_cycles")
+    assert error.value.exit_code == 4
+    assert error.value.hint is not None
+    # Without a table there is still an answer.
+    machine.says(exit=4, raw="")
+    with pytest.raises(TlbcostError, match=r"^cannot count: ") as error:
+        machine.count("cycles", "walk_active_cycles")
+    assert error.value.exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ("garbage\n", "not a tlbcost counters table"),
+        ("# tlbcost counters 1\n", "truncated"),
+        ("# tlbcost counters 9\n", "not a tlbcost counters table of version 1"),
+    ],
+)
+def test_garbage_is_refused(machine: CountingMachine, raw: str, words: str) -> None:
+    machine.says(raw=raw)
+    with pytest.raises(TlbcostError, match=words) as error:
+        machine.count("cycles", "walk_active_cycles")
+    assert error.value.exit_code == 125
+
+
+def test_a_program_that_ends_differently_is_not_counted(machine: CountingMachine) -> None:
+    machine.says(counters=3)
+    flag = machine.folder / "flag"
+    argv = ["sh", "-c", f"test ! -e {flag}; code=$?; : >{flag}; exit $code"]
+    with pytest.raises(TlbcostError, match="run 1 exited with 0, run 2 exited with 1") as error:
+        machine.count("cycles", "walk_active_cycles", "walks_completed", argv=argv)
+    assert error.value.exit_code == 1
+    assert "--multiplex" in (error.value.hint or "")
+
+
+def test_a_program_that_fails_alike_is_counted(machine: CountingMachine) -> None:
+    machine.says(counters=4)
+    codes: list[int] = []
+
+    def go_on(outcome: Outcome) -> bool:
+        codes.append(outcome.code)
+        return True
+
+    counted = machine.count(
+        "cycles", "walk_active_cycles", "walks_completed", argv=["sh", "-c", "exit 3"], go_on=go_on
+    )
+    assert codes == [3, 3]
+    assert COMPLETED[2] in counted.values()
+
+
+def test_a_series_that_is_ended_tells_what_had_no_turn(machine: CountingMachine) -> None:
+    machine.says(counters=3)
+    counted = machine.count(
+        "cycles", "walk_active_cycles", "walks_completed", go_on=lambda _: False
+    )
+    assert len(machine.calls()) == 1
+    left = [count.name for count in counted.counts if count.state == "left_over"]
+    assert left == COMPLETED
+    assert "the runs were ended early" in counted.notes[-1]
+
+
+def test_a_target_without_a_program(machine: CountingMachine) -> None:
+    machine.says(counts={"cycles": 7})
+    wanted = choose_events(machine.pmu, ["cycles", "page_faults"])
+    for target, options, words in (
+        (Target("process", pid=4711), ["--pid", "4711"], "process 4711"),
+        (Target("cgroup", cgroup="/a b"), ["--cgroup", "/a b"], "cgroup /a b"),
+        (Target("system"), ["--all-cpus"], "the whole system"),
+    ):
+        folder = machine.folder / target.scope
+        folder.mkdir()
+        counted = count_target(folder, CountPlan(machine.pmu, wanted, "both", target))
+        call = machine.calls()[-1]
+        assert [word for word in call if word in options] == options
+        assert "--user-only" not in call
+        assert "--run" not in call
+        assert counted.command == words
+        assert (counted.values()["cycles"], counted.wall_ns) == (7, None)
+
+
+def test_a_target_with_a_program(machine: CountingMachine) -> None:
+    plan = CountPlan(machine.pmu, choose_events(machine.pmu, ["cycles"]), target=Target("system"))
+    counted = count_series(machine.launcher, ["sh", "-c", "exit 2"], TRUE, plan, 1, lambda _: True)
+    assert "--all-cpus" in machine.calls()[0]
+    assert counted.command == "the whole system, while this ran: sh -c 'exit 2'"
+
+
+def test_intervals_are_shown_as_they_end(machine: CountingMachine) -> None:
+    shown: list[list[str]] = []
+    plan = CountPlan(
+        machine.pmu,
+        choose_events(machine.pmu, ["cycles", "walk_active_cycles.load"]),
+        interval_ms=100,
+        show=lambda readings: shown.append([reading.event for reading in readings]),
+    )
+    counted = count_series(machine.launcher, ["true"], TRUE, plan, 1, lambda _: True)
+    assert shown == [["cycles", ACTIVE[0]]]
+    assert counted.values()["cycles"] == 1000
+    call = machine.calls()[0]
+    assert call[call.index("--interval") + 1] == "100"
+
+
+def test_a_program_is_shown_in_its_first_run_only(
+    machine: CountingMachine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    machine.says(exit=4)
+    with pytest.raises(TlbcostError):
+        machine.count("cycles", argv=["echo", "shown"])
+    # Nothing ran then.
+    machine.says()
+    machine.count("cycles", argv=["echo", "shown"], runs=2)
+    machine.count("cycles", argv=["echo", "shown"])
+    assert capfd.readouterr().out == "shown\n"

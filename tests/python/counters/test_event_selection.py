@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Are the right events chosen, and is what is no event refused?"""
+
+from __future__ import annotations
+
+import pytest
+from builders.counting import ACTIVE, COMPLETED, CountingMachine
+from builders.tree import MACHINES
+from tlbcost.common.errors import TlbcostError
+from tlbcost.counters.event_selection import (
+    choose_events,
+    choose_pmu,
+    default_events,
+    default_sample_names,
+)
+from tlbcost.processors.event_tables import generic_pmu, load_pmu
+from tlbcost.processors.events import Pmu
+
+
+def test_default_events_are_those_of_the_formulas(machine: CountingMachine) -> None:
+    names = [event.name for event in default_events(machine.pmu)]
+    # What the share is made of comes first, so that one run has all of it.
+    assert names[:5] == ["cycles", "instructions", *ACTIVE]
+    assert set(COMPLETED) <= set(names)
+    assert not [name for name in names if name.startswith("sample_")]
+    assert len(names) == len(set(names))
+
+
+def names_of(pmu: Pmu, *given: str) -> list[str]:
+    return [each.role_name or each.event for each in choose_events(pmu, given)]
+
+
+def test_events_are_chosen_by_name_string_and_code() -> None:
+    pmu = load_pmu("skl")
+    assert names_of(pmu, "walk_active_cycles") == ["cycles", *ACTIVE]
+    assert names_of(pmu, "walk_active_cycles.load") == ["walk_active_cycles.load"]
+    assert names_of(pmu, "page_faults", "task_clock_ns") == ["page_faults", "task_clock_ns"]
+    assert names_of(pmu, "walks_completed.load.2M") == ["walks_completed.load.2M"]
+    string, code = "skl::DTLB_LOAD_MISSES:WALK_ACTIVE", "r1001008"
+    assert names_of(pmu, string, code, string) == ["cycles", string, code]
+    specs = [each.spec for each in choose_events(pmu, [string, code])]
+    assert specs[1:] == [string, "code:raw:0x1001008"]
+    # Nothing that needs a counter, nothing to compare.
+    assert names_of(pmu, "perf::PAGE-FAULTS", "page_faults") == ["perf::PAGE-FAULTS", "page_faults"]
+
+
+@pytest.mark.parametrize("name", ["walk_cycles", "", "two words:X", "a|B"])
+def test_what_is_no_event_is_a_usage_error(name: str) -> None:
+    with pytest.raises(TlbcostError) as error:
+        choose_events(load_pmu("skl"), [name])
+    assert error.value.exit_code == 2
+
+
+def test_the_table_is_this_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLBCOST_ROOT", str(MACHINES / "skylake"))
+    assert choose_pmu(None) == (load_pmu("skl"), ())
+    assert choose_pmu("skylake") == (load_pmu("skl"), ())
+    pmu, notes = choose_pmu("zen4")
+    assert pmu.key == "amd64_fam19h_zen4"
+    assert "may mean something else here" in notes[0]
+    monkeypatch.setenv("TLBCOST_ROOT", "/nowhere")
+    pmu, notes = choose_pmu(None)
+    assert pmu == generic_pmu()
+    assert "no event table" in notes[0]
+    with pytest.raises(TlbcostError) as error:
+        choose_pmu("no-such-cpu")
+    assert error.value.exit_code == 2
+
+
+def test_what_is_recorded_unless_something_is_asked_for() -> None:
+    assert default_sample_names(load_pmu("skl"), addresses=False) == [
+        "cycles", "walks_completed.load", "walks_completed.store",
+    ]  # fmt: skip
+    assert "sample_load_misses" in " ".join(default_sample_names(load_pmu("skl"), addresses=True))
+    assert default_sample_names(load_pmu("perf"), addresses=False) == [
+        "cycles", "dtlb_load_misses", "dtlb_store_misses",
+    ]  # fmt: skip
