@@ -11,7 +11,8 @@ from pathlib import Path
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.processors.event_tables import load_pmu, select
-from tlbcost.run.launch import Launcher, Outcome
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome
 
 TRUE = Path("/bin/true")
 ACTIVE = ["walk_active_cycles.load", "walk_active_cycles.store", "walk_active_cycles.fetch"]

@@ -12,7 +12,7 @@ from tlbcost.counters.count_plan import CountPlan
 from tlbcost.counters.count_runs import count_series, count_target
 from tlbcost.counters.event_selection import choose_events
 from tlbcost.counters.target import Target
-from tlbcost.run.launch import Outcome
+from tlbcost.run.outcome import Outcome
 
 
 def test_what_fits_is_counted_in_one_run(machine: CountingMachine) -> None:

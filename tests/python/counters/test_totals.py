@@ -12,7 +12,7 @@ from tlbcost.counters.event_selection import EventRequest
 from tlbcost.counters.readings import Reading
 from tlbcost.counters.totals import total_counts
 from tlbcost.processors.event_tables import load_pmu, select
-from tlbcost.run.records import Run
+from tlbcost.run.outcome import Run
 
 
 def test_runs_that_were_not_alike_are_told_with_their_figures(machine: CountingMachine) -> None:
