@@ -245,7 +245,7 @@ def _native(
     def note(outcome: Outcome) -> bool:
         check_outcome(argv[0], outcome, outcomes, ignore_failure=tolerant)
         outcomes.append(outcome)
-        conditions.look()
+        conditions.measure()
         return True
 
     parts: list[EventCounts] = []

@@ -1,1 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+"""What does every room need: errors, tables, documents, reports, figures?
+
+errors.TlbcostError            a failure that a user can do something about, and its exit code
+interval.Interval              a value and its bounds
+table.read_table               the format of doc/format.md; formats has the columns of each table
+document.Part, doc, to_json    a document for programs and its schema
+output.write, check_writable   a file whole or not at all; give_report
+console.print_whole            tables for people; units has figures for people
+gnuplot.draw_by                figures
+cleanup.temporary_folder       what is undone however a command ends
+progress.Progress              one line on a terminal while something runs
+paths.libexec, data            where our own programs and data are
+bootstrap.median               medians with their intervals; stats has what needs no numpy
+"""

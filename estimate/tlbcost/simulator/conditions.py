@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was the machine like when the program ran? Neighbours come and go, and frames are reused.
+"""What was the machine like when the program ran? Other tenants come and go, and frames are reused.
 
 How long lines stay in a last-level cache that others share changes within seconds, five- to tenfold
 on one host; so it is measured around each run, and not in the calibration alone.
@@ -21,7 +21,7 @@ _MOST = 16
 
 @dataclass(slots=True)
 class Conditions:
-    """Looks at the machine between a program's runs, for the core that it will be timed on.
+    """Measures the machine between a program's runs, for the core that it will be timed on.
 
     `own`: whether the calibration is of this machine; else its figure is kept.
     """
@@ -47,7 +47,7 @@ class Conditions:
             f"not be measured beside the runs ({self._failure})",
         )
 
-    def look(self) -> None:
+    def measure(self) -> None:
         """How long do lines stay now? Takes some 60 ms, or nothing where that is not modelled."""
         if self.core is None or not self.own or "l3-kept" not in dict(self.core.fields):
             return
@@ -68,7 +68,7 @@ class Conditions:
         self.l3_half_lives_ns += found
 
     def core_then(self, isolated: int | None) -> Core | None:
-        """The core, with what was seen; `isolated`: the program's pages that lay alone."""
+        """The core, as measured then; `isolated`: the program's pages whose frames lay alone."""
         if self.core is None:
             return None
         # As many of each time.

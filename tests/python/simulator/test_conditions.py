@@ -26,7 +26,7 @@ CALIBRATION = replace(quick().calibration, costs=(cost("cycles_per_ns", 4, None)
 def looked_at(core: Core | None, *, own: bool = True, times: int = 2) -> Conditions:
     seen = Conditions(core, CALIBRATION, own=own)
     for _ in range(times):
-        seen.look()
+        seen.measure()
     return seen
 
 

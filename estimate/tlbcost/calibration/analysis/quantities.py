@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from tlbcost.calibration.analysis.caches import caches, load_rows
 from tlbcost.calibration.analysis.clock import clock
 from tlbcost.calibration.analysis.levels import (
-    AGREEMENT,
     ONE_LEVEL,
     Knee,
     Levels,
@@ -32,7 +31,7 @@ from tlbcost.calibration.analysis.walks import (
     walk_intervals,
     walks_side_by_side,
 )
-from tlbcost.calibration.analysis.ways import ways
+from tlbcost.calibration.analysis.ways import shape
 from tlbcost.calibration.records import Access, Cost
 from tlbcost.common import bootstrap, units
 from tlbcost.common.interval import Interval
@@ -125,7 +124,7 @@ def analyse(samples: Sequence[Table], confirmation: Sequence[Table] = ()) -> Ana
         caches(usual),
         (load_rows(every), []),
         *_page_sizes(usual, levels),
-        _geometry(usual, levels),
+        shape(usual, levels[_data(usual.base_bytes)], levels.get(_data(usual.base_bytes, "store"))),
         _code(usual, levels),
     ]
     costs = [cost for part, _ in parts for cost in part]
@@ -212,27 +211,6 @@ def _page_sizes(samples: Samples, levels: dict[_CurveKey, Levels]) -> Iterator[_
             notes += [f"walk_cache_regions: {reason}"] if reason else []
         costs += [_single(samples, "fault", size), _single(samples, "unmap", size)]
         yield costs, notes
-
-
-def _geometry(samples: Samples, levels: dict[_CurveKey, Levels]) -> _Part:
-    """Ways of the base page's TLBs, and the entries that stores have for themselves."""
-    base = samples.base_bytes
-    data, costs, notes = levels[_data(base)], [], []
-    if samples.spaced("tlb", base, "strided", "serial"):
-        for i, (name, entries) in enumerate((("dtlb", data.first), ("stlb", data.second))):
-            found, reason = ways(samples, i, entries)
-            costs.append(Cost(f"{name}_ways", base, None, None, found, 0))
-            notes += [f"{name}_ways: {reason}"] if reason else []
-    stores = levels.get(_data(base, "store"))
-    if stores is not None:
-        own, reason = stores.first, ""
-        if stores.miss_from is None:
-            reason = "stores show no step: what they miss may be hidden behind the store buffer"
-        elif own and data.first and abs(own.value / data.first.value - 1) <= AGREEMENT:
-            own, reason = None, "stores miss where loads do, so that they have no TLB of their own"
-        costs.append(Cost("dtlb_store_entries", base, None, None, own, 0))
-        notes += [f"dtlb_store_entries: {reason}"] if reason else []
-    return costs, notes
 
 
 def _code(samples: Samples, levels: dict[_CurveKey, Levels]) -> _Part:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How many ways does each TLB level have? Pages a power of two apart share few sets."""
+"""How many ways does each TLB level have, and do stores have entries of their own?"""
 
 from __future__ import annotations
 
@@ -7,15 +7,40 @@ import math
 
 import numpy as np
 
-from tlbcost.calibration.analysis.levels import AGREEMENT
+from tlbcost.calibration.analysis.levels import AGREEMENT, Levels
 from tlbcost.calibration.analysis.samples import Samples
 from tlbcost.calibration.analysis.steps import Curve, Step, find_steps
+from tlbcost.calibration.records import Cost
 from tlbcost.common.interval import Interval
 
 # Knees that do not move over as many doublings of the spacing are of one set.
 _DOUBLINGS = 2
 # A step between two lines is sharp if no more than this share of it lies on either side.
 _FLAT = 0.2
+
+
+def shape(samples: Samples, data: Levels, stores: Levels | None) -> tuple[list[Cost], list[str]]:
+    """Ways of the base page's TLBs, and the entries that stores have for themselves.
+
+    As rows of a calibration, and notes on what is missing. `data`, `stores`: what the curves of
+    loads and of stores show; None: stores were not measured.
+    """
+    base = samples.base_bytes
+    costs, notes = [], []
+    if samples.spaced("tlb", base, "strided", "serial"):
+        for i, (name, entries) in enumerate((("dtlb", data.first), ("stlb", data.second))):
+            found, reason = ways(samples, i, entries)
+            costs.append(Cost(f"{name}_ways", base, None, None, found, 0))
+            notes += [f"{name}_ways: {reason}"] if reason else []
+    if stores is not None:
+        own, reason = stores.first, ""
+        if stores.miss_from is None:
+            reason = "stores show no step: what they miss may be hidden behind the store buffer"
+        elif own and data.first and abs(own.value / data.first.value - 1) <= AGREEMENT:
+            own, reason = None, "stores miss where loads do, so that they have no TLB of their own"
+        costs.append(Cost("dtlb_store_entries", base, None, None, own, 0))
+        notes += [f"dtlb_store_entries: {reason}"] if reason else []
+    return costs, notes
 
 
 def ways(samples: Samples, level: int, entries: Interval | None) -> tuple[Interval | None, str]:
