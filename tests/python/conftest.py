@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are made-up examples tried, so that a test fails for what it tests alone?"""
+"""What do all tests share: how made-up examples are tried, and a launcher?"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+from tlbcost.run.launch import Launcher
+from tlbcost.run.stdin import ProgramInput
 
 # Neither an example nor the making of one has a time limit: both take longer on a busy machine.
 # The same examples each time, unless one looks for new ones.
@@ -17,3 +22,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("steady")
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Iterator[Launcher]:
+    """Runs programs that have nothing to read."""
+    with open(os.devnull) as nothing:  # noqa: PTH123
+        yield Launcher(tmp_path, ProgramInput(nothing.fileno()))

@@ -236,7 +236,7 @@ def _native(
     if setup.choice.pmu is None:
         runs = native_runs(
             launcher, argv, path, n,
-            ignore_failure=tolerant, last_started=sampler.start, between=conditions.look,
+            ignore_failure=tolerant, last_started=sampler.start, between=conditions.measure,
         )  # fmt: skip
         return runs, None
 

@@ -1,28 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+"""Is a program run in the simulator once, its counts read and its failures named?"""
+
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from builders.answer import GEOMETRY
+from builders.runs import needs_launcher
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome
-from tlbcost.run.stdin import ProgramInput
 from tlbcost.simulator.counts import SideCounts, Touched, read_counts
 from tlbcost.simulator.failures import find_bad_instruction
 from tlbcost.simulator.run import Simulation, find_valgrind, simulate, simulator_command
 from tlbcost.simulator.windows import WindowPlan
 from tlbcost.system import cgroup
 
-pytestmark = pytest.mark.skipif(
-    not paths.libexec("tlbcost-run").exists(), reason="needs build/libexec/tlbcost-run (make)"
-)
+pytestmark = needs_launcher
 
 NATIVE = Outcome(None, "", None, 0, None, None)
 AVX512 = """==7== vex amd64->IR: unhandled instruction bytes: 0x62 0xF1 0x7D 0x48 0xFE
@@ -49,12 +47,6 @@ def table(pid: int = 100, state: str = "exited", rows: str = ROWS) -> str:
         "# touched_other_pages: 20\n"
         f"page_size_bytes\taccess\tl1_tlb_misses\tstlb_hits\tstlb_misses\n{rows}"
     )
-
-
-@pytest.fixture
-def launcher(tmp_path: Path) -> Iterator[Launcher]:
-    with open(os.devnull) as nothing:  # noqa: PTH123
-        yield Launcher(tmp_path, ProgramInput(nothing.fileno()))
 
 
 def fake(folder: Path, counts: str, *, log: str = "", end: str = "") -> Path:
