@@ -82,8 +82,19 @@ def sysfs_caches() -> tuple[ReportedCache, ...]:
         size = re.fullmatch(r"([1-9][0-9]*)([KMG]?)", read_line(f"{at}/size") or "", re.ASCII)
         if kind and size and re.fullmatch(r"[1-9]", level, re.ASCII):
             n_bytes = int(size[1]) * _FACTORS.get(size[2], 1)
-            found.append(ReportedCache(int(level), kind, n_bytes))
+            cpus = _count_cpus(read_line(f"{at}/shared_cpu_list") or "0")
+            found.append(ReportedCache(int(level), kind, n_bytes, cpus))
     return tuple(found)
+
+
+def _count_cpus(text: str) -> int:
+    """How many CPUs a list such as 0-3,8 has."""
+    n = 0
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit():
+            n += int(last) - int(first) + 1 if last.isdigit() else 1
+    return max(n, 1)
 
 
 def figure_from(

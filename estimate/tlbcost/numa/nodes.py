@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from tlbcost.calibration.other_sources import sysfs_caches
 from tlbcost.common.document import doc
 from tlbcost.system.machine import current_machine, read_line, sys_path
 
@@ -69,35 +69,16 @@ def cache_sizes() -> tuple[int, int, str]:
     The share is the L3's size over the CPUs that use it. What a hypervisor tells of the L3 is of
     the host's CPUs, not of the guest's: then the share is assumed to be as large as the L2.
     """
-    level: dict[int, tuple[int, int]] = {}
-    for path in sys_path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
-        folder = f"/sys/devices/system/cpu/cpu0/cache/{path.name}"
-        number, size = read_line(f"{folder}/level"), _bytes(read_line(f"{folder}/size"))
-        if read_line(f"{folder}/type") in ("Data", "Unified") and number and size:
-            sharing = _cpus(read_line(f"{folder}/shared_cpu_list") or "0")
-            level[int(number)] = (size, sharing)
+    level = {
+        cache.level: cache.size_bytes // cache.cpus
+        for cache in sysfs_caches()
+        if cache.kind != "instruction"
+    }
     if 2 not in level:
         return 1 << 20, 1 << 20, "assumed, since this machine does not tell its caches"
-    l2 = level[2][0] // level[2][1]
+    l2 = level[2]
     if 3 not in level:
         return l2, 0, "of this machine, which has no L3"
     if current_machine().hypervisor is not None:
         return l2, l2, "L2 as the hypervisor tells, the share of the L3 assumed"
-    return l2, level[3][0] // level[3][1], "of this machine"
-
-
-def _bytes(text: str | None) -> int | None:
-    found = re.fullmatch(r"(\d+)([KMG]?)", text or "")
-    if not found:
-        return None
-    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2]]
-
-
-def _cpus(text: str) -> int:
-    """How many CPUs a list such as 0-3,8 has."""
-    n = 0
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdigit():
-            n += int(last) - int(first) + 1 if last.isdigit() else 1
-    return max(n, 1)
+    return l2, level[3], "of this machine"

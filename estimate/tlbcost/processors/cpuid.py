@@ -45,11 +45,12 @@ class ReportedTlb:
 
 @dataclass(frozen=True, slots=True)
 class ReportedCache:
-    """A cache: level from 1, and its size."""
+    """A cache: level from 1, its size, and how many CPUs share it, where that is known."""
 
     level: int
     kind: CacheKind
     size_bytes: int
+    cpus: int = 1
 
 
 @dataclass(frozen=True, slots=True)
