@@ -14,7 +14,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import read_table
 from tlbcost.processors.geometry import TlbLevel
 from tlbcost.processors.published import PublishedCore
-from tlbcost.simulator.core import Core
+from tlbcost.simulator.core import Core, pipeline_options
 
 _PREFIX = "core_"
 _TICKS_PER_CYCLE = 64
@@ -92,10 +92,7 @@ def published_core(core: PublishedCore, known: CoreFigures) -> Core | None:
     memory = round(value["memory_ns"] * ghz)
     line = round(value["memory_line_cycles"] * _TICKS_PER_CYCLE)
     fields = {
-        "width": core.pipeline.width,
-        "window": core.pipeline.window,
-        "stores": core.pipeline.stores,
-        "mispredict": core.pipeline.mispredict_cycles,
+        **pipeline_options(core.pipeline),
         **{field: round(value[name]) for name, field in _FIELDS.items() if name in value},
         # Bare metal: a huge page is one piece of memory; Intel's and AMD's L2 fetch lines in pairs.
         "whole": 1,

@@ -34,14 +34,14 @@ class PublishedLevel:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """How much a core has in flight: instructions per cycle, reorder buffer, store buffer.
+    """How much a core has in flight: instructions per cycle, entries of its buffers.
 
     `mispredict_cycles`: from a branch's outcome to the right path.
     """
 
     width: int
-    window: int
-    stores: int
+    reorder_buffer: int
+    store_buffer: int
     mispredict_cycles: int
 
 
@@ -114,7 +114,7 @@ def record_name(machine: Machine) -> str:
 
 def _pipeline(table: Table) -> Pipeline | None:
     """What the header says of the pipeline; None if it does not say all of it."""
-    keys = ("width", "window", "stores", "mispredict_cycles")
+    keys = ("width", "reorder_buffer", "store_buffer", "mispredict_cycles")
     told = [count(table.known(key) if key in table.header else None) for key in keys]
     known = [number for number in told if number is not None]
     return Pipeline(*known) if len(known) == len(keys) else None

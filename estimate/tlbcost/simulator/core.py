@@ -21,7 +21,7 @@ from tlbcost.processors.published import Pipeline, PublishedCore, published
 from tlbcost.system.machine import Machine
 
 # Used where nothing is published: a core of the late 2010s.
-_ASSUMED_PIPELINE = Pipeline(width=4, window=224, stores=56, mispredict_cycles=16)
+_ASSUMED_PIPELINE = Pipeline(width=4, reorder_buffer=224, store_buffer=56, mispredict_cycles=16)
 _ASSUMED_WALKERS = 2
 # What a kernel that has run for some hours was seen to have.
 _ASSUMED_ISOLATED = 8192
@@ -85,7 +85,7 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
         if at_once is None:
             notes.append(f"the number of page walkers is assumed: {walkers}")
     fields = {
-        **_pipeline(pipeline or _ASSUMED_PIPELINE),
+        **pipeline_options(pipeline or _ASSUMED_PIPELINE),
         **_caches(found, levels, sizes, clock),
         "walkers": walkers,
         **_directories(core),
@@ -140,14 +140,15 @@ def _walks_at_once(calibration: Calibration, page: int) -> float | None:
 
 
 def _words(pipeline: Pipeline) -> str:
-    return f"{pipeline.window} instructions, {pipeline.stores} stores"
+    return f"{pipeline.reorder_buffer} instructions, {pipeline.store_buffer} stores"
 
 
-def _pipeline(pipeline: Pipeline) -> dict[str, int]:
+def pipeline_options(pipeline: Pipeline) -> dict[str, int]:
+    """Of tlbsim's --core."""
     return {
         "width": pipeline.width,
-        "window": pipeline.window,
-        "stores": pipeline.stores,
+        "window": pipeline.reorder_buffer,
+        "stores": pipeline.store_buffer,
         "mispredict": pipeline.mispredict_cycles,
     }
 
