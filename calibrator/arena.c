@@ -138,8 +138,11 @@ int arena_prove(const struct arena *arena, struct arena_proof *proof)
 {
 	uintptr_t from = (uintptr_t)arena->memory;
 	uintptr_t to = from + arena->reserved_pages * arena->page_bytes;
-	/* Always the real one: a made-up machine cannot vouch for our memory. */
-	FILE *file = fopen("/proc/self/smaps", "re");
+	/*
+	 * Always the real one: a made-up machine cannot vouch for our memory.  Emulators of user
+	 * programs make up /proc/self/smaps (QEMU 10: nothing is resident), not the thread's.
+	 */
+	FILE *file = fopen("/proc/thread-self/smaps", "re");
 	unsigned long start, end;
 	int inside = 0, seen = 0;
 	char line[512];

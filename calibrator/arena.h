@@ -46,7 +46,7 @@ int arena_open(struct arena *arena, enum arena_method method, size_t page_bytes,
 
 /*
  * Touch pages until there are `pages`, the first byte of each, and prove that
- * all of them have the page size asked for: from /proc/self/smaps, which does
+ * all of them have the page size asked for: from /proc/thread-self/smaps, which does
  * not show multi-size pages.  Those are proven thus: no mapping of the arena has
  * room for an aligned larger page, and the first touch of each page made all of
  * it resident (mincore), which a fault that gets a smaller page never does.

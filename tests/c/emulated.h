@@ -22,7 +22,8 @@ static inline int emulated(void)
 /* An emulator may tell another size of base pages than the kernel below it has. */
 static inline int base_page_is_real(void)
 {
-	FILE *smaps = fopen("/proc/self/smaps", "re");
+	/* QEMU makes up that of "self". */
+	FILE *smaps = fopen("/proc/thread-self/smaps", "re");
 	unsigned long kib = 0;
 	char line[512];
 
