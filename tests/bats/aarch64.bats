@@ -47,8 +47,13 @@ setup() {
 @test "aarch64: pages that are not of the size that the system tells are not measured" {
 	# The emulator tells 64 KiB; the kernel below it has other pages.
 	(($(getconf PAGESIZE) != 65536)) || skip "the base pages here have 64 KiB"
-	run -0 "${EMULATE}" -p 65536 "${PROBE}" --measure near --lines 8,64 --sweeps 3 \
+	# QEMU 10 says that it has no pages of its own, and QEMU 11 has no such option.
+	run "${EMULATE}" -p 65536 "${PROBE}" --measure near --lines 8,64 --sweeps 3 \
 		--output "${SAMPLES}"
+	[[ ${output} != *"cannot change host page size"* && ${output} != *"unknown option"* ]] ||
+		skip "this emulator has no pages but the kernel's below it"
+	# shellcheck disable=SC2154  # run sets it
+	((status == 0))
 	grep -q "^# base_page_bytes: 65536$" "${SAMPLES}"
 	grep -q "^# skipped_65536.*the kernel did not give pages of this size" "${SAMPLES}"
 	[[ -z $(cell "${SAMPLES}" ns tlb) ]]
