@@ -140,7 +140,7 @@ programs: $(PROGRAMS)
 $(B)/tests/pages: private SANITIZE :=
 c-tests: $(TESTS) $(B)/tests/pages $(B)/tests/without_perf
 
-$(B)/tests/visit: tests/guest/visit.c workloads/workload.h
+$(B)/tests/visit $(B)/tests/overflow: $(B)/tests/%: tests/guest/%.c workloads/workload.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Iworkloads $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
 
@@ -167,7 +167,7 @@ riscv64:  ## build what runs in the emulated machine
 	@[ -e $(RISCV64_PFM)/libpfm.a ] || { echo "tlbcost: cannot build for riscv64:" \
 		"no $(RISCV64_PFM)/libpfm.a (tests/guest/fetch $(B)/guest gets it)" >&2; exit 1; }
 	$(MAKE) B=$(RISCV64) CC=$(RISCV64_CC) AR=$(RISCV64_CC:gcc=ar) PFM=$(RISCV64_PFM) LDFLAGS=-static programs \
-		$(RISCV64)/tests/visit $(RISCV64)/workloads/cold
+		$(RISCV64)/tests/visit $(RISCV64)/tests/overflow $(RISCV64)/workloads/cold
 
 guest:  ## get and build what the tests in an emulated machine need (112 MB to download)
 	tests/guest/fetch $(B)/guest

@@ -15,6 +15,8 @@ from tlbcost.common import formats
 from tlbcost.common.table import Table, count, parse_table
 
 PERIOD = 1000
+# The kernel misses less: in QEMU 11, 8,000 times.
+PERIODS = {"hits-kernel": 100}
 # Some overflows hit the kernel, or the C library, on a machine that is busy with other things: of
 # the 200 that a process has.
 SLACK = 20
@@ -39,7 +41,7 @@ def samples(results: Results, name: str) -> Counter[tuple[str, int]]:
     for row in hits.records():
         number, weight = count(row["samples"]) or 0, count(row["weight"])
         assert number > 0
-        assert weight == number * PERIOD
+        assert weight == number * PERIODS.get(name, PERIOD)
         found[hits.header[f"object_{row['object']}"], count(row["offset_bytes"]) or 0] += number
     return found
 
@@ -56,19 +58,19 @@ def samples(results: Results, name: str) -> Counter[tuple[str, int]]:
     ],
 )
 def test_most_samples_land_in_the_loop_that_misses(
-    counting: Results, name: str, times: int
+    sampling: Results, name: str, times: int
 ) -> None:
-    (place, most), *_ = samples(counting, name).most_common()
+    (place, most), *_ = samples(sampling, name).most_common()
     assert place[0] == VISIT
     share = OF_THREADS if name == "hits-threads" else None
     assert most == pytest.approx(times * LOADS / PERIOD, rel=share, abs=times * SLACK)
 
 
 @pytest.mark.parametrize("name", ["hits", "hits-children", "hits-threads"])
-def test_samples_add_up_to_the_count(counting: Results, name: str) -> None:
-    counted = count(table(counting, name).header["count_0"])
+def test_samples_add_up_to_the_count(sampling: Results, name: str) -> None:
+    counted = count(table(sampling, name).header["count_0"])
     assert counted is not None
-    total = samples(counting, name).total()
+    total = samples(sampling, name).total()
     # Each process and processor holds a part of a period back.
     assert total * PERIOD == pytest.approx(counted, abs=8 * PERIOD)
 
@@ -76,8 +78,8 @@ def test_samples_add_up_to_the_count(counting: Results, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "symbol"), [("hits", "load_pages"), ("hits-stores", "store_pages")]
 )
-def test_annotate_names_the_loop(counting: Results, tmp_path: Path, name: str, symbol: str) -> None:
-    (tmp_path / "hits.tsv").write_bytes(counting.files[f"{name}.tsv"])
+def test_annotate_names_the_loop(sampling: Results, tmp_path: Path, name: str, symbol: str) -> None:
+    (tmp_path / "hits.tsv").write_bytes(sampling.files[f"{name}.tsv"])
     command = [sys.executable, "-m", "tlbcost", "annotate", str(tmp_path / "hits.tsv")]
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     first = next(line for line in out.splitlines() if "visit" in line)
@@ -85,9 +87,9 @@ def test_annotate_names_the_loop(counting: Results, tmp_path: Path, name: str, s
     assert int(first.split()[0]) == pytest.approx(LOADS / PERIOD, abs=SLACK)
 
 
-def test_each_child_has_its_own_samples(counting: Results) -> None:
+def test_each_child_has_its_own_samples(sampling: Results) -> None:
     by_pid: Counter[str] = Counter()
-    for row in table(counting, "hits-children").records():
+    for row in table(sampling, "hits-children").records():
         if row["mode"] == "user":
             by_pid[str(row["pid"])] += count(row["samples"]) or 0
     assert len(by_pid) == 3
@@ -95,24 +97,24 @@ def test_each_child_has_its_own_samples(counting: Results) -> None:
         assert hits == pytest.approx(LOADS / PERIOD, abs=SLACK)
 
 
-def test_threads_are_samples_of_their_process(counting: Results) -> None:
-    hits = table(counting, "hits-threads").records()
+def test_threads_are_samples_of_their_process(sampling: Results) -> None:
+    hits = table(sampling, "hits-threads").records()
     assert len({row["pid"] for row in hits}) == 1
 
 
-def test_samples_of_the_kernel_are_told_apart(counting: Results) -> None:
-    kernel = samples(counting, "hits-kernel")
+def test_samples_of_the_kernel_are_told_apart(sampling: Results) -> None:
+    kernel = samples(sampling, "hits-kernel")
     assert kernel.total() > FEW
     # A counter's interrupt may come when the kernel has just returned to the program.
     told = sum(n for (name, _), n in kernel.items() if name == "[kernel]")
     assert told >= MOST * kernel.total()
-    modes = Counter(row["mode"] for row in table(counting, "hits-kernel").records())
+    modes = Counter(row["mode"] for row in table(sampling, "hits-kernel").records())
     assert modes["kernel"] >= MOST * modes.total()
 
 
-def test_counters_without_addresses_leave_them_out(counting: Results) -> None:
+def test_counters_without_addresses_leave_them_out(sampling: Results) -> None:
     # The event names no data address, and the kernel reports 0: that is none, not address 0.
-    rows = table(counting, "hits-addresses").records()
+    rows = table(sampling, "hits-addresses").records()
     assert {(row["data"], row["data_tlb"]) for row in rows} == {(None, None)}
 
 
@@ -125,9 +127,9 @@ def test_a_user_is_told_that_sampling_is_forbidden(counting: Results, level: int
 
 
 @pytest.mark.parametrize("level", [2, 1])
-def test_a_user_samples_his_own_programs(counting: Results, level: int) -> None:
-    assert code(counting, f"paranoid-{level}-sample") == 0
-    assert samples_of_ten(counting, f"paranoid-{level}-sample") > 0
+def test_a_user_samples_his_own_programs(sampling: Results, level: int) -> None:
+    assert code(sampling, f"paranoid-{level}-sample") == 0
+    assert samples_of_ten(sampling, f"paranoid-{level}-sample") > 0
 
 
 def samples_of_ten(results: Results, name: str) -> int:
