@@ -150,6 +150,22 @@ install_deps() {
 	[[ ${output} == *"cannot install "*"qemu-user: this system has no apt-get" ]]
 }
 
+@test "install-deps --all: of a package's names, the one that this release has" {
+	local here
+	need_root
+	bare_machine
+	fake_apt_get 'exit 100'
+	for here in qemu-system-riscv qemu-system-misc; do
+		fake apt-cache "[[ \$* == *${here} ]]"
+		run -0 install_deps --all
+		[[ $(tail -n 1 "${RECORD}") == *" ${here} qemu-user" ]]
+	done
+	# Where nothing is known of any package.
+	fake apt-cache 'exit 100'
+	run -0 install_deps --all
+	[[ $(tail -n 1 "${RECORD}") == *" qemu-system-misc qemu-user" ]]
+}
+
 @test "install-deps --accuracy: installs the programs of the suite, and goes on without them" {
 	need_root
 	bare_machine
