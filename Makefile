@@ -214,6 +214,9 @@ check-aarch64:  ## run the C tests and the probe built for aarch64, in an emulat
 	$(MAKE) aarch64
 	tests/run aarch64
 
+check-releases:  ## make demo and make check on Debian 12, 13 and sid (root; RELEASES=trixie: that alone)
+	scripts/check-releases $(RELEASES)
+
 # Only clang has libFuzzer; Debian has its libraries in libclang-rt-dev.
 FUZZ_CC ?= clang
 FUZZERS := $(patsubst %,$(B)/fuzz/%,encode files records)
@@ -287,6 +290,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events lint c-lint bench bench-machines bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events check-releases lint c-lint bench bench-machines bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
--include $(shell find $(B) -name '*.d' -type f 2>/dev/null)
+# The releases' folders have checkouts with such files of their own.
+-include $(shell find $(B) -path $(B)/releases -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -20,3 +20,28 @@ note() { # <text>
 sys_path() { # <absolute path>
 	printf '%s%s\n' "${TLBCOST_ROOT-}" "$1"
 }
+
+# The mirror that this system's own release of Debian comes from.  Testing and unstable have one
+# codename, and are the two that a mirror may call by another name.
+debian_mirror() {
+	local codename id release uri uris
+	release=$(sys_path /etc/os-release)
+	# shellcheck source=/dev/null
+	id=$(. "${release}" && printf '%s' "${ID-}")
+	# shellcheck source=/dev/null
+	codename=$(. "${release}" && printf '%s' "${VERSION_CODENAME-}")
+	[[ ${id} == debian ]] || die "cannot get Debian's packages: this system's apt is not Debian's (${id})"
+	uris=$(apt-get update --print-uris 2>/dev/null) ||
+		die "cannot get Debian's packages: apt-get update --print-uris failed"
+	while IFS=\' read -r _ uri _; do
+		case ${uri} in
+		*/dists/"${codename}"/InRelease | */dists/testing/InRelease | \
+			*/dists/sid/InRelease | */dists/unstable/InRelease)
+			printf '%s\n' "${uri%/dists/*}"
+			return 0
+			;;
+		*) ;;
+		esac
+	done <<<"${uris}"
+	die "cannot get Debian's packages: apt's sources have no mirror of ${codename}"
+}
