@@ -78,12 +78,12 @@ class Model:
     core: Core
     cycles_per_ns: float
 
-    def on(self, scattered: int | None) -> Model:
+    def on(self, isolated: int | None) -> Model:
         """The same where so many base pages lie alone; None: as it was looked up."""
         known = dict(self.core.fields)
-        if scattered is None or "scattered" not in known:
+        if isolated is None or "isolated-pages" not in known:
             return self
-        fields = tuple((known | {"scattered": scattered}).items())
+        fields = tuple((known | {"isolated-pages": isolated}).items())
         return replace(self, core=replace(self.core, fields=fields))
 
     def step_ns(self, case: Case) -> tuple[float, float]:
@@ -154,7 +154,7 @@ def modelled(model: Model, rows: Sequence[Row]) -> list[Row]:
     """The rows with what is modelled; several at a time, since their time does not matter."""
 
     def one(row: Row) -> Row:
-        base, huge = model.on(row.scattered).step_ns(row.case)
+        base, huge = model.on(row.isolated_pages).step_ns(row.case)
         return replace(row, modelled_base=base, modelled_huge=huge)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -219,9 +219,9 @@ def run(pairs: int) -> tuple[Model, list[Row]]:
         settings.reserve(HUGE_BYTES, largest + SPARE_PAGES)
         for case in chosen:
             # Which frames are free changes from minute to minute.
-            scattered = isolated_pages() if "scattered" in dict(model.core.fields) else None
+            isolated = isolated_pages() if "isolated-pages" in dict(model.core.fields) else None
             base, huge = measured(case, pairs)
-            rows.append(Row(case, base, huge, math.nan, math.nan, scattered))
+            rows.append(Row(case, base, huge, math.nan, math.nan, isolated))
             print(f"{case.words}: {base.value:.1f} ns, {huge.value:.1f} ns", flush=True)
     return model, modelled(model, rows)
 

@@ -44,7 +44,7 @@ class Case:
 class Row:
     """ns per step: measured, with the least and the largest of the pairs, and modelled.
 
-    `scattered`: base pages that lay alone then, as the model takes it; None if it takes no such.
+    `isolated_pages`: base pages that lay alone then, as the model takes it; None: it takes none.
     """
 
     case: Case
@@ -52,7 +52,7 @@ class Row:
     huge: Interval
     modelled_base: float
     modelled_huge: float
-    scattered: int | None
+    isolated_pages: int | None
 
 
 def format_record(machine: Machine, header: Mapping[str, Cell], rows: Sequence[Row]) -> str:
@@ -70,7 +70,7 @@ def _cells(row: Row) -> tuple[Cell, ...]:
         *(getattr(row.case, field.name) for field in fields(Case)),
         *(row.base.value, row.base.low, row.base.high),
         *(row.huge.value, row.huge.low, row.huge.high),
-        *(row.modelled_base, row.modelled_huge, row.scattered),
+        *(row.modelled_base, row.modelled_huge, row.isolated_pages),
     )
 
 
@@ -93,7 +93,7 @@ def read_rows(table: Table) -> list[Row]:
             interval(row, "huge"),
             cell(row, "modelled_base_ns"),
             cell(row, "modelled_huge_ns"),
-            count(row["scattered"]),
+            count(row["isolated_pages"]),
         )
         for row in table.records()
     ]

@@ -39,7 +39,7 @@ GEOMETRY = Geometry(
 )
 # The core that the overlap model times: as it is built, in a guest on base pages, and with
 # neighbours, so that ages are noted.
-CORE = "host-shift=12,scattered=8192,l3-kept=14000000"
+CORE = "host-shift=12,isolated-pages=8192,l3-half-life-cycles=14000000"
 # The median over the programs must not exceed it.
 MODEL_LIMIT = 15
 TEXT_BYTES = 50_000_000

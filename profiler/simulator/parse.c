@@ -56,7 +56,7 @@ static const struct core_field {
 #define FIELD(name, member, least, most) \
 	{ name, offsetof(struct timing_config, member), least, most, 1 }
 	FIELD("width", width, 1, 16),
-	FIELD("window", reorder_buffer, 1, CORE_MOST_REORDER_BUFFER),
+	FIELD("reorder-buffer", reorder_buffer, 1, CORE_MOST_REORDER_BUFFER),
 	FIELD("stores", stores, 1, CORE_MOST_STORES),
 	FIELD("forward", forward, 0, 1000),
 	FIELD("mispredict", mispredict, 0, 1000),
@@ -66,11 +66,13 @@ static const struct core_field {
 	FIELD("l2-bytes", l2.bytes, 1 << LINE_SHIFT, 1u << 28),
 	FIELD("l2-ways", l2.ways, 1, 1 << 16),
 	FIELD("l2-cycles", l2.cycles, 1, 10000),
-	FIELD("whole", huge_contiguous, 0, 1),
+	FIELD("huge-contiguous", huge_contiguous, 0, 1),
 	FIELD("pairs", pairs, 0, 1),
-	FIELD("misses", fill_buffers, 1, 1000),
+	FIELD("fill-buffers", fill_buffers, 1, 1000),
 	FIELD("l3-bytes", l3_bytes, 0, ~0u),
-	{ "l3-kept", offsetof(struct timing_config, l3_half_life_cycles), 0, ~0u, MOST_HALF_LIVES },
+	{ "l3-half-life-cycles",
+	  offsetof(struct timing_config, l3_half_life_cycles), 0, ~0u,
+	  MOST_HALF_LIVES },
 	FIELD("l3-cycles", l3_cycles, 1, 10000),
 	FIELD("l3-interval", l3_interval, 1, 100000),
 	FIELD("memory-cycles", memory_cycles, 1, 10000),
@@ -88,7 +90,7 @@ static const struct core_field {
 	FIELD("roots", roots, 0, MOST_DIRECTORIES),
 	FIELD("row-cycles", row_cycles, 0, 10000),
 	FIELD("host-shift", host_shift, 0, 40),
-	FIELD("scattered", isolated_pages, 0, ~0u),
+	FIELD("isolated-pages", isolated_pages, 0, ~0u),
 #undef FIELD
 };
 

@@ -115,7 +115,7 @@ OVERLAP = TableFormat(
     1,
     ("pages", "chains", "compute", "update",
      "base_ns", "base_low_ns", "base_high_ns", "huge_ns", "huge_low_ns", "huge_high_ns",
-     "modelled_base_ns", "modelled_huge_ns", "scattered"),
+     "modelled_base_ns", "modelled_huge_ns", "isolated_pages"),
 )  # fmt: skip
 PATTERN = TableFormat(
     "pattern",

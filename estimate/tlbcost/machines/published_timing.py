@@ -28,7 +28,7 @@ NEEDED = (
 _FIELDS = {
     "l1d_bytes": "l1-bytes", "l1d_ways": "l1-ways", "l1d_cycles": "l1-cycles",
     "l2_bytes": "l2-bytes", "l2_ways": "l2-ways", "l2_cycles": "l2-cycles",
-    "l3_bytes": "l3-bytes", "l3_cycles": "l3-cycles", "fill_buffers": "misses",
+    "l3_bytes": "l3-bytes", "l3_cycles": "l3-cycles", "fill_buffers": "fill-buffers",
     "forward_cycles": "forward", "stlb_hit_cycles": "stlb-cycles",
     "page_directories": "directories", "page_directory_ways": "directory-ways",
     "page_pointers": "pointers", "page_roots": "roots",
@@ -95,7 +95,7 @@ def published_core(core: PublishedCore, known: CoreFigures) -> Core | None:
         **pipeline_options(core.pipeline),
         **{field: round(value[name]) for name, field in _FIELDS.items() if name in value},
         # Bare metal: a huge page is one piece of memory; Intel's and AMD's L2 fetch lines in pairs.
-        "whole": 1,
+        "huge-contiguous": 1,
         "pairs": 1,
         "l3-interval": round(value["l3_line_cycles"] * _TICKS_PER_CYCLE),
         "memory-cycles": memory,

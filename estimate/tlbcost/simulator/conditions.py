@@ -35,7 +35,7 @@ class Conditions:
     @property
     def frames_matter(self) -> bool:
         """Whether it is asked where the program's pages are in memory."""
-        return self.core is not None and "scattered" in dict(self.core.fields)
+        return self.core is not None and "isolated-pages" in dict(self.core.fields)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class Conditions:
 
     def measure(self) -> None:
         """How long do lines stay now? Takes some 60 ms, or nothing where that is not modelled."""
-        if self.core is None or not self.own or "l3-kept" not in dict(self.core.fields):
+        if self.core is None or not self.own or "l3-half-life-cycles" not in dict(self.core.fields):
             return
         page = str(self.calibration.machine.base_page_bytes)
         try:

@@ -99,8 +99,8 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
                 f"how far apart the frames of base pages are is assumed: {isolated} of them lie "
                 "alone (root may look)"
             )
-        fields["scattered"] = isolated
-    if fields["l3-bytes"] and "l3-kept" not in fields:
+        fields["isolated-pages"] = isolated
+    if fields["l3-bytes"] and "l3-half-life-cycles" not in fields:
         notes.append(
             "how long lines stay in the last-level cache is not in the calibration: it is taken to "
             "hold its part of what the program touched"
@@ -119,11 +119,13 @@ def as_it_ran(
     rate = cost_at(calibration, "cycles_per_ns", None)
     assert rate is not None
     fields = dict(core.fields)
-    if "l3-kept" in fields and l3_half_lives_ns:
+    if "l3-half-life-cycles" in fields and l3_half_lives_ns:
         clock = _Clock(rate.value)
-        fields["l3-kept"] = tuple(min(clock.cycles(ns), _MOST_CYCLES) for ns in l3_half_lives_ns)
-    if "scattered" in fields and isolated is not None:
-        fields["scattered"] = isolated
+        fields["l3-half-life-cycles"] = tuple(
+            min(clock.cycles(ns), _MOST_CYCLES) for ns in l3_half_lives_ns
+        )
+    if "isolated-pages" in fields and isolated is not None:
+        fields["isolated-pages"] = isolated
     return Core(tuple(fields.items()), core.notes)
 
 
@@ -147,7 +149,7 @@ def pipeline_options(pipeline: Pipeline) -> dict[str, int]:
     """Of tlbsim's --core."""
     return {
         "width": pipeline.width,
-        "window": pipeline.reorder_buffer,
+        "reorder-buffer": pipeline.reorder_buffer,
         "stores": pipeline.store_buffer,
         "mispredict": pipeline.mispredict_cycles,
     }
@@ -187,7 +189,7 @@ def _caches(
         **_cache("l1", sizes[1], levels.l1, clock),
         **_cache("l2", sizes[2], levels.l2, clock),
         "pairs": 1,
-        "misses": _misses(found),
+        "fill-buffers": _fill_buffers(found),
         **_last_level(found, levels, sizes, clock),
         "l3-cycles": clock.cycles(last.value),
         "l3-interval": clock.ticks(interval.value),
@@ -202,8 +204,8 @@ def _last_level(
 ) -> dict[str, int]:
     """What the last-level cache holds: all that fits, for a time; or what was measured."""
     if found.l3_half_life_ns is not None and found.l3_half_life_ns.value > 0 and 3 in sizes:
-        kept = min(clock.cycles(found.l3_half_life_ns.value), _MOST_CYCLES)
-        return {"l3-bytes": min(sizes[3], _MOST_L3_BYTES), "l3-kept": kept}
+        half_life = min(clock.cycles(found.l3_half_life_ns.value), _MOST_CYCLES)
+        return {"l3-bytes": min(sizes[3], _MOST_L3_BYTES), "l3-half-life-cycles": half_life}
     return {"l3-bytes": min(levels.last_level_bytes or sizes.get(3, 0), _MOST_L3_BYTES)}
 
 
@@ -212,7 +214,7 @@ def _nearest(points: tuple[tuple[int, Interval], ...], footprint: int) -> Interv
     return min(near, key=lambda point: point[0])[1] if near else None
 
 
-def _misses(found: Loads) -> int:
+def _fill_buffers(found: Loads) -> int:
     """Lines in flight: how much cheaper loads are side by side than in a row."""
     serial = dict(found.serial)
     ratios = [

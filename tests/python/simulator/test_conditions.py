@@ -18,7 +18,7 @@ from tlbcost.simulator import conditions
 from tlbcost.simulator.conditions import Conditions
 from tlbcost.simulator.core import Core
 
-KEPT = Core((("width", 4), ("l3-kept", 1000), ("scattered", 5)))
+KEPT = Core((("width", 4), ("l3-half-life-cycles", 1000), ("isolated-pages", 5)))
 PLAIN = Core((("width", 4),))
 CALIBRATION = replace(quick().calibration, costs=(cost("cycles_per_ns", 4, None),))
 
@@ -38,7 +38,7 @@ def test_how_long_lines_stay_is_measured_each_time() -> None:
     assert seen.notes == ()
     core = seen.core_then(None)
     assert core is not None
-    kept = dict(core.fields)["l3-kept"]
+    kept = dict(core.fields)["l3-half-life-cycles"]
     assert isinstance(kept, tuple)
     assert len(kept) == len(seen.l3_half_lives_ns)
 
@@ -48,12 +48,12 @@ def test_no_more_are_used_than_a_core_takes() -> None:
     seen.l3_half_lives_ns += [1e6 * (i + 1) for i in range(50)]
     core = seen.core_then(9)
     assert core is not None
-    kept = dict(core.fields)["l3-kept"]
+    kept = dict(core.fields)["l3-half-life-cycles"]
     assert isinstance(kept, tuple)
     # Of the first as of the last.
     assert 8 <= len(kept) <= 16
     assert kept[-1] > 40 * kept[0]
-    assert dict(core.fields)["scattered"] == 9
+    assert dict(core.fields)["isolated-pages"] == 9
 
 
 @pytest.mark.parametrize(("core", "own"), [(None, True), (PLAIN, True), (KEPT, False)])

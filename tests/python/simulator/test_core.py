@@ -69,32 +69,32 @@ def test_ns_become_cycles_of_the_calibration() -> None:
     assert fields["memory-interval"] == 4 * 4 * 64
     assert fields["memory-apart"] == 8 * 4 * 64
     # 100 over 8 ns is more than 25 over 2.5.
-    assert fields["misses"] == 12
+    assert fields["fill-buffers"] == 12
 
 
 def test_the_last_level_is_shared_by_time_where_that_is_known() -> None:
     fields = dict(found(KNOWN).fields)
     # Half-way from 25 to 100 ns, between 16 and 256 MiB.
     assert 16 << 20 < fields["l3-bytes"] < 256 << 20
-    assert "l3-kept" not in fields
+    assert "l3-half-life-cycles" not in fields
     more = (*COSTS, cost("l3_half_life_ns", 3e6, None, None, 65536))
     made = core_for(calibrated(costs=more), KNOWN, GEOMETRY)
     assert made is not None
     fields = dict(made.fields)
-    assert (fields["l3-bytes"], fields["l3-kept"]) == (32 << 20, 12_000_000)
+    assert (fields["l3-bytes"], fields["l3-half-life-cycles"]) == (32 << 20, 12_000_000)
     assert made.notes == ()
 
 
 def test_what_is_published_of_the_core_is_used() -> None:
     made = found(KNOWN)
     fields = dict(made.fields)
-    assert (fields["width"], fields["window"], fields["stores"], fields["walkers"]) == (
+    assert (fields["width"], fields["reorder-buffer"], fields["stores"], fields["walkers"]) == (
         6, 512, 112, 4,
     )  # fmt: skip
     # Only the time is missing that the last-level cache keeps lines.
     assert [note for note in made.notes if "last-level cache" not in note] == []
     assert len(made.notes) == 1
-    assert made.option.startswith("width=6,window=512,stores=112,")
+    assert made.option.startswith("width=6,reorder-buffer=512,stores=112,")
 
 
 def test_page_directories_are_those_of_the_core() -> None:
@@ -107,7 +107,7 @@ def test_page_directories_are_those_of_the_core() -> None:
 
 def test_what_is_assumed_is_named() -> None:
     made = found(UNKNOWN, "walk_interval_ns")
-    assert dict(made.fields)["window"] == 224
+    assert dict(made.fields)["reorder-buffer"] == 224
     assert any("assumed: 224 instructions" in note for note in made.notes)
     assert any("page walkers is assumed: 2" in note for note in made.notes)
 
@@ -135,7 +135,7 @@ def test_reads_take_what_walks_leave_for_them() -> None:
     assert fields["walk-cycles"] == (4 * (4 * 5 - (4 + 6)))
     assert fields["huge-walk-cycles"] == round(4 * (4 * 4 - (1.25 + 2.75)))
     assert fields["host-shift"] == 0
-    assert "scattered" not in fields
+    assert "isolated-pages" not in fields
 
 
 def test_without_intervals_of_walks_a_walker_is_busy_with_its_reads() -> None:
@@ -161,11 +161,11 @@ def test_what_was_seen_when_the_program_ran_replaces_what_was_before() -> None:
     more = (*COSTS, cost("l3_half_life_ns", 3e6, None, None, 65536))
     made = core_for(calibrated(costs=more), GUEST, SPLINTERED)
     assert made is not None
-    assert ",l3-kept=12000000," in made.option
+    assert ",l3-half-life-cycles=12000000," in made.option
     ran = as_it_ran(made, calibrated(costs=more), [1e6, 2.5e6, 2e9], 77)
     # Cycles, as many as one field takes.
-    assert f",l3-kept=4000000:10000000:{(1 << 32) - 1}," in ran.option
-    assert ran.option.endswith("scattered=77")
+    assert f",l3-half-life-cycles=4000000:10000000:{(1 << 32) - 1}," in ran.option
+    assert ran.option.endswith("isolated-pages=77")
     assert as_it_ran(made, calibrated(costs=more), [], None) == made
     # A core without these fields is not given any.
     plain = found(KNOWN)
@@ -177,10 +177,10 @@ def test_frames_that_lie_apart_matter_where_the_host_has_base_pages(
 ) -> None:
     pieces = core_for(calibrated(), GUEST, SPLINTERED)
     assert pieces is not None
-    assert dict(pieces.fields)["scattered"] == 1234
+    assert dict(pieces.fields)["isolated-pages"] == 1234
     whole = core_for(calibrated(), GUEST, GEOMETRY)
     assert whole is not None
-    assert "scattered" not in dict(whole.fields)
+    assert "isolated-pages" not in dict(whole.fields)
     monkeypatch.setattr(core, "isolated_pages", lambda: None)
     unseen = core_for(calibrated(), GUEST, SPLINTERED)
     assert unseen is not None
