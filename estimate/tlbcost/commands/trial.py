@@ -18,9 +18,8 @@ from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, USAG
 if TYPE_CHECKING:
     from tlbcost.model.gain import PredictedGain
     from tlbcost.run.launch import Launcher
+    from tlbcost.trial.comparison import ProgramTrials, Trial, Witnessed
     from tlbcost.trial.method import Method
-    from tlbcost.trial.report import Tried
-    from tlbcost.trial.run import Trial, Witnessed
 
 _FEWEST_PAIRS, _MOST_PAIRS = 3, 1000
 # For another tlbcost to put the settings back.
@@ -85,9 +84,9 @@ def _try(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_writable
     from tlbcost.run.launch import launcher_of
     from tlbcost.run.program import resolve
-    from tlbcost.trial import methods
+    from tlbcost.trial import catalog
     from tlbcost.trial.method import base_environment
-    from tlbcost.trial.run import first_run
+    from tlbcost.trial.runs import first_run
 
     argv: list[str] = arguments.program
     if argv[:1] == ["--"]:
@@ -98,7 +97,7 @@ def _try(arguments: argparse.Namespace) -> int:
         if file is not None:
             check_writable(file, TOOL_FAILED)
     # Whatever can be refused is refused before anything takes time.
-    asked = [None if name == "auto" else methods.named(name) for name in arguments.methods]
+    asked = [None if name == "auto" else catalog.named(name) for name in arguments.methods]
     for method in asked:
         if method is not None:
             method.check()
@@ -125,7 +124,7 @@ def _announce(text: str) -> None:
 
 
 def _auto(first: Witnessed) -> Method:
-    from tlbcost.trial.methods import auto
+    from tlbcost.trial.catalog import auto
 
     method, why = auto(first.sized_run)
     _announce(f"trying {method.name}: {why}")
@@ -136,7 +135,7 @@ def _trial(
     launcher: Launcher, argv: list[str], path: Path, method: Method, pairs: int, first: Witnessed
 ) -> Trial:
     """One method's trial; the system's settings are put back after it."""
-    from tlbcost.trial.run import run_trial
+    from tlbcost.trial.runs import run_trial
 
     with contextlib.ExitStack() as stack:
         settings = None
@@ -182,14 +181,14 @@ def _tried(
     estimate: PredictedGain | None,
     no_estimate: str | None,
     notes: tuple[str, ...],
-) -> Tried:
+) -> ProgramTrials:
     import datetime
 
     from tlbcost.common.paths import version
     from tlbcost.system.machine import current_machine, huge_page_bytes
-    from tlbcost.trial.report import Tried
+    from tlbcost.trial.comparison import ProgramTrials
 
-    return Tried(
+    return ProgramTrials(
         version=version(),
         date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         machine=current_machine(),
@@ -202,18 +201,21 @@ def _tried(
     )
 
 
-def _print(arguments: argparse.Namespace, tried: Tried) -> None:
+def _print(arguments: argparse.Namespace, found: ProgramTrials) -> None:
+    from tlbcost.common.document import to_json
     from tlbcost.common.output import write
-    from tlbcost.trial.files import to_json, to_table
+    from tlbcost.trial.document import trial_document
+    from tlbcost.trial.record import to_table
     from tlbcost.trial.report import print_trials
 
     # The text first: a report must not be lost because a second copy cannot be written.
     if arguments.output is None:
-        print_trials(tried, sys.stderr)
+        print_trials(found, sys.stderr)
     else:
         text = io.StringIO()
-        print_trials(tried, text)
+        print_trials(found, text)
         write(arguments.output, text.getvalue(), TOOL_FAILED)
-    for file, write_text in ((arguments.json, to_json), (arguments.table, to_table)):
-        if file is not None:
-            write(file, write_text(tried), TOOL_FAILED)
+    if arguments.json is not None:
+        write(arguments.json, to_json(trial_document(found)), TOOL_FAILED)
+    if arguments.table is not None:
+        write(arguments.table, to_table(found), TOOL_FAILED)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.system import glibc, hints, hugetlb
-from tlbcost.system.machine import read_line
+from tlbcost.system.machine import read_line, selected
 
 if TYPE_CHECKING:
     from tlbcost.memory.peak import MemoryScope
@@ -52,8 +52,8 @@ class Method:
 
     @property
     def needs_root(self) -> bool:
-        """Whether settings of this system have to change, beside a pool."""
-        return any(chosen(path) != value for path, value in self.settings)
+        """Whether settings of this system have to change, apart from a pool."""
+        return any(setting(path) != value for path, value in self.settings)
 
     @property
     def changes_settings(self) -> bool:
@@ -86,7 +86,7 @@ class Method:
 
     def _change(self, settings: Settings | None) -> None:
         for path, value in self.settings:
-            if chosen(path) == value:
+            if setting(path) == value:
                 continue
             if settings is None:
                 raise TlbcostError(
@@ -121,11 +121,9 @@ class Method:
         return merged
 
 
-def chosen(path: str) -> str | None:
+def setting(path: str) -> str | None:
     """The value of a setting; of several in a line, the one in brackets. None: not there."""
-    line = read_line(path)
-    inside = re.search(r"\[(\w+)\]", line or "")
-    return inside[1] if inside else line
+    return selected(path) or read_line(path)
 
 
 def base_environment() -> tuple[dict[str, str], tuple[str, ...]]:

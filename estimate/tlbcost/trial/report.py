@@ -1,62 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a trial says, for people: what each way to huge pages gave, beside what was predicted."""
+"""What did each way to huge pages give, compared with what was predicted: for people."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from tlbcost.common import units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.interval import Interval
-from tlbcost.model.gain import PredictedGain, total_interval
-from tlbcost.system.machine import Machine
-from tlbcost.trial.run import Pair, Trial, base_huge_bytes, covered_fraction
+from tlbcost.model.gain import total_interval
+from tlbcost.trial.comparison import Pair, ProgramTrials, Trial, base_huge_bytes
+from tlbcost.trial.coverage import covered_fraction
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+# Where the measured share lies: within the expected interval, or not.
+Verdict = Literal["inside", "outside"]
 # Hugetlb pages are seen by samples, which may miss this share of the peak.
 _SEEN_FRACTION = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """Everything that a report on trials of one program says.
-
-    `estimate`, of pages of `huge_page_bytes`, is None where there is none, for which `no_estimate`
-    has the reason.
-    """
-
-    version: str
-    date: str
-    machine: Machine
-    argv: tuple[str, ...]
-    trials: tuple[Trial, ...]
-    estimate: PredictedGain | None
-    huge_page_bytes: int | None
-    no_estimate: str | None
-    notes: tuple[str, ...]
-
-
-def print_trials(tried: Tried, file: TextIO) -> None:
+def print_trials(trials: ProgramTrials, file: TextIO) -> None:
     """Print the report, whole."""
-    print_whole(lambda console: _fill(console, tried), file)
+    print_whole(lambda console: _fill(console, trials), file)
 
 
-def verdict(trial: Trial, tried: Tried) -> str | None:
-    """'inside' or 'outside': where the measured share lies of the expected interval with faults.
+def verdict(trial: Trial, trials: ProgramTrials) -> Verdict | None:
+    """Where the measured share lies of the expected interval with page faults.
 
     None where there is no share, or the estimate, if any, is of pages of another size.
     """
-    if trial.measured_fraction is None or tried.estimate is None:
+    if trial.measured_fraction is None or trials.estimate is None:
         return None
-    if trial.method.page_bytes != tried.huge_page_bytes:
+    if trial.method.page_bytes != trials.huge_page_bytes:
         return None
-    expected = total_interval(tried.estimate)
+    expected = total_interval(trials.estimate)
     inside = expected.low <= trial.measured_fraction.value <= expected.high
     return "inside" if inside else "outside"
 
@@ -68,22 +50,22 @@ def bloat_bytes(pairs: Sequence[Pair]) -> int | None:
     return round(median([pair.huge_peak_bytes - pair.base_peak_bytes for pair in pairs]))
 
 
-def _fill(console: Console, tried: Tried) -> None:
-    console.print(f"tlbcost {tried.version}: trial of {shlex.join(tried.argv)}\n", style="bold")
+def _fill(console: Console, trials: ProgramTrials) -> None:
+    console.print(f"tlbcost {trials.version}: trial of {shlex.join(trials.argv)}\n", style="bold")
     rows = grid()
-    machine = tried.machine
+    machine = trials.machine
     where = "bare metal" if machine.hypervisor is None else f"virtual ({machine.hypervisor})"
     rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}, {where}")
-    pairs = len(tried.trials[0].pairs)
+    pairs = len(trials.trials[0].pairs)
     rows.add_row("runs", f"{pairs} pairs: base huge, huge base, base huge, ...")
-    for note in tried.notes:
+    for note in trials.notes:
         rows.add_row("note", f"{note}.")
     console.print(rows)
-    for trial in tried.trials:
+    for trial in trials.trials:
         _trial(console, trial)
-    _gains(console, tried)
-    for trial in tried.trials:
-        _ending(console, trial, tried)
+    _gains(console, trials)
+    for trial in trials.trials:
+        _ending(console, trial, trials)
 
 
 def _trial(console: Console, trial: Trial) -> None:
@@ -132,9 +114,9 @@ def _covered(pairs: Sequence[Pair], *, base: bool) -> str:
     return units.size(round(median(huge)))
 
 
-def _gains(console: Console, tried: Tried) -> None:
+def _gains(console: Console, trials: ProgramTrials) -> None:
     shown = table("saved of the run time", "value", "95 % interval")
-    for trial in tried.trials:
+    for trial in trials.trials:
         name = trial.method.name
         if trial.proven:
             _share(shown.add_row, name, trial.measured_fraction)
@@ -142,8 +124,8 @@ def _gains(console: Console, tried: Tried) -> None:
             _share(shown.add_row, "  in the kernel", trial.measured_system_fraction)
         else:
             shown.add_row(name, units.NOT_OBTAINED, "not on huge pages")
-    if tried.estimate is not None:
-        estimate = tried.estimate
+    if trials.estimate is not None:
+        estimate = trials.estimate
         _share(shown.add_row, "estimate: translation and faults", total_interval(estimate))
         _share(shown.add_row, "  expected of translation", estimate.expected_fraction)
         _share(shown.add_row, "  bound of translation", estimate.bound_fraction)
@@ -158,24 +140,24 @@ def _share(add_row: Callable[..., None], name: str, share: Interval | None) -> N
         add_row(name, units.percent(share.value), units.range_of(share))
 
 
-def _ending(console: Console, trial: Trial, tried: Tried) -> None:
+def _ending(console: Console, trial: Trial, trials: ProgramTrials) -> None:
     console.print()
     rows = grid()
-    for n, sentence in enumerate(sentences(trial, tried)):
+    for n, sentence in enumerate(sentences(trial, trials)):
         rows.add_row(f"{trial.method.name}:" if n == 0 else "", sentence)
     console.print(rows)
 
 
-def sentences(trial: Trial, tried: Tried) -> list[str]:
+def sentences(trial: Trial, trials: ProgramTrials) -> list[str]:
     """What is to be said of one trial."""
     method = trial.method
     if not trial.proven or trial.measured_fraction is None:
         found = [f"No trial of huge pages: {trial.why_not}."]
     else:
         found = [_result(trial)]
-        where = verdict(trial, tried)
-        if tried.estimate is not None and where is not None:
-            expected = units.range_of(total_interval(tried.estimate))
+        where = verdict(trial, trials)
+        if trials.estimate is not None and where is not None:
+            expected = units.range_of(total_interval(trials.estimate))
             measured = units.percent(trial.measured_fraction.value)
             found.append(f"Measured {measured} lies {where} what was expected, {expected}.")
         grown = bloat_bytes(trial.proven_pairs)

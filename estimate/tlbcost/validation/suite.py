@@ -28,10 +28,11 @@ from tlbcost.run.stdin import ProgramInput
 from tlbcost.settings.change import system_settings
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.sudo import calling_user
-from tlbcost.trial import methods
-from tlbcost.trial.files import program_of
+from tlbcost.trial import catalog
+from tlbcost.trial.comparison import Trial
 from tlbcost.trial.method import Method, base_environment
-from tlbcost.trial.run import Trial, run_trial
+from tlbcost.trial.record import program_of
+from tlbcost.trial.runs import run_trial
 
 # The shell opens the file, and is gone before the program begins.
 _TO_FILE = ("sh", "-c", 'exec "$@" >"$0"')
@@ -150,7 +151,7 @@ def check_rights(names: Sequence[str], command: str) -> None:
     if hints.is_root():
         return
     for name in dict.fromkeys(names):
-        method = methods.named(name)
+        method = catalog.named(name)
         pool = method.pool_bytes
         if method.needs_root or (pool is not None and not hugetlb.free_pages(pool)):
             raise TlbcostError(
@@ -191,7 +192,7 @@ def predict_and_try(
     """
     check_there(task.argv)
     path = resolve(task.argv[0])
-    method = methods.named(task.method)
+    method = catalog.named(task.method)
     announce(f"{task.name}: estimating")
     options = argparse.Namespace(**_OPTIONS | {"recalibrate": recalibrate})
     given = measured(options, list(task.argv), launcher)

@@ -24,9 +24,9 @@ from tlbcost.run.stdin import ProgramInput
 from tlbcost.settings.change import Settings, system_settings
 from tlbcost.system import glibc
 from tlbcost.system.machine import huge_page_bytes, thp_mode
-from tlbcost.trial import methods
+from tlbcost.trial import catalog
+from tlbcost.trial.coverage import explain
 from tlbcost.trial.traits import traits
-from tlbcost.trial.uncovered import explain
 
 TREE = Path(__file__).parents[3]
 MIB = 1 << 20
@@ -122,7 +122,7 @@ def test_transparent(
     _needs_tunable()
     with _settings(mode):
         backing = _run(tmp_path, memory, kind, tunable=tunable)
-        chosen = methods.named(method)
+        chosen = catalog.named(method)
         fraction = backing.reached_fraction(chosen.reach) or 0.0
         words = explain(backing, chosen, memory)
     assert (fraction >= 0.5) == covered, words
@@ -144,7 +144,7 @@ def test_a_pool_that_is_too_small(tmp_path: Path, memory: Path) -> None:
     _needs_tunable()
     with _settings(None, pool_pages=10):
         backing = _run(tmp_path, memory, "steps", tunable="2")
-        words = explain(backing, methods.named("glibc-hugetlb"), memory)
+        words = explain(backing, catalog.named("glibc-hugetlb"), memory)
     assert 0 < backing.hugetlb_bytes < 0.5 * SIZE, "malloc falls back in silence"
     assert "pages of 2 MiB" in words
     assert "gets base pages in silence" in words
@@ -186,7 +186,7 @@ def test_a_static_executable_cannot_be_given_another_malloc(tmp_path: Path) -> N
     _needs_tunable()
     static = _compiled(tmp_path / "memory-static", "-static")
     backing = _run(tmp_path, static, "malloc")
-    method = methods.named(f"allocator={static}")
+    method = catalog.named(f"allocator={static}")
     assert "is a static executable" in explain(backing, method, static)
 
 
@@ -204,7 +204,7 @@ def test_a_program_that_gains_rights_drops_tunables(tmp_path: Path, memory: Path
             privileged.chmod(0o4755)
             other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
             backing = _run(tmp_path, *other, privileged, "malloc", tunable="1")
-            words = explain(backing, methods.named("glibc-thp"), privileged)
+            words = explain(backing, catalog.named("glibc-thp"), privileged)
         finally:
             shutil.rmtree(folder)
     assert backing.huge_bytes < 0.1 * SIZE
@@ -217,7 +217,7 @@ def test_memory_that_cannot_be_had_in_huge_pages_is_told_from_the_counters() -> 
     backing = PeakMemory(SIZE, 0, 0, 0, 0, None, (part,), 1, 0, fallbacks=48)
     if thp_mode() == "never":
         pytest.skip("transparent huge pages are off")
-    assert "memory is fragmented, and" in explain(backing, methods.named("thp"))
+    assert "memory is fragmented, and" in explain(backing, catalog.named("thp"))
 
 
 def test_unreadable_files_have_no_traits(tmp_path: Path) -> None:
@@ -240,5 +240,5 @@ def test_memory_that_may_not_be_looked_at_is_told() -> None:
     _needs_tunable()
     part = MemoryPart("[heap]", "heap", SIZE, 0, None, 0)
     backing = PeakMemory(SIZE, 0, 0, 0, 0, None, (part,), 1, unreadable=2)
-    words = explain(backing, methods.named("glibc-hugetlb"))
+    words = explain(backing, catalog.named("glibc-hugetlb"))
     assert words.endswith("; the memory of 2 processes more may not be looked at")

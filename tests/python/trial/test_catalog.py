@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,8 @@ from tlbcost.run.outcome import Run
 from tlbcost.system import glibc, hints
 from tlbcost.system.hugetlb import pool_pages
 from tlbcost.system.machine import POOLS, THP
-from tlbcost.trial import methods
+from tlbcost.trial.catalog import auto, named
 from tlbcost.trial.method import base_environment
-from tlbcost.trial.methods import auto, named
 
 MIB = 1 << 20
 RUN = Run(10**9, 10**9, 0, 1000, 0, 256 * MIB)
@@ -102,12 +102,12 @@ def test_malloc_is_asked_by_its_tunable(system: System) -> None:
 )  # fmt: skip
 @pytest.mark.usefixtures("system")
 def test_what_is_no_method_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(methods.shutil, "which", lambda _: "/usr/bin/hugectl")
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/hugectl")
     assert refused(name).exit_code == USAGE
 
 
 def test_what_this_system_lacks_is_told(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(methods.shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     for name in ("glibc-hugetlb=512M", "hugetlb-1g", "mthp-64k", "hugectl"):
         assert refused(name).exit_code == CANNOT_MEASURE
     system.glibc((2, 31))
@@ -119,7 +119,7 @@ def test_what_this_system_lacks_is_told(system: System, monkeypatch: pytest.Monk
 def test_hugectl_heap_gets_the_tunable_where_its_hook_is_gone(
     system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(methods.shutil, "which", lambda _: "/usr/bin/hugectl")
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/hugectl")
     heap = named("hugectl --heap")
     assert heap.prefix == ("hugectl", "--heap")
     assert heap.environment == {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=2"}
@@ -134,7 +134,7 @@ def test_hugectl_heap_gets_the_tunable_where_its_hook_is_gone(
 
 @pytest.mark.usefixtures("system")
 def test_hugectl_reaches_what_its_options_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(methods.shutil, "which", lambda _: "/usr/bin/hugectl")
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/hugectl")
     shared = named("hugectl:--shm")
     assert (shared.reach, shared.mount, shared.environment) == ("shared", False, {})
     segments = named("hugectl --bss --data")
@@ -199,8 +199,8 @@ def test_multi_size_pages_alone(system: System) -> None:
 def test_auto_takes_what_reaches_most_without_root(system: System) -> None:
     assert auto(RUN)[0].name == "glibc-thp"
     system.pool(2 * MIB, free=144)
-    chosen, why = auto(RUN)
-    assert (chosen.name, "144 huge pages of 2 MiB are free" in why) == ("glibc-hugetlb", True)
+    found, why = auto(RUN)
+    assert (found.name, "144 huge pages of 2 MiB are free" in why) == ("glibc-hugetlb", True)
     system.pool(2 * MIB, free=143)
     system.thp("always")
     assert auto(RUN)[0].name == "thp"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory stayed on base pages although a method should have reached it, and why?"""
+"""How much of the memory that a method should reach was on huge pages, and why not the rest?"""
 
 from __future__ import annotations
 
@@ -8,14 +8,27 @@ from pathlib import Path
 from tlbcost.common import units
 from tlbcost.memory import smaps
 from tlbcost.memory.peak import MemoryPart, PeakMemory
-from tlbcost.system.machine import POOLS, THP, huge_page_bytes, read_line, thp_mode
-from tlbcost.trial.method import TUNABLES, Method, chosen
+from tlbcost.system import hugetlb
+from tlbcost.system.machine import THP, huge_page_bytes, thp_mode
+from tlbcost.trial.method import TUNABLES, Method, setting
 from tlbcost.trial.traits import Traits, traits
 
+# Less than this part of the memory that a method should reach on huge pages is no trial of them.
+PROVEN_FRACTION = 0.5
 # Parts smaller than this share of what stayed are not named.
 _WORTH_NAMING = 0.1
 _MOST_NAMED = 3
 _JAVA = "java has -XX:+UseTransparentHugePages and -XX:+UseLargePages"
+
+
+def covered_fraction(method: Method, backing: PeakMemory | None) -> float | None:
+    """The share on huge pages of the memory that the method should reach; None: not known."""
+    return None if backing is None else backing.reached_fraction(method.reach)
+
+
+def is_proven(method: Method, backing: PeakMemory | None) -> bool:
+    """Whether enough of what the method should reach was seen on huge pages."""
+    return (covered_fraction(method, backing) or 0.0) >= PROVEN_FRACTION
 
 
 def explain(backing: PeakMemory, method: Method, path: Path | None = None) -> str:
@@ -123,7 +136,7 @@ def _why_not_transparent(part: MemoryPart, method: Method, backing: PeakMemory) 
         return f"transparent huge pages are off ({THP}/enabled is never)"
     size = huge_page_bytes()
     if size and backing.fallbacks and 2 * backing.fallbacks * size >= part.base_bytes:
-        defrag = chosen(f"{THP}/defrag") or "unknown"
+        defrag = setting(f"{THP}/defrag") or "unknown"
         return (
             f"{units.count(backing.fallbacks)} times the kernel had no free huge page at hand: "
             f"memory is fragmented, and {THP}/defrag is {defrag}"
@@ -141,12 +154,12 @@ def _why_not_transparent(part: MemoryPart, method: Method, backing: PeakMemory) 
 def _pool(part: MemoryPart, method: Method, backing: PeakMemory) -> str:
     assert method.pool_bytes is not None
     size = method.pool_bytes
-    pages = read_line(f"{POOLS}/hugepages-{size >> 10}kB/nr_hugepages")
+    pages = hugetlb.pool(size).pages
     needed = backing.reachable_bytes(method.reach)
-    if pages is not None and pages.isdigit() and int(pages) * size < needed:
+    if pages is not None and pages * size < needed:
         return (
             f"the pool has {pages} pages of {units.size(size)} "
-            f"({units.size(int(pages) * size)}), and it needs {units.size(needed)}; what does not "
+            f"({units.size(pages * size)}), and it needs {units.size(needed)}; what does not "
             "fit gets base pages in silence"
         )
     if part.kind == "segment":

@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING
 
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
-from tlbcost.system import glibc, hints
+from tlbcost.system import glibc, hints, hugetlb
 from tlbcost.system.hugetlb import default_page_bytes, free_pages, pool_pages
-from tlbcost.system.machine import POOLS, THP, huge_page_bytes, sys_path, thp_mode
+from tlbcost.system.machine import POOLS, THP, huge_page_bytes, thp_mode
 from tlbcost.system.sudo import calling_user
-from tlbcost.trial.method import (
-    TUNABLES,
-    Method,
-    chosen,
-)
+from tlbcost.trial.method import TUNABLES, Method, setting
 
 if TYPE_CHECKING:
     from tlbcost.memory.peak import MemoryScope
@@ -135,7 +131,7 @@ def _thp() -> Method:
 
 def _mthp(name: str, size: int) -> Method:
     path = f"{THP}/hugepages-{size >> 10}kB/enabled"
-    if chosen(path) is None:
+    if setting(path) is None:
         raise TlbcostError(
             f"this kernel has no transparent huge pages of {units.size(size)}",
             f"ls -d {THP}/hugepages-*",
@@ -232,7 +228,7 @@ def _check_thp(name: str) -> None:
 def _check_pool_size(name: str, size: int | None) -> int:
     """The page size; of the default pool for None. Raises TlbcostError if there is no such pool."""
     pool = size or default_page_bytes() or huge_page_bytes()
-    if pool is None or not sys_path(f"{POOLS}/hugepages-{pool >> 10}kB").is_dir():
+    if pool is None or pool not in hugetlb.sizes():
         raise TlbcostError(
             f"{name}: this kernel has no pool of "
             + (f"{units.size(pool)} pages" if pool else "huge pages"),

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What does a program cost on base and on huge pages, run in turn?
+
+Pairs are base-huge, huge-base, base-huge, ...: what drifts between runs adds to one half of the
+differences and takes from the other. Base runs are refused transparent huge pages by prctl(2), so
+that neither the system's mode nor the program's own requests give it any.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.memory.peak_sampler import PeakSampler
+from tlbcost.run import program
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome
+from tlbcost.trial.comparison import Pair, Trial, Witnessed, judge
+from tlbcost.trial.method import Method, base_environment
+
+if TYPE_CHECKING:
+    from tlbcost.settings.change import Settings
+
+
+def first_run(launcher: Launcher, argv: Sequence[str], path: Path) -> Witnessed:
+    """Run the program on base pages once, to learn how much memory it takes.
+
+    Its output is shown if it is the launcher's first. Raises TlbcostError if it failed.
+    """
+    return _Runner(launcher, argv, path).base()
+
+
+def run_trial(
+    launcher: Launcher,
+    argv: Sequence[str],
+    path: Path,
+    method: Method,
+    pairs: int,
+    settings: Settings | None,
+    *,
+    first: Witnessed | None = None,
+) -> Trial:
+    """Run the program `pairs` times on base and on huge pages, and compare.
+
+    `first` is a run on base pages from before, else there is one. Without `settings` nothing of
+    the system is changed. Raises TlbcostError: 4 if the system cannot be made ready, the
+    program's own exit code if it failed.
+    """
+    runner = _Runner(launcher, argv, path)
+    before = first or runner.base()
+    method.prepare(settings, before.sized_run)
+    done: list[tuple[Witnessed, Witnessed]] = []
+    for number in range(pairs):
+        if number % 2:
+            huge = runner.huge(method)
+            done.append((runner.base(), huge))
+        else:
+            base = runner.base()
+            done.append((base, runner.huge(method)))
+    found = tuple(Pair(base.run, huge.run, huge.backing, base.backing) for base, huge in done)
+    reasons = [huge.why_not for _, huge in done if huge.why_not]
+    return judge(method, found, reasons[0] if reasons else "", path)
+
+
+class _Runner:
+    """Runs one program in either way."""
+
+    def __init__(self, launcher: Launcher, argv: Sequence[str], path: Path) -> None:
+        self._launcher = launcher
+        self._argv = argv
+        self._path = path
+        self._environment, _ = base_environment()
+
+    def base(self) -> Witnessed:
+        return self._run(self._argv, self._environment, None)
+
+    def huge(self, method: Method) -> Witnessed:
+        environment = method.environment_of(self._environment)
+        return self._run([*method.prefix, *self._argv], environment, method)
+
+    def _run(
+        self, argv: Sequence[str], environment: dict[str, str], method: Method | None
+    ) -> Witnessed:
+        sampler = PeakSampler()
+        inherited = self._launcher.transparent
+        self._launcher.transparent = method is not None and method.transparent
+        try:
+            outcome = self._launcher.execute(
+                argv,
+                discard=self._launcher.runs > 0,
+                environment=environment,
+                started=sampler.start,
+            )
+        finally:
+            self._launcher.transparent = inherited
+            backing = sampler.stop()
+        if outcome.exec_errno is not None:
+            raise program.start_failure(argv[0], self._path, outcome.exec_errno)
+        if outcome.failed or outcome.run is None:
+            raise self._failure(outcome, method)
+        return Witnessed(outcome.run, backing, "" if backing else sampler.why_not)
+
+    def _failure(self, outcome: Outcome, method: Method | None) -> TlbcostError:
+        pages = "on base pages" if method is None else f"on huge pages by {method.name}"
+        words = outcome.last_words.strip().splitlines()
+        said = f": {words[-1]}" if words and self._launcher.runs > 1 else ""
+        hint: str | None = "--prepare CMD restores before each run what the program changes"
+        if method is not None:
+            hint = "it may not run so: try another --with METHOD"
+            if outcome.signal == signal.SIGBUS and method.pool_bytes is not None:
+                hint = "the pool ran out while it ran: tlbcost pool reserve with more pages"
+        elif self._launcher.runs == 1:
+            hint = "fix the program first"
+        return TlbcostError(
+            f"no trial: {self._argv[0]} {outcome.describe()} {pages}{said}",
+            hint,
+            outcome.code or TOOL_FAILED,
+        )

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders.trial import METHOD
+from tlbcost.common.errors import TlbcostError
+from tlbcost.run.launch import Launcher
+from tlbcost.run.stdin import ProgramInput
+from tlbcost.trial.runs import first_run, run_trial
+
+
+@pytest.fixture
+def launcher(tmp_path: Path) -> Iterator[Launcher]:
+    with closing(ProgramInput()) as stdin:
+        yield Launcher(tmp_path, stdin)
+
+
+def grep(word: str, log: Path, file: str = "/proc/self/status") -> list[str]:
+    return ["sh", "-c", f"grep {word} {file} >>{log}; sleep 0.1"]
+
+
+def test_runs_alternate_and_base_runs_are_refused_transparent_pages(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    argv = grep("THP_enabled", log)
+    before = first_run(launcher, argv, Path("/bin/sh"))
+    if not log.read_text(encoding="utf-8"):
+        pytest.skip("this kernel does not tell THP_enabled")
+    trial = run_trial(launcher, argv, Path("/bin/sh"), METHOD, 3, None, first=before)
+    seen = [line.split()[1] for line in log.read_text(encoding="utf-8").splitlines()]
+    assert seen == ["0", "0", "1", "1", "0", "0", "1"]
+    assert len(trial.pairs) == 3
+    assert launcher.transparent is None
+
+
+def test_a_program_that_fails_on_huge_pages_is_told(launcher: Launcher) -> None:
+    method = replace(METHOD, environment={"HUGE": "1"}, pool_bytes=None)
+    argv = ["sh", "-c", 'test -z "$HUGE" || { echo no such page >&2; exit 3; }']
+    with pytest.raises(TlbcostError, match="on huge pages by a-method: no such page") as caught:
+        run_trial(launcher, argv, Path("/bin/sh"), method, 3, None)
+    assert caught.value.exit_code == 3
+
+
+def test_a_pool_that_runs_out_is_told(launcher: Launcher) -> None:
+    method = replace(METHOD, environment={"HUGE": "1"})
+    argv = ["sh", "-c", 'test -z "$HUGE" || kill -BUS $$']
+    runs_out = replace(method, pool_bytes=4096)
+    settings = type("Settings", (), {"reserve": lambda *_: 1})()
+    with pytest.raises(TlbcostError, match="killed by SIGBUS") as caught:
+        run_trial(launcher, argv, Path("/bin/sh"), runs_out, 3, settings)
+    assert "the pool ran out" in (caught.value.hint or "")
+    assert caught.value.exit_code == 128 + 7
