@@ -21,7 +21,7 @@ _ABOUT_ZERO_PERCENT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CostPair:
     """One quantity in two calibrations; None: that one has no such row."""
 
     first: Cost | None
@@ -51,7 +51,7 @@ class Pair:
         return a.low <= b.high and b.low <= a.high
 
 
-def pairs(first: Calibration, second: Calibration) -> list[Pair]:
+def cost_pairs(first: Calibration, second: Calibration) -> list[CostPair]:
     """Each quantity of either calibration once, in the order of the first.
 
     A quantity that both measured at one footprint each is one pair, whatever the footprints: the
@@ -64,8 +64,8 @@ def pairs(first: Calibration, second: Calibration) -> list[Pair]:
         return kind if kind in alone else (*kind, cost.pages)
 
     others = {key(cost): cost for cost in second.costs}
-    found = [Pair(cost, others.pop(key(cost), None)) for cost in first.costs]
-    return found + [Pair(None, cost) for cost in others.values()]
+    found = [CostPair(cost, others.pop(key(cost), None)) for cost in first.costs]
+    return found + [CostPair(None, cost) for cost in others.values()]
 
 
 def compare_files(first: Path, second: Path) -> str:
@@ -86,7 +86,7 @@ def compare(first: Calibration, second: Calibration, names: tuple[str, str]) -> 
     lines += ["", *_machines(first.machine, second.machine), ""]
     lines.append(f"{'quantity':<19}{'page':<8}{'access':<10}{'footprint':>9}"
                  f"{'A':>9}{'B':>9}{'change':>8} 95 %")  # fmt: skip
-    found = pairs(first, second)
+    found = cost_pairs(first, second)
     lines += [_row(pair) for pair in found]
     apart = sum(pair.overlap is False for pair in found)
     both = sum(pair.overlap is not None for pair in found)
@@ -117,7 +117,7 @@ def _rows(calibration: Calibration) -> Counter[tuple[object, ...]]:
     return Counter(_kind(cost) for cost in calibration.costs)
 
 
-def _row(pair: Pair) -> str:
+def _row(pair: CostPair) -> str:
     cost = pair.cost
     page = "" if cost.page_size_bytes is None else units.size(cost.page_size_bytes)
     values = "".join(
@@ -128,7 +128,7 @@ def _row(pair: Pair) -> str:
             f"{_change(pair.change_fraction):>8} {words}")  # fmt: skip
 
 
-def _footprint(pair: Pair) -> str:
+def _footprint(pair: CostPair) -> str:
     found = {side.pages for side in (pair.first, pair.second) if side is not None}
     if len(found) > 1:
         return "differs"

@@ -7,7 +7,7 @@ Pure functions from a calibration to the prices at one footprint.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tlbcost.calibration.records import Access, Calibration, Cost
 from tlbcost.common import units
@@ -147,16 +147,13 @@ def with_substitutes(costs: PageCosts, base: PageCosts) -> PageCosts:
     """
     hit = costs.stlb_hit_serial_ns or base.stlb_hit_serial_ns
     walk = costs.walk_serial_ns or base.walk_serial_ns
-    return PageCosts(
-        costs.page_size_bytes,
-        costs.footprint_entries,
-        hit,
-        costs.stlb_hit_overlapped_ns or _hidden(hit),
-        walk,
-        costs.walk_overlapped_ns or _hidden(walk),
-        costs.walk_cached_ns or _hidden(walk),
-        costs.fault_ns,
-        costs.unmap_ns,
+    return replace(
+        costs,
+        stlb_hit_serial_ns=hit,
+        stlb_hit_overlapped_ns=costs.stlb_hit_overlapped_ns or _hidden(hit),
+        walk_serial_ns=walk,
+        walk_overlapped_ns=costs.walk_overlapped_ns or _hidden(walk),
+        walk_cached_ns=costs.walk_cached_ns or _hidden(walk),
     )
 
 

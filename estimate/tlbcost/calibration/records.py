@@ -23,11 +23,11 @@ class Cost:
     """
 
     quantity: str
-    page_size_bytes: int | None
-    access: Access | None
-    pages: int | None
-    interval: Interval | None
-    samples: int
+    page_size_bytes: int | None = None
+    access: Access | None = None
+    pages: int | None = None
+    interval: Interval | None = None
+    samples: int = 0
 
 
 @dataclass(frozen=True, slots=True)

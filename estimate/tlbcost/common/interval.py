@@ -20,3 +20,7 @@ class Interval:
     def __post_init__(self) -> None:
         if not self.low <= self.value <= self.high:
             raise ValueError(f"not an interval: {self.low} <= {self.value} <= {self.high}")
+
+    def scaled(self, factor: float) -> Interval:
+        """All of it times a factor that is not below zero."""
+        return Interval(self.value * factor, self.low * factor, self.high * factor)

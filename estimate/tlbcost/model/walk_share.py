@@ -206,7 +206,7 @@ def predicted(
         already = already_huge(runs, memory)
         if costs is not None:
             fault = fault_saving(runs, memory, *costs)
-    expected = _scaled(expected, scale)
+    expected = expected.scaled(scale)
     code = _difference(seen.total, seen.data) if seen.split else None
     high = seen.total.high
     return PredictedGain(
@@ -215,17 +215,13 @@ def predicted(
         base_data_ns=None,
         base_code_ns=None,
         huge_data_ns=None,
-        bound_fraction=_scaled(Interval(high, min(floor, high), high), scale),
+        bound_fraction=Interval(high, min(floor, high), high).scaled(scale),
         bound_capped=seen.capped,
         expected_fraction=expected,
-        code_fraction=None if code is None else _scaled(code, scale),
+        code_fraction=None if code is None else code.scaled(scale),
         fault_fraction=fault,
         verdict=verdict(expected, fault, already),
     )
-
-
-def _scaled(interval: Interval, by: float) -> Interval:
-    return Interval(interval.value * by, interval.low * by, interval.high * by)
 
 
 def _difference(total: Interval, data: Interval) -> Interval:

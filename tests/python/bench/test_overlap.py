@@ -8,13 +8,13 @@ from pathlib import Path
 
 import overlap_table as overlap
 import pytest
+from builders.tree import TREE
 from tlbcost.calibration.file import machine_of
 from tlbcost.common import formats
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import parse_table, read_table
 from tlbcost.system.machine import current_machine
 
-TREE = Path(__file__).resolve().parents[3]
 RECORDS = sorted((TREE / "data" / "samples").glob("*/overlap.tsv"))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import published_gains as bench
 import pytest
+from builders.tree import TREE
 from tlbcost.common import formats
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import read_table
@@ -18,7 +19,6 @@ from tlbcost.model.published_pairs import (
     expected_with_remaining,
 )
 
-TREE = Path(__file__).resolve().parents[3]
 PAIRS = read_table(TREE / "data" / "published" / "pairs.tsv", formats.PUBLISHED)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from builders.answer import GEOMETRY, HUGE, MACHINE, RUN, process
+from builders.tree import GOLDEN
 from tlbcost.answer.conclude import Ingredients, assemble
 from tlbcost.answer.content import Content
 from tlbcost.answer.surroundings import Surroundings
@@ -18,7 +19,7 @@ from tlbcost.processors.event_tables import load_pmu
 from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.run import Simulation
 
-CALIBRATION = Path(__file__).parents[2] / "golden" / "calibration.tsv"
+CALIBRATION = GOLDEN / "calibration.tsv"
 OUTCOME = Outcome(RUN, "", None, 0, None, None)
 
 # 3e9 cycles in 0.9 s of user time, of which a fifth is in walks for loads.

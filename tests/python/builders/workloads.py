@@ -6,11 +6,11 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
+from builders.tree import BUILD
 
-WORKLOADS = Path(__file__).parents[3] / "build" / "workloads"
+WORKLOADS = BUILD / "workloads"
 MASK = 2**64 - 1
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from builders.calibration import BASE, cost, full, quick
 from tlbcost.__main__ import main
-from tlbcost.calibration.comparison import compare, pairs
+from tlbcost.calibration.comparison import compare, cost_pairs
 from tlbcost.calibration.document import calibration_document, read_document
 from tlbcost.calibration.records import Calibration, Cost, Obtained
 from tlbcost.common.document import to_json
@@ -46,7 +46,7 @@ def test_a_document_with_a_quantitys_earlier_name_is_read(tmp_path: Path) -> Non
 def test_change_and_overlap() -> None:
     first = with_costs(cost("stlb_hit_ns", 2.0), cost("walk_ns", 20), cost("fault_ns", 500))
     second = with_costs(cost("stlb_hit_ns", 2.02), cost("walk_ns", 30), cost("fault_ns", None))
-    found = pairs(first, second)
+    found = cost_pairs(first, second)
     assert [pair.overlap for pair in found] == [True, False, None]
     assert found[0].change_fraction == pytest.approx(0.01)
     assert found[1].change_fraction == pytest.approx(0.5)
@@ -62,12 +62,12 @@ def test_change_and_overlap() -> None:
 def test_intervals_that_touch_overlap() -> None:
     one = Cost("walk_ns", BASE, "serial", 1, Interval(1, 0, 2), 9)
     other = Cost("walk_ns", BASE, "serial", 1, Interval(3, 2, 4), 9)
-    assert pairs(with_costs(one), with_costs(other))[0].overlap
+    assert cost_pairs(with_costs(one), with_costs(other))[0].overlap
 
 
 def test_no_change_from_what_is_not_above_zero() -> None:
     one = Cost("walk_ns", BASE, "serial", 1, Interval(-0.1, -1, 2), 9)
-    (pair,) = pairs(with_costs(one), with_costs(cost("walk_ns", 3, access="serial", pages=1)))
+    (pair,) = cost_pairs(with_costs(one), with_costs(cost("walk_ns", 3, access="serial", pages=1)))
     assert pair.change_fraction is None
     assert pair.overlap is False
 
@@ -78,7 +78,7 @@ def test_walks_are_paired_by_footprint_and_single_figures_without() -> None:
 
     first = with_costs(*walks(4096, 8192), cost("stlb_hit_ns", 2, access="serial", pages=400))
     second = with_costs(*walks(8192, 16384), cost("stlb_hit_ns", 2, access="serial", pages=420))
-    found = pairs(first, second)
+    found = cost_pairs(first, second)
     sides = [(p.first and p.first.pages, p.second and p.second.pages) for p in found]
     assert sides == [(4096, None), (8192, 8192), (400, 420), (None, 16384)]
     assert "differs" in compare(first, second, NAMES)

@@ -7,12 +7,12 @@ import argparse
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
+from builders.tree import TREE
 from tlbcost.__main__ import COMMANDS, load, main
 
-MAN = Path(__file__).parents[3] / "doc" / "man"
+MAN = TREE / "doc" / "man"
 PAGES = ["tlbcost", *(f"tlbcost-{name}" for name in COMMANDS)]
 
 

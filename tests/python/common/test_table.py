@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from builders.tree import TREE
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.common import formats
@@ -100,7 +101,7 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("each", formats.ALL, ids=lambda each: each.name)
 def test_the_document_has_every_table_and_its_columns(each: TableFormat) -> None:
-    text = (Path(__file__).parents[3] / "doc" / "format.md").read_text(encoding="utf-8")
+    text = (TREE / "doc" / "format.md").read_text(encoding="utf-8")
     _, found, after = text.partition(f"\n## {each.name} {each.version} ")
     assert found
     section = after.partition("\n## ")[0]

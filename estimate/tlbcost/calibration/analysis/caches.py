@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -48,7 +48,7 @@ def caches(samples: Samples) -> tuple[list[Cost], list[str]]:
         return [], []
     line, curve = each
     notes = []
-    rows = [Cost(f"{name}_bytes", None, None, None, None, 0) for name in _NAMES]
+    rows = [Cost(f"{name}_bytes") for name in _NAMES]
     found = _ends(curve)
     if len(found) < len(_NAMES):
         most = units.size(int(curve.lines[-1]) * line)
@@ -58,7 +58,7 @@ def caches(samples: Samples) -> tuple[list[Cost], list[str]]:
         if verdict.entries is None:
             notes.append(f"{rows[i].quantity}: {verdict.reason}")
         else:
-            size = _scaled(verdict.entries, line)
+            size = verdict.entries.scaled(line)
             rows[i] = replace(rows[i], interval=size, samples=len(curve.deltas))
     borders = [0.0, *(step.at.value for step in _ends(third[1])), np.inf]
     ends = len(borders) - 2
@@ -72,7 +72,7 @@ def caches(samples: Samples) -> tuple[list[Cost], list[str]]:
             latency, used, why = _latency(third[1], borders[ends], last)
         if why:
             notes.append(f"{name}_ns: {why}")
-        rows.append(Cost(f"{name}_ns", None, None, None, latency, used))
+        rows.append(Cost(f"{name}_ns", interval=latency, samples=used))
     if ends < len(_NAMES) and rows[-1].interval is None:
         largest = units.size(int(third[1].lines[-1]) * third[0])
         notes.append(f"memory_ns: {largest} do not tell it from the caches' latency")
@@ -96,10 +96,6 @@ def _chains(samples: Samples, layout: str) -> tuple[int, Curve] | None:
         if key.probe == "cache" and key.layout == layout:
             return key.spacing_bytes, curve
     return None
-
-
-def _scaled(end: Interval, line: int) -> Interval:
-    return Interval(end.value * line, end.low * line, end.high * line)
 
 
 def _beyond(third: Curve, end: float, levels: int) -> str | None:
@@ -170,6 +166,6 @@ def _footprint_rows(
     for lines in footprints:
         interval, n = found.get(lines, (None, 0))
         if interval is not None:
-            interval = Interval(*(ns / share for ns in astuple(interval)))
+            interval = interval.scaled(1 / share)
         rows.append(Cost(quantity, None, access, round(lines * per_line), interval, n))
     return rows

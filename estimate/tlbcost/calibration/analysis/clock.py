@@ -20,7 +20,7 @@ def clock(samples: Samples) -> tuple[list[Cost], list[str]]:
     if times is None:
         return [], []
     rates = 1 / times
-    row = Cost("cycles_per_ns", None, None, None, bootstrap.median(rates), len(rates))
+    row = Cost("cycles_per_ns", interval=bootstrap.median(rates), samples=len(rates))
     parts = [float(np.median(part)) for part in np.array_split(rates, _CLOCK_PARTS) if len(part)]
     low, high = min(parts), max(parts)
     if len(rates) < 3 * _CLOCK_PARTS or high - low <= _STEADY * float(np.median(rates)):

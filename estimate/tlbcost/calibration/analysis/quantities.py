@@ -182,12 +182,12 @@ def _page_sizes(samples: Samples, levels: dict[_CurveKey, Levels]) -> Iterator[_
     for size, covered in sorted(covers.items()):
         own, notes = levels[_data(size)], []
         costs = [
-            Cost("dtlb_entries", size, None, None, own.first, 0),
-            Cost("stlb_entries", size, None, None, own.second, 0),
+            Cost("dtlb_entries", size, interval=own.first),
+            Cost("stlb_entries", size, interval=own.second),
         ]
         if size != base:
             exact = None if covered is None else Interval(covered, covered, covered)
-            costs.append(Cost("tlb_entry_bytes", size, None, None, exact, 0))
+            costs.append(Cost("tlb_entry_bytes", size, interval=exact))
             if covered == base:
                 notes.append(_splintered(size, samples))
         for access in _ACCESSES:
@@ -223,7 +223,7 @@ def _code(samples: Samples, levels: dict[_CurveKey, Levels]) -> _Part:
     hit = find_hit(curve, "serial", found)
     reference = Reference(samples.packed_spacing_bytes, base, found, curve)
     return [
-        Cost("itlb_entries", base, None, None, found.first, 0),
+        Cost("itlb_entries", base, interval=found.first),
         hit_cost("itlb_miss_ns", base, "serial", hit),
         *walk_costs("code_walk_ns", curve, base, "serial", found, hit, reference),
     ], []
@@ -255,7 +255,7 @@ def _is_walk(cost: Cost) -> bool:
 
 
 def _single(samples: Samples, probe: str, size: int) -> Cost:
-    nothing = Cost(f"{probe}_ns", size, None, None, None, 0)
+    nothing = Cost(f"{probe}_ns", size)
     values = samples.singles.get((probe, size))
     if values is None:
         return nothing

@@ -20,8 +20,8 @@ def walk_caches(samples: Samples) -> tuple[list[Cost], str]:
     """The regions that the caches hold and what a miss costs as rows, and why there are none."""
     base = samples.base_bytes
     rows = [
-        Cost("walk_cache_regions", base, None, None, None, 0),
-        Cost("walk_cache_miss_ns", base, None, None, None, 0),
+        Cost("walk_cache_regions", base),
+        Cost("walk_cache_miss_ns", base),
     ]
     curve = _over_regions(samples)
     if curve is None:
@@ -35,7 +35,7 @@ def walk_caches(samples: Samples) -> tuple[list[Cost], str]:
     verdict = same_in_halves(curve, step, _first)
     if verdict.entries is None:
         return rows, verdict.reason
-    rows[0] = Cost("walk_cache_regions", base, None, None, verdict.entries, len(curve.deltas))
+    rows[0] = Cost("walk_cache_regions", base, interval=verdict.entries, samples=len(curve.deltas))
     low, high = (factor * step.at.value for factor in _BEYOND)
     beyond = (curve.lines >= low) & (curve.lines <= high)
     if not beyond.any():
@@ -44,7 +44,7 @@ def walk_caches(samples: Samples) -> tuple[list[Cost], str]:
             "no number of regions is far enough beyond the caches to tell what a miss costs",
         )
     times: Floats = np.asarray(np.nanmedian(curve.deltas[:, beyond], axis=1)) - step.low_ns
-    rows[1] = Cost("walk_cache_miss_ns", base, None, None, bootstrap.median(times), len(times))
+    rows[1] = Cost("walk_cache_miss_ns", base, interval=bootstrap.median(times), samples=len(times))
     return rows, ""
 
 

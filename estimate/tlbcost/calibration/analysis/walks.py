@@ -109,7 +109,7 @@ def find_hit(curve: Curve | None, access: str, levels: Levels) -> Hit | None:
 def hit_cost(quantity: str, size: int, access: Access, hit: Hit | None) -> Cost:
     """The cost of a hit as a row of a calibration."""
     if hit is None:
-        return Cost(quantity, size, access, None, None, 0)
+        return Cost(quantity, size, access)
     return Cost(quantity, size, access, hit.pages, hit.interval, hit.samples)
 
 
@@ -124,7 +124,7 @@ def walk_costs(
 ) -> list[Cost]:
     """Cost of a walk at each footprint that overflows the TLBs, as rows of a calibration."""
     first, last = levels.walk_from(), levels.last
-    nothing = Cost(quantity, size, access, None, None, 0)
+    nothing = Cost(quantity, size, access)
     if curve is None or first is None or last is None:
         return [nothing]
     hit_ns = hit.interval.value if hit else 0.0
@@ -153,7 +153,7 @@ def walk_intervals(curve: Curve | None, size: int, levels: Levels) -> list[Cost]
     accesses that walk, and not what these take longer than packed ones.
     """
     first, last = levels.walk_from(), levels.last
-    nothing = Cost("walk_interval_ns", size, None, None, None, 0)
+    nothing = Cost("walk_interval_ns", size)
     if curve is None or curve.packed is None or first is None or last is None:
         return [nothing]
     costs = []
@@ -190,8 +190,7 @@ def walks_side_by_side(samples: Samples, serial: list[Cost]) -> list[Cost]:
             if cost.interval is None or cost.pages is None or at_once is None or each is None:
                 continue
             scale = cost.interval.value / float(np.median(one))
-            ns = Interval(each.value * scale, each.low * scale, each.high * scale)
-            walks.append(Cost("walk_ns", base, access, cost.pages, ns, len(other)))
+            walks.append(Cost("walk_ns", base, access, cost.pages, each.scaled(scale), len(other)))
             best = most.get(cost.pages)
             if not best or not best.interval or best.interval.value < at_once.value:
                 most[cost.pages] = Cost(

@@ -30,7 +30,7 @@ def shape(samples: Samples, data: Levels, stores: Levels | None) -> tuple[list[C
     if samples.spaced("tlb", base, "strided", "serial"):
         for i, (name, entries) in enumerate((("dtlb", data.first), ("stlb", data.second))):
             found, reason = ways(samples, i, entries)
-            costs.append(Cost(f"{name}_ways", base, None, None, found, 0))
+            costs.append(Cost(f"{name}_ways", base, interval=found))
             notes += [f"{name}_ways: {reason}"] if reason else []
     if stores is not None:
         own, reason = stores.first, ""
@@ -38,7 +38,7 @@ def shape(samples: Samples, data: Levels, stores: Levels | None) -> tuple[list[C
             reason = "stores show no step: what they miss may be hidden behind the store buffer"
         elif own and data.first and abs(own.value / data.first.value - 1) <= AGREEMENT:
             own, reason = None, "stores miss where loads do, so that they have no TLB of their own"
-        costs.append(Cost("dtlb_store_entries", base, None, None, own, 0))
+        costs.append(Cost("dtlb_store_entries", base, interval=own))
         notes += [f"dtlb_store_entries: {reason}"] if reason else []
     return costs, notes
 
