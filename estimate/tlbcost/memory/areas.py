@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tlbcost.common.document import doc
-from tlbcost.memory.eligibility import Reason, Standing, backed_of, kind_of, stand
+from tlbcost.memory.eligibility import Reason, Standing, backing_of, kind_of, stand
 from tlbcost.memory.kinds import MemoryKind
 from tlbcost.memory.smaps import Mapping
 from tlbcost.processors.geometry import Geometry, PageSizeGeometry, SourceKind
@@ -123,7 +123,7 @@ def areas_of(
             groups.setdefault((kind, mapping.name), []).append(mapping)
     areas = []
     for (kind, name), group in groups.items():
-        standings = [stand(kind, name, backed_of(m), settings, disabled=disabled) for m in group]
+        standings = [stand(kind, name, backing_of(m), settings, disabled=disabled) for m in group]
         areas.append(_area(kind, group, standings, reaches, watched=watched))
     return tuple(sorted(areas, key=lambda area: (area.huge_bytes - area.resident_bytes, area.name)))
 

@@ -45,7 +45,7 @@ class Standing:
     words: str
 
 
-def backed_of(mapping: Mapping) -> Backing:
+def backing_of(mapping: Mapping) -> Backing:
     """What the kernel said of one mapping, as payers have it."""
     return Backing(
         mapping.start,

@@ -40,7 +40,7 @@ class RunTime(Part, frozen=True, kw_only=True):
     proven_bytes: Annotated[int, doc("of these, proven to be on such pages", minimum=0)]
 
 
-class SizeResult(Part, frozen=True, kw_only=True):
+class PatternOnPages(Part, frozen=True, kw_only=True):
     """One pattern on one page size. Intervals: median of the rounds, 95 % interval."""
 
     page_size_bytes: Annotated[int, doc("size of the pages", minimum=1)]
@@ -67,14 +67,14 @@ class PatternResult(Part, frozen=True, kw_only=True):
     pages_4k: Annotated[int | None, doc("the same of pages of 4 KiB", minimum=0)]
     pages_2m: Annotated[int | None, doc("the same of pages of 2 MiB", minimum=0)]
     pages_1g: Annotated[int | None, doc("the same of pages of 1 GiB", minimum=0)]
-    page_sizes: Annotated[tuple[SizeResult, ...], doc("base pages first")]
+    page_sizes: Annotated[tuple[PatternOnPages, ...], doc("base pages first")]
 
     @property
     def label(self) -> str:
         """Its number and what it is called."""
         return f"{self.pattern} {self.words}"
 
-    def on(self, page_size_bytes: int) -> SizeResult:
+    def on(self, page_size_bytes: int) -> PatternOnPages:
         """The result on pages of this size."""
         return next(each for each in self.page_sizes if each.page_size_bytes == page_size_bytes)
 
@@ -145,9 +145,9 @@ def _pattern(times: PageTimes, pattern: Pattern) -> PatternResult:
     )
 
 
-def _on(times: PageTimes, pattern: int, size: PageSupply) -> SizeResult:
+def _on(times: PageTimes, pattern: int, size: PageSupply) -> PatternOnPages:
     key = pattern, size.page_size_bytes
-    return SizeResult(
+    return PatternOnPages(
         page_size_bytes=size.page_size_bytes,
         cycles=times.cost(*key, lambda run: run.cycles),
         time_ns=times.cost(*key, lambda run: run.ns),

@@ -11,8 +11,8 @@ from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.units import NOT_OBTAINED
 from tlbcost.pagesizes.document import (
     PageSizesDocument,
+    PatternOnPages,
     PatternResult,
-    SizeResult,
     ratio_words,
 )
 from tlbcost.pagesizes.page_size import PageSupply, Shortage
@@ -109,7 +109,7 @@ def _costs(console: Console, report: PageSizesDocument, sizes: Sequence[PageSupp
     section(console, shown)
 
 
-def _cost(result: SizeResult) -> str:
+def _cost(result: PatternOnPages) -> str:
     if result.cycles is None or result.time_ns is None:
         return NOT_OBTAINED
     cycles, ns = result.cycles.value, result.time_ns.value

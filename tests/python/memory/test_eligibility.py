@@ -6,25 +6,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tlbcost.memory import eligibility, smaps
-from tlbcost.memory.eligibility import backed_of, kind_of, stand
-from tlbcost.memory.kinds import Backing, MemoryKind
+from builders.memory import HUGE, MOUNTS, SETTINGS, SIZE, START, backed
+from tlbcost.memory import smaps
+from tlbcost.memory.eligibility import backing_of, kind_of, stand
+from tlbcost.memory.kinds import MemoryKind
 from tlbcost.system import filesystems
-from tlbcost.system.filesystems import FileSystem
-from tlbcost.system.huge_pages import HugeSettings, huge_settings
+from tlbcost.system.huge_pages import huge_settings
 
-HUGE = 2 << 20
-SIZE = 64 << 20
-START = 0x7F0000000000
-MOUNTS = (
-    FileSystem("/", "ext4", (254, 0)),
-    FileSystem("/dev/shm", "tmpfs", (0, 23), "never"),
-    FileSystem("/srv/advise", "tmpfs", (0, 24), "advise"),
-    FileSystem("/srv/always", "tmpfs", (0, 25), "always"),
-)
-SETTINGS = HugeSettings(
-    HUGE, "madvise", "madvise", "never", files=False, kernel=(6, 18), mounts=MOUNTS
-)
 SMAPS = """\
 7f0000000000-7f0004000000 rw-s 00001000 00:17 2                          /dev/shm/x
 Size:              65536 kB
@@ -36,12 +24,6 @@ AnonHugePages:         0 kB
 THPeligible:           0
 VmFlags: rd wr sh mr mw me ms sd
 """
-
-
-def backed(**changes: object) -> Backing:
-    """64 MiB of base pages at a huge page's boundary, readable and writable."""
-    made = Backing(START, START + SIZE, "rw-p", SIZE, 0, 4096, False, (), 0, (0, 0))
-    return replace(made, **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +94,7 @@ def test_smaps_tell_place_flags_and_use() -> None:
     assert mapping.flags is not None
     assert "sh" in mapping.flags
     assert kind_of(mapping, SETTINGS) == "tmpfs"
-    assert backed_of(mapping).device == (0, 23)
+    assert backing_of(mapping).device == (0, 23)
 
 
 @pytest.mark.parametrize(
@@ -157,16 +139,3 @@ def test_garbage_in_mountinfo_is_passed_over(
     # Nothing else is there: nothing is made up.
     settings = huge_settings()
     assert (settings.thp, settings.shmem, settings.files, settings.pools) == (None, None, None, ())
-
-
-def test_reasons_are_all_in_the_schema() -> None:
-    import json
-    from pathlib import Path
-    from typing import get_args
-
-    schema = Path(__file__).parents[3] / "data" / "schema" / "maps.schema.json"
-    area = json.loads(schema.read_text(encoding="utf-8"))["properties"]["processes"]["items"][
-        "properties"
-    ]["areas"]["items"]["properties"]
-    assert set(area["reason"]["enum"]) == set(get_args(eligibility.Reason))
-    assert set(area["kind"]["enum"]) == set(get_args(MemoryKind)) - {"unknown"}

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from builders.tree import TREE
 from tlbcost.common.errors import TlbcostError
 from tlbcost.memory import smaps
 from tlbcost.memory.peak import MemoryPart, PeakMemory
@@ -28,7 +29,6 @@ from tlbcost.trial import catalog
 from tlbcost.trial.coverage import explain
 from tlbcost.trial.traits import traits
 
-TREE = Path(__file__).parents[3]
 MIB = 1 << 20
 SIZE = 96 * MIB
 THP = "/sys/kernel/mm/transparent_hugepage"

@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from builders.answer import content
-from memory.test_eligibility import SETTINGS, backed
+from builders.memory import SETTINGS, backed
 from tlbcost.answer.content import Content
 from tlbcost.answer.json import to_json
 from tlbcost.answer.remedies_text import what_to_do
