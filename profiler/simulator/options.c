@@ -8,6 +8,7 @@
 #include "pub_tool_libcbase.h"
 #include "pub_tool_libcprint.h"
 #include "pub_tool_options.h"
+#include "pub_tool_tooliface.h"
 
 /* The same as `options`, which others see: only the command line changes it. */
 static struct options given = {
