@@ -73,16 +73,13 @@ class ImagePlacement:
     and `touched_threads` to `touched_pages`, in the order of first touches.
 
     `written` has bit i if the page was written in interval i. Threads count from 1; accesses are
-    those of the sample, `measured` of each `period`.
+    those of the sample, `measured_references` of each `period_references`.
     """
 
-    pid: int
-    program: str
     base_page_bytes: int
     huge_page_bytes: int
-    period: int
-    measured: int
-    references: int
+    period_references: int
+    measured_references: int
     interval_references: int
     intervals: int
     l2_misses: int
@@ -160,13 +157,10 @@ def _image(path: Path, touches_path: Path) -> ImagePlacement | None:
         raise TlbcostError(f"{touches_path}: truncated")
     try:
         return ImagePlacement(
-            pid=_key(table, "pid"),
-            program=table.key("program"),
             base_page_bytes=_key(table, "base_page_bytes"),
             huge_page_bytes=_key(table, "huge_page_bytes"),
-            period=_key(table, "period"),
-            measured=_key(table, "measured"),
-            references=_key(table, "references"),
+            period_references=_key(table, "period"),
+            measured_references=_key(table, "measured"),
             interval_references=_key(table, "interval"),
             intervals=_key(table, "intervals"),
             l2_misses=_key(table, "l2_misses"),

@@ -142,7 +142,8 @@ def conclude(
 ) -> Study:
     """What the tables come to. Raises TlbcostError with exit code 4 without DRAM accesses."""
     pages = gather(images, nodes.count, spread)
-    accesses = float(pages.totals.sum()) * images[0].period / images[0].measured
+    scale = images[0].period_references / images[0].measured_references
+    accesses = float(pages.totals.sum()) * scale
     if accesses == 0:
         raise _nothing_to_place(plan)
     sizes = (images[0].base_page_bytes, images[0].huge_page_bytes)

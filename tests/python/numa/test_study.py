@@ -19,7 +19,7 @@ BASE, HUGE = 4096, 2097152
 def test_what_stays_in_the_caches_cannot_be_placed() -> None:
     nothing = np.zeros((0, 8), dtype=np.int64)
     image = ImagePlacement(
-        7, "/bin/x", BASE, HUGE, 1, 1, 100, 50, 1, 0, 0, *[nothing[:, 0]] * 3, nothing,
+        BASE, HUGE, 1, 1, 50, 1, 0, 0, *[nothing[:, 0]] * 3, nothing,
         *[np.array([1])] * 2, np.array([0]),
     )  # fmt: skip
     plan = PlacementPlan(l2_bytes=1 << 20, l3_share_bytes=2 << 20, caches_source="made up")
