@@ -22,7 +22,7 @@ static struct options given = {
 	.windows.core_text = "as built",
 	.windows.core = {
 		/* A server core of 2023 at 3.5 GHz; the command line says better. */
-		.width = 6, .reorder_buffer = 512, .stores = 112, .mispredict = 17,
+		.width = 6, .reorder_buffer = 512, .store_buffer = 112, .mispredict = 17,
 		.l1 = { 48 << 10, 12, 5 }, .l2 = { 2 << 20, 16, 15 },
 		.fill_buffers = 16, .l3_bytes = 64 << 20, .l3_cycles = 100,
 		.memory_cycles = 330, .l3_interval = 4 * TICKS_PER_CYCLE,

@@ -57,7 +57,7 @@ static const struct core_field {
 	{ name, offsetof(struct timing_config, member), least, most, 1 }
 	FIELD("width", width, 1, 16),
 	FIELD("reorder-buffer", reorder_buffer, 1, CORE_MOST_REORDER_BUFFER),
-	FIELD("stores", stores, 1, CORE_MOST_STORES),
+	FIELD("store-buffer", store_buffer, 1, CORE_MOST_STORE_BUFFER),
 	FIELD("forward", forward, 0, 1000),
 	FIELD("mispredict", mispredict, 0, 1000),
 	FIELD("l1-bytes", l1.bytes, 1 << LINE_SHIFT, 1u << 28),

@@ -30,7 +30,7 @@ struct timing_config {
 	/* The pipeline. */
 	uint32_t width;		/* instructions per cycle */
 	uint32_t reorder_buffer;	/* instructions in flight */
-	uint32_t stores;	/* stores in flight: store buffer */
+	uint32_t store_buffer;	/* stores in flight */
 	uint32_t forward;	/* cycles from a store to a load of its data; 0: as L1 */
 	uint32_t mispredict;	/* cycles from a branch's outcome to the right path */
 	/* Data. */

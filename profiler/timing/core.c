@@ -22,7 +22,7 @@ void core_init(struct core *core, const struct timing_config *config,
 	core->translating = 0;
 	for (uint32_t i = 0; i < CORE_MOST_REORDER_BUFFER; i++)
 		core->reorder_buffer[i] = 0;
-	for (uint32_t i = 0; i < CORE_MOST_STORES; i++)
+	for (uint32_t i = 0; i < CORE_MOST_STORE_BUFFER; i++)
 		core->store_buffer[i] = 0;
 	for (uint32_t i = 0; i < CORE_REGISTERS; i++)
 		core->registers[i] = 0;
@@ -98,7 +98,7 @@ ticks core_load(struct core *core, uint64_t address, ticks address_ready)
 
 	time = translate_for(core, address, time);
 	if (forward->word == address >> 3 &&
-	    core->stores - forward->store <= core->config->stores)
+	    core->stores - forward->store <= core->config->store_buffer)
 		time = later(time, forward->ready) +
 		       (ticks)(core->config->forward ? core->config->forward
 						     : core->config->l1.cycles) *
@@ -128,7 +128,7 @@ void core_store(struct core *core, uint64_t address, ticks address_ready,
 	core->committed = later(core->committed + TICKS_PER_CYCLE, ready);
 	*place = core->committed;
 	core->stores++;
-	if (++core->store_place == core->config->stores)
+	if (++core->store_place == core->config->store_buffer)
 		core->store_place = 0;
 }
 

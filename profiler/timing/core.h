@@ -19,7 +19,7 @@
 #define CORE_FORWARDS 4096u
 #define CORE_REGISTERS 512u	/* eight bytes of guest state each */
 #define CORE_MOST_REORDER_BUFFER 1024u
-#define CORE_MOST_STORES 256u
+#define CORE_MOST_STORE_BUFFER 256u
 
 /* What a store wrote not long ago: eight bytes, and when they were known. */
 struct forward {
@@ -56,7 +56,7 @@ struct core {
 	ticks translated;	/* time that it cost the instruction in hand */
 	uint64_t translating;
 	ticks reorder_buffer[CORE_MOST_REORDER_BUFFER];
-	ticks store_buffer[CORE_MOST_STORES];
+	ticks store_buffer[CORE_MOST_STORE_BUFFER];
 	ticks registers[CORE_REGISTERS];
 	struct forward forwards[CORE_FORWARDS];
 };

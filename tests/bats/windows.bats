@@ -378,12 +378,12 @@ refused() { # <option>
 @test "a --core that cannot be is refused" {
 	local value
 	for value in 4 width width= width=x width=0 width=17 width=4x nonsense=1 Width=4 \
-		reorder-buffer=1025 stores=257 l1-ways=7 l2-bytes=100000 pairs=2 walkers=0 walkers=65 \
+		reorder-buffer=1025 store-buffer=257 l1-ways=7 l2-bytes=100000 pairs=2 walkers=0 walkers=65 \
 		directories=2049 width=4,,reorder-buffer=8 width=4:reorder-buffer=8 width=-4 \
 		fill-buffers=0 host-shift=99 width=99999999999999999999; do
 		refused "--core=${value}"
 	done
-	simulate --core=width=1,reorder-buffer=1,stores=1,walkers=1,fill-buffers=1,directories=0 -- true
+	simulate --core=width=1,reorder-buffer=1,store-buffer=1,walkers=1,fill-buffers=1,directories=0 -- true
 	# Sizes are looked at together: either alone could not be.
 	simulate --core=l1-bytes=49152,l1-ways=12 -- true
 	simulate --core=l1-ways=6,l1-bytes=24576 -- true

@@ -54,9 +54,9 @@ static void a_store_holds_nothing_up(void)
 	struct timing_config config = plain_config();
 	struct rig *rig = make_rig(&config, false);
 
-	for (uint64_t i = 0; i < config.stores; i++)
+	for (uint64_t i = 0; i < config.store_buffer; i++)
 		store(rig, i * APART, 0);
-	CHECK(about(all_left(rig), CYCLES(config.stores) / 4, FEW));
+	CHECK(about(all_left(rig), CYCLES(config.store_buffer) / 4, FEW));
 	drop_rig(rig);
 }
 
@@ -77,7 +77,7 @@ static void a_store_goes_to_its_line_once_it_left(void)
 	struct timing_config config = plain_config();
 	struct rig *rig;
 
-	config.stores = 1;
+	config.store_buffer = 1;
 	rig = make_rig(&config, false);
 	load(rig, 0, 0);
 	store(rig, APART, 0);
@@ -106,15 +106,15 @@ static void stores_are_bounded_by_their_buffer(void)
 	ticks before = UINT64_MAX;
 
 	config.fill_buffers = 64;
-	for (config.stores = 1; config.stores <= 16; config.stores *= 2) {
+	for (config.store_buffer = 1; config.store_buffer <= 16; config.store_buffer *= 2) {
 		struct rig *rig = make_rig(&config, false);
-		ticks rounds = n / config.stores, time;
+		ticks rounds = n / config.store_buffer, time;
 
 		for (uint64_t i = 0; i < n; i++)
 			store(rig, i * APART, 0);
 		time = all_left(rig);
 		CHECK(about(time + MEMORY, rounds * MEMORY,
-			    MEMORY + rounds * (FEW + CYCLES(config.stores))));
+			    MEMORY + rounds * (FEW + CYCLES(config.store_buffer))));
 		CHECK(time < before);
 		before = time;
 		drop_rig(rig);

@@ -21,7 +21,7 @@
 static inline struct timing_config plain_config(void)
 {
 	return (struct timing_config){
-		.width = 4, .reorder_buffer = 128, .stores = 16, .mispredict = 20,
+		.width = 4, .reorder_buffer = 128, .store_buffer = 16, .mispredict = 20,
 		.l1 = { 32 << 10, 8, 4 }, .l2 = { 256 << 10, 8, 14 },
 		.fill_buffers = 16, .l3_cycles = 50, .memory_cycles = 200,
 		.l3_interval = 1, .memory_interval = 1, .walkers = 2,

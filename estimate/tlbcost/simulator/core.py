@@ -150,7 +150,7 @@ def pipeline_options(pipeline: Pipeline) -> dict[str, int]:
     return {
         "width": pipeline.width,
         "reorder-buffer": pipeline.reorder_buffer,
-        "stores": pipeline.store_buffer,
+        "store-buffer": pipeline.store_buffer,
         "mispredict": pipeline.mispredict_cycles,
     }
 

@@ -88,13 +88,12 @@ def test_the_last_level_is_shared_by_time_where_that_is_known() -> None:
 def test_what_is_published_of_the_core_is_used() -> None:
     made = found(KNOWN)
     fields = dict(made.fields)
-    assert (fields["width"], fields["reorder-buffer"], fields["stores"], fields["walkers"]) == (
-        6, 512, 112, 4,
-    )  # fmt: skip
+    known = ("width", "reorder-buffer", "store-buffer", "walkers")
+    assert [fields[name] for name in known] == [6, 512, 112, 4]
     # Only the time is missing that the last-level cache keeps lines.
     assert [note for note in made.notes if "last-level cache" not in note] == []
     assert len(made.notes) == 1
-    assert made.option.startswith("width=6,reorder-buffer=512,stores=112,")
+    assert made.option.startswith("width=6,reorder-buffer=512,store-buffer=112,")
 
 
 def test_page_directories_are_those_of_the_core() -> None:
