@@ -26,7 +26,7 @@ def who_pays(
     """None: no process image told. `expected`: the gain that payers share."""
     base, huge = geometry.base, geometry.huge
     attribution = attribute(
-        simulation.attributed,
+        simulation.attributions,
         costs,
         expected,
         base.page_size_bytes,

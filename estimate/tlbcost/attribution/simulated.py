@@ -98,7 +98,7 @@ def attribute(
     """
     images = [whole_entries(image) for image in images] if splintered else list(images)
     places = [
-        (image.executable or image.program, place) for image in images for place in image.places
+        (image.executable or image.program, place) for image in images for place in image.regions
     ]
     total = sum(place.base.walks for _, place in places)
     if not places:
@@ -122,7 +122,7 @@ def whole_entries(image: ImageAttribution) -> ImageAttribution:
     """The image where huge pages miss as base pages do."""
     return dataclasses.replace(
         image,
-        places=tuple(
+        regions=tuple(
             dataclasses.replace(
                 place,
                 huge=place.base,
@@ -130,7 +130,7 @@ def whole_entries(image: ImageAttribution) -> ImageAttribution:
                     place.modelled_base.misses, place.modelled_huge.waited_cycles
                 ),
             )
-            for place in image.places
+            for place in image.regions
         ),
         lines=tuple(dataclasses.replace(line, huge=line.base) for line in image.lines),
         stacks=tuple(dataclasses.replace(s, huge_walks=s.base_walks) for s in image.stacks),

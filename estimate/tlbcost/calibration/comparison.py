@@ -74,7 +74,7 @@ def compare_files(first: Path, second: Path) -> str:
 
 
 def compare(first: Calibration, second: Calibration, names: tuple[str, str]) -> str:
-    """Two calibrations beside each other, as text of at most 80 columns but for long names.
+    """Two calibrations side by side, as text of at most 80 columns but for long names.
 
     `names` are those of the files.
     """

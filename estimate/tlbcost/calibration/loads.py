@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Footprints of these rows are counted in pieces of so many bytes.
 UNIT_BYTES = 64
-# A footprint tells of a cache's latency if it is at most this share of it,
+# A footprint shows a cache's latency if it is at most this share of it,
 _MOST = 0.5
 # and at least this multiple of the cache before it; from the other one on, next to none of it is
 # found there any more.
@@ -56,7 +56,7 @@ class LevelLatencies:
     """ns of a dependent load from each level; None: not obtained, or there is no such level.
 
     `last_level_bytes` is the footprint at which latency is half-way from the last cache's to
-    memory's: what of that cache can be had, which neighbours may share.
+    memory's: what of that cache is available, which other tenants may share.
     """
 
     l1: Interval | None

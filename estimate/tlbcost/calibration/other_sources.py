@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What do others say of this machine's TLBs and caches, and does the measurement agree?
 
-Published tables, CPUID and the kernel are shown beside what was measured, never in place of it.
+Published tables, CPUID and the kernel are shown next to what was measured, never in place of it.
 """
 
 from __future__ import annotations

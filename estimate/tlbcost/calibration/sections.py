@@ -81,7 +81,7 @@ class Sections:
     def _sizes(
         self, title: str, size: int | None, names: Iterable[str], sources: tuple[Source, ...]
     ) -> list[str]:
-        """Sizes of TLBs or caches beside what other sources report."""
+        """Sizes of TLBs or caches next to what other sources report."""
         rows = []
         for name in names:
             found = find(self._calibration, name, size)
@@ -131,7 +131,7 @@ class Sections:
         return _titled(head, rows)
 
     def _walks(self, size: int) -> list[str]:
-        """Walks over the footprint: serial and overlapped beside each other."""
+        """Walks over the footprint: serial and overlapped side by side."""
         at: dict[int | None, dict[str | None, Cost]] = {}
         for cost in find(self._calibration, "walk_ns", size):
             if cost.access not in CHAINS:

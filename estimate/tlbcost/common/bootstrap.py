@@ -24,8 +24,8 @@ def resamples(rows: int) -> NDArray[np.int64]:
 def median(values: Floats, runs: NDArray[np.int64] | None = None) -> Interval | None:
     """Median with its 95 % interval; None for fewer than MIN_SAMPLES values.
 
-    `runs` tells of each value the run of the calibrator that it is from. The interval is then at
-    least that of the runs' medians: other memory moves a cost more than one run's spread tells.
+    `runs` has for each value the run of the calibrator that it is from. The interval is then at
+    least that of the runs' medians: other memory moves a cost more than one run's spread shows.
     """
     if len(values) < MIN_SAMPLES:
         return None

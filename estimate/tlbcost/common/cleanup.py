@@ -57,9 +57,9 @@ def until_stopped(command: Callable[[], int]) -> int:
 
 @contextlib.contextmanager
 def sigint_left_to_the_program() -> Iterator[Callable[[], bool]]:
-    """SIGINT is the program's: we go on until it ends, for what is still to be told or undone.
+    """SIGINT is the program's: we go on until it ends, for what is still to be reported or undone.
 
-    Gives a function that tells whether there was one.
+    Gives a function that says whether there was one.
     """
     interrupted = False
 

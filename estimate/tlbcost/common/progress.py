@@ -37,7 +37,7 @@ class Progress:
         print(f"tlbcost: {text}", file=sys.stderr, flush=True)
 
     def calibrating(self, percent: int) -> None:
-        """How much of the calibration is done; the rest of the time is told from that."""
+        """How much of the calibration is done; the rest of the time is estimated from that."""
         now = time.monotonic()
         if self._begun is None or percent < self._begun[1]:
             self._begun = now, percent
@@ -50,7 +50,7 @@ class Progress:
         self._show(f"calibrating [{bar:<{_BAR}}] {percent} %{left}")
 
     def simulating(self, seconds: float, native_ns: int) -> None:
-        """How long the simulation has taken, beside the native run."""
+        """How long the simulation has taken, compared with the native run."""
         native = units.time(native_ns)
         self._show(f"simulating: {seconds:.0f} s so far; natively it took {native}")
 

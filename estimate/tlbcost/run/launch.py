@@ -200,7 +200,7 @@ def _transparent_huge_pages(allowed: bool | None) -> Iterator[None]:
     try:
         yield
     finally:
-        # Since Linux 6.18 there are flags beside the lowest bit.
+        # Since Linux 6.18 there are flags besides the lowest bit.
         prctl(_PR_SET_THP_DISABLE, before & 1, before & ~1 if before & 1 else 0, 0, 0)
 
 

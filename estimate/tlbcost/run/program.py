@@ -90,7 +90,7 @@ def start_failure(name: str, path: Path, error: int) -> TlbcostError:
             f"tlbcost estimate sh {shlex.quote(str(path))}"
         )
     elif error == errno.EACCES:
-        hint = f"findmnt -T {shlex.quote(str(path))} tells whether it is mounted noexec"
+        hint = f"findmnt -T {shlex.quote(str(path))} shows whether it is mounted noexec"
     elif error == errno.E2BIG:
         hint = "the arguments and the environment together are too long; shorten them"
     code = NOT_FOUND if error == errno.ENOENT else NOT_EXECUTABLE

@@ -44,7 +44,7 @@ class Conditions:
             return ()
         return (
             "how long lines stay in the last-level cache is what the calibration found; it could "
-            f"not be measured beside the runs ({self._failure})",
+            f"not be measured alongside the runs ({self._failure})",
         )
 
     def measure(self) -> None:

@@ -149,7 +149,7 @@ def total_counts(processes: Iterable[ProcessCounts]) -> dict[tuple[int, Side], S
 
 
 def total_footprint(processes: Iterable[ProcessCounts], pages_per_huge: int) -> Footprint:
-    """The memory of the processes that told theirs: each takes its own page faults."""
+    """The memory of the processes that reported theirs: each takes its own page faults."""
     anonymous = huge = dense = other = largest = 0
     for process in processes:
         if process.touched is not None:
@@ -164,7 +164,7 @@ def total_footprint(processes: Iterable[ProcessCounts], pages_per_huge: int) -> 
 def footprint_pages(processes: Iterable[ProcessCounts]) -> int:
     """Base pages of the largest process: the footprint that walk costs are taken at.
 
-    Raises ValueError if no process told its pages.
+    Raises ValueError if no process reported its pages.
     """
     return max(each.touched.pages for each in processes if each.touched is not None)
 

@@ -97,7 +97,7 @@ def check_simulated(name: str, outcome: Outcome, native: Outcome, folder: Path) 
     if outcome.signal == signal.SIGKILL:
         raise TlbcostError(
             f"the simulation of {name} was killed by SIGKILL; natively the program was not",
-            "free some memory (the kernel's log tells: dmesg | tail), then try again",
+            "free some memory (the kernel's log shows: dmesg | tail), then try again",
             TOOL_FAILED,
         )
 

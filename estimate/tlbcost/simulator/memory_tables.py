@@ -18,7 +18,7 @@ from tlbcost.common.table import Table, TableFormat, count, read_table, required
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """Where memory was allocated, or where in the code it is referred to; None: not told.
+    """Where memory was allocated, or where in the code it is referred to; None: not known.
 
     `variable`: the name of a static one of the object's, which has no function.
     """
@@ -30,7 +30,7 @@ class SourceLocation:
     variable: str | None = None
 
 
-# Code and calls that miss are told by their lines, also of what is unloaded before the end.
+# Code and calls that miss are reported by their lines, also of what is unloaded before the end.
 OPTIONS = "--attribute=yes --read-inline-info=yes --keep-debuginfo=yes --num-callers=40"
 
 
@@ -130,7 +130,7 @@ class ImageAttribution:
 
     pid: int
     program: str
-    places: tuple[RegionMisses, ...]
+    regions: tuple[RegionMisses, ...]
     lines: tuple[Line, ...]
     stacks: tuple[Stack, ...]
     phases: tuple[Phase, ...]
@@ -163,8 +163,8 @@ def _image(path: Path) -> ImageAttribution | None:
         return ImageAttribution(
             pid=int(tables["mappings"].key("pid")),
             program=tables["mappings"].key("program"),
-            places=tuple(
-                _place(tables["mappings"], row, stacks) for row in tables["mappings"].records()
+            regions=tuple(
+                _region(tables["mappings"], row, stacks) for row in tables["mappings"].records()
             ),
             lines=read_lines(tables["code"]),
             stacks=tuple(
@@ -205,7 +205,7 @@ def read_lines(table: Table) -> tuple[Line, ...]:
     )
 
 
-def _place(
+def _region(
     table: Table, row: Mapping[str, str | None], stacks: Mapping[int, tuple[SourceLocation, ...]]
 ) -> RegionMisses:
     return RegionMisses(

@@ -29,7 +29,7 @@ class Simulation:
     processes: tuple[ProcessCounts, ...]
     outcome: Outcome
     windows: tuple[ImageWindows, ...] = ()
-    attributed: tuple[ImageAttribution, ...] = ()
+    attributions: tuple[ImageAttribution, ...] = ()
     views: tuple[ImageViews, ...] = ()
 
 
@@ -42,7 +42,7 @@ def find_valgrind() -> Path:
     if found is None:
         raise TlbcostError(
             "cannot count TLB misses: valgrind is not installed",
-            hints.install("valgrind") or "tlbcost doctor, which tells how to get valgrind",
+            hints.install("valgrind") or "tlbcost doctor, which shows how to get valgrind",
             CANNOT_MEASURE,
         )
     if not any(paths.valgrind_lib().glob("tlbsim-*")):
@@ -106,7 +106,7 @@ def simulate(
     """Run the program once in the simulator; `windows` and `core` as for `simulator_command`.
 
     `options`: more of the simulator's; `read` gets the folder of its tables before it goes.
-    `native` tells how it ends by itself. Raises TlbcostError with exit code 125 if the simulation
+    `native` is how it ends by itself. Raises TlbcostError with exit code 125 if the simulation
     was stopped by something that does not happen natively, or counted nothing.
     """
     folder = launcher.folder / f"counts{launcher.runs}"
@@ -122,7 +122,7 @@ def simulate(
     if outcome.exec_errno is not None:
         raise TlbcostError(
             f"cannot run {valgrind}: {os.strerror(outcome.exec_errno).lower()}",
-            hints.install("valgrind") or "tlbcost doctor, which tells how to get valgrind",
+            hints.install("valgrind") or "tlbcost doctor, which shows how to get valgrind",
             CANNOT_MEASURE,
         )
     processes = read_counts(folder)

@@ -80,7 +80,7 @@ def caches(samples: Samples) -> tuple[list[Cost], list[str]]:
 
 
 def _ends(curve: Curve) -> list[Step]:
-    """The ends of the levels that a curve shows; also one that is small beside the others."""
+    """The ends of the levels that a curve shows; also one that is small next to the others."""
     steps = [step for step in find_steps(curve, most=len(_NAMES)) if step]
     for low, high in pairwise([0.0, *(step.at.value for step in steps), np.inf]):
         inside = (curve.lines >= _FROM * low) & (curve.lines <= _TO * high)
@@ -99,7 +99,7 @@ def _chains(samples: Samples, layout: str) -> tuple[int, Curve] | None:
 
 
 def _beyond(third: Curve, end: float, levels: int) -> str | None:
-    """What is beyond the last level that was found; None: that cannot be told."""
+    """What is beyond the last level that was found; None: the samples do not show it."""
     if levels == len(_NAMES):
         return "memory"
     if levels != len(_NAMES) - 1:
@@ -155,7 +155,7 @@ def _footprint_rows(
 ) -> list[Cost]:
     """A row for each footprint (in lines), obtained or not. `kind`: probe and access."""
     per_line = (samples.line_bytes or UNIT_BYTES) / UNIT_BYTES
-    # Reads in order are told per 64 bytes, however long a line is.
+    # Reads in order are reported per 64 bytes, however long a line is.
     share = per_line if quantity == "stream_ns" else 1.0
     found: dict[int, tuple[Interval | None, int]] = {}
     for key, curve in samples.curves.items():

@@ -62,7 +62,7 @@ def find_levels(
 ) -> Levels:
     """The TLB entries that a serial curve shows: the footprints up to which it stays on a level.
 
-    `hit_ns` is the cost of an STLB hit if it is known from another page size: it tells, where
+    `hit_ns` is the cost of an STLB hit if it is known from another page size: it shows, where
     only one step is found, whether it is that of the second level or of walks. `packed_pages` is
     how many entries a line of the packed chain takes, where it lies in the same pages.
     """

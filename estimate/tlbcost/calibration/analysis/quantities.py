@@ -2,7 +2,7 @@
 """What do the calibrator's samples say: TLB entries, costs of a hit, a walk and a fault, caches?
 
 Pure functions from `samples` tables to calibrated quantities and the curves behind them. What
-cannot be told from the samples is None, with a note that gives the reason.
+the samples do not show is None, with a note that gives the reason.
 """
 
 from __future__ import annotations

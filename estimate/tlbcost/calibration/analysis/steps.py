@@ -37,7 +37,7 @@ class Curve:
     """Paired differences, far apart minus packed, in ns.
 
     `deltas` has one row per sweep and one column per footprint of `lines` (ascending); NaN where
-    a sweep did not get to a footprint. `runs` tells of each row the run of the calibrator that it
+    a sweep did not get to a footprint. `runs` has for each row the run of the calibrator that it
     is from; None: all from one. `packed`, of the same shape, has the time per access of the packed
     chain in ns, NaN where the time was not paired; None: of no use to who made the curve.
     """

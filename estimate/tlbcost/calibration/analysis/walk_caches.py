@@ -31,7 +31,7 @@ def walk_caches(samples: Samples) -> tuple[list[Cost], str]:
         return rows, "walks cost about the same over all numbers of regions"
     step = steps[0]
     if not is_steep(curve, step):
-        return rows, "walks grow dearer little by little over the regions, without a step"
+        return rows, "walks grow slower little by little over the regions, without a step"
     verdict = same_in_halves(curve, step, _first)
     if verdict.entries is None:
         return rows, verdict.reason

@@ -52,7 +52,7 @@ class Reference:
 
 
 def entry_bytes(samples: Samples, size: int, levels: Levels, hit: Hit | None) -> int | None:
-    """What one TLB entry covers when memory is in pages of `size`; None if that cannot be told.
+    """What one TLB entry covers when memory is in pages of `size`; None: not shown by the samples.
 
     Under a hypervisor that backs its guest with base pages it is a base page, whatever the guest
     maps. Judged at a footprint that overflows the TLBs in base pages but not in pages of `size`.
