@@ -10,15 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.event_counts import State
-from tlbcost.counters.importing.printed_counts import FileFacts, PrintedCount, number, refused
+from tlbcost.counters.importing.printed_counts import (
+    NOT_COUNTED,
+    UNIT,
+    FileFacts,
+    PrintedCount,
+    last_time,
+    note_of_repeats,
+    percent,
+    refused,
+)
 
-NOT_COUNTED: dict[str, State] = {
-    "<not counted>": "never_ran",
-    "<not supported>": "unsupported",
-}
-UNIT = re.compile(r"(?:[A-Za-z%][A-Za-z%/^0-9.-]*)?", re.ASCII)
 _EVENT = re.compile(r"(?=.*[A-Za-z])[^\s<>][^<>]*", re.ASCII)
 _DECIMAL = re.compile(r"[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _TIME = re.compile(r"[0-9]+\.[0-9]+", re.ASCII)
@@ -65,24 +67,6 @@ def parse(name: str, lines: Sequence[tuple[int, str]]) -> tuple[list[PrintedCoun
         readings.append(reading)
         several = several or varies
     return readings, FileFacts(wall_ns=last_time(name, readings), notes=note_of_repeats(several))
-
-
-def last_time(name: str, readings: Sequence[PrintedCount]) -> float | None:
-    """When the last interval ended, in ns since the start; None: there are no intervals.
-
-    Raises TlbcostError if some readings are of an interval and others are not.
-    """
-    times = [float(reading.time) for reading in readings if reading.time is not None]
-    if times and len(times) != len(readings):
-        odd = next(reading for reading in readings if reading.time is None)
-        raise TlbcostError(
-            f"cannot read counts from {name}:{odd.line}: it has no time, but other lines have one"
-        )
-    return round(1e9 * max(times)) if times else None
-
-
-def note_of_repeats(several: bool) -> tuple[str, ...]:
-    return ("the counts are means over repeated runs",) if several else ()
 
 
 def _split(text: str, sign: str) -> tuple[list[str], list[str]] | None:
@@ -141,20 +125,4 @@ def _reading(line: int, before: list[str], fields: list[str]) -> tuple[PrintedCo
     # How many CPUs a socket has differs between its events: it is no part of the socket's name.
     ids = [field for field in (before[1:] if time else before) if not field.isdecimal()]
     part = " ".join(ids) or None
-    state = NOT_COUNTED.get(word)
-    value = None if state else number(word)
-    if value is not None and fraction == 0:
-        value, state = None, "never_ran"
-    return (
-        PrintedCount(line, event, value, unit, state or "counted", None if state else fraction,
-                time, part),
-        varies,
-    )  # fmt: skip
-
-
-def percent(text: str) -> float:
-    """A share from its percentage. Raises ValueError; perf's rounding may exceed 100."""
-    value = number(text)
-    if value > 100.5:
-        raise ValueError(f"not a percentage: {text}")
-    return min(1.0, round(value / 100, 6))
+    return PrintedCount.of(line, event, word, unit, fraction, time, part), varies

@@ -7,14 +7,16 @@ import json
 from collections.abc import Sequence
 from typing import NoReturn
 
-from tlbcost.counters.importing.perf_csv import (
-    NOT_COUNTED,
+from tlbcost.counters.importing.printed_counts import (
     UNIT,
+    FileFacts,
+    PrintedCount,
     last_time,
     note_of_repeats,
+    number,
     percent,
+    refused,
 )
-from tlbcost.counters.importing.printed_counts import FileFacts, PrintedCount, number, refused
 
 _PARTS = ("cpu", "core", "cluster", "cache", "die", "socket", "node", "thread", "cgroup")
 
@@ -46,28 +48,13 @@ def _reading(line: int, found: dict[str, object]) -> PrintedCount:
     unit = _word(found, "unit") if "unit" in found else ""
     if not event or not UNIT.fullmatch(unit):
         raise ValueError("expected an event's name and a unit")
-    state = NOT_COUNTED.get(word)
-    value = None if state else number(word)
-    fraction = None
-    if "pcnt-running" in found:
-        fraction = percent(_word(found, "pcnt-running"))
-    if value is not None and fraction == 0:
-        value, state = None, "never_ran"
+    fraction = percent(_word(found, "pcnt-running")) if "pcnt-running" in found else None
     parts = [_word(found, key) for key in _PARTS if key in found]
     time = None
     if "interval" in found:
         time = _word(found, "interval")
         number(time)
-    return PrintedCount(
-        line=line,
-        event=event,
-        value=value,
-        unit=unit,
-        state=state or "counted",
-        running_fraction=None if state else fraction,
-        time=time,
-        part=" ".join(parts) or None,
-    )
+    return PrintedCount.of(line, event, word, unit, fraction, time, " ".join(parts) or None)
 
 
 def _word(found: dict[str, object], key: str) -> str:

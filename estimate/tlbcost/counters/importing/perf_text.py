@@ -12,9 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tlbcost.common.errors import TlbcostError
-from tlbcost.counters.event_counts import State
-from tlbcost.counters.importing.perf_csv import NOT_COUNTED, last_time, percent
-from tlbcost.counters.importing.printed_counts import FileFacts, PrintedCount, number, refused
+from tlbcost.counters.importing.printed_counts import (
+    NOT_COUNTED,
+    FileFacts,
+    PrintedCount,
+    last_time,
+    number,
+    percent,
+    refused,
+)
 
 _TITLE = re.compile(r"\s*Performance counter stats for (?P<what>.*?):?\s*")
 _COMMAND = re.compile(r"'(?P<command>.*)'(?: \((?P<runs>[0-9]+) runs\))?", re.ASCII)
@@ -97,7 +103,7 @@ def _line(name: str, line: int, text: str, block: _Block) -> None:
     row = None if times else _ROW.fullmatch(text)
     try:
         if times is not None:
-            block.times_ns[times["what"]] = round(1e9 * _decimal(times["value"]))
+            block.times_ns[times["what"]] = round(1e9 * number(_decimal(times["value"])))
         elif row is not None:
             block.readings.append(_reading(line, row))
         else:
@@ -108,41 +114,33 @@ def _line(name: str, line: int, text: str, block: _Block) -> None:
 
 def _reading(line: int, row: re.Match[str]) -> PrintedCount:
     word, event = row["value"], row["event"]
-    state: State | None = NOT_COUNTED.get(word)
     unit = row["unit"] or row["old_unit"] or ""
     if not unit and event.startswith(("task-clock", "cpu-clock")):
         # The first perf printed milliseconds without their unit.
         unit = "msec"
-    value = None
-    if state is None:
-        value = _decimal(word) if unit else _integer(word)
+    if word not in NOT_COUNTED:
+        word = _decimal(word) if unit else _integer(word)
     running = _RUNNING.search(row["rest"] or "")
-    fraction = percent(running["percent"].replace(",", ".")) if running else None
-    if running is None and value is not None:
-        # perf leaves it out where a counter ran all the time.
-        fraction = 1.0
-    if value is not None and fraction == 0:
-        value, state = None, "never_ran"
+    # perf leaves it out where a counter ran all the time.
+    fraction = percent(running["percent"].replace(",", ".")) if running else 1.0
     time = row["time"].replace(",", ".") if row["time"] else None
-    parts = [word for word in (row["part"], row["cgroup"]) if word]
-    return PrintedCount(
-        line, event, value, unit, state or "counted", None if state else fraction, time,
-        " ".join(parts) or None,
-    )  # fmt: skip
+    parts = [part for part in (row["part"], row["cgroup"]) if part]
+    return PrintedCount.of(line, event, word, unit, fraction, time, " ".join(parts) or None)
 
 
-def _integer(text: str) -> float:
+def _integer(text: str) -> str:
+    """Without its separators."""
     if not _COUNT.fullmatch(text):
         raise ValueError(f"not a count: {text}")
-    return number(re.sub(r"[^0-9]", "", text))
+    return re.sub(r"[^0-9]", "", text)
 
 
-def _decimal(text: str) -> float:
+def _decimal(text: str) -> str:
     """The last separator is the decimal one, as perf prints decimals wherever there is a unit."""
     found = re.fullmatch(r"(?P<whole>.*?)(?:[.,](?P<part>[0-9]+))?", text)
     assert found is not None
     whole = re.sub(r"[^0-9]", "", found["whole"])
-    return number(f"{whole or 0}.{found['part'] or 0}")
+    return f"{whole or 0}.{found['part'] or 0}"
 
 
 def _facts(name: str, block: _Block, before: int) -> FileFacts:

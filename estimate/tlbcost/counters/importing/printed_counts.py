@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,13 @@ from tlbcost.processors.events import Pmu
 _WHOLE = 0.9995
 _NS = {"": 1.0, "ns": 1.0, "nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
 _DURATIONS = {"duration_time": "wall_ns", "user_time": "user_ns", "system_time": "system_ns"}
+
+
+NOT_COUNTED: dict[str, State] = {
+    "<not counted>": "never_ran",
+    "<not supported>": "unsupported",
+}
+UNIT = re.compile(r"(?:[A-Za-z%][A-Za-z%/^0-9.-]*)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,24 @@ class PrintedCount:
     running_fraction: float | None = None
     time: str | None = None
     part: str | None = None
+
+    @staticmethod
+    def of(
+        line: int,
+        event: str,
+        word: str,
+        unit: str,
+        fraction: float | None,
+        time: str | None,
+        part: str | None,
+    ) -> PrintedCount:
+        """As it is printed: `word` is the number, or why there is none. Raises ValueError."""
+        state = NOT_COUNTED.get(word)
+        value = None if state else number(word)
+        if value is not None and fraction == 0:
+            value, state = None, "never_ran"
+        running = None if state else fraction
+        return PrintedCount(line, event, value, unit, state or "counted", running, time, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +122,32 @@ def number(text: str) -> float:
     if not math.isfinite(value) or value < 0 or not text.isascii():
         raise ValueError(f"not a count: {text}")
     return value
+
+
+def percent(text: str) -> float:
+    """A share from its percentage. Raises ValueError; perf's rounding may exceed 100."""
+    value = number(text)
+    if value > 100.5:
+        raise ValueError(f"not a percentage: {text}")
+    return min(1.0, round(value / 100, 6))
+
+
+def last_time(name: str, readings: Sequence[PrintedCount]) -> float | None:
+    """When the last interval ended, in ns since the start; None: there are no intervals.
+
+    Raises TlbcostError if some readings are of an interval and others are not.
+    """
+    times = [float(reading.time) for reading in readings if reading.time is not None]
+    if times and len(times) != len(readings):
+        odd = next(reading for reading in readings if reading.time is None)
+        raise TlbcostError(
+            f"cannot read counts from {name}:{odd.line}: it has no time, but other lines have one"
+        )
+    return round(1e9 * max(times)) if times else None
+
+
+def note_of_repeats(several: bool) -> tuple[str, ...]:
+    return ("the counts are means over repeated runs",) if several else ()
 
 
 def refused(name: str, line: int, why: str) -> TlbcostError:
