@@ -20,7 +20,7 @@ from tlbcost.common.interval import Interval
 from tlbcost.common.stats import share_interval
 from tlbcost.counters.event_selection import EventRequest, addressed
 from tlbcost.counters.hits import Hits, SampleHit
-from tlbcost.counters.recording import Pace, SamplingPlan, launcher_of, take_samples
+from tlbcost.counters.recording import Pace, SamplingPlan, sampled_runs, take_samples
 from tlbcost.counters.target import PROGRAM_ITSELF
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import kind_of
@@ -83,7 +83,7 @@ def sample_misses(
         )
     recording = SamplingPlan(wanted, "user", Pace(), PROGRAM_ITSELF, addresses=True)
     try:
-        launch = launcher_of(launcher, argv, path, started)
+        launch = sampled_runs(launcher, argv, path, started)
         code, _, hits = take_samples(recording, launcher.folder, launch)
     except TlbcostError as error:
         if error.exit_code != CANNOT_MEASURE:

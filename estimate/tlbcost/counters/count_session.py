@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,12 +18,10 @@ from tlbcost.counters.event_counts import EventCounts, Mode
 from tlbcost.counters.event_selection import EventRequest, choose_events, choose_pmu
 from tlbcost.counters.readings import Reading
 from tlbcost.counters.target import Target
-from tlbcost.run.launch import Launcher
+from tlbcost.run.launch import launcher_of
 from tlbcost.run.outcome import Outcome
 from tlbcost.run.program import resolve
-from tlbcost.run.stdin import ProgramInput
 from tlbcost.system.machine import current_machine
-from tlbcost.system.sudo import calling_user
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +64,11 @@ def count(request: CountRequest) -> tuple[int, CountFindings]:
         lambda readings: request.show(readings, events),
     )
     path = resolve(request.argv[0]) if request.argv else None
-    with temporary_folder() as folder:
-        if path is None:
+    if path is None:
+        with temporary_folder() as folder:
             code, counts = 0, count_target(folder, plan)
-        else:
-            code, counts = _program(request, folder, path, plan)
+    else:
+        code, counts = _program(request, path, plan)
     return code, CountFindings(
         version=version(),
         date=now(),
@@ -84,15 +80,10 @@ def count(request: CountRequest) -> tuple[int, CountFindings]:
     )
 
 
-def _program(
-    request: CountRequest, folder: Path, path: Path, plan: CountPlan
-) -> tuple[int, EventCounts]:
+def _program(request: CountRequest, path: Path, plan: CountPlan) -> tuple[int, EventCounts]:
     """Run the program as often as it takes; its exit code, and the counts."""
     codes: list[int] = []
-    with contextlib.closing(ProgramInput()) as stdin, sigint_left_to_the_program() as interrupted:
-        launcher = Launcher(folder, stdin, calling_user(), request.prepare)
-        if launcher.user is not None:
-            os.chown(folder, launcher.user.uid, launcher.user.gid)
+    with launcher_of(request.prepare) as launcher, sigint_left_to_the_program() as interrupted:
 
         def go_on(outcome: Outcome) -> bool:
             codes.append(outcome.code)

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,9 +23,7 @@ from tlbcost.counters.pmu import find_pmu
 from tlbcost.counters.target import Target, watch
 from tlbcost.processors.event_tables import generic_pmu, select
 from tlbcost.run import program
-from tlbcost.run.launch import Launcher
-from tlbcost.run.stdin import ProgramInput
-from tlbcost.system.sudo import calling_user
+from tlbcost.run.launch import Launcher, launcher_of
 
 PROGRAM = "tlbcost-record"
 # Events from sample to sample: some thousands of samples a second where translation hurts. Primes,
@@ -113,33 +109,31 @@ def record(request: RecordRequest, warn: Callable[[str], None]) -> Recording:
     plan = SamplingPlan(
         choose_events(pmu, names), request.mode, request.pace, request.target, request.addresses
     )
-    with temporary_folder() as folder:
-        try:
-            return _record(plan, folder, request.argv, path, notes)
-        except TlbcostError as error:
-            if error.exit_code != CANNOT_MEASURE or request.events or find_pmu().answer != "absent":
-                raise
-        warn(
-            "no hardware counters here: the task's time and its page faults are recorded instead, "
-            "no TLB misses"
-        )
-        software = tuple(map(EventRequest.of, select(generic_pmu(), SOFTWARE_SAMPLES)))
-        return _record(replace(plan, requests=software), folder, request.argv, path, ())
+    try:
+        return _record(plan, request.argv, path, notes)
+    except TlbcostError as error:
+        if error.exit_code != CANNOT_MEASURE or request.events or find_pmu().answer != "absent":
+            raise
+    warn(
+        "no hardware counters here: the task's time and its page faults are recorded instead, "
+        "no TLB misses"
+    )
+    software = tuple(map(EventRequest.of, select(generic_pmu(), SOFTWARE_SAMPLES)))
+    return _record(replace(plan, requests=software), request.argv, path, ())
 
 
 def take_samples(
-    plan: SamplingPlan, folder: Path, launch: Callable[[Sequence[str], Path], int] | None
-) -> tuple[int, Path, Hits]:
-    """Sample once; the program's exit code (0: there is none), the table, and what it says.
+    plan: SamplingPlan, folder: Path, launch: Callable[[Sequence[str]], int] | None
+) -> tuple[int, str, Hits]:
+    """Sample once; the program's exit code (0: there is none), the table's text, and what it says.
 
-    `launch` runs the program with tlbcost-record, given its command line and the file for the
-    table of hits. Raises TlbcostError: what diagnose() says, with exit code 4, if nothing could be
-    sampled, and then nothing has run.
+    `launch` runs the program with tlbcost-record, given its command line. Raises TlbcostError: what
+    diagnose() says, with exit code 4, if nothing could be sampled, and then nothing has run.
     """
     table = folder / "hits.tsv"
     tool = [PROGRAM, *plan.options(), "--output", str(table)]
     try:
-        code = launch(tool, table) if launch else watch(PROGRAM, tool[1:])
+        code = launch(tool) if launch else watch(PROGRAM, tool[1:])
     except TlbcostError as error:
         if error.exit_code != CANNOT_MEASURE:
             raise
@@ -157,21 +151,21 @@ def take_samples(
     if refused:
         refusals = [event.refusal() for event in hits.events]
         raise diagnose(refusals, plan.target.scope, plan.mode, plan.target.pid)
-    return code, table, hits
+    return code, table.read_text(encoding="utf-8"), hits
 
 
-def launcher_of(
+def sampled_runs(
     launcher: Launcher,
     argv: Sequence[str],
     path: Path,
     started: Callable[[int], None] | None = None,
-) -> Callable[[Sequence[str], Path], int]:
-    """A `launch` for take_samples(): raises what start_failure() says if the program cannot start.
+) -> Callable[[Sequence[str]], int]:
+    """A `launch` for take_samples(): raises what start_failure() says if it cannot start.
 
     `started`: as in Launcher.execute(). The program's output is that of the launcher's first run.
     """
 
-    def launch(tool: Sequence[str], table: Path) -> int:  # noqa: ARG001
+    def launch(tool: Sequence[str]) -> int:
         outcome = launcher.execute(argv, discard=launcher.runs > 0, started=started, tool=tool)
         if outcome.exec_errno is not None:
             raise program.start_failure(argv[0], path, outcome.exec_errno)
@@ -181,22 +175,15 @@ def launcher_of(
 
 
 def _record(
-    plan: SamplingPlan,
-    folder: Path,
-    argv: Sequence[str],
-    path: Path | None,
-    notes: tuple[str, ...],
+    plan: SamplingPlan, argv: Sequence[str], path: Path | None, notes: tuple[str, ...]
 ) -> Recording:
     if path is None:
-        code, table, hits = take_samples(plan, folder, None)
-    else:
-        # Ctrl-C is the program's; what it hit until it ends is reported.
-        with contextlib.closing(ProgramInput()) as stdin, sigint_left_to_the_program():
-            launcher = Launcher(folder, stdin, calling_user())
-            if launcher.user is not None:
-                os.chown(folder, launcher.user.uid, launcher.user.gid)
-            code, table, hits = take_samples(plan, folder, launcher_of(launcher, argv, path))
-    return Recording(code, table.read_text(encoding="utf-8"), hits, notes)
+        with temporary_folder() as folder:
+            return Recording(*take_samples(plan, folder, None), notes)
+    # Ctrl-C is the program's; what it hit until it ends is reported.
+    with launcher_of(None) as launcher, sigint_left_to_the_program():
+        launch = sampled_runs(launcher, argv, path)
+        return Recording(*take_samples(plan, launcher.folder, launch), notes)
 
 
 def _word(request: EventRequest) -> str:
