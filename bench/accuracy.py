@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from tlbcost.accuracy.errors import Record
+from tlbcost.accuracy.checks import Record
 from tlbcost.accuracy.figure import draw_record
 from tlbcost.accuracy.record import RECORD, format_record, read_record
 from tlbcost.accuracy.report import markdown

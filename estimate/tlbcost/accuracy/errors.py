@@ -1,258 +1,62 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far were estimates from what huge pages gave? Predictions beside trials, and their errors."""
+"""How large are the errors of predictions, by model and by what was predicted?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import median
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
 
-from tlbcost.common.interval import Interval
-from tlbcost.model.gain import MODELS, ModelName, PredictedGain
-from tlbcost.system.machine import Machine
+from tlbcost.accuracy.checks import CheckedPrediction
+from tlbcost.model.gain import MODELS, ModelName
+
+# "expected": the gain that was reported, by whichever model; "total": with page faults.
+Predicted = Literal["expected", "bound", "total"] | ModelName
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
-    """What `tlbcost estimate` said; shares of the base run time. `fault_fraction` None: NA.
+class Accuracy:
+    """Sizes of the errors of one figure over several programs, as shares of the run time.
 
-    `models`: what the models of a simulation said each, where they did; one of them is the
-    expected gain that was told, unless counters told it.
+    `inside`: programs whose measured gain lay within the expected interval. `worst` names the
+    program of the largest error.
     """
 
-    bound_fraction: float
-    expected_fraction: Interval
-    fault_fraction: float | None
-    models: Mapping[ModelName, Interval] = field(default_factory=dict)
-
-    def of(self, model: ModelName | None) -> Interval | None:
-        """The expected gain by a model; None: the one that was told, by whichever it was."""
-        return self.expected_fraction if model is None else self.models.get(model)
-
-    @property
-    def total_fraction(self) -> float | None:
-        """Translation and page faults together."""
-        if self.fault_fraction is None:
-            return None
-        return self.expected_fraction.value + self.fault_fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Half:
-    """One run of a pair; times in ns."""
-
-    wall_ns: int
-    user_ns: int
-    system_ns: int
-    minor_faults: int
-    max_rss_bytes: int
-
-    @property
-    def run_time_ns(self) -> int:
-        """The time that shares refer to, as in `model.gain.run_time_ns`."""
-        return max(self.wall_ns, self.user_ns + self.system_ns)
-
-
-@dataclass(frozen=True, slots=True)
-class PairOfRuns:
-    """A run on base pages, one on huge pages, and the memory at the peak of the latter.
-
-    `resident_bytes`, `huge_bytes` None: not sampled.
-    """
-
-    base: Half
-    huge: Half
-    resident_bytes: int | None
-    huge_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """One program of a record. `excluded`: why its runs, if any, measure no huge pages."""
-
-    name: str
-    command: str
-    method: str
-    prediction: Prediction | None
-    pairs: tuple[PairOfRuns, ...]
-    excluded: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """What huge pages gave: 1 - t_huge / t_base, whole and its user and system parts.
-
-    `bootstrap.median` of the pairs' differences, with 95 % intervals.
-    """
-
-    whole: Interval
-    user: Interval
-    system: Interval
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A prediction beside the gain; errors are predicted less measured, shares of base time.
-
-    Translation is compared with the user part; `total_error` is of the prediction with its page
-    faults, and compared with the whole.
-    """
-
-    program: Program
-    prediction: Prediction
-    gain: Gain
-
-    @property
-    def bound_error(self) -> float:
-        """Of the bound."""
-        return self.prediction.bound_fraction - self.gain.user.value
-
-    def expected_error(self, model: ModelName | None = None) -> float | None:
-        """Of the expected gain, as in Prediction.of; None if the model said nothing."""
-        expected = self.prediction.of(model)
-        return None if expected is None else expected.value - self.gain.user.value
-
-    @property
-    def total_error(self) -> float | None:
-        """Of expected gain and page faults together; None if the latter were not obtained."""
-        total = self.prediction.total_fraction
-        return None if total is None else total - self.gain.whole.value
-
-    def inside(self, model: ModelName | None = None) -> bool:
-        """Whether the gain lies in the expected interval, as in Prediction.of."""
-        expected = self.prediction.of(model)
-        return expected is not None and expected.low <= self.gain.user.value <= expected.high
-
-    @property
-    def above_bound(self) -> bool:
-        """Whether the gain exceeds the bound, and not by chance: its whole interval does."""
-        return self.gain.user.low > self.prediction.bound_fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """Sizes of the errors of several checks; `worst` names the program of the largest."""
-
+    programs: int
+    inside: int
     mean: float
     largest: float
     worst: str
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """How the expected gains of so many programs held; `inside`: in the expected interval."""
+def accuracy(checks: Sequence[CheckedPrediction]) -> dict[Predicted, Accuracy]:
+    """The accuracy of each figure that was predicted at all."""
+    # Not at the top: pandas takes a while to load.
+    import pandas as pd
 
-    programs: int
-    inside: int
-    errors: Errors
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """The programs that were tried on one machine; see `checks` and `left_out`."""
-
-    machine: Machine
-    date: str
-    version: str
-    programs: tuple[Program, ...]
-
-    @property
-    def checks(self) -> tuple[Check, ...]:
-        """Those that were predicted and measured."""
-        found = (check_of(program) for program in self.programs)
-        return tuple(check for check in found if check is not None)
-
-    @property
-    def left_out(self) -> tuple[tuple[Program, str], ...]:
-        """The others, each with the reason."""
-        return tuple((p, _why(p)) for p in self.programs if check_of(p) is None)
-
-    @property
-    def models(self) -> tuple[ModelName, ...]:
-        """The models that any prediction is known of; () in records of before there were two."""
-        return tuple(m for m in MODELS if any(m in c.prediction.models for c in self.checks))
-
-    def judged(self, model: ModelName | None = None) -> Judged | None:
-        """The expected gains, as in Prediction.of; None if there are none."""
-        known = [
-            (check, error)
-            for check in self.checks
-            if (error := check.expected_error(model)) is not None
-        ]
-        found = errors([(check.program.name, error) for check, error in known])
-        if found is None:
-            return None
-        return Judged(len(known), sum(check.inside(model) for check, _ in known), found)
-
-    @property
-    def bound(self) -> Errors | None:
-        """Errors of the bound."""
-        return errors([(c.program.name, c.bound_error) for c in self.checks])
-
-    @property
-    def total(self) -> Errors | None:
-        """Errors of expected gain and page faults together."""
-        known = [(c.program.name, c.total_error) for c in self.checks]
-        return errors([(name, error) for name, error in known if error is not None])
+    rows = [row for check in checks for row in _rows(check)]
+    table = pd.DataFrame(rows, columns=["predicted", "program", "size", "inside"])
+    found: dict[Predicted, Accuracy] = {}
+    for predicted, group in table.groupby("predicted", sort=False):
+        worst = group.sort_values("size", ascending=False, kind="stable").iloc[0]
+        found[cast(Predicted, predicted)] = Accuracy(
+            programs=len(group),
+            inside=int(group["inside"].sum()),
+            mean=float(group["size"].mean()),
+            largest=float(worst["size"]),
+            worst=str(worst["program"]),
+        )
+    return found
 
 
-def errors(named: Sequence[tuple[str, float]]) -> Errors | None:
-    """Mean and largest size of errors; None if there are none."""
-    if not named:
-        return None
-    worst, largest = max(((name, abs(error)) for name, error in named), key=lambda e: e[1])
-    return Errors(sum(abs(error) for _, error in named) / len(named), largest, worst)
-
-
-def prediction_of(estimate: PredictedGain) -> Prediction:
-    """What an estimate says, for a record."""
-    fault = estimate.fault_fraction
-    return Prediction(
-        estimate.bound_fraction.value,
-        estimate.expected_fraction,
-        None if fault is None else fault.value,
-        estimate.models,
-    )
-
-
-def gain_of(pairs: Sequence[PairOfRuns]) -> Gain | None:
-    """What the pairs show; None if they are too few for an interval."""
-    import numpy as np
-
-    from tlbcost.common import bootstrap
-
-    def share(values: Sequence[float]) -> Interval | None:
-        return bootstrap.median(np.array(values, dtype=np.float64))
-
-    whole = share([1 - p.huge.wall_ns / p.base.wall_ns for p in pairs])
-    user = share([(p.base.user_ns - p.huge.user_ns) / p.base.run_time_ns for p in pairs])
-    system = share([(p.base.system_ns - p.huge.system_ns) / p.base.run_time_ns for p in pairs])
-    if whole is None or user is None or system is None:
-        return None
-    return Gain(whole, user, system)
-
-
-def check_of(program: Program) -> Check | None:
-    """The check of a program; None if it was not predicted, not measured, or is excluded."""
-    if program.excluded is not None or program.prediction is None:
-        return None
-    gain = gain_of(program.pairs)
-    return None if gain is None else Check(program, program.prediction, gain)
-
-
-def _why(program: Program) -> str:
-    if program.excluded is not None:
-        return program.excluded
-    if program.prediction is None:
-        return "not estimated"
-    return f"{len(program.pairs)} pairs of runs tell no interval"
-
-
-def covered_fraction(program: Program) -> float | None:
-    """The share of the memory that was on huge pages, median over the runs; None: not sampled."""
-    shares = [
-        pair.huge_bytes / pair.resident_bytes
-        for pair in program.pairs
-        if pair.huge_bytes is not None and pair.resident_bytes
-    ]
-    return median(shares) if shares else None
+def _rows(check: CheckedPrediction) -> Iterator[tuple[Predicted, str, float, bool]]:
+    errors: dict[Predicted, float | None] = {
+        "expected": check.expected_error(),
+        "bound": check.bound_error,
+        "total": check.total_error,
+    }
+    errors |= {model: check.expected_error(model) for model in MODELS}
+    for predicted, error in errors.items():
+        if error is not None:
+            model = next((model for model in MODELS if model == predicted), None)
+            yield predicted, check.program.name, abs(error), check.inside(model)

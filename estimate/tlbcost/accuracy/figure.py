@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tlbcost.accuracy.errors import Check, Record
+from tlbcost.accuracy.checks import CheckedPrediction, Record
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.gnuplot import draw_by, word_list
 from tlbcost.common.interval import Interval
@@ -26,7 +26,9 @@ def draw_record(record: Record, picture: Path) -> None:
     draw_by("accuracy.gp", lambda folder: _settings(record, checks, folder), picture)
 
 
-def _settings(record: Record, checks: tuple[Check, ...], folder: Path) -> dict[str, str | int]:
+def _settings(
+    record: Record, checks: tuple[CheckedPrediction, ...], folder: Path
+) -> dict[str, str | int]:
     rows = [_row(n, check) for n, check in enumerate(checks, start=1)]
     lines = ["\t".join(_COLUMNS)]
     lines += [
@@ -51,7 +53,7 @@ def _settings(record: Record, checks: tuple[Check, ...], folder: Path) -> dict[s
     }
 
 
-def _row(n: int, check: Check) -> tuple[str | float, ...]:
+def _row(n: int, check: CheckedPrediction) -> tuple[str | float, ...]:
     return (
         check.program.name,
         n,
@@ -62,8 +64,8 @@ def _row(n: int, check: Check) -> tuple[str | float, ...]:
     )
 
 
-def _simple(check: Check) -> str | float:
-    """What the simple model expected, where another one told."""
+def _simple(check: CheckedPrediction) -> str | float:
+    """What the simple model expected, where another one was reported."""
     said = check.prediction
     simple = said.of("simple")
     if simple is None or simple == said.expected_fraction:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from tlbcost.accuracy.errors import Half, PairOfRuns, Prediction, Program, Record
+from tlbcost.accuracy.checks import PairedRun, PairOfRuns, Prediction, Program, Record
+from tlbcost.accuracy.errors import accuracy
 from tlbcost.calibration.cache import cache_folder
 from tlbcost.calibration.file import machine_of
 from tlbcost.common import formats
@@ -78,8 +79,8 @@ def _expected(said: Prediction | None) -> dict[str, Interval | None]:
     return found
 
 
-def _cells(half: Half) -> tuple[int, ...]:
-    return tuple(getattr(half, field.name) for field in fields(Half))
+def _cells(run: PairedRun) -> tuple[int, ...]:
+    return tuple(getattr(run, field.name) for field in fields(PairedRun))
 
 
 def read_record(path: Path) -> Record:
@@ -136,12 +137,12 @@ def _prediction(header: Mapping[str, str], n: str) -> Prediction | None:
 
 
 def _pair(row: Mapping[str, str | None]) -> PairOfRuns:
-    def half(which: str) -> Half:
-        cells = [count(row[f"{which}_{field.name}"]) for field in fields(Half)]
+    def half(which: str) -> PairedRun:
+        cells = [count(row[f"{which}_{field.name}"]) for field in fields(PairedRun)]
         known = [cell for cell in cells if cell is not None]
         if len(known) != len(cells) or not known[0]:
             raise ValueError(f"a run without its times ({which} pages)")
-        return Half(*known)
+        return PairedRun(*known)
 
     return PairOfRuns(
         half("base"), half("huge"), count(row["resident_bytes"]), count(row["huge_bytes"])
@@ -186,14 +187,12 @@ def track_records(machine: Machine) -> dict[ModelName, TrackRecord]:
     if found is None:
         return {}
     record, here = found
-    judged = {model: record.judged(model) for model in MODELS}
-    if not any(judged.values()):
+    by_model = accuracy(record.checks)
+    if not any(model in by_model for model in MODELS):
         # It is from before there were two models.
-        judged["simple"] = record.judged()
+        by_model["simple"] = by_model["expected"]
     return {
-        model: TrackRecord(
-            here, record.date, each.programs, each.inside, each.errors.mean, each.errors.largest
-        )
-        for model, each in judged.items()
-        if each is not None
+        model: TrackRecord(here, record.date, each.programs, each.inside, each.mean, each.largest)
+        for model in MODELS
+        if (each := by_model.get(model)) is not None
     }

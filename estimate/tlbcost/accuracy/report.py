@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.accuracy.errors import Check, Errors, Judged, Record
+from tlbcost.accuracy.checks import CheckedPrediction, Record
+from tlbcost.accuracy.errors import Accuracy, Predicted, accuracy
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.interval import Interval
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
 def points(fraction: float) -> str:
     """A difference of shares in percentage points: '+2.1'."""
     return f"{100 * fraction:+.1f}"
-
-
-def percents(interval: Interval) -> str:
-    """'12 % to 38 %'; one figure where both ends read alike."""
-    return units.range_of(interval)
 
 
 def print_record(record: Record, file: TextIO) -> None:
@@ -52,7 +48,7 @@ def print_record(record: Record, file: TextIO) -> None:
     print_whole(fill, file)
 
 
-def _cells(check: Check) -> tuple[str, ...]:
+def _cells(check: CheckedPrediction) -> tuple[str, ...]:
     predicted, gain = check.prediction, check.gain
     return (
         check.program.name,
@@ -71,7 +67,7 @@ def _explained(heads: Sequence[str]) -> str:
     return f"{', '.join(heads)}: what that model expected,"
 
 
-def _error(check: Check, model: ModelName | None) -> str:
+def _error(check: CheckedPrediction, model: ModelName | None) -> str:
     error = check.expected_error(model)
     return units.NOT_OBTAINED if error is None else points(error)
 
@@ -92,40 +88,33 @@ def sentences(record: Record) -> Iterator[str]:
     if not checks:
         yield "No program was both predicted and measured on proven huge pages."
         return
+    found = accuracy(checks)
     programs = f"{len(checks)} program" + ("s" if len(checks) > 1 else "")
     yield f"{programs}, errors in points of the base run time:"
-    for name, errors in _kinds(record):
+    for name, errors in _kinds(record, found):
         yield (
             f"  {name}: mean {100 * errors.mean:.1f}, "
             f"largest {100 * errors.largest:.1f} ({errors.worst})"
         )
     above = [check.program.name for check in checks if check.above_bound]
-    inside = [f"The gain lies in the expected interval in {_inside(record.judged())}"]
-    inside += [f"in that of the {m} model in {_inside(record.judged(m))}" for m in record.models]
+    inside = [f"The gain lies in the expected interval in {_inside(found['expected'])}"]
+    inside += [f"in that of the {m} model in {_inside(found[m])}" for m in record.models]
     yield "; ".join(inside) + "."
     yield f"It exceeds the bound in {len(above)} of {len(checks)}" + (
         f": {', '.join(above)}." if above else "."
     )
 
 
-def _inside(judged: Judged | None) -> str:
-    return units.NOT_OBTAINED if judged is None else f"{judged.inside} of {judged.programs}"
+def _inside(errors: Accuracy) -> str:
+    return f"{errors.inside} of {errors.programs}"
 
 
-def _kinds(record: Record) -> Iterator[tuple[str, Errors]]:
-    for name, errors in (
-        ("expected gain against user time", _errors_of(record, None)),
-        *((f"... by the {model} model", _errors_of(record, model)) for model in record.models),
-        ("bound against user time", record.bound),
-        ("expected gain and page faults against all time", record.total),
-    ):
-        if errors is not None:
-            yield name, errors
-
-
-def _errors_of(record: Record, model: ModelName | None) -> Errors | None:
-    judged = record.judged(model)
-    return None if judged is None else judged.errors
+def _kinds(record: Record, found: Mapping[Predicted, Accuracy]) -> Iterator[tuple[str, Accuracy]]:
+    names: dict[Predicted, str] = {"expected": "expected gain against user time"}
+    names |= {model: f"... by the {model} model" for model in record.models}
+    names["bound"] = "bound against user time"
+    names["total"] = "expected gain and page faults against all time"
+    return ((name, found[predicted]) for predicted, name in names.items() if predicted in found)
 
 
 def markdown(record: Record) -> str:
@@ -149,7 +138,7 @@ def markdown(record: Record) -> str:
     lines += ["", "| error, in points | mean | largest | of |", "| --- | --- | --- | --- |"]
     lines += [
         f"| {name} | {100 * errors.mean:.1f} | {100 * errors.largest:.1f} | {errors.worst} |"
-        for name, errors in _kinds(record)
+        for name, errors in _kinds(record, accuracy(record.checks))
     ]
     lines += ["", " ".join(list(sentences(record))[-2:])]
     lines += ["", *(f"- Not compared: {p.name}: {why}" for p, why in record.left_out)]
@@ -165,4 +154,4 @@ def markdown(record: Record) -> str:
 
 
 def _with_range(interval: Interval) -> str:
-    return f"{units.percent(interval.value)} ({percents(interval)})"
+    return f"{units.percent(interval.value)} ({units.range_of(interval)})"

@@ -16,7 +16,7 @@ from tlbcost.common.cleanup import Stopped, signals_raise
 from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, USAGE, TlbcostError
 
 if TYPE_CHECKING:
-    from tlbcost.accuracy.errors import Program, Record
+    from tlbcost.accuracy.checks import Program, Record
     from tlbcost.validation.stream import StreamResult
 
 _LEAST_PAIRS, _MOST_PAIRS = 3, 1000
@@ -210,7 +210,7 @@ def _numbered(n: int, of: int) -> Callable[[str], None]:
 def _record(programs: list[Program]) -> Record:
     from datetime import UTC, datetime
 
-    from tlbcost.accuracy.errors import Record
+    from tlbcost.accuracy.checks import Record
     from tlbcost.common.paths import version
     from tlbcost.system.machine import current_machine
 

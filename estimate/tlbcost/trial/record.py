@@ -6,7 +6,14 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from tlbcost.accuracy.errors import Half, PairOfRuns, Prediction, Program, Record, prediction_of
+from tlbcost.accuracy.checks import (
+    PairedRun,
+    PairOfRuns,
+    Prediction,
+    Program,
+    Record,
+    prediction_of,
+)
 from tlbcost.accuracy.record import format_record
 from tlbcost.run.outcome import Run
 from tlbcost.trial.comparison import Pair, ProgramTrials, Trial
@@ -41,5 +48,5 @@ def _pair_of_runs(pair: Pair) -> PairOfRuns:
     )
 
 
-def _half(run: Run) -> Half:
-    return Half(run.wall_ns, run.user_ns, run.system_ns, run.minor_faults, run.max_rss_bytes)
+def _half(run: Run) -> PairedRun:
+    return PairedRun(run.wall_ns, run.user_ns, run.system_ns, run.minor_faults, run.max_rss_bytes)

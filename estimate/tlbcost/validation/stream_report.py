@@ -7,8 +7,8 @@ from collections.abc import Callable
 from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.accuracy.errors import Check, Half, check_of, covered_fraction
-from tlbcost.accuracy.report import percents, points
+from tlbcost.accuracy.checks import CheckedPrediction, PairedRun, check_of, covered_fraction
+from tlbcost.accuracy.report import points
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.interval import Interval
@@ -63,7 +63,7 @@ def _count(value: float) -> str:
     return units.count(round(value))
 
 
-_LINES: tuple[tuple[str, Callable[[Half], int], Callable[[float], str]], ...] = (
+_LINES: tuple[tuple[str, Callable[[PairedRun], int], Callable[[float], str]], ...] = (
     ("elapsed", lambda run: run.wall_ns, units.time),
     ("user", lambda run: run.user_ns, units.time),
     ("system", lambda run: run.system_ns, units.time),
@@ -82,7 +82,7 @@ def _compared(
     return cell(base), cell(huge), f"{100 * (huge / base - 1):+.1f} %"
 
 
-def _comparison(check: Check) -> Table:
+def _comparison(check: CheckedPrediction) -> Table:
     said, gain = check.prediction, check.gain
     fault, total = said.fault_fraction, said.total_fraction
     rows = table("", "predicted", "", "measured", "", "error")
@@ -91,9 +91,9 @@ def _comparison(check: Check) -> Table:
         rows.add_row(
             name,
             units.NOT_OBTAINED if value is None else units.percent(value),
-            percents(ends) if ends else "",
+            units.range_of(ends) if ends else "",
             units.percent(found.value),
-            percents(found),
+            units.range_of(found),
             units.NOT_OBTAINED if value is None else points(value - found.value),
         )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tlbcost.accuracy.errors import Program, prediction_of
+from tlbcost.accuracy.checks import Program, prediction_of
 from tlbcost.answer.conclude import assemble
 from tlbcost.answer.obtain import measured
 from tlbcost.common import formats, paths

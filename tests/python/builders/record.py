@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Made-up records of predictions and the runs that checked them."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+from tlbcost.accuracy.checks import PairedRun, PairOfRuns, Prediction, Program, Record
+from tlbcost.accuracy.report import print_record
+from tlbcost.common.interval import Interval
+from tlbcost.model.gain import ModelName
+from tlbcost.system.machine import Machine
+
+MACHINE = Machine(
+    "GenuineIntel", "6", "207", "2", "Some CPU", "0x1", "kvm", "6.1", 4096, "madvise", None
+)
+S = 1_000_000_000
+
+
+def paired_run(user_s: float, system_s: float = 0.1, wall_s: float | None = None) -> PairedRun:
+    wall = user_s + system_s if wall_s is None else wall_s
+    return PairedRun(round(wall * S), round(user_s * S), round(system_s * S), 1000, 1 << 30)
+
+
+def pairs(base_user_s: float, huge_user_s: float, n: int = 3) -> tuple[PairOfRuns, ...]:
+    return tuple(
+        PairOfRuns(paired_run(base_user_s), paired_run(huge_user_s), 1 << 30, (1 << 30) - (1 << 20))
+        for _ in range(n)
+    )
+
+
+def program(
+    name: str, base: float, huge: float, expected: tuple[float, float, float], bound: float
+) -> Program:
+    value, low, high = expected
+    return Program(
+        name, f"./{name} --size 1G", "glibc-hugetlb",
+        Prediction(bound, Interval(value, low, high), 0.05), pairs(base, huge),
+    )  # fmt: skip
+
+
+def record(*programs: Program) -> Record:
+    return Record(MACHINE, "2026-11-21T00:00:00Z", "1.0", programs)
+
+
+TWO = record(
+    # Run times of 1 s: the user part saves 0.3 and 0.1 of it.
+    program("chase", 0.9, 0.6, (0.25, 0.1, 0.4), 0.5),
+    program("sort", 0.9, 0.8, (0.2, 0.15, 0.25), 0.05),
+)
+
+
+def text_of(some: Record) -> str:
+    text = io.StringIO()
+    print_record(some, text)
+    return text.getvalue()
+
+
+def modelled(overlap: Interval | None, *, told: bool = True) -> Record:
+    """The record with what the models expected of the first program."""
+    one = TWO.programs[0]
+    assert one.prediction is not None
+    models: dict[ModelName, Interval] = {"simple": one.prediction.expected_fraction}
+    said = one.prediction
+    if overlap is not None:
+        models["overlap"] = overlap
+        said = replace(said, expected_fraction=overlap)
+    return record(replace(one, prediction=replace(said, models=models if told else {})))
