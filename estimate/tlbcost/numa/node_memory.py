@@ -13,14 +13,15 @@ import os
 import platform
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from tlbcost.common.document import doc
 from tlbcost.run import process_tree
-from tlbcost.system.machine import sys_path
+from tlbcost.system.machine import read_text
 
 # A look at numa_maps goes through all page tables, as one at smaps does.
 _FIRST_S, _LATER_S, _SLOWER = 0.02, 0.5, 1.5
@@ -29,6 +30,7 @@ _CALL = {"x86_64": 279, "ppc64le": 301, "s390x": 310}
 _GENERIC_CALL = 239
 SAMPLE_PAGES = 4096
 _NODE = re.compile(r"N(\d+)=(\d+)")
+_PAGE = re.compile(r"kernelpagesize_kB=(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,47 +57,40 @@ def parse(text: str, base_page_bytes: int) -> NodeMemory:
     Counts are in pages of the mapping's kernelpagesize_kB; transparent huge pages are counted in
     base pages there.
     """
-    everything: dict[int, int] = {}
-    anonymous: dict[int, int] = {}
-    policies: list[str] = []
+    everything: Counter[int] = Counter()
+    anonymous: Counter[int] = Counter()
+    policies: dict[str, None] = {}
     for line in text.splitlines():
         words = line.split()
-        if len(words) < 2:
+        nodes = [(int(on[1]), int(on[2])) for on in map(_NODE.fullmatch, words[2:]) if on]
+        if not nodes:
             continue
-        size = base_page_bytes
-        found: list[tuple[int, int]] = []
-        for word in words[2:]:
-            name, _, value = word.partition("=")
-            node = _NODE.fullmatch(word)
-            if node:
-                found.append((int(node[1]), int(node[2])))
-            elif name == "kernelpagesize_kB" and value.isdigit():
-                size = int(value) * 1024
-        if found and words[1] not in policies:
-            policies.append(words[1])
+        policies[words[1]] = None
+        size = next((int(kb[1]) << 10 for kb in map(_PAGE.fullmatch, words) if kb), base_page_bytes)
         is_anonymous = any(word.startswith("anon=") for word in words)
-        for number, pages in found:
-            everything[number] = everything.get(number, 0) + pages * size
+        for node, pages in nodes:
+            everything[node] += pages * size
             if is_anonymous:
-                anonymous[number] = anonymous.get(number, 0) + pages * size
+                anonymous[node] += pages * size
     return NodeMemory(everything, anonymous, tuple(policies))
 
 
-def together(parts: Iterable[NodeMemory]) -> NodeMemory:
+def together(parts: Sequence[NodeMemory]) -> NodeMemory:
     """The memory of several processes."""
-    sums: tuple[dict[int, int], dict[int, int], dict[int, int]] = ({}, {}, {})
-    policies: list[str] = []
-    asked = False
-    for part in parts:
-        asked = asked or part.sampled_pages is not None
-        for total, one in zip(
-            sums, (part.bytes_on, part.anonymous_bytes_on, part.sampled_pages or {}), strict=True
-        ):
-            for node, n in one.items():
-                total[node] = total.get(node, 0) + n
-        policies += [policy for policy in part.policies if policy not in policies]
-    by_node = [dict(sorted(each.items())) for each in sums]
-    return NodeMemory(by_node[0], by_node[1], tuple(policies), by_node[2] if asked else None)
+
+    def total(all_by_node: Iterable[Mapping[int, int]]) -> dict[int, int]:
+        sums: Counter[int] = Counter()
+        for by_node in all_by_node:
+            sums.update(by_node)
+        return dict(sorted(sums.items()))
+
+    asked = [part.sampled_pages for part in parts if part.sampled_pages is not None]
+    return NodeMemory(
+        total(part.bytes_on for part in parts),
+        total(part.anonymous_bytes_on for part in parts),
+        tuple(dict.fromkeys(policy for part in parts for policy in part.policies)),
+        total(asked) if asked else None,
+    )
 
 
 def page_nodes(pid: int, addresses: Sequence[int]) -> list[int | None]:
@@ -141,11 +136,7 @@ def _sample(pid: int, base_page_bytes: int) -> Mapping[int, int] | None:
         found = page_nodes(pid, addresses)
     except OSError:
         return None
-    counts: dict[int, int] = {}
-    for node in found:
-        if node is not None:
-            counts[node] = counts.get(node, 0) + 1
-    return counts
+    return Counter(node for node in found if node is not None)
 
 
 class PlacementSampler:
@@ -192,18 +183,7 @@ def look(pids: Iterable[int], base_page_bytes: int) -> NodeMemory | None:
     """The memory of these processes now; None if that of none can be seen."""
     parts = []
     for pid in pids:
-        try:
-            text = sys_path(f"/proc/{pid}/numa_maps").read_text("utf-8", errors="replace")
-        except OSError:
-            continue
-        memory = parse(text, base_page_bytes)
+        memory = parse(read_text(f"/proc/{pid}/numa_maps") or "", base_page_bytes)
         if memory.bytes_on:
-            parts.append(
-                NodeMemory(
-                    memory.bytes_on,
-                    memory.anonymous_bytes_on,
-                    memory.policies,
-                    _sample(pid, base_page_bytes),
-                )
-            )
+            parts.append(replace(memory, sampled_pages=_sample(pid, base_page_bytes)))
     return together(parts) if parts else None
