@@ -263,6 +263,9 @@ accuracy-analysis: $(B)/venv/.accuracy  ## the analysis on 1,000 synthetic curve
 accuracy-published: $(B)/venv/.check  ## gains predicted from published walk shares
 	$(B)/venv/bin/python bench/published_gains.py
 
+bench-instructions: all  ## the simulator's instructions per lookup (the same on a busy machine; two minutes)
+	$(B)/venv/bin/python bench/simulator_instructions.py
+
 bench-machines: all  ## what four machines cost in one simulated run (writes doc/benchmarks.md; quiet, three minutes)
 	$(B)/venv/bin/python bench/machines.py
 
@@ -290,7 +293,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events check-releases lint c-lint bench bench-machines bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events check-releases lint c-lint bench bench-instructions bench-machines bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) -path $(B)/releases -prune -o -name '*.d' -type f -print 2>/dev/null)
