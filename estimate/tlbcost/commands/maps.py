@@ -9,16 +9,17 @@ import io
 import math
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tlbcost.calibration.records import Calibration
 from tlbcost.common.cleanup import until_stopped
-from tlbcost.common.document import now, to_json
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
-from tlbcost.common.paths import version
-from tlbcost.memory.areas import Reaches, reaches_of
-from tlbcost.memory.maps_report import MemoryMaps, print_maps
-from tlbcost.memory.process import ProcessMemory, look, run_program
-from tlbcost.system.machine import Machine, current_machine, huge_page_or_assumed
+
+if TYPE_CHECKING:
+    from tlbcost.calibration.records import Calibration
+    from tlbcost.memory.areas import Reaches
+    from tlbcost.memory.maps_report import MemoryMaps
+    from tlbcost.memory.process import ProcessMemory
+    from tlbcost.system.machine import Machine
 
 _LONGEST_S = 3600.0
 
@@ -64,8 +65,13 @@ def _seconds(text: str) -> float:
 
 
 def _look(arguments: argparse.Namespace) -> int:
+    from tlbcost.common.document import now
     from tlbcost.common.output import check_writable
+    from tlbcost.common.paths import version
+    from tlbcost.memory.maps_report import MemoryMaps
+    from tlbcost.memory.process import look, run_program
     from tlbcost.run.launch import launcher_of
+    from tlbcost.system.machine import current_machine
 
     words: list[str] = arguments.target
     pid = _pid(words)
@@ -116,7 +122,9 @@ def _reaches(machine: Machine, calibration: Path | None) -> Reaches:
     """Of the TLB of this machine; nothing is measured for it."""
     from tlbcost.calibration.cache import look_up
     from tlbcost.calibration.file import read_calibration
+    from tlbcost.memory.areas import reaches_of
     from tlbcost.simulator.geometry import geometry_for
+    from tlbcost.system.machine import huge_page_or_assumed
 
     if calibration is not None:
         known: Calibration | None = read_calibration(calibration)
@@ -127,7 +135,9 @@ def _reaches(machine: Machine, calibration: Path | None) -> Reaches:
 
 
 def _print(maps: MemoryMaps, arguments: argparse.Namespace) -> None:
+    from tlbcost.common.document import to_json
     from tlbcost.common.output import print_stderr, write
+    from tlbcost.memory.maps_report import print_maps
 
     failed = TOOL_FAILED if maps.argv else FAILED
     print_text = functools.partial(print_maps, everything=arguments.all)
