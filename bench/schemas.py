@@ -7,11 +7,13 @@ import json
 import sys
 from pathlib import Path
 
+from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.calibration.document import CalibrationDocument
 from tlbcost.common.document import schema_of
 from tlbcost.counters.count_document import CountDocument
 from tlbcost.counters.profile_document import ProfileDocument
 from tlbcost.doctor.check import Examination
+from tlbcost.machines.document import MachineEstimateDocument
 from tlbcost.machines.list_document import MachineList
 from tlbcost.memory.maps_report import MemoryMaps
 from tlbcost.numa.study import Study
@@ -26,6 +28,8 @@ DOCUMENTS: dict[str, tuple[type, str]] = {
     "calibrate": (CalibrationDocument, "tlbcost calibrate"),
     "count": (CountDocument, "tlbcost count"),
     "doctor": (Examination, "tlbcost doctor"),
+    "estimate": (EstimateDocument, "tlbcost estimate"),
+    "machine-estimate": (MachineEstimateDocument, "tlbcost estimate --machine, --page-size"),
     "events": (EventsDocument, "tlbcost events"),
     "machines": (MachineList, "tlbcost machines"),
     "maps": (MemoryMaps, "tlbcost maps"),

@@ -10,18 +10,18 @@ For tests that follow a remedy: the memory is made up, the system is the one it 
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from typing import cast, get_args
 
-from builders.answer import content
-from tlbcost.answer.remedies_text import what_to_do
+from builders.answer import altered, estimated
 from tlbcost.answer.surroundings import surroundings
 from tlbcost.attribution.payers import Payer
 from tlbcost.attribution.simulated import Attribution
+from tlbcost.common.document import to_json
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import MemoryKind
+from tlbcost.remedies.document import advice_part
 from tlbcost.run.outcome import Run
 
 SIZE = 96 << 20
@@ -38,8 +38,8 @@ def main() -> int:
         0.9, 0.1, 0.9, 0.1, Interval(0.2, 0.1, 0.3),
     )  # fmt: skip
     run = Run(10**9, 9 * 10**8, 10**8, SIZE >> 12, 0, SIZE + (2 << 20))
-    made = replace(
-        content(40_000_000),
+    made = altered(
+        estimated(40_000_000),
         argv=tuple(argv),
         surroundings=surroundings(),
         runs=(run,),
@@ -47,8 +47,8 @@ def main() -> int:
     )
     assert made.simulated is not None
     attribution = Attribution((payer,), (), (), "prices", 0.0)
-    made = replace(made, simulated=replace(made.simulated, attribution=attribution))
-    print(json.dumps(what_to_do(made), indent=1))
+    made = altered(made, simulated=replace(made.simulated, attribution=attribution))
+    print(to_json([advice_part(advice) for advice in made.advice]), end="")
     return 0
 
 

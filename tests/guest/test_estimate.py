@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from machine import Results
-from tlbcost.answer.conclude import Ingredients, assemble
-from tlbcost.answer.content import Content
+from tlbcost.answer.estimate import conclude
+from tlbcost.answer.record import Estimate, Evidence
 from tlbcost.counters.count_plan import CountPlan
 from tlbcost.counters.event_selection import EventRequest
 from tlbcost.counters.readings import by_event, parse_readings
@@ -21,7 +21,7 @@ WALK_CYCLES = 100.0
 HUGE_BYTES = 2 << 20
 
 
-def estimated(results: Results, name: str, folder: Path) -> Content:
+def estimated(results: Results, name: str, folder: Path) -> Estimate:
     """The estimate of the run `name`, were a walk to cost so many cycles."""
     pmu = load_pmu("riscv_sbi")
     plan = CountPlan(pmu, tuple(EventRequest.of(event) for event in pmu.events))
@@ -38,7 +38,7 @@ def estimated(results: Results, name: str, folder: Path) -> Content:
         1,
         stopped=False,
     )
-    given = Ingredients(
+    given = Evidence(
         argv=("visit",),
         path=None,
         machine=None,
@@ -50,19 +50,19 @@ def estimated(results: Results, name: str, folder: Path) -> Content:
         pmu=pmu,
         walk_cycles=WALK_CYCLES,
     )
-    return assemble(given)
+    return conclude(given)
 
 
 def test_real_counts_become_an_estimate(counting: Results, tmp_path: Path) -> None:
-    content = estimated(counting, "loads", tmp_path)
-    part = content.counted
+    found = estimated(counting, "loads", tmp_path)
+    part = found.counted
     assert part is not None
     walks, cycles = part.figures["data_walks"], part.counted.values()["cycles"]
     assert walks is not None
     assert walks.value >= LOADS
     assert part.witness.way == "walks_times_cost"
     assert part.witness.data.value == pytest.approx(min(1, walks.value * WALK_CYCLES / cycles))
-    run = content.runs[0]
+    run = found.given.runs[0]
     user = run.user_ns / max(run.wall_ns, run.user_ns + run.system_ns)
-    assert content.estimate.bound_fraction.value == pytest.approx(part.witness.total.high * user)
-    assert content.estimate.expected_fraction.high <= content.estimate.bound_fraction.value
+    assert found.gain.bound_fraction.value == pytest.approx(part.witness.total.high * user)
+    assert found.gain.expected_fraction.high <= found.gain.bound_fraction.value

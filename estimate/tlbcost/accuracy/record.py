@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Annotated
 
 from tlbcost.accuracy.checks import PairedRun, PairOfRuns, Prediction, Program, Record
 from tlbcost.accuracy.errors import accuracy
 from tlbcost.calibration.cache import cache_folder
 from tlbcost.calibration.file import machine_of
 from tlbcost.common import formats
+from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.output import write_file
@@ -36,12 +38,14 @@ class TrackRecord:
     the run time; `inside`: programs whose measured gain lay in the expected interval.
     """
 
-    here: bool
-    date: str
-    programs: int
-    inside: int
-    mean_error_fraction: float
-    largest_error_fraction: float
+    here: Annotated[bool, doc("on this machine; false: on another one of the same CPU")]
+    date: Annotated[str, doc("when that was found")]
+    programs: Annotated[int, doc("how many were run", minimum=1)]
+    inside: Annotated[
+        int, doc("programs whose measured gain lay within the expected interval", minimum=0)
+    ]
+    mean_error_fraction: Annotated[float, doc("size of the error, on average", minimum=0)]
+    largest_error_fraction: Annotated[float, doc("size of the largest error", minimum=0)]
 
 
 def format_record(record: Record) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from tlbcost.answer.request import AskedBackend
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.counters.count_plan import probe
 from tlbcost.counters.diagnosis import Refusal, diagnose
@@ -15,8 +15,6 @@ from tlbcost.counters.pmu import find_pmu
 from tlbcost.processors.event_tables import generic_pmu, pmu_of
 from tlbcost.processors.events import Event, Pmu
 from tlbcost.system.machine import Machine
-
-Asked = Literal["auto", "pmu", "sim", "both"]
 
 # Any of these formulas, with all its events, bounds the time in translation.
 _WITH_CYCLES = ("share", "pending_share")
@@ -46,7 +44,7 @@ class Choice:
     notes: tuple[str, ...] = ()
 
 
-def choose(asked: Asked, machine: Machine) -> Choice:
+def choose(asked: AskedBackend, machine: Machine) -> Choice:
     """Look at the counters unless only a simulation is asked for.
 
     `auto` falls back to the simulation; why is in the notes, unless there just are no counters.

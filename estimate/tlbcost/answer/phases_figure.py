@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from tlbcost.answer.content import Simulated
+from tlbcost.answer.record import Simulated
 from tlbcost.common import units
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.gnuplot import draw_by

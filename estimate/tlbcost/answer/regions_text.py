@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tlbcost.answer.content import Simulated
-from tlbcost.attribution.payers import Payer
+from tlbcost.answer.record import Simulated
+from tlbcost.attribution.payers import AllocationSite, Payer
 from tlbcost.attribution.simulated import Attribution, CodeLine
 from tlbcost.attribution.sites import words
 from tlbcost.common import units
@@ -15,7 +15,6 @@ from tlbcost.common.console import section, table
 from tlbcost.common.interval import Interval
 from tlbcost.common.units import shortened
 from tlbcost.memory.kinds import Backing
-from tlbcost.simulator.memory_tables import SourceLocation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -94,10 +93,10 @@ def _memory(console: Console, attribution: Attribution, base: str) -> None:
             _percent(payer.time_fraction),
             _gain(payer),
         )
-        for site, share in _sites(payer):
+        for site in _sites(payer):
             shown.add_row(
                 shortened(f"  {words(site)}", _NAME_COLUMNS), "", "",
-                _percent(share * (payer.misses_fraction or 0.0)), "", "",
+                _percent(site.misses_fraction * (payer.misses_fraction or 0.0)), "", "",
             )  # fmt: skip
     if rest:
         shown.add_row(
@@ -155,10 +154,10 @@ def on_pages(backed: Backing | None) -> str:
     return units.NOT_OBTAINED if backed is None else units.size(backed.page_bytes)
 
 
-def _sites(payer: Payer) -> list[tuple[SourceLocation, float]]:
+def _sites(payer: Payer) -> list[AllocationSite]:
     if payer.kind in ("file", "stack"):
         return []
-    return [(site, share) for site, share in payer.sites if share >= _LEAST_SITE][:_MOST_SITES]
+    return [site for site in payer.sites if site.misses_fraction >= _LEAST_SITE][:_MOST_SITES]
 
 
 def _code_words(line: CodeLine) -> str:

@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from tlbcost.answer.content import Content
-from tlbcost.answer.words import narrower, next_steps
+from tlbcost.answer.advice import narrower, next_steps
+from tlbcost.answer.record import Estimate
 from tlbcost.attribution.payers import Payer
 from tlbcost.common import units
-from tlbcost.common.interval import Interval
-from tlbcost.remedies.advise import Advice, advise
+from tlbcost.remedies.advise import Advice
 from tlbcost.remedies.price import Price
-from tlbcost.remedies.remedy import TUNABLES, Remedy, Situation
+from tlbcost.remedies.remedy import Remedy
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,52 +34,16 @@ _KINDS = {
 }
 
 
-def all_advice(content: Content) -> tuple[Advice, ...]:
-    """What to do about each payer; empty where nothing is to be done, or nothing was attributed."""
-    if content.estimate.verdict in ("not_worth_it", "already_huge"):
-        return ()
-    around = content.surroundings
-    attribution = content.attribution
-    if around is None or around.settings is None or attribution is None:
-        return ()
-    faults = tuple(
-        None if costs is None else costs.fault_ns
-        for costs in (content.base_costs, content.huge_costs)
-    )
-    situation = Situation(
-        content.argv,
-        around.settings,
-        around.glibc,
-        around.hugectl,
-        content.runs,
-        (faults[0], faults[1]),
-        {**os.environ, TUNABLES: around.glibc_tunables or ""},
-    )
-    return advise(attribution.payers, situation)
-
-
-def first_steps(content: Content) -> list[str]:
-    """The simplest remedy of each payer, as lines to type; lines with # explain."""
-    found = all_advice(content)
-    if not found:
-        return next_steps(content)
-    steps = narrower(content)
-    for advice in found:
-        for remedy in advice.remedies[:1]:
-            steps += [f"# {remedy.words}:", *remedy.steps]
-    return steps
-
-
-def print_what_to_do(console: Console, content: Content) -> None:
+def print_what_to_do(console: Console, estimate: Estimate) -> None:
     """The last section of the report: commands stay one line each, to be copied."""
-    found = all_advice(content)
+    found = estimate.advice
     if not found:
         console.print("\nNext:", style="bold")
-        for step in next_steps(content):
+        for step in next_steps(estimate):
             console.print(f"  {step}", soft_wrap=True)
         return
     console.print("\nWhat to do:", style="bold")
-    for step in narrower(content):
+    for step in narrower(estimate):
         console.print(f"  {step}", soft_wrap=True)
     for advice in found:
         for line in _advice_lines(advice):
@@ -188,51 +149,3 @@ def _wrapped(text: str, first: str, later: str) -> list[str]:
         break_on_hyphens=False,
         break_long_words=False,
     )
-
-
-def what_to_do(content: Content) -> list[dict[str, object]]:
-    """The section for programs."""
-    return [_advice(advice) for advice in all_advice(content)]
-
-
-def _advice(advice: Advice) -> dict[str, object]:
-    standing = advice.standing
-    return {
-        "program": advice.payers[0].program,
-        "payers": [
-            {"name": payer.name, "kind": payer.kind, "code": payer.code} for payer in advice.payers
-        ],
-        "page_bytes": standing.page_bytes if standing else None,
-        "thp_eligible": standing.eligible if standing else None,
-        "reason": standing.reason if standing else None,
-        "why_not_huge": standing.words if standing else None,
-        "no_remedy": advice.none,
-        "cautions": [{"words": words, "source": source} for words, source in advice.cautions],
-        "remedies": [_remedy(remedy) for remedy in advice.remedies],
-    }
-
-
-def _remedy(remedy: Remedy) -> dict[str, object]:
-    price = remedy.price
-    return {
-        "code": remedy.code,
-        "form": remedy.form,
-        "words": remedy.words,
-        "pages": remedy.pages,
-        "steps": list(remedy.steps),
-        "undo": list(remedy.undo),
-        "caution": remedy.caution,
-        "source": remedy.source,
-        "price": {
-            "pool_pages": price.pool_pages,
-            "pool_page_bytes": price.pool_page_bytes,
-            "growth_bytes": price.growth_bytes,
-            "fault_ns": _interval(price.fault_ns),
-            "base_fault_ns": _interval(price.base_fault_ns),
-            "sentences": list(price.sentences),
-        },
-    }
-
-
-def _interval(interval: Interval | None) -> dict[str, float] | None:
-    return None if interval is None else asdict(interval)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the simulation adds to a report: the modelled TLBs, and the misses in each process."""
+"""What simulation and counters add to a report: TLBs, misses in each process, counts, both."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tlbcost.answer.content import Simulated
+from tlbcost.answer.record import CountedPart, Estimate, Simulated
 from tlbcost.common import units
 from tlbcost.common.console import section, table
+from tlbcost.counters.count_report import print_events, print_figures
 from tlbcost.processors.geometry import Level, LevelSource, TlbLevel
 from tlbcost.simulator.counts import CODE, DATA, ProcessCounts, Side, SideCounts
 
@@ -57,7 +58,7 @@ def print_misses(console: Console, simulated: Simulated) -> None:
 
 def modelled_sentence(simulated: Simulated) -> str:
     """What the overlap model's expected gain rests on, and what the other model says."""
-    sample, simple = simulated.sample, simulated.estimate.models.get("simple")
+    sample, simple = simulated.sample, simulated.gain.models.get("simple")
     assert sample is not None
     assert simple is not None
     part = units.percent(sample.sampled_references / sample.references)
@@ -100,3 +101,34 @@ def _processes(
     left = len(processes) - _MOST_PROCESSES
     if left > 0:
         console.print(f"and {left} more, all in the sums and in the JSON.")
+
+
+def print_counts(console: Console, part: CountedPart) -> None:
+    """Each event's count, and the formulas that have a value."""
+    print_events(console, part.counted)
+    obtained = {name: figure for name, figure in part.figures.items() if figure is not None}
+    print_figures(console, obtained)
+
+
+def print_comparison(console: Console, estimate: Estimate) -> None:
+    """What both backends found, side by side."""
+    counted, simulated = estimate.counted, estimate.simulated
+    if counted is None or simulated is None:
+        return
+    shown = table("compared", "counters", "simulation")
+    size = simulated.geometry.base.page_size_bytes
+    for label, formula, sides in (
+        ("page walks", "walks", (*DATA, *CODE)),
+        ("... for loads and stores", "data_walks", DATA),
+    ):
+        figure = counted.figures.get(formula)
+        walks = [simulated.counts.get((size, side)) for side in sides]
+        shown.add_row(
+            label,
+            units.NOT_OBTAINED if figure is None else units.count(round(figure.value)),
+            units.count(sum(each.stlb_misses for each in walks if each is not None)),
+        )
+    both = (counted.gain, simulated.gain)
+    shown.add_row("bound", *(units.percent(each.bound_fraction.value) for each in both))
+    shown.add_row("expected gain", *(units.range_of(each.expected_fraction) for each in both))
+    section(console, shown)

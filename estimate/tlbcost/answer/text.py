@@ -7,12 +7,16 @@ import shlex
 from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.answer.caveats import caveats
-from tlbcost.answer.content import Content
+from tlbcost.answer.record import Estimate
 from tlbcost.answer.regions_text import print_payers, print_sampled
 from tlbcost.answer.remedies_text import print_what_to_do
-from tlbcost.answer.tables import modelled_sentence, print_misses, print_tlbs
-from tlbcost.answer.witness_table import print_comparison, print_counts
+from tlbcost.answer.tables import (
+    modelled_sentence,
+    print_comparison,
+    print_counts,
+    print_misses,
+    print_tlbs,
+)
 from tlbcost.answer.words import placement_sentence, verdict_sentence
 from tlbcost.common import units
 from tlbcost.common.console import grid, print_whole, section, table
@@ -29,55 +33,56 @@ _BACKENDS = {
 }
 
 
-def print_report(content: Content, file: TextIO) -> None:
+def print_report(estimate: Estimate, file: TextIO) -> None:
     """Print the report on `file`; in bold, and up to 100 columns wide, only on a terminal."""
-    print_whole(lambda console: _fill(console, content), file)
+    print_whole(lambda console: _fill(console, estimate), file)
 
 
-def _fill(console: Console, content: Content) -> None:
-    _head(console, content)
-    if content.simulated is not None:
-        print_tlbs(console, content.simulated)
-    if content.runs:
-        _program(console, content)
-    if content.counted is not None:
-        print_counts(console, content.counted)
-    if content.simulated is not None:
-        print_misses(console, content.simulated)
-    if content.base_costs is not None and content.huge_costs is not None:
-        _costs(console, content)
-    print_comparison(console, content)
-    _results(console, content)
-    if content.simulated is not None:
-        print_payers(console, content.simulated)
-    if content.sampled is not None:
-        print_sampled(console, content.sampled)
-    _ending(console, content)
+def _fill(console: Console, estimate: Estimate) -> None:
+    _head(console, estimate)
+    if estimate.simulated is not None:
+        print_tlbs(console, estimate.simulated)
+    if estimate.given.runs:
+        _program(console, estimate)
+    if estimate.counted is not None:
+        print_counts(console, estimate.counted)
+    if estimate.simulated is not None:
+        print_misses(console, estimate.simulated)
+    if estimate.base_costs is not None and estimate.huge_costs is not None:
+        _costs(console, estimate)
+    print_comparison(console, estimate)
+    _results(console, estimate)
+    if estimate.simulated is not None:
+        print_payers(console, estimate.simulated)
+    if estimate.sampled is not None:
+        print_sampled(console, estimate.sampled)
+    _ending(console, estimate)
 
 
-def _head(console: Console, content: Content) -> None:
+def _head(console: Console, estimate: Estimate) -> None:
     rows = grid()
-    machine = content.machine
+    machine = estimate.given.machine
     if machine is not None:
         where = "bare metal" if machine.hypervisor is None else f"virtual ({machine.hypervisor})"
         sizes = f"{units.size(machine.base_page_bytes)} pages"
-        huge = units.size(content.huge_page_bytes)
+        huge = units.size(estimate.given.huge_page_bytes)
         thp = machine.thp_mode or "not in this kernel"
         rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}, {where}")
         rows.add_row("", f"Linux {machine.kernel or 'NA'}, {sizes}, huge {huge}, THP {thp}")
-    backend = _BACKENDS[content.backend]
-    if content.backend == "sim" and content.estimate.model is not None:
-        backend += f", {content.estimate.model} model"
-    if content.counted is not None:
-        counted = content.counted.counted
-        backend += f": {content.counted.pmu.name}, {_mode(counted.mode)}"
+    backend = _BACKENDS[estimate.backend]
+    if estimate.backend == "sim" and estimate.gain.model is not None:
+        backend += f", {estimate.gain.model} model"
+    if estimate.counted is not None:
+        counted = estimate.counted.counted
+        backend += f": {estimate.counted.pmu.name}, {_mode(counted.mode)}"
         rows.add_row("counts", counted.source)
     rows.add_row("backend", backend)
-    if content.calibration is not None:
-        rows.add_row("costs", f"{content.calibration.source}, {content.calibration.date}")
-    for note in content.notes:
+    if estimate.given.calibrated is not None:
+        calibrated = estimate.given.calibrated
+        rows.add_row("costs", f"{calibrated.source}, {calibrated.calibration.date}")
+    for note in estimate.notes:
         rows.add_row("note", note)
-    console.print(f"tlbcost {content.version}: {shlex.join(content.argv)}\n", style="bold")
+    console.print(f"tlbcost {estimate.version}: {shlex.join(estimate.given.argv)}\n", style="bold")
     console.print(rows)
 
 
@@ -87,8 +92,8 @@ def _mode(mode: str | None) -> str:
     )
 
 
-def _program(console: Console, content: Content) -> None:
-    runs = content.runs
+def _program(console: Console, estimate: Estimate) -> None:
+    runs = estimate.given.runs
     shown = table("program", "wall", "user", "system", "minor faults", "peak memory")
     shown.add_row(
         f"median of {len(runs)}" if len(runs) > 1 else "one run",
@@ -106,7 +111,7 @@ def _program(console: Console, content: Content) -> None:
             _spread([run.system_ns for run in runs]),
         )
     section(console, shown)
-    simulated = content.simulated.run if content.simulated is not None else None
+    simulated = estimate.simulated.run if estimate.simulated is not None else None
     if simulated is not None:
         wall_ns = median([run.wall_ns for run in runs])
         console.print(
@@ -119,10 +124,10 @@ def _spread(values: list[int]) -> str:
     return units.times(min(values), max(values))
 
 
-def _costs(console: Console, content: Content) -> None:
-    assert content.base_costs is not None
-    assert content.huge_costs is not None
-    both = (content.base_costs, content.huge_costs)
+def _costs(console: Console, estimate: Estimate) -> None:
+    assert estimate.base_costs is not None
+    assert estimate.huge_costs is not None
+    both = (estimate.base_costs, estimate.huge_costs)
     shown = table("cost in ns", *(f"{units.size(costs.page_size_bytes)} pages" for costs in both))
     rows = {
         "STLB hit, waited for": [costs.stlb_hit_serial_ns for costs in both],
@@ -136,9 +141,9 @@ def _costs(console: Console, content: Content) -> None:
     for label, intervals in rows.items():
         shown.add_row(label, *(_cost(interval) for interval in intervals))
     section(console, shown)
-    base = content.base_costs
+    base = estimate.base_costs
     footprint = units.size(base.footprint_entries * base.page_size_bytes)
-    whose = "the largest process" if content.simulated is not None else "the peak memory"
+    whose = "the largest process" if estimate.simulated is not None else "the peak memory"
     console.print(f"Taken at the footprint of {whose}, {footprint}.")
 
 
@@ -149,38 +154,38 @@ def _cost(interval: Interval | None) -> str:
     return f"{units.nanoseconds(interval.value)} ({low} to {high})"
 
 
-def _results(console: Console, content: Content) -> None:
-    estimate = content.estimate
-    wall = estimate.wall_ns
+def _results(console: Console, estimate: Estimate) -> None:
+    gain = estimate.gain
+    wall = gain.wall_ns
     shown = table("result", "share", "interval", "time saved", "speed-up")
-    bound = estimate.bound_fraction.value
+    bound = gain.bound_fraction.value
     shown.add_row(
-        "bound (capped)" if estimate.bound_capped else "bound",
+        "bound (capped)" if gain.bound_capped else "bound",
         units.percent(bound),
         "at most",
         units.NOT_OBTAINED if wall is None else units.time(bound * wall),
         units.speedup(speedup_ratio(bound)),
     )
-    shown.add_row("expected gain", *_saving(estimate.expected_fraction, wall))
-    if estimate.fault_fraction is None:
+    shown.add_row("expected gain", *_saving(gain.expected_fraction, wall))
+    if gain.fault_fraction is None:
         shown.add_row("page faults", *[units.NOT_OBTAINED] * 4)
     else:
-        shown.add_row("page faults", *_saving(estimate.fault_fraction, wall))
+        shown.add_row("page faults", *_saving(gain.fault_fraction, wall))
     section(console, shown)
-    parallel = any(run_time_ns(run) > run.wall_ns for run in content.runs)
+    parallel = any(run_time_ns(run) > run.wall_ns for run in estimate.given.runs)
     time = "CPU time" if parallel else "run time"
-    if estimate.run_time_ns is None:
+    if gain.run_time_ns is None:
         time = "cycles counted, since no times are known"
     sentence = f"Shares of the {time}."
-    if estimate.code_fraction is not None:
+    if gain.code_fraction is not None:
         sentence += (
             " Of it, code (not in the expected gain) takes "
-            f"{units.range_of(estimate.code_fraction)} for its own translation."
+            f"{units.range_of(gain.code_fraction)} for its own translation."
         )
     console.print(sentence)
-    if content.simulated is not None and content.simulated.estimate.model == "overlap":
-        console.print(modelled_sentence(content.simulated))
-    tried = content.tried
+    if estimate.simulated is not None and estimate.simulated.gain.model == "overlap":
+        console.print(modelled_sentence(estimate.simulated))
+    tried = estimate.track_record
     if tried is not None:
         where = "this machine" if tried.here else "a machine with this CPU"
         console.print(
@@ -204,17 +209,16 @@ def _saving(share: Interval, wall_ns: float | None) -> list[str]:
     ]
 
 
-def _ending(console: Console, content: Content) -> None:
+def _ending(console: Console, estimate: Estimate) -> None:
     console.print()
-    console.print(verdict_sentence(content.estimate, content.huge_page_bytes), style="bold")
-    placement = placement_sentence(content)
+    console.print(verdict_sentence(estimate.gain, estimate.given.huge_page_bytes), style="bold")
+    placement = placement_sentence(estimate)
     if placement is not None:
         console.print(placement, style="bold")
-    found = caveats(content)
-    if found:
+    if estimate.caveats:
         console.print()
         rows = grid()
-        for caveat in found:
+        for caveat in estimate.caveats:
             rows.add_row(f"{caveat.code}:", f"{caveat.sentence}; {caveat.remedy}.")
         console.print(rows)
-    print_what_to_do(console, content)
+    print_what_to_do(console, estimate)

@@ -8,10 +8,19 @@ None. Shares of all payers of an estimate sum to the whole.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import Backing, MemoryKind
 from tlbcost.simulator.memory_tables import SourceLocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllocationSite(SourceLocation):
+    """Where memory was allocated, and that call's share of the walks on the memory."""
+
+    misses_fraction: Annotated[float, doc("share of the memory's own walks", minimum=0, maximum=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +36,46 @@ class Payer:
     rests on, with its 95 % interval; None: it was simulated.
     """
 
-    program: str
-    kind: MemoryKind
-    name: str
-    size_bytes: int | None
-    touched_bytes: int | None
-    touched_huge_bytes: int | None
-    code: bool
-    misses_fraction: float | None
-    huge_misses_fraction: float | None
-    time_fraction: float | None
-    huge_time_fraction: float | None
-    gain_fraction: Interval | None
-    sites: tuple[tuple[SourceLocation, float], ...] = ()
-    backed: Backing | None = None
-    samples: int | None = None
-    misses_interval: Interval | None = None
+    program: Annotated[str, doc("the executable")]
+    kind: Annotated[MemoryKind, doc("what kind of memory it is")]
+    name: Annotated[str, doc("its path, or what it is called")]
+    size_bytes: Annotated[int | None, doc("mapped; null: not known", minimum=0)]
+    touched_bytes: Annotated[int | None, doc("base pages that it touched", minimum=0)]
+    touched_huge_bytes: Annotated[
+        int | None, doc("what the touched memory would use on huge pages", minimum=0)
+    ]
+    code: Annotated[bool, doc("it is code")]
+    misses_fraction: Annotated[
+        float | None,
+        doc(
+            "of all page walks on base pages; of samples: of the loads and stores that missed, "
+            "null where there are too few",
+            minimum=0,
+            maximum=1,
+        ),
+    ]
+    huge_misses_fraction: Annotated[
+        float | None, doc("of all page walks on huge pages", minimum=0, maximum=1)
+    ]
+    time_fraction: Annotated[
+        float | None, doc("of the time in translation on base pages", minimum=0, maximum=1)
+    ]
+    huge_time_fraction: Annotated[
+        float | None, doc("of the time in translation on huge pages", minimum=0, maximum=1)
+    ]
+    gain_fraction: Annotated[
+        Interval | None,
+        doc(
+            "part of expected_fraction from huge pages for this memory alone; of samples: as if "
+            "each miss were worth the same"
+        ),
+    ]
+    sites: Annotated[tuple[AllocationSite, ...], doc("where it was allocated, most first")] = ()
+    backed: Annotated[Backing | None, doc("from smaps, while the program ran natively")] = None
+    samples: Annotated[int | None, doc("of its misses; null: it was simulated", minimum=0)] = None
+    misses_interval: Annotated[
+        Interval | None, doc("of samples: the 95 % interval of misses_fraction")
+    ] = None
 
     @property
     def mapped_bytes(self) -> int:

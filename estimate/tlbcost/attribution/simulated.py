@@ -12,12 +12,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from tlbcost.attribution.payers import Payer, on_huge_bytes
+from tlbcost.attribution.payers import AllocationSite, Payer, on_huge_bytes
 from tlbcost.attribution.sites import allocation_site
 from tlbcost.attribution.stall_time import Scale
 from tlbcost.calibration.costs import PageCosts
+from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import MemoryKind, name_of
 from tlbcost.simulator.memory_tables import (
@@ -45,11 +46,11 @@ class CodeLine:
     told. `samples`: that the others are estimated from; None: they are simulated.
     """
 
-    site: SourceLocation
-    walks_fraction: float | None
-    walks: int
-    huge_walks: int | None
-    samples: int | None = None
+    site: Annotated[SourceLocation, doc("where it is")]
+    walks_fraction: Annotated[float | None, doc("of all page walks", minimum=0, maximum=1)]
+    walks: Annotated[int, doc("of samples: the misses that they stand for", minimum=0)]
+    huge_walks: Annotated[int | None, doc("page walks on huge pages", minimum=0)]
+    samples: Annotated[int | None, doc("null: it was simulated", minimum=0)] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +261,7 @@ def _gain(group: Sequence[_Priced], total: _Totals, expected: Interval | None) -
     return Interval(expected.value * part, ends[0], ends[1])
 
 
-def _sites(group: Sequence[_Priced]) -> tuple[tuple[SourceLocation, float], ...]:
+def _sites(group: Sequence[_Priced]) -> tuple[AllocationSite, ...]:
     """Where it was allocated, by walks; what is not told is in the sum alone."""
     walks: dict[SourceLocation, int] = {}
     for each in group:
@@ -268,8 +269,12 @@ def _sites(group: Sequence[_Priced]) -> tuple[tuple[SourceLocation, float], ...]
         if site is not None:
             walks[site] = walks.get(site, 0) + each.place.base.walks
     total = sum(each.place.base.walks for each in group)
-    found = [(site, n / total) for site, n in walks.items() if n]
-    return tuple(sorted(found, key=lambda pair: -pair[1]))
+    found = [
+        AllocationSite(**dataclasses.asdict(site), misses_fraction=n / total)
+        for site, n in walks.items()
+        if n
+    ]
+    return tuple(sorted(found, key=lambda site: -site.misses_fraction))
 
 
 def _site(place: RegionMisses) -> SourceLocation | None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from tlbcost.calibration.records import Access, Calibration, Cost
 from tlbcost.common import units
+from tlbcost.common.document import doc
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.system.machine import Machine
@@ -26,15 +28,19 @@ class PageCosts:
     No price is below zero (see `price`).
     """
 
-    page_size_bytes: int
-    footprint_entries: int
-    stlb_hit_serial_ns: Interval | None
-    stlb_hit_overlapped_ns: Interval | None
-    walk_serial_ns: Interval | None
-    walk_overlapped_ns: Interval | None
-    walk_cached_ns: Interval | None
-    fault_ns: Interval | None
-    unmap_ns: Interval | None = None
+    page_size_bytes: Annotated[int, doc("of these pages", minimum=0)]
+    footprint_entries: Annotated[
+        int, doc("footprint that the costs are taken at, in TLB entries", minimum=1)
+    ]
+    stlb_hit_serial_ns: Annotated[Interval | None, doc("an STLB hit, serialized")]
+    stlb_hit_overlapped_ns: Annotated[Interval | None, doc("an STLB hit, overlapped")]
+    walk_serial_ns: Annotated[Interval | None, doc("a page walk, serialized")]
+    walk_overlapped_ns: Annotated[Interval | None, doc("a page walk, overlapped")]
+    walk_cached_ns: Annotated[
+        Interval | None, doc("overlapped, at the smallest footprint that has walks")
+    ]
+    fault_ns: Annotated[Interval | None, doc("kernel time of the first touch of a page")]
+    unmap_ns: Annotated[Interval | None, doc("kernel time of unmapping a page")] = None
 
 
 def find(

@@ -5,20 +5,18 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import signal
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.common.cleanup import Stopped, signals_raise
-from tlbcost.common.errors import SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.answer.request import EstimateRequest
+from tlbcost.common.cleanup import until_stopped
+from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 
 if TYPE_CHECKING:
-    from tlbcost.answer.content import Content
+    from tlbcost.answer.record import Estimate
 
 _MOST_RUNS = 1000
-# Options for files that a simulation alone can fill.
-_SIMULATED = ("code", "folded", "plot")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--page-size",
         metavar="SIZES",
-        type=_sizes,
+        type=page_sizes,
         help="estimate for these page sizes, separated by commas: 4K,64K,2M,1G",
     )
     parser.add_argument(
@@ -126,13 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Estimate; returns 0, raises TlbcostError."""
-    try:
-        with signals_raise():
-            _estimate(arguments)
-    except Stopped as stop:
-        print(f"tlbcost: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
-        return SIGNAL_BASE + stop.number
-    return 0
+    return until_stopped(lambda: _estimate(arguments))
 
 
 def _runs(text: str) -> int:
@@ -147,10 +139,19 @@ def _nodes(text: str) -> int:
     return parse_count(text)
 
 
-def _sizes(text: str) -> tuple[int, ...]:
-    from tlbcost.machines.estimate import parse_sizes
+def page_sizes(text: str) -> tuple[int, ...]:
+    """Page sizes of a list such as 4K,2M,1G with that of base pages, ascending."""
+    from tlbcost.machines.plan import BASE_BYTES
 
-    return parse_sizes(text)
+    powers = {"K": 10, "M": 20, "G": 30}
+    sizes = []
+    for word in text.split(","):
+        number, unit = word[:-1], word[-1:].upper()
+        bytes_ = int(number) << powers[unit] if number.isdigit() and unit in powers else 0
+        if bytes_ < BASE_BYTES or bytes_ & (bytes_ - 1):
+            raise argparse.ArgumentTypeError(f"not a page size as 4K, 64K, 2M or 1G: {word}")
+        sizes.append(bytes_)
+    return tuple(sorted({BASE_BYTES, *sizes}))
 
 
 def _cycles(text: str) -> float:
@@ -163,50 +164,92 @@ def _cycles(text: str) -> float:
     return cycles
 
 
-def _estimate(arguments: argparse.Namespace) -> None:
-    from tlbcost.answer.conclude import assemble
-    from tlbcost.answer.json import to_json
-    from tlbcost.answer.obtain import imported, measured
-    from tlbcost.answer.text import print_report
-    from tlbcost.common.output import check_writable, give_report
+def _estimate(arguments: argparse.Namespace) -> int:
+    from tlbcost.common.output import check_writable
 
     argv: list[str] = arguments.program
-    if argv[:1] == ["--"]:
-        argv = argv[1:]
-    _check_usage(arguments, argv)
+    request = EstimateRequest(
+        argv=tuple(argv[1:] if argv[:1] == ["--"] else argv),
+        imported=tuple(arguments.imported or ()),
+        backend=arguments.backend,
+        model=arguments.model,
+        calibration=arguments.calibration,
+        recalibrate=arguments.recalibrate,
+        runs=arguments.runs,
+        prepare=arguments.prepare,
+        ignore_failure=arguments.ignore_failure,
+        nodes=arguments.nodes,
+        cpu=arguments.cpu,
+        object_name=arguments.object,
+        walk_cycles=arguments.walk_cycles,
+    )
+    files = {"code": arguments.code, "folded": arguments.folded, "plot": arguments.plot}
+    asked = [option for option, file in files.items() if file is not None]
+    _check_simulated(request, asked, arguments.plot)
+    others = "--machine" if arguments.machine else "--page-size" if arguments.page_size else None
+    if others is not None:
+        _check_others(request, others)
+    request.check()
     # Whatever can be refused is refused before anything takes time.
-    for file in (arguments.json, arguments.output, *(getattr(arguments, o) for o in _SIMULATED)):
+    for file in (arguments.json, arguments.output, *files.values()):
         if file is not None:
             check_writable(file, TOOL_FAILED)
-    if arguments.machine or arguments.page_size:
-        from tlbcost.machines.estimate import run_others
-
-        run_others(arguments, argv)
-        return
-    given = imported(arguments) if arguments.imported else measured(arguments, argv)
-    content = assemble(given)
-    give_report(content, print_report, to_json, arguments.output, arguments.json)
-    _write_attribution(content, arguments)
+    if others is not None:
+        _estimate_machines(request, arguments)
+    else:
+        _estimate_here(request, arguments, asked)
+    return 0
 
 
-def _check_simulated(arguments: argparse.Namespace) -> None:
+def _estimate_here(
+    request: EstimateRequest, arguments: argparse.Namespace, asked: Sequence[str]
+) -> None:
+    from tlbcost.answer.document import to_json
+    from tlbcost.answer.estimate import estimate
+    from tlbcost.answer.text import print_report
+    from tlbcost.common.output import give_report
+
+    found = estimate(request)
+    give_report(found, print_report, to_json, arguments.output, arguments.json)
+    if asked:
+        _write_attribution(found, arguments, asked[0])
+
+
+def _estimate_machines(request: EstimateRequest, arguments: argparse.Namespace) -> None:
+    from tlbcost.common.output import give_report
+    from tlbcost.machines.document import to_json
+    from tlbcost.machines.estimate import MachinesRequest, estimate_machines
+    from tlbcost.machines.report import print_report
+
+    found = estimate_machines(
+        MachinesRequest(
+            argv=request.argv,
+            names=arguments.machine,
+            page_sizes=arguments.page_size or (),
+            calibration=request.calibration,
+            recalibrate=request.recalibrate,
+            prepare=request.prepare,
+            ignore_failure=request.ignore_failure,
+        )
+    )
+    give_report(found, print_report, to_json, arguments.output, arguments.json)
+
+
+def _check_simulated(request: EstimateRequest, asked: Sequence[str], plot: Path | None) -> None:
     """Refuse options that only a simulation can serve where there is none."""
     from tlbcost.common.gnuplot import check_picture
 
-    asked = [option for option in _SIMULATED if getattr(arguments, option) is not None]
-    excluding = "--from" if arguments.imported else "--backend pmu"
-    if asked and (arguments.imported or arguments.backend == "pmu"):
+    if asked and request.unsimulated is not None:
         raise TlbcostError(
-            f"--{asked[0]} is of a simulation, which {excluding} excludes",
-            f"leave --{asked[0]} out, or {excluding}",
+            f"--{asked[0]} is of a simulation, which {request.unsimulated} excludes",
+            f"leave --{asked[0]} out, or {request.unsimulated}",
             USAGE,
         )
-    check_picture(arguments.plot, "--plot phases.png")
+    check_picture(plot, "--plot phases.png")
 
 
-def _check_others(arguments: argparse.Namespace) -> None:
-    option = "--machine" if arguments.machine else "--page-size"
-    if arguments.backend in ("pmu", "both") or arguments.imported or arguments.model == "simple":
+def _check_others(request: EstimateRequest, option: str) -> None:
+    if request.backend in ("pmu", "both") or request.imported or request.model == "simple":
         raise TlbcostError(
             f"{option} is a matter of simulation and its overlap model alone",
             "leave --backend, --from and --model out",
@@ -214,77 +257,27 @@ def _check_others(arguments: argparse.Namespace) -> None:
         )
 
 
-def _check_usage(arguments: argparse.Namespace, argv: list[str]) -> None:
-    _check_simulated(arguments)
-    if arguments.machine or arguments.page_size:
-        _check_others(arguments)
-    if arguments.imported:
-        if argv:
-            raise TlbcostError(
-                f"--from estimates what was counted before; {argv[0]} would not be run",
-                "leave the command out, or --from",
-                USAGE,
-            )
-        if arguments.backend == "sim" or arguments.recalibrate:
-            raise TlbcostError(
-                "--from excludes --backend sim and --recalibrate: nothing is run here",
-                "tlbcost estimate --from FILE --cpu MODEL",
-                USAGE,
-            )
-        if arguments.model != "auto":
-            raise _no_simulation(arguments, "--from")
-        if arguments.nodes is not None:
-            raise TlbcostError(
-                "--from excludes --nodes: placement is simulated, and nothing is run here",
-                "tlbcost numa -- ./app ARG...",
-                USAGE,
-            )
-        return
-    if arguments.model != "auto" and arguments.backend == "pmu":
-        raise _no_simulation(arguments, "--backend pmu")
-    for option in ("cpu", "object", "walk_cycles"):
-        if getattr(arguments, option) is not None:
-            raise TlbcostError(
-                f"--{option.replace('_', '-')} belongs to --from",
-                "tlbcost estimate --from FILE --cpu MODEL",
-                USAGE,
-            )
-    if not argv:
-        raise TlbcostError("no program to estimate", "tlbcost estimate -- ./app ARG...", USAGE)
-
-
-def _no_simulation(arguments: argparse.Namespace, option: str) -> TlbcostError:
-    return TlbcostError(
-        f"--model {arguments.model} is of a simulation, which {option} excludes",
-        f"leave --model out, or {option}",
-        USAGE,
-    )
-
-
-def _write_attribution(content: Content, arguments: argparse.Namespace) -> None:
-    """The files about attribution; what was not simulated after all is said."""
+def _write_attribution(found: Estimate, arguments: argparse.Namespace, asked: str) -> None:
+    """The files about attribution. Raises TlbcostError if nothing was simulated after all."""
     from tlbcost.common.output import write
 
-    simulated = content.simulated
-    attribution = simulated.attribution if simulated is not None else None
-    asked = [option for option in _SIMULATED if getattr(arguments, option) is not None]
-    if asked and (simulated is None or attribution is None):
+    simulated = found.simulated
+    if simulated is None or simulated.attribution is None:
         raise TlbcostError(
-            f"nothing to write for --{asked[0]}: no simulation told which code misses",
+            f"nothing to write for --{asked}: no simulation told which code misses",
             "--backend sim",
             TOOL_FAILED,
         )
-    if not asked or attribution is None or simulated is None:
-        return
+    argv, images = found.given.argv, simulated.attribution.images
     if arguments.code is not None:
         from tlbcost.attribution.code_table import code_text
 
-        write(arguments.code, code_text(shlex.join(content.argv), attribution.images), TOOL_FAILED)
+        write(arguments.code, code_text(shlex.join(argv), images), TOOL_FAILED)
     if arguments.folded is not None:
         from tlbcost.attribution.folded import folded
 
-        write(arguments.folded, folded(attribution.images), TOOL_FAILED)
+        write(arguments.folded, folded(images), TOOL_FAILED)
     if arguments.plot is not None:
         from tlbcost.answer.phases_figure import draw_phases
 
-        draw_phases(content.argv, simulated, arguments.plot)
+        draw_phases(argv, simulated, arguments.plot)

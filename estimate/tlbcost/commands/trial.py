@@ -157,17 +157,13 @@ def _estimate(
     """What `tlbcost estimate` says of the program, or why it says nothing."""
     if arguments.no_estimate:
         return None, "not asked for"
-    from tlbcost.answer.conclude import assemble
-    from tlbcost.answer.obtain import measured
-    from tlbcost.commands import estimate as command
+    from tlbcost.answer.estimate import estimate
+    from tlbcost.answer.request import EstimateRequest
 
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    defaults = parser.parse_args([])
-    defaults.prepare = arguments.prepare
+    request = EstimateRequest(argv=tuple(argv), prepare=arguments.prepare)
     launcher.transparent = False
     try:
-        return assemble(measured(defaults, argv, launcher)).estimate, None
+        return estimate(request, launcher).gain, None
     except TlbcostError as error:
         if error.exit_code not in (CANNOT_MEASURE, TOOL_FAILED):
             raise

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
+from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.system.machine import Machine
 
@@ -38,12 +39,16 @@ class EventCount:
     None where it was not obtained; `running_fraction` None: not known. `run`: the run it is from.
     """
 
-    name: str | None
-    event: str
-    value: float | None
-    running_fraction: float | None
-    state: State
-    run: int = 0
+    name: Annotated[
+        str | None, doc("role[.access[.size]], as in data/events; null: it has no role")
+    ]
+    event: Annotated[str, doc("in the words of libpfm4, perf or the file")]
+    value: Annotated[float | None, doc("scaled to the whole time", minimum=0)]
+    running_fraction: Annotated[
+        float | None, doc("part of the time that it had a counter; null: not known", minimum=0)
+    ]
+    state: Annotated[State, doc("what became of it")]
+    run: Annotated[int, doc("the run that it is from", minimum=0)] = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +11,11 @@ from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration
 from tlbcost.calibration.request import calibration_for
 from tlbcost.common import units
+from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.common.progress import Progress
-from tlbcost.machines.gain import MachineResult, results
+from tlbcost.machines.gain import MachineEstimates, results
 from tlbcost.machines.plan import (
     BASE_BYTES,
     HUGE_BYTES,
@@ -39,48 +38,39 @@ _FEWEST_WINDOWS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class OtherReport:
-    """What is reported of other machines and page sizes."""
+class MachinesRequest:
+    """The program to estimate for other machines, separated by commas, and page sizes.
 
-    version: str
-    date: str
+    `names` None: this machine, or that of `calibration`. `page_sizes` empty: 4 KiB and 2 MiB.
+    """
+
     argv: tuple[str, ...]
-    run: Run | None
-    simulated_ns: int | None
-    machines: tuple[MachineResult, ...]
+    names: str | None = None
+    page_sizes: tuple[int, ...] = ()
+    calibration: Path | None = None
+    recalibrate: bool = False
+    prepare: str | None = None
+    ignore_failure: bool = False
 
 
-def parse_sizes(text: str) -> tuple[int, ...]:
-    """Page sizes of a list such as 4K,2M,1G, ascending. Raises argparse.ArgumentTypeError."""
-    powers = {"K": 10, "M": 20, "G": 30}
-    sizes = []
-    for word in text.split(","):
-        number, unit = word[:-1], word[-1:].upper()
-        bytes_ = int(number) << powers[unit] if number.isdigit() and unit in powers else 0
-        if bytes_ < BASE_BYTES or bytes_ & (bytes_ - 1):
-            raise argparse.ArgumentTypeError(f"not a page size as 4K, 64K, 2M or 1G: {word}")
-        sizes.append(bytes_)
-    return tuple(sorted({BASE_BYTES, *sizes}))
-
-
-def chosen(arguments: argparse.Namespace) -> list[OtherMachine]:
+def chosen(request: MachinesRequest) -> list[OtherMachine]:
     """The machines and sizes that were asked for. Raises TlbcostError."""
-    sizes = arguments.page_size or (BASE_BYTES, HUGE_BYTES)
-    if not arguments.machine:
-        obtained = calibration_for(arguments.calibration, recalibrate=arguments.recalibrate)
+    sizes = request.page_sizes or (BASE_BYTES, HUGE_BYTES)
+    if not request.names:
+        obtained = calibration_for(request.calibration, recalibrate=request.recalibrate)
         return [of_calibration(obtained.calibration, sizes, obtained.source)]
-    names = [name for name in arguments.machine.split(",") if name]
+    names = [name for name in request.names.split(",") if name]
     if len(set(names)) < len(names) or not names:
         raise TlbcostError(
-            f"not a list of different machines: {arguments.machine}", "tlbcost machines", USAGE
+            f"not a list of different machines: {request.names}", "tlbcost machines", USAGE
         )
-    brought = _brought(arguments, names)
-    source = str(arguments.calibration) if arguments.calibration else None
+    brought = _brought(request, names)
+    source = str(request.calibration) if request.calibration else None
     return [machine_named(name, sizes, brought, source) for name in names]
 
 
-def _brought(arguments: argparse.Namespace, names: list[str]) -> Calibration | None:
-    if arguments.calibration is None:
+def _brought(request: MachinesRequest, names: list[str]) -> Calibration | None:
+    if request.calibration is None:
         return None
     if len(names) > 1:
         raise TlbcostError(
@@ -89,15 +79,15 @@ def _brought(arguments: argparse.Namespace, names: list[str]) -> Calibration | N
             USAGE,
         )
     try:
-        return read_calibration(arguments.calibration)
+        return read_calibration(request.calibration)
     except TlbcostError as error:
         raise TlbcostError(f"cannot use the calibration: {error}", None, TOOL_FAILED) from error
 
 
-def estimate_others(arguments: argparse.Namespace, argv: list[str]) -> OtherReport:
+def estimate_machines(request: MachinesRequest) -> MachineEstimates:
     """Run the program once natively and once in the simulator. Raises TlbcostError."""
-    path: Path = resolve(argv[0])
-    machines = chosen(arguments)
+    path: Path = resolve(request.argv[0])
+    machines = chosen(request)
     check_simulatable(path)
     valgrind = find_valgrind()
     if any(m.sizes[0].page_bytes != BASE_BYTES for m in machines):
@@ -107,22 +97,22 @@ def estimate_others(arguments: argparse.Namespace, argv: list[str]) -> OtherRepo
         )
     plan = plan_pass(machines)
     core = next((m.core.option for m in machines if m.core is not None), None)
-    with launcher_of(arguments.prepare) as launcher:
-        native = native_runs(launcher, argv, path, 1, ignore_failure=arguments.ignore_failure)
+    with launcher_of(request.prepare) as launcher:
+        native = native_runs(launcher, request.argv, path, 1, ignore_failure=request.ignore_failure)
         runs = [outcome.run for outcome in native if outcome.run is not None]
         windows = None if core is None else windows_for(runs, len(plan.cells))
         with Progress() as progress:
             wall_ns = max(run.wall_ns for run in runs)
             tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None
             simulation = simulate(
-                launcher, valgrind, plan.geometry, argv, native[0], tick, windows,
+                launcher, valgrind, plan.geometry, request.argv, native[0], tick, windows,
                 plan.core.option if plan.core is not None else core, plan.options,
             )  # fmt: skip
     ran = simulation.outcome.run
-    return OtherReport(
+    return MachineEstimates(
         version(),
-        datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        tuple(argv),
+        now(),
+        request.argv,
         runs[0] if runs else None,
         ran.wall_ns if ran is not None else None,
         results(machines, plan, simulation),
@@ -136,12 +126,3 @@ def windows_for(runs: list[Run], cells: int) -> WindowPlan:
         return usual
     most = max(_FEWEST_WINDOWS, round(usual.most * math.sqrt(_USUAL_CELLS / cells)))
     return WindowPlan(usual.period, WARM * 3 // 4, MEASURED // 2, most)
-
-
-def run_others(arguments: argparse.Namespace, argv: list[str]) -> None:
-    """The command: estimate, print, and write what was asked for. Raises TlbcostError."""
-    from tlbcost.common.output import give_report
-    from tlbcost.machines.report import print_report, to_json
-
-    report = estimate_others(arguments, argv)
-    give_report(report, print_report, to_json, arguments.output, arguments.json)

@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from tlbcost.common import units
+from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 from tlbcost.machines.plan import GIB, OtherMachine, PageSize, Pass
 from tlbcost.model import overlap
 from tlbcost.model.overlap import MODEL_POINTS, MODEL_RELATIVE
+from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Side, SideCounts, total_counts
 from tlbcost.simulator.run import Simulation
 from tlbcost.simulator.windows import ImageWindows, Window
@@ -49,6 +51,45 @@ class MachineResult:
     sizes: tuple[SizeResult, ...]
     windows: int
     no_times: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCaveat:
+    """What to know before relying on it (doc/caveats.md)."""
+
+    code: Annotated[str, doc("M and a number, as in doc/caveats.md")]
+    text: Annotated[str, doc("what is so")]
+
+
+@dataclass(frozen=True, slots=True)
+class MachineEstimates:
+    """What one run of the simulator says of a program on other machines and page sizes."""
+
+    version: str
+    date: str
+    argv: tuple[str, ...]
+    run: Run | None
+    simulated_ns: int | None
+    machines: tuple[MachineResult, ...]
+
+    @property
+    def caveats(self) -> tuple[MachineCaveat, ...]:
+        """Those that apply."""
+        found = []
+        assumed = [each.machine.name for each in self.machines if each.machine.assumed]
+        if assumed:
+            text = (
+                f"figures of {', '.join(assumed)} are assumed or unchecked, as shown above; a "
+                "calibration brought from such a machine is better (--calibration)."
+            )
+            found.append(MachineCaveat("M01", text))
+        if any(size.size.page_bytes >= GIB for each in self.machines for size in each.sizes):
+            text = (
+                "memory is taken to be on 1 GiB pages where a mapping spans such a page whole, "
+                "and on base pages elsewhere; which memory gets them is the program's matter."
+            )
+            found.append(MachineCaveat("M02", text))
+        return tuple(found)
 
 
 def results(

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from tlbcost.common.document import doc
 
 # heap: grown by brk. anonymous: private mmap, malloc's large blocks and arenas among them. segment:
 # code, data and bss of the executable. file: a mapped file on a file system with storage. tmpfs,
@@ -38,16 +40,18 @@ class Backing:
     the file that is mapped there, and (major, minor) of its file system.
     """
 
-    start: int
-    end: int
-    permissions: str
-    resident_bytes: int
-    huge_bytes: int
-    page_bytes: int
-    eligible: bool | None
-    flags: tuple[str, ...]
-    offset_bytes: int = 0
-    device: tuple[int, int] | None = None
+    start: Annotated[int, doc("first address of the largest mapping", minimum=0)]
+    end: Annotated[int, doc("address after its last", minimum=0)]
+    permissions: Annotated[str, doc("its permissions")]
+    resident_bytes: Annotated[int, doc("memory present", minimum=0)]
+    huge_bytes: Annotated[int, doc("of that, on huge pages", minimum=0)]
+    page_bytes: Annotated[int, doc("size of the pages that hold most of it", minimum=0)]
+    eligible: Annotated[bool | None, doc("THPeligible; null: not told")]
+    flags: Annotated[tuple[str, ...], doc("VmFlags, such as hg: madvised")]
+    offset_bytes: Annotated[int, doc("in the file that is mapped there", minimum=0)] = 0
+    device: Annotated[tuple[int, int] | None, doc("major and minor number of its file system")] = (
+        None
+    )
 
 
 def name_of(kind: MemoryKind) -> str:

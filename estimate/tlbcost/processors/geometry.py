@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from tlbcost.common.document import doc
 
 Level = Literal["dtlb", "dtlb_store", "itlb", "stlb"]
 SourceKind = Literal["measured", "published", "assumed"]
@@ -14,8 +16,8 @@ SourceKind = Literal["measured", "published", "assumed"]
 class TlbLevel:
     """Geometry of one TLB level for one page size; fully associative if ways == entries."""
 
-    entries: int
-    ways: int
+    entries: Annotated[int, doc("how many it holds", minimum=1)]
+    ways: Annotated[int, doc("its associativity; as many as entries: fully", minimum=1)]
 
 
 @dataclass(frozen=True, slots=True)

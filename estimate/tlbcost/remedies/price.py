@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from tlbcost.attribution.payers import Payer
+from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 from tlbcost.system.huge_pages import HugeSettings
 
@@ -41,12 +42,18 @@ class Price:
     first touch of a huge page; `base_fault_ns`: of a base page. `sentences`: what else to expect.
     """
 
-    pool_pages: int | None
-    pool_page_bytes: int | None
-    growth_bytes: int | None
-    fault_ns: Interval | None
-    base_fault_ns: Interval | None
-    sentences: tuple[str, ...]
+    pool_pages: Annotated[int | None, doc("huge pages to reserve")]
+    pool_page_bytes: Annotated[int | None, doc("size of these")]
+    growth_bytes: Annotated[
+        int | None,
+        doc(
+            "what the program's memory grows by, from the regions of a huge page that it touched "
+            "in part"
+        ),
+    ]
+    fault_ns: Annotated[Interval | None, doc("first touch of a huge page")]
+    base_fault_ns: Annotated[Interval | None, doc("first touch of a base page")]
+    sentences: Annotated[tuple[str, ...], doc("what else to expect")]
 
 
 def growth_bytes(payers: Sequence[Payer]) -> int | None:

@@ -7,9 +7,10 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from tlbcost.attribution.payers import Payer
+from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import source_tree
 from tlbcost.memory.kinds import MemoryKind
@@ -74,15 +75,18 @@ class Remedy:
     back. `caution`: what its makers, or the system, say against it. `source`: documentation.
     """
 
-    code: str
-    form: Form
-    words: str
-    steps: tuple[str, ...]
-    pages: Pages
-    price: Price
-    undo: tuple[str, ...] = ()
-    caution: str | None = None
-    source: str | None = None
+    code: Annotated[str, doc("its name, the same everywhere")]
+    form: Annotated[Form, doc("what its steps are")]
+    words: Annotated[str, doc("what it does")]
+    steps: Annotated[
+        tuple[str, ...],
+        doc("lines to type, or of form code to write; those with # explain"),
+    ]
+    pages: Annotated[Pages, doc("which huge pages")]
+    price: Annotated[Price, doc("what it costs")]
+    undo: Annotated[tuple[str, ...], doc("how a changed system is put back")] = ()
+    caution: Annotated[str | None, doc("what its makers, or the system, say against it")] = None
+    source: Annotated[str | None, doc("address of the documentation")] = None
 
 
 def priced(

@@ -7,9 +7,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from tlbcost.common import formats
+from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Table, count, read_table
 
@@ -23,9 +24,9 @@ CODE: tuple[Side, ...] = ("fetch",)
 class SideCounts:
     """Misses of one kind of access on one page size."""
 
-    l1_tlb_misses: int
-    stlb_hits: int
-    stlb_misses: int
+    l1_tlb_misses: Annotated[int, doc("missed the first level", minimum=0)]
+    stlb_hits: Annotated[int, doc("of these, found in the second level", minimum=0)]
+    stlb_misses: Annotated[int, doc("page walks", minimum=0)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from tlbcost.common import formats
+from tlbcost.common.document import doc
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import Table, TableFormat, count, read_table, required_count
 
@@ -23,11 +25,11 @@ class SourceLocation:
     `variable`: the name of a static one of the object's, which has no function.
     """
 
-    object: str | None
-    function: str | None
-    file: str | None
-    line: int | None
-    variable: str | None = None
+    object: Annotated[str | None, doc("executable or library")]
+    function: Annotated[str | None, doc("its function")]
+    file: Annotated[str | None, doc("source file")]
+    line: Annotated[int | None, doc("line in it", minimum=0)]
+    variable: Annotated[str | None, doc("a static variable of the object")] = None
 
 
 # Code and calls that miss are reported by their lines, also of what is unloaded before the end.

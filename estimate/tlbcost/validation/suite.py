@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import shlex
@@ -15,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tlbcost.accuracy.checks import Program, prediction_of
-from tlbcost.answer.conclude import assemble
-from tlbcost.answer.obtain import measured
+from tlbcost.answer.estimate import estimate
+from tlbcost.answer.request import EstimateRequest
 from tlbcost.common import formats, paths
 from tlbcost.common.cleanup import temporary_folder
 from tlbcost.common.errors import CANNOT_MEASURE, NOT_FOUND, USAGE, TlbcostError
@@ -36,11 +35,6 @@ from tlbcost.trial.runs import run_trial
 
 # The shell opens the file, and is gone before the program begins.
 _TO_FILE = ("sh", "-c", 'exec "$@" >"$0"')
-# Of an estimate, as at the command line.
-_OPTIONS = {
-    "backend": "auto", "calibration": None, "ignore_failure": False, "imported": None,
-    "model": "auto", "prepare": None, "recalibrate": False, "runs": 3, "walk_cycles": None,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +188,8 @@ def predict_and_try(
     path = resolve(task.argv[0])
     method = catalog.named(task.method)
     announce(f"{task.name}: estimating")
-    options = argparse.Namespace(**_OPTIONS | {"recalibrate": recalibrate})
-    given = measured(options, list(task.argv), launcher)
-    prediction = prediction_of(assemble(given).estimate)
+    request = EstimateRequest(argv=task.argv, recalibrate=recalibrate)
+    prediction = prediction_of(estimate(request, launcher).gain)
     announce(f"{task.name}: {pairs} pairs of runs on base pages and with {task.method}")
     launcher.heard.clear()
     trial = _tried(launcher, task, path, method, pairs, announce)

@@ -11,34 +11,37 @@ from builders.answer import (
     BASE,
     MACHINE,
     RUN,
-    content,
+    altered,
+    estimated,
     killed,
     overlapped,
     process,
     rebuilt,
     simulated,
 )
-from builders.counted import SKL, ZEN4, both, counted, counted_content, imported, ingredients
-from tlbcost.answer.caveats import RULES, caveats
-from tlbcost.answer.conclude import assemble
-from tlbcost.answer.content import Content
+from builders.counted import SKL, ZEN4, both, counted, counted_estimate, evidence, imported
+from tlbcost.answer.caveats.rules import RULES, caveats
+from tlbcost.answer.estimate import conclude
+from tlbcost.answer.record import Estimate
+from tlbcost.calibration.records import Obtained
 from tlbcost.processors.event_tables import load_pmu
 from tlbcost.processors.geometry import Geometry, LevelSource
 from tlbcost.simulator.counts import Touched
 from tlbcost.system.glibc import tunable
+from tlbcost.system.machine import Machine
 
 DOCUMENT = Path(__file__).parents[3] / "doc" / "caveats.md"
 
-Change = Callable[[Content], Content]
+Change = Callable[[Estimate], Estimate]
 
 
-def geometry_of(c: Content) -> Geometry:
+def geometry_of(c: Estimate) -> Geometry:
     assert c.simulated is not None
     return c.simulated.geometry
 
 
 def _with_source(source: LevelSource) -> Change:
-    def change(c: Content) -> Content:
+    def change(c: Estimate) -> Estimate:
         geometry = geometry_of(c)
         sources = {**geometry.sources, ("stlb", BASE): source}
         return simulated(c, geometry=replace(geometry, sources=sources))
@@ -47,13 +50,13 @@ def _with_source(source: LevelSource) -> Change:
 
 
 def _with_run(**values: int) -> Change:
-    return lambda c: rebuilt(replace(c, runs=(replace(RUN, **values),) * 3))
+    return lambda c: rebuilt(altered(c, runs=(replace(RUN, **values),) * 3))
 
 
 def _with_surroundings(**values: object) -> Change:
-    return lambda c: replace(
+    return lambda c: altered(
         c,
-        surroundings=replace(c.surroundings, **values),  # type: ignore[arg-type]
+        surroundings=replace(c.given.surroundings, **values),  # type: ignore[arg-type]
     )
 
 
@@ -64,11 +67,11 @@ def _with_files(pages: int) -> Change:
 
 
 def _with_run_times(second_ns: int) -> Change:
-    return lambda c: rebuilt(replace(c, runs=(RUN, replace(RUN, wall_ns=second_ns))))
+    return lambda c: rebuilt(altered(c, runs=(RUN, replace(RUN, wall_ns=second_ns))))
 
 
 def _with_entry_bytes(size: int) -> Change:
-    def change(c: Content) -> Content:
+    def change(c: Estimate) -> Estimate:
         geometry = geometry_of(c)
         huge = replace(geometry.huge, entry_bytes=size)
         return simulated(c, geometry=replace(geometry, huge=huge))
@@ -76,25 +79,31 @@ def _with_entry_bytes(size: int) -> Change:
     return change
 
 
+def _of_machine(c: Estimate, machine: Machine) -> Obtained:
+    """The calibration as if it were of this machine."""
+    assert c.given.calibrated is not None
+    return Obtained(replace(c.given.calibrated.calibration, machine=machine), "from a file")
+
+
 def _with_formulas(name: str) -> Change:
     """A CPU that has this formula alone, of the same value as the share of the sample."""
 
-    def change(_: Content) -> Content:
+    def change(_: Estimate) -> Estimate:
         pmu = load_pmu("skl")
         alone = replace(pmu, formulas={name: pmu.formulas["share"]})
-        return assemble(replace(ingredients(counted(SKL)), pmu=alone))
+        return conclude(replace(evidence(counted(SKL)), pmu=alone))
 
     return change
 
 
-def _without_notes(_: Content) -> Content:
-    return assemble(replace(ingredients(counted(SKL)), pmu=replace(load_pmu("skl"), notes=())))
+def _without_notes(_: Estimate) -> Estimate:
+    return conclude(replace(evidence(counted(SKL)), pmu=replace(load_pmu("skl"), notes=())))
 
 
 # What brings each caveat about, and something near it that must not.
 CASES: dict[str, tuple[Change, Change]] = {
     "T01": (
-        lambda c: replace(c, machine=replace(MACHINE, hypervisor="kvm")),
+        lambda c: altered(c, machine=replace(MACHINE, hypervisor="kvm")),
         lambda c: c,
     ),
     "T02": (
@@ -115,21 +124,21 @@ CASES: dict[str, tuple[Change, Change]] = {
         _with_source(LevelSource("published", "published for Some Core", confirmed=True)),
     ),
     "T07": (
-        lambda c: replace(c, huge_costs=replace(c.huge_costs, walk_serial_ns=None)),
-        lambda c: replace(c, huge_costs=replace(c.huge_costs, walk_overlapped_ns=None)),
+        lambda c: altered(c, huge_costs=replace(c.huge_costs, walk_serial_ns=None)),
+        lambda c: altered(c, huge_costs=replace(c.huge_costs, walk_overlapped_ns=None)),
     ),
     "T08": (
         lambda c: rebuilt(simulated(c, processes=(process(10**9),))),
         lambda c: rebuilt(simulated(c, processes=(process(10**6),))),
     ),
     "T09": (
-        lambda c: replace(c, calibration=replace(c.calibration, notes=("not cached",))),
+        lambda c: altered(c, run_notes=("not cached",)),
         lambda c: c,
     ),
     "T10": (_with_run(system_ns=250_000_000), _with_run(system_ns=150_000_000)),
     "T11": (
-        lambda c: replace(c, machine=replace(MACHINE, thp_mode="always")),
-        lambda c: replace(c, machine=replace(MACHINE, thp_mode="never")),
+        lambda c: altered(c, machine=replace(MACHINE, thp_mode="always")),
+        lambda c: altered(c, machine=replace(MACHINE, thp_mode="never")),
     ),
     "T12": (_with_surroundings(has_pmu=True), _with_surroundings(has_pmu=False)),
     "T13": (
@@ -138,61 +147,61 @@ CASES: dict[str, tuple[Change, Change]] = {
     ),
     "T14": (
         lambda c: simulated(c, code=1),
-        lambda c: simulated(replace(c, codes=(1, 1, 1)), code=1),
+        lambda c: simulated(altered(c, codes=(1, 1, 1)), code=1),
     ),
     "T15": (_with_files(60_000), _with_files(2000)),
     "T16": (
-        lambda c: rebuilt(replace(c, huge_costs=replace(c.huge_costs, fault_ns=None))),
+        lambda c: rebuilt(altered(c, huge_costs=replace(c.huge_costs, fault_ns=None))),
         lambda c: c,
     ),
-    "T17": (lambda c: simulated(replace(c, codes=(3, 3, 3)), code=3), lambda c: c),
+    "T17": (lambda c: simulated(altered(c, codes=(3, 3, 3)), code=3), lambda c: c),
     "T18": (
-        lambda c: replace(c, runs=(RUN,), codes=(0,)),
-        lambda c: replace(c, runs=(RUN, RUN), codes=(0, 0)),
+        lambda c: altered(c, runs=(RUN,), codes=(0,)),
+        lambda c: altered(c, runs=(RUN, RUN), codes=(0, 0)),
     ),
     "T19": (
-        lambda c: replace(
+        lambda c: altered(
             c,
-            calibration=replace(c.calibration, machine=replace(MACHINE, cpu_name="Another")),
+            calibrated=_of_machine(c, replace(MACHINE, cpu_name="Another")),
         ),
         lambda c: c,
     ),
     "T20": (
-        lambda c: replace(c, base_costs=replace(c.base_costs, walk_overlapped_ns=None)),
-        lambda c: replace(c, huge_costs=replace(c.huge_costs, walk_overlapped_ns=None)),
+        lambda c: altered(c, base_costs=replace(c.base_costs, walk_overlapped_ns=None)),
+        lambda c: altered(c, huge_costs=replace(c.huge_costs, walk_overlapped_ns=None)),
     ),
     "T21": (
         _with_entry_bytes(4096),
         _with_entry_bytes(2 << 20),
     ),
     "T22": (
-        lambda c: replace(c, footprint=replace(c.footprint, largest_anonymous_pages=200_000)),
+        lambda c: altered(c, footprint=replace(c.footprint, largest_anonymous_pages=200_000)),
         # as many faults as pages, and too few pages to tell
-        lambda c: replace(c, footprint=replace(c.footprint, largest_anonymous_pages=70_000)),
+        lambda c: altered(c, footprint=replace(c.footprint, largest_anonymous_pages=70_000)),
     ),
     "T23": (
-        lambda _: assemble(ingredients(counted(SKL, notes=("a", "b", "c")))),
-        lambda _: counted_content(),
+        lambda _: conclude(evidence(counted(SKL, notes=("a", "b", "c")))),
+        lambda _: counted_estimate(),
     ),
     "T24": (
-        lambda _: counted_content({**SKL, "stlb_hits.load": None}),
-        lambda _: counted_content(),
+        lambda _: counted_estimate({**SKL, "stlb_hits.load": None}),
+        lambda _: counted_estimate(),
     ),
-    "T25": (lambda _: counted_content(ZEN4, "amd64_fam19h_zen4"), lambda _: counted_content()),
-    "T26": (_with_formulas("pending_share"), lambda _: counted_content()),
-    "T27": (_with_formulas("exposed_share"), lambda _: counted_content()),
+    "T25": (lambda _: counted_estimate(ZEN4, "amd64_fam19h_zen4"), lambda _: counted_estimate()),
+    "T26": (_with_formulas("pending_share"), lambda _: counted_estimate()),
+    "T27": (_with_formulas("exposed_share"), lambda _: counted_estimate()),
     "T28": (
-        lambda _: counted_content({**SKL, "walk_active_cycles.store": 2.6e9}),
-        lambda _: counted_content(),
+        lambda _: counted_estimate({**SKL, "walk_active_cycles.store": 2.6e9}),
+        lambda _: counted_estimate(),
     ),
-    "T29": (lambda _: counted_content(), lambda _: both()),
-    "T30": (lambda _: counted_content(), lambda _: both()),
-    "T31": (lambda _: counted_content(), _without_notes),
+    "T29": (lambda _: counted_estimate(), lambda _: both()),
+    "T30": (lambda _: counted_estimate(), lambda _: both()),
+    "T31": (lambda _: counted_estimate(), _without_notes),
     "T32": (
-        lambda _: counted_content(machine=replace(MACHINE, hypervisor="kvm")),
-        lambda _: counted_content(),
+        lambda _: counted_estimate(machine=replace(MACHINE, hypervisor="kvm")),
+        lambda _: counted_estimate(),
     ),
-    "T33": (lambda _: imported(counted(SKL)), lambda _: counted_content()),
+    "T33": (lambda _: imported(counted(SKL)), lambda _: counted_estimate()),
     "T34": (lambda _: both(5_000_000), lambda _: both(10_000_000)),
     "T35": (lambda c: simulated(c, no_overlap="3 of its windows could be modelled"), overlapped),
 }
@@ -200,20 +209,20 @@ CASES: dict[str, tuple[Change, Change]] = {
 
 def test_costs_that_the_overlap_model_does_not_take_are_not_told() -> None:
     for code in ("T07", "T20"):
-        unpriced = CASES[code][0](content())
+        unpriced = CASES[code][0](estimated())
         assert code in _codes(unpriced)
         assert code not in _codes(overlapped(unpriced))
-    capped = overlapped(CASES["T08"][0](content()))
+    capped = overlapped(CASES["T08"][0](estimated()))
     caveat = next(each for each in caveats(capped) if each.code == "T08")
     assert "lower half" not in caveat.remedy
 
 
-def _codes(of: Content) -> list[str]:
+def _codes(of: Estimate) -> list[str]:
     return [caveat.code for caveat in caveats(of)]
 
 
 def test_the_sample_has_none() -> None:
-    assert _codes(content()) == []
+    assert _codes(estimated()) == []
 
 
 def test_every_rule_has_a_case() -> None:
@@ -222,7 +231,7 @@ def test_every_rule_has_a_case() -> None:
 
 @pytest.mark.parametrize("code", RULES)
 def test_triggers(code: str) -> None:
-    changed = CASES[code][0](content())
+    changed = CASES[code][0](estimated())
     assert code in _codes(changed)
     caveat = next(each for each in caveats(changed) if each.code == code)
     assert caveat.sentence
@@ -232,7 +241,7 @@ def test_triggers(code: str) -> None:
 
 @pytest.mark.parametrize("code", RULES)
 def test_does_not_trigger(code: str) -> None:
-    assert code not in _codes(CASES[code][1](content()))
+    assert code not in _codes(CASES[code][1](estimated()))
 
 
 def test_every_caveat_has_its_paragraph_and_no_other() -> None:
@@ -248,20 +257,20 @@ def test_tunable() -> None:
 
 def test_a_process_whose_pages_were_not_noted_is_told() -> None:
     untold = replace(process(pid=7), touched=None)
-    changed = rebuilt(simulated(content(), processes=(process(), untold)))
+    changed = rebuilt(simulated(estimated(), processes=(process(), untold)))
     caveat = next(each for each in caveats(changed) if each.code == "T04")
     assert "missing from the footprint" in caveat.sentence
-    assert changed.footprint == content().footprint
+    assert changed.footprint == estimated().footprint
 
 
 def test_published_levels_are_told_unless_confirmed() -> None:
-    changed = _with_source(LevelSource("published", "published for X"))(content())
+    changed = _with_source(LevelSource("published", "published for X"))(estimated())
     caveat = next(each for each in caveats(changed) if each.code == "T06")
     assert "stlb 4 KiB published" in caveat.sentence
 
 
 def test_many_notes_are_cut_short() -> None:
-    c = content()
-    noted = replace(c, calibration=replace(c.calibration, notes=("a", "b", "c", "d")))
+    c = estimated()
+    noted = altered(c, run_notes=("a", "b", "c", "d"))
     caveat = next(each for each in caveats(noted) if each.code == "T09")
     assert caveat.sentence == "about the calibration: a; b; 2 more"

@@ -13,9 +13,11 @@ import pytest
 from builders.answer import BASE, GEOMETRY, HUGE, MACHINE, RUN, process
 from tlbcost import __main__
 from tlbcost.accuracy.record import TrackRecord
-from tlbcost.answer import obtain
-from tlbcost.answer.caveats import caveats
-from tlbcost.answer.conclude import AskedModel, Ingredients, assemble
+from tlbcost.answer import runs
+from tlbcost.answer.caveats.rules import caveats
+from tlbcost.answer.estimate import conclude
+from tlbcost.answer.record import Evidence
+from tlbcost.answer.request import AskedModel, EstimateRequest
 from tlbcost.calibration.costs import check_costs
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
@@ -76,40 +78,40 @@ def test_a_calibration_without_base_costs_gives_no_estimate() -> None:
 def test_what_was_obtained_is_put_together() -> None:
     native = [Outcome(RUN, "", None, 0, None, None), Outcome(RUN, "", None, None, 11, None)]
     simulation = Simulation((process(),), native[0])
-    content = assemble(
-        Ingredients(
+    found = conclude(
+        Evidence(
             argv=("app",),
             path=Path("app"),
             machine=MACHINE,
             surroundings=None,
             huge_page_bytes=HUGE,
             calibrated=calibrated(),
-            calibration_notes=("a note",),
+            run_notes=("a note",),
             native=tuple(native),
             geometry=GEOMETRY,
             simulation=simulation,
         )
     )
-    assert content.calibration is not None
-    assert content.base_costs is not None
-    assert content.huge_costs is not None
-    assert content.codes == (0, 139)
-    assert content.calibration.notes == ("a note",)
-    assert content.base_costs.footprint_entries == 65736
-    assert content.huge_costs.footprint_entries == 129
+    assert found.given.calibrated is not None
+    assert found.base_costs is not None
+    assert found.huge_costs is not None
+    assert found.given.codes == (0, 139)
+    assert found.given.cost_notes == ("a note",)
+    assert found.base_costs.footprint_entries == 65736
+    assert found.huge_costs.footprint_entries == 129
     # The calibration's own figure at the next footprint is 35 ns.
-    assert content.base_costs.walk_serial_ns is not None
-    assert content.base_costs.walk_serial_ns.value == pytest.approx(35, rel=0.01)
-    assert content.base_costs.fault_ns is not None
-    assert content.base_costs.fault_ns.value == 520
-    assert content.version == paths.version()
+    assert found.base_costs.walk_serial_ns is not None
+    assert found.base_costs.walk_serial_ns.value == pytest.approx(35, rel=0.01)
+    assert found.base_costs.fault_ns is not None
+    assert found.base_costs.fault_ns.value == 520
+    assert found.version == paths.version()
 
 
 def test_splintered_pages_are_priced_at_the_base_pages_counts() -> None:
     geometry = replace(GEOMETRY, huge=replace(GEOMETRY.huge, entry_bytes=BASE))
     native = [Outcome(RUN, "", None, 0, None, None)]
-    content = assemble(
-        Ingredients(
+    found = conclude(
+        Evidence(
             argv=("app",),
             path=Path("app"),
             machine=MACHINE,
@@ -121,19 +123,19 @@ def test_splintered_pages_are_priced_at_the_base_pages_counts() -> None:
             simulation=Simulation((process(),), native[0]),
         )
     )
-    assert content.simulated is not None
-    assert content.base_costs is not None
-    assert content.huge_costs is not None
-    counts = content.simulated.counts
+    assert found.simulated is not None
+    assert found.base_costs is not None
+    assert found.huge_costs is not None
+    counts = found.simulated.counts
     assert counts[HUGE, "load"] == counts[BASE, "load"]
-    assert content.huge_costs.footprint_entries == content.base_costs.footprint_entries
+    assert found.huge_costs.footprint_entries == found.base_costs.footprint_entries
 
 
-def ingredients(model: AskedModel, windows: int, no_core: str | None = None) -> Ingredients:
+def evidence(model: AskedModel, windows: int, no_core: str | None = None) -> Evidence:
     """A simulation of one process that left so many windows, which save a tenth."""
     native = Outcome(RUN, "", None, 0, None, None)
     modelled = ImageWindows(100, "/app", 10**9, "width=6", (Window(10**5, 1000, 900),) * windows)
-    return Ingredients(
+    return Evidence(
         argv=("app",),
         path=Path("app"),
         machine=MACHINE,
@@ -145,7 +147,7 @@ def ingredients(model: AskedModel, windows: int, no_core: str | None = None) -> 
         simulation=Simulation((process(),), native, (modelled,) if no_core is None else ()),
         model=model,
         no_core=no_core,
-        tried={model: TRIED for model in MODELS},
+        track_records={model: TRIED for model in MODELS},
     )
 
 
@@ -153,34 +155,36 @@ TRIED = TrackRecord(True, "2026-01-01T00:00:00Z", 16, 12, 0.0812, 0.264)
 
 
 def test_the_overlap_model_is_taken_where_it_can_be() -> None:
-    content = assemble(replace(ingredients("auto", 50), tried={"overlap": TRIED}))
-    found = content.estimate
-    assert found.model == "overlap"
-    assert found.expected_fraction == found.models["overlap"]
-    assert found.expected_fraction.value == pytest.approx(0.1 * 0.9)
-    simple = assemble(replace(ingredients("simple", 50), simulation=Simulation(
-        (process(),), Outcome(RUN, "", None, 0, None, None)))).estimate  # fmt: skip
-    assert found.models["simple"] == simple.expected_fraction
-    assert found.bound_fraction == simple.bound_fraction
+    found = conclude(replace(evidence("auto", 50), track_records={"overlap": TRIED}))
+    gain = found.gain
+    assert gain.model == "overlap"
+    assert gain.expected_fraction == gain.models["overlap"]
+    assert gain.expected_fraction.value == pytest.approx(0.1 * 0.9)
+    simple = conclude(replace(evidence("simple", 50), simulation=Simulation(
+        (process(),), Outcome(RUN, "", None, 0, None, None)))).gain  # fmt: skip
+    assert gain.models["simple"] == simple.expected_fraction
+    assert gain.bound_fraction == simple.bound_fraction
     assert simple.models == {"simple": simple.expected_fraction}
-    assert content.tried == TRIED
+    assert found.track_record == TRIED
 
 
 def test_the_verdict_is_that_of_the_model() -> None:
-    nothing = ingredients("auto", 0)
+    nothing = evidence("auto", 0)
     assert nothing.simulation is not None
     same = ImageWindows(100, "/app", 10**9, "width=6", (Window(10**5, 1000, 1000),) * 50)
-    content = assemble(replace(nothing, simulation=replace(nothing.simulation, windows=(same,))))
-    assert content.estimate.expected_fraction.value == 0
-    assert content.estimate.verdict != assemble(nothing).estimate.verdict
+    found = conclude(replace(nothing, simulation=replace(nothing.simulation, windows=(same,))))
+    assert found.gain.expected_fraction.value == 0
+    assert found.gain.verdict != conclude(nothing).gain.verdict
 
 
-def set_up(monkeypatch: pytest.MonkeyPatch, core: Core | None, *options: str) -> obtain._Setup:
+def set_up(
+    monkeypatch: pytest.MonkeyPatch, core: Core | None, model: AskedModel = "auto"
+) -> runs.RunPlan:
     """What is decided before a program runs, where a calibration gives this core."""
-    monkeypatch.setattr(obtain, "find_valgrind", lambda: Path("/v"))
-    monkeypatch.setattr(obtain, "core_for", lambda *_: core)
-    found = parse("--backend", "sim", "--calibration", str(CALIBRATION), *options, "true")
-    return obtain._set_up(found, MACHINE, Path("/bin/true"))
+    monkeypatch.setattr(runs, "find_valgrind", lambda: Path("/v"))
+    monkeypatch.setattr(runs, "core_for", lambda *_: core)
+    request = EstimateRequest(("true",), backend="sim", model=model, calibration=CALIBRATION)
+    return runs.plan_runs(request, MACHINE, Path("/bin/true"))
 
 
 MODELLED = Core((("width", 6),), ("the caches are those of CPUID",))
@@ -191,7 +195,7 @@ def test_the_core_is_from_the_calibration(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.core == MODELLED
     assert found.no_core is None
     assert MODELLED.notes[0] in found.notes
-    simple = set_up(monkeypatch, MODELLED, "--model", "simple")
+    simple = set_up(monkeypatch, MODELLED, "simple")
     assert (simple.core, simple.no_core) == (None, None)
 
 
@@ -205,20 +209,21 @@ def test_the_simulator_gets_the_core_and_windows_for_the_time(
         asked.append(options[-2:])
         return Simulation((process(),), native, ())
 
-    monkeypatch.setattr(obtain, "simulate", simulate)
-    setup = set_up(monkeypatch, MODELLED)
+    monkeypatch.setattr(runs, "simulate", simulate)
+    plan = set_up(monkeypatch, MODELLED)
     with launcher_of(None) as launcher:
-        obtain._simulate(launcher, setup, ["app"], [native], setup.core)
-        obtain._simulate(launcher, setup, ["app"], [native], None)
+        request = EstimateRequest(("app",))
+        runs._simulate(request, plan, launcher, [native], plan.core)
+        runs._simulate(request, plan, launcher, [native], None)
     # At 30 references in a microsecond, 64 windows of a second.
     assert asked == [(WindowPlan(period=468_750, most=64), "width=6"), (None, None)]
 
 
 def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set_up(monkeypatch, None).no_core == "the calibration does not tell what loads cost"
-    assert set_up(monkeypatch, None, "--model", "simple").no_core is None
+    assert set_up(monkeypatch, None, "simple").no_core is None
     with pytest.raises(TlbcostError, match="what loads cost") as error:
-        set_up(monkeypatch, None, "--model", "overlap")
+        set_up(monkeypatch, None, "overlap")
     assert error.value.exit_code == 4
     assert "--model simple" in str(error.value.hint)
 
@@ -226,28 +231,28 @@ def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (ingredients("auto", 3), "3 of its windows"),
-        (ingredients("auto", 0), "none of its windows"),
-        (ingredients("auto", 0, "no loads"), "no loads"),
+        (evidence("auto", 3), "3 of its windows"),
+        (evidence("auto", 0), "none of its windows"),
+        (evidence("auto", 0, "no loads"), "no loads"),
     ],
 )
-def test_the_simple_model_stands_in_and_says_so(given: Ingredients, why: str) -> None:
-    content = assemble(replace(given, tried={"overlap": TRIED}))
-    assert content.estimate.model == "simple"
-    assert content.estimate.expected_fraction == content.estimate.models["simple"]
-    assert "overlap" not in content.estimate.models
-    (told,) = [caveat for caveat in caveats(content) if caveat.code == "T35"]
+def test_the_simple_model_stands_in_and_says_so(given: Evidence, why: str) -> None:
+    found = conclude(replace(given, track_records={"overlap": TRIED}))
+    assert found.gain.model == "simple"
+    assert found.gain.expected_fraction == found.gain.models["simple"]
+    assert "overlap" not in found.gain.models
+    (told,) = [caveat for caveat in caveats(found) if caveat.code == "T35"]
     assert why in told.sentence
     # How the other model held is not to be quoted.
-    assert content.tried is None
+    assert found.track_record is None
 
 
 def test_a_model_that_is_asked_for_is_not_replaced() -> None:
     with pytest.raises(TlbcostError, match="3 of its windows") as error:
-        assemble(ingredients("overlap", 3))
+        conclude(evidence("overlap", 3))
     assert error.value.exit_code == 4
     assert "--model simple" in str(error.value.hint)
-    simple = assemble(ingredients("simple", 0, "not asked for"))
+    simple = conclude(evidence("simple", 0, "not asked for"))
     assert "T35" not in [caveat.code for caveat in caveats(simple)]
 
 
@@ -266,7 +271,7 @@ def test_signals_end_with_a_message_and_a_code(
 ) -> None:
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
         before = signal.getsignal(number)
-        monkeypatch.setattr(estimate, "_estimate", lambda _, n=number: os.kill(os.getpid(), n))
+        monkeypatch.setattr(estimate, "_estimate", lambda _, n=number: os.kill(os.getpid(), n) or 0)
         assert estimate.run(parse("app")) == code
         assert number.name in capsys.readouterr().err
         assert signal.getsignal(number) == before
@@ -275,7 +280,9 @@ def test_signals_end_with_a_message_and_a_code(
 def test_a_signal_that_is_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        monkeypatch.setattr(estimate, "_estimate", lambda _: os.kill(os.getpid(), signal.SIGHUP))
+        monkeypatch.setattr(
+            estimate, "_estimate", lambda _: os.kill(os.getpid(), signal.SIGHUP) or 0
+        )
         assert estimate.run(parse("app")) == 0
     finally:
         signal.signal(signal.SIGHUP, before)

@@ -10,12 +10,22 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from builders.answer import MACHINE, content, killed, overlapped, process, rebuilt, simulated
+from builders.answer import (
+    MACHINE,
+    altered,
+    estimated,
+    killed,
+    overlapped,
+    process,
+    rebuilt,
+    simulated,
+)
 from tlbcost.accuracy.record import TrackRecord
-from tlbcost.answer.content import Content
-from tlbcost.answer.json import document, to_json
+from tlbcost.answer.advice import next_steps
+from tlbcost.answer.document import to_json
+from tlbcost.answer.record import Estimate
 from tlbcost.answer.text import print_report
-from tlbcost.answer.words import next_steps, verdict_sentence
+from tlbcost.answer.words import verdict_sentence
 from tlbcost.common import output, units
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.interval import Interval
@@ -35,42 +45,42 @@ PLAIN = {
 }  # fmt: skip
 
 
-def text_of(shown: Content) -> str:
+def text_of(shown: Estimate) -> str:
     file = io.StringIO()
     print_report(shown, file)
     return file.getvalue()
 
 
-def bare() -> Content:
+def bare() -> Estimate:
     """Nothing that may be missing is there."""
-    c = content()
+    c = estimated()
     kinds = ("stlb_hit_overlapped_ns", "walk_overlapped_ns", "walk_cached_ns", "fault_ns")
     none = dict.fromkeys(kinds)
     assert c.simulated is not None
     assert c.base_costs is not None
     assert c.huge_costs is not None
-    assert c.surroundings is not None
+    assert c.given.surroundings is not None
     geometry = c.simulated.geometry
     geometry = replace(geometry, huge=replace(geometry.huge, stlb=None), sources={})
     processes = (process(), killed())
     huge = replace(c.huge_costs, stlb_hit_serial_ns=None, walk_serial_ns=None, **none)
     machine = replace(MACHINE, cpu_name=None, kernel=None, thp_mode=None, hypervisor="unknown")
     return rebuilt(
-        replace(
+        altered(
             c,
             machine=machine,
             base_costs=replace(c.base_costs, **none),
             huge_costs=huge,
-            surroundings=replace(c.surroundings, glibc=None),
+            surroundings=replace(c.given.surroundings, glibc=None),
             simulated=replace(c.simulated, geometry=geometry, processes=processes, run=None),
-            runs=c.runs[:1],
+            runs=c.given.runs[:1],
             codes=(0,),
         )
     )
 
 
-@pytest.mark.parametrize("shown", [content(), content(0), bare(), overlapped(content())])
-def test_text_fits_80_columns_without_colour(shown: Content) -> None:
+@pytest.mark.parametrize("shown", [estimated(), estimated(0), bare(), overlapped(estimated())])
+def test_text_fits_80_columns_without_colour(shown: Estimate) -> None:
     text = text_of(shown)
     assert "\x1b" not in text
     long = [line for line in text.splitlines() if len(line) > 80]
@@ -80,7 +90,7 @@ def test_text_fits_80_columns_without_colour(shown: Content) -> None:
 
 
 def test_text_has_all_parts() -> None:
-    text = text_of(content())
+    text = text_of(estimated())
     for part in (
         "A made-up CPU, bare metal", "measured", "median of 3",
         "page walks", "10 M", "waited for", "bound", "expected gain", "page faults",
@@ -91,11 +101,11 @@ def test_text_has_all_parts() -> None:
 
 
 def test_both_models_are_told() -> None:
-    shown = overlapped(content(), Interval(0.2, 0.19, 0.21))
+    shown = overlapped(estimated(), Interval(0.2, 0.19, 0.21))
     text = " ".join(text_of(shown).split())
     assert "simulation, overlap model" in text
     assert "in 200 windows with 2.0 % of the references" in text
-    simple = content().estimate.expected_fraction
+    simple = estimated().gain.expected_fraction
     assert f"(--model simple) give {units.percent(simple.value)}, {units.range_of(simple)}." in text
     report = json.loads(to_json(shown))
     told = report["simulation"]
@@ -109,10 +119,10 @@ def test_both_models_are_told() -> None:
 
 
 def test_the_simple_model_says_nothing_of_windows() -> None:
-    told = json.loads(to_json(content()))["simulation"]
+    told = json.loads(to_json(estimated()))["simulation"]
     assert (told["model"], told["modelled"], told["no_overlap"]) == ("simple", None, None)
     assert told["expected_overlap_fraction"] is None
-    assert "windows" not in text_of(content())
+    assert "windows" not in text_of(estimated())
 
 
 def test_absent_figures_are_shown_as_absent() -> None:
@@ -123,8 +133,8 @@ def test_absent_figures_are_shown_as_absent() -> None:
     assert "T16:" in text
 
 
-@pytest.mark.parametrize("shown", [content(), content(0), bare(), overlapped(content())])
-def test_json_follows_its_schema(shown: Content) -> None:
+@pytest.mark.parametrize("shown", [estimated(), estimated(0), bare(), overlapped(estimated())])
+def test_json_follows_its_schema(shown: Estimate) -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(json.loads(to_json(shown)), schema)
@@ -132,7 +142,7 @@ def test_json_follows_its_schema(shown: Content) -> None:
 
 def test_schema_refuses_what_is_not_a_report() -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    report = json.loads(to_json(content()))
+    report = json.loads(to_json(estimated()))
     report["surprise"] = 1
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(report, schema)
@@ -149,31 +159,30 @@ def test_every_json_key_carries_its_unit() -> None:
             for inner in value:
                 check(inner)
 
-    check(document(content()))
-    check(document(overlapped(content())))
+    check(json.loads(to_json(estimated())))
+    check(json.loads(to_json(overlapped(estimated()))))
 
 
 def test_json_and_text_say_the_same() -> None:
-    c = content()
-    report = document(c)
+    c = estimated()
+    report = json.loads(to_json(c))
     verdict = report["verdict"]
-    assert isinstance(verdict, dict)
-    assert verdict["sentence"] == verdict_sentence(c.estimate, 2 << 20)
+    assert verdict["sentence"] == verdict_sentence(c.gain, 2 << 20)
     assert verdict["sentence"][:40] in text_of(c)
     assert report["next_steps"] == next_steps(c)
 
 
 def test_the_record_of_this_machine_is_quoted() -> None:
     tried = TrackRecord(True, "2026-01-01T00:00:00Z", 16, 12, 0.0812, 0.264)
-    shown = replace(content(), tried=tried)
+    shown = altered(estimated(), track_record=tried)
     text = " ".join(text_of(shown).split())
     assert "Of 16 programs run on this machine, the expected gain was off by 8.1 points" in text
     assert "26.4 at most; 12 were within the interval" in text
-    other = text_of(replace(shown, tried=replace(tried, here=False)))
+    other = text_of(altered(shown, track_record=replace(tried, here=False)))
     assert "programs run on a machine with this CPU" in " ".join(other.split())
     assert json.loads(to_json(shown))["tried"]["mean_error_fraction"] == 0.0812
     jsonschema.validate(json.loads(to_json(shown)), json.loads(SCHEMA.read_text(encoding="utf-8")))
-    assert "run on this machine" not in text_of(content())
+    assert "run on this machine" not in text_of(estimated())
 
 
 def test_absent_is_null_in_json() -> None:
@@ -188,16 +197,16 @@ def test_absent_is_null_in_json() -> None:
 
 def test_verdict_names_the_figures() -> None:
     for walks, start in ((10**7, "Worth"), (10**6, "Too close"), (0, "Not worth")):
-        c = content(walks)
-        sentence = verdict_sentence(c.estimate, 2 << 20)
+        c = estimated(walks)
+        sentence = verdict_sentence(c.gain, 2 << 20)
         assert sentence.startswith(start)
-        end = total_interval(c.estimate)
+        end = total_interval(c.gain)
         assert units.percent(end.low if walks == 10**7 else end.high) in sentence
 
 
 def test_a_gain_below_zero_is_called_nothing() -> None:
-    c = content(0)
-    loss = replace(c.estimate, expected_fraction=Interval(-0.01, -0.02, -0.001))
+    c = estimated(0)
+    loss = replace(c.gain, expected_fraction=Interval(-0.01, -0.02, -0.001))
     none = replace(loss, fault_fraction=None, verdict="not_worth_it")
     assert verdict_sentence(none, 2 << 20).endswith("would save nothing.")
 
@@ -210,36 +219,36 @@ def test_ends_that_round_to_nothing_are_said_once() -> None:
 
 
 def test_a_tiny_gain_is_next_to_nothing() -> None:
-    small = replace(content(0).estimate, fault_fraction=None)
+    small = replace(estimated(0).gain, fault_fraction=None)
     assert verdict_sentence(small, 2 << 20).endswith("would save next to nothing.")
 
 
 def test_next_steps_depend_on_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tlbcost.system.hints.as_root", lambda command: f"sudo {command}")
     monkeypatch.setattr("tlbcost.system.hints.write_setting", lambda value, path: f"{value}>{path}")
-    c = content()
-    assert next_steps(content(0)) == ["# Nothing to configure for this program."]
+    c = estimated()
+    assert next_steps(estimated(0)) == ["# Nothing to configure for this program."]
 
-    never = replace(c, machine=replace(MACHINE, thp_mode="never"))
+    never = altered(c, machine=replace(MACHINE, thp_mode="never"))
     assert "madvise>/sys/kernel/mm/transparent_hugepage/enabled" in next_steps(never)
 
-    none = replace(c, machine=replace(MACHINE, thp_mode=None))
+    none = altered(c, machine=replace(MACHINE, thp_mode=None))
     assert "sudo sysctl vm.nr_hugepages=138" in next_steps(none)
     assert any("hugetlb=2 ./app" in step for step in next_steps(none))
 
-    old = replace(c, surroundings=replace(c.surroundings, glibc=(2, 31)))
+    old = altered(c, surroundings=replace(c.given.surroundings, glibc=(2, 31)))
     assert any("glibc 2.31" in step for step in next_steps(old))
     assert not any("GLIBC_TUNABLES" in step for step in next_steps(old))
 
-    set_already = replace(
-        c, surroundings=replace(c.surroundings, glibc_tunables="a.b=1:glibc.malloc.hugetlb=0")
+    set_already = altered(
+        c, surroundings=replace(c.given.surroundings, glibc_tunables="a.b=1:glibc.malloc.hugetlb=0")
     )
     assert any("=a.b=1:glibc.malloc.hugetlb=1 ./app" in step for step in next_steps(set_already))
 
 
 def test_several_processes_are_listed_by_their_walks() -> None:
     processes = tuple(process(n * 1000, pid=1000 + n) for n in range(8))
-    text = text_of(rebuilt(simulated(content(), processes=processes)))
+    text = text_of(rebuilt(simulated(estimated(), processes=processes)))
     listed = re.findall(r"^app +(\d+)", text, re.MULTILINE)
     assert listed == ["1007", "1006", "1005", "1004", "1003"]
     assert "and 3 more" in text

@@ -132,14 +132,16 @@ def test_places_of_one_name_are_one_payer_with_their_sites() -> None:
     other = place("anonymous", 100, stack=(MALLOC, MAIN))
     (payer,) = attributed(one, other).payers
     assert payer.name == "anonymous memory"
-    assert payer.sites == ((TABLE, 0.9), (MAIN, 0.1))
+    assert [site.function for site in payer.sites] == ["make_table", "main"]
+    assert [site.misses_fraction for site in payer.sites] == [0.9, 0.1]
+    assert payer.sites[0].line == TABLE.line
     assert payer.touched_bytes == 200 * sample.BASE
     assert payer.touched_huge_bytes == 4 * sample.HUGE
 
 
 def test_a_static_variable_is_a_site_by_its_name() -> None:
     (payer,) = attributed(place("segment", 10, name="[bss]", variable="table")).payers
-    assert words(payer.sites[0][0]) == "table"
+    assert words(payer.sites[0]) == "table"
 
 
 @pytest.mark.parametrize(

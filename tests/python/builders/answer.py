@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 
-from tlbcost.answer.content import CalibrationUsed, Content, Simulated
+from tlbcost.answer.estimate import with_words
+from tlbcost.answer.record import Estimate, Evidence, Simulated
 from tlbcost.answer.surroundings import Surroundings
 from tlbcost.calibration.costs import PageCosts
+from tlbcost.calibration.records import Calibration, Obtained
 from tlbcost.common.interval import Interval
 from tlbcost.model import miss_costs, overlap
 from tlbcost.model.overlap import Sample
 from tlbcost.processors.geometry import Geometry, Level, LevelSource, PageSizeGeometry, TlbLevel
-from tlbcost.run.outcome import Run
+from tlbcost.run.outcome import Outcome, Run
 from tlbcost.simulator.counts import (
     ProcessCounts,
     Side,
@@ -86,67 +89,90 @@ def process(walks: int = 10_000_000, pid: int = 100) -> ProcessCounts:
     return ProcessCounts(pid, 1, "/opt/app", 1, counts(walks), Touched(65536, 130, 200))
 
 
-def rebuilt(content: Content) -> Content:
-    """The content with what follows from its parts computed anew."""
-    assert content.simulated is not None
-    assert content.base_costs is not None
-    assert content.huge_costs is not None
-    processes = content.simulated.processes
+def outcomes(runs: Sequence[Run], codes: Sequence[int] = ()) -> tuple[Outcome, ...]:
+    """Native runs that ended with these exit codes; without any: with 0."""
+    ended = codes if len(codes) == len(runs) else [0] * len(runs)
+    return tuple(
+        Outcome(run, "", None, code, None, None) for run, code in zip(runs, ended, strict=True)
+    )
+
+
+def altered(found: Estimate, **values: object) -> Estimate:
+    """The estimate with parts of it, or of what it is made from, changed; and its words anew.
+
+    `runs` and `codes` are those of the native runs.
+    """
+    if "runs" in values or "codes" in values:
+        runs = values.pop("runs", found.given.runs)
+        codes = values.pop("codes", found.given.codes)
+        values["native"] = outcomes(runs, codes)  # type: ignore[arg-type]
+    own = {field.name for field in fields(Estimate)}
+    given = {name: values.pop(name) for name in list(values) if name not in own}
+    changed = replace(found.given, **given)  # type: ignore[arg-type]
+    return with_words(replace(found, given=changed, **values))  # type: ignore[arg-type]
+
+
+def rebuilt(found: Estimate) -> Estimate:
+    """The estimate with what follows from its parts computed anew."""
+    assert found.simulated is not None
+    assert found.base_costs is not None
+    assert found.huge_costs is not None
+    processes = found.simulated.processes
     summed = total_counts(processes)
     footprint = total_footprint(processes, HUGE // BASE)
-    estimate = miss_costs.predicted(
-        content.runs, summed, footprint, content.base_costs, content.huge_costs
+    gain = miss_costs.predicted(
+        found.given.runs, summed, footprint, found.base_costs, found.huge_costs
     )
-    changed = replace(content.simulated, counts=summed, estimate=estimate)
-    return replace(content, footprint=footprint, simulated=changed, estimate=estimate)
+    changed = replace(found.simulated, counts=summed, gain=gain)
+    return altered(found, footprint=footprint, simulated=changed, gain=gain)
 
 
-def simulated(content: Content, **values: object) -> Content:
-    """The content with parts of its simulation changed."""
-    assert content.simulated is not None
-    changed = replace(content.simulated, **values)  # type: ignore[arg-type]
-    return replace(content, simulated=changed)
+def simulated(found: Estimate, **values: object) -> Estimate:
+    """The estimate with parts of its simulation changed."""
+    assert found.simulated is not None
+    return altered(found, simulated=replace(found.simulated, **values))  # type: ignore[arg-type]
 
 
-def content(walks: int = 10_000_000) -> Content:
+def estimated(walks: int = 10_000_000) -> Estimate:
     """An estimate of a program that is worth trying (with the default number of walks)."""
     processes = (process(walks),)
     summed = total_counts(processes)
     footprint = total_footprint(processes, HUGE // BASE)
     runs = (RUN, RUN, RUN)
-    estimate = miss_costs.predicted(runs, summed, footprint, BASE_COSTS, HUGE_COSTS)
-    return Content(
+    gain = miss_costs.predicted(runs, summed, footprint, BASE_COSTS, HUGE_COSTS)
+    calibration = Calibration(MACHINE, "2026-01-01T00:00:00Z", "0.0.1", 1.0, ())
+    return Estimate(
         version="0.0.1",
         date="2026-01-02T03:04:05Z",
-        backend="sim",
+        given=Evidence(
+            argv=("./app", "an argument"),
+            path=Path("./app"),
+            machine=MACHINE,
+            surroundings=Surroundings(has_pmu=False, glibc=(2, 36), glibc_tunables=None),
+            huge_page_bytes=HUGE,
+            calibrated=Obtained(calibration, "cached"),
+            native=outcomes(runs),
+        ),
         notes=(),
-        machine=MACHINE,
-        surroundings=Surroundings(has_pmu=False, glibc=(2, 36), glibc_tunables=None),
-        argv=("./app", "an argument"),
-        path=Path("./app"),
-        runs=runs,
-        codes=(0, 0, 0),
-        calibration=CalibrationUsed(MACHINE, "2026-01-01T00:00:00Z", "cached", ()),
-        huge_page_bytes=HUGE,
         base_costs=BASE_COSTS,
         huge_costs=HUGE_COSTS,
         footprint=footprint,
-        simulated=Simulated(GEOMETRY, RUN, 0, processes, summed, estimate),
+        simulated=Simulated(GEOMETRY, RUN, 0, processes, summed, gain),
         counted=None,
-        estimate=estimate,
+        gain=gain,
     )
 
 
-def overlapped(content: Content, saving: Interval | None = None) -> Content:
-    """The content where windows were modelled that save this share of the user time (0.3)."""
+def overlapped(found: Estimate, saving: Interval | None = None) -> Estimate:
+    """The estimate where windows were modelled that save this share of the user time (0.3)."""
     saving = saving or interval(0.3)
-    assert content.simulated is not None
-    assert content.footprint is not None
+    assert found.simulated is not None
+    assert found.footprint is not None
     sample = Sample("width=6", 200, 10**9, 20_000_000, 1.0, saving)
-    simple = content.simulated.estimate
-    expected = overlap.expected_gain(saving, content.runs, simple.bound_fraction)
-    estimate = overlap.with_overlap(simple, expected, content.runs, content.footprint)
-    return replace(simulated(content, sample=sample, estimate=estimate), estimate=estimate)
+    simple, runs = found.simulated.gain, found.given.runs
+    expected = overlap.expected_gain(saving, runs, simple.bound_fraction)
+    gain = overlap.with_overlap(simple, expected, runs, found.footprint)
+    return altered(simulated(found, sample=sample, gain=gain), gain=gain)
 
 
 def killed(pid: int = 7) -> ProcessCounts:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from builders.answer import GEOMETRY, HUGE, MACHINE, RUN, process
 from builders.tree import GOLDEN
-from tlbcost.answer.conclude import Ingredients, assemble
-from tlbcost.answer.content import Content
+from tlbcost.answer.estimate import conclude
+from tlbcost.answer.record import Estimate, Evidence
 from tlbcost.answer.surroundings import Surroundings
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
@@ -64,9 +64,9 @@ def counted(values: Mapping[str, float | None], **changes: object) -> EventCount
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def ingredients(seen: EventCounts, pmu: str = "skl", **changes: object) -> Ingredients:
+def evidence(seen: EventCounts, pmu: str = "skl", **changes: object) -> Evidence:
     """What `tlbcost estimate` has of a program that was counted here in three runs."""
-    given = Ingredients(
+    given = Evidence(
         argv=("./app",),
         path=Path("./app"),
         machine=MACHINE,
@@ -80,22 +80,22 @@ def ingredients(seen: EventCounts, pmu: str = "skl", **changes: object) -> Ingre
     return replace(given, **changes)  # type: ignore[arg-type]
 
 
-def counted_content(
+def counted_estimate(
     values: Mapping[str, float | None] = SKL, pmu: str = "skl", **changes: object
-) -> Content:
-    """The estimate from these counts; `changes` are to the ingredients."""
-    return assemble(ingredients(counted(values), pmu, **changes))
+) -> Estimate:
+    """The estimate from these counts; `changes` are to the evidence."""
+    return conclude(evidence(counted(values), pmu, **changes))
 
 
-def both(walks: int = 11_900_000) -> Content:
+def both(walks: int = 11_900_000) -> Estimate:
     """The estimate of a program that was counted, and simulated with so many walks of loads."""
     simulation = Simulation((process(walks),), OUTCOME)
-    return counted_content(geometry=GEOMETRY, simulation=simulation)
+    return counted_estimate(geometry=GEOMETRY, simulation=simulation)
 
 
-def imported(seen: EventCounts, pmu: str = "skl", **changes: object) -> Content:
+def imported(seen: EventCounts, pmu: str = "skl", **changes: object) -> Estimate:
     """The estimate from a file, on another machine."""
-    nothing = ingredients(
+    nothing = evidence(
         seen, pmu, path=None, machine=None, surroundings=None, calibrated=None, native=()
     )
-    return assemble(replace(nothing, **changes))  # type: ignore[arg-type]
+    return conclude(replace(nothing, **changes))  # type: ignore[arg-type]

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from tlbcost.commands.estimate import page_sizes
 from tlbcost.common import paths
 from tlbcost.common.document import to_json as document_text
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.machines import published_timing as core_figures
-from tlbcost.machines.estimate import OtherReport, parse_sizes
-from tlbcost.machines.gain import results, sentence
+from tlbcost.machines.document import to_json
+from tlbcost.machines.gain import MachineEstimates, results, sentence
 from tlbcost.machines.list_document import machine_list
 from tlbcost.machines.plan import GIB, OtherMachine, machine_named, named, names_of, plan_pass
 from tlbcost.machines.published_timing import figures_of, published_core
-from tlbcost.machines.report import caveats, print_report, to_json
+from tlbcost.machines.report import print_report
 from tlbcost.processors.geometry import TlbLevel
 from tlbcost.processors.published import cores
 from tlbcost.run.outcome import Outcome
@@ -101,10 +102,10 @@ def test_a_size_that_a_machine_lacks_is_refused() -> None:
 
 
 def test_sizes_are_read_ascending_from_base_pages_on() -> None:
-    assert parse_sizes("1G,64K") == (BASE, MTHP, GIB)
+    assert page_sizes("1G,64K") == (BASE, MTHP, GIB)
     for wrong in ("", "3K", "3M", "2", "x", "1T", "4K,,2M"):
         with pytest.raises(argparse.ArgumentTypeError):
-            parse_sizes(wrong)
+            page_sizes(wrong)
 
 
 def test_the_first_machine_needs_no_view_unless_its_second_level_is_split() -> None:
@@ -211,14 +212,14 @@ def test_sizes_in_pieces_have_the_counts_of_the_pieces() -> None:
     assert found.sizes[1].counts == found.sizes[0].counts
 
 
-def report(tmp_machines: list[OtherMachine], cycles: tuple[int, ...]) -> OtherReport:
+def report(tmp_machines: list[OtherMachine], cycles: tuple[int, ...]) -> MachineEstimates:
     found = results(tmp_machines, plan_pass(tmp_machines), simulation(cycles))
-    return OtherReport("1", "2026-11-22T00:00:00Z", ("./app",), None, None, found)
+    return MachineEstimates("1", "2026-11-22T00:00:00Z", ("./app",), None, None, found)
 
 
 def test_the_report_says_what_is_assumed(tmp_path: Path) -> None:
     made = report([machine("skx", BASE, HUGE, GIB), machine("arm_n1")], (2500, 1, 1))
-    assert [code for code, _ in caveats(made)] == ["M01", "M02"]
+    assert [caveat.code for caveat in made.caveats] == ["M01", "M02"]
     with (tmp_path / "text").open("w+") as file:
         print_report(made, file)
         file.seek(0)
@@ -234,7 +235,7 @@ def test_the_report_says_what_is_assumed(tmp_path: Path) -> None:
 
 def test_without_assumptions_nothing_is_said_of_them() -> None:
     sure = replace(machine("skx"), assumed=())
-    assert caveats(report([sure], ())) == []
+    assert report([sure], ()).caveats == ()
 
 
 @pytest.mark.parametrize("wrong", ["0\tload\t1\t0\tNA\n# end: 1", "0\tload\t1\t0\n# end: 1", ""])

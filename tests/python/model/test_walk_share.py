@@ -10,10 +10,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 from builders.answer import BASE_COSTS, HUGE_COSTS, MACHINE, RUN, interval
-from builders.counted import SKL, ZEN4, both, counted, counted_content, imported, ingredients
-from tlbcost.answer.conclude import assemble
-from tlbcost.answer.content import Content
-from tlbcost.answer.json import to_json
+from builders.counted import SKL, ZEN4, both, counted, counted_estimate, evidence, imported
+from tlbcost.answer.document import to_json
+from tlbcost.answer.estimate import conclude
+from tlbcost.answer.record import Estimate
 from tlbcost.answer.text import print_report
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
@@ -28,24 +28,24 @@ SCHEMA = Path(__file__).parents[3] / "data" / "schema" / "estimate.schema.json"
 USER = 0.9
 
 
-def text_of(content: Content) -> str:
+def text_of(content: Estimate) -> str:
     file = io.StringIO()
     print_report(content, file)
     return file.getvalue()
 
 
 def test_the_share_of_walk_cycles_is_the_bound() -> None:
-    content = counted_content()
+    content = counted_estimate()
     assert content.backend == "pmu"
-    assert content.estimate.bound_fraction.value == pytest.approx(USER * 6.3e8 / 3e9)
-    assert content.estimate.code_fraction is not None
-    assert content.estimate.code_fraction.value == pytest.approx(USER * 3e7 / 3e9)
+    assert content.gain.bound_fraction.value == pytest.approx(USER * 6.3e8 / 3e9)
+    assert content.gain.code_fraction is not None
+    assert content.gain.code_fraction.value == pytest.approx(USER * 3e7 / 3e9)
     assert content.counted is not None
     assert content.counted.witness.way == "walk_cycles"
 
 
 def test_the_expected_gain_is_of_loads_and_stores() -> None:
-    found = counted_content().estimate.expected_fraction
+    found = counted_estimate().gain.expected_fraction
     wanted = expected_from_share(0.2)
     assert found.value == pytest.approx(USER * wanted.value)
     assert found.low == pytest.approx(USER * wanted.low)
@@ -53,9 +53,9 @@ def test_the_expected_gain_is_of_loads_and_stores() -> None:
 
 
 def test_walk_cycles_beyond_the_cycles_are_capped() -> None:
-    content = counted_content({**SKL, "walk_active_cycles.load": 4e9})
-    assert content.estimate.bound_fraction.value == pytest.approx(USER)
-    assert content.estimate.bound_capped
+    content = counted_estimate({**SKL, "walk_active_cycles.load": 4e9})
+    assert content.gain.bound_fraction.value == pytest.approx(USER)
+    assert content.gain.bound_capped
 
 
 def test_walks_are_priced_where_their_cycles_are_not_counted() -> None:
@@ -83,7 +83,7 @@ def test_walks_without_a_price_bound_nothing() -> None:
 
 def test_a_price_can_be_given() -> None:
     content = imported(counted(ZEN4), "amd64_fam19h_zen4", walk_cycles=60.0)
-    assert content.estimate.bound_fraction.value == pytest.approx(USER * 10.1e6 * 60 / 3e9)
+    assert content.gain.bound_fraction.value == pytest.approx(USER * 10.1e6 * 60 / 3e9)
 
 
 def test_calibrated_costs_are_turned_into_cycles_of_the_programs_own_clock() -> None:
@@ -99,10 +99,10 @@ def test_stalls_are_a_lower_bound() -> None:
     pmu = load_pmu("skl")
     share, stalls = pmu.formulas["share"], "walk_active_cycles.store / cycles"
     with_both = replace(pmu, formulas={"share": share, "exposed_share": stalls})
-    content = assemble(replace(ingredients(counted(SKL)), pmu=with_both))
-    assert content.estimate.bound_fraction.low == pytest.approx(USER * 1e8 / 3e9)
+    content = conclude(replace(evidence(counted(SKL)), pmu=with_both))
+    assert content.gain.bound_fraction.low == pytest.approx(USER * 1e8 / 3e9)
     alone = replace(pmu, formulas={"exposed_share": stalls})
-    content = assemble(replace(ingredients(counted(SKL)), pmu=alone))
+    content = conclude(replace(evidence(counted(SKL)), pmu=alone))
     assert content.counted is not None
     assert content.counted.witness.way == "stall_cycles"
 
@@ -110,15 +110,15 @@ def test_stalls_are_a_lower_bound() -> None:
 def test_nothing_about_walks_is_no_estimate() -> None:
     bare = {"cycles": 1e9, "instructions": 1e9}
     with pytest.raises(TlbcostError, match="neither the cycles in page walks") as error:
-        counted_content(bare)
+        counted_estimate(bare)
     assert error.value.exit_code == 4
 
 
 def test_the_second_stage_is_on_a_line_of_its_own() -> None:
-    content = counted_content({**SKL, "ept_walk_active_cycles.any": 3e8})
+    content = counted_estimate({**SKL, "ept_walk_active_cycles.any": 3e8})
     assert content.counted is not None
     assert content.counted.witness.ept == Interval(0.1, 0.1, 0.1)
-    assert content.estimate.bound_fraction == counted_content().estimate.bound_fraction
+    assert content.gain.bound_fraction == counted_estimate().gain.bound_fraction
     assert re.search(r"ept_share +10 %", text_of(content))
 
 
@@ -126,11 +126,11 @@ def test_the_simulation_tells_what_remains_on_huge_pages() -> None:
     content = both()
     assert content.backend == "both"
     assert content.simulated is not None
-    base, huge = content.simulated.estimate.base_data_ns, content.simulated.estimate.huge_data_ns
+    base, huge = content.simulated.gain.base_data_ns, content.simulated.gain.huge_data_ns
     assert base is not None
     assert huge is not None
     wanted = expected_with_remaining(0.2, huge.value / base.value)
-    assert content.estimate.expected_fraction.value == pytest.approx(USER * wanted.value)
+    assert content.gain.expected_fraction.value == pytest.approx(USER * wanted.value)
     assert "compared" in text_of(content)
 
 
@@ -168,8 +168,8 @@ def test_together_keeps_the_runs_apart_and_means_the_times() -> None:
 def test_without_times_shares_are_of_the_cycles() -> None:
     seen = replace(counted(SKL), wall_ns=None, user_ns=None, system_ns=None)
     content = imported(seen)
-    assert content.estimate.bound_fraction.value == pytest.approx(6.3e8 / 3e9)
-    assert content.estimate.run_time_ns is None
+    assert content.gain.bound_fraction.value == pytest.approx(6.3e8 / 3e9)
+    assert content.gain.run_time_ns is None
     assert "cycles counted, since no times are known" in text_of(content)
     assert "T33:" in text_of(content)
 
@@ -183,9 +183,9 @@ def test_the_mode_tells_what_the_cycles_stand_for(mode: str | None, part: float)
 
 
 def test_page_faults_need_runs_and_costs() -> None:
-    assert counted_content().estimate.fault_fraction is not None
-    assert counted_content(calibrated=None).estimate.fault_fraction is None
-    assert imported(counted(SKL)).estimate.fault_fraction is None
+    assert counted_estimate().gain.fault_fraction is not None
+    assert counted_estimate(calibrated=None).gain.fault_fraction is None
+    assert imported(counted(SKL)).gain.fault_fraction is None
 
 
 def test_memory_is_that_of_the_page_faults() -> None:
@@ -198,23 +198,23 @@ def test_memory_is_that_of_the_page_faults() -> None:
 
 def test_a_program_on_huge_pages_already_is_told() -> None:
     few = replace(RUN, minor_faults=1000)
-    outcome = replace(ingredients(counted(SKL)).native[0], run=few)
-    content = assemble(replace(ingredients(counted(SKL)), native=(outcome,) * 3))
-    assert content.estimate.verdict == "already_huge"
+    outcome = replace(evidence(counted(SKL)).native[0], run=few)
+    content = conclude(replace(evidence(counted(SKL)), native=(outcome,) * 3))
+    assert content.gain.verdict == "already_huge"
 
 
 @pytest.mark.parametrize(
     "shown",
     [
-        counted_content(),
-        counted_content(ZEN4, "amd64_fam19h_zen4"),
-        counted_content({**SKL, "stlb_hits.load": None}, calibrated=None),
+        counted_estimate(),
+        counted_estimate(ZEN4, "amd64_fam19h_zen4"),
+        counted_estimate({**SKL, "stlb_hits.load": None}, calibrated=None),
         both(),
         imported(counted(SKL)),
         imported(EventCounts("a file", "skl", None, counted(SKL).counts)),
     ],
 )
-def test_reports_follow_the_schema_and_fit(shown: Content) -> None:
+def test_reports_follow_the_schema_and_fit(shown: Estimate) -> None:
     jsonschema.validate(json.loads(to_json(shown)), json.loads(SCHEMA.read_text(encoding="utf-8")))
     text = text_of(shown)
     long = [line for line in text.splitlines() if len(line) > 80 and not line.startswith("  ")]
@@ -223,14 +223,14 @@ def test_reports_follow_the_schema_and_fit(shown: Content) -> None:
 
 
 def test_absent_counts_are_shown_as_absent() -> None:
-    text = text_of(counted_content({**SKL, "stlb_hits.load": None}))
+    text = text_of(counted_estimate({**SKL, "stlb_hits.load": None}))
     line = next(line for line in text.splitlines() if line.startswith("stlb_hits.load"))
     assert line.split() == ["stlb_hits.load", "NA", "NA", "NA"]
 
 
 def test_a_count_without_a_role_is_shown_by_its_event() -> None:
     odd = EventCount(None, "cpu/event=0xab/", 7.0, None, "counted")
-    content = assemble(ingredients(replace(counted(SKL), counts=(*counted(SKL).counts, odd))))
+    content = conclude(evidence(replace(counted(SKL), counts=(*counted(SKL).counts, odd))))
     assert "cpu/event=0xab/" in text_of(content)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import jsonschema
 import pytest
-from builders.answer import MACHINE, RUN, content
+from builders.answer import MACHINE, RUN, altered, estimated
 from builders.tree import SCHEMAS
-from tlbcost.answer.json import document
+from tlbcost.answer.document import estimate_document
 from tlbcost.answer.text import print_report
 from tlbcost.answer.words import placement_sentence
 from tlbcost.common.document import to_json
@@ -184,11 +184,9 @@ def test_components_that_disagree_are_told() -> None:
 
 def test_an_estimate_says_both_effects() -> None:
     placed = NodePlacement(4, "of this machine", Score(0.25, 0.08), Score(0.26, 0.52))
-    shown = content()
-    gain = replace(
-        shown.estimate, expected_fraction=Interval(0.15, 0.10, 0.2), verdict="worth_trying"
-    )
-    both = replace(shown, estimate=gain, placed=placed)
+    shown = estimated()
+    gain = replace(shown.gain, expected_fraction=Interval(0.15, 0.10, 0.2), verdict="worth_trying")
+    both = altered(shown, gain=gain, placed=placed)
     sentence = placement_sentence(both)
     assert sentence is not None
     assert sentence.startswith(
@@ -201,5 +199,7 @@ def test_an_estimate_says_both_effects() -> None:
     assert "faster by translation, slower by placement" in " ".join(file.getvalue().split())
     schema = json.loads((SCHEMAS / "estimate.schema.json").read_text(encoding="utf-8"))
     for made in (both, shown):
-        jsonschema.validate(json.loads(json.dumps(document(made))), schema)
-    assert document(both)["placement"]["direction"] == "slower"  # type: ignore[index]
+        jsonschema.validate(json.loads(to_json(estimate_document(made))), schema)
+    placement = estimate_document(both).placement
+    assert placement is not None
+    assert placement.direction == "slower"

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from builders.answer import content
+from builders.answer import altered, estimated
 from builders.memory import SETTINGS, backed
-from tlbcost.answer.content import Content
-from tlbcost.answer.json import to_json
-from tlbcost.answer.remedies_text import what_to_do
+from tlbcost.answer.document import to_json
+from tlbcost.answer.record import Estimate
 from tlbcost.answer.surroundings import Surroundings
 from tlbcost.answer.text import print_report
 from tlbcost.attribution.payers import Payer, on_huge_bytes
@@ -177,12 +176,12 @@ def test_numpy_is_asked_where_it_was_told_not_to() -> None:
     assert all("NUMPY" not in step for each in told for step in each.steps)
 
 
-def reported(*payers: Payer) -> Content:
-    made = content(40_000_000)
+def reported(*payers: Payer) -> Estimate:
+    made = estimated(40_000_000)
     assert made.simulated is not None
     simulated = replace(made.simulated, attribution=Attribution(payers, (), (), "prices", 0.0))
     around = Surroundings(False, (2, 36), None, SETTINGS, hugectl=True)
-    return replace(made, surroundings=around, simulated=simulated)
+    return altered(made, surroundings=around, simulated=simulated)
 
 
 def test_the_report_follows_its_schema_and_has_no_advice_where_nothing_is_to_gain() -> None:
@@ -193,8 +192,8 @@ def test_the_report_follows_its_schema_and_has_no_advice_where_nothing_is_to_gai
         "[heap]", "/dev/shm/x",
     ]  # fmt: skip
     assert document["what_to_do"][1]["reason"] == "tmpfs_never"
-    assert what_to_do(replace(made, estimate=content(0).estimate)) == []
-    assert what_to_do(replace(made, surroundings=None)) == []
+    assert altered(made, gain=estimated(0).gain).advice == ()
+    assert altered(made, surroundings=None).advice == ()
 
 
 SAMPLED: dict[str, object] = {
@@ -222,7 +221,7 @@ def test_what_samples_say_is_said_to_be_theirs() -> None:
     sampled_payer = payer(**SAMPLED, backed=backed())
     attribution = Attribution((sampled_payer,), (), (), None, 0.0, source="samples of x")
     around = Surroundings(True, (2, 36), None, SETTINGS, hugectl=True)
-    made = replace(content(), simulated=None, sampled=attribution, surroundings=around)
+    made = altered(estimated(), simulated=None, sampled=attribution, surroundings=around)
     document = json.loads(to_json(made))
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert document["attribution"]["source"] == "samples of x"

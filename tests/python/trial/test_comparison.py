@@ -5,7 +5,7 @@ import io
 from dataclasses import replace
 
 import pytest
-from builders.answer import content
+from builders.answer import estimated
 from builders.trial import BASE, METHOD, MIB, backing, made_trials, pair
 from tlbcost.common.interval import Interval
 from tlbcost.trial.comparison import MIN_PAIRS, Pair, ProgramTrials, judge
@@ -88,7 +88,7 @@ def test_memory_that_grew_counts_hugetlb_pages() -> None:
 
 def test_the_estimate_is_compared_with_pages_of_its_size() -> None:
     estimate = replace(
-        content().estimate,
+        estimated().gain,
         bound_fraction=Interval(0.4, 0.3, 0.5),
         expected_fraction=Interval(0.1, 0.05, 0.2),
         fault_fraction=Interval(0.1, 0.05, 0.1),

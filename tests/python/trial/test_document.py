@@ -5,7 +5,7 @@ import json
 
 import jsonschema
 import pytest
-from builders.answer import content
+from builders.answer import estimated
 from builders.tree import SCHEMAS
 from builders.trial import METHOD, made_trials, pair
 from tlbcost.common.document import to_json
@@ -14,7 +14,7 @@ from tlbcost.trial.comparison import judge
 from tlbcost.trial.document import trial_document
 
 
-@pytest.mark.parametrize("estimate", [None, content().estimate])
+@pytest.mark.parametrize("estimate", [None, estimated().gain])
 def test_json_follows_its_schema(estimate: PredictedGain | None) -> None:
     unproven = judge(METHOD, (pair(0.8, None), pair(0.8, 0.1), pair(0.8, 0.1)))
     report = made_trials(judge(METHOD, (pair(0.8),) * 5), unproven, estimate=estimate)

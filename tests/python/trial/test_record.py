@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from builders.answer import content
+from builders.answer import estimated
 from builders.trial import METHOD, MIB, made_trials, pair
 from tlbcost.accuracy.record import read_record
 from tlbcost.trial.comparison import judge
@@ -14,7 +14,7 @@ def test_the_table_is_a_record(tmp_path: Path) -> None:
     report = made_trials(
         judge(METHOD, (pair(0.8),) * 3 + (pair(0.8, 0.0),)),
         judge(METHOD, (pair(0.8, 0.0),) * 3),
-        estimate=content().estimate,
+        estimate=estimated().gain,
     )
     file = tmp_path / "trials.tsv"
     file.write_text(to_table(report), encoding="utf-8")

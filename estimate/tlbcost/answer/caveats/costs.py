@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-from tlbcost.answer.caveats.rule import Rule
-from tlbcost.answer.content import Content
+from tlbcost.answer.record import CaveatRule, Estimate
 from tlbcost.common import units
 
 
-def _priced(content: Content) -> bool:
+def _priced(estimate: Estimate) -> bool:
     """Whether the expected gain is misses times their costs."""
-    return content.simulated is not None and content.simulated.estimate.model == "simple"
+    return estimate.simulated is not None and estimate.simulated.gain.model == "simple"
 
 
-def _huge_costs(content: Content) -> tuple[str, str] | None:
-    huge = content.huge_costs
+def _huge_costs(estimate: Estimate) -> tuple[str, str] | None:
+    huge = estimate.huge_costs
     # The counters' estimate takes no price of huge pages.
-    if huge is None or content.base_costs is None or not _priced(content):
+    if huge is None or estimate.base_costs is None or not _priced(estimate):
         return None
     missing = [
         name
@@ -31,17 +30,17 @@ def _huge_costs(content: Content) -> tuple[str, str] | None:
     size = units.size(huge.page_size_bytes)
     return (
         f"the cost of {' and '.join(missing)} on {size} pages was not measured here: priced like "
-        f"one on {units.size(content.base_costs.page_size_bytes)} pages, an upper limit, so that "
+        f"one on {units.size(estimate.base_costs.page_size_bytes)} pages, an upper limit, so that "
         "the gain may be larger",
         "tlbcost calibrate --recalibrate with more free memory",
     )
 
 
-def _capped(content: Content) -> tuple[str, str] | None:
-    if not content.estimate.bound_capped or content.counted is not None:
+def _capped(estimate: Estimate) -> tuple[str, str] | None:
+    if not estimate.gain.bound_capped or estimate.counted is not None:
         return None
     remedy = "the gain is likely in the lower half of its interval"
-    if not _priced(content):
+    if not _priced(estimate):
         remedy = "the expected gain is modelled without it"
     return (
         "the bound is capped at the user time: at the cost of dependent accesses translation "
@@ -50,8 +49,8 @@ def _capped(content: Content) -> tuple[str, str] | None:
     )
 
 
-def _fault_cost(content: Content) -> tuple[str, str] | None:
-    if content.estimate.fault_fraction is not None or content.calibration is None:
+def _fault_cost(estimate: Estimate) -> tuple[str, str] | None:
+    if estimate.gain.fault_fraction is not None or estimate.given.calibrated is None:
         return None
     return (
         "the cost of a page fault was not measured on both page sizes: the saving in page faults "
@@ -60,9 +59,9 @@ def _fault_cost(content: Content) -> tuple[str, str] | None:
     )
 
 
-def _overlapped(content: Content) -> tuple[str, str] | None:
-    base = content.base_costs
-    if base is None or not _priced(content):
+def _overlapped(estimate: Estimate) -> tuple[str, str] | None:
+    base = estimate.base_costs
+    if base is None or not _priced(estimate):
         return None
     if base.walk_overlapped_ns is not None and base.stlb_hit_overlapped_ns is not None:
         return None
@@ -73,7 +72,7 @@ def _overlapped(content: Content) -> tuple[str, str] | None:
     )
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, CaveatRule] = {
     "T07": _huge_costs,
     "T08": _capped,
     "T16": _fault_cost,

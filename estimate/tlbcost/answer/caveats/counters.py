@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tlbcost.answer.caveats.rule import Rule
-from tlbcost.answer.content import Content, CountedPart
+from tlbcost.answer.record import CaveatRule, CountedPart, Estimate
 from tlbcost.common import units
 
 MOST_NOTES = 2
@@ -14,14 +13,14 @@ MOST_NAMES = 3
 # Two ways to count the same walks that differ by more are not explained by speculation alone.
 DISAGREE_FACTOR = 2.0
 
-_Rule = Callable[[Content, CountedPart], tuple[str, str] | None]
+_Rule = Callable[[Estimate, CountedPart], tuple[str, str] | None]
 
 
-def _where_counted(rule: _Rule) -> Rule:
-    return lambda content: None if content.counted is None else rule(content, content.counted)
+def _where_counted(rule: _Rule) -> CaveatRule:
+    return lambda estimate: None if estimate.counted is None else rule(estimate, estimate.counted)
 
 
-def _notes(_content: Content, part: CountedPart) -> tuple[str, str] | None:
+def _notes(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     notes = part.counted.notes
     if not notes:
         return None
@@ -33,7 +32,7 @@ def _notes(_content: Content, part: CountedPart) -> tuple[str, str] | None:
     )
 
 
-def _not_obtained(_content: Content, part: CountedPart) -> tuple[str, str] | None:
+def _not_obtained(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     obtained = part.counted.values()
     missing = sorted(
         {
@@ -52,7 +51,7 @@ def _not_obtained(_content: Content, part: CountedPart) -> tuple[str, str] | Non
     )
 
 
-def _walks_times_cost(_content: Content, part: CountedPart) -> tuple[str, str] | None:
+def _walks_times_cost(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     if part.witness.way != "walks_times_cost":
         return None
     if part.walk_cycles is not None:
@@ -68,7 +67,7 @@ def _walks_times_cost(_content: Content, part: CountedPart) -> tuple[str, str] |
     )
 
 
-def _pending(_content: Content, part: CountedPart) -> tuple[str, str] | None:
+def _pending(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     if part.witness.way != "pending_cycles":
         return None
     return (
@@ -79,7 +78,7 @@ def _pending(_content: Content, part: CountedPart) -> tuple[str, str] | None:
     )
 
 
-def _stalls_only(_content: Content, part: CountedPart) -> tuple[str, str] | None:
+def _stalls_only(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     if part.witness.way != "stall_cycles":
         return None
     return (
@@ -89,7 +88,7 @@ def _stalls_only(_content: Content, part: CountedPart) -> tuple[str, str] | None
     )
 
 
-def _capped(_content: Content, part: CountedPart) -> tuple[str, str] | None:
+def _capped(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     if not part.witness.capped:
         return None
     return (
@@ -99,8 +98,8 @@ def _capped(_content: Content, part: CountedPart) -> tuple[str, str] | None:
     )
 
 
-def _published(content: Content, _part: CountedPart) -> tuple[str, str] | None:
-    if content.simulated is not None:
+def _published(estimate: Estimate, _part: CountedPart) -> tuple[str, str] | None:
+    if estimate.simulated is not None:
         return None
     return (
         "how much of the walk share huge pages give back is taken from published pairs of runs "
@@ -109,8 +108,8 @@ def _published(content: Content, _part: CountedPart) -> tuple[str, str] | None:
     )
 
 
-def _fault_memory(content: Content, _part: CountedPart) -> tuple[str, str] | None:
-    if content.simulated is not None or content.estimate.fault_fraction is None:
+def _fault_memory(estimate: Estimate, _part: CountedPart) -> tuple[str, str] | None:
+    if estimate.simulated is not None or estimate.gain.fault_fraction is None:
         return None
     return (
         "how densely the program's memory lies was not seen: for the low end of the page faults "
@@ -119,7 +118,7 @@ def _fault_memory(content: Content, _part: CountedPart) -> tuple[str, str] | Non
     )
 
 
-def _about_pmu(_content: Content, part: CountedPart) -> tuple[str, str] | None:
+def _about_pmu(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     notes = part.pmu.notes
     if not notes:
         return None
@@ -129,7 +128,7 @@ def _about_pmu(_content: Content, part: CountedPart) -> tuple[str, str] | None:
     )
 
 
-def _second_stage(content: Content, part: CountedPart) -> tuple[str, str] | None:
+def _second_stage(estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     ept = part.witness.ept
     if ept is not None and ept.high > 0:
         return (
@@ -137,7 +136,7 @@ def _second_stage(content: Content, part: CountedPart) -> tuple[str, str] | None
             "cycles on top, which only huge pages of the host make cheaper",
             "give the virtual machine huge pages too",
         )
-    machine = content.machine
+    machine = estimate.given.machine
     if machine is None or machine.hypervisor is None:
         return None
     return (
@@ -146,13 +145,13 @@ def _second_stage(content: Content, part: CountedPart) -> tuple[str, str] | None
     )
 
 
-def _imported(content: Content, part: CountedPart) -> tuple[str, str] | None:
-    if content.runs:
+def _imported(estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
+    if estimate.given.runs:
         return None
     missing = []
-    if content.estimate.run_time_ns is None:
+    if estimate.gain.run_time_ns is None:
         missing.append("no run times (shares are of the cycles counted)")
-    if content.calibration is None:
+    if estimate.given.calibrated is None:
         missing.append("no calibration (page faults are NA)")
     if part.counted.mode is None:
         missing.append("nothing on whether the kernel was counted")
@@ -164,13 +163,13 @@ def _imported(content: Content, part: CountedPart) -> tuple[str, str] | None:
     )
 
 
-def _disagree(content: Content, part: CountedPart) -> tuple[str, str] | None:
-    if content.simulated is None:
+def _disagree(estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
+    if estimate.simulated is None:
         return None
     figure = part.figures.get("walks")
-    size = content.simulated.geometry.base.page_size_bytes
+    size = estimate.simulated.geometry.base.page_size_bytes
     simulated = sum(
-        seen.stlb_misses for (pages, _), seen in content.simulated.counts.items() if pages == size
+        seen.stlb_misses for (pages, _), seen in estimate.simulated.counts.items() if pages == size
     )
     if figure is None or figure.value <= 0 or simulated == 0:
         return None
@@ -183,7 +182,7 @@ def _disagree(content: Content, part: CountedPart) -> tuple[str, str] | None:
     )
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, CaveatRule] = {
     code: _where_counted(rule)
     for code, rule in {
         "T23": _notes,

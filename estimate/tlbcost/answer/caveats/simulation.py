@@ -5,22 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tlbcost.answer.caveats.rule import Rule
-from tlbcost.answer.content import Content, Simulated
+from tlbcost.answer.record import CaveatRule, Estimate, Simulated
 from tlbcost.common import units
 from tlbcost.processors.geometry import SourceKind
 from tlbcost.simulator.counts import ProcessCounts
 
 FILE_FRACTION = 0.25
 
-_Rule = Callable[[Content, Simulated], tuple[str, str] | None]
+_Rule = Callable[[Estimate, Simulated], tuple[str, str] | None]
 
 
-def _where_simulated(rule: _Rule) -> Rule:
-    return lambda content: None if content.simulated is None else rule(content, content.simulated)
+def _where_simulated(rule: _Rule) -> CaveatRule:
+    return lambda estimate: (
+        None if estimate.simulated is None else rule(estimate, estimate.simulated)
+    )
 
 
-def _killed_process(_content: Content, simulated: Simulated) -> tuple[str, str] | None:
+def _killed_process(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
     killed = [process for process in simulated.processes if process.counts is None]
     if killed:
         return (
@@ -46,7 +47,7 @@ def _names(processes: list[ProcessCounts]) -> str:
     return ", ".join(f"{process.program} (pid {process.pid})" for process in processes[:3])
 
 
-def _threads(_content: Content, simulated: Simulated) -> tuple[str, str] | None:
+def _threads(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
     most = max((process.threads or 0 for process in simulated.processes), default=0)
     if most < 2:
         return None
@@ -58,7 +59,7 @@ def _threads(_content: Content, simulated: Simulated) -> tuple[str, str] | None:
     )
 
 
-def _geometry(_content: Content, simulated: Simulated) -> tuple[str, str] | None:
+def _geometry(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
     huge = simulated.geometry.huge.page_size_bytes
     unmeasured: dict[SourceKind, list[str]] = {"published": [], "assumed": []}
     for (level, size), source in simulated.geometry.sources.items():
@@ -75,17 +76,17 @@ def _geometry(_content: Content, simulated: Simulated) -> tuple[str, str] | None
     )
 
 
-def _other_exit(content: Content, simulated: Simulated) -> tuple[str, str] | None:
-    if simulated.code == content.codes[0]:
+def _other_exit(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
+    if simulated.code == estimate.given.codes[0]:
         return None
     return (
-        f"the program exited with {content.codes[0]} natively but with {simulated.code} "
+        f"the program exited with {estimate.given.codes[0]} natively but with {simulated.code} "
         "in the simulator: the counts may be of a different run",
         "--prepare CMD restores what the program changes; its time limits may need to be longer",
     )
 
 
-def _files(content: Content, simulated: Simulated) -> tuple[str, str] | None:
+def _files(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
     stlb = simulated.geometry.base.stlb or simulated.geometry.base.dtlb
     # What fits into the TLBs causes no walks to speak of; any process has libraries.
     other = sum(
@@ -93,8 +94,8 @@ def _files(content: Content, simulated: Simulated) -> tuple[str, str] | None:
         for process in simulated.processes
         if process.touched is not None and process.touched.other_pages > stlb.entries
     )
-    assert content.footprint is not None
-    total = content.footprint.anonymous_pages + content.footprint.other_pages
+    assert estimate.footprint is not None
+    total = estimate.footprint.anonymous_pages + estimate.footprint.other_pages
     if other == 0 or other / total <= FILE_FRACTION:
         return None
     return (
@@ -105,7 +106,7 @@ def _files(content: Content, simulated: Simulated) -> tuple[str, str] | None:
     )
 
 
-def _splintered(_content: Content, simulated: Simulated) -> tuple[str, str] | None:
+def _splintered(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
     huge = simulated.geometry.huge
     if huge.entry_bytes in (None, huge.page_size_bytes):
         return None
@@ -118,7 +119,7 @@ def _splintered(_content: Content, simulated: Simulated) -> tuple[str, str] | No
     )
 
 
-def _no_overlap(_content: Content, simulated: Simulated) -> tuple[str, str] | None:
+def _no_overlap(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
     if simulated.no_overlap is None:
         return None
     unasked = simulated.sample is None
@@ -128,7 +129,7 @@ def _no_overlap(_content: Content, simulated: Simulated) -> tuple[str, str] | No
     )
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, CaveatRule] = {
     code: _where_simulated(rule)
     for code, rule in {
         "T04": _killed_process,

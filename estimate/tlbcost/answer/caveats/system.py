@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from tlbcost.answer.caveats.rule import Rule
-from tlbcost.answer.content import Content
+from tlbcost.answer.record import CaveatRule, Estimate
 from tlbcost.common import units
 from tlbcost.common.stats import spread_fraction
 from tlbcost.model.gain import already_huge, run_time_ns
@@ -18,8 +17,8 @@ KERNEL_FRACTION = 0.20
 MOST_NOTES = 2
 
 
-def _virtual_machine(content: Content) -> tuple[str, str] | None:
-    if content.machine is None or content.machine.hypervisor is None:
+def _virtual_machine(estimate: Estimate) -> tuple[str, str] | None:
+    if estimate.given.machine is None or estimate.given.machine.hypervisor is None:
         return None
     return (
         "this is a virtual machine: a huge page of the guest need not be one of the host, and "
@@ -28,8 +27,8 @@ def _virtual_machine(content: Content) -> tuple[str, str] | None:
     )
 
 
-def _short_run(content: Content) -> tuple[str, str] | None:
-    shortest = min((run.wall_ns for run in content.runs), default=None)
+def _short_run(estimate: Estimate) -> tuple[str, str] | None:
+    shortest = min((run.wall_ns for run in estimate.given.runs), default=None)
     if shortest is None or shortest >= SHORT_RUN_NS:
         return None
     return (
@@ -39,10 +38,10 @@ def _short_run(content: Content) -> tuple[str, str] | None:
     )
 
 
-def _spread(content: Content) -> tuple[str, str] | None:
-    if not content.runs:
+def _spread(estimate: Estimate) -> tuple[str, str] | None:
+    if not estimate.given.runs:
         return None
-    spread = spread_fraction([run_time_ns(run) for run in content.runs])
+    spread = spread_fraction([run_time_ns(run) for run in estimate.given.runs])
     if spread is None or spread <= SPREAD_FRACTION:
         return None
     return (
@@ -51,10 +50,10 @@ def _spread(content: Content) -> tuple[str, str] | None:
     )
 
 
-def _calibration_notes(content: Content) -> tuple[str, str] | None:
-    if content.calibration is None or not content.calibration.notes:
+def _calibration_notes(estimate: Estimate) -> tuple[str, str] | None:
+    if estimate.given.calibrated is None or not estimate.given.cost_notes:
         return None
-    notes = content.calibration.notes
+    notes = estimate.given.cost_notes
     left = len(notes) - MOST_NOTES
     more = f"; {left} more" if left > 0 else ""
     return (
@@ -63,13 +62,13 @@ def _calibration_notes(content: Content) -> tuple[str, str] | None:
     )
 
 
-def _kernel(content: Content) -> tuple[str, str] | None:
-    if not content.runs or not _user_mode_only(content):
+def _kernel(estimate: Estimate) -> tuple[str, str] | None:
+    if not estimate.given.runs or not _user_mode_only(estimate):
         return None
-    share = median([run.system_ns / run_time_ns(run) for run in content.runs])
+    share = median([run.system_ns / run_time_ns(run) for run in estimate.given.runs])
     if share <= KERNEL_FRACTION:
         return None
-    unseen = "simulated" if content.counted is None else "counted"
+    unseen = "simulated" if estimate.counted is None else "counted"
     return (
         f"{units.percent(share)} of the run time is spent in the kernel, whose own memory "
         f"references are not {unseen}",
@@ -77,12 +76,12 @@ def _kernel(content: Content) -> tuple[str, str] | None:
     )
 
 
-def _user_mode_only(content: Content) -> bool:
-    return content.counted is None or content.counted.counted.mode == "user"
+def _user_mode_only(estimate: Estimate) -> bool:
+    return estimate.counted is None or estimate.counted.counted.mode == "user"
 
 
-def _thp_always(content: Content) -> tuple[str, str] | None:
-    if content.machine is None or content.machine.thp_mode != "always":
+def _thp_always(estimate: Estimate) -> tuple[str, str] | None:
+    if estimate.given.machine is None or estimate.given.machine.thp_mode != "always":
         return None
     return (
         "transparent huge pages are always on: the program may have run on huge pages already, "
@@ -91,10 +90,10 @@ def _thp_always(content: Content) -> tuple[str, str] | None:
     )
 
 
-def _pmu(content: Content) -> tuple[str, str] | None:
-    if content.surroundings is None or not content.surroundings.has_pmu:
+def _pmu(estimate: Estimate) -> tuple[str, str] | None:
+    if estimate.given.surroundings is None or not estimate.given.surroundings.has_pmu:
         return None
-    if content.counted is not None:
+    if estimate.counted is not None:
         return None
     return (
         "this machine has hardware counters, but this estimate is from the simulation alone",
@@ -103,8 +102,8 @@ def _pmu(content: Content) -> tuple[str, str] | None:
     )
 
 
-def _tunables(content: Content) -> tuple[str, str] | None:
-    surroundings = content.surroundings
+def _tunables(estimate: Estimate) -> tuple[str, str] | None:
+    surroundings = estimate.given.surroundings
     tunables = (surroundings.glibc_tunables if surroundings else None) or ""
     value = tunable(tunables, HUGETLB)
     if value in (None, "0"):
@@ -116,19 +115,19 @@ def _tunables(content: Content) -> tuple[str, str] | None:
     )
 
 
-def _failed(content: Content) -> tuple[str, str] | None:
-    failed = [code for code in content.codes if code != 0]
+def _failed(estimate: Estimate) -> tuple[str, str] | None:
+    failed = [code for code in estimate.given.codes if code != 0]
     if not failed:
         return None
     return (
-        f"the program failed in {len(failed)} of {len(content.codes)} runs (exit code "
+        f"the program failed in {len(failed)} of {len(estimate.given.codes)} runs (exit code "
         f"{failed[0]}): this is an estimate of the failing program",
         "fix the program, then repeat without --ignore-failure",
     )
 
 
-def _single_run(content: Content) -> tuple[str, str] | None:
-    if len(content.runs) != 1:
+def _single_run(estimate: Estimate) -> tuple[str, str] | None:
+    if len(estimate.given.runs) != 1:
         return None
     return (
         "the program was timed once: how much its run time varies is not known, nor in the "
@@ -137,24 +136,27 @@ def _single_run(content: Content) -> tuple[str, str] | None:
     )
 
 
-def _other_machine(content: Content) -> tuple[str, str] | None:
-    if content.calibration is None or content.machine in (None, content.calibration.machine):
+def _other_machine(estimate: Estimate) -> tuple[str, str] | None:
+    if estimate.given.calibrated is None or estimate.given.machine in (
+        None,
+        estimate.given.calibrated.calibration.machine,
+    ):
         return None
-    name = content.calibration.machine.cpu_name or "an unknown CPU"
+    name = estimate.given.calibrated.calibration.machine.cpu_name or "an unknown CPU"
     return (
         f"the calibration is from a machine in another state ({name}, "
-        f"{content.calibration.machine.kernel or 'unknown kernel'})",
+        f"{estimate.given.calibrated.calibration.machine.kernel or 'unknown kernel'})",
         "leave --calibration out to measure this one",
     )
 
 
-def _already_huge(content: Content) -> tuple[str, str] | None:
-    if not content.runs or content.footprint is None:
+def _already_huge(estimate: Estimate) -> tuple[str, str] | None:
+    if not estimate.given.runs or estimate.footprint is None:
         return None
-    if not already_huge(content.runs, content.footprint):
+    if not already_huge(estimate.given.runs, estimate.footprint):
         return None
-    faults = median([run.minor_faults for run in content.runs])
-    pages = content.footprint.largest_anonymous_pages
+    faults = median([run.minor_faults for run in estimate.given.runs])
+    pages = estimate.footprint.largest_anonymous_pages
     return (
         f"the program took only {faults:,.0f} page faults for {pages:,} pages of memory: it has "
         "huge pages already, by its own request or the system's, and the shares are of that time",
@@ -163,7 +165,7 @@ def _already_huge(content: Content) -> tuple[str, str] | None:
     )
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, CaveatRule] = {
     "T01": _virtual_machine,
     "T02": _short_run,
     "T03": _spread,

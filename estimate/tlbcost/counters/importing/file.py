@@ -7,6 +7,7 @@ table of counts. The content decides which format it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tlbcost.common.errors import TlbcostError
@@ -14,6 +15,7 @@ from tlbcost.counters import count_table
 from tlbcost.counters.event_counts import EventCounts, merge_sources
 from tlbcost.counters.importing import opreport, perf_csv, perf_json, perf_text
 from tlbcost.counters.importing.printed_counts import add_up
+from tlbcost.processors.event_tables import generic_pmu, load_pmu, named
 from tlbcost.processors.events import Pmu
 
 # Larger files are recordings, not counts.
@@ -22,6 +24,19 @@ _FORMATS = (
     "it is none of: perf stat for people, with -x or with -j; opreport's listing of objects; "
     "a table of tlbcost count"
 )
+
+
+def import_files(
+    files: Sequence[Path], cpu: str | None = None, object_name: str | None = None
+) -> tuple[EventCounts, Pmu]:
+    """The counts in several files of one program, and the events that they were understood with.
+
+    `cpu`: the CPU that was counted on, if it is known. Raises TlbcostError naming the file and its
+    defect, or what keeps the files from being of one program.
+    """
+    asked = None if cpu is None else named(cpu)
+    counts = merge_sources([import_file(file, asked, object_name) for file in files])
+    return counts, asked or (generic_pmu() if counts.pmu is None else load_pmu(counts.pmu))
 
 
 def import_file(path: Path, pmu: Pmu | None, object_name: str | None = None) -> EventCounts:

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is an estimate written for programs? Its records as the parts of the document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from tlbcost.answer.advice import first_steps
+from tlbcost.answer.estimate_document import (
+    AccessMisses,
+    CalibrationPart,
+    CountersPart,
+    EstimateDocument,
+    FootprintPart,
+    FormulaValue,
+    GeometryPart,
+    HostMachine,
+    ModelledPart,
+    NativeRun,
+    PlacementPart,
+    ProcessPart,
+    ProgramPart,
+    Ratios,
+    SimulationPart,
+    SourcedLevel,
+    VerdictPart,
+)
+from tlbcost.answer.record import CountedPart, Estimate, Simulated
+from tlbcost.answer.words import placement_sentence, verdict_sentence
+from tlbcost.attribution.document import attribution_part
+from tlbcost.common import document
+from tlbcost.common.interval import Interval
+from tlbcost.common.stats import spread_fraction
+from tlbcost.model.gain import run_time_ns, speedup_ratio
+from tlbcost.model.overlap import Sample
+from tlbcost.processors.geometry import Geometry, Level, PageSizeGeometry, TlbLevel
+from tlbcost.remedies.document import advice_part
+from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
+
+
+def to_json(estimate: Estimate) -> str:
+    """The text of a JSON file."""
+    return document.to_json(estimate_document(estimate))
+
+
+def estimate_document(estimate: Estimate) -> EstimateDocument:
+    """The estimate for programs."""
+    gain, wall = estimate.gain, estimate.gain.wall_ns
+    costs = (estimate.base_costs, estimate.huge_costs)
+    sampled = None if estimate.sampled is estimate.attribution else estimate.sampled
+    return EstimateDocument(
+        tlbcost_version=estimate.version,
+        date=estimate.date,
+        backend=estimate.backend,
+        notes=estimate.notes,
+        machine=_machine(estimate),
+        huge_page_bytes=estimate.given.huge_page_bytes,
+        program=_program(estimate),
+        calibration=_calibration(estimate),
+        costs=[each for each in costs if each is not None],
+        footprint=_footprint(estimate),
+        counters=None if estimate.counted is None else _counters(estimate.counted),
+        simulation=None if estimate.simulated is None else _simulation(estimate.simulated),
+        attribution=attribution_part(estimate.attribution),
+        sampled_attribution=attribution_part(sampled),
+        base_data_translation_ns=gain.base_data_ns,
+        base_code_translation_ns=gain.base_code_ns,
+        huge_data_translation_ns=gain.huge_data_ns,
+        bound_fraction=gain.bound_fraction,
+        bound_saved_ns=_saved(gain.bound_fraction, wall),
+        bound_speedup_ratio=_speedups(gain.bound_fraction),
+        bound_capped=gain.bound_capped,
+        expected_fraction=gain.expected_fraction,
+        expected_saved_ns=_saved(gain.expected_fraction, wall),
+        expected_speedup_ratio=_speedups(gain.expected_fraction),
+        fault_fraction=gain.fault_fraction,
+        fault_saved_ns=None if gain.fault_fraction is None else _saved(gain.fault_fraction, wall),
+        fault_speedup_ratio=None if gain.fault_fraction is None else _speedups(gain.fault_fraction),
+        code_fraction=gain.code_fraction,
+        verdict=VerdictPart(
+            code=gain.verdict, sentence=verdict_sentence(gain, estimate.given.huge_page_bytes)
+        ),
+        placement=_placement(estimate),
+        tried=estimate.track_record,
+        caveats=estimate.caveats,
+        next_steps=first_steps(estimate),
+        what_to_do=[advice_part(advice) for advice in estimate.advice],
+    )
+
+
+def _machine(estimate: Estimate) -> HostMachine | None:
+    machine, around = estimate.given.machine, estimate.given.surroundings
+    if machine is None:
+        return None
+    return HostMachine(**asdict(machine), has_pmu=None if around is None else around.has_pmu)
+
+
+def _program(estimate: Estimate) -> ProgramPart:
+    given = estimate.given
+    return ProgramPart(
+        argv=given.argv,
+        path=None if given.path is None else str(given.path),
+        runs=[
+            NativeRun(**asdict(run), exit_code=code)
+            for run, code in zip(given.runs, given.codes, strict=True)
+        ],
+        run_time_ns=estimate.gain.run_time_ns,
+        wall_ns=estimate.gain.wall_ns,
+        run_time_spread_fraction=spread_fraction([run_time_ns(run) for run in given.runs])
+        if given.runs
+        else None,
+    )
+
+
+def _calibration(estimate: Estimate) -> CalibrationPart | None:
+    calibrated = estimate.given.calibrated
+    if calibrated is None:
+        return None
+    return CalibrationPart(
+        source=calibrated.source,
+        date=calibrated.calibration.date,
+        notes=estimate.given.cost_notes,
+    )
+
+
+def _footprint(estimate: Estimate) -> FootprintPart | None:
+    footprint = estimate.footprint
+    if footprint is None:
+        return None
+    return FootprintPart(
+        anonymous_pages=footprint.anonymous_pages,
+        anonymous_huge_pages=footprint.anonymous_huge_pages,
+        dense_huge_pages=footprint.dense_huge_pages,
+        other_pages=footprint.other_pages,
+        source="runs" if estimate.simulated is None else "simulation",
+    )
+
+
+def _counters(part: CountedPart) -> CountersPart:
+    counted, witness = part.counted, part.witness
+    return CountersPart(
+        source=counted.source,
+        pmu=part.pmu.key,
+        mode=counted.mode,
+        notes=counted.notes,
+        counts=counted.counts,
+        formulas={
+            name: FormulaValue(expression=part.pmu.formulas.get(name), value=figure)
+            for name, figure in part.figures.items()
+        },
+        way=witness.way,
+        translation_fraction=witness.total,
+        data_translation_fraction=witness.data,
+        exposed_fraction=witness.exposed,
+        ept_fraction=witness.ept,
+        bound_fraction=part.gain.bound_fraction,
+        expected_fraction=part.gain.expected_fraction,
+    )
+
+
+def _simulation(simulated: Simulated) -> SimulationPart:
+    gain, geometry = simulated.gain, simulated.geometry
+    return SimulationPart(
+        wall_ns=None if simulated.run is None else simulated.run.wall_ns,
+        exit_code=simulated.code,
+        geometry=[_geometry(geometry, each) for each in (geometry.base, geometry.huge)],
+        processes=[_process(process) for process in simulated.processes],
+        counts=_counts(simulated.counts),
+        bound_fraction=gain.bound_fraction,
+        expected_fraction=gain.expected_fraction,
+        model=gain.model,
+        expected_overlap_fraction=gain.models.get("overlap"),
+        expected_simple_fraction=gain.models.get("simple"),
+        modelled=None if simulated.sample is None else _modelled(simulated.sample),
+        no_overlap=simulated.no_overlap,
+    )
+
+
+def _geometry(geometry: Geometry, each: PageSizeGeometry) -> GeometryPart:
+    size = each.page_size_bytes
+
+    def level(name: Level, tlb: TlbLevel | None) -> SourcedLevel | None:
+        source = geometry.sources.get((name, size))
+        if tlb is None:
+            return None
+        return SourcedLevel(
+            tlb.entries,
+            tlb.ways,
+            source_kind=source.kind if source else None,
+            source=source.sentence if source else None,
+        )
+
+    return GeometryPart(
+        page_size_bytes=size,
+        entry_bytes=each.entry_bytes or size,
+        dtlb=level("dtlb", each.dtlb),
+        itlb=level("itlb", each.itlb),
+        stlb=level("stlb", each.stlb),
+    )
+
+
+def _process(process: ProcessCounts) -> ProcessPart:
+    touched = process.touched
+    return ProcessPart(
+        pid=process.pid,
+        parent_pid=process.parent_pid,
+        program=process.program,
+        threads=process.threads,
+        touched_anonymous_pages=touched.anonymous_pages if touched else None,
+        touched_anonymous_huge_pages=touched.anonymous_huge_pages if touched else None,
+        touched_other_pages=touched.other_pages if touched else None,
+        counts=None if process.counts is None else _counts(process.counts),
+    )
+
+
+def _counts(counts: Mapping[tuple[int, Side], SideCounts]) -> list[AccessMisses]:
+    return [
+        AccessMisses(**asdict(seen), page_size_bytes=size, access=side)
+        for (size, side), seen in sorted(counts.items())
+    ]
+
+
+def _modelled(sample: Sample) -> ModelledPart:
+    return ModelledPart(
+        core=sample.core,
+        windows=sample.windows,
+        references=sample.references,
+        sampled_references=sample.sampled_references,
+        modelled_fraction=sample.modelled_fraction,
+        user_saved_fraction=sample.saving,
+    )
+
+
+def _saved(share: Interval, wall_ns: float | None) -> Interval | None:
+    if wall_ns is None:
+        return None
+    return Interval(share.value * wall_ns, share.low * wall_ns, share.high * wall_ns)
+
+
+def _speedups(share: Interval) -> Ratios:
+    return Ratios(
+        value=speedup_ratio(share.value),
+        low=speedup_ratio(share.low),
+        high=speedup_ratio(share.high),
+    )
+
+
+def _placement(estimate: Estimate) -> PlacementPart | None:
+    placed = estimate.given.placed
+    if placed is None:
+        return None
+    return PlacementPart(
+        nodes=placed.nodes,
+        source=placed.source,
+        base=placed.base,
+        huge=placed.huge,
+        direction=placed.direction,
+        sentence=placement_sentence(estimate),
+    )

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How does an estimate come about? The whole way, from what is asked for to what is said."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from tlbcost.accuracy.record import track_records
+from tlbcost.answer.advice import advice_for
+from tlbcost.answer.caveats.rules import caveats
+from tlbcost.answer.gains import by_counters, by_simulation, costs_of, footprint_of, processes_of
+from tlbcost.answer.record import Estimate, Evidence
+from tlbcost.answer.request import EstimateRequest
+from tlbcost.answer.runs import plan_runs, run_program
+from tlbcost.answer.surroundings import surroundings
+from tlbcost.attribution.attribute import who_pays, who_pays_by_samples
+from tlbcost.calibration.request import calibration_for
+from tlbcost.common.document import now
+from tlbcost.common.paths import version
+from tlbcost.counters.event_counts import EventCounts
+from tlbcost.counters.importing.file import import_files
+from tlbcost.numa.runs import node_placement
+from tlbcost.run.launch import Launcher, launcher_of
+from tlbcost.run.program import resolve
+from tlbcost.system.machine import current_machine
+
+# Where a file does not say: the huge pages of most machines of an architecture.
+_USUAL_HUGE_BYTES = {"ppc64le": 16 << 20, "s390x": 1 << 20}
+_MOST_USUAL_HUGE_BYTES = 2 << 20
+
+
+def estimate(request: EstimateRequest, launcher: Launcher | None = None) -> Estimate:
+    """The estimate of a program that is run here, or whose counts are in files.
+
+    `launcher`: one that is there already, e.g. since more runs are to follow. Raises TlbcostError
+    with the code to exit with.
+    """
+    return conclude(imported(request) if request.imported else measured(request, launcher))
+
+
+def imported(request: EstimateRequest) -> Evidence:
+    """The counts in files. Raises TlbcostError naming the file and its defect."""
+    calibrated = None if request.calibration is None else calibration_for(request.calibration)
+    counted, pmu = import_files(request.imported, request.cpu, request.object_name)
+    machine = counted.machine
+    if machine is None and calibrated is not None:
+        machine = calibrated.calibration.machine
+    huge = _USUAL_HUGE_BYTES.get(pmu.architecture, _MOST_USUAL_HUGE_BYTES)
+    if machine is not None:
+        huge = machine.base_page_bytes * (machine.base_page_bytes // 8)
+    return Evidence(
+        argv=_command_of(counted),
+        path=None,
+        machine=machine,
+        surroundings=None,
+        huge_page_bytes=huge,
+        calibrated=calibrated,
+        counted=counted,
+        pmu=pmu,
+        walk_cycles=request.walk_cycles,
+    )
+
+
+def _command_of(counted: EventCounts) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(counted.command or "")) or ("(unknown program)",)
+    except ValueError:
+        return (counted.command or "",)
+
+
+def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evidence:
+    """Calibrate, run the program, count or simulate it. `launcher`: see estimate()."""
+    path, machine = resolve(request.argv[0]), current_machine()
+    plan = plan_runs(request, machine, path)
+    if launcher is not None:
+        ran, placed = run_program(request, plan, launcher, path), None
+    else:
+        with launcher_of(request.prepare) as own:
+            ran = run_program(request, plan, own, path, attributed=True)
+            placed = node_placement(
+                own, request.argv, path, ran.native[0], machine, plan.calibrated.calibration,
+                asked=request.nodes, simulated=plan.choice.simulate,
+            )  # fmt: skip
+    return Evidence(
+        argv=request.argv,
+        path=path,
+        machine=machine,
+        surroundings=surroundings(),
+        huge_page_bytes=plan.huge_page_bytes,
+        calibrated=plan.calibrated,
+        notes=plan.choice.notes,
+        run_notes=plan.notes + ran.notes,
+        native=ran.native,
+        geometry=plan.geometry,
+        simulation=ran.simulation,
+        counted=ran.counted,
+        pmu=plan.choice.pmu,
+        track_records=track_records(machine),
+        model=request.model,
+        no_core=plan.no_core,
+        placed=placed,
+        seen=ran.seen,
+        sampled=ran.sampled,
+    )
+
+
+def conclude(given: Evidence) -> Estimate:
+    """Apply the models to what was obtained, and say what to do.
+
+    Raises TlbcostError with exit code 4 if the counts do not bound the translation, or do not
+    suffice for the model asked for.
+    """
+    processes = processes_of(given)
+    footprint = footprint_of(given, processes)
+    costs = costs_of(given, footprint, processes)
+    simulated = by_simulation(given, processes, costs, footprint)
+    counted = by_counters(given, costs, footprint, simulated)
+    # Counters are the better witness.
+    best = counted or simulated
+    assert best is not None, "neither counted nor simulated"
+    if simulated is not None and given.simulation is not None and costs is not None:
+        expected = simulated.gain.expected_fraction
+        attribution = who_pays(
+            given.simulation, simulated.geometry, costs, expected, given.seen, given.settings
+        )
+        simulated = replace(simulated, attribution=attribution)
+    expected = best.gain.expected_fraction
+    sampled, doubts = who_pays_by_samples(given.sampled, expected, given.seen, given.settings)
+    return with_words(
+        Estimate(
+            version=version(),
+            date=now(),
+            given=given,
+            notes=(*given.notes, *doubts),
+            base_costs=costs[0] if costs else None,
+            huge_costs=costs[1] if costs else None,
+            footprint=footprint,
+            simulated=simulated,
+            counted=counted,
+            gain=best.gain,
+            # Simulations are what was validated, and of the same model.
+            track_record=given.track_records.get(best.gain.model) if best.gain.model else None,
+            sampled=sampled,
+        )
+    )
+
+
+def with_words(found: Estimate) -> Estimate:
+    """The estimate with its caveats, and what to do."""
+    return replace(found, caveats=caveats(found), advice=advice_for(found))

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What does `tlbcost estimate --json` write? Its keys, each with what it means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from tlbcost.accuracy.record import TrackRecord
+from tlbcost.answer.record import Backend, Caveat
+from tlbcost.attribution.document import AttributionPart
+from tlbcost.calibration.costs import PageCosts
+from tlbcost.common.document import Part, doc
+from tlbcost.common.interval import Interval
+from tlbcost.counters.event_counts import EventCount, Mode
+from tlbcost.model.gain import ModelName, VerdictCode
+from tlbcost.model.walk_share import Way
+from tlbcost.numa.locality import Direction, Score
+from tlbcost.processors.geometry import SourceKind, TlbLevel
+from tlbcost.remedies.document import AdvicePart
+from tlbcost.run.outcome import Run
+from tlbcost.simulator.counts import Side, SideCounts
+from tlbcost.system.machine import Machine
+
+
+class Ratios(Part, frozen=True, kw_only=True):
+    """Speed-ups; null: no limit."""
+
+    value: Annotated[float | None, doc("the best single figure")]
+    low: Annotated[float | None, doc("lower bound")]
+    high: Annotated[float | None, doc("upper bound")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostMachine(Machine):
+    """The machine that was counted on."""
+
+    has_pmu: Annotated[bool | None, doc("it has hardware counters; null: not known")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeRun(Run):
+    """One native run of the program."""
+
+    exit_code: Annotated[int, doc("as a shell shows it", minimum=0)]
+
+
+class ProgramPart(Part, frozen=True, kw_only=True):
+    """The program and its native runs."""
+
+    argv: Annotated[tuple[str, ...], doc("its command line", minItems=1)]
+    path: Annotated[str | None, doc("the file that was run; null: nothing ran here")]
+    runs: Annotated[list[NativeRun], doc("native runs, in their order")]
+    run_time_ns: Annotated[
+        float | None,
+        doc("median over the runs of the larger of wall and CPU time; what fractions refer to"),
+    ]
+    wall_ns: Annotated[float | None, doc("median; what saved times refer to")]
+    run_time_spread_fraction: Annotated[
+        float | None, doc("largest less smallest run time, over the median")
+    ]
+
+
+class CalibrationPart(Part, frozen=True, kw_only=True):
+    """Where the costs are from."""
+
+    source: Annotated[str, doc("measured now, cached, or from which file")]
+    date: Annotated[str, doc("UTC, ISO 8601")]
+    notes: Annotated[tuple[str, ...], doc("what to know about them")]
+
+
+class FootprintPart(Part, frozen=True, kw_only=True):
+    """The memory that was touched."""
+
+    anonymous_pages: Annotated[int, doc("base pages of anonymous memory", minimum=0)]
+    anonymous_huge_pages: Annotated[int, doc("huge pages that hold any of them", minimum=0)]
+    dense_huge_pages: Annotated[int, doc("as many as would hold them densely", minimum=0)]
+    other_pages: Annotated[int, doc("base pages of files and shared memory", minimum=0)]
+    source: Annotated[
+        str,
+        doc("seen page by page, or from page faults and peak memory", enum=("simulation", "runs")),
+    ]
+
+
+class FormulaValue(Part, frozen=True, kw_only=True):
+    """One formula of the CPU."""
+
+    expression: Annotated[str | None, doc("of events, as in data/events")]
+    value: Annotated[Interval | None, doc("null: an event of it was not obtained")]
+
+
+class CountersPart(Part, frozen=True, kw_only=True):
+    """What the hardware counters alone say; shares are of cycles, but for the last two."""
+
+    source: Annotated[str, doc("where the counts are from")]
+    pmu: Annotated[str, doc("key of the table in data/events")]
+    mode: Annotated[Mode | None, doc("the mode that was counted; null: not known")]
+    notes: Annotated[tuple[str, ...], doc("what to know about the counts")]
+    counts: Annotated[tuple[EventCount, ...], doc("one for each event and run")]
+    formulas: Annotated[dict[str, FormulaValue], doc("the CPU's formulas by their names")]
+    way: Annotated[Way, doc("how the share of translation was obtained")]
+    translation_fraction: Annotated[Interval, doc("of data and code")]
+    data_translation_fraction: Annotated[Interval, doc("of loads and stores")]
+    exposed_fraction: Annotated[Interval | None, doc("stalled on translation: a lower bound")]
+    ept_fraction: Annotated[
+        Interval | None, doc("second stage of a virtual machine, where it is counted apart")
+    ]
+    bound_fraction: Annotated[Interval, doc("of the run time, as in the whole document")]
+    expected_fraction: Annotated[Interval, doc("of the run time, as in the whole document")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcedLevel(TlbLevel):
+    """One TLB level that was simulated."""
+
+    source_kind: Annotated[SourceKind | None, doc("what its figures rest on")]
+    source: Annotated[str | None, doc("where they come from, in a sentence")]
+
+
+class GeometryPart(Part, frozen=True, kw_only=True):
+    """The TLBs that were simulated for one page size; null: the level does not hold it."""
+
+    page_size_bytes: Annotated[int, doc("size of the pages", minimum=0)]
+    entry_bytes: Annotated[int, doc("what one TLB entry covers", minimum=1)]
+    dtlb: Annotated[SourcedLevel | None, doc("first level of data")]
+    itlb: Annotated[SourcedLevel | None, doc("first level of code")]
+    stlb: Annotated[SourcedLevel | None, doc("second level")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessMisses(SideCounts):
+    """Misses of one kind of access on one page size."""
+
+    page_size_bytes: Annotated[int, doc("size of the pages", minimum=0)]
+    access: Annotated[Side, doc("kind of access")]
+
+
+class ProcessPart(Part, frozen=True, kw_only=True):
+    """One process image; null: it was killed before it could report."""
+
+    pid: Annotated[int, doc("process number", minimum=0)]
+    parent_pid: Annotated[int, doc("of the process that started it", minimum=0)]
+    program: Annotated[str, doc("what it ran")]
+    threads: Annotated[int | None, doc("how many it had", minimum=0)]
+    touched_anonymous_pages: Annotated[int | None, doc("base pages", minimum=0)]
+    touched_anonymous_huge_pages: Annotated[
+        int | None, doc("huge pages that hold any of them", minimum=0)
+    ]
+    touched_other_pages: Annotated[
+        int | None, doc("base pages of files and shared memory", minimum=0)
+    ]
+    counts: Annotated[list[AccessMisses] | None, doc("its misses")]
+
+
+class ModelledPart(Part, frozen=True, kw_only=True):
+    """The windows that were modelled for the overlap model."""
+
+    core: Annotated[str, doc("what was modelled, as given to the simulator")]
+    windows: Annotated[int, doc("how many", minimum=0)]
+    references: Annotated[int, doc("of all processes that finished", minimum=0)]
+    sampled_references: Annotated[int, doc("of these, in windows", minimum=0)]
+    modelled_fraction: Annotated[
+        float,
+        doc("part of the references that is in processes with windows", minimum=0, maximum=1),
+    ]
+    user_saved_fraction: Annotated[
+        Interval | None,
+        doc("share of user time saved by the model, with the 95 % interval of sampling"),
+    ]
+
+
+class SimulationPart(Part, frozen=True, kw_only=True):
+    """What the simulation alone says."""
+
+    wall_ns: Annotated[int | None, doc("how long it took", minimum=0)]
+    exit_code: Annotated[int, doc("the program's, as a shell shows it", minimum=0)]
+    geometry: Annotated[
+        list[GeometryPart], doc("on base and on huge pages", minItems=2, maxItems=2)
+    ]
+    processes: Annotated[list[ProcessPart], doc("process images", minItems=1)]
+    counts: Annotated[list[AccessMisses], doc("the sums over all processes")]
+    bound_fraction: Annotated[Interval, doc("as in the whole document")]
+    expected_fraction: Annotated[Interval, doc("as in the whole document")]
+    model: Annotated[ModelName | None, doc("whose expected gain expected_fraction is")]
+    expected_overlap_fraction: Annotated[
+        Interval | None,
+        doc("null: too little of the program was modelled, or it was not asked for"),
+    ]
+    expected_simple_fraction: Annotated[Interval | None, doc("misses times their costs")]
+    modelled: Annotated[ModelledPart | None, doc("windows of the overlap model; null: none")]
+    no_overlap: Annotated[str | None, doc("why the overlap model, though wanted, says nothing")]
+
+
+class VerdictPart(Part, frozen=True, kw_only=True):
+    """What it comes to."""
+
+    code: Annotated[VerdictCode, doc("for programs")]
+    sentence: Annotated[str, doc("for people")]
+
+
+class PlacementPart(Part, frozen=True, kw_only=True):
+    """First touch on base and on huge pages on several NUMA nodes."""
+
+    nodes: Annotated[int, doc("how many nodes", minimum=2)]
+    source: Annotated[str, doc("where their number is from")]
+    base: Annotated[Score, doc("on base pages")]
+    huge: Annotated[Score, doc("on huge pages")]
+    direction: Annotated[Direction, doc("what huge pages do to placement")]
+    sentence: Annotated[str | None, doc("beside what they do to translation")]
+
+
+class EstimateDocument(Part, frozen=True, kw_only=True):
+    """What `tlbcost estimate --json FILE` writes.
+
+    The unit of a figure is the suffix of its key; shares are 0 to 1; null means that a figure was
+    not obtained.
+    """
+
+    schema: Annotated[
+        str, doc("form of this document and its version", const="tlbcost-estimate-2")
+    ] = "tlbcost-estimate-2"
+    tlbcost_version: Annotated[str, doc("the version of tlbcost that made it")]
+    date: Annotated[str, doc("UTC, ISO 8601")]
+    backend: Annotated[
+        Backend, doc("what counted the misses: hardware counters, the simulation, or both")
+    ]
+    notes: Annotated[tuple[str, ...], doc("about the choice of the backend, and samples")]
+    machine: Annotated[HostMachine | None, doc("null: counted elsewhere, and it is not known")]
+    huge_page_bytes: Annotated[int, doc("size of a huge page", minimum=1)]
+    program: Annotated[ProgramPart, doc("the program and its native runs")]
+    calibration: Annotated[CalibrationPart | None, doc("where the costs are from; null: none")]
+    costs: Annotated[list[PageCosts], doc("what one event costs on base and on huge pages")]
+    footprint: Annotated[FootprintPart | None, doc("the memory that was touched")]
+    counters: Annotated[CountersPart | None, doc("what the hardware counters alone say")]
+    simulation: Annotated[SimulationPart | None, doc("what the simulation alone says")]
+    attribution: Annotated[AttributionPart | None, doc("page walks by memory and by code")]
+    sampled_attribution: Annotated[
+        AttributionPart | None,
+        doc("the same by samples of counters, where attribution is of a simulation"),
+    ]
+    base_data_translation_ns: Annotated[
+        Interval | None, doc("time in translation of data on base pages")
+    ]
+    base_code_translation_ns: Annotated[Interval | None, doc("the same of code")]
+    huge_data_translation_ns: Annotated[Interval | None, doc("of data on huge pages")]
+    bound_fraction: Annotated[
+        Interval,
+        doc(
+            "what cheaper translation could give back at most: value and high are the bound "
+            "itself, low the share at the lowest costs; code is included"
+        ),
+    ]
+    bound_saved_ns: Annotated[Interval | None, doc("the same as time")]
+    bound_speedup_ratio: Annotated[Ratios, doc("the same as a speed-up; null: no limit")]
+    bound_capped: Annotated[bool, doc("the upper end was cut to the user time")]
+    expected_fraction: Annotated[Interval, doc("what huge pages should give back, of translation")]
+    expected_saved_ns: Annotated[Interval | None, doc("the same as time")]
+    expected_speedup_ratio: Annotated[Ratios, doc("the same as a speed-up")]
+    fault_fraction: Annotated[Interval | None, doc("what fewer page faults should give back")]
+    fault_saved_ns: Annotated[Interval | None, doc("the same as time")]
+    fault_speedup_ratio: Annotated[Ratios | None, doc("the same as a speed-up")]
+    code_fraction: Annotated[Interval | None, doc("translation of code, which stays on base pages")]
+    verdict: Annotated[VerdictPart, doc("what it comes to")]
+    placement: Annotated[
+        PlacementPart | None, doc("on NUMA nodes; null: not asked for, and the machine has one")
+    ]
+    tried: Annotated[
+        TrackRecord | None,
+        doc(
+            "how far off predictions were on this machine or one of its CPU, as tlbcost validate "
+            "found"
+        ),
+    ]
+    caveats: Annotated[tuple[Caveat, ...], doc("what to know before relying on it")]
+    next_steps: Annotated[list[str], doc("commands to type; lines with # explain")]
+    what_to_do: Annotated[
+        list[AdvicePart],
+        doc(
+            "what to do about the memory that misses, most first; empty: nothing, or it was not "
+            "attributed"
+        ),
+    ]

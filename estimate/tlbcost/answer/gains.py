@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do the runs, the counts and the costs come to together? Applies the models to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tlbcost.answer.record import CountedPart, Evidence, Simulated
+from tlbcost.calibration.costs import PageCosts, cost_at, page_costs
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.interval import Interval
+from tlbcost.counters.count_findings import formula_values
+from tlbcost.model import miss_costs, overlap, walk_share
+from tlbcost.model.gain import PredictedGain
+from tlbcost.processors.event_tables import generic_pmu
+from tlbcost.simulator.counts import (
+    Footprint,
+    ProcessCounts,
+    footprint_pages,
+    splintered,
+    total_counts,
+    total_footprint,
+)
+
+# Of base and of huge pages.
+Costs = tuple[PageCosts, PageCosts]
+
+
+def processes_of(given: Evidence) -> tuple[ProcessCounts, ...]:
+    """The simulated processes; on TLBs that hold pieces of huge pages, as these miss there."""
+    if given.simulation is None or given.geometry is None:
+        return ()
+    sizes = (given.geometry.base.page_size_bytes, given.geometry.huge.page_size_bytes)
+    if given.geometry.huge.entry_bytes != sizes[0]:
+        return given.simulation.processes
+    return tuple(splintered(process, *sizes) for process in given.simulation.processes)
+
+
+def footprint_of(given: Evidence, processes: tuple[ProcessCounts, ...]) -> Footprint | None:
+    """The memory that the simulation saw, else what the runs show of it; None: not known."""
+    base = given.base_page_bytes
+    if base is None:
+        return None
+    pages_per_huge = given.huge_page_bytes // base
+    if processes:
+        return total_footprint(processes, pages_per_huge)
+    return walk_share.memory_of(given.runs, base, pages_per_huge)
+
+
+def costs_of(
+    given: Evidence, footprint: Footprint | None, processes: tuple[ProcessCounts, ...]
+) -> Costs | None:
+    """The prices of both page sizes at the program's footprint.
+
+    Without any footprint, as in an imported profile, those at the smallest one with walks.
+    """
+    base = given.base_page_bytes
+    if given.calibrated is None or base is None:
+        return None
+    if processes:
+        pages = footprint_pages(processes)
+    else:
+        pages = footprint.largest_anonymous_pages if footprint is not None else 1
+    entry_bytes = (base, given.huge_page_bytes)
+    if given.geometry is not None:
+        levels = (given.geometry.base, given.geometry.huge)
+        entry_bytes = (
+            levels[0].entry_bytes or levels[0].page_size_bytes,
+            levels[1].entry_bytes or levels[1].page_size_bytes,
+        )
+    calibration = given.calibrated.calibration
+    return (
+        page_costs(calibration, base, entry_bytes[0], pages * base),
+        page_costs(calibration, given.huge_page_bytes, entry_bytes[1], pages * base),
+    )
+
+
+def by_simulation(
+    given: Evidence,
+    processes: tuple[ProcessCounts, ...],
+    costs: Costs | None,
+    footprint: Footprint | None,
+) -> Simulated | None:
+    """What the simulation says, by the overlap model where that can; None: not simulated.
+
+    Raises TlbcostError with exit code 4 if the overlap model has to be used and cannot.
+    """
+    if given.simulation is None or given.geometry is None:
+        return None
+    assert costs is not None, "a simulation is priced by a calibration"
+    assert footprint is not None
+    counts = total_counts(processes)
+    runs = given.runs
+    simple = miss_costs.predicted(runs, counts, footprint, *costs)
+    gain, no_overlap = simple, None
+    sample = overlap.sample_of(given.simulation.windows)
+    if sample is not None and sample.saving is not None:
+        expected = overlap.expected_gain(sample.saving, runs, simple.bound_fraction)
+        gain = overlap.with_overlap(simple, expected, runs, footprint)
+    elif given.model != "simple":
+        no_overlap = given.no_core or overlap.shortfall(sample)
+    if given.model == "overlap" and no_overlap is not None:
+        raise TlbcostError(
+            f"no estimate by the overlap model: {no_overlap}",
+            "--model simple, or give the program more to do",
+            CANNOT_MEASURE,
+        )
+    return Simulated(
+        given.geometry,
+        given.simulation.outcome.run,
+        given.simulation.outcome.code,
+        processes,
+        counts,
+        gain,
+        sample,
+        no_overlap,
+    )
+
+
+def by_counters(
+    given: Evidence,
+    costs: Costs | None,
+    footprint: Footprint | None,
+    simulated: Simulated | None,
+) -> CountedPart | None:
+    """What the counters say; None: nothing was counted.
+
+    Raises TlbcostError with exit code 4 if they do not bound the time in translation.
+    """
+    if given.counted is None or given.pmu is None:
+        return None
+    counted = given.counted
+    found = formula_values(given.pmu.formulas, counted)
+    cycles = counted.values().get("cycles")
+    seen = walk_share.witness(found, cycles, _prices(given, costs, cycles))
+    if seen is None:
+        raise _unbounded(given, found)
+    remaining = None if simulated is None else _remaining(simulated.gain)
+    return CountedPart(
+        counted,
+        given.pmu,
+        found,
+        seen,
+        given.walk_cycles,
+        walk_share.predicted(counted, seen, given.runs, costs, footprint, remaining),
+    )
+
+
+def _prices(given: Evidence, costs: Costs | None, cycles: float | None) -> walk_share.Prices | None:
+    """What a walk costs in cycles: as the user said, else by the calibration."""
+    if given.walk_cycles is not None:
+        said = given.walk_cycles
+        return walk_share.Prices(Interval(said, said, said), None)
+    if costs is None or given.calibrated is None or given.counted is None:
+        return None
+    clock = cost_at(given.calibrated.calibration, "cycles_per_ns", None)
+    rate = None if clock is None else clock.value
+    if cycles and given.counted.mode == "user" and given.counted.user_ns:
+        # The program's own clock, and not that of the calibration.
+        rate = cycles / given.counted.user_ns
+    return None if rate is None else walk_share.prices_of(costs[0], rate)
+
+
+def _remaining(gain: PredictedGain) -> float | None:
+    """The part of the time in translation that stays on huge pages, by the simulation."""
+    base, huge = gain.base_data_ns, gain.huge_data_ns
+    if base is None or huge is None or base.value <= 0:
+        return None
+    return huge.value / base.value
+
+
+def _unbounded(given: Evidence, found: Mapping[str, Interval | None]) -> TlbcostError:
+    assert given.pmu is not None
+    walks = found.get("walks") or found.get("data_walks")
+    if walks is not None and given.calibrated is None:
+        return TlbcostError(
+            f"no estimate: {given.pmu.name} counts walks but not their cycles, and what a walk "
+            "costs is not known",
+            "--calibration FILE, made there by tlbcost calibrate, or --walk-cycles N",
+            CANNOT_MEASURE,
+        )
+    if given.path is None and given.pmu is generic_pmu():
+        return TlbcostError(
+            "no estimate: it is not known which CPU was counted on, nor what its events mean",
+            "--cpu MODEL; tlbcost events --list has them",
+            CANNOT_MEASURE,
+        )
+    needed = given.pmu.formulas.get("share") or given.pmu.formulas.get("walks") or "walks"
+    return TlbcostError(
+        "no estimate: the counts tell neither the cycles in page walks nor their number",
+        f"count what {given.pmu.name} needs: {needed}",
+        CANNOT_MEASURE,
+    )

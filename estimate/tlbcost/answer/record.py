@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is an estimate, and from what is it made? Everything measured, counted and concluded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from tlbcost.common.document import doc
+
+if TYPE_CHECKING:
+    from tlbcost.accuracy.record import TrackRecord
+    from tlbcost.answer.request import AskedModel
+    from tlbcost.answer.surroundings import Surroundings
+    from tlbcost.attribution.backed import Seen
+    from tlbcost.attribution.sampled import Sampled
+    from tlbcost.attribution.simulated import Attribution
+    from tlbcost.calibration.costs import PageCosts
+    from tlbcost.calibration.records import Obtained
+    from tlbcost.common.interval import Interval
+    from tlbcost.counters.event_counts import EventCounts
+    from tlbcost.model.gain import ModelName, PredictedGain
+    from tlbcost.model.overlap import Sample
+    from tlbcost.model.walk_share import Witness
+    from tlbcost.numa.locality import NodePlacement
+    from tlbcost.processors.events import Pmu
+    from tlbcost.processors.geometry import Geometry
+    from tlbcost.remedies.advise import Advice
+    from tlbcost.run.outcome import Outcome, Run
+    from tlbcost.simulator.counts import Counts, Footprint, ProcessCounts
+    from tlbcost.simulator.run import Simulation
+    from tlbcost.system.huge_pages import HugeSettings
+    from tlbcost.system.machine import Machine
+
+Backend = Literal["pmu", "sim", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything that an estimate can be made from; what was not obtained is None or empty.
+
+    `machine`, `surroundings` and `path` are None, and `native` empty, where nothing ran here.
+    `notes` are about the backend, `run_notes` about the costs during the runs; `walk_cycles` is
+    what one walk costs, if the user said it. `seen`: the program's mappings when it ran natively.
+    `placed`: what huge pages do on several NUMA nodes. `track_records`: how far off each model was
+    on this machine.
+    """
+
+    argv: tuple[str, ...]
+    path: Path | None
+    machine: Machine | None
+    surroundings: Surroundings | None
+    huge_page_bytes: int
+    calibrated: Obtained | None
+    notes: tuple[str, ...] = ()
+    run_notes: tuple[str, ...] = ()
+    native: tuple[Outcome, ...] = ()
+    geometry: Geometry | None = None
+    simulation: Simulation | None = None
+    counted: EventCounts | None = None
+    pmu: Pmu | None = None
+    walk_cycles: float | None = None
+    track_records: Mapping[ModelName, TrackRecord] = field(default_factory=dict)
+    model: AskedModel = "auto"
+    no_core: str | None = None
+    placed: NodePlacement | None = None
+    seen: Seen = ()
+    sampled: Sampled | None = None
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The native runs that were timed."""
+        return tuple(outcome.run for outcome in self.native if outcome.run is not None)
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The exit codes of the native runs, as a shell shows them."""
+        return tuple(outcome.code for outcome in self.native)
+
+    @property
+    def base_page_bytes(self) -> int | None:
+        """Of the machine, else of the one that was calibrated; None: not known."""
+        if self.machine is not None:
+            return self.machine.base_page_bytes
+        if self.calibrated is not None:
+            return self.calibrated.calibration.machine.base_page_bytes
+        return None
+
+    @property
+    def settings(self) -> HugeSettings | None:
+        """What this system lets onto huge pages; None: not known."""
+        return None if self.surroundings is None else self.surroundings.settings
+
+    @property
+    def cost_notes(self) -> tuple[str, ...]:
+        """What to know about the calibrated costs."""
+        return () if self.calibrated is None else (*self.calibrated.notes, *self.run_notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What the simulation counted, and what follows from that alone.
+
+    `code` is the exit code of the simulated run, as a shell shows it. `sample`: what was modelled
+    for the overlap model. `no_overlap`: why that model, though wanted, says nothing. `attribution`:
+    walks by memory and code; None where no process image has tables.
+    """
+
+    geometry: Geometry
+    run: Run | None
+    code: int
+    processes: tuple[ProcessCounts, ...]
+    counts: Counts
+    gain: PredictedGain
+    sample: Sample | None = None
+    no_overlap: str | None = None
+    attribution: Attribution | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CountedPart:
+    """What the counters said, what the CPU's formulas make of it, and what follows.
+
+    `figures` has every formula of the CPU by its name; None: an event of it was not obtained.
+    `walk_cycles`: what the user said that a walk costs.
+    """
+
+    counted: EventCounts
+    pmu: Pmu
+    figures: Mapping[str, Interval | None]
+    witness: Witness
+    walk_cycles: float | None
+    gain: PredictedGain
+
+
+@dataclass(frozen=True, slots=True)
+class Caveat:
+    """A numbered warning: what is so, and what to do about it."""
+
+    code: Annotated[str, doc("T and a number, as in doc/caveats.md", pattern="^T[0-9]{2}$")]
+    sentence: Annotated[str, doc("what is so")]
+    remedy: Annotated[str, doc("what to do about it")]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What translation costs the program, what huge pages would give, and what to do.
+
+    `footprint` is the memory that the simulation saw, else what the runs show of it. `gain` is that
+    of the counters where there are any. `track_record`: how far off its model was on this machine.
+    `sampled`: walks by memory and code, from samples of counters. `notes`: `given.notes`, and those
+    on samples. `advice`: what to do about the memory that misses, most first.
+    """
+
+    version: str
+    date: str
+    given: Evidence
+    notes: tuple[str, ...]
+    base_costs: PageCosts | None
+    huge_costs: PageCosts | None
+    footprint: Footprint | None
+    simulated: Simulated | None
+    counted: CountedPart | None
+    gain: PredictedGain
+    track_record: TrackRecord | None = None
+    sampled: Attribution | None = None
+    caveats: tuple[Caveat, ...] = ()
+    advice: tuple[Advice, ...] = ()
+
+    @property
+    def backend(self) -> Backend:
+        """What counted the misses."""
+        if self.counted is None:
+            return "sim"
+        return "pmu" if self.simulated is None else "both"
+
+    @property
+    def attribution(self) -> Attribution | None:
+        """Walks by memory and code: from the simulation, which knows more, else from samples."""
+        simulated = self.simulated.attribution if self.simulated is not None else None
+        return simulated or self.sampled
+
+
+# The sentence and the remedy of a caveat, or None where it does not apply.
+CaveatRule = Callable[[Estimate], tuple[str, str] | None]

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is the program run: natively, under counters, with samples, in the simulator?"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.answer.backend import Choice, choose
+from tlbcost.answer.request import EstimateRequest
+from tlbcost.attribution.backed import Seen
+from tlbcost.attribution.sampled import Sampled, sample_misses
+from tlbcost.calibration.costs import check_costs
+from tlbcost.calibration.records import Obtained
+from tlbcost.calibration.request import calibration_for
+from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
+from tlbcost.common.progress import Progress
+from tlbcost.counters.count_runs import count_program
+from tlbcost.counters.event_counts import EventCounts, join_runs
+from tlbcost.memory.peak_sampler import PeakSampler
+from tlbcost.processors.geometry import Geometry
+from tlbcost.run.launch import Launcher, native_runs
+from tlbcost.run.outcome import Outcome, check_outcome
+from tlbcost.run.program import check_simulatable
+from tlbcost.simulator.conditions import Conditions
+from tlbcost.simulator.core import Core, core_for
+from tlbcost.simulator.geometry import geometry_for
+from tlbcost.simulator.run import Simulation, find_valgrind, simulate
+from tlbcost.simulator.windows import plan_for
+from tlbcost.system.machine import Machine, huge_page_or_assumed
+
+# Looking at its memory takes so small a part of the last run while it grows.
+_REST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What is decided before the program runs."""
+
+    choice: Choice
+    valgrind: Path | None
+    calibrated: Obtained
+    geometry: Geometry | None
+    core: Core | None
+    no_core: str | None
+    huge_page_bytes: int
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRuns:
+    """What came of running the program; `seen`: its memory in the last native run, at its peak."""
+
+    native: tuple[Outcome, ...]
+    counted: EventCounts | None
+    simulation: Simulation | None
+    seen: Seen
+    sampled: Sampled | None = None
+    notes: tuple[str, ...] = ()
+
+
+def plan_runs(request: EstimateRequest, machine: Machine, path: Path) -> RunPlan:
+    """Choose how to count, and calibrate. What can be refused is refused here: TlbcostError."""
+    choice = choose(request.backend, machine)
+    if request.model != "auto" and not choice.simulate:
+        raise TlbcostError(
+            f"--model {request.model} is of a simulation, and counters are read here",
+            "--backend sim, or leave --model out",
+            USAGE,
+        )
+    for note in choice.notes:
+        print(f"tlbcost: {note}", file=sys.stderr)
+    valgrind = None
+    if choice.simulate:
+        check_simulatable(path)
+        valgrind = find_valgrind()
+    calibrated = calibration_for(request.calibration, recalibrate=request.recalibrate)
+    huge, notes = huge_page_or_assumed(machine)
+    geometry, core, no_core = None, None, None
+    if choice.simulate:
+        geometry = geometry_for(calibrated.calibration, machine, huge)
+        if request.model != "simple":
+            core = core_for(calibrated.calibration, machine, geometry)
+            no_core = _without_core(request) if core is None else None
+    if choice.simulate or choice.needs_costs:
+        check_costs(calibrated.calibration, machine)
+    notes += core.notes if core is not None else ()
+    return RunPlan(choice, valgrind, calibrated, geometry, core, no_core, huge, notes)
+
+
+def _without_core(request: EstimateRequest) -> str:
+    """Why the overlap model cannot be used; refuses if it has to be."""
+    why = "the calibration does not tell what loads cost"
+    if request.model == "overlap":
+        raise TlbcostError(
+            f"no estimate by the overlap model: {why}",
+            "tlbcost calibrate --recalibrate, or --model simple",
+            CANNOT_MEASURE,
+        )
+    return why
+
+
+def run_program(
+    request: EstimateRequest,
+    plan: RunPlan,
+    launcher: Launcher,
+    path: Path,
+    *,
+    attributed: bool = False,
+) -> ProgramRuns:
+    """Time the program, with counters where these are read, and `attributed`: samples; simulate."""
+    conditions = Conditions(plan.core, plan.calibrated.calibration, own=request.calibration is None)
+    sampler, sampled = PeakSampler(_REST, frames=conditions.frames_matter), None
+    try:
+        native, counted = _native(request, plan, launcher, path, sampler, conditions)
+        if attributed and plan.choice.pmu is not None:
+            sampled = sample_misses(
+                launcher, request.argv, path, plan.choice.pmu, native[0], sampler.start
+            )
+    finally:
+        sampler.stop()
+    simulation = None
+    if plan.geometry is not None and plan.valgrind is not None:
+        core = conditions.core_then(sampler.isolated_pages())
+        simulation = _simulate(request, plan, launcher, native, core)
+    return ProgramRuns(
+        tuple(native), counted, simulation, sampler.peak(), sampled, conditions.notes
+    )
+
+
+def _native(
+    request: EstimateRequest,
+    plan: RunPlan,
+    launcher: Launcher,
+    path: Path,
+    sampler: PeakSampler,
+    conditions: Conditions,
+) -> tuple[list[Outcome], EventCounts | None]:
+    argv, tolerant = request.argv, request.ignore_failure
+    if plan.choice.pmu is None:
+        runs = native_runs(
+            launcher, argv, path, request.runs,
+            ignore_failure=tolerant, last_started=sampler.start, between=conditions.measure,
+        )  # fmt: skip
+        return runs, None
+
+    outcomes: list[Outcome] = []
+
+    def note(outcome: Outcome) -> bool:
+        check_outcome(argv[0], outcome, outcomes, ignore_failure=tolerant)
+        outcomes.append(outcome)
+        conditions.measure()
+        return True
+
+    parts: list[EventCounts] = []
+    # Events that do not fit into one run take several: these are the runs that are timed, too.
+    while len(outcomes) < request.runs:
+        parts.append(
+            count_program(
+                launcher, argv, plan.choice.pmu, plan.choice.events, path=path, go_on=note
+            )
+        )
+    return outcomes, join_runs(parts)
+
+
+def _simulate(
+    request: EstimateRequest,
+    plan: RunPlan,
+    launcher: Launcher,
+    native: list[Outcome],
+    modelled: Core | None,
+) -> Simulation:
+    assert plan.valgrind is not None
+    assert plan.geometry is not None
+    runs = [outcome.run for outcome in native if outcome.run is not None]
+    wall_ns = max(run.wall_ns for run in runs)
+    core = None if modelled is None else modelled.option
+    windows = None if core is None else plan_for(runs)
+    with Progress() as progress:
+        tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None
+        return simulate(
+            launcher, plan.valgrind, plan.geometry, request.argv, native[0], tick, windows, core
+        )

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How are page walks by memory and by code written for programs? A part of an estimate's JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from tlbcost.attribution.payers import Payer
+from tlbcost.attribution.simulated import Attribution, CodeLine, CostedBy
+from tlbcost.common.document import Part, doc
+from tlbcost.simulator.memory_tables import ImageAttribution
+
+# Lines of code with fewer walks than these are left out.
+MOST_LINES = 100
+
+
+class PhaseMisses(Part, frozen=True, kw_only=True):
+    """Misses from this reference of the process image on, until the next phase."""
+
+    start: Annotated[int, doc("number of its first reference", minimum=0)]
+    stlb_hits: Annotated[int, doc("on base pages", minimum=0)]
+    stlb_misses: Annotated[int, doc("page walks on base pages", minimum=0)]
+    huge_stlb_hits: Annotated[int, doc("on huge pages", minimum=0)]
+    huge_stlb_misses: Annotated[int, doc("page walks on huge pages", minimum=0)]
+
+
+class ProcessPhases(Part, frozen=True, kw_only=True):
+    """The phases of one process image."""
+
+    pid: Annotated[int, doc("process number", minimum=0)]
+    program: Annotated[str, doc("what it runs")]
+    references: Annotated[int, doc("memory references in all", minimum=0)]
+    phase_references: Annotated[int, doc("references in a phase", minimum=0)]
+    phases: Annotated[list[PhaseMisses], doc("in their order")]
+
+
+class AttributionPart(Part, frozen=True, kw_only=True):
+    """Page walks by memory and by code; shares sum to the whole."""
+
+    source: Annotated[str, doc("what found the misses: simulation, or samples of these events")]
+    costed_by: Annotated[
+        CostedBy | None,
+        doc(
+            "what times rest on: cycles waited in modelled windows, or calibrated prices; null: "
+            "samples have no times"
+        ),
+    ]
+    other_fraction: Annotated[
+        float, doc("of the walks, those in memory that is not known", minimum=0, maximum=1)
+    ]
+    memory: Annotated[tuple[Payer, ...], doc("memory of one kind and name in one program")]
+    code: Annotated[tuple[CodeLine, ...], doc("lines of code, most walks first")]
+    phases: Annotated[list[ProcessPhases], doc("when it missed")]
+
+
+def attribution_part(attribution: Attribution | None) -> AttributionPart | None:
+    """The attribution as a part of a document; None: not obtained."""
+    if attribution is None:
+        return None
+    return AttributionPart(
+        source=attribution.source,
+        costed_by=attribution.costed_by,
+        other_fraction=attribution.other_fraction,
+        memory=attribution.payers,
+        code=attribution.code[:MOST_LINES],
+        phases=[_phases(image) for image in attribution.images],
+    )
+
+
+def _phases(image: ImageAttribution) -> ProcessPhases:
+    return ProcessPhases(
+        pid=image.pid,
+        program=image.program,
+        references=image.references,
+        phase_references=image.phase_references,
+        phases=[
+            PhaseMisses(
+                start=phase.start,
+                stlb_hits=phase.base.hits,
+                stlb_misses=phase.base.walks,
+                huge_stlb_hits=phase.huge.hits,
+                huge_stlb_misses=phase.huge.walks,
+            )
+            for phase in image.phases
+        ],
+    )
