@@ -4,26 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
-import os
-import signal
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tlbcost.common.cleanup import Stopped, signals_raise
-from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
-
-if TYPE_CHECKING:
-    from tlbcost.model.gain import PredictedGain
-    from tlbcost.run.launch import Launcher
-    from tlbcost.trial.comparison import ProgramTrials, Trial, Witnessed
-    from tlbcost.trial.method import Method
+from tlbcost.common.cleanup import until_stopped
+from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
 
 _FEWEST_PAIRS, _MOST_PAIRS = 3, 1000
-# For another tlbcost to put the settings back.
-_WAIT_S = 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,9 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", metavar="FILE", type=Path, help="write the trials for programs to this file"
     )
-    parser.add_argument(
-        "--no-estimate", action="store_true", help="measure only; predict nothing beside it"
-    )
+    parser.add_argument("--no-estimate", action="store_true", help="measure only; predict nothing")
     parser.add_argument(
         "--output", metavar="FILE", type=Path, help="write the report to this file, not stderr"
     )
@@ -64,12 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Try; returns the exit code, raises TlbcostError."""
-    try:
-        with signals_raise():
-            return _try(arguments)
-    except Stopped as stop:
-        print(f"tlbcost: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
-        return SIGNAL_BASE + stop.number
+    return until_stopped(lambda: _try(arguments))
 
 
 def _pairs(text: str) -> int:
@@ -81,12 +60,13 @@ def _pairs(text: str) -> int:
 
 
 def _try(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.output import check_writable
-    from tlbcost.run.launch import launcher_of
-    from tlbcost.run.program import resolve
-    from tlbcost.trial import catalog
-    from tlbcost.trial.method import base_environment
-    from tlbcost.trial.runs import first_run
+    from tlbcost.common.document import to_json
+    from tlbcost.common.output import check_writable, give_report, write
+    from tlbcost.settings.change import say
+    from tlbcost.trial.document import trial_document
+    from tlbcost.trial.record import to_table
+    from tlbcost.trial.report import print_trials
+    from tlbcost.trial.session import TrialRequest, run_trials
 
     argv: list[str] = arguments.program
     if argv[:1] == ["--"]:
@@ -96,122 +76,21 @@ def _try(arguments: argparse.Namespace) -> int:
     for file in (arguments.json, arguments.output, arguments.table):
         if file is not None:
             check_writable(file, TOOL_FAILED)
-    # Whatever can be refused is refused before anything takes time.
-    asked = [None if name == "auto" else catalog.named(name) for name in arguments.methods]
-    for method in asked:
-        if method is not None:
-            method.check()
-    path = resolve(argv[0])
-    environment, notes = base_environment()
-    for note in notes:
-        _announce(note)
-    # The estimate, too, is of the program on base pages.
-    os.environ.clear()
-    os.environ.update(environment)
-    with launcher_of(arguments.prepare) as launcher:
-        estimate, no_estimate = _estimate(arguments, launcher, argv)
-        first = first_run(launcher, argv, path)
-        trials = []
-        for method in asked or [None]:
-            chosen = method or _auto(first)
-            trials.append(_trial(launcher, argv, path, chosen, arguments.pairs, first))
-    _print(arguments, _tried(argv, trials, estimate, no_estimate, notes))
-    return 0 if any(trial.proven for trial in trials) else CANNOT_MEASURE
-
-
-def _announce(text: str) -> None:
-    print(f"tlbcost: {text}", file=sys.stderr, flush=True)
-
-
-def _auto(first: Witnessed) -> Method:
-    from tlbcost.trial.catalog import auto
-
-    method, why = auto(first.sized_run)
-    _announce(f"trying {method.name}: {why}")
-    return method
-
-
-def _trial(
-    launcher: Launcher, argv: list[str], path: Path, method: Method, pairs: int, first: Witnessed
-) -> Trial:
-    """One method's trial; the system's settings are put back after it."""
-    from tlbcost.trial.runs import run_trial
-
-    with contextlib.ExitStack() as stack:
-        settings = None
-        if method.changes_settings and os.geteuid() == 0:
-            from tlbcost.settings.change import system_settings
-
-            settings = stack.enter_context(system_settings(_announce))
-        else:
-            from tlbcost.settings.journal import undisturbed
-
-            # What another tlbcost changes during the runs, such as THP's mode, would be measured.
-            stack.enter_context(undisturbed(_announce, _WAIT_S))
-        return run_trial(launcher, argv, path, method, pairs, settings, first=first)
-
-
-def _estimate(
-    arguments: argparse.Namespace, launcher: Launcher, argv: list[str]
-) -> tuple[PredictedGain | None, str | None]:
-    """What `tlbcost estimate` says of the program, or why it says nothing."""
-    if arguments.no_estimate:
-        return None, "not asked for"
-    from tlbcost.answer.estimate import estimate
-    from tlbcost.answer.request import EstimateRequest
-
-    request = EstimateRequest(argv=tuple(argv), prepare=arguments.prepare)
-    launcher.transparent = False
-    try:
-        return estimate(request, launcher).gain, None
-    except TlbcostError as error:
-        if error.exit_code not in (CANNOT_MEASURE, TOOL_FAILED):
-            raise
-        _announce(f"there will be no estimate beside the trial: {error}")
-        return None, str(error)
-
-
-def _tried(
-    argv: list[str],
-    trials: list[Trial],
-    estimate: PredictedGain | None,
-    no_estimate: str | None,
-    notes: tuple[str, ...],
-) -> ProgramTrials:
-    import datetime
-
-    from tlbcost.common.paths import version
-    from tlbcost.system.machine import current_machine, huge_page_bytes
-    from tlbcost.trial.comparison import ProgramTrials
-
-    return ProgramTrials(
-        version=version(),
-        date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        machine=current_machine(),
+    request = TrialRequest(
         argv=tuple(argv),
-        trials=tuple(trials),
-        estimate=estimate,
-        huge_page_bytes=huge_page_bytes(),
-        no_estimate=no_estimate,
-        notes=notes,
+        methods=tuple(arguments.methods),
+        pairs=arguments.pairs,
+        prepare=arguments.prepare,
+        estimated=not arguments.no_estimate,
     )
-
-
-def _print(arguments: argparse.Namespace, found: ProgramTrials) -> None:
-    from tlbcost.common.document import to_json
-    from tlbcost.common.output import write
-    from tlbcost.trial.document import trial_document
-    from tlbcost.trial.record import to_table
-    from tlbcost.trial.report import print_trials
-
-    # The text first: a report must not be lost because a second copy cannot be written.
-    if arguments.output is None:
-        print_trials(found, sys.stderr)
-    else:
-        text = io.StringIO()
-        print_trials(found, text)
-        write(arguments.output, text.getvalue(), TOOL_FAILED)
-    if arguments.json is not None:
-        write(arguments.json, to_json(trial_document(found)), TOOL_FAILED)
+    found = run_trials(request, say)
+    give_report(
+        found,
+        print_trials,
+        lambda trials: to_json(trial_document(trials)),
+        arguments.output,
+        arguments.json,
+    )
     if arguments.table is not None:
         write(arguments.table, to_table(found), TOOL_FAILED)
+    return 0 if any(trial.proven for trial in found.trials) else CANNOT_MEASURE

@@ -6,18 +6,14 @@ from __future__ import annotations
 import argparse
 import io
 import re
-import signal
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.common.cleanup import Stopped, signals_raise
-from tlbcost.common.errors import CANNOT_MEASURE, SIGNAL_BASE, USAGE, TlbcostError
+from tlbcost.common.cleanup import until_stopped
+from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 
 if TYPE_CHECKING:
-    from tlbcost.accuracy.checks import Program, Record
-    from tlbcost.validation.stream import StreamResult
+    from tlbcost.accuracy.checks import Record
 
 _LEAST_PAIRS, _MOST_PAIRS = 3, 1000
 
@@ -75,14 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Validate; returns 0, raises TlbcostError."""
     options = _check_usage(arguments)
-    try:
-        with signals_raise():
-            if arguments.stream:
-                return _stream(arguments, options)
-            return _suite(arguments)
-    except Stopped as stop:
-        print(f"tlbcost: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
-        return SIGNAL_BASE + stop.number
+    return until_stopped(
+        lambda: _stream(arguments, options) if arguments.stream else _suite(arguments)
+    )
 
 
 def _pairs(text: str) -> int:
@@ -128,34 +119,30 @@ def _check_usage(arguments: argparse.Namespace) -> list[str]:
     return options
 
 
-def _announce(text: str) -> None:
-    print(f"tlbcost: {text}", file=sys.stderr, flush=True)
-
-
 def _stream(arguments: argparse.Namespace, options: list[str]) -> int:
-    from tlbcost.validation.stream import run_stream, variants
+    from tlbcost.accuracy.record import format_record
+    from tlbcost.common.output import write
+    from tlbcost.settings.change import say
+    from tlbcost.validation.session import record_of_programs
+    from tlbcost.validation.stream import StreamRequest, StreamResult, run_stream
     from tlbcost.validation.stream_report import print_stream
-    from tlbcost.validation.suite import ask_for_no_huge_pages, check_rights
 
-    found, missing = variants(arguments.size, options)
-    check_rights([task.method for _, task in found], "tlbcost validate --stream")
-    if missing:
-        _announce(missing)
-    ask_for_no_huge_pages(_announce)
+    request = StreamRequest(arguments.size, tuple(options), arguments.pairs)
     text = io.StringIO()
     results: list[StreamResult] = []
     try:
-        for words, task in found:
-            results.append(run_stream(words, task, arguments.pairs, _announce))
-            text.write("\n" if len(results) > 1 else "")
-            print_stream(results[-1], text)
+        for result in run_stream(request, say):
+            text.write("\n" if results else "")
+            results.append(result)
+            print_stream(result, text)
     finally:
         # Of two variants the first is not lost if the second one fails.
         if results:
             _print(text.getvalue(), arguments.output)
+    programs = [result.program for result in results]
     if arguments.table is not None:
-        _write(arguments.table, _record([result.program for result in results]))
-    if all(result.program.excluded is not None for result in results):
+        write(arguments.table, format_record(record_of_programs(programs)))
+    if all(program.excluded is not None for program in programs):
         raise TlbcostError("STREAM was not on huge pages", None, CANNOT_MEASURE)
     return 0
 
@@ -164,12 +151,7 @@ def _suite(arguments: argparse.Namespace) -> int:
     from tlbcost.accuracy.figure import draw_record
     from tlbcost.accuracy.report import print_record
 
-    if arguments.recorded is not None:
-        from tlbcost.accuracy.record import read_record
-
-        record = read_record(arguments.recorded)
-    else:
-        record = _run_suite(arguments)
+    record = _recorded(arguments)
     text = io.StringIO()
     print_record(record, text)
     _print(text.getvalue(), arguments.output)
@@ -180,49 +162,22 @@ def _suite(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run_suite(arguments: argparse.Namespace) -> Record:
-    from tlbcost.accuracy.record import save_record
-    from tlbcost.validation.suite import ask_for_no_huge_pages, check_rights, read_suite, validate
+def _recorded(arguments: argparse.Namespace) -> Record:
+    """What was found before, if a file is given, or is found now."""
+    if arguments.recorded is not None:
+        from tlbcost.accuracy.record import read_record
 
-    names = [name for words in arguments.only for name in words.split(",")]
-    tasks = read_suite(names)
-    check_rights([task.method for task in tasks], "tlbcost validate")
-    ask_for_no_huge_pages(_announce)
-    programs = []
-    for n, task in enumerate(tasks, start=1):
-        say = _numbered(n, len(tasks))
-        programs.append(validate(task, arguments.pairs, say, recalibrate=arguments.recalibrate))
-        # After each program: what was measured is not lost if a later one is stopped.
-        if arguments.table is not None:
-            _write(arguments.table, _record(programs))
-    record = _record(programs)
-    if not names:
-        unsaved = save_record(record)
-        if unsaved:
-            _announce(unsaved)
-    return record
+        return read_record(arguments.recorded)
+    from tlbcost.settings.change import say
+    from tlbcost.validation.session import SuiteRequest, validate_suite
 
-
-def _numbered(n: int, of: int) -> Callable[[str], None]:
-    return lambda text: _announce(f"{n} of {of}: {text}")
-
-
-def _record(programs: list[Program]) -> Record:
-    from datetime import UTC, datetime
-
-    from tlbcost.accuracy.checks import Record
-    from tlbcost.common.paths import version
-    from tlbcost.system.machine import current_machine
-
-    date = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Record(current_machine(), date, version(), tuple(programs))
-
-
-def _write(path: Path, record: Record) -> None:
-    from tlbcost.accuracy.record import format_record
-    from tlbcost.common.output import write
-
-    write(path, format_record(record))
+    request = SuiteRequest(
+        only=tuple(name for words in arguments.only for name in words.split(",")),
+        pairs=arguments.pairs,
+        recalibrate=arguments.recalibrate,
+        table=arguments.table,
+    )
+    return validate_suite(request, say)
 
 
 def _print(text: str, output: Path | None) -> None:

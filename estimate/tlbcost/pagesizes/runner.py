@@ -21,7 +21,7 @@ from tlbcost.settings.journal import undisturbed
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.hugetlb import free_pages
 from tlbcost.system.machine import current_machine, huge_page_bytes, thp_sizes
-from tlbcost.validation.suite import Listener, listener
+from tlbcost.validation.listener import Listener, listener
 
 # For another tlbcost to put the settings back.
 _WAIT_S = 60.0

@@ -5,6 +5,6 @@ session.run_trials         `tlbcost trial`: one program by several methods, besi
 runs.run_trial             one method: pairs of runs, compared
 record.program_of          a trial as part of a record of predictions
 catalog.named              a way to give a program huge pages, by its name
-method.base_environment    our environment without what asks for huge pages
+method.drop_huge_page_requests  takes what asks for huge pages out of our environment
 report.print_trials        the report; document.trial_document is the document for programs
 """

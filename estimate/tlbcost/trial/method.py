@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -144,3 +144,16 @@ def base_environment() -> tuple[dict[str, str], tuple[str, ...]]:
         environment["LD_PRELOAD"] = ":".join(kept)
         notes.append("libhugetlbfs in LD_PRELOAD is left out")
     return environment, tuple(notes)
+
+
+def drop_huge_page_requests(announce: Callable[[str], None]) -> tuple[str, ...]:
+    """Take what asks for huge pages out of our environment: estimates are of base pages, too.
+
+    Returns the sentences about it, which were announced.
+    """
+    environment, notes = base_environment()
+    for note in notes:
+        announce(note)
+    os.environ.clear()
+    os.environ.update(environment)
+    return notes

@@ -4,22 +4,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from tlbcost.accuracy.checks import Program
 from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.settings.journal import Announce
 from tlbcost.system import hints
-from tlbcost.validation.suite import Task, listener, predict_and_try
+from tlbcost.trial.method import drop_huge_page_requests
+from tlbcost.validation.listener import listener
+from tlbcost.validation.session import check_rights, predict_and_try
+from tlbcost.validation.suite import Task
 
 _ROW = re.compile(r"^(Copy|Scale|Add|Triad):\s+(\d+(?:\.\d+)?)\s", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """MB/s of one function (10^6 bytes), medians over the runs; None: no run told it."""
+    """MB/s of one function (10^6 bytes), medians over the runs; None: no run printed it."""
 
     function: str
     base: float | None
@@ -28,11 +32,20 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class StreamResult:
-    """One variant of STREAM: `words` tell which; `program` has its prediction and runs."""
+    """One variant of STREAM: `words` say which; `program` has its prediction and runs."""
 
     words: str
     program: Program
     rates: tuple[Rates, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRequest:
+    """STREAM with arrays of `size` bytes, in its own words (None: 1G), and these options."""
+
+    size: str | None = None
+    options: tuple[str, ...] = ()
+    pairs: int = 5
 
 
 def rates_in(text: str) -> dict[str, float]:
@@ -86,9 +99,15 @@ def variants(size: str | None, options: Sequence[str]) -> tuple[list[tuple[str, 
     return [*found, ("STREAM, static arrays, hugectl --bss --data", static)], ""
 
 
-def run_stream(words: str, task: Task, pairs: int, announce: Callable[[str], None]) -> StreamResult:
-    """Predict and try one variant. Raises TlbcostError as `suite.predict_and_try` does."""
-    with listener() as launcher:
-        program = predict_and_try(launcher, task, pairs, announce)
-        rates = rates_heard(task.argv, launcher.heard)
-    return StreamResult(words, program, tuple(rates))
+def run_stream(request: StreamRequest, announce: Announce) -> Iterator[StreamResult]:
+    """Predict and run each variant. Raises TlbcostError as `session.predict_and_try` does."""
+    found, missing = variants(request.size, request.options)
+    check_rights([task.method for _, task in found], "tlbcost validate --stream")
+    if missing:
+        announce(missing)
+    drop_huge_page_requests(announce)
+    for words, task in found:
+        with listener() as launcher:
+            program = predict_and_try(launcher, task, request.pairs, announce)
+            rates = rates_heard(task.argv, launcher.heard)
+        yield StreamResult(words, program, tuple(rates))

@@ -68,6 +68,6 @@ def test_a_trial_goes_on_without_an_estimate(
     assert main(command) in (0, CANNOT_MEASURE)
     shown = capfd.readouterr()
     assert shown.out == "out\n"
-    assert "no estimate beside the trial: Valgrind is not installed" in shown.err
+    assert "no estimate to compare the trial with: Valgrind is not installed" in shown.err
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert (report["estimate"], report["no_estimate"]) == (None, "Valgrind is not installed")

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from builders.record import TWO, record, text_of
 from tlbcost.common.errors import TlbcostError
-from tlbcost.validation.suite import Task, read_suite, validate
+from tlbcost.validation.session import validate
+from tlbcost.validation.suite import Task, read_suite
 
 
 def test_suite_commands_name_programs_that_can_be_found() -> None:

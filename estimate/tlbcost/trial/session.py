@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is one program predicted, and then run on base and on huge pages by several methods?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.common.document import now
+from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
+from tlbcost.common.paths import version
+from tlbcost.model.gain import PredictedGain
+from tlbcost.run.launch import Launcher, launcher_of
+from tlbcost.run.program import resolve
+from tlbcost.settings.change import system_settings
+from tlbcost.settings.journal import undisturbed
+from tlbcost.system.machine import current_machine, huge_page_bytes
+from tlbcost.trial import catalog
+from tlbcost.trial.comparison import ProgramTrials, Trial, Witnessed
+from tlbcost.trial.method import Method, drop_huge_page_requests
+from tlbcost.trial.runs import first_run, run_trial
+
+# For another tlbcost to put the settings back.
+_WAIT_S = 60.0
+
+Announce = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRequest:
+    """A program to run `pairs` times on base and on huge pages, by each of these methods.
+
+    `methods`: names for --with; none: "auto". `prepare`: a shell command before each run.
+    """
+
+    argv: tuple[str, ...]
+    methods: tuple[str, ...] = ()
+    pairs: int = 5
+    prepare: str | None = None
+    estimated: bool = True
+
+
+def run_trials(request: TrialRequest, announce: Announce) -> ProgramTrials:
+    """Predict, and run in pairs; `announce` is called with what happens.
+
+    Our own environment is left without what asks for huge pages. Raises TlbcostError: 4 if a
+    method cannot be prepared here, the program's own exit code if it failed.
+    """
+    # Whatever can be refused is refused before anything takes time.
+    asked = [None if name == "auto" else catalog.named(name) for name in request.methods]
+    for method in asked:
+        if method is not None:
+            method.check()
+    path = resolve(request.argv[0])
+    # The estimate, too, is of the program on base pages.
+    notes = drop_huge_page_requests(announce)
+    with launcher_of(request.prepare) as launcher:
+        estimate, no_estimate = _estimate(request, launcher, announce)
+        first = first_run(launcher, request.argv, path)
+        trials = tuple(
+            _trial(launcher, request, path, method or _auto(first, announce), first, announce)
+            for method in asked or [None]
+        )
+    return ProgramTrials(
+        version=version(),
+        date=now(),
+        machine=current_machine(),
+        argv=request.argv,
+        trials=trials,
+        estimate=estimate,
+        huge_page_bytes=huge_page_bytes(),
+        no_estimate=no_estimate,
+        notes=notes,
+    )
+
+
+def _estimate(
+    request: TrialRequest, launcher: Launcher, announce: Announce
+) -> tuple[PredictedGain | None, str | None]:
+    """What `tlbcost estimate` says of the program, or why it says nothing."""
+    if not request.estimated:
+        return None, "not asked for"
+    # Not at the top: it needs every model.
+    from tlbcost.answer.estimate import estimate
+    from tlbcost.answer.request import EstimateRequest
+
+    launcher.transparent = False
+    try:
+        asked = EstimateRequest(argv=request.argv, prepare=request.prepare)
+        return estimate(asked, launcher).gain, None
+    except TlbcostError as error:
+        if error.exit_code not in (CANNOT_MEASURE, TOOL_FAILED):
+            raise
+        announce(f"there will be no estimate to compare the trial with: {error}")
+        return None, str(error)
+
+
+def _auto(first: Witnessed, announce: Announce) -> Method:
+    method, why = catalog.auto(first.sized_run)
+    announce(f"trying {method.name}: {why}")
+    return method
+
+
+def _trial(
+    launcher: Launcher,
+    request: TrialRequest,
+    path: Path,
+    method: Method,
+    first: Witnessed,
+    announce: Announce,
+) -> Trial:
+    """One method's trial; the system's settings are put back after it."""
+    with contextlib.ExitStack() as stack:
+        settings = None
+        if method.changes_settings and os.geteuid() == 0:
+            settings = stack.enter_context(system_settings(announce))
+        else:
+            # What another tlbcost changes during the runs, such as THP's mode, would be measured.
+            stack.enter_context(undisturbed(announce, _WAIT_S))
+        return run_trial(launcher, request.argv, path, method, request.pairs, settings, first=first)

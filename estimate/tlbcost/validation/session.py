@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How are programs predicted on base pages, and then run on huge ones?"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tlbcost.accuracy.checks import Program, Record, prediction_of
+from tlbcost.accuracy.record import format_record, save_record
+from tlbcost.answer.estimate import estimate
+from tlbcost.answer.request import EstimateRequest
+from tlbcost.common.document import now
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.output import write
+from tlbcost.common.paths import version
+from tlbcost.run.program import resolve
+from tlbcost.settings.change import system_settings
+from tlbcost.settings.journal import Announce
+from tlbcost.system import hints, hugetlb
+from tlbcost.system.machine import current_machine
+from tlbcost.trial import catalog
+from tlbcost.trial.method import drop_huge_page_requests
+from tlbcost.trial.record import program_of
+from tlbcost.trial.runs import run_trial
+from tlbcost.validation.listener import Listener, listener
+from tlbcost.validation.suite import Task, check_there, portable_command, read_suite
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRequest:
+    """The suite's programs, or those of the names `only`, in so many pairs of runs.
+
+    `recalibrate`: this machine's costs are measured again before each program. `table`: the file
+    to write the record to after each program.
+    """
+
+    only: tuple[str, ...] = ()
+    pairs: int = 5
+    recalibrate: bool = False
+    table: Path | None = None
+
+
+def validate_suite(request: SuiteRequest, announce: Announce) -> Record:
+    """Predict and run each; the record of a whole suite is kept for estimates to quote.
+
+    Raises TlbcostError: 2 for a name that is not in the suite, 4 if this user cannot do it.
+    """
+    tasks = read_suite(request.only)
+    check_rights([task.method for task in tasks], "tlbcost validate")
+    drop_huge_page_requests(announce)
+    programs: list[Program] = []
+    for n, task in enumerate(tasks, start=1):
+        say = _numbered(n, len(tasks), announce)
+        programs.append(validate(task, request.pairs, say, recalibrate=request.recalibrate))
+        # After each program: what was measured is not lost if a later one is stopped.
+        if request.table is not None:
+            write(request.table, format_record(record_of_programs(programs)))
+    record = record_of_programs(programs)
+    unsaved = "" if request.only else save_record(record)
+    if unsaved:
+        announce(unsaved)
+    return record
+
+
+def record_of_programs(programs: Sequence[Program]) -> Record:
+    """A record of this machine, of now."""
+    return Record(current_machine(), now(), version(), tuple(programs))
+
+
+def _numbered(n: int, of: int, announce: Announce) -> Announce:
+    return lambda text: announce(f"{n} of {of}: {text}")
+
+
+def check_rights(names: Sequence[str], command: str) -> None:
+    """Refuse what would fail for want of rights, before it takes time.
+
+    Raises TlbcostError with exit code 4; the hint has `command`.
+    """
+    if hints.is_root():
+        return
+    for name in dict.fromkeys(names):
+        method = catalog.named(name)
+        pool = method.pool_bytes
+        if method.needs_root or (pool is not None and not hugetlb.free_pages(pool)):
+            raise TlbcostError(
+                f"{name} needs huge pages that are reserved first, or other settings of the "
+                "system, which root alone can change",
+                hints.as_root(command),
+                CANNOT_MEASURE,
+            )
+
+
+def validate(task: Task, pairs: int, announce: Announce, *, recalibrate: bool = False) -> Program:
+    """Predict and run one program; what goes wrong with it becomes the reason to leave it out.
+
+    With `recalibrate` this machine's costs are measured again first.
+    """
+    try:
+        with listener() as launcher:
+            return predict_and_try(launcher, task, pairs, announce, recalibrate=recalibrate)
+    except TlbcostError as error:
+        announce(f"{task.name}: {error}")
+        return Program(task.name, portable_command(task), task.method, None, (), str(error))
+
+
+def predict_and_try(
+    launcher: Listener, task: Task, pairs: int, announce: Announce, *, recalibrate: bool = False
+) -> Program:
+    """Predict and run one program; `launcher.heard` are then the runs of the trial.
+
+    The system's settings are put back at the end. Raises TlbcostError with the program's own exit
+    code if it failed.
+    """
+    check_there(task.argv)
+    path = resolve(task.argv[0])
+    method = catalog.named(task.method)
+    announce(f"{task.name}: estimating")
+    request = EstimateRequest(argv=task.argv, recalibrate=recalibrate)
+    prediction = prediction_of(estimate(request, launcher).gain)
+    announce(f"{task.name}: {pairs} pairs of runs on base pages and with {task.method}")
+    launcher.heard.clear()
+    with contextlib.ExitStack() as stack:
+        settings = stack.enter_context(system_settings(announce)) if hints.is_root() else None
+        trial = run_trial(launcher, task.argv, path, method, pairs, settings)
+    found = program_of(trial, task.argv, prediction)
+    return replace(found, name=task.name, command=portable_command(task))
