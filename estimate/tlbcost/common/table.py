@@ -121,6 +121,11 @@ def required_count(cell: str | None) -> int:
     return found
 
 
+def counts_in(row: Mapping[str, str | None], *columns: str) -> list[int]:
+    """The counts in these columns of a row. Raises ValueError if one is NA."""
+    return [required_count(row[column]) for column in columns]
+
+
 def number(cell: str | None) -> float | None:
     """Read a finite decimal number, or None for NA."""
     if cell is None:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from tlbcost.common import formats
 from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.table import Table, count, read_table
+from tlbcost.common.table import Table, count, counts_in, read_table, required_count
 
 Side = Literal["load", "store", "fetch"]
 SIDES: Mapping[str, Side] = {"load": "load", "store": "store", "fetch": "fetch"}
@@ -119,19 +119,19 @@ def _header_count(table: Table, key: str) -> int | None:
         raise TlbcostError(f"{table.name}: {key}: {error}") from error
 
 
+def side_counts(row: Mapping[str, str | None]) -> SideCounts:
+    """The misses in a row of `counts` or `views`. Raises ValueError."""
+    return SideCounts(*counts_in(row, "l1_tlb_misses", "stlb_hits", "stlb_misses"))
+
+
 def _sides(table: Table) -> dict[tuple[int, Side], SideCounts]:
     counts: dict[tuple[int, Side], SideCounts] = {}
-    for row in table.rows:
-        size, access, *misses = row
+    for row in table.records():
         try:
-            numbers = [count(cell) for cell in misses]
-            key = (int(size or ""), SIDES[access or ""])
+            key = required_count(row["page_size_bytes"]), SIDES[str(row["access"])]
+            counts[key] = side_counts(row)
         except (KeyError, ValueError) as error:
             raise TlbcostError(f"{table.name}: not a row of counts: {row}") from error
-        known = [number for number in numbers if number is not None]
-        if len(known) != len(numbers):
-            raise TlbcostError(f"{table.name}: a count is missing: {row}")
-        counts[key] = SideCounts(*known)
     return counts
 
 

@@ -15,7 +15,7 @@ from typing import Annotated
 from tlbcost.common import formats
 from tlbcost.common.document import doc
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Table, TableFormat, count, read_table, required_count
+from tlbcost.common.table import Table, TableFormat, count, counts_in, read_table, required_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,7 @@ def _image(path: Path) -> ImageAttribution | None:
             stacks=tuple(
                 Stack(
                     stacks.get(_stack(row["stack"]), ()),
-                    required_count(row["base_stlb_misses"]),
-                    required_count(row["huge_stlb_misses"]),
+                    *counts_in(row, "base_stlb_misses", "huge_stlb_misses"),
                 )
                 for row in tables["stacks"].records()
             ),
@@ -256,9 +255,7 @@ def _sided(row: Mapping[str, str | None], size: str) -> SidedMisses:
 
 
 def _misses(row: Mapping[str, str | None], prefix: str) -> Misses:
-    return Misses(
-        required_count(row[f"{prefix}_stlb_hits"]), required_count(row[f"{prefix}_stlb_misses"])
-    )
+    return Misses(*counts_in(row, f"{prefix}_stlb_hits", f"{prefix}_stlb_misses"))
 
 
 def _name(table: Table, cell: str | None) -> str | None:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Table, read_table, required_count
+from tlbcost.common.table import Table, counts_in, read_table, required_count
 from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
-from tlbcost.simulator.counts import SIDES, Side, SideCounts
+from tlbcost.simulator.counts import SIDES, Side, SideCounts, side_counts
 
 # As many as the simulator takes.
 MOST_VIEWS = 24
@@ -79,12 +79,8 @@ def read_views(folder: Path) -> tuple[ImageViews, ...]:
 def _image(path: Path) -> ImageViews:
     counts: dict[int, dict[Side, SideCounts]] = {}
     for row in read_table(path, formats.VIEWS).records():
-        found = [
-            required_count(row[name]) for name in ("l1_tlb_misses", "stlb_hits", "stlb_misses")
-        ]
-        counts.setdefault(required_count(row["view"]), {})[SIDES[str(row["access"])]] = SideCounts(
-            *found
-        )
+        view = counts.setdefault(required_count(row["view"]), {})
+        view[SIDES[str(row["access"])]] = side_counts(row)
     timings = path.with_name(path.name.replace("views.", "timings.", 1))
     if not timings.exists():
         return ImageViews(counts, 0, ())
@@ -95,11 +91,10 @@ def _image(path: Path) -> ImageViews:
 def _windows(table: Table) -> tuple[tuple[int, Mapping[int, int]], ...]:
     found: dict[int, tuple[int, dict[int, int]]] = {}
     for row in table.records():
-        references, cycles = found.setdefault(
-            required_count(row["window"]), (required_count(row["references"]), {})
-        )
-        cycles[required_count(row["view"])] = required_count(row["cycles"])
-        if references != required_count(row["references"]):
+        window, view, references, cycles = counts_in(row, *table.columns)
+        known, by_view = found.setdefault(window, (references, {}))
+        by_view[view] = cycles
+        if known != references:
             raise ValueError(f"{table.name}: a window has two numbers of references")
     return tuple(found[window] for window in sorted(found))
 

@@ -13,7 +13,7 @@ from statistics import median
 
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import Table, read_table, required_count
+from tlbcost.common.table import Table, counts_in, read_table, required_count
 from tlbcost.run.outcome import Run
 
 # References in each window, and before it to warm the core's and the caches' state.
@@ -112,12 +112,7 @@ def _image(path: Path) -> ImageWindows:
 
 def _windows(table: Table) -> tuple[Window, ...]:
     found = tuple(
-        Window(
-            required_count(row["references"]),
-            required_count(row["base_cycles"]),
-            required_count(row["huge_cycles"]),
-            required_count(row["start"]),
-        )
+        Window(*counts_in(row, "references", "base_cycles", "huge_cycles", "start"))
         for row in table.records()
     )
     # Only the few references of a window cut short can take less than a cycle.

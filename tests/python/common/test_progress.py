@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import pytest
-from tlbcost.common import progress as module
 from tlbcost.common.progress import Progress
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("tlbcost.common.progress.time.monotonic", lambda: now[0])
     return now
 
 
