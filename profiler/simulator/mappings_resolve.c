@@ -14,7 +14,7 @@ struct mapping *mappings;
 UInt mapping_count;
 const HChar *mapping_executable;
 
-/* Numbers of mappings fit beside a flag in 16 bits; what is beyond shares number 1. */
+/* Numbers of mappings fit in 16 bits with a flag; what is beyond shares number 1. */
 #define MOST_MAPPINGS 0x7fffu
 #define SLOTS (2 * (MOST_MAPPINGS + 1))
 

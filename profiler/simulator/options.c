@@ -190,7 +190,7 @@ static void print_usage(void)
 {
 	VG_(printf)(
 "    --counts-dir=DIR          where each process leaves its counts [.]\n"
-"    --attribute=no|yes        tell which memory and which code misses, and when,\n"
+"    --attribute=no|yes        write which memory and which code misses, and when,\n"
 "                              in further tables [no]\n"
 "    --base-page=BYTES         size of a base page [4096]\n"
 "    --huge-page=BYTES         size of a huge page [2097152]\n"
@@ -220,7 +220,7 @@ static void print_usage(void)
 "                              the core that the --view before this is timed\n"
 "                              on, in the words of --core [--core]\n"
 "    --placement=PERIOD:WARM:MEASURED\n"
-"                              tell which thread goes to memory for which page:\n"
+"                              write which thread goes to memory for which page:\n"
 "                              of each thread's PERIOD references WARM fill its\n"
 "                              caches, and MEASURED are counted [none]\n"
 "    --placement-caches=L2:W,L3:W\n"

@@ -15,7 +15,7 @@ struct reference {
 };
 
 #define REFERENCE_ABSOLUTE 255
-/* Arguments that fit in registers beside the descriptor, on every host. */
+/* Arguments that fit in registers with the descriptor, on every host. */
 #define RUN_BASES 4
 #define RUN_REFERENCES 24
 

@@ -35,7 +35,7 @@ struct operation {
 	uint16_t to, a, b;
 };
 
-/* Of an instruction: the low 48 bits of its address, which tell it from others. */
+/* Of an instruction: the low 48 bits of its address, which identify it. */
 static inline uint64_t operation_address(const struct operation *op)
 {
 	if (op->kind != OP_INSTRUCTION)

@@ -54,9 +54,9 @@ struct timing_config {
 	/* Translation. */
 	uint32_t stlb_cycles;	/* what a second-level hit adds */
 	uint32_t walkers;	/* walks at once */
-	/* That a walker is busy beside its reads, on base and on huge pages. */
+	/* That a walker is busy apart from its reads, on base and on huge pages. */
 	uint32_t walk_cycles[2];
-	/* That each read takes beside the cache's, on base and on huge pages. */
+	/* That each read costs apart from the cache's, on base and on huge pages. */
 	uint32_t read_cycles[2];
 	uint32_t directories;	/* entries of the cache of page directories */
 	uint32_t directory_ways;	/* of it; 0: fully associative */

@@ -134,7 +134,7 @@ static bool in_l3(struct last_level *level, uint64_t line, enum line_kind kind)
 	if (cache_find(level->cache, line))
 		return true;
 	gone = cache_insert(level->cache, line, 0);
-	/* A full set tells; where rows are known, so is where lines lie. */
+	/* A full set shows it; where rows are known, so is where lines lie. */
 	if (level->config->row_cycles && gone.line != CACHE_NO_LINE)
 		return kind == LINE_TABLE;
 	return scatter(line) >> 32 < share;

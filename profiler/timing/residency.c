@@ -5,7 +5,7 @@
 #define ONE 256u
 /* Of the cache, in bits behind the point. */
 #define FRACTION 20u
-/* Before which too little was seen to tell how often lines are wanted. */
+/* Before which too little was seen to know how often lines are wanted. */
 #define FEWEST_WINDOWS 4u
 #define FEWEST_LINES 64u
 

@@ -30,7 +30,7 @@ struct sightings {
 struct residency {
 	ticks half_life;	/* after this age half of the lines are gone */
 	ticks modelled;		/* time that the core has run for before */
-	bool often;		/* enough windows were seen to tell how often lines are wanted */
+	bool often;		/* enough windows were seen to know how often lines are wanted */
 	ticks unseen;		/* mean time between two uses of a line not seen before */
 	ticks begin;		/* of this window, in the program's time */
 	ticks ahead;		/* the program's time less the core's: see residency_now() */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When is an address translated?  Which references miss the TLBs is told by
+ * When is an address translated?  Which references miss the TLBs is known to
  * the engine, whose TLB model sees the whole run; here the misses take time.
  *
  * A walk needs a walker.  It reads the tables' entries one after the other,

@@ -44,8 +44,8 @@ static bool open_up(struct extents *extents, size_t at)
 	return true;
 }
 
-static void tell(const struct extents *extents, const struct extent *extent,
-		 uint64_t start, uint64_t end)
+static void report(const struct extents *extents, const struct extent *extent,
+		   uint64_t start, uint64_t end)
 {
 	if (extents->removed && extent->mapping)
 		extents->removed(extent->mapping, end - start);
@@ -65,20 +65,20 @@ void extents_remove(struct extents *extents, uint64_t start, uint64_t end)
 			if (!open_up(extents, at))
 				return;
 			split = &extents->extent[at];
-			tell(extents, split, start, end);
+			report(extents, split, start, end);
 			split[0].end = start;
 			split[1].start = end;
 			return;
 		}
-		tell(extents, split, start, split->end);
+		report(extents, split, start, split->end);
 		split->end = start;
 		first = ++at;
 	}
 	for (; at < extents->count && extents->extent[at].end <= end; at++, gone++)
-		tell(extents, &extents->extent[at], extents->extent[at].start,
+		report(extents, &extents->extent[at], extents->extent[at].start,
 		     extents->extent[at].end);
 	if (at < extents->count && extents->extent[at].start < end) {
-		tell(extents, &extents->extent[at], extents->extent[at].start, end);
+		report(extents, &extents->extent[at], extents->extent[at].start, end);
 		extents->extent[at].start = end;
 	}
 	if (!gone)

@@ -21,7 +21,7 @@ struct extents {
 	/* Returns memory, or NULL. */
 	void *(*allocate)(size_t bytes);
 	void (*release)(void *memory);
-	/* Told of what goes; may be NULL. */
+	/* Called for what goes; may be NULL. */
 	void (*removed)(uint32_t mapping, uint64_t bytes);
 	bool failed;			/* out of memory: some are not known */
 	struct extent *extent;		/* by address; none overlap */

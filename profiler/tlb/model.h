@@ -14,7 +14,7 @@
 
 /*
  * A program that misses at every other reference spends its time waiting for
- * memory, one wait beside the next; work of ours between two references would
+ * memory, many waits at once; work of ours between two references would
  * put them one after the other.  While misses are that frequent, the filter
  * is empty and references only wait here, to be worked off TLB_BATCH at once.
  * Batch or not, the model sees the same references in the same order.
@@ -23,9 +23,9 @@ struct tlb_model {
 	struct tlb_first data, code;
 	struct tlb_level stlb[TLB_SIZES];
 	struct tlb_counts counts[TLB_SIZES][TLB_SIDES];
-	/* Told of each page table walk of the base machine; may be NULL. */
+	/* Called for each page table walk of the base machine; may be NULL. */
 	void (*walked)(uint64_t address);
-	/* Told of each first-level miss, and if the second level missed too; may be NULL. */
+	/* Called for each first-level miss, and if the second level missed too; may be NULL. */
 	void (*missed)(enum tlb_size size, uint64_t address, enum tlb_side side,
 		       bool walk);
 	/* Further machines that see every reference; NULL: there are none. */
@@ -63,7 +63,7 @@ void tlb_model_flush(struct tlb_model *model);
 
 /*
  * While it is held, no reference waits: every call has had its effect when it
- * returns, so that `missed` is told in time.
+ * returns, so that `missed` is called in time.
  */
 void tlb_model_hold(struct tlb_model *model, bool held);
 

@@ -138,8 +138,8 @@ static inline bool look_up(struct tlb_view *view, uint64_t address,
 	return !hit;
 }
 
-static void tell(struct tlb_views *views, uint32_t view, uint64_t address,
-		 enum tlb_side side, bool walk)
+static void report(struct tlb_views *views, uint32_t view, uint64_t address,
+		   enum tlb_side side, bool walk)
 {
 	for (uint32_t i = view; views->missed && i < views->count; i++)
 		if (views->view[i].like == view)
@@ -161,7 +161,7 @@ static void rest_missed(struct tlb_views *views, uint32_t base,
 		counts->l1_misses++;
 		counts->stlb_hits += !walk;
 		counts->stlb_misses += walk;
-		tell(views, i, address, side, walk);
+		report(views, i, address, side, walk);
 	}
 }
 
@@ -187,7 +187,7 @@ static void look_up_all(struct tlb_views *views, uint32_t number)
 			continue;
 		walk = look_up(view, waiting->address, waiting->side);
 		if (views->missed)
-			tell(views, number, waiting->address, waiting->side,
+			report(views, number, waiting->address, waiting->side,
 			     walk);
 		if (view->followed)
 			rest_missed(views, number, waiting->address,

@@ -57,7 +57,7 @@ struct tlb_views {
 	bool base_followed;
 	struct tlb_waiting waiting[TLB_BATCH];
 	struct tlb_view view[TLB_MOST_VIEWS];
-	/* Told at once of each first-level miss, by the number of its view; may be NULL. */
+	/* Called at once for each first-level miss, by the number of its view; may be NULL. */
 	void (*missed)(uint32_t view, uint64_t address, enum tlb_side side,
 		       bool walk);
 };
