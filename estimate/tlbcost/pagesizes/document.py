@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
 from tlbcost.calibration.records import Calibration
@@ -13,13 +14,8 @@ from tlbcost.pagesizes.notes import notes, tlbs
 from tlbcost.pagesizes.page_size import PageSupply, Shortage
 from tlbcost.pagesizes.patterns import GIB, Pattern
 from tlbcost.pagesizes.published import PublishedFigure, published
-from tlbcost.pagesizes.runs import PageTimes
+from tlbcost.pagesizes.runs import PageTimes, Places, RunTime
 from tlbcost.system.machine import Machine
-
-# What a run says of its pattern.
-_PLACES = (
-    "chunks", "stride_bytes", "offset_bytes", "draws", "lines", "pages_4k", "pages_2m", "pages_1g",
-)  # fmt: skip
 
 
 class MissingSize(Part, frozen=True, kw_only=True):
@@ -28,16 +24,6 @@ class MissingSize(Part, frozen=True, kw_only=True):
     page_size_bytes: Annotated[int, doc("size of the pages", minimum=1)]
     reason: Annotated[str, doc("why there are no such pages")]
     hint: Annotated[str | None, doc("what to type; null: nothing helps")]
-
-
-class RunTime(Part, frozen=True, kw_only=True):
-    """One run."""
-
-    round: Annotated[int, doc("its round, from 0", minimum=0)]
-    elapsed_ns: Annotated[float, doc("of all accesses")]
-    cycles_per_ns: Annotated[float, doc("rate of the core, measured alongside")]
-    resident_bytes: Annotated[int, doc("memory of the pattern", minimum=0)]
-    proven_bytes: Annotated[int, doc("of these, proven to be on such pages", minimum=0)]
 
 
 class PatternOnPages(Part, frozen=True, kw_only=True):
@@ -53,20 +39,13 @@ class PatternOnPages(Part, frozen=True, kw_only=True):
     runs: Annotated[tuple[RunTime, ...], doc("by round")]
 
 
-class PatternResult(Part, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternResult(Places):
     """One pattern, and what it reads; null: it was not run, or draws nothing."""
 
     pattern: Annotated[int, doc("its number", minimum=1, maximum=11)]
     words: Annotated[str, doc("what it is called")]
     size_bytes: Annotated[int, doc("of its memory", minimum=1)]
-    chunks: Annotated[int | None, doc("places that are drawn from", minimum=0)]
-    stride_bytes: Annotated[int | None, doc("between these", minimum=0)]
-    offset_bytes: Annotated[int | None, doc("added to each, once more each time", minimum=0)]
-    draws: Annotated[int | None, doc("how often one is drawn", minimum=0)]
-    lines: Annotated[int | None, doc("how many different ones are read", minimum=0)]
-    pages_4k: Annotated[int | None, doc("the same of pages of 4 KiB", minimum=0)]
-    pages_2m: Annotated[int | None, doc("the same of pages of 2 MiB", minimum=0)]
-    pages_1g: Annotated[int | None, doc("the same of pages of 1 GiB", minimum=0)]
     page_sizes: Annotated[tuple[PatternOnPages, ...], doc("base pages first")]
 
     @property
@@ -141,7 +120,7 @@ def _pattern(times: PageTimes, pattern: Pattern) -> PatternResult:
         words=pattern.words,
         size_bytes=pattern.size(times.gib),
         page_sizes=tuple(_on(times, pattern.number, size) for size in times.sizes),
-        **{name: getattr(run, name, None) for name in _PLACES},
+        **({} if run is None else asdict(run.places)),
     )
 
 
@@ -153,16 +132,7 @@ def _on(times: PageTimes, pattern: int, size: PageSupply) -> PatternOnPages:
         time_ns=times.cost(*key, lambda run: run.ns),
         ratio=None if size == times.sizes[0] else times.ratio(*key),
         missing=times.shortages.get(key),
-        runs=tuple(
-            RunTime(
-                round=run.round,
-                elapsed_ns=run.elapsed_ns,
-                cycles_per_ns=run.cycles_per_ns,
-                resident_bytes=run.resident_bytes,
-                proven_bytes=run.proven_bytes,
-            )
-            for run in times.runs_of(*key)
-        ),
+        runs=tuple(run.time for run in times.runs_of(*key)),
     )
 
 

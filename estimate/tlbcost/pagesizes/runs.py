@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Annotated
 
 from tlbcost.common import formats
+from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import count, number, parse_table
@@ -22,41 +24,50 @@ from tlbcost.system import hints
 _DRAWN = ("chunks", "stride_bytes", "offset_bytes", "draws")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """What a pattern reads. None: it was not run, or it draws nothing and reads all at random."""
+
+    chunks: Annotated[int | None, doc("places that are drawn from", minimum=0)] = None
+    stride_bytes: Annotated[int | None, doc("between these", minimum=0)] = None
+    offset_bytes: Annotated[int | None, doc("added to each, once more each time", minimum=0)] = None
+    draws: Annotated[int | None, doc("how often one is drawn", minimum=0)] = None
+    lines: Annotated[int | None, doc("how many different ones are read", minimum=0)] = None
+    pages_4k: Annotated[int | None, doc("the same of pages of 4 KiB", minimum=0)] = None
+    pages_2m: Annotated[int | None, doc("the same of pages of 2 MiB", minimum=0)] = None
+    pages_1g: Annotated[int | None, doc("the same of pages of 1 GiB", minimum=0)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTime:
+    """One run, as the program itself measured it."""
+
+    round: Annotated[int, doc("its round, from 0", minimum=0)]
+    elapsed_ns: Annotated[float, doc("of all accesses")]
+    cycles_per_ns: Annotated[float, doc("rate of the core, measured alongside")]
+    resident_bytes: Annotated[int, doc("memory of the pattern", minimum=0)]
+    proven_bytes: Annotated[int, doc("of these, proven to be on such pages", minimum=0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PatternRun:
-    """One run, as the program itself measured it; its pages were proven.
+    """One run of a pattern on pages of one size, which were proven."""
 
-    `lines`, `pages_4k`, `pages_2m`, `pages_1g`: how many different ones the accesses were to.
-    `chunks`, `stride_bytes`, `offset_bytes`, `draws` are None where all words are read at random.
-    """
-
-    round: int
     pattern: int
     page_size_bytes: int
-    size_bytes: int
-    chunks: int | None
-    stride_bytes: int | None
-    offset_bytes: int | None
-    draws: int | None
-    lines: int
-    pages_4k: int
-    pages_2m: int
-    pages_1g: int
-    resident_bytes: int
-    proven_bytes: int
     accesses: int
-    elapsed_ns: float
-    cycles_per_ns: float
+    places: Places
+    time: RunTime
 
     @property
     def ns(self) -> float:
         """Per access."""
-        return self.elapsed_ns / self.accesses
+        return self.time.elapsed_ns / self.accesses
 
     @property
     def cycles(self) -> float:
         """Core cycles per access."""
-        return self.ns * self.cycles_per_ns
+        return self.ns * self.time.cycles_per_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +100,10 @@ class PageTimes:
 
     def ratio(self, pattern: int, page_size_bytes: int) -> Interval | None:
         """Time on this size over that on base pages, run by run of a round; in core cycles."""
-        base = {
-            run.round: run.cycles for run in self.runs_of(pattern, self.sizes[0].page_size_bytes)
-        }
+        on_base = self.runs_of(pattern, self.sizes[0].page_size_bytes)
+        base = {run.time.round: run.cycles for run in on_base}
         runs = self.runs_of(pattern, page_size_bytes)
-        return _median([run.cycles / base[run.round] for run in runs if run.round in base])
+        return _median([r.cycles / base[r.time.round] for r in runs if r.time.round in base])
 
 
 def _median(values: Sequence[float]) -> Interval | None:
@@ -119,8 +129,15 @@ def read_run(round_: int, text: str) -> PatternRun:
     if missing or elapsed is None or rate is None:
         raise TlbcostError(f"page-patterns: its table lacks {', '.join(missing)}", hints.rebuild())
     return PatternRun(
-        round_, known["pattern"], known["page_size_bytes"], known["size_bytes"],
-        cells["chunks"], cells["stride_bytes"], cells["offset_bytes"], cells["draws"],
-        known["lines"], known["pages_4k"], known["pages_2m"], known["pages_1g"],
-        known["resident_bytes"], known["proven_bytes"], known["accesses"], elapsed, rate,
-    )  # fmt: skip
+        pattern=known["pattern"],
+        page_size_bytes=known["page_size_bytes"],
+        accesses=known["accesses"],
+        places=Places(**{field.name: cells[field.name] for field in fields(Places)}),
+        time=RunTime(
+            round=round_,
+            elapsed_ns=elapsed,
+            cycles_per_ns=rate,
+            resident_bytes=known["resident_bytes"],
+            proven_bytes=known["proven_bytes"],
+        ),
+    )

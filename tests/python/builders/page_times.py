@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from tlbcost.pagesizes.page_size import PageSupply, Shortage
 from tlbcost.pagesizes.patterns import GIB, PATTERNS, Pattern
-from tlbcost.pagesizes.runs import PageTimes, PatternRun
+from tlbcost.pagesizes.runs import PageTimes, PatternRun, Places, RunTime
 
 BASE, HUGE = PageSupply(4096, "base"), PageSupply(2 << 20, "pool")
 GIGANTIC = PageSupply(GIB, "pool")
@@ -19,8 +19,17 @@ def pattern(number: int) -> Pattern:
 
 def timed(round_: int, number: int, size: int, ns: float, rate: float = 2.0) -> PatternRun:
     return PatternRun(
-        round_, number, size, 64 << 20, 4096, 16384, 64, 1024, 911, 911, 32, 1, 4096, 4096,
-        1000, 1000 * ns, rate,
+        pattern=number,
+        page_size_bytes=size,
+        accesses=1000,
+        places=Places(
+            chunks=4096, stride_bytes=16384, offset_bytes=64, draws=1024, lines=911, pages_4k=911,
+            pages_2m=32, pages_1g=1,
+        ),
+        time=RunTime(
+            round=round_, elapsed_ns=1000 * ns, cycles_per_ns=rate, resident_bytes=4096,
+            proven_bytes=4096,
+        ),
     )  # fmt: skip
 
 

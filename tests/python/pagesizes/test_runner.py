@@ -53,7 +53,7 @@ def test_sizes_take_turns_and_begin_with_another_one_each_round(
     order = [size for _, size in fake.ran]
     assert [set(order[i : i + 3]) for i in (0, 3, 6)] == [{4096, 2 << 20, GIB}] * 3
     assert {order[0], order[3], order[6]} == {4096, 2 << 20, GIB}
-    assert [run.round for run in found] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert [run.time.round for run in found] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert made.gib == 24
     assert not made.shortages
 
