@@ -6,32 +6,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Annotated, Literal
 
+from tlbcost.common.document import doc
 from tlbcost.counters.hits import Hits, SampleHit
 
 By = Literal["object", "symbol", "mapping"]
+
+# Object, symbol, data and its TLB, as in a row.
+_Place = tuple[str | None, str | None, str | None, str | None]
 
 # Rows at most unless another number is asked for.
 DEFAULT_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class ProfilePlace:
-    """What rows of a profile are about. None: not known, or not asked for."""
+class Samples:
+    """The samples of one event."""
 
-    object: str | None
-    symbol: str | None = None
-    data: str | None = None
-    data_tlb: str | None = None
+    samples: Annotated[int, doc("how many")]
+    estimated: Annotated[int, doc("the events that they stand for")]
+
+    def plus(self, hit: SampleHit) -> Samples:
+        """With those of a hit."""
+        return Samples(self.samples + hit.samples, self.estimated + hit.weight)
+
+
+NO_SAMPLES = Samples(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """One place, with (samples, events that they stand for) by event; absent: no sample."""
+    """One place. null: not known, or not asked for."""
 
-    place: ProfilePlace
-    found: dict[str, tuple[int, int]]
+    object: Annotated[str | None, doc("path of the object that the code is in, or a [name]")]
+    symbol: Annotated[str | None, doc("the function")]
+    data: Annotated[str | None, doc("the mapping that the data is in")]
+    data_tlb: Annotated[str | None, doc('which TLB the data hit, as in doc/format.md, "hits"')]
+    events: Annotated[dict[str, Samples], doc("by event; one that is absent has no sample here")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,34 +63,30 @@ def rows(hits: Sequence[SampleHit], symbols: Sequence[str | None], by: By) -> li
     `symbols`: that of each hit, for `by` symbol. The first event that has samples decides the
     order, further ones where it has none.
     """
-    found: dict[ProfilePlace, dict[str, tuple[int, int]]] = {}
+    found: dict[_Place, dict[str, Samples]] = {}
     for hit, symbol in zip(hits, symbols, strict=True):
-        place = _place(hit, symbol, by)
+        place: _Place
+        if by == "mapping":
+            place = (None, None, hit.data, hit.data_tlb)
+        else:
+            place = (hit.object, symbol if by == "symbol" else None, None, None)
         events = found.setdefault(place, {})
-        samples, weight = events.get(hit.event, (0, 0))
-        events[hit.event] = samples + hit.samples, weight + hit.weight
+        events[hit.event] = events.get(hit.event, NO_SAMPLES).plus(hit)
     order = list(dict.fromkeys(hit.event for hit in hits))
 
     def key(row: ProfileRow) -> tuple[list[int], tuple[str, ...]]:
-        place = row.place
-        names = (place.object, place.symbol, place.data, place.data_tlb)
-        return [-row.found.get(event, (0, 0))[1] for event in order], tuple(n or "" for n in names)
+        names = (row.object, row.symbol, row.data, row.data_tlb)
+        most = [-row.events.get(event, NO_SAMPLES).estimated for event in order]
+        return most, tuple(name or "" for name in names)
 
-    return sorted((ProfileRow(place, events) for place, events in found.items()), key=key)
-
-
-def _place(hit: SampleHit, symbol: str | None, by: By) -> ProfilePlace:
-    if by == "mapping":
-        return ProfilePlace(None, None, hit.data, hit.data_tlb)
-    return ProfilePlace(hit.object, symbol if by == "symbol" else None)
+    return sorted((ProfileRow(*place, events) for place, events in found.items()), key=key)
 
 
-def totals(hits: Hits) -> dict[str, tuple[int, int]]:
-    """Samples, and the events that they stand for, of each event that was sampled."""
-    found = {event.name: (0, 0) for event in hits.events if event.state == "counted"}
+def totals(hits: Hits) -> dict[str, Samples]:
+    """All samples of each event that was sampled."""
+    found = {event.name: NO_SAMPLES for event in hits.events if event.state == "counted"}
     for hit in hits.hits:
-        samples, weight = found.get(hit.event, (0, 0))
-        found[hit.event] = samples + hit.samples, weight + hit.weight
+        found[hit.event] = found.get(hit.event, NO_SAMPLES).plus(hit)
     return found
 
 

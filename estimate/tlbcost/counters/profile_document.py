@@ -10,7 +10,7 @@ from tlbcost.common.document import Part, doc
 from tlbcost.counters.diagnosis import Scope
 from tlbcost.counters.event_counts import Mode, State
 from tlbcost.counters.hits import doubts
-from tlbcost.counters.profile import By, Profile, rows, totals
+from tlbcost.counters.profile import By, Profile, ProfileRow, rows, totals
 
 
 class ProfileEvent(Part, frozen=True, kw_only=True):
@@ -26,25 +26,6 @@ class ProfileEvent(Part, frozen=True, kw_only=True):
     running_fraction: Annotated[float | None, doc("share of the time that it had a counter")]
 
 
-class ProfileSamples(Part, frozen=True, kw_only=True):
-    """The samples of one event at one place."""
-
-    samples: Annotated[int, doc("how many")]
-    estimated: Annotated[int, doc("the events that they stand for")]
-
-
-class ProfileEntry(Part, frozen=True, kw_only=True):
-    """One place. null: not known, or not asked for."""
-
-    object: Annotated[str | None, doc("path of the object that the code is in, or a [name]")]
-    symbol: Annotated[str | None, doc("the function")]
-    data: Annotated[str | None, doc("the mapping that the data is in")]
-    data_tlb: Annotated[str | None, doc('which TLB the data hit, as in doc/format.md, "hits"')]
-    events: Annotated[
-        dict[str, ProfileSamples], doc("by event; one that is absent has no sample here")
-    ]
-
-
 class ProfileDocument(Part, frozen=True, kw_only=True):
     """Where sampled events of a program happened. null: not obtained."""
 
@@ -58,7 +39,7 @@ class ProfileDocument(Part, frozen=True, kw_only=True):
     lost: Annotated[int, doc("records that did not fit into the buffer")]
     throttled: Annotated[int, doc("how often the kernel paused the sampling")]
     events: Annotated[list[ProfileEvent], doc("the events that were asked for")]
-    rows: Annotated[list[ProfileEntry], doc("the places with the most events of the first kind")]
+    rows: Annotated[list[ProfileRow], doc("the places with the most events of the first kind")]
     notes: Annotated[tuple[str, ...], doc("what makes the numbers less than exact")]
 
 
@@ -68,15 +49,15 @@ def to_json(profile: Profile) -> str:
     whole = totals(hits)
     events = []
     for event in hits.events:
-        samples, estimated = whole.get(event.name, (None, None))
+        own = whole.get(event.name)
         events.append(
             ProfileEvent(
                 event=event.name,
                 state=event.state,
                 period=event.period,
                 frequency=event.frequency,
-                samples=samples,
-                estimated=estimated,
+                samples=None if own is None else own.samples,
+                estimated=None if own is None else own.estimated,
                 counted=event.count,
                 running_fraction=event.running_fraction,
             )
@@ -90,19 +71,7 @@ def to_json(profile: Profile) -> str:
             lost=hits.lost,
             throttled=hits.throttled,
             events=events,
-            rows=[
-                ProfileEntry(
-                    object=row.place.object,
-                    symbol=row.place.symbol,
-                    data=row.place.data,
-                    data_tlb=row.place.data_tlb,
-                    events={
-                        event: ProfileSamples(samples=samples, estimated=weight)
-                        for event, (samples, weight) in row.found.items()
-                    },
-                )
-                for row in rows(hits.hits, profile.symbols, profile.by)[: profile.limit]
-            ],
+            rows=rows(hits.hits, profile.symbols, profile.by)[: profile.limit],
             notes=(*doubts(hits), *profile.notes),
         )
     )

@@ -7,12 +7,13 @@ import textwrap
 from collections.abc import Sequence
 
 from tlbcost.common import units
-from tlbcost.counters.hits import Hits, SampledEvent, doubts
+from tlbcost.counters.hits import SampledEvent, doubts
 from tlbcost.counters.profile import (
+    NO_SAMPLES,
     By,
     Profile,
-    ProfilePlace,
     ProfileRow,
+    Samples,
     rows,
     short_names,
     totals,
@@ -26,7 +27,8 @@ _NARROWEST = 12
 def describe(profile: Profile) -> str:
     """The profile as text."""
     hits = profile.hits
-    lines = [_estimate(event, *found) for event, found in _sampled(hits)]
+    whole = totals(hits)
+    lines = [_estimate(e, whole[e.name]) for e in hits.events if e.name in whole]
     shown = rows(hits.hits, profile.symbols, profile.by)
     if shown:
         lines += ["", *_table(profile, shown)]
@@ -41,39 +43,32 @@ def describe(profile: Profile) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sampled(hits: Hits) -> list[tuple[SampledEvent, tuple[int, int]]]:
-    found = totals(hits)
-    return [(event, found[event.name]) for event in hits.events if event.name in found]
-
-
-def _estimate(event: SampledEvent, samples: int, weight: int) -> str:
+def _estimate(event: SampledEvent, found: Samples) -> str:
     """Samples x period = events, and what the counter itself says."""
+    text = f"{event.name}: {found.samples:,} samples"
     if event.period is not None:
-        text = f"{event.name}: {samples:,} samples x {event.period:,} = {units.count(weight)}"
+        text += f" x {event.period:,} = {units.count(found.estimated)}"
     else:
-        text = (
-            f"{event.name}: {samples:,} samples, {event.frequency:,} a second, stand for "
-            f"{units.count(weight)}"
-        )
+        text += f", {event.frequency:,} a second, stand for {units.count(found.estimated)}"
     return text if event.count is None else f"{text}; counted: {units.count(event.count)}"
 
 
 def _table(profile: Profile, shown: Sequence[ProfileRow]) -> list[str]:
-    events = [event.name for event, _ in _sampled(profile.hits)]
     whole = totals(profile.hits)
-    short = short_names([row.place.object for row in shown] + [row.place.data for row in shown])
+    events = [event.name for event in profile.hits.events if event.name in whole]
+    short = short_names([row.object for row in shown] + [row.data for row in shown])
     titles = _titles(profile.by)
     pair = _SAMPLES + _PERCENT
     lines = ["".join(f"{_cut(name, pair - 2):>{pair}}" for name in events)]
     lines.append((f"{'samples':>{_SAMPLES}}{'%':>{_PERCENT}}" * len(events)) + "  " + titles[0])
-    names = [_names(row.place, profile.by, short) for row in shown]
+    names = [_names(row, profile.by, short) for row in shown]
     kept = shown[: profile.limit]
     left = max(_NARROWEST, *(len(name[0]) for name in names[: len(kept)])) if kept else 0
     left = min(left, max(_NARROWEST, _COLUMNS - pair * len(events) - 2))
     if len(titles) > 1:
         lines[-1] = lines[-1][: -len(titles[0])] + f"{titles[0]:<{left}}  {titles[1]}"
     for row, name in zip(kept, names, strict=False):
-        cells = "".join(_pair(row.found.get(event), whole[event]) for event in events)
+        cells = "".join(_pair(row.events.get(event, NO_SAMPLES), whole[event]) for event in events)
         lines.append(f"{cells}  {name[0]:<{left}}  {'  '.join(name[1:])}".rstrip())
     if len(kept) < len(shown):
         lines.append(f"({len(shown) - len(kept)} more; --limit {len(shown)} shows all)")
@@ -84,24 +79,22 @@ def _titles(by: By) -> tuple[str, ...]:
     return {"object": ("object",), "symbol": ("object", "symbol"), "mapping": ("data", "TLB")}[by]
 
 
-def _names(place: ProfilePlace, by: By, short: dict[str, str]) -> tuple[str, ...]:
+def _names(row: ProfileRow, by: By, short: dict[str, str]) -> tuple[str, ...]:
     def named(name: str | None) -> str:
         return units.NOT_OBTAINED if name is None else short.get(name, name)
 
     if by == "mapping":
-        return named(place.data), place.data_tlb or units.NOT_OBTAINED
+        return named(row.data), row.data_tlb or units.NOT_OBTAINED
     if by == "symbol":
-        return named(place.object), place.symbol or units.NOT_OBTAINED
-    return (named(place.object),)
+        return named(row.object), row.symbol or units.NOT_OBTAINED
+    return (named(row.object),)
 
 
-def _pair(found: tuple[int, int] | None, whole: tuple[int, int]) -> str:
-    """Samples and their share; an event that was sampled, but not here, has none of them."""
-    samples, weight = found or (0, 0)
-    if not whole[1]:
-        return f"{samples:>{_SAMPLES},}{units.NOT_OBTAINED:>{_PERCENT}}"
+def _pair(found: Samples, whole: Samples) -> str:
+    """Samples and their share."""
     # As profilers have always shown it: small shares must stay apart in a column.
-    return f"{samples:>{_SAMPLES},}{100 * weight / whole[1]:>{_PERCENT}.2f}"
+    share = f"{100 * found.estimated / whole.estimated:.2f}" if whole.estimated else None
+    return f"{found.samples:>{_SAMPLES},}{share or units.NOT_OBTAINED:>{_PERCENT}}"
 
 
 def _cut(text: str, width: int) -> str:

@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Annotated, Literal, cast, get_args
 
 from tlbcost.common import formats
+from tlbcost.common.document import doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Table, count, read_table
 from tlbcost.processors.cpu_models import Processors, processors
@@ -100,15 +101,14 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Generic:
-    """What one of the kernel's generic events counts: `name` None: nothing, it is refused.
+class GenericEvent:
+    """What one of the kernel's generic events counts on this CPU.
 
-    `name` is spelt as an event's, and tells the quantity whether or not the table has a row for
-    it; `text` is the event programmed, in words.
+    `counts` is spelt as an event's name, and is the quantity whether or not the table has a row.
     """
 
-    name: str | None
-    text: str
+    counts: Annotated[str | None, doc("the event that it counts; null: it is refused")]
+    event: Annotated[str, doc("the event that the kernel programs, in words")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Pmu:
     stlb_hit_cycles: int | None
     events: tuple[Event, ...]
     formulas: dict[str, str] = field(default_factory=dict)
-    generic: dict[str, Generic] = field(default_factory=dict)
+    generic: dict[str, GenericEvent] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     errata: tuple[str, ...] = ()
     sources: dict[str, str] = field(default_factory=dict)
@@ -217,12 +217,12 @@ def _check(pmu: Pmu) -> None:
             raise ValueError(f"fixed: no row for {role}")
 
 
-def _generic(text: str) -> Generic:
+def _generic(text: str) -> GenericEvent:
     name, _, words = text.partition(" ")
     role, *rest = name.split(".")
     if name != "NA" and (role not in ROLES or len(rest) > 1 or not set(rest) <= set(ACCESSES)):
         raise ValueError(f"not what a generic event counts: {text}")
-    return Generic(None if name == "NA" else name, words)
+    return GenericEvent(None if name == "NA" else name, words)
 
 
 def _keys(table: Table, prefix: str) -> dict[str, str]:

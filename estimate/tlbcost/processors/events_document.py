@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from tlbcost.common import document
 from tlbcost.common.document import Part, doc
-from tlbcost.processors.events import Access, Encoding, Event, Pmu
+from tlbcost.processors.events import Access, Encoding, Event, GenericEvent, Pmu
 from tlbcost.processors.events_report import PERF_NAMES
 
 _HEXADECIMAL = "^0x[0-9a-f]+$"
@@ -32,13 +32,6 @@ class ListedEvent(Part, frozen=True, kw_only=True):
         Encoding | None, doc("how it is encoded on this machine; null: not at all, or not tested")
     ]
     sources: Annotated[tuple[str, ...], doc("keys of `sources`")]
-
-
-class GenericEvent(Part, frozen=True, kw_only=True):
-    """What one of the kernel's generic events counts on this CPU."""
-
-    counts: Annotated[str | None, doc("the event that it counts; null: it is refused")]
-    event: Annotated[str, doc("the event that the kernel programs, in words")]
 
 
 class EventsDocument(Part, frozen=True, kw_only=True):
@@ -85,10 +78,7 @@ def to_json(
             here=here,
             events=[_event(event, encoded_by.get(event.name)) for event in events],
             formulas=pmu.formulas,
-            generic={
-                PERF_NAMES.get(name, name): GenericEvent(counts=generic.name, event=generic.text)
-                for name, generic in pmu.generic.items()
-            },
+            generic={PERF_NAMES.get(name, name): each for name, each in pmu.generic.items()},
             notes=pmu.notes,
             errata=pmu.errata,
             sources=pmu.sources,

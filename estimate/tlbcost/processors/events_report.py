@@ -31,8 +31,8 @@ def text(pmu: Pmu, events: Sequence[Event], here: Sequence[str]) -> str:
         lines += ["", "What the kernel's generic events count here"]
         for name, generic in pmu.generic.items():
             head = f"  {PERF_NAMES.get(name, name):<18}"
-            counted = f"{generic.name}: " if generic.name else ""
-            lines += _hanging(head, f"{counted}{generic.text}")
+            counts = f"{generic.counts}: " if generic.counts else ""
+            lines += _hanging(head, f"{counts}{generic.event}")
     if pmu.notes or pmu.errata:
         lines += ["", "Notes"]
         for note in pmu.notes:

@@ -93,8 +93,8 @@ def test_generic_events(pmu: Pmu) -> None:
     if pmu.key != "perf":
         assert {"dtlb_load_misses", "dtlb_store_misses", "itlb_load_misses"} <= set(pmu.generic)
     for generic in pmu.generic.values():
-        if generic.name is not None:
-            role, _, access = generic.name.partition(".")
+        if generic.counts is not None:
+            role, _, access = generic.counts.partition(".")
             assert role in ROLES
             assert access in ("", *ACCESSES)
 

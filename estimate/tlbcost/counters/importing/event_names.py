@@ -106,11 +106,13 @@ def _generic(foreign: str, plain: str, event: Event, pmu: Pmu | None, mode: Mode
     if pmu in (None, generic_pmu()):
         note = f"what {plain} counts is the kernel's choice for each CPU: name the CPU"
         return Meaning(event.name, mode, note)
-    counts = pmu.generic.get(re.sub(r"[^a-z]", "_", plain.lower()))
-    if counts is None or counts.name is None:
-        text = f": {counts.text}" if counts and counts.text else ""
+    found = pmu.generic.get(re.sub(r"[^a-z]", "_", plain.lower()))
+    if found is None or found.counts is None:
+        text = f": {found.event}" if found and found.event else ""
         return Meaning(None, mode, f"what {foreign} counts on {pmu.name} is not known{text}")
-    return Meaning(counts.name, mode, f"{plain} counts {counts.name} on {pmu.name}: {counts.text}")
+    return Meaning(
+        found.counts, mode, f"{plain} counts {found.counts} on {pmu.name}: {found.event}"
+    )
 
 
 def _row(plain: str, pmu: Pmu | None) -> Event | None:
