@@ -1,14 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which cost holds at a footprint between those that were measured?"""
+"""Which cost holds at a footprint, and what stands in for one that was not obtained?"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from builders.answer import (
+    BASE,
+    BASE_COSTS,
+    HUGE,
+    HUGE_COSTS,
+    MACHINE,
+    interval,
+)
 from builders.calibration import of_this_machine
-from tlbcost.calibration.costs import cost_at, find, page_costs
-from tlbcost.calibration.records import Cost
+from tlbcost.calibration.costs import (
+    cost_at,
+    find,
+    page_costs,
+    with_substitutes,
+)
+from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.interval import Interval
+
+
+def calibration(*costs: Cost) -> Calibration:
+    return Calibration(MACHINE, "2026-01-01T00:00:00Z", "0", 1.0, costs)
 
 
 def test_costs_between_footprints() -> None:
@@ -31,3 +48,42 @@ def test_a_hit_of_a_piece_costs_what_a_hit_of_its_entry_costs() -> None:
     calibration = replace(of_this_machine(), costs=(*of_this_machine().costs, hit))
     assert page_costs(calibration, 2 << 20, 4096, 1 << 30).stlb_hit_serial_ns == hit.interval
     assert page_costs(calibration, 2 << 20, 2 << 20, 1 << 30).stlb_hit_serial_ns is None
+
+
+def test_missing_huge_costs_are_priced_as_base_pages() -> None:
+    bare = replace(HUGE_COSTS, walk_serial_ns=None, walk_overlapped_ns=None, walk_cached_ns=None)
+    filled = with_substitutes(bare, BASE_COSTS)
+    assert filled.walk_serial_ns == BASE_COSTS.walk_serial_ns
+    assert filled.walk_overlapped_ns is not None
+    assert filled.walk_overlapped_ns.low == 0
+
+
+def test_costs_are_looked_up_at_the_footprint_in_each_page_size() -> None:
+    near, far = interval(10), interval(20)
+    costs = page_costs(
+        calibration(
+            Cost("walk_ns", HUGE, "overlapped", 1, near, 9),
+            Cost("walk_ns", HUGE, "overlapped", 3, far, 9),
+            Cost("walk_ns", BASE, "serial", 3, interval(30), 9),
+            Cost("fault_ns", HUGE, None, None, interval(500), 9),
+        ),
+        HUGE,
+        HUGE,
+        (2 << 21) + 1,
+    )
+    assert costs.footprint_entries == 3
+    assert costs.walk_overlapped_ns == far
+    # Walks whose tables are cached cost what they do at the smallest footprint.
+    assert costs.walk_cached_ns == near
+    assert costs.walk_serial_ns is None
+    assert costs.fault_ns == interval(500)
+
+
+def test_no_price_is_below_zero_though_the_calibration_may_be() -> None:
+    noisy = Cost("walk_ns", BASE, "serial", 4096, Interval(12, -4.7, 40), 9)
+    below = Cost("walk_ns", BASE, "overlapped", 4096, Interval(-2, -3, -1), 9)
+    made = calibration(noisy, below)
+    costs = page_costs(made, BASE, BASE, 1 << 24)
+    assert costs.walk_serial_ns == Interval(12, 0, 40)
+    assert costs.walk_overlapped_ns == Interval(0, 0, 0)
+    assert made.costs[0].interval == Interval(12, -4.7, 40)

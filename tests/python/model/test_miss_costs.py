@@ -13,12 +13,10 @@ from builders.answer import (
     RUN,
     counts,
     interval,
-    killed,
-    process,
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from tlbcost.calibration.costs import PageCosts, missing_costs, page_costs, price, with_substitutes
+from tlbcost.calibration.costs import PageCosts, missing_costs, price
 from tlbcost.calibration.records import Calibration, Cost
 from tlbcost.common.interval import Interval
 from tlbcost.model import gain, miss_costs
@@ -28,10 +26,6 @@ from tlbcost.simulator.counts import (
     Footprint,
     Side,
     SideCounts,
-    Touched,
-    footprint_pages,
-    splintered,
-    total_counts,
 )
 
 NO_MEMORY = Footprint(0, 0, 0, 0, 0)
@@ -229,14 +223,6 @@ def test_spread_of_the_runs_widens_the_interval() -> None:
     assert both.expected_fraction.high == one.expected_fraction.high
 
 
-def test_missing_huge_costs_are_priced_as_base_pages() -> None:
-    bare = replace(HUGE_COSTS, walk_serial_ns=None, walk_overlapped_ns=None, walk_cached_ns=None)
-    filled = with_substitutes(bare, BASE_COSTS)
-    assert filled.walk_serial_ns == BASE_COSTS.walk_serial_ns
-    assert filled.walk_overlapped_ns is not None
-    assert filled.walk_overlapped_ns.low == 0
-
-
 def test_noise_cannot_make_a_huge_page_s_walk_the_dearer_one() -> None:
     wide = Interval(25.0, 0.0, 40.0)
     base = replace(BASE_COSTS, walk_serial_ns=wide)
@@ -338,63 +324,6 @@ def test_a_program_on_huge_pages_already_has_nothing_left_to_gain() -> None:
     # A few pages less than faults say nothing: every program's start takes as many.
     small = replace(memory, largest_anonymous_pages=1000)
     assert not gain.already_huge([replace(RUN, minor_faults=100)], small)
-
-
-def test_totals_leave_out_processes_without_counts() -> None:
-    assert total_counts([process(1000), killed(), process(500)]) == total_counts(
-        [process(500), process(1000)]
-    )
-    assert total_counts([process(7)])[BASE, "load"].stlb_misses == 7
-
-
-def test_costs_are_looked_up_at_the_footprint_in_each_page_size() -> None:
-    near, far = interval(10), interval(20)
-    costs = page_costs(
-        calibration(
-            Cost("walk_ns", HUGE, "overlapped", 1, near, 9),
-            Cost("walk_ns", HUGE, "overlapped", 3, far, 9),
-            Cost("walk_ns", BASE, "serial", 3, interval(30), 9),
-            Cost("fault_ns", HUGE, None, None, interval(500), 9),
-        ),
-        HUGE,
-        HUGE,
-        (2 << 21) + 1,
-    )
-    assert costs.footprint_entries == 3
-    assert costs.walk_overlapped_ns == far
-    # Walks whose tables are cached cost what they do at the smallest footprint.
-    assert costs.walk_cached_ns == near
-    assert costs.walk_serial_ns is None
-    assert costs.fault_ns == interval(500)
-
-
-def test_no_price_is_below_zero_though_the_calibration_may_be() -> None:
-    noisy = Cost("walk_ns", BASE, "serial", 4096, Interval(12, -4.7, 40), 9)
-    below = Cost("walk_ns", BASE, "overlapped", 4096, Interval(-2, -3, -1), 9)
-    made = calibration(noisy, below)
-    costs = page_costs(made, BASE, BASE, 1 << 24)
-    assert costs.walk_serial_ns == Interval(12, 0, 40)
-    assert costs.walk_overlapped_ns == Interval(0, 0, 0)
-    assert made.costs[0].interval == Interval(12, -4.7, 40)
-
-
-def test_splintered_pages_miss_as_base_pages_and_are_priced_by_their_pieces() -> None:
-    split = splintered(process(1000), BASE, HUGE)
-    assert split.counts is not None
-    for side in SIDES:
-        assert split.counts[HUGE, side] == split.counts[BASE, side]
-    costs = page_costs(calibration(), HUGE, BASE, 8192)
-    assert (costs.page_size_bytes, costs.footprint_entries) == (HUGE, 2)
-    gone = killed()
-    assert splintered(gone, BASE, HUGE) is gone
-
-
-def test_footprint_is_the_largest_process_s() -> None:
-    small = replace(process(), touched=Touched(10, 1, 5))
-    assert footprint_pages([small, process()]) == 65736
-    assert footprint_pages([small, killed()]) == 15
-    with pytest.raises(ValueError, match="empty"):
-        footprint_pages([killed()])
 
 
 def test_speedup() -> None:
