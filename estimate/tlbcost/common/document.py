@@ -8,6 +8,7 @@ null: not obtained. `make schemas` writes data/schema/ from these types.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -58,6 +59,9 @@ def schema_of(document: type, title: str) -> dict[str, Any]:
         "$defs": definitions,
     }
     for part in (schema, *definitions.values()):
+        # Python before 3.13 keeps the docstring's indentation.
+        if "description" in part:
+            part["description"] = inspect.cleandoc(part["description"])
         # Every key is always written, and no other.
         part["required"] = list(part.get("properties", {}))
         if "properties" in part:
