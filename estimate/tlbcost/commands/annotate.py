@@ -40,9 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the profile."""
     from tlbcost.attribution.code_table import is_code_table
     from tlbcost.counters.hits import read_hits
-    from tlbcost.counters.profile import Profile
+    from tlbcost.counters.profile import Profile, describe
     from tlbcost.counters.profile_document import to_json
-    from tlbcost.counters.profile_report import describe
     from tlbcost.symbols.resolver import Resolver
 
     for path in (arguments.json, arguments.output):

@@ -114,8 +114,7 @@ def _target(arguments: argparse.Namespace, argv: list[str]) -> Target:
 
 
 def _print(recording: Recording, output: Path) -> None:
-    from tlbcost.counters.profile import Profile
-    from tlbcost.counters.profile_report import describe
+    from tlbcost.counters.profile import Profile, describe
 
     hits = recording.hits
     profile = Profile(hits, (None,) * len(hits.hits), "object", notes=recording.notes)

@@ -44,7 +44,7 @@ class CountedEvent(Part, frozen=True, kw_only=True):
     state: Annotated[State, doc("whether it was counted, or why not, as in doc/format.md")]
 
 
-class FormulaValue(Part, frozen=True, kw_only=True):
+class CountedFormula(Part, frozen=True, kw_only=True):
     """What one formula of this CPU makes of the counts."""
 
     name: Annotated[str, doc("shares are 0 to 1, walk_cycles is in cycles, others are counts")]
@@ -72,7 +72,7 @@ class CountDocument(Part, frozen=True, kw_only=True):
     system_ns: Annotated[float | None, doc("CPU time in the kernel, median of the runs", minimum=0)]
     minor_faults: Annotated[float | None, doc("median of the runs", minimum=0)]
     counts: Annotated[list[CountedEvent], doc("each event of each run")]
-    formulas: Annotated[list[FormulaValue], doc("those that any of the events has a part in")]
+    formulas: Annotated[list[CountedFormula], doc("those that any of the events has a part in")]
     notes: Annotated[tuple[str, ...], doc("what must be known of these counts")]
 
 
@@ -94,7 +94,7 @@ def to_json(findings: CountFindings) -> str:
             minor_faults=counts.minor_faults,
             counts=[_event(count) for count in counts.counts],
             formulas=[
-                FormulaValue(name=key, formula=pmu.formulas[key], value=value)
+                CountedFormula(name=key, formula=pmu.formulas[key], value=value)
                 for key, value in findings.figures.items()
             ],
             notes=counts.notes,

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How do the hits of a recording add up by object, by symbol or by mapping?"""
+"""How do the hits of a recording add up by object, symbol or mapping, and how does that read?"""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
+from tlbcost.common import units
 from tlbcost.common.document import doc
-from tlbcost.counters.hits import Hits, SampleHit
+from tlbcost.counters.hits import Hits, SampledEvent, SampleHit, doubts
 
 By = Literal["object", "symbol", "mapping"]
 
@@ -18,21 +20,24 @@ _Place = tuple[str | None, str | None, str | None, str | None]
 
 # Rows at most unless another number is asked for.
 DEFAULT_ROWS = 20
+_COLUMNS = 80
+_SAMPLES, _PERCENT = 10, 8
+_NARROWEST = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class EventSamples:
     """The samples of one event."""
 
     samples: Annotated[int, doc("how many")]
     estimated: Annotated[int, doc("the events that they stand for")]
 
-    def plus(self, hit: SampleHit) -> Samples:
+    def plus(self, hit: SampleHit) -> EventSamples:
         """With those of a hit."""
-        return Samples(self.samples + hit.samples, self.estimated + hit.weight)
+        return EventSamples(self.samples + hit.samples, self.estimated + hit.weight)
 
 
-NO_SAMPLES = Samples(0, 0)
+NO_SAMPLES = EventSamples(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,9 @@ class ProfileRow:
     symbol: Annotated[str | None, doc("the function")]
     data: Annotated[str | None, doc("the mapping that the data is in")]
     data_tlb: Annotated[str | None, doc('which TLB the data hit, as in doc/format.md, "hits"')]
-    events: Annotated[dict[str, Samples], doc("by event; one that is absent has no sample here")]
+    events: Annotated[
+        dict[str, EventSamples], doc("by event; one that is absent has no sample here")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,7 @@ def rows(hits: Sequence[SampleHit], symbols: Sequence[str | None], by: By) -> li
     `symbols`: that of each hit, for `by` symbol. The first event that has samples decides the
     order, further ones where it has none.
     """
-    found: dict[_Place, dict[str, Samples]] = {}
+    found: dict[_Place, dict[str, EventSamples]] = {}
     for hit, symbol in zip(hits, symbols, strict=True):
         place: _Place
         if by == "mapping":
@@ -82,7 +89,7 @@ def rows(hits: Sequence[SampleHit], symbols: Sequence[str | None], by: By) -> li
     return sorted((ProfileRow(*place, events) for place, events in found.items()), key=key)
 
 
-def totals(hits: Hits) -> dict[str, Samples]:
+def totals(hits: Hits) -> dict[str, EventSamples]:
     """All samples of each event that was sampled."""
     found = {event.name: NO_SAMPLES for event in hits.events if event.state == "counted"}
     for hit in hits.hits:
@@ -96,3 +103,80 @@ def short_names(names: Sequence[str | None]) -> dict[str, str]:
     short = {path: PurePosixPath(path).name or path for path in paths}
     taken = list(short.values())
     return {path: name if taken.count(name) == 1 else path for path, name in short.items()}
+
+
+def describe(profile: Profile) -> str:
+    """The profile as text."""
+    hits = profile.hits
+    whole = totals(hits)
+    lines = [_estimate(e, whole[e.name]) for e in hits.events if e.name in whole]
+    shown = rows(hits.hits, profile.symbols, profile.by)
+    if shown:
+        lines += ["", *_table(profile, shown)]
+    notes = [*doubts(hits), *profile.notes]
+    if notes:
+        lines.append("")
+    for note in notes:
+        lines += textwrap.wrap(
+            note, _COLUMNS, initial_indent="note: ", subsequent_indent="      ",
+            break_on_hyphens=False, break_long_words=False,
+        )  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _estimate(event: SampledEvent, found: EventSamples) -> str:
+    """EventSamples x period = events, and what the counter itself says."""
+    text = f"{event.name}: {found.samples:,} samples"
+    if event.period is not None:
+        text += f" x {event.period:,} = {units.count(found.estimated)}"
+    else:
+        text += f", {event.frequency:,} a second, stand for {units.count(found.estimated)}"
+    return text if event.count is None else f"{text}; counted: {units.count(event.count)}"
+
+
+def _table(profile: Profile, shown: Sequence[ProfileRow]) -> list[str]:
+    whole = totals(profile.hits)
+    events = [event.name for event in profile.hits.events if event.name in whole]
+    short = short_names([row.object for row in shown] + [row.data for row in shown])
+    titles = _titles(profile.by)
+    pair = _SAMPLES + _PERCENT
+    lines = ["".join(f"{_cut(name, pair - 2):>{pair}}" for name in events)]
+    lines.append((f"{'samples':>{_SAMPLES}}{'%':>{_PERCENT}}" * len(events)) + "  " + titles[0])
+    names = [_names(row, profile.by, short) for row in shown]
+    kept = shown[: profile.limit]
+    left = max(_NARROWEST, *(len(name[0]) for name in names[: len(kept)])) if kept else 0
+    left = min(left, max(_NARROWEST, _COLUMNS - pair * len(events) - 2))
+    if len(titles) > 1:
+        lines[-1] = lines[-1][: -len(titles[0])] + f"{titles[0]:<{left}}  {titles[1]}"
+    for row, name in zip(kept, names, strict=False):
+        cells = "".join(_pair(row.events.get(event, NO_SAMPLES), whole[event]) for event in events)
+        lines.append(f"{cells}  {name[0]:<{left}}  {'  '.join(name[1:])}".rstrip())
+    if len(kept) < len(shown):
+        lines.append(f"({len(shown) - len(kept)} more; --limit {len(shown)} shows all)")
+    return lines
+
+
+def _titles(by: By) -> tuple[str, ...]:
+    return {"object": ("object",), "symbol": ("object", "symbol"), "mapping": ("data", "TLB")}[by]
+
+
+def _names(row: ProfileRow, by: By, short: dict[str, str]) -> tuple[str, ...]:
+    def named(name: str | None) -> str:
+        return units.NOT_OBTAINED if name is None else short.get(name, name)
+
+    if by == "mapping":
+        return named(row.data), row.data_tlb or units.NOT_OBTAINED
+    if by == "symbol":
+        return named(row.object), row.symbol or units.NOT_OBTAINED
+    return (named(row.object),)
+
+
+def _pair(found: EventSamples, whole: EventSamples) -> str:
+    """EventSamples and their share."""
+    # As profilers have always shown it: small shares must stay apart in a column.
+    share = f"{100 * found.estimated / whole.estimated:.2f}" if whole.estimated else None
+    return f"{found.samples:>{_SAMPLES},}{share or units.NOT_OBTAINED:>{_PERCENT}}"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 2]}.."

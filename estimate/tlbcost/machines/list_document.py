@@ -13,7 +13,7 @@ from tlbcost.processors.geometry import Level
 from tlbcost.processors.published import PublishedCore
 
 
-class PublishedLevel(Part, frozen=True, kw_only=True):
+class ListedLevel(Part, frozen=True, kw_only=True):
     """One TLB level for one page size; fully associative if ways equals entries."""
 
     level: Annotated[Level, doc("which TLB")]
@@ -40,7 +40,7 @@ class KnownMachine(Part, frozen=True, kw_only=True):
     aliases: Annotated[tuple[str, ...], doc("other names that --machine takes")]
     walkers: Annotated[int | None, doc("page walks at once; null: not published")]
     notes: Annotated[str | None, doc("what else matters")]
-    levels: Annotated[list[PublishedLevel], doc("its TLBs, by level and page size")]
+    levels: Annotated[list[ListedLevel], doc("its TLBs, by level and page size")]
     figures: Annotated[dict[str, CoreFigure], doc("its timing")]
     missing_for_times: Annotated[
         tuple[str, ...], doc("what keeps it from being timed; empty: it can be")
@@ -71,7 +71,7 @@ def _machine(core: PublishedCore) -> KnownMachine:
         walkers=core.walkers,
         notes=core.notes,
         levels=[
-            PublishedLevel(
+            ListedLevel(
                 level=name,
                 page_size_bytes=size,
                 entries=row.entries,

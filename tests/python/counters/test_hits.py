@@ -14,8 +14,8 @@ from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import format_table
 from tlbcost.counters.hits import read_hits
+from tlbcost.counters.profile import describe
 from tlbcost.counters.profile_document import to_json
-from tlbcost.counters.profile_report import describe
 
 
 def test_events_and_places(tmp_path: Path) -> None:
