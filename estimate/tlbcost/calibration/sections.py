@@ -64,7 +64,7 @@ class Sections:
             self._counts("Limits of page walks", COUNTS),
             self._times("Walk caches", {"walk_cache_miss_ns": "walk, caches missed"}),
             self._costs("Code", CODE),
-            self._times("Kernel", {"fault_ns": "page fault", "unmap_ns": "page given back"}),
+            self._times("Kernel", {"fault_ns": "page fault", "unmap_ns": "unmapping a page"}),
         ]
 
     def _counts(self, title: str, names: dict[str, str]) -> list[str]:
