@@ -53,9 +53,9 @@ def probe(pmu: Pmu, events: Sequence[Event], mode: Mode = "user") -> list[Refusa
 
     Raises TlbcostError with exit code 125 if tlbcost-count is missing or its table has a defect.
     """
-    wanted = tuple(EventRequest.of(event) for event in events)
+    requests = tuple(EventRequest.of(event) for event in events)
     tool = str(paths.libexec(PROGRAM))
-    arguments = [*_options(wanted, mode, pmu), "--probe", "--quiet"]
+    arguments = [*_options(requests, mode, pmu), "--probe", "--quiet"]
     try:
         done = subprocess.run(
             [tool, *arguments],
@@ -68,21 +68,21 @@ def probe(pmu: Pmu, events: Sequence[Event], mode: Mode = "user") -> list[Refusa
         raise TlbcostError(
             f"cannot run {tool}: {error.strerror}", hints.rebuild(), TOOL_FAILED
         ) from error
-    found = by_event(parse_readings(done.stdout, f"{PROGRAM} --probe"), wanted)
-    return [found[each.name].refusal(each) for each in wanted]
+    found = by_event(parse_readings(done.stdout, f"{PROGRAM} --probe"), requests)
+    return [found[each.name].refusal(each) for each in requests]
 
 
 def _options(
-    wanted: Sequence[EventRequest], mode: Mode, pmu: Pmu, *, multiplex: bool = False
+    requests: Sequence[EventRequest], mode: Mode, pmu: Pmu, *, multiplex: bool = False
 ) -> list[str]:
-    """The options that say what to count, and how; the first of `wanted` leads each group."""
+    """The options that say what to count, and how; the first of `requests` leads each group."""
     chosen: list[str] = []
-    for each in wanted:
+    for each in requests:
         chosen += ["--event", f"{each.name}={each.spec}"]
     if pmu.counters is not None:
         chosen += ["--counters", str(pmu.counters)]
         # The kernel's own events take no counter either.
-        free = [each.name for each in wanted if each.software or each.role_name in pmu.fixed]
+        free = [each.name for each in requests if each.software or each.role_name in pmu.fixed]
         if free:
             chosen += ["--fixed", ",".join(free)]
     if multiplex:

@@ -72,7 +72,7 @@ def diagnose(
     if scope == "cgroup" and any(refusal.event in _software() for refusal in refusals):
         return _error(
             "this cgroup is not one that counters know: it is not in the hierarchy of perf_event",
-            "grep perf_event /proc/mounts tells where that is; where it is nowhere, any folder of "
+            "grep perf_event /proc/mounts shows where that is; where it is nowhere, any folder of "
             "cgroup v2 will do",
         )
     if refusals and all(refusal.state == "unsupported" for refusal in refusals):
@@ -207,7 +207,7 @@ def _failed(refusals: Sequence[Refusal]) -> TlbcostError:
         shown.append("...")
     return _error(
         "; ".join(shown) or "tlbcost-count opened no counter",
-        f"'tlbcost doctor' tells what can be counted here; {_SIMULATE}",
+        f"'tlbcost doctor' shows what can be counted here; {_SIMULATE}",
     )
 
 

@@ -40,7 +40,7 @@ Answer = Literal["counts", "silent", "forbidden", "absent", "listed", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`how` tells what was done to find out; `listed` means that opening was not tried."""
+    """`how` says what was done to find out; `listed` means that opening was not tried."""
 
     answer: Answer
     how: str
@@ -86,7 +86,7 @@ def find_pmu() -> Found:
 
 
 def user_may_count() -> bool | None:
-    """Whether we may count a program of ours in user mode; None: not tried, or not told.
+    """Whether we may count a program of ours in user mode; None: not tried, or not known.
 
     Kernels differ: Debian's and Ubuntu's refuse users where perf_event_paranoid is above 2,
     others do not.

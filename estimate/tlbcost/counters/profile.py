@@ -125,7 +125,7 @@ def describe(profile: Profile) -> str:
 
 
 def _estimate(event: SampledEvent, found: EventSamples) -> str:
-    """EventSamples x period = events, and what the counter itself says."""
+    """Samples x period = events, and what the counter itself says."""
     text = f"{event.name}: {found.samples:,} samples"
     if event.period is not None:
         text += f" x {event.period:,} = {units.count(found.estimated)}"
@@ -172,7 +172,7 @@ def _names(row: ProfileRow, by: By, short: dict[str, str]) -> tuple[str, ...]:
 
 
 def _pair(found: EventSamples, whole: EventSamples) -> str:
-    """EventSamples and their share."""
+    """Samples and their share."""
     # As profilers have always shown it: small shares must stay apart in a column.
     share = f"{100 * found.estimated / whole.estimated:.2f}" if whole.estimated else None
     return f"{found.samples:>{_SAMPLES},}{share or units.NOT_OBTAINED:>{_PERCENT}}"

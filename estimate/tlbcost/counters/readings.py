@@ -45,17 +45,17 @@ class Reading:
     why: str | None = None
     uncounted_ns: int | None = None
 
-    def refusal(self, wanted: EventRequest) -> Refusal:
+    def refusal(self, request: EventRequest) -> Refusal:
         """For diagnose() and explain()."""
-        return Refusal(wanted.shown, self.state, self.error, self.why)
+        return Refusal(request.shown, self.state, self.error, self.why)
 
 
 def parse_readings(text: str, name: str) -> list[Reading]:
     """The rows of a counters table. Raises TlbcostError with exit code 125 for any defect."""
     try:
         table = parse_table(text, name, formats.COUNTERS)
-        told = [text for key, text in table.header.items() if key.startswith("refused_")]
-        whys = dict(text.split(": ", 1) for text in told)
+        lines = [text for key, text in table.header.items() if key.startswith("refused_")]
+        whys = dict(text.split(": ", 1) for text in lines)
         missed = count(table.header.get("uncounted_ns"))
         rows = (parse_reading(table.columns, row) for row in table.rows)
         return [replace(row, why=whys.get(row.event), uncounted_ns=missed) for row in rows]
@@ -95,9 +95,9 @@ def parse_reading(columns: Sequence[str], row: Sequence[str | None]) -> Reading:
     )
 
 
-def by_event(readings: Sequence[Reading], wanted: Sequence[EventRequest]) -> dict[str, Reading]:
+def by_event(readings: Sequence[Reading], requests: Sequence[EventRequest]) -> dict[str, Reading]:
     """What became of each event over the whole time; one that the table lacks has failed."""
-    rows: dict[str, list[Reading]] = {each.name: [] for each in wanted}
+    rows: dict[str, list[Reading]] = {each.name: [] for each in requests}
     for row in readings:
         if row.event in rows:
             rows[row.event].append(row)

@@ -56,19 +56,19 @@ def total_counts(
     `stopped`: the series was ended early, so that events may not have had their turn.
     """
     counts: list[EventCount] = []
-    untold: list[str] = []
-    for wanted in plan.requests:
-        own = [(run, reading) for run, each, reading in readings if each is wanted]
+    remarks: list[str] = []
+    for request in plan.requests:
+        own = [(run, reading) for run, each, reading in readings if each is request]
         # A run that had no room for it does not matter if another one had.
-        told = [(run, reading) for run, reading in own if reading.count is not None]
-        counts += [_count(wanted, run, reading) for run, reading in told]
-        if not told and own:
+        known = [(run, reading) for run, reading in own if reading.count is not None]
+        counts += [_count(request, run, reading) for run, reading in known]
+        if not known and own:
             run, reading = own[-1]
-            counts.append(_count(wanted, run, reading))
-            untold.append(explain(reading.refusal(wanted)))
-        elif not told:
-            counts.append(EventCount(wanted.role_name, wanted.event, None, None, "left_over"))
-            untold.append(f"{wanted.shown} was not obtained: it had no turn")
+            counts.append(_count(request, run, reading))
+            remarks.append(explain(reading.refusal(request)))
+        elif not known:
+            counts.append(EventCount(request.role_name, request.event, None, None, "left_over"))
+            remarks.append(f"{request.shown} was not obtained: it had no turn")
     return EventCounts(
         source="counters of this machine",
         pmu=plan.pmu.key,
@@ -79,7 +79,7 @@ def total_counts(
         system_ns=median([run.system_ns for run in runs]) if runs else None,
         minor_faults=median([run.minor_faults for run in runs]) if runs else None,
         command=_command(plan, argv),
-        notes=(*untold, *_notes(readings, groups, stopped=stopped), *_uncounted(readings, runs)),
+        notes=(*remarks, *_notes(readings, groups, stopped=stopped), *_uncounted(readings, runs)),
     )
 
 
@@ -100,9 +100,9 @@ def scaled(reading: Reading) -> tuple[float | None, float | None]:
     return reading.count / fraction if fraction else float(reading.count), fraction
 
 
-def _count(wanted: EventRequest, run: int, reading: Reading) -> EventCount:
+def _count(request: EventRequest, run: int, reading: Reading) -> EventCount:
     value, fraction = scaled(reading)
-    return EventCount(wanted.role_name, wanted.event, value, fraction, reading.state, run)
+    return EventCount(request.role_name, request.event, value, fraction, reading.state, run)
 
 
 def _notes(readings: Readings, groups: int, *, stopped: bool) -> list[str]:

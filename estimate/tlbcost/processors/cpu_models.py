@@ -13,7 +13,7 @@ from tlbcost.system.machine import Machine
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """Processors by what /proc/cpuinfo tells of them; doc/format.md, "machine", has the notation.
+    """Processors as /proc/cpuinfo describes them; doc/format.md, "machine", has the notation.
 
     `family`, `models` and `steppings` are None where they do not matter; `vendor` None: the file
     is about no processor in particular.

@@ -15,7 +15,7 @@ from tlbcost.common.table import Table, count, read_table
 from tlbcost.processors.cpu_models import Processors, processors
 from tlbcost.processors.formulas import names as names_in
 
-# doc/format.md, "events", tells what each one means.
+# doc/format.md, "events", says what each one means.
 ROLES = (
     "cycles", "instructions",
     "dtlb_load_misses", "dtlb_store_misses", "dtlb_misses", "itlb_misses",

@@ -115,20 +115,20 @@ def record_name(machine: Machine) -> str:
 def _pipeline(table: Table) -> Pipeline | None:
     """What the header says of the pipeline; None if it does not say all of it."""
     keys = ("width", "reorder_buffer", "store_buffer", "mispredict_cycles")
-    told = [count(table.known(key) if key in table.header else None) for key in keys]
-    known = [number for number in told if number is not None]
+    found = [count(table.known(key) if key in table.header else None) for key in keys]
+    known = [number for number in found if number is not None]
     return Pipeline(*known) if len(known) == len(keys) else None
 
 
 def _directories(table: Table) -> TlbLevel | None:
     """Of the published timing, the figure that a calibration lacks as well."""
-    told = [
+    found = [
         table.header.get(f"core_page_{name}", "").split()
         for name in ("directories", "directory_ways")
     ]
-    if not all(told):
+    if not all(found):
         return None
-    entries, ways = (int(words[0]) for words in told)
+    entries, ways = (int(words[0]) for words in found)
     return TlbLevel(entries, ways)
 
 
