@@ -145,7 +145,7 @@ def main() -> int:
         print("acceptance: mounting file systems needs root", file=sys.stderr)
         return 4
     report = estimate()
-    [advice] = [a for a in report["what_to_do"] if a["payers"][0]["name"] == FILE]
+    [advice] = [a for a in report["what_to_do"] if a["regions"][0]["name"] == FILE]
     known = {remedy["code"]: remedy for remedy in advice["remedies"]}
     expected = report["expected_fraction"]
     low, value, high = (100 * expected[end] for end in ("low", "value", "high"))

@@ -16,8 +16,7 @@ from typing import cast, get_args
 
 from builders.answer import altered, estimated
 from tlbcost.answer.surroundings import surroundings
-from tlbcost.attribution.payers import Payer
-from tlbcost.attribution.simulated import Attribution
+from tlbcost.attribution.shares import Attribution, RegionShare
 from tlbcost.common.document import to_json
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import MemoryKind
@@ -33,7 +32,7 @@ def main() -> int:
     code = kind == "code"
     kind = "segment" if code else kind
     assert kind in get_args(MemoryKind)
-    payer = Payer(
+    region = RegionShare(
         program, cast(MemoryKind, kind), name, SIZE, SIZE, SIZE, code,
         0.9, 0.1, 0.9, 0.1, Interval(0.2, 0.1, 0.3),
     )  # fmt: skip
@@ -46,7 +45,7 @@ def main() -> int:
         codes=(0,),
     )
     assert made.simulated is not None
-    attribution = Attribution((payer,), (), (), "prices", 0.0)
+    attribution = Attribution((region,), (), (), "prices", 0.0)
     made = altered(made, simulated=replace(made.simulated, attribution=attribution))
     print(to_json([advice_part(advice) for advice in made.advice]), end="")
     return 0

@@ -5,12 +5,12 @@
 
 load common
 
-PAYERS=${BATS_TEST_DIRNAME}/../attribution/payers.c
+MEMORY=${BATS_TEST_DIRNAME}/../attribution/memory.c
 
 setup_file() {
 	type -P gcc g++ >/dev/null || return 0
-	gcc -std=c11 -D_GNU_SOURCE -O1 -g -pthread -o "${BATS_FILE_TMPDIR}/payers" \
-		"${BATS_TEST_DIRNAME}/../attribution/payers.c"
+	gcc -std=c11 -D_GNU_SOURCE -O1 -g -pthread -o "${BATS_FILE_TMPDIR}/memory" \
+		"${BATS_TEST_DIRNAME}/../attribution/memory.c"
 	g++ -std=c++17 -O1 -g -o "${BATS_FILE_TMPDIR}/new" "${BATS_TEST_DIRNAME}/../attribution/new.cc"
 }
 
@@ -30,7 +30,7 @@ json() { # <expression>
 import json, sys
 report = json.load(open("report.json"))
 memory = report["attribution"]["memory"]
-top = max(memory, key=lambda payer: payer["misses_fraction"])
+top = max(memory, key=lambda region: region["misses_fraction"])
 site = top["sites"][0] if top["sites"] else None
 print(eval(f"({sys.argv[1]})"))' "$1"
 }
@@ -56,19 +56,19 @@ whole() {
 }
 
 @test "of three arrays of malloc the random one is blamed, by function and line" {
-	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/payers" malloc
+	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/memory" malloc
 	whole
 	[[ $(json 'top["kind"]') == anonymous ]]
 	[[ $(json 'top["misses_fraction"] > 0.9') == True ]]
 	[[ $(json 'site["function"]') == make_random ]]
-	[[ $(json 'site["file"]') == payers.c ]]
-	[[ $(json 'site["line"]') == $(line_of "the random array" "${PAYERS}") ]]
+	[[ $(json 'site["file"]') == memory.c ]]
+	[[ $(json 'site["line"]') == $(line_of "the random array" "${MEMORY}") ]]
 	[[ $(json 'site["misses_fraction"] > 0.9') == True ]]
-	grep -q "make_random (payers.c:$(line_of "the random array" "${PAYERS}"))" report.txt
+	grep -q "make_random (memory.c:$(line_of "the random array" "${MEMORY}"))" report.txt
 }
 
 @test "of static arrays the random one is blamed by its name" {
-	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/payers" static
+	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/memory" static
 	whole
 	[[ $(json 'top["name"]') == "[bss]" ]]
 	[[ $(json 'top["kind"]') == segment ]]
@@ -90,7 +90,7 @@ whole() {
 @test "a mapped file is blamed by its path, one on tmpfs as such" {
 	local shm=/dev/shm/tlbcost-attribution-$$
 	[[ $(stat -f -c %T /dev/shm) == tmpfs ]] || skip "needs a tmpfs on /dev/shm"
-	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/payers" file "${shm}"
+	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/memory" file "${shm}"
 	rm -f "${shm}"
 	whole
 	[[ $(json 'top["name"]') == "${shm}" ]]
@@ -99,11 +99,11 @@ whole() {
 }
 
 @test "memory that was moved, or unmapped before the end, is attributed" {
-	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/payers" mremap
+	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/memory" mremap
 	whole
 	[[ $(json 'site["function"]') == move ]]
-	[[ $(json 'site["line"]') == $(line_of "moved" "${PAYERS}") ]]
-	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/payers" churn
+	[[ $(json 'site["line"]') == $(line_of "moved" "${MEMORY}") ]]
+	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/memory" churn
 	whole
 	[[ $(json 'site["function"]') == churn ]]
 	[[ $(json 'site["misses_fraction"] > 0.8') == True ]]
@@ -112,7 +112,7 @@ whole() {
 }
 
 @test "small blocks are the heap's, by who made it grow" {
-	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/payers" heap
+	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/memory" heap
 	whole
 	[[ $(json 'top["kind"]') == heap ]]
 	[[ $(json 'top["name"]') == "[heap]" ]]
@@ -120,10 +120,10 @@ whole() {
 }
 
 @test "threads and processes are attributed, each to its own" {
-	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/payers" threads
+	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/memory" threads
 	whole
 	[[ $(json 'site["function"]') == make_random ]]
-	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/payers" start
+	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/memory" start
 	whole
 	[[ $(json 'site["function"]') == make_random ]]
 	[[ $(json 'len(report["attribution"]["phases"])') -ge 2 ]]
@@ -143,14 +143,14 @@ print(array[index].sum())'
 
 @test "the random loop's line is on top, in report, table and folded stacks" {
 	local line
-	line=$(line_of "the random line" "${PAYERS}")
-	run -0 "${ESTIMATE[@]}" --code code.tsv --folded folded "${BATS_FILE_TMPDIR}/payers" malloc
+	line=$(line_of "the random line" "${MEMORY}")
+	run -0 "${ESTIMATE[@]}" --code code.tsv --folded folded "${BATS_FILE_TMPDIR}/memory" malloc
 	[[ $(json 'report["attribution"]["code"][0]["site"]["function"]') == use_at_random ]]
 	[[ $(json 'report["attribution"]["code"][0]["site"]["line"]') == "${line}" ]]
-	grep -q "use_at_random (payers.c:${line})" report.txt
+	grep -q "use_at_random (memory.c:${line})" report.txt
 	run -0 "${BUILD}/tlbcost" annotate code.tsv
 	[[ ${lines[1]} == *walks*%*"image name"*"app name"*"symbol name"* ]]
-	[[ ${lines[2]} == *payers*payers*use_at_random*"payers.c:${line}" ]]
+	[[ ${lines[2]} == *memory*memory*use_at_random*"memory.c:${line}" ]]
 	run -0 "${BUILD}/tlbcost" annotate code.tsv --by line --limit 1 --json code.json
 	[[ $(python3 -c 'import json; print(json.load(open("code.json"))["rows"][0]["line"])') == "${line}" ]]
 	# Each line of folded stacks is frames, a blank and a count; the sum is that of all walks.
@@ -158,17 +158,17 @@ print(array[index].sum())'
 	[[ ${output} == "$(json 'sum(c["stlb_misses"] for c in report["simulation"]["counts"]
 		if c["page_size_bytes"] == 4096)')" ]]
 	run -0 sort -t ' ' -k 2nr folded
-	[[ ${lines[0]} == "payers;main;use_at_random "* ]]
+	[[ ${lines[0]} == "memory;main;use_at_random "* ]]
 }
 
 @test "phases show when it walks: first in order, then at random" {
-	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/payers" malloc
+	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/memory" malloc
 	# The last tenth of the phases is random alone, the first half hardly walks.
 	[[ $(json '(lambda p: sum(x["stlb_misses"] for x in p[-len(p) // 10:]) / max(1, len(p) // 10)
 		> 20 * sum(x["stlb_misses"] for x in p[:len(p) // 2]) / (len(p) // 2))(
 		report["attribution"]["phases"][0]["phases"])') == True ]]
 	need_program gnuplot
-	run -0 "${ESTIMATE[@]}" --plot phases.png "${BATS_FILE_TMPDIR}/payers" malloc
+	run -0 "${ESTIMATE[@]}" --plot phases.png "${BATS_FILE_TMPDIR}/memory" malloc
 	[[ $(head -c 4 phases.png | tail -c 3) == PNG ]]
 }
 
@@ -186,13 +186,13 @@ tables() { # <folder> [<option>...] -- <program> [<argument>...]
 
 @test "neither the filter nor attribution changes a count" {
 	need_program valgrind.bin
-	tables filtered "${BATS_FILE_TMPDIR}/payers" malloc >with
-	tables unfiltered --filter=no "${BATS_FILE_TMPDIR}/payers" malloc >without
+	tables filtered "${BATS_FILE_TMPDIR}/memory" malloc >with
+	tables unfiltered --filter=no "${BATS_FILE_TMPDIR}/memory" malloc >without
 	diff -u with without
 	grep -q '^anonymous' with
 	mkdir alone
 	VALGRIND_LIB=${BUILD}/libexec/valgrind valgrind.bin --tool=tlbsim --vgdb=no --log-file=/dev/null \
-		--counts-dir=alone "${BATS_FILE_TMPDIR}/payers" malloc >/dev/null
+		--counts-dir=alone "${BATS_FILE_TMPDIR}/memory" malloc >/dev/null
 	diff <(grep -h '^[0-9]' alone/counts.*) <(grep -h '^[0-9]' filtered/counts.*)
 	[[ $(find alone -type f | wc -l) == 1 ]]
 }

@@ -57,7 +57,7 @@ value() { # <JSON file> <expression of d, the document>
 
 # The part of a remedy for the file, line by line.
 remedy() { # <code> <key>
-	value file.json "'\n'.join(r for a in d['what_to_do'] if a['payers'][0]['name'] == '${FILE}'
+	value file.json "'\n'.join(r for a in d['what_to_do'] if a['regions'][0]['name'] == '${FILE}'
 		for each in a['remedies'] if each['code'] == '$1' for r in each['$2'])"
 }
 
@@ -89,7 +89,7 @@ follow() { # <code> <where the file is then>
 @test "the file under /dev/shm is named as what pays" {
 	estimate
 	cat file.txt
-	[[ $(value file.json "d['what_to_do'][0]['payers'][0]") == "{'name': '${FILE}', 'kind': 'tmpfs', 'code': False}" ]]
+	[[ $(value file.json "d['what_to_do'][0]['regions'][0]") == "{'name': '${FILE}', 'kind': 'tmpfs', 'code': False}" ]]
 	[[ $(value file.json "d['expected_fraction'] is not None") == True ]]
 	[[ $(<file.txt) == *"What to do:"*"${FILE}"* ]]
 }
@@ -119,6 +119,6 @@ follow() { # <code> <where the file is then>
 	estimate_anyhow --runs 3 --output heap.txt --json heap.json -- \
 		"${INDEX[@]}" --memory heap
 	cat heap.txt
-	[[ $(value heap.json "[p for a in d['what_to_do'] for p in a['payers']
+	[[ $(value heap.json "[p for a in d['what_to_do'] for p in a['regions']
 		if p['kind'] in ('heap', 'anonymous')]") == "[]" ]]
 }

@@ -16,7 +16,7 @@ from tlbcost.system.machine import THP
 
 
 def advice_for(estimate: Estimate) -> tuple[Advice, ...]:
-    """What to do about each payer; empty where nothing is to be done, or nothing was attributed."""
+    """What to do about each region; empty if there is nothing to do, or nothing was attributed."""
     if estimate.gain.verdict in ("not_worth_it", "already_huge"):
         return ()
     around = estimate.given.surroundings
@@ -36,11 +36,11 @@ def advice_for(estimate: Estimate) -> tuple[Advice, ...]:
         (faults[0], faults[1]),
         {**os.environ, TUNABLES: around.glibc_tunables or ""},
     )
-    return advise(attribution.payers, situation)
+    return advise(attribution.regions, situation)
 
 
 def first_steps(estimate: Estimate) -> list[str]:
-    """The simplest remedy of each payer, as lines to type; lines with # explain."""
+    """The simplest remedy of each region, as lines to type; lines with # explain."""
     if not estimate.advice:
         return next_steps(estimate)
     steps = narrower(estimate)

@@ -14,7 +14,8 @@ from tlbcost.answer.record import Estimate, Evidence
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.answer.runs import plan_runs, run_program
 from tlbcost.answer.surroundings import surroundings
-from tlbcost.attribution.attribute import who_pays, who_pays_by_samples
+from tlbcost.attribution.samples import sampled_attribution
+from tlbcost.attribution.simulation import simulated_attribution
 from tlbcost.calibration.request import calibration_for
 from tlbcost.common.document import now
 from tlbcost.common.paths import version
@@ -121,12 +122,12 @@ def conclude(given: Evidence) -> Estimate:
     assert best is not None, "neither counted nor simulated"
     if simulated is not None and given.simulation is not None and costs is not None:
         expected = simulated.gain.expected_fraction
-        attribution = who_pays(
+        attribution = simulated_attribution(
             given.simulation, simulated.geometry, costs, expected, given.seen, given.settings
         )
         simulated = replace(simulated, attribution=attribution)
     expected = best.gain.expected_fraction
-    sampled, doubts = who_pays_by_samples(given.sampled, expected, given.seen, given.settings)
+    sampled, doubts = sampled_attribution(given.sampled, expected, given.seen, given.settings)
     return with_words(
         Estimate(
             version=version(),

@@ -217,8 +217,8 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
     """
 
     schema: Annotated[
-        str, doc("form of this document and its version", const="tlbcost-estimate-2")
-    ] = "tlbcost-estimate-2"
+        str, doc("form of this document and its version", const="tlbcost-estimate-3")
+    ] = "tlbcost-estimate-3"
     tlbcost_version: Annotated[str, doc("the version of tlbcost that made it")]
     date: Annotated[str, doc("UTC, ISO 8601")]
     backend: Annotated[

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from tlbcost.accuracy.record import TrackRecord
     from tlbcost.answer.request import AskedModel
     from tlbcost.answer.surroundings import Surroundings
-    from tlbcost.attribution.backed import Seen
-    from tlbcost.attribution.sampled import Sampled
-    from tlbcost.attribution.simulated import Attribution
+    from tlbcost.attribution.backing import Seen
+    from tlbcost.attribution.samples import Sampled
+    from tlbcost.attribution.shares import Attribution
     from tlbcost.calibration.costs import PageCosts
     from tlbcost.calibration.records import Obtained
     from tlbcost.common.interval import Interval

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.record import Simulated
-from tlbcost.attribution.payers import AllocationSite, Payer
-from tlbcost.attribution.simulated import Attribution, CodeLine
+from tlbcost.attribution.shares import AllocationSite, Attribution, CodeLine, RegionShare
 from tlbcost.attribution.sites import words
 from tlbcost.common import units
 from tlbcost.common.console import section, table
@@ -19,7 +18,7 @@ from tlbcost.memory.kinds import Backing
 if TYPE_CHECKING:
     from rich.console import Console
 
-_MOST_PAYERS, _MOST_SITES, _MOST_LINES = 6, 3, 5
+_MOST_REGIONS, _MOST_SITES, _MOST_LINES = 6, 3, 5
 # A part below this of the walks is one of the others.
 _LEAST = 0.01
 # Sites with less of their memory's walks are not told, nor is a single one that is known to all.
@@ -31,10 +30,10 @@ _COSTED = {
 }
 
 
-def print_payers(console: Console, simulated: Simulated) -> None:
-    """The memory that pays, and the code; nothing where it is not known."""
+def print_regions(console: Console, simulated: Simulated) -> None:
+    """Page walks by memory region, and by code; nothing where they are not known."""
     attribution = simulated.attribution
-    if attribution is None or not attribution.payers:
+    if attribution is None or not attribution.regions:
         return
     sizes = [units.size(level.page_size_bytes) for level in
              (simulated.geometry.base, simulated.geometry.huge)]  # fmt: skip
@@ -45,22 +44,22 @@ def print_payers(console: Console, simulated: Simulated) -> None:
 def print_sampled(console: Console, attribution: Attribution) -> None:
     """The memory and the code that samples of counters blame."""
     shown = table("sampled: memory", "on pages", "samples", "misses", "interval", "own gain")
-    told, rest = split(attribution.payers)
-    for payer in told:
+    told, rest = split(attribution.regions)
+    for region in told:
         shown.add_row(
-            units.shortened(title(payer), _SAMPLED_COLUMNS),
-            on_pages(payer.backed),
-            units.count(payer.samples or 0),
-            _percent(payer.misses_fraction),
-            _range(payer.misses_interval),
-            _gain(payer),
+            units.shortened(title(region), _SAMPLED_COLUMNS),
+            on_pages(region.backed),
+            units.count(region.samples or 0),
+            _percent(region.misses_fraction),
+            _range(region.misses_interval),
+            _gain(region),
         )
     if rest:
-        known = _sum([payer.misses_fraction for payer in told])
+        known = _sum([region.misses_fraction for region in told])
         shown.add_row(
             f"{len(rest)} others",
             "",
-            units.count(sum(payer.samples or 0 for payer in rest)),
+            units.count(sum(region.samples or 0 for region in rest)),
             _percent(None if known is None else max(0.0, 1 - known)),
         )
     section(console, shown)
@@ -83,28 +82,28 @@ def _memory(console: Console, attribution: Attribution, base: str) -> None:
     shown = table(
         "page walks by memory", "touched", "on pages", f"walks {base}", "time", "own gain"
     )
-    told, rest = split(attribution.payers)
-    for payer in told:
+    told, rest = split(attribution.regions)
+    for region in told:
         shown.add_row(
-            shortened(title(payer), _NAME_COLUMNS),
-            _size(payer.touched_bytes),
-            on_pages(payer.backed),
-            _percent(payer.misses_fraction),
-            _percent(payer.time_fraction),
-            _gain(payer),
+            shortened(title(region), _NAME_COLUMNS),
+            _size(region.touched_bytes),
+            on_pages(region.backed),
+            _percent(region.misses_fraction),
+            _percent(region.time_fraction),
+            _gain(region),
         )
-        for site in _sites(payer):
+        for site in _sites(region):
             shown.add_row(
                 shortened(f"  {words(site)}", _NAME_COLUMNS), "", "",
-                _percent(site.misses_fraction * (payer.misses_fraction or 0.0)), "", "",
+                _percent(site.misses_fraction * (region.misses_fraction or 0.0)), "", "",
             )  # fmt: skip
     if rest:
         shown.add_row(
             f"{len(rest)} others",
-            _size(sum(payer.touched_bytes or 0 for payer in rest)),
+            _size(sum(region.touched_bytes or 0 for region in rest)),
             "",
-            _percent(_sum([payer.misses_fraction for payer in rest])),
-            _percent(_sum([payer.time_fraction for payer in rest])),
+            _percent(_sum([region.misses_fraction for region in rest])),
+            _percent(_sum([region.time_fraction for region in rest])),
             _percent(_sum([p.gain_fraction.value if p.gain_fraction else None for p in rest])),
         )
     section(console, shown)
@@ -132,21 +131,21 @@ def _worth_a_line(attribution: Attribution) -> list[CodeLine]:
     return [line for line in first if (line.walks_fraction or 0.0) >= _LEAST]
 
 
-def split(payers: Sequence[Payer]) -> tuple[list[Payer], list[Payer]]:
+def split(regions: Sequence[RegionShare]) -> tuple[list[RegionShare], list[RegionShare]]:
     """Those worth a line of their own, and the others."""
     told = [
-        payer
-        for payer in payers
-        if max(payer.time_fraction or 0.0, payer.misses_fraction or 0.0) >= _LEAST
-    ][:_MOST_PAYERS] or list(payers[:1])
-    return told, [payer for payer in payers if payer not in told]
+        region
+        for region in regions
+        if max(region.time_fraction or 0.0, region.misses_fraction or 0.0) >= _LEAST
+    ][:_MOST_REGIONS] or list(regions[:1])
+    return told, [region for region in regions if region not in told]
 
 
-def title(payer: Payer) -> str:
+def title(region: RegionShare) -> str:
     """What the memory is called: its name, of the executable with what it is."""
-    if payer.kind == "segment" and payer.name != "[bss]":
-        return f"{payer.name} ({'code' if payer.code else 'data'})"
-    return f"{payer.name} (code)" if payer.code and payer.kind == "file" else payer.name
+    if region.kind == "segment" and region.name != "[bss]":
+        return f"{region.name} ({'code' if region.code else 'data'})"
+    return f"{region.name} (code)" if region.code and region.kind == "file" else region.name
 
 
 def on_pages(backed: Backing | None) -> str:
@@ -154,10 +153,10 @@ def on_pages(backed: Backing | None) -> str:
     return units.NOT_OBTAINED if backed is None else units.size(backed.page_bytes)
 
 
-def _sites(payer: Payer) -> list[AllocationSite]:
-    if payer.kind in ("file", "stack"):
+def _sites(region: RegionShare) -> list[AllocationSite]:
+    if region.kind in ("file", "stack"):
         return []
-    return [site for site in payer.sites if site.misses_fraction >= _LEAST_SITE][:_MOST_SITES]
+    return [site for site in region.sites if site.misses_fraction >= _LEAST_SITE][:_MOST_SITES]
 
 
 def _code_words(line: CodeLine) -> str:
@@ -167,9 +166,9 @@ def _code_words(line: CodeLine) -> str:
     return words(site)
 
 
-def _gain(payer: Payer) -> str:
-    return units.NOT_OBTAINED if payer.gain_fraction is None else units.percent(
-        payer.gain_fraction.value
+def _gain(region: RegionShare) -> str:
+    return units.NOT_OBTAINED if region.gain_fraction is None else units.percent(
+        region.gain_fraction.value
     )  # fmt: skip
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is told what can be done about the memory that pays: the section "What to do" of a report."""
+"""The section "What to do" of a report: what can be done about page walks, by memory region?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tlbcost.answer.advice import narrower, next_steps
 from tlbcost.answer.record import Estimate
-from tlbcost.attribution.payers import Payer
+from tlbcost.attribution.shares import RegionShare
 from tlbcost.common import units
 from tlbcost.remedies.advise import Advice
 from tlbcost.remedies.price import Price
@@ -18,7 +18,7 @@ from tlbcost.remedies.remedy import Remedy
 if TYPE_CHECKING:
     from rich.console import Console
 
-# What is shown in full for each payer; the others are named, and are in the JSON.
+# What is shown in full for each region; the others are named, and are in the JSON.
 _SHOWN = 3
 _COLUMNS = 80
 _KINDS = {
@@ -53,7 +53,9 @@ def print_what_to_do(console: Console, estimate: Estimate) -> None:
 
 
 def _advice_lines(advice: Advice) -> list[str]:
-    lines = [line for payer in advice.payers for line in _wrapped(_payer_words(payer), "", "  ")]
+    lines = [
+        line for region in advice.regions for line in _wrapped(_region_words(region), "", "  ")
+    ]
     if advice.standing is not None:
         page = advice.standing.page_bytes
         on = f"on {units.size(page)} pages: " if page is not None else ""
@@ -74,17 +76,17 @@ def _advice_lines(advice: Advice) -> list[str]:
     return lines
 
 
-def _payer_words(payer: Payer) -> str:
+def _region_words(region: RegionShare) -> str:
     parts = [
-        f"{payer.name} ({_KINDS.get(payer.kind, payer.kind)}, {units.size(payer.mapped_bytes)})"
+        f"{region.name} ({_KINDS.get(region.kind, region.kind)}, {units.size(region.mapped_bytes)})"
     ]
     told = []
-    if payer.misses_fraction is not None:
-        what = "page walks" if payer.samples is None else "misses sampled"
-        told.append(f"{units.percent(payer.misses_fraction)} of the {what}")
-    if payer.gain_fraction is not None:
-        gain = payer.gain_fraction
-        alone = "by it alone" if payer.samples is None else "by it alone, if by its share of them"
+    if region.misses_fraction is not None:
+        what = "page walks" if region.samples is None else "misses sampled"
+        told.append(f"{units.percent(region.misses_fraction)} of the {what}")
+    if region.gain_fraction is not None:
+        gain = region.gain_fraction
+        alone = "by it alone" if region.samples is None else "by it alone, if by its share of them"
         told.append(
             f"{units.percent(gain.value)} of the run time to gain {alone}, {units.range_of(gain)}"
         )

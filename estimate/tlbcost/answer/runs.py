@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tlbcost.answer.backend import Choice, choose
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.attribution.backed import Seen
-from tlbcost.attribution.sampled import Sampled, sample_misses
+from tlbcost.attribution.backing import Seen
+from tlbcost.attribution.samples import Sampled, sample_misses
 from tlbcost.calibration.costs import check_costs
 from tlbcost.calibration.records import Obtained
 from tlbcost.calibration.request import calibration_for

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.answer.record import Estimate
-from tlbcost.answer.regions_text import print_payers, print_sampled
+from tlbcost.answer.regions_text import print_regions, print_sampled
 from tlbcost.answer.remedies_text import print_what_to_do
 from tlbcost.answer.tables import (
     modelled_sentence,
@@ -53,7 +53,7 @@ def _fill(console: Console, estimate: Estimate) -> None:
     print_comparison(console, estimate)
     _results(console, estimate)
     if estimate.simulated is not None:
-        print_payers(console, estimate.simulated)
+        print_regions(console, estimate.simulated)
     if estimate.sampled is not None:
         print_sampled(console, estimate.sampled)
     _ending(console, estimate)

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from tlbcost.attribution.payers import Payer
-from tlbcost.attribution.simulated import Attribution, CodeLine, CostedBy
+from tlbcost.attribution.shares import Attribution, CodeLine, CostedBy, RegionShare
 from tlbcost.common.document import Part, doc
 from tlbcost.simulator.memory_tables import ImageAttribution
 
@@ -48,7 +47,7 @@ class AttributionPart(Part, frozen=True, kw_only=True):
     other_fraction: Annotated[
         float, doc("of the walks, those in memory that is not known", minimum=0, maximum=1)
     ]
-    memory: Annotated[tuple[Payer, ...], doc("memory of one kind and name in one program")]
+    memory: Annotated[tuple[RegionShare, ...], doc("memory of one kind and name in one program")]
     code: Annotated[tuple[CodeLine, ...], doc("lines of code, most walks first")]
     phases: Annotated[list[ProcessPhases], doc("when it missed")]
 
@@ -61,7 +60,7 @@ def attribution_part(attribution: Attribution | None) -> AttributionPart | None:
         source=attribution.source,
         costed_by=attribution.costed_by,
         other_fraction=attribution.other_fraction,
-        memory=attribution.payers,
+        memory=attribution.regions,
         code=attribution.code[:MOST_LINES],
         phases=[_phases(image) for image in attribution.images],
     )

@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _code(arguments: argparse.Namespace) -> int:
-    from tlbcost.attribution.code_report import describe, to_json
+    from tlbcost.attribution.code_profile import describe, to_json
     from tlbcost.attribution.code_table import read_code
 
     if arguments.by == "mapping":

@@ -274,7 +274,7 @@ def _write_attribution(found: Estimate, arguments: argparse.Namespace, asked: st
 
         write(arguments.code, code_text(shlex.join(argv), images), TOOL_FAILED)
     if arguments.folded is not None:
-        from tlbcost.attribution.folded import folded
+        from tlbcost.attribution.folded_stacks import folded
 
         write(arguments.folded, folded(images), TOOL_FAILED)
     if arguments.plot is not None:

@@ -46,7 +46,7 @@ class Standing:
 
 
 def backing_of(mapping: Mapping) -> Backing:
-    """What the kernel said of one mapping, as payers have it."""
+    """What the kernel said of one mapping, as regions have it."""
     return Backing(
         mapping.start,
         mapping.end,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be done about the memory that pays for translation, on this system, and at what price?
+"""What can be done on this system about memory whose page walks cost time, and at what cost?
 
 Only remedies that work here are given. Nothing is changed: each is text to type or to write.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tlbcost.attribution.payers import Payer
+from tlbcost.attribution.shares import RegionShare
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import Standing, stand
 from tlbcost.memory.kinds import Backing
@@ -25,13 +25,13 @@ _COVERED = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do about payers that the same remedies serve; the simplest remedy first.
+    """What to do about regions that the same remedies serve; the simplest remedy first.
 
-    `standing`: of the one that pays most; None: it was not looked at. `cautions`: what makers of
-    the program advise. `none`: why there is no remedy, where there is none.
+    `standing`: of the region with the largest gain; None: it was not looked at. `cautions`: what
+    makers of the program advise. `none`: why there is no remedy, where there is none.
     """
 
-    payers: tuple[Payer, ...]
+    regions: tuple[RegionShare, ...]
     facts: Facts
     standing: Standing | None
     remedies: tuple[Remedy, ...]
@@ -39,16 +39,16 @@ class Advice:
     none: str | None = None
 
 
-def pays(payer: Payer) -> bool:
+def is_worth_it(region: RegionShare) -> bool:
     """Whether huge pages for this memory are worth a remedy, and it is not on them already."""
-    backed = payer.backed
-    if payer.kind in ("hugetlbfs", "stack", "unknown") or payer.size_bytes is None:
+    backed = region.backed
+    if region.kind in ("hugetlbfs", "stack", "unknown") or region.size_bytes is None:
         return False
     if backed is not None and _is_covered(backed):
         return False
-    if payer.gain_fraction is not None:
-        return payer.gain_fraction.high >= _LEAST_GAIN_FRACTION
-    share = payer.time_fraction if payer.time_fraction is not None else payer.misses_fraction
+    if region.gain_fraction is not None:
+        return region.gain_fraction.high >= _LEAST_GAIN_FRACTION
+    share = region.time_fraction if region.time_fraction is not None else region.misses_fraction
     return share is not None and share >= _LEAST_MISSES_FRACTION
 
 
@@ -58,36 +58,36 @@ def _is_covered(backed: Backing) -> bool:
     return 0 < backed.resident_bytes * _COVERED <= backed.huge_bytes
 
 
-def advise(payers: Sequence[Payer], situation: Situation) -> tuple[Advice, ...]:
-    """What to do about each payer that pays; those that pay most first."""
-    groups: dict[tuple[str, str], list[Payer]] = {}
-    for payer in sorted(filter(pays, payers), key=_weight, reverse=True):
-        groups.setdefault((payer.program, _group(payer)), []).append(payer)
+def advise(regions: Sequence[RegionShare], situation: Situation) -> tuple[Advice, ...]:
+    """What to do about each region that is worth it; those with the largest gain first."""
+    groups: dict[tuple[str, str], list[RegionShare]] = {}
+    for region in sorted(filter(is_worth_it, regions), key=_weight, reverse=True):
+        groups.setdefault((region.program, _group(region)), []).append(region)
     return tuple(_advice(tuple(group), situation) for group in groups.values())
 
 
-def _weight(payer: Payer) -> float:
-    if payer.gain_fraction is not None:
-        return payer.gain_fraction.value
-    return payer.time_fraction or payer.misses_fraction or 0.0
+def _weight(region: RegionShare) -> float:
+    if region.gain_fraction is not None:
+        return region.gain_fraction.value
+    return region.time_fraction or region.misses_fraction or 0.0
 
 
-def _group(payer: Payer) -> str:
+def _group(region: RegionShare) -> str:
     """Memory that malloc gives out is served at once, except that of threads' arenas."""
-    if payer.kind in MALLOC and payer.name != smaps.ARENA:
+    if region.kind in MALLOC and region.name != smaps.ARENA:
         return "malloc"
-    return f"{payer.kind} {payer.name} {payer.code}"
+    return f"{region.kind} {region.name} {region.code}"
 
 
-def _advice(payers: tuple[Payer, ...], situation: Situation) -> Advice:
-    first = payers[0]
+def _advice(regions: tuple[RegionShare, ...], situation: Situation) -> Advice:
+    first = regions[0]
     facts = facts_of(first.program, situation.huge_page_bytes)
     standing = None
     if first.backed is not None:
         standing = stand(first.kind, first.name, first.backed, situation.settings)
-    found = list(switches.remedies_for(payers, facts, situation))
+    found = list(switches.remedies_for(regions, facts, situation))
     if first.kind in MALLOC or first.kind == "jit":
-        found += malloc.remedies_for(payers, facts, standing, situation)
+        found += malloc.remedies_for(regions, facts, standing, situation)
     elif first.kind in ("tmpfs", "memfd", "sysv", "shared"):
         found += shared.remedies_for(first, facts, standing, situation)
     else:
@@ -96,4 +96,6 @@ def _advice(payers: tuple[Payer, ...], situation: Situation) -> Advice:
     if not found:
         why = standing.words if standing is not None else "no way is known"
         none = f"nothing puts it on huge pages here: {why}"
-    return Advice(payers, facts, standing, tuple(found), switches.cautions_for(payers, facts), none)
+    return Advice(
+        regions, facts, standing, tuple(found), switches.cautions_for(regions, facts), none
+    )

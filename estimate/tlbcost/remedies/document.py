@@ -31,7 +31,7 @@ class AdvicePart(Part, frozen=True, kw_only=True):
     """What to do about memory that the same remedies serve."""
 
     program: Annotated[str, doc("the executable")]
-    payers: Annotated[list[RegionName], doc("the memory", minItems=1)]
+    regions: Annotated[list[RegionName], doc("the memory", minItems=1)]
     page_bytes: Annotated[int | None, doc("of the pages that held most of it")]
     thp_eligible: Annotated[bool | None, doc("the kernel may put it on transparent huge pages")]
     reason: Annotated[Reason | None, doc("why it is not on huge pages, or that it is")]
@@ -45,9 +45,10 @@ def advice_part(advice: Advice) -> AdvicePart:
     """The advice as a part of a document."""
     standing = advice.standing
     return AdvicePart(
-        program=advice.payers[0].program,
-        payers=[
-            RegionName(name=payer.name, kind=payer.kind, code=payer.code) for payer in advice.payers
+        program=advice.regions[0].program,
+        regions=[
+            RegionName(name=region.name, kind=region.kind, code=region.code)
+            for region in advice.regions
         ],
         page_bytes=standing.page_bytes if standing else None,
         thp_eligible=standing.eligible if standing else None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tlbcost.attribution.payers import Payer
+from tlbcost.attribution.shares import RegionShare
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import Standing
 from tlbcost.remedies.price import growth_bytes
@@ -44,23 +44,25 @@ _SMALLER_BYTES = 64 << 10
 
 
 def remedies_for(
-    payers: Sequence[Payer], facts: Facts, standing: Standing | None, situation: Situation
+    regions: Sequence[RegionShare], facts: Facts, standing: Standing | None, situation: Situation
 ) -> list[Remedy]:
     """What works here for anonymous memory; what needs least first."""
     found: list[Remedy | None] = []
     if standing is None or standing.reason not in ("advised_against", "process"):
-        found += _malloc(payers, facts, situation)
-    found += [_mode_always(payers, standing, situation), *_code(payers, situation)]
+        found += _malloc(regions, facts, situation)
+    found += [_mode_always(regions, standing, situation), *_code(regions, situation)]
     if standing is None or standing.reason != "too_small":
-        found.append(_smaller(payers, situation))
+        found.append(_smaller(regions, situation))
     return [remedy for remedy in found if remedy is not None]
 
 
-def _malloc(payers: Sequence[Payer], facts: Facts, situation: Situation) -> list[Remedy | None]:
+def _malloc(
+    regions: Sequence[RegionShare], facts: Facts, situation: Situation
+) -> list[Remedy | None]:
     """By the C library's malloc, if the program has it."""
     if (
         facts.runtime in ("java", "go")
-        or payers[0].kind == "jit"
+        or regions[0].kind == "jit"
         or facts.glibc is False
         or facts.allocator is not None
     ):
@@ -69,18 +71,18 @@ def _malloc(payers: Sequence[Payer], facts: Facts, situation: Situation) -> list
     if version is None:
         return []
     if version < glibc.FIRST_WITHOUT_HOOK:
-        return [_hugectl_heap(payers, situation)]
+        return [_hugectl_heap(regions, situation)]
     if version < glibc.FIRST_WITH_HUGETLB:
         return []
-    arena = any(payer.name == smaps.ARENA for payer in payers)
+    arena = any(region.name == smaps.ARENA for region in regions)
     return [
-        None if arena else _transparent(payers, situation),
-        _larger_steps(payers, situation),
-        _pool(payers, situation),
+        None if arena else _transparent(regions, situation),
+        _larger_steps(regions, situation),
+        _pool(regions, situation),
     ]
 
 
-def _transparent(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+def _transparent(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
     thp = situation.settings.thp
     if thp not in ("madvise", "never"):
         # In mode always glibc leaves it to the kernel.
@@ -101,15 +103,15 @@ def _transparent(payers: Sequence[Payer], situation: Situation) -> Remedy | None
         "malloc asks for transparent huge pages",
         tuple(steps),
         "transparent",
-        priced(payers, "transparent", situation),
+        priced(regions, "transparent", situation),
         undo=tuple(undo),
         source=MANUAL,
     )
 
 
-def _larger_steps(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+def _larger_steps(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
     """With THP always, a heap gets none while it grows by steps smaller than a huge page."""
-    if situation.settings.thp != "always" or all(payer.kind != "heap" for payer in payers):
+    if situation.settings.thp != "always" or all(region.kind != "heap" for region in regions):
         return None
     value = tunables(situation, "glibc.malloc.top_pad", str(_STEP_BYTES))
     return Remedy(
@@ -118,14 +120,14 @@ def _larger_steps(payers: Sequence[Payer], situation: Situation) -> Remedy | Non
         "the heap grows by 64 MiB at a time, so that huge pages fit into it when it is touched",
         (with_environment(situation, {TUNABLES: value}),),
         "transparent",
-        priced(payers, "transparent", situation),
+        priced(regions, "transparent", situation),
         caution=f"{glibc.HUGETLB}=1 does nothing where transparent huge pages are always on",
         source=MANUAL,
     )
 
 
-def _pool(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
-    pages = _pages(payers, situation)
+def _pool(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
+    pages = _pages(regions, situation)
     if pages is None or not situation.can_pool(pages):
         return None
     value = tunables(situation, glibc.HUGETLB, "2")
@@ -136,24 +138,24 @@ def _pool(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
         "malloc takes huge pages from a pool that is reserved while the program runs",
         (with_pool(situation, pages, command),),
         "pool",
-        priced(payers, "pool", situation, pages),
+        priced(regions, "pool", situation, pages),
         source=MANUAL,
     )
 
 
-def _pages(payers: Sequence[Payer], situation: Situation) -> int | None:
+def _pages(regions: Sequence[RegionShare], situation: Situation) -> int | None:
     """Pages that hold what malloc gives out; as many as a trial reserves."""
     if not situation.runs:
         return None
     most = max(situation.runs, key=lambda run: run.max_rss_bytes)
-    touched = sum(payer.touched_huge_bytes or 0 for payer in payers)
+    touched = sum(region.touched_huge_bytes or 0 for region in regions)
     size = situation.huge_page_bytes
     return max(pool_pages(most.max_rss_bytes, size), -(-touched // size))
 
 
-def _hugectl_heap(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+def _hugectl_heap(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
     """Before glibc 2.34, whose malloc has no hook for it any more."""
-    pages = _pages(payers, situation)
+    pages = _pages(regions, situation)
     if not situation.hugectl or pages is None or not situation.can_pool(pages):
         return None
     return Remedy(
@@ -162,19 +164,19 @@ def _hugectl_heap(payers: Sequence[Payer], situation: Situation) -> Remedy | Non
         "libhugetlbfs gives malloc huge pages from a pool",
         (with_pool(situation, pages, f"hugectl --heap {situation.command}"),),
         "pool",
-        priced(payers, "pool", situation, pages),
+        priced(regions, "pool", situation, pages),
         source=HUGECTL,
     )
 
 
 def _mode_always(
-    payers: Sequence[Payer], standing: Standing | None, situation: Situation
+    regions: Sequence[RegionShare], standing: Standing | None, situation: Situation
 ) -> Remedy | None:
     """For all programs: large blocks get them, a heap that grows in small steps does not."""
     thp = situation.settings.thp
-    if thp not in ("madvise", "never") or all(payer.kind == "heap" for payer in payers):
+    if thp not in ("madvise", "never") or all(region.kind == "heap" for region in regions):
         return None
-    if any(payer.name == smaps.ARENA for payer in payers):
+    if any(region.name == smaps.ARENA for region in regions):
         return None
     if standing is not None and standing.reason in ("too_small", "advised_against", "process"):
         return None
@@ -182,13 +184,13 @@ def _mode_always(
         "thp-always",
         "all large anonymous memory gets transparent huge pages, in every program",
         (thp, "always"),
-        payers,
+        regions,
         situation,
         caution="a heap that grows in small steps (brk) gets none from it",
     )
 
 
-def _code(payers: Sequence[Payer], situation: Situation) -> list[Remedy | None]:
+def _code(regions: Sequence[RegionShare], situation: Situation) -> list[Remedy | None]:
     """Lines for a program that can be changed."""
     settings = situation.settings
     found: list[Remedy | None] = []
@@ -200,7 +202,7 @@ def _code(payers: Sequence[Payer], situation: Situation) -> list[Remedy | None]:
                 "behind the mmap or aligned_alloc, before the memory is touched",
                 ("madvise(address, length, MADV_HUGEPAGE);",),
                 "transparent",
-                priced(payers, "transparent", situation),
+                priced(regions, "transparent", situation),
                 source=MADVISE,
             )
         )
@@ -212,17 +214,19 @@ def _code(payers: Sequence[Payer], situation: Situation) -> list[Remedy | None]:
                 "when the memory is filled: at once, whatever the mode; copies it (Linux 6.1)",
                 ("madvise(address, length, 25 /* MADV_COLLAPSE */);",),
                 "transparent",
-                priced(payers, "transparent", situation),
+                priced(regions, "transparent", situation),
                 source=MADVISE,
             )
         )
-    return [*found, map_hugetlb(payers, situation, "MAP_PRIVATE")]
+    return [*found, map_hugetlb(regions, situation, "MAP_PRIVATE")]
 
 
-def map_hugetlb(payers: Sequence[Payer], situation: Situation, sharing: str) -> Remedy | None:
+def map_hugetlb(
+    regions: Sequence[RegionShare], situation: Situation, sharing: str
+) -> Remedy | None:
     """mmap of pages of the pool, which have to be reserved."""
     size = situation.huge_page_bytes
-    pages = sum(-(-payer.mapped_bytes // size) for payer in payers)
+    pages = sum(-(-region.mapped_bytes // size) for region in regions)
     if not situation.can_pool(pages):
         return None
     line = (
@@ -235,15 +239,15 @@ def map_hugetlb(payers: Sequence[Payer], situation: Situation, sharing: str) -> 
         "instead of the mmap, with a length of whole huge pages, and the pool below",
         (line, f"# {with_pool(situation, pages, situation.command)}"),
         "pool",
-        priced(payers, "pool", situation, pages),
+        priced(regions, "pool", situation, pages),
         source=MMAP,
     )
 
 
-def _smaller(payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+def _smaller(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
     """Smaller transparent pages, where those of 2 MiB would be filled in part."""
-    growth = growth_bytes(payers)
-    touched = sum(payer.touched_bytes or 0 for payer in payers)
+    growth = growth_bytes(regions)
+    touched = sum(region.touched_bytes or 0 for region in regions)
     folder = f"hugepages-{_SMALLER_BYTES >> 10}kB/enabled"
     thp = situation.settings.thp
     if growth is None or growth <= _MUCH_FRACTION * touched or thp is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from tlbcost.attribution.payers import Payer
+from tlbcost.attribution.shares import RegionShare
 from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 from tlbcost.system.huge_pages import HugeSettings
@@ -56,18 +56,18 @@ class Price:
     sentences: Annotated[tuple[str, ...], doc("what else to expect")]
 
 
-def growth_bytes(payers: Sequence[Payer]) -> int | None:
+def growth_bytes(regions: Sequence[RegionShare]) -> int | None:
     """What memory grows by on huge pages, by the regions touched in part; None: not known."""
     total = 0
-    for payer in payers:
-        if payer.touched_bytes is None or payer.touched_huge_bytes is None:
+    for region in regions:
+        if region.touched_bytes is None or region.touched_huge_bytes is None:
             return None
-        total += max(payer.touched_huge_bytes - payer.touched_bytes, 0)
+        total += max(region.touched_huge_bytes - region.touched_bytes, 0)
     return total
 
 
 def price(
-    payers: Sequence[Payer],
+    regions: Sequence[RegionShare],
     pages: Pages,
     settings: HugeSettings,
     faults: tuple[Interval | None, Interval | None] = (None, None),
@@ -75,7 +75,7 @@ def price(
     *,
     shared: bool = False,
 ) -> Price:
-    """What huge pages of a kind cost for these payers.
+    """What huge pages of a kind cost for these regions.
 
     `faults`: of a base and of a huge page in ns. `pool`: pages to reserve and their size in bytes.
     `shared`: shared memory, which a fork does not copy.
@@ -92,5 +92,5 @@ def price(
         sentences.append("the pool is taken from all other memory while it is reserved")
     base, huge = faults
     count, size = pool or (None, None)
-    growth = growth_bytes(payers) if payers else None
+    growth = growth_bytes(regions) if regions else None
     return Price(count, size, growth, huge, base, tuple(sentences))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from tlbcost.attribution.payers import Payer
+from tlbcost.attribution.shares import RegionShare
 from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import source_tree
@@ -90,15 +90,15 @@ class Remedy:
 
 
 def priced(
-    payers: Sequence[Payer],
+    regions: Sequence[RegionShare],
     pages: Pages,
     situation: Situation,
     pool_pages: int | None = None,
 ) -> Price:
-    """What it costs to put these payers on huge pages."""
+    """What it costs to put these regions on huge pages."""
     pool = None if pool_pages is None else (pool_pages, situation.huge_page_bytes)
-    shared = all(payer.kind in ("tmpfs", "memfd", "sysv", "shared") for payer in payers)
-    return price(payers, pages, situation.settings, situation.faults, pool, shared=shared)
+    shared = all(region.kind in ("tmpfs", "memfd", "sysv", "shared") for region in regions)
+    return price(regions, pages, situation.settings, situation.faults, pool, shared=shared)
 
 
 def with_environment(situation: Situation, variables: Mapping[str, str], argv: str = "") -> str:
@@ -140,7 +140,7 @@ def mode_remedy(
     code: str,
     words: str,
     modes: tuple[str | None, str],
-    payers: Sequence[Payer],
+    regions: Sequence[RegionShare],
     situation: Situation,
     file: str = "enabled",
     caution: str | None = None,
@@ -160,7 +160,7 @@ def mode_remedy(
         words,
         (set_it, situation.command),
         "transparent",
-        priced(payers, "transparent", situation),
+        priced(regions, "transparent", situation),
         undo=(back,) if back else (),
         caution=caution,
         source=THP_GUIDE,

@@ -12,7 +12,7 @@ import shlex
 import shutil
 from pathlib import PurePosixPath
 
-from tlbcost.attribution.payers import Payer
+from tlbcost.attribution.shares import RegionShare
 from tlbcost.memory.eligibility import Standing
 from tlbcost.remedies.program_facts import Facts
 from tlbcost.remedies.remedy import (
@@ -34,22 +34,22 @@ _HUGETLBFS = "/mnt/tlbcost-hugetlbfs"
 
 
 def remedies_for(
-    payer: Payer, facts: Facts, standing: Standing | None, situation: Situation
+    region: RegionShare, facts: Facts, standing: Standing | None, situation: Situation
 ) -> list[Remedy]:
     """What works here for segments and files; what needs least first."""
-    if payer.kind == "file":
-        found = [_khugepaged(payer, situation), _advised_file(payer, situation)]
-    elif payer.code:
+    if region.kind == "file":
+        found = [_khugepaged(region, situation), _advised_file(region, situation)]
+    elif region.code:
         found = [
-            _khugepaged(payer, situation),
-            _code_on_tmpfs(payer, facts, situation),
-            _hugectl(payer, facts, situation, "--text"),
+            _khugepaged(region, situation),
+            _code_on_tmpfs(region, facts, situation),
+            _hugectl(region, facts, situation, "--text"),
         ]
     else:
         found = [
-            _static_madvise(payer, standing, situation),
-            _hugectl(payer, facts, situation, "--bss --data"),
-            _static_always(payer, standing, situation),
+            _static_madvise(region, standing, situation),
+            _hugectl(region, facts, situation, "--bss --data"),
+            _static_always(region, standing, situation),
         ]
     return [remedy for remedy in found if remedy is not None]
 
@@ -62,13 +62,13 @@ def _in_command(program: str, other: str, situation: Situation) -> str | None:
     return shlex.join([other, *situation.argv[1:]])
 
 
-def _code_on_tmpfs(payer: Payer, facts: Facts, situation: Situation) -> Remedy | None:
+def _code_on_tmpfs(region: RegionShare, facts: Facts, situation: Situation) -> Remedy | None:
     settings = situation.settings
     if settings.thp is None or settings.shmem == "deny":
         return None
-    name = PurePosixPath(payer.program).name
+    name = PurePosixPath(region.program).name
     other = f"{_FOLDER}/{name}"
-    command = _in_command(payer.program, other, situation)
+    command = _in_command(region.program, other, situation)
     steps: list[str] = []
     if not facts.aligned:
         steps += [
@@ -78,7 +78,7 @@ def _code_on_tmpfs(payer: Payer, facts: Facts, situation: Situation) -> Remedy |
     steps += [
         hints.as_root(f"mkdir -p {_FOLDER}"),
         hints.as_root(f"mount -t tmpfs -o huge=always,mode=1777 tlbcost {_FOLDER}"),
-        f"cp {shlex.quote(payer.program)} {_FOLDER}/",
+        f"cp {shlex.quote(region.program)} {_FOLDER}/",
         *([command] if command else [f"# then let {situation.command} start {other}"]),
     ]
     return Remedy(
@@ -87,18 +87,20 @@ def _code_on_tmpfs(payer: Payer, facts: Facts, situation: Situation) -> Remedy |
         "the program starts from a tmpfs with huge pages, with its code aligned to them",
         tuple(steps),
         "transparent",
-        priced([payer], "transparent", situation),
+        priced([region], "transparent", situation),
         undo=unmounting(_FOLDER),
         caution="whole huge pages of the code alone get there, so that code of less gains nothing",
         source=TMPFS,
     )
 
 
-def _hugectl(payer: Payer, facts: Facts, situation: Situation, options: str) -> Remedy | None:
+def _hugectl(
+    region: RegionShare, facts: Facts, situation: Situation, options: str
+) -> Remedy | None:
     """libhugetlbfs copies segments to a pool when the program starts, if it is linked for it."""
     # The file that the segment is copied to holds its code, and the private mapping of that file
     # reserves as many again; of data a part is copied. Segments begin and end at whole pages.
-    pages = -(-payer.mapped_bytes // situation.huge_page_bytes) * (1 + payer.code) + 8
+    pages = -(-region.mapped_bytes // situation.huge_page_bytes) * (1 + region.code) + 8
     if not situation.hugectl or not situation.can_pool(pages):
         return None
     if not facts.movable and shutil.which("ld.hugetlbfs") is None:
@@ -130,35 +132,35 @@ def _hugectl(payer: Payer, facts: Facts, situation: Situation, options: str) -> 
         f"libhugetlbfs copies the {what} to pages of a pool when the program starts",
         tuple(steps),
         "pool",
-        priced([payer], "pool", situation, pages),
+        priced([region], "pool", situation, pages),
         undo=undo,
         source=HUGECTL if facts.movable else LD_HUGETLBFS,
     )
 
 
-def _khugepaged(payer: Payer, situation: Situation) -> Remedy | None:
+def _khugepaged(region: RegionShare, situation: Situation) -> Remedy | None:
     """A kernel that puts code of files onto huge pages does so where all memory may have them."""
     settings = situation.settings
-    if not settings.files or not payer.code or settings.thp in (None, "always"):
+    if not settings.files or not region.code or settings.thp in (None, "always"):
         return None
     return mode_remedy(
         "thp-always",
         "khugepaged puts code of files onto huge pages, some minutes after it was started",
         (settings.thp, "always"),
-        [payer],
+        [region],
         situation,
     )
 
 
-def _advised_file(payer: Payer, situation: Situation) -> Remedy | None:
+def _advised_file(region: RegionShare, situation: Situation) -> Remedy | None:
     """A file on storage whose file system reads it onto huge pages where it is asked to."""
-    device = payer.backed.device if payer.backed else None
-    mount = filesystems.holding(situation.settings.mounts, payer.name, device)
+    device = region.backed.device if region.backed else None
+    mount = filesystems.holding(situation.settings.mounts, region.name, device)
     if mount is None or not filesystems.advisable(mount.kind, situation.settings.kernel):
         return None
-    if situation.settings.thp is None or payer.code:
+    if situation.settings.thp is None or region.code:
         return None
-    path = shlex.quote(payer.name)
+    path = shlex.quote(region.name)
     return Remedy(
         "madvise-file",
         "code",
@@ -169,12 +171,14 @@ def _advised_file(payer: Payer, situation: Situation) -> Remedy | None:
             f"# dd of={path} oflag=nocache conv=notrunc,fdatasync count=0",
         ),
         "transparent",
-        priced([payer], "transparent", situation),
+        priced([region], "transparent", situation),
         source=MADVISE,
     )
 
 
-def _static_madvise(payer: Payer, standing: Standing | None, situation: Situation) -> Remedy | None:
+def _static_madvise(
+    region: RegionShare, standing: Standing | None, situation: Situation
+) -> Remedy | None:
     if situation.settings.thp != "madvise" or (standing and standing.reason == "too_small"):
         return None
     return Remedy(
@@ -184,12 +188,14 @@ def _static_madvise(payer: Payer, standing: Standing | None, situation: Situatio
         "(__attribute__((aligned(1 << 21))))",
         ("madvise(array, sizeof(array), MADV_HUGEPAGE);",),
         "transparent",
-        priced([payer], "transparent", situation),
+        priced([region], "transparent", situation),
         source=MADVISE,
     )
 
 
-def _static_always(payer: Payer, standing: Standing | None, situation: Situation) -> Remedy | None:
+def _static_always(
+    region: RegionShare, standing: Standing | None, situation: Situation
+) -> Remedy | None:
     thp = situation.settings.thp
     if thp not in ("madvise", "never") or (standing and standing.reason == "too_small"):
         return None
@@ -197,6 +203,6 @@ def _static_always(payer: Payer, standing: Standing | None, situation: Situation
         "thp-always",
         "large static arrays get transparent huge pages, as all memory of every program",
         (thp, "always"),
-        [payer],
+        [region],
         situation,
     )

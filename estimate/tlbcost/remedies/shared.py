@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from pathlib import PurePosixPath
 
-from tlbcost.attribution.payers import Payer
+from tlbcost.attribution.shares import RegionShare
 from tlbcost.memory.eligibility import Standing
 from tlbcost.remedies.malloc import map_hugetlb
 from tlbcost.remedies.program_facts import Facts
@@ -38,37 +38,37 @@ _HUGETLBFS_FOLDER = "/mnt/tlbcost-hugetlbfs"
 
 
 def remedies_for(
-    payer: Payer, facts: Facts, standing: Standing | None, situation: Situation
+    region: RegionShare, facts: Facts, standing: Standing | None, situation: Situation
 ) -> list[Remedy]:
     """What works here for shared memory; what needs least first."""
     del facts
-    if payer.kind == "tmpfs":
+    if region.kind == "tmpfs":
         found = [
-            _madvise(payer, standing, situation),
-            _own_tmpfs(payer, situation),
-            _remount(payer, situation),
-            _hugetlbfs(payer, situation),
+            _madvise(region, standing, situation),
+            _own_tmpfs(region, situation),
+            _remount(region, situation),
+            _hugetlbfs(region, situation),
         ]
     else:
         found = [
-            _madvise(payer, standing, situation),
-            _hugectl_shm(payer, situation) if payer.kind == "sysv" else None,
-            _shmem_enabled(payer, situation),
-            _code(payer, situation),
+            _madvise(region, standing, situation),
+            _hugectl_shm(region, situation) if region.kind == "sysv" else None,
+            _shmem_enabled(region, situation),
+            _code(region, situation),
         ]
     return [remedy for remedy in found if remedy is not None]
 
 
-def _size_option(payer: Payer, situation: Situation) -> tuple[int, str]:
+def _size_option(region: RegionShare, situation: Situation) -> tuple[int, str]:
     """Whole huge pages that hold it, and their bytes as mount(8) takes them."""
     size = situation.huge_page_bytes
-    pages = -(-payer.mapped_bytes // size)
+    pages = -(-region.mapped_bytes // size)
     return pages, hugetlb.size_name(pages * size)
 
 
-def _moved(payer: Payer, folder: str, situation: Situation) -> tuple[str, ...]:
+def _moved(region: RegionShare, folder: str, situation: Situation) -> tuple[str, ...]:
     """The command with the file in another folder, if the command names it."""
-    path = payer.name.removesuffix(_DELETED)
+    path = region.name.removesuffix(_DELETED)
     other = f"{folder}/{PurePosixPath(path).name}"
     if any(path in word for word in situation.argv):
         return (shlex.join(word.replace(path, other) for word in situation.argv),)
@@ -82,11 +82,11 @@ def _mounting(kind: str, options: str, folder: str) -> tuple[str, ...]:
     )
 
 
-def _own_tmpfs(payer: Payer, situation: Situation) -> Remedy | None:
+def _own_tmpfs(region: RegionShare, situation: Situation) -> Remedy | None:
     if situation.settings.thp is None or situation.settings.shmem == "deny":
         return None
     # Room for another file of that size, and for what a program writes beside it.
-    _, size = _size_option(payer, situation)
+    _, size = _size_option(region, situation)
     room = hugetlb.size_name(2 * (hugetlb.parse_bytes(size) or 0))
     return Remedy(
         "tmpfs-huge",
@@ -94,20 +94,20 @@ def _own_tmpfs(payer: Payer, situation: Situation) -> Remedy | None:
         "a tmpfs of its own that is mounted with huge pages holds the file",
         (
             *_mounting("tmpfs", f"huge=always,mode=1777,size={room}", _TMPFS_FOLDER),
-            *_moved(payer, _TMPFS_FOLDER, situation),
+            *_moved(region, _TMPFS_FOLDER, situation),
         ),
         "transparent",
-        priced([payer], "transparent", situation),
+        priced([region], "transparent", situation),
         undo=unmounting(_TMPFS_FOLDER),
         source=TMPFS,
     )
 
 
-def _remount(payer: Payer, situation: Situation) -> Remedy | None:
+def _remount(region: RegionShare, situation: Situation) -> Remedy | None:
     """For a file whose place cannot be chosen."""
     settings = situation.settings
     mount = filesystems.holding(
-        settings.mounts, payer.name, payer.backed.device if payer.backed else None
+        settings.mounts, region.name, region.backed.device if region.backed else None
     )
     if mount is None or mount.kind != "tmpfs" or settings.thp is None or settings.shmem == "deny":
         return None
@@ -123,15 +123,15 @@ def _remount(payer: Payer, situation: Situation) -> Remedy | None:
             situation.command,
         ),
         "transparent",
-        priced([payer], "transparent", situation),
+        priced([region], "transparent", situation),
         undo=(hints.as_root(f"mount -o remount,huge={mount.huge} {folder}"),),
         caution="a file that is there already stays as it is: it has to be written anew",
         source=TMPFS,
     )
 
 
-def _hugetlbfs(payer: Payer, situation: Situation) -> Remedy | None:
-    pages, _ = _size_option(payer, situation)
+def _hugetlbfs(region: RegionShare, situation: Situation) -> Remedy | None:
+    pages, _ = _size_option(region, situation)
     # One more: a program that rounds up, or asks for a page to try it.
     pages += 1
     if not situation.can_pool(pages):
@@ -146,10 +146,10 @@ def _hugetlbfs(payer: Payer, situation: Situation) -> Remedy | None:
         (
             hints.as_root(reserve),
             *_mounting("hugetlbfs", f"pagesize={size},mode=1777", _HUGETLBFS_FOLDER),
-            *_moved(payer, _HUGETLBFS_FOLDER, situation),
+            *_moved(region, _HUGETLBFS_FOLDER, situation),
         ),
         "pool",
-        priced([payer], "pool", situation, pages),
+        priced([region], "pool", situation, pages),
         undo=(
             *unmounting(_HUGETLBFS_FOLDER),
             hints.as_root(f"{own_command()} pool restore"),
@@ -158,7 +158,7 @@ def _hugetlbfs(payer: Payer, situation: Situation) -> Remedy | None:
     )
 
 
-def _madvise(payer: Payer, standing: Standing | None, situation: Situation) -> Remedy | None:
+def _madvise(region: RegionShare, standing: Standing | None, situation: Situation) -> Remedy | None:
     """Where shared memory may ask for them."""
     if standing is None or standing.reason not in ("tmpfs_advise", "shmem_advise"):
         return None
@@ -168,12 +168,12 @@ def _madvise(payer: Payer, standing: Standing | None, situation: Situation) -> R
         "behind the mmap, before the memory is touched",
         ("madvise(address, length, MADV_HUGEPAGE);",),
         "transparent",
-        priced([payer], "transparent", situation),
+        priced([region], "transparent", situation),
         source=THP_GUIDE,
     )
 
 
-def _shmem_enabled(payer: Payer, situation: Situation) -> Remedy | None:
+def _shmem_enabled(region: RegionShare, situation: Situation) -> Remedy | None:
     mode = situation.settings.shmem
     if situation.settings.thp is None or mode not in ("never", "advise", "deny"):
         return None
@@ -181,14 +181,14 @@ def _shmem_enabled(payer: Payer, situation: Situation) -> Remedy | None:
         "shmem-enabled",
         "shared memory of every program gets transparent huge pages as far as it is long",
         (mode, "within_size"),
-        [payer],
+        [region],
         situation,
         "shmem_enabled",
     )
 
 
-def _hugectl_shm(payer: Payer, situation: Situation) -> Remedy | None:
-    pages = _size_option(payer, situation)[0] + 1
+def _hugectl_shm(region: RegionShare, situation: Situation) -> Remedy | None:
+    pages = _size_option(region, situation)[0] + 1
     if not situation.hugectl or not situation.can_pool(pages):
         return None
     group: tuple[str, ...] = ()
@@ -206,28 +206,28 @@ def _hugectl_shm(payer: Payer, situation: Situation) -> Remedy | None:
         "libhugetlbfs takes System V segments from a pool",
         (*group, with_pool(situation, pages, f"hugectl --shm {situation.command}")),
         "pool",
-        priced([payer], "pool", situation, pages),
+        priced([region], "pool", situation, pages),
         undo=undo,
         source=HUGECTL,
     )
 
 
-def _code(payer: Payer, situation: Situation) -> Remedy | None:
+def _code(region: RegionShare, situation: Situation) -> Remedy | None:
     """The line that makes such memory of pages of the pool."""
-    if payer.kind == "shared":
-        return map_hugetlb([payer], situation, "MAP_SHARED")
-    pages = _size_option(payer, situation)[0]
+    if region.kind == "shared":
+        return map_hugetlb([region], situation, "MAP_SHARED")
+    pages = _size_option(region, situation)[0]
     if not situation.can_pool(pages):
         return None
     line, source = "shmget(key, length, IPC_CREAT | SHM_HUGETLB | 0600);", SHMGET
-    if payer.kind == "memfd":
+    if region.kind == "memfd":
         line, source = "memfd_create(name, MFD_HUGETLB);", MEMFD
     return Remedy(
-        f"{payer.kind}-hugetlb",
+        f"{region.kind}-hugetlb",
         "code",
         "instead of the call, with a length of whole huge pages, and the pool below",
         (line, f"# {with_pool(situation, pages, situation.command)}"),
         "pool",
-        priced([payer], "pool", situation, pages),
+        priced([region], "pool", situation, pages),
         source=source,
     )

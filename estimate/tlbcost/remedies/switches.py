@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.attribution.payers import Payer
+from tlbcost.attribution.shares import RegionShare
 from tlbcost.common import formats, paths
 from tlbcost.common.table import read_table
 from tlbcost.remedies.program_facts import Facts
@@ -59,19 +59,23 @@ def read_switches(path: Path | None = None) -> tuple[Switch, ...]:
     )
 
 
-def cautions_for(payers: Sequence[Payer], facts: Facts) -> tuple[tuple[str, str], ...]:
+def cautions_for(regions: Sequence[RegionShare], facts: Facts) -> tuple[tuple[str, str], ...]:
     """What the makers of the program advise, and where."""
-    return tuple((each.words, each.source) for each in _of(payers, facts) if each.form == "caution")
+    return tuple(
+        (each.words, each.source) for each in _of(regions, facts) if each.form == "caution"
+    )
 
 
-def remedies_for(payers: Sequence[Payer], facts: Facts, situation: Situation) -> list[Remedy]:
+def remedies_for(
+    regions: Sequence[RegionShare], facts: Facts, situation: Situation
+) -> list[Remedy]:
     """The switches of the program that work here."""
-    made = (_remedy(each, payers, situation) for each in _of(payers, facts))
+    made = (_remedy(each, regions, situation) for each in _of(regions, facts))
     return [each for each in made if each is not None]
 
 
-def _of(payers: Sequence[Payer], facts: Facts) -> list[Switch]:
-    held = {payer.kind for payer in payers}
+def _of(regions: Sequence[RegionShare], facts: Facts) -> list[Switch]:
+    held = {region.kind for region in regions}
     return [
         each
         for each in read_switches()
@@ -79,11 +83,11 @@ def _of(payers: Sequence[Payer], facts: Facts) -> list[Switch]:
     ]
 
 
-def _remedy(switch: Switch, payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+def _remedy(switch: Switch, regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
     if switch.form == "caution" or switch.text is None:
         return None
     if switch.needs == "pool":
-        return _pooled(switch, payers, situation)
+        return _pooled(switch, regions, situation)
     thp = situation.settings.thp
     if thp is None or (switch.needs == "thp_madvise" and thp != "madvise"):
         return None
@@ -106,7 +110,7 @@ def _remedy(switch: Switch, payers: Sequence[Payer], situation: Situation) -> Re
         switch.words,
         steps,
         "transparent",
-        priced(payers, "transparent", situation),
+        priced(regions, "transparent", situation),
         undo=undo,
         source=switch.source,
     )
@@ -150,19 +154,19 @@ def _with_option(option: str, situation: Situation) -> str:
     return with_environment(situation, {"JAVA_TOOL_OPTIONS": option})
 
 
-def _pooled(switch: Switch, payers: Sequence[Payer], situation: Situation) -> Remedy | None:
+def _pooled(switch: Switch, regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
     """What takes pages from a pool: as many as the program had memory at most."""
     from tlbcost.system.hugetlb import pool_pages
 
     size = situation.huge_page_bytes
     if switch.form == "setting":
-        pages = -(-sum(payer.mapped_bytes for payer in payers) // size)
+        pages = -(-sum(region.mapped_bytes for region in regions) // size)
         pages += max(8, pages // 16)
     elif situation.runs:
         most = max(situation.runs, key=lambda run: run.max_rss_bytes)
         pages = max(
             pool_pages(most.max_rss_bytes, size),
-            -(-sum(payer.mapped_bytes for payer in payers) // size),
+            -(-sum(region.mapped_bytes for region in regions) // size),
         )
     else:
         return None
@@ -181,7 +185,7 @@ def _pooled(switch: Switch, payers: Sequence[Payer], situation: Situation) -> Re
         switch.words,
         steps,
         "pool",
-        priced(payers, "pool", situation, pages),
+        priced(regions, "pool", situation, pages),
         undo=undo,
         source=switch.source,
     )

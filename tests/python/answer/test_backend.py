@@ -16,8 +16,8 @@ import pytest
 import tlbcost
 from builders.answer import MACHINE
 from tlbcost.answer import backend
-from tlbcost.attribution import sampled
-from tlbcost.attribution.sampled import FEWEST
+from tlbcost.attribution import samples
+from tlbcost.attribution.samples import FEWEST
 from tlbcost.commands import estimate
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
@@ -231,7 +231,7 @@ def sampling(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
     if not paths.libexec("tlbcost-record").exists():
         pytest.skip("tlbcost-record is not built: make all")
     faults = tuple(select(generic_pmu(), ["page_faults"]))
-    monkeypatch.setattr(sampled, "addressed", lambda _: faults)
+    monkeypatch.setattr(samples, "addressed", lambda _: faults)
 
 
 @pytest.mark.usefixtures("sampling")
@@ -273,7 +273,7 @@ def test_both_attributions_are_told(tmp_path: Path) -> None:
     if samples is None and "perf_event" in str(found["notes"]):
         pytest.skip(str(found["notes"]))
     assert isinstance(samples, dict), found["notes"]
-    assert sum(payer["samples"] for payer in samples["memory"]) >= FEWEST
+    assert sum(region["samples"] for region in samples["memory"]) >= FEWEST
 
 
 @pytest.mark.usefixtures("says")

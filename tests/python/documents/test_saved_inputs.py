@@ -25,7 +25,10 @@ from tlbcost.memory.peak_sampler import PeakSampler
 
 DOCUMENTS = GOLDEN / "documents"
 # Old name of a key or of a quantity -> new name; None: the key is gone.
-RENAMED: Mapping[str, str | None] = {"l3_stay_ns": "l3_half_life_ns"}
+RENAMED: Mapping[str, str | None] = {
+    "l3_stay_ns": "l3_half_life_ns",
+    "payers": "regions",  # codespell:ignore
+}
 # What differs from run to run, or with the release.
 CHANGING = ("date", "schema", "tlbcost_version")
 

@@ -16,8 +16,7 @@ from tlbcost.answer.document import to_json
 from tlbcost.answer.record import Estimate
 from tlbcost.answer.surroundings import Surroundings
 from tlbcost.answer.text import print_report
-from tlbcost.attribution.payers import Payer, on_huge_bytes
-from tlbcost.attribution.simulated import Attribution
+from tlbcost.attribution.shares import Attribution, RegionShare, on_huge_bytes
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import Backing, MemoryKind
 from tlbcost.remedies import advise as advice
@@ -44,8 +43,8 @@ def system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice, "facts_of", lambda path, _: Facts(path, None, True))
 
 
-def payer(kind: MemoryKind = "heap", name: str = "[heap]", **changes: object) -> Payer:
-    made = Payer(
+def region(kind: MemoryKind = "heap", name: str = "[heap]", **changes: object) -> RegionShare:
+    made = RegionShare(
         "/opt/app", kind, name, 96 * MIB, 90 * MIB, 96 * MIB, False,
         0.9, 0.1, 0.9, 0.1, Interval(0.2, 0.1, 0.3),
     )  # fmt: skip
@@ -63,14 +62,14 @@ def codes(found: tuple[Advice, ...]) -> list[str]:
 
 
 def test_memory_that_does_not_pay_or_is_there_already_is_left_alone() -> None:
-    idle = payer(gain_fraction=Interval(0.001, 0.0, 0.002))
-    covered = payer(backed=backed(huge_bytes=64 * MIB))
-    pooled = payer(backed=Backing(0, 96 * MIB, "rw-p", 96 * MIB, 0, 2 * MIB, False, ("ht",)))
-    assert advise([idle, covered, pooled, payer("stack", "[stack]")], situation()) == ()
+    idle = region(gain_fraction=Interval(0.001, 0.0, 0.002))
+    covered = region(backed=backed(huge_bytes=64 * MIB))
+    pooled = region(backed=Backing(0, 96 * MIB, "rw-p", 96 * MIB, 0, 2 * MIB, False, ("ht",)))
+    assert advise([idle, covered, pooled, region("stack", "[stack]")], situation()) == ()
     # Without a gain the walks decide.
-    assert advise([payer(gain_fraction=None, time_fraction=None, misses_fraction=0.01)],
+    assert advise([region(gain_fraction=None, time_fraction=None, misses_fraction=0.01)],
                   situation()) == ()  # fmt: skip
-    assert codes(advise([payer(gain_fraction=None)], situation()))[0] == "glibc-thp"
+    assert codes(advise([region(gain_fraction=None)], situation()))[0] == "glibc-thp"
 
 
 @pytest.mark.parametrize(
@@ -90,40 +89,40 @@ def test_memory_that_does_not_pay_or_is_there_already_is_left_alone() -> None:
 def test_a_heap_by_system(
     settings: dict[str, object], changes: dict[str, object], first: str, never: str
 ) -> None:
-    found = codes(advise([payer()], situation(replace(SETTINGS, **settings), **changes)))  # type: ignore[arg-type]
+    found = codes(advise([region()], situation(replace(SETTINGS, **settings), **changes)))  # type: ignore[arg-type]
     assert found[0] == first
     assert never not in found
 
 
 def test_another_malloc_is_not_asked_by_glibcs_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice, "facts_of", lambda path, _: Facts(path, None, True, "jemalloc"))
-    assert codes(advise([payer("anonymous", "x")], situation()))[0] == "thp-always"
+    assert codes(advise([region("anonymous", "x")], situation()))[0] == "thp-always"
 
 
 def test_arenas_of_threads_are_reached_by_a_pool_alone() -> None:
-    found = codes(advise([payer("anonymous", "malloc's arenas for threads")], situation()))
+    found = codes(advise([region("anonymous", "malloc's arenas for threads")], situation()))
     assert "glibc-thp" not in found
     assert "glibc-pool" in found
 
 
 def test_pools_are_advised_as_far_as_memory_can_be_spared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hugetlb, "spare_bytes", lambda: 64 * MIB)
-    found = codes(advise([payer("tmpfs", "/dev/shm/x", backed=backed())], situation()))
+    found = codes(advise([region("tmpfs", "/dev/shm/x", backed=backed())], situation()))
     assert found == ["tmpfs-huge", "tmpfs-remount"]
 
 
 def test_the_file_of_a_command_is_moved_in_the_command() -> None:
-    [one] = advise([payer("tmpfs", "/dev/shm/x")], situation())
+    [one] = advise([region("tmpfs", "/dev/shm/x")], situation())
     for remedy in one.remedies:
         if remedy.code in ("tmpfs-huge", "hugetlbfs"):
             assert remedy.steps[-1].startswith("./app /mnt/tlbcost-")
             assert remedy.undo
-    [one] = advise([payer("tmpfs", "/dev/shm/other")], situation())
+    [one] = advise([region("tmpfs", "/dev/shm/other")], situation())
     assert any("let the program keep /dev/shm/other" in step for step in one.remedies[0].steps)
 
 
 def test_tunables_that_are_set_stay() -> None:
-    [one] = advise([payer()], situation(environment={"GLIBC_TUNABLES": "a.b=1"}))
+    [one] = advise([region()], situation(environment={"GLIBC_TUNABLES": "a.b=1"}))
     assert one.remedies[0].steps == (
         "GLIBC_TUNABLES=a.b=1:glibc.malloc.hugetlb=1 ./app /dev/shm/x",
     )
@@ -131,14 +130,14 @@ def test_tunables_that_are_set_stay() -> None:
 
 def test_prices() -> None:
     faults = (Interval(1e3, 1e3, 1e3), Interval(7e4, 6e4, 8e4))
-    [one] = advise([payer()], situation(faults=faults))
+    [one] = advise([region()], situation(faults=faults))
     known = {remedy.code: remedy.price for remedy in one.remedies}
     assert known["glibc-thp"].growth_bytes == 6 * MIB
     assert known["glibc-thp"].fault_ns == faults[1]
     assert known["glibc-thp"].pool_pages is None
     assert known["glibc-pool"].pool_pages == 80  # 128 MiB and 16 spare ones
     assert any("defrag madvise" in text for text in known["glibc-thp"].sentences)
-    assert price.growth_bytes([payer(touched_huge_bytes=0)]) == 0
+    assert price.growth_bytes([region(touched_huge_bytes=0)]) == 0
 
 
 def test_what_is_smaller_than_a_huge_page_does_not_grow() -> None:
@@ -148,9 +147,9 @@ def test_what_is_smaller_than_a_huge_page_does_not_grow() -> None:
 
 
 def test_memory_that_would_grow_much_has_a_smaller_page_to_try() -> None:
-    sparse = payer("anonymous", "x", touched_bytes=4 * MIB)
+    sparse = region("anonymous", "x", touched_bytes=4 * MIB)
     assert "mthp-64k" in codes(advise([sparse], situation()))
-    assert "mthp-64k" not in codes(advise([payer("anonymous", "x")], situation()))
+    assert "mthp-64k" not in codes(advise([region("anonymous", "x")], situation()))
 
 
 @pytest.mark.parametrize("name", ["java", "python3.11", "postgres", "redis-server", "mongod"])
@@ -159,9 +158,9 @@ def test_documented_switches_name_their_source(name: str, tmp_path: Path) -> Non
     path.write_bytes(b"")
     facts = program_facts.facts_of(str(path), 2 * MIB)
     assert facts.runtime is not None
-    payers = [payer("anonymous", "x"), payer("shared", "y")]
-    told = switches.remedies_for(payers, facts, situation())
-    cautions = switches.cautions_for(payers, facts)
+    regions = [region("anonymous", "x"), region("shared", "y")]
+    told = switches.remedies_for(regions, facts, situation())
+    cautions = switches.cautions_for(regions, facts)
     assert told or cautions
     assert all((each.source or "").startswith("https://") for each in told)
     assert all(source.startswith("https://") for _, source in cautions)
@@ -170,25 +169,25 @@ def test_documented_switches_name_their_source(name: str, tmp_path: Path) -> Non
 def test_numpy_is_asked_where_it_was_told_not_to() -> None:
     facts = Facts("/usr/bin/python3", "python", True)
     argv = ("env", "NUMPY_MADVISE_HUGEPAGE=0", "python3", "a.py")
-    told = switches.remedies_for([payer("anonymous", "x")], facts, situation(argv=argv))
+    told = switches.remedies_for([region("anonymous", "x")], facts, situation(argv=argv))
     assert told[0].steps == ("NUMPY_MADVISE_HUGEPAGE=1 python3 a.py",)
-    told = switches.remedies_for([payer("anonymous", "x")], facts, situation())
+    told = switches.remedies_for([region("anonymous", "x")], facts, situation())
     assert all("NUMPY" not in step for each in told for step in each.steps)
 
 
-def reported(*payers: Payer) -> Estimate:
+def reported(*regions: RegionShare) -> Estimate:
     made = estimated(40_000_000)
     assert made.simulated is not None
-    simulated = replace(made.simulated, attribution=Attribution(payers, (), (), "prices", 0.0))
+    simulated = replace(made.simulated, attribution=Attribution(regions, (), (), "prices", 0.0))
     around = Surroundings(False, (2, 36), None, SETTINGS, hugectl=True)
     return altered(made, surroundings=around, simulated=simulated)
 
 
 def test_the_report_follows_its_schema_and_has_no_advice_where_nothing_is_to_gain() -> None:
-    made = reported(payer(), payer("tmpfs", "/dev/shm/x", backed=backed()))
+    made = reported(region(), region("tmpfs", "/dev/shm/x", backed=backed()))
     document = json.loads(to_json(made))
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
-    assert [each["payers"][0]["name"] for each in document["what_to_do"]] == [
+    assert [each["regions"][0]["name"] for each in document["what_to_do"]] == [
         "[heap]", "/dev/shm/x",
     ]  # fmt: skip
     assert document["what_to_do"][1]["reason"] == "tmpfs_never"
@@ -204,7 +203,7 @@ SAMPLED: dict[str, object] = {
 
 
 def test_memory_that_was_sampled_has_remedies_and_no_growth() -> None:
-    [one] = advise([payer("anonymous", "x", **SAMPLED)], situation())
+    [one] = advise([region("anonymous", "x", **SAMPLED)], situation())
     by_code = {remedy.code: remedy for remedy in one.remedies}
     assert {"glibc-thp", "glibc-pool", "map-hugetlb"} <= set(by_code)
     assert "mthp-64k" not in by_code
@@ -214,12 +213,12 @@ def test_memory_that_was_sampled_has_remedies_and_no_growth() -> None:
 
 
 def test_memory_that_was_sampled_but_not_seen_has_none() -> None:
-    assert advise([payer("anonymous", "x", **SAMPLED, size_bytes=None)], situation()) == ()
+    assert advise([region("anonymous", "x", **SAMPLED, size_bytes=None)], situation()) == ()
 
 
 def test_what_samples_say_is_said_to_be_theirs() -> None:
-    sampled_payer = payer(**SAMPLED, backed=backed())
-    attribution = Attribution((sampled_payer,), (), (), None, 0.0, source="samples of x")
+    sampled_region = region(**SAMPLED, backed=backed())
+    attribution = Attribution((sampled_region,), (), (), None, 0.0, source="samples of x")
     around = Surroundings(True, (2, 36), None, SETTINGS, hugectl=True)
     made = altered(estimated(), simulated=None, sampled=attribution, surroundings=around)
     document = json.loads(to_json(made))

@@ -54,16 +54,16 @@ def test_ledger_adds_up_accounts(accounts: int, transfers: int) -> None:
     late: Counter[int] = Counter()
     lost = 0
     for number in range(1, transfers + 1):
-        payer, payee = pick(accounts), pick(accounts)
+        sender, receiver = pick(accounts), pick(accounts)
         day, cents = pick(360), 1 + pick(500000)
         reference = f"R{pick(2147483647):08X}-{number}"
-        entries.setdefault(payer, []).append((day, reference, -cents))
+        entries.setdefault(sender, []).append((day, reference, -cents))
         if not pick(10):
             lost += cents
             continue
         days = pick(5)
-        entries.setdefault(payee, []).append((day + days, reference, cents))
-        late[payee] += days + len(f"from account {payer}")
+        entries.setdefault(receiver, []).append((day + days, reference, cents))
+        late[receiver] += days + len(f"from account {sender}")
     found = []
     for account in sorted(entries):
         balance = least = 0

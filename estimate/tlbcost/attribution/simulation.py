@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory, which code and which phase pays for translation, and what would each give alone?
+"""Page walks by memory region, by code and by phase, simulated: what would each region alone give?
 
-Pure functions from the simulator's tables. Misses are counted in the whole run. What they cost is
-the cycles that the modelled core waited for the translation of this memory, in windows, scaled to
-all of its misses; where no window saw them, the mean of what did; and without windows the
+Functions from the simulator's tables. Misses are counted in the whole run. What they cost is
+the modelled core's stall cycles on the translation of this memory, in windows, scaled to all of
+its misses; where no window saw them, the mean of what did; and without windows the
 calibrated prices of hits and walks. Shares are of the sum over all memory, so that none is left.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import get_args
 
-from tlbcost.attribution.payers import AllocationSite, Payer, on_huge_bytes
+from tlbcost.attribution.backing import Seen, backed, file_kind
+from tlbcost.attribution.shares import (
+    AllocationSite,
+    Attribution,
+    CodeLine,
+    CostedBy,
+    RegionShare,
+    on_huge_bytes,
+)
 from tlbcost.attribution.sites import allocation_site
 from tlbcost.attribution.stall_time import Scale
 from tlbcost.calibration.costs import PageCosts
-from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import MemoryKind, name_of
+from tlbcost.processors.geometry import Geometry
 from tlbcost.simulator.memory_tables import (
     ImageAttribution,
     Line,
@@ -29,45 +37,10 @@ from tlbcost.simulator.memory_tables import (
     SidedMisses,
     SourceLocation,
 )
+from tlbcost.simulator.run import Simulation
 from tlbcost.simulator.windows import ImageWindows
-from tlbcost.system.filesystems import FileSystem, holding
-
-CostedBy = Literal["windows", "prices"]
-SIMULATION = "simulation"
-
-_FILES: Mapping[str, MemoryKind] = {"tmpfs": "tmpfs", "hugetlbfs": "hugetlbfs"}
-
-
-@dataclass(frozen=True, slots=True)
-class CodeLine:
-    """A line of code and its share of all walks on base pages.
-
-    `walks`, `huge_walks`: how many it makes on each page size, of data and of fetches; None: not
-    told. `samples`: that the others are estimated from; None: they are simulated.
-    """
-
-    site: Annotated[SourceLocation, doc("where it is")]
-    walks_fraction: Annotated[float | None, doc("of all page walks", minimum=0, maximum=1)]
-    walks: Annotated[int, doc("of samples: the misses that they stand for", minimum=0)]
-    huge_walks: Annotated[int | None, doc("page walks on huge pages", minimum=0)]
-    samples: Annotated[int | None, doc("null: it was simulated", minimum=0)] = None
-
-
-@dataclass(frozen=True, slots=True)
-class Attribution:
-    """Walks by memory and code. `costed_by`: what times rest on; None: there are none.
-
-    `windows`: what was modelled of the images. `other_fraction`: the share of the walks that no
-    memory is known for; that is a Payer as well. `source`: what told of the misses.
-    """
-
-    payers: tuple[Payer, ...]
-    code: tuple[CodeLine, ...]
-    images: tuple[ImageAttribution, ...]
-    costed_by: CostedBy | None
-    other_fraction: float
-    windows: tuple[ImageWindows, ...] = ()
-    source: str = SIMULATION
+from tlbcost.system.filesystems import FileSystem, mounted
+from tlbcost.system.huge_pages import HugeSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +54,29 @@ class _Priced:
     data_saving: float
 
 
+def simulated_attribution(
+    simulation: Simulation,
+    geometry: Geometry,
+    costs: tuple[PageCosts, PageCosts],
+    expected: Interval,
+    seen: Seen,
+    settings: HugeSettings | None,
+) -> Attribution | None:
+    """None: no process image has tables. `expected`: the gain that is shared out to regions."""
+    base, huge = geometry.base, geometry.huge
+    found = attribute(
+        simulation.attributions,
+        costs,
+        expected,
+        base.page_size_bytes,
+        huge.page_size_bytes,
+        mounted(),
+        simulation.windows,
+        splintered=huge.entry_bytes == base.page_size_bytes,
+    )
+    return backed(found, seen, settings)
+
+
 def attribute(
     images: Sequence[ImageAttribution],
     costs: tuple[PageCosts, PageCosts],
@@ -92,7 +88,8 @@ def attribute(
     *,
     splintered: bool,
 ) -> Attribution | None:
-    """By memory and code; None without tables. `expected`: the gain that payers share, of data.
+    """By memory and code; None without tables. `expected`: the gain, of data, that is
+    shared out to regions.
 
     `splintered`: TLB entries hold base pages whatever the kernel maps, so that both sizes miss
     alike.
@@ -110,7 +107,7 @@ def attribute(
     priced = _priced(places, costs)
     unknown = sum(place.base.walks for _, place in places if place.kind == "unknown")
     return Attribution(
-        payers=_payers(priced, expected, base_bytes, huge_bytes, mounts),
+        regions=_regions(priced, expected, base_bytes, huge_bytes, mounts),
         code=code_lines([line for image in images for line in image.lines]),
         images=tuple(images),
         costed_by=costed_by,
@@ -179,13 +176,13 @@ def _priced(
     return found
 
 
-def _payers(
+def _regions(
     priced: Sequence[_Priced],
     expected: Interval | None,
     base_bytes: int,
     huge_bytes: int,
     mounts: Sequence[FileSystem],
-) -> tuple[Payer, ...]:
+) -> tuple[RegionShare, ...]:
     groups: dict[tuple[str, MemoryKind, str, bool], list[_Priced]] = {}
     for each in priced:
         kind = _kind(each.place, mounts)
@@ -204,7 +201,7 @@ def _payers(
         places = [each.place for each in group]
         touched = sum(place.touched_pages for place in places) * base_bytes
         found.append(
-            Payer(
+            RegionShare(
                 program=program,
                 kind=kind,
                 name=name,
@@ -230,7 +227,7 @@ def _payers(
                 sites=_sites(group),
             )
         )
-    return tuple(sorted(found, key=lambda payer: -(payer.time_fraction or 0.0)))
+    return tuple(sorted(found, key=lambda region: -(region.time_fraction or 0.0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,14 +278,6 @@ def _site(place: RegionMisses) -> SourceLocation | None:
     if place.variable is not None:
         return SourceLocation(place.name, None, None, None, place.variable)
     return allocation_site(place.stack)
-
-
-def file_kind(
-    mounts: Sequence[FileSystem], name: str, device: tuple[int, int] | None = None
-) -> MemoryKind:
-    """The kind of a mapped file, by the file system that it is on."""
-    mount = holding(mounts, name, device)
-    return _FILES.get(mount.kind, "file") if mount is not None else "file"
 
 
 def _kind(place: RegionMisses, mounts: Sequence[FileSystem]) -> MemoryKind:

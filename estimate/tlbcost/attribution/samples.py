@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory and which code miss, by samples of counters that tell the data's address?
+"""Which memory and which code miss, by samples of counters that have the data's address?
 
 One more run of the program, with tlbcost-record, and pure functions from what it noted. Samples
 tell how many misses are whose. They tell neither what these cost nor what misses on huge pages.
@@ -12,14 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tlbcost.attribution.backed import Seen, with_backed
-from tlbcost.attribution.payers import Payer
-from tlbcost.attribution.simulated import Attribution, CodeLine, file_kind
+from tlbcost.attribution.backing import Seen, file_kind, with_backed
+from tlbcost.attribution.shares import Attribution, CodeLine, RegionShare
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import share_interval
 from tlbcost.counters.event_selection import EventRequest, addressed
-from tlbcost.counters.hits import Hits, SampleHit
+from tlbcost.counters.hits import Hits, SampleHit, doubts
 from tlbcost.counters.recording import Pace, SamplingPlan, sampled_runs, take_samples
 from tlbcost.counters.target import PROGRAM_ITSELF
 from tlbcost.memory import smaps
@@ -95,10 +94,26 @@ def sample_misses(
     return Sampled(path, pmu, hits)
 
 
+def sampled_attribution(
+    sampled: Sampled | None,
+    expected: Interval,
+    seen: Seen,
+    settings: HugeSettings | None,
+) -> tuple[Attribution | None, tuple[str, ...]]:
+    """By memory region and code; and notes: why there is none, or what makes it less than exact."""
+    if sampled is None or settings is None:
+        return None, ()
+    found, why_not = attribute_samples(sampled, expected, seen, settings)
+    if found is None:
+        return None, (f"samples of counters do not show page walks by memory region: {why_not}",)
+    assert sampled.hits is not None
+    return found, tuple(f"samples: {doubt}" for doubt in doubts(sampled.hits))
+
+
 def attribute_samples(
     sampled: Sampled, expected: Interval, seen: Seen, settings: HugeSettings
 ) -> tuple[Attribution | None, str | None]:
-    """By memory and code, or why not. `expected`: the gain, which payers share by misses."""
+    """By memory and code, or why not. `expected`: the gain, shared out to regions by misses."""
     if sampled.hits is None:
         return None, sampled.why_not
     weights = _misses(sampled.hits, sampled.pmu)
@@ -107,12 +122,12 @@ def attribute_samples(
         return None, f"{samples} misses of data were sampled, too few to tell"
     if not any(hit.data for hit, _ in weights):
         return None, "the samples hold no addresses of data"
-    payers = _payers(weights, sampled.path, expected, seen, settings)
+    regions = _regions(weights, sampled.path, expected, seen, settings)
     unknown = sum(weight for hit, weight in weights if _is_unknown(hit))
     events = {event.name for event in sampled.hits.events if event.state == "counted"}
     names = [EventRequest.of(e).event for e in addressed(sampled.pmu) if e.name in events]
     return Attribution(
-        payers=with_backed(payers, seen, settings),
+        regions=with_backed(regions, seen, settings),
         code=_code(weights, sampled.hits.boot_id),
         images=(),
         costed_by=None,
@@ -139,13 +154,13 @@ def _is_unknown(hit: SampleHit) -> bool:
     )
 
 
-def _payers(
+def _regions(
     weights: _Weights,
     path: Path,
     expected: Interval,
     seen: Seen,
     settings: HugeSettings,
-) -> list[Payer]:
+) -> list[RegionShare]:
     groups: dict[tuple[str, MemoryKind, str], _Weights] = {}
     programs = _programs(weights, path, seen)
     for hit, weight in weights:
@@ -162,7 +177,7 @@ def _payers(
             part = sum(weight for _, weight in group) / whole
             share = Interval(part, *share_interval(part, samples))
         found.append(
-            Payer(
+            RegionShare(
                 program=program,
                 kind=kind,
                 name=name,
@@ -179,7 +194,7 @@ def _payers(
                 misses_interval=share,
             )
         )
-    return sorted(found, key=lambda payer: (-(payer.misses_fraction or 0.0), payer.name))
+    return sorted(found, key=lambda region: (-(region.misses_fraction or 0.0), region.name))
 
 
 def _gain(expected: Interval, share: Interval) -> Interval:

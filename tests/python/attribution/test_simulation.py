@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from builders import answer as sample
-from tlbcost.attribution.code_report import code_rows, describe
+from tlbcost.attribution.code_profile import code_rows, describe
 from tlbcost.attribution.code_table import code_text, is_code_table, read_code
-from tlbcost.attribution.folded import folded
-from tlbcost.attribution.simulated import Attribution, attribute, code_lines
+from tlbcost.attribution.folded_stacks import folded
+from tlbcost.attribution.shares import Attribution
+from tlbcost.attribution.simulation import attribute, code_lines
 from tlbcost.attribution.sites import allocation_site, words
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.interval import Interval
@@ -81,13 +82,13 @@ def test_shares_sum_to_the_whole(splintered: bool, waited: tuple[int, int]) -> N
         splintered=splintered,
     )  # fmt: skip
     for shares in (
-        [payer.misses_fraction for payer in found.payers],
-        [payer.huge_misses_fraction for payer in found.payers],
-        [payer.time_fraction for payer in found.payers],
-        [payer.huge_time_fraction for payer in found.payers],
+        [region.misses_fraction for region in found.regions],
+        [region.huge_misses_fraction for region in found.regions],
+        [region.time_fraction for region in found.regions],
+        [region.huge_time_fraction for region in found.regions],
     ):
         assert sum(share or 0.0 for share in shares) == pytest.approx(1)
-    gains = [payer.gain_fraction for payer in found.payers]
+    gains = [region.gain_fraction for region in found.regions]
     assert sum(gain.value for gain in gains if gain) == pytest.approx(EXPECTED.value)
 
 
@@ -96,52 +97,52 @@ def test_memory_that_the_core_waits_for_pays_more_than_its_walks() -> None:
     dear = place("anonymous", 10_000, 0, (99_000, 0))
     found = attributed(cheap, dear)
     assert found.costed_by == "windows"
-    assert [payer.kind for payer in found.payers] == ["anonymous", "heap"]
-    assert found.payers[0].misses_fraction == 0.5
-    assert found.payers[0].time_fraction is not None
-    assert found.payers[0].time_fraction > 0.85
+    assert [region.kind for region in found.regions] == ["anonymous", "heap"]
+    assert found.regions[0].misses_fraction == 0.5
+    assert found.regions[0].time_fraction is not None
+    assert found.regions[0].time_fraction > 0.85
 
 
 def test_memory_that_no_window_saw_has_the_mean_cost() -> None:
     seen = place("heap", 10_000, 0, (50_000, 0))
     unseen = place("anonymous", 10_000, modelled_base=ModelledMisses())
-    times = [payer.time_fraction for payer in attributed(seen, unseen).payers]
+    times = [region.time_fraction for region in attributed(seen, unseen).regions]
     assert times == pytest.approx([0.5, 0.5], rel=0.01)
 
 
 def test_without_windows_prices_tell() -> None:
     found = attributed(place("heap", 300), place("anonymous", 100))
     assert found.costed_by == "prices"
-    assert found.payers[0].time_fraction == pytest.approx(0.75, rel=0.02)
+    assert found.regions[0].time_fraction == pytest.approx(0.75, rel=0.02)
 
 
 def test_the_gain_is_of_data_that_huge_pages_make_cheaper() -> None:
     helped = place("anonymous", 10_000, 0, (50_000, 0))
     not_helped = place("heap", 10_000, 10_000, (50_000, 50_000))
     code = place("file", 0, 0, name=LIBC, code=True, base=SidedMisses(Misses(), Misses(0, 5000)))
-    gains = {p.kind: p.gain_fraction for p in attributed(helped, not_helped, code).payers}
+    gains = {p.kind: p.gain_fraction for p in attributed(helped, not_helped, code).regions}
     assert gains["anonymous"] is not None
     assert gains["anonymous"].value == pytest.approx(EXPECTED.value, rel=0.05)
     assert gains["file"] is not None
     assert gains["file"].value == pytest.approx(0, abs=1e-4)
-    assert attributed(helped, expected=None).payers[0].gain_fraction is None
+    assert attributed(helped, expected=None).regions[0].gain_fraction is None
 
 
-def test_places_of_one_name_are_one_payer_with_their_sites() -> None:
+def test_places_of_one_name_are_one_region_with_their_sites() -> None:
     one = place("anonymous", 900, stack=(MALLOC, TABLE, MAIN))
     other = place("anonymous", 100, stack=(MALLOC, MAIN))
-    (payer,) = attributed(one, other).payers
-    assert payer.name == "anonymous memory"
-    assert [site.function for site in payer.sites] == ["make_table", "main"]
-    assert [site.misses_fraction for site in payer.sites] == [0.9, 0.1]
-    assert payer.sites[0].line == TABLE.line
-    assert payer.touched_bytes == 200 * sample.BASE
-    assert payer.touched_huge_bytes == 4 * sample.HUGE
+    (region,) = attributed(one, other).regions
+    assert region.name == "anonymous memory"
+    assert [site.function for site in region.sites] == ["make_table", "main"]
+    assert [site.misses_fraction for site in region.sites] == [0.9, 0.1]
+    assert region.sites[0].line == TABLE.line
+    assert region.touched_bytes == 200 * sample.BASE
+    assert region.touched_huge_bytes == 4 * sample.HUGE
 
 
 def test_a_static_variable_is_a_site_by_its_name() -> None:
-    (payer,) = attributed(place("segment", 10, name="[bss]", variable="table")).payers
-    assert words(payer.sites[0]) == "table"
+    (region,) = attributed(place("segment", 10, name="[bss]", variable="table")).regions
+    assert words(region.sites[0]) == "table"
 
 
 @pytest.mark.parametrize(
@@ -156,15 +157,15 @@ def test_a_static_variable_is_a_site_by_its_name() -> None:
 def test_files_are_of_their_file_system(
     path: str, device: tuple[int, int] | None, kind: str
 ) -> None:
-    (payer,) = attributed(place("file", 10, name=path, device=device)).payers
-    assert payer.kind == kind
-    assert payer.name == path
+    (region,) = attributed(place("file", 10, name=path, device=device)).regions
+    assert region.kind == kind
+    assert region.name == path
 
 
 def test_what_is_not_known_is_told() -> None:
     found = attributed(place("unknown", 1), place("heap", 99))
     assert found.other_fraction == 0.01
-    assert {payer.name for payer in found.payers} == {"other memory", "[heap]"}
+    assert {region.name for region in found.regions} == {"other memory", "[heap]"}
 
 
 def test_no_image_is_no_attribution() -> None:

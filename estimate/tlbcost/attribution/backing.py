@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""On which pages was the memory that pays when the program ran natively?
+"""On which pages was each memory region when the program ran natively?
 
 The simulator and the kernel name memory apart from each other: what has a file meets by its name,
 all else by its kind.
@@ -11,16 +11,18 @@ import dataclasses
 import os
 from collections.abc import Sequence
 
-from tlbcost.attribution.payers import Payer
-from tlbcost.attribution.simulated import Attribution
+from tlbcost.attribution.shares import Attribution, RegionShare
 from tlbcost.memory.eligibility import kind_of
 from tlbcost.memory.kinds import Backing, MemoryKind
 from tlbcost.memory.smaps import Mapping
+from tlbcost.system.filesystems import FileSystem, holding
 from tlbcost.system.huge_pages import HugeSettings
 
 _BY_NAME: tuple[MemoryKind, ...] = ("file", "tmpfs", "segment", "memfd", "hugetlbfs")
 _DELETED = " (deleted)"
 
+# The kinds of files by the file systems that they are on.
+_FILES: dict[str, MemoryKind] = {"tmpfs": "tmpfs", "hugetlbfs": "hugetlbfs"}
 # A program's mappings as they were looked at, each with the path of the executable.
 Seen = Sequence[tuple[str, Mapping]]
 _Key = tuple[str, MemoryKind, str, bool]
@@ -29,56 +31,58 @@ _Key = tuple[str, MemoryKind, str, bool]
 def backed(
     attribution: Attribution | None, seen: Seen, settings: HugeSettings | None
 ) -> Attribution | None:
-    """The attribution, with what was seen of its payers where anything was."""
+    """The attribution, with what was seen of its regions where anything was."""
     if attribution is None or settings is None:
         return attribution
-    payers = with_backed(attribution.payers, seen, settings)
-    return dataclasses.replace(attribution, payers=payers)
+    regions = with_backed(attribution.regions, seen, settings)
+    return dataclasses.replace(attribution, regions=regions)
 
 
-def with_backed(payers: Sequence[Payer], seen: Seen, settings: HugeSettings) -> tuple[Payer, ...]:
-    """The payers, each with what was seen of it; those that were not seen stay as they are."""
+def with_backed(
+    regions: Sequence[RegionShare], seen: Seen, settings: HugeSettings
+) -> tuple[RegionShare, ...]:
+    """The regions, each with what was seen of it; those that were not seen stay as they are."""
     groups: dict[_Key, list[Mapping]] = {}
     for program, mapping in seen:
         kind = kind_of(mapping, settings)
         code = "x" in mapping.permissions
         key = _key(program, kind, mapping.name, code=code)
         groups.setdefault(key, []).append(mapping)
-    return tuple(_with(payer, _matching(payer, payers, groups)) for payer in payers)
+    return tuple(_with(region, _matching(region, regions, groups)) for region in regions)
 
 
 def _key(program: str, kind: MemoryKind, name: str, *, code: bool) -> _Key:
     named = name.removesuffix(_DELETED) if kind in _BY_NAME else ""
-    # Code and data of one file are two payers; elsewhere permissions tell nothing.
+    # Code and data of one file are two regions; elsewhere permissions say nothing.
     return (os.path.realpath(program), kind, named, code and kind in ("file", "segment"))
 
 
 def _matching(
-    payer: Payer, payers: Sequence[Payer], groups: dict[_Key, list[Mapping]]
+    region: RegionShare, regions: Sequence[RegionShare], groups: dict[_Key, list[Mapping]]
 ) -> list[Mapping]:
-    key = _key(payer.program, payer.kind, payer.name, code=payer.code)
+    key = _key(region.program, region.kind, region.name, code=region.code)
     if key in groups:
         return groups[key]
     # A file with a new name in each run: the only one of its kind is meant.
     alike = [other for other in groups if (other[0], other[1], other[3]) == (*key[:2], key[3])]
-    same = [each for each in payers if (each.kind, each.code) == (payer.kind, payer.code)]
-    if payer.kind in ("tmpfs", "memfd") and len(alike) == 1 and len(same) == 1:
+    same = [each for each in regions if (each.kind, each.code) == (region.kind, region.code)]
+    if region.kind in ("tmpfs", "memfd") and len(alike) == 1 and len(same) == 1:
         return groups[alike[0]]
     return []
 
 
-def _with(payer: Payer, mappings: Sequence[Mapping]) -> Payer:
+def _with(region: RegionShare, mappings: Sequence[Mapping]) -> RegionShare:
     present = [each for each in mappings if each.resident_bytes]
     if not present:
-        return payer
+        return region
     # Where huge pages are missing is of interest: the largest part of it.
     first = max(present, key=lambda each: (each.resident_bytes - each.huge_bytes, each.start))
     resident = sum(each.resident_bytes for each in present)
     huge = sum(each.huge_bytes for each in present)
     size = sum(each.size_bytes for each in mappings)
     return dataclasses.replace(
-        payer,
-        size_bytes=size if payer.size_bytes is None else payer.size_bytes,
+        region,
+        size_bytes=size if region.size_bytes is None else region.size_bytes,
         backed=Backing(
             first.start,
             first.end,
@@ -92,3 +96,11 @@ def _with(payer: Payer, mappings: Sequence[Mapping]) -> Payer:
             first.device,
         ),
     )
+
+
+def file_kind(
+    mounts: Sequence[FileSystem], name: str, device: tuple[int, int] | None = None
+) -> MemoryKind:
+    """The kind of a mapped file, by the file system that it is on."""
+    mount = holding(mounts, name, device)
+    return _FILES.get(mount.kind, "file") if mount is not None else "file"

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from builders.answer import interval
 from tlbcost.answer.regions_text import print_sampled
-from tlbcost.attribution import sampled
-from tlbcost.attribution.backed import Seen
-from tlbcost.attribution.sampled import FEWEST, Sampled, attribute_samples, sample_misses
-from tlbcost.attribution.simulated import Attribution
+from tlbcost.attribution import samples
+from tlbcost.attribution.backing import Seen
+from tlbcost.attribution.samples import FEWEST, Sampled, attribute_samples, sample_misses
+from tlbcost.attribution.shares import Attribution
 from tlbcost.common import formats, paths
 from tlbcost.common.console import print_whole
 from tlbcost.common.stats import share_interval
@@ -93,7 +93,7 @@ def told(file: Path, seen: Seen = (), pmu: Pmu = SKL) -> Attribution:
 
 def test_shares_are_those_of_the_samples_and_sum_to_the_whole(tmp_path: Path) -> None:
     found = told(recorded(tmp_path, HEAP, FILE))
-    heap, file = found.payers
+    heap, file = found.regions
     assert (heap.kind, heap.name, heap.samples) == ("heap", "[heap]", 900)
     assert (file.kind, file.name, file.samples) == ("tmpfs", "/dev/shm/x", 100)
     assert (heap.misses_fraction, file.misses_fraction) == (0.9, 0.1)
@@ -104,8 +104,8 @@ def test_shares_are_those_of_the_samples_and_sum_to_the_whole(tmp_path: Path) ->
         "skl::MEM_INST_RETIRED:STLB_MISS_STORES:precise=2"  # fmt: skip
     assert (found.other_fraction, found.costed_by, found.images) == (0.0, None, ())
     # What samples do not tell has no number.
-    for payer in found.payers:
-        assert payer.touched_bytes is payer.huge_misses_fraction is payer.time_fraction is None
+    for region in found.regions:
+        assert region.touched_bytes is region.huge_misses_fraction is region.time_fraction is None
     assert heap.gain_fraction is not None
     assert heap.gain_fraction.value == pytest.approx(0.9 * 0.2)
     assert heap.gain_fraction.low < 0.9 * 0.18
@@ -120,22 +120,22 @@ def test_rows_that_read_alike_are_not_one(tmp_path: Path) -> None:
     twice = Sampled(Path(APP), SKL, replace(hits, hits=hits.hits * 2))
     found, _ = attribute_samples(twice, interval(0.2), (), SETTINGS)
     assert found is not None
-    assert [payer.samples for payer in found.payers] == [1800, 200]
+    assert [region.samples for region in found.regions] == [1800, 200]
     assert [line.samples for line in found.code] == [2000]
 
 
 def test_what_rests_on_few_samples_has_no_share(tmp_path: Path) -> None:
     few: Row = (STORES, "[stack]", None, FEWEST - 1, 1, OBJECTS[2])
     found = told(recorded(tmp_path, HEAP, few))
-    stack = next(payer for payer in found.payers if payer.kind == "stack")
+    stack = next(region for region in found.regions if region.kind == "stack")
     assert (stack.samples, stack.misses_fraction, stack.gain_fraction) == (FEWEST - 1, None, None)
-    assert sum(payer.samples or 0 for payer in found.payers) == 900 + FEWEST - 1
+    assert sum(region.samples or 0 for region in found.regions) == 900 + FEWEST - 1
     assert [line.walks_fraction is None for line in found.code] == [False, True]
 
 
 def test_an_event_that_ran_half_of_the_time_stands_for_all_of_it(tmp_path: Path) -> None:
     store: Row = (STORES, "[stack]", None, 450, 1, APP)
-    heap, stack = told(recorded(tmp_path, HEAP, store, running=(100, 50))).payers
+    heap, stack = told(recorded(tmp_path, HEAP, store, running=(100, 50))).regions
     assert (heap.misses_fraction, stack.misses_fraction) == (0.5, 0.5)
 
 
@@ -148,16 +148,19 @@ def test_samples_of_all_operations_count_where_they_walked(tmp_path: Path) -> No
         (LOADS, None, None, 7000, 1, APP),
     ]
     found = told(recorded(tmp_path, *rows), pmu=ZEN4)
-    assert [(payer.kind, payer.samples) for payer in found.payers] == [("heap", 90), ("tmpfs", 10)]
+    assert [(region.kind, region.samples) for region in found.regions] == [
+        ("heap", 90),
+        ("tmpfs", 10),
+    ]
     assert found.source == "samples of ibs_op:524288"
 
 
-def test_memory_that_is_not_known_is_a_payer(tmp_path: Path) -> None:
+def test_memory_that_is_not_known_is_a_region(tmp_path: Path) -> None:
     lost: Row = (LOADS, None, None, 60, 1, APP)
     gone: Row = (LOADS, "[unknown]", None, 40, 1, APP)
     found = told(recorded(tmp_path, HEAP, lost, gone))
     assert found.other_fraction == 0.1
-    assert [(payer.name, payer.samples) for payer in found.payers] == [
+    assert [(region.name, region.samples) for region in found.regions] == [
         ("[heap]", 900), ("other memory", 100),
     ]  # fmt: skip
 
@@ -165,7 +168,7 @@ def test_memory_that_is_not_known_is_a_payer(tmp_path: Path) -> None:
 def test_static_data_is_the_executables(tmp_path: Path) -> None:
     rows: list[Row] = [(LOADS, "[bss]", None, 50, 1, APP), (LOADS, APP, None, 30, 1, APP)]
     found = told(recorded(tmp_path, *rows))
-    assert [(payer.kind, payer.name) for payer in found.payers] == [
+    assert [(region.kind, region.name) for region in found.regions] == [
         ("segment", "[bss]"), ("segment", APP),
     ]  # fmt: skip
 
@@ -179,14 +182,14 @@ def test_what_has_no_name_is_what_there_was_most_of(tmp_path: Path) -> None:
     rows: list[Row] = [HEAP, (LOADS, "[shared]", None, 50, 1, APP),
                        (LOADS, "[anonymous]", None, 40, 1, APP)]  # fmt: skip
     found = told(recorded(tmp_path, *rows), seen)
-    assert [(payer.kind, payer.name, payer.size_bytes) for payer in found.payers] == [
+    assert [(region.kind, region.name, region.size_bytes) for region in found.regions] == [
         ("heap", "[heap]", 6 << 20),
         ("memfd", "/memfd:frames (deleted)", 4 << 20),
         ("anonymous", "anonymous memory", 8 << 20),
     ]
-    assert all(payer.backed is not None for payer in found.payers)
+    assert all(region.backed is not None for region in found.regions)
     # Without a look at it, it is not known to be one of these.
-    kinds_ = [payer.kind for payer in told(recorded(tmp_path, *rows)).payers]
+    kinds_ = [region.kind for region in told(recorded(tmp_path, *rows)).regions]
     assert kinds_ == ["heap", "shared", "anonymous"]
 
 
@@ -195,7 +198,10 @@ def test_processes_are_told_apart_by_their_code(tmp_path: Path) -> None:
     rows: list[Row] = [HEAP, (LOADS, "[heap]", None, 70, 2, OTHER),
                        (LOADS, "[heap]", None, 30, 2, OBJECTS[2])]  # fmt: skip
     found = told(recorded(tmp_path, *rows), seen)
-    assert [(payer.program, payer.samples) for payer in found.payers] == [(APP, 900), (OTHER, 100)]
+    assert [(region.program, region.samples) for region in found.regions] == [
+        (APP, 900),
+        (OTHER, 100),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +271,7 @@ def sampled_run(folder: Path, monkeypatch: pytest.MonkeyPatch, *argv: str) -> Sa
     """The run with samples after a first one, as an estimate does it."""
     if not paths.libexec("tlbcost-record").exists():
         pytest.skip("tlbcost-record is not built: make all")
-    monkeypatch.setattr(sampled, "addressed", lambda pmu: pmu.events)
+    monkeypatch.setattr(samples, "addressed", lambda pmu: pmu.events)
     with launcher(folder) as own:
         before = own.execute(argv, discard=True)
         found = sample_misses(own, argv, Path(argv[0]), FAULTS, before)
@@ -282,14 +288,16 @@ def test_a_real_recording_blames_the_memory_and_the_function(
     found, _ = attribute_samples(run, interval(0.2), (), SETTINGS)
     assert found is not None
     assert run.hits is not None
-    first = found.payers[0]
+    first = found.regions[0]
     assert (first.program, first.name) == (str(places), str(tmp_path / "mapped"))
     assert first.samples is not None
     assert 899 <= first.samples <= 905
     whole = sum(hit.samples for hit in run.hits.hits)
-    assert sum(payer.samples or 0 for payer in found.payers) == whole
-    known = [payer.misses_fraction for payer in found.payers if payer.misses_fraction is not None]
-    few = sum(payer.samples or 0 for payer in found.payers if payer.misses_fraction is None)
+    assert sum(region.samples or 0 for region in found.regions) == whole
+    known = [
+        region.misses_fraction for region in found.regions if region.misses_fraction is not None
+    ]
+    few = sum(region.samples or 0 for region in found.regions if region.misses_fraction is None)
     assert sum(known) + few / whole == pytest.approx(1)
     site = found.code[0].site
     assert (site.object, site.function) == (str(places), "touch_here")

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which of a program's memory pays for translation, and what would huge pages for it alone give?
+"""Which share of the page walks has each memory region and line of code, and what would it give?
 
-One Payer is one mapping, or all of the same kind and name in one program. What was not obtained is
-None. Shares of all payers of an estimate sum to the whole.
+One RegionShare is one mapping, or all of the same kind and name in one program. What was not
+obtained is None. Shares of all regions of an estimate sum to the whole.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import Backing, MemoryKind
-from tlbcost.simulator.memory_tables import SourceLocation
+from tlbcost.simulator.memory_tables import ImageAttribution, SourceLocation
+from tlbcost.simulator.windows import ImageWindows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,7 @@ class AllocationSite(SourceLocation):
 
 
 @dataclass(frozen=True, slots=True)
-class Payer:
+class RegionShare:
     """One mapping's part in the misses, the time and the gain.
 
     `name`: the path, or `[heap]`, `[stack]`, `[bss]`, `anonymous memory`. `touched_bytes`: base
@@ -82,6 +83,42 @@ class Payer:
         """`size_bytes` of memory whose size is known; remedies are for no other."""
         assert self.size_bytes is not None
         return self.size_bytes
+
+
+CostedBy = Literal["windows", "prices"]
+SIMULATION = "simulation"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeLine:
+    """A line of code and its share of all walks on base pages.
+
+    `walks`, `huge_walks`: how many it makes on each page size, of data and of fetches; None: not
+    told. `samples`: that the others are estimated from; None: they are simulated.
+    """
+
+    site: Annotated[SourceLocation, doc("where it is")]
+    walks_fraction: Annotated[float | None, doc("of all page walks", minimum=0, maximum=1)]
+    walks: Annotated[int, doc("of samples: the misses that they stand for", minimum=0)]
+    huge_walks: Annotated[int | None, doc("page walks on huge pages", minimum=0)]
+    samples: Annotated[int | None, doc("null: it was simulated", minimum=0)] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Walks by memory and code. `costed_by`: what times rest on; None: there are none.
+
+    `windows`: what was modelled of the images. `other_fraction`: the share of the walks that no
+    memory is known for; that is a region as well. `source`: what found the misses.
+    """
+
+    regions: tuple[RegionShare, ...]
+    code: tuple[CodeLine, ...]
+    images: tuple[ImageAttribution, ...]
+    costed_by: CostedBy | None
+    other_fraction: float
+    windows: tuple[ImageWindows, ...] = ()
+    source: str = SIMULATION
 
 
 def on_huge_bytes(touched_bytes: int, huge_pages: int, mapped_bytes: int, huge_bytes: int) -> int:
