@@ -121,9 +121,9 @@ def conclude(given: Evidence) -> Estimate:
     best = counted or simulated
     assert best is not None, "neither counted nor simulated"
     if simulated is not None and given.simulation is not None and costs is not None:
-        expected = simulated.gain.expected_fraction
+        expected, tlbs = simulated.gain.expected_fraction, simulated.geometry
         attribution = simulated_attribution(
-            given.simulation, simulated.geometry, costs, expected, given.seen, given.settings
+            given.simulation, tlbs, costs, expected, given.seen, given.settings
         )
         simulated = replace(simulated, attribution=attribution)
     expected = best.gain.expected_fraction

@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 import tlbcost
 from builders.answer import MACHINE
+from builders.tree import FAKES, GOLDEN, SCHEMAS
 from tlbcost.answer import backend
 from tlbcost.attribution import samples
 from tlbcost.attribution.samples import FEWEST
@@ -24,9 +25,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.pmu import Found
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, pmu_of, select
 
-FAKES = Path(__file__).parents[2] / "fakes"
-GOLDEN = Path(__file__).parents[2] / "golden"
-SCHEMA = Path(__file__).parents[3] / "data" / "schema" / "estimate.schema.json"
+SCHEMA = SCHEMAS / "estimate.schema.json"
 SIDES = ("load", "store", "fetch")
 ACTIVE = [f"walk_active_cycles.{side}" for side in SIDES]
 COUNTS = {"cycles": 1_000_000, ACTIVE[0]: 200_000, ACTIVE[1]: 50_000, ACTIVE[2]: 10_000}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from builders.answer import (
     BASE,
     BASE_COSTS,
@@ -14,13 +15,17 @@ from builders.answer import (
     interval,
 )
 from builders.calibration import of_this_machine
+from builders.tree import GOLDEN
 from tlbcost.calibration.costs import (
+    check_costs,
     cost_at,
     find,
     page_costs,
     with_substitutes,
 )
+from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration, Cost
+from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 
 
@@ -87,3 +92,12 @@ def test_no_price_is_below_zero_though_the_calibration_may_be() -> None:
     assert costs.walk_serial_ns == Interval(12, 0, 40)
     assert costs.walk_overlapped_ns == Interval(0, 0, 0)
     assert made.costs[0].interval == Interval(12, -4.7, 40)
+
+
+def test_a_calibration_without_base_costs_gives_no_estimate() -> None:
+    whole = read_calibration(GOLDEN / "calibration.tsv")
+    check_costs(whole, MACHINE)
+    bare = replace(whole, costs=tuple(c for c in whole.costs if c.quantity != "stlb_hit_ns"))
+    with pytest.raises(TlbcostError, match="what an STLB hit costs on 4 KiB pages") as error:
+        check_costs(bare, MACHINE)
+    assert error.value.exit_code == 4

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 from builders.calibration import of_this_machine
+from builders.tree import GOLDEN
 from tlbcost.calibration import cache, request
 from tlbcost.calibration.analysis.quantities import Analysis
 from tlbcost.calibration.cache import cache_folder, cache_path, look_up
 from tlbcost.calibration.file import read_calibration, write_calibration
 from tlbcost.calibration.measurement import CpuGoneError, Measured
 from tlbcost.calibration.records import Extent, Obtained
-from tlbcost.calibration.request import CalibrationRequest, obtain
+from tlbcost.calibration.request import CalibrationRequest, calibration_for, obtain
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import SAMPLES
 from tlbcost.common.table import Table
@@ -239,3 +240,9 @@ def test_under_sudo_the_cache_is_the_users(
     path = cache_path(current_machine())
     assert (path.stat().st_uid, path.stat().st_gid) == (nobody.pw_uid, nobody.pw_gid)
     assert os.geteuid() == 0
+
+
+def test_options_exclude_each_other() -> None:
+    with pytest.raises(TlbcostError, match="exclude") as error:
+        calibration_for(GOLDEN / "calibration.tsv", recalibrate=True)
+    assert error.value.exit_code == 2

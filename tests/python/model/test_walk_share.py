@@ -5,12 +5,12 @@ import io
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import jsonschema
 import pytest
 from builders.answer import BASE_COSTS, HUGE_COSTS, MACHINE, RUN, interval
 from builders.counted import SKL, ZEN4, both, counted, counted_estimate, evidence, imported
+from builders.tree import SCHEMAS
 from tlbcost.answer.document import to_json
 from tlbcost.answer.estimate import conclude
 from tlbcost.answer.record import Estimate
@@ -23,7 +23,7 @@ from tlbcost.model import walk_share
 from tlbcost.model.published_pairs import expected_from_share, expected_with_remaining
 from tlbcost.processors.event_tables import load_pmu
 
-SCHEMA = Path(__file__).parents[3] / "data" / "schema" / "estimate.schema.json"
+SCHEMA = SCHEMAS / "estimate.schema.json"
 # Of the sample's run time of 1 s, 0.9 s are user time, which is what was counted.
 USER = 0.9
 

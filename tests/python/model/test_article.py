@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from builders.tree import GOLDEN
 from tlbcost.common.interval import Interval
 from tlbcost.counters.count_findings import formula_values
 from tlbcost.counters.event_counts import EventCounts, merge_sources
@@ -14,7 +13,6 @@ from tlbcost.model.published_pairs import expected_from_share
 from tlbcost.model.walk_share import Prices, witness
 from tlbcost.processors.event_tables import named
 
-GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 PPC970 = named("ppc970")
 COST = Prices(Interval(563, 563, 563), None)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from builders.answer import (
@@ -20,6 +19,7 @@ from builders.answer import (
     simulated,
 )
 from builders.counted import SKL, ZEN4, both, counted, counted_estimate, evidence, imported
+from builders.tree import TREE
 from tlbcost.answer.caveats.rules import RULES, caveats
 from tlbcost.answer.estimate import conclude
 from tlbcost.answer.record import Estimate
@@ -30,7 +30,7 @@ from tlbcost.simulator.counts import Touched
 from tlbcost.system.glibc import tunable
 from tlbcost.system.machine import Machine
 
-DOCUMENT = Path(__file__).parents[3] / "doc" / "caveats.md"
+DOCUMENT = TREE / "doc" / "caveats.md"
 
 Change = Callable[[Estimate], Estimate]
 

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is decided before a program runs, and what does the simulator get?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders.answer import MACHINE, RUN, process
+from builders.tree import GOLDEN
+from tlbcost.answer import runs
+from tlbcost.answer.request import AskedModel, EstimateRequest
+from tlbcost.common.errors import TlbcostError
+from tlbcost.run.launch import launcher_of
+from tlbcost.run.outcome import Outcome
+from tlbcost.simulator.core import Core
+from tlbcost.simulator.run import Simulation
+from tlbcost.simulator.windows import WindowPlan
+
+CALIBRATION = GOLDEN / "calibration.tsv"
+
+
+def set_up(
+    monkeypatch: pytest.MonkeyPatch, core: Core | None, model: AskedModel = "auto"
+) -> runs.RunPlan:
+    """What is decided before a program runs, where a calibration gives this core."""
+    monkeypatch.setattr(runs, "find_valgrind", lambda: Path("/v"))
+    monkeypatch.setattr(runs, "core_for", lambda *_: core)
+    request = EstimateRequest(("true",), backend="sim", model=model, calibration=CALIBRATION)
+    return runs.plan_runs(request, MACHINE, Path("/bin/true"))
+
+
+MODELLED = Core((("width", 6),), ("the caches are those of CPUID",))
+
+
+def test_the_core_is_from_the_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = set_up(monkeypatch, MODELLED)
+    assert found.core == MODELLED
+    assert found.no_core is None
+    assert MODELLED.notes[0] in found.notes
+    simple = set_up(monkeypatch, MODELLED, "simple")
+    assert (simple.core, simple.no_core) == (None, None)
+
+
+def test_the_simulator_gets_the_core_and_windows_for_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    native = Outcome(replace(RUN, user_ns=1_000_000_000), "", None, 0, None, None)
+    asked: list[tuple[object, ...]] = []
+
+    def simulate(*options: object) -> Simulation:
+        asked.append(options[-2:])
+        return Simulation((process(),), native, ())
+
+    monkeypatch.setattr(runs, "simulate", simulate)
+    plan = set_up(monkeypatch, MODELLED)
+    with launcher_of(None) as launcher:
+        request = EstimateRequest(("app",))
+        runs._simulate(request, plan, launcher, [native], plan.core)
+        runs._simulate(request, plan, launcher, [native], None)
+    # At 30 references in a microsecond, 64 windows of a second.
+    assert asked == [(WindowPlan(period=468_750, most=64), "width=6"), (None, None)]
+
+
+def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set_up(monkeypatch, None).no_core == "the calibration does not tell what loads cost"
+    assert set_up(monkeypatch, None, "simple").no_core is None
+    with pytest.raises(TlbcostError, match="what loads cost") as error:
+        set_up(monkeypatch, None, "overlap")
+    assert error.value.exit_code == 4
+    assert "--model simple" in str(error.value.hint)

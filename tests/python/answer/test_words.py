@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Does the verdict name the figures?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from builders.answer import (
+    estimated,
+)
+from tlbcost.answer.words import verdict_sentence
+from tlbcost.common import units
+from tlbcost.common.interval import Interval
+from tlbcost.model.gain import total_interval
+
+
+def test_verdict_names_the_figures() -> None:
+    for walks, start in ((10**7, "Worth"), (10**6, "Too close"), (0, "Not worth")):
+        c = estimated(walks)
+        sentence = verdict_sentence(c.gain, 2 << 20)
+        assert sentence.startswith(start)
+        end = total_interval(c.gain)
+        assert units.percent(end.low if walks == 10**7 else end.high) in sentence
+
+
+def test_a_gain_below_zero_is_called_nothing() -> None:
+    c = estimated(0)
+    loss = replace(c.gain, expected_fraction=Interval(-0.01, -0.02, -0.001))
+    none = replace(loss, fault_fraction=None, verdict="not_worth_it")
+    assert verdict_sentence(none, 2 << 20).endswith("would save nothing.")
+
+
+def test_a_tiny_gain_is_next_to_nothing() -> None:
+    small = replace(estimated(0).gain, fault_fraction=None)
+    assert verdict_sentence(small, 2 << 20).endswith("would save next to nothing.")

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What does `tlbcost estimate` take, refuse and end with?"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from builders.machines import (
+    BASE,
+    MTHP,
+)
+from tlbcost import __main__
+from tlbcost.commands import estimate
+from tlbcost.commands.estimate import page_sizes
+from tlbcost.common.errors import TlbcostError
+from tlbcost.machines.plan import GIB
+
+
+def parse(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    estimate.add_arguments(parser)
+    return parser.parse_args(arguments)
+
+
+def test_options() -> None:
+    found = parse("--runs", "5", "--prepare", "rm x", "--", "app", "--runs", "7")
+    assert (found.runs, found.prepare) == (5, "rm x")
+    assert found.program[-3:] == ["app", "--runs", "7"]
+    assert parse("app").runs == 3
+
+
+@pytest.mark.parametrize("runs", ["0", "-1", "x", "1001", "1.5", "²"])
+def test_a_wrong_number_of_runs_is_refused(runs: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse("--runs", runs, "app")
+    assert ended.value.code == 2
+    assert runs in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--model", "simple", "--backend", "pmu", "app"), ("--model", "overlap", "--from", "file")],
+)
+def test_a_model_needs_a_simulation(options: tuple[str, ...]) -> None:
+    with pytest.raises(TlbcostError, match="is of a simulation") as error:
+        estimate.run(parse(*options))
+    assert error.value.exit_code == 2
+
+
+def test_signals_end_with_a_message_and_a_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)):
+        before = signal.getsignal(number)
+        monkeypatch.setattr(estimate, "_estimate", lambda _, n=number: os.kill(os.getpid(), n) or 0)
+        assert estimate.run(parse("app")) == code
+        assert number.name in capsys.readouterr().err
+        assert signal.getsignal(number) == before
+
+
+def test_a_signal_that_is_ignored_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        monkeypatch.setattr(
+            estimate, "_estimate", lambda _: os.kill(os.getpid(), signal.SIGHUP) or 0
+        )
+        assert estimate.run(parse("app")) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_errors_are_printed_with_their_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["estimate", "no-such-program-anywhere"]) == 127
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("tlbcost: cannot run 'no-such-program-anywhere': ")
+    assert lines[1].startswith("tlbcost: hint: ")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from tlbcost.__main__ import main\n"
+        "try: main(['estimate', '--help'])\n"
+        "except SystemExit: pass\n"
+        "sys.exit(any(name in sys.modules for name in ('pandas', 'rich', 'numpy')))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    assert ended.returncode == 0
+    for option in ("--runs", "--model", "--prepare", "--calibration", "--json", "--output"):
+        assert option.encode() in ended.stdout
+
+
+def test_sizes_are_read_ascending_from_base_pages_on() -> None:
+    assert page_sizes("1G,64K") == (BASE, MTHP, GIB)
+    for wrong in ("", "3K", "3M", "2", "x", "1T", "4K,,2M"):
+        with pytest.raises(argparse.ArgumentTypeError):
+            page_sizes(wrong)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which cores can be timed, and is a damaged figure refused?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from builders.machines import (
+    machine,
+)
+from tlbcost.common import paths
+from tlbcost.common.errors import TlbcostError
+from tlbcost.machines import published_timing as core_figures
+from tlbcost.machines.published_timing import figures_of, published_core
+from tlbcost.processors.published import cores
+
+
+def test_a_core_is_timed_only_if_all_that_is_needed_is_published() -> None:
+    timed = {core.core for core in cores() if published_core(core, figures_of(core.core))}
+    assert {"snb", "skx", "icx", "amd64_fam19h_zen4"} <= timed
+    assert "power9" not in timed
+    assert machine("arm_n1").core is None
+    assert "ghz" in (machine("arm_n1").no_core or "")
+
+
+def test_a_damaged_figure_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = paths.data("machines", "snb.tsv").read_text(encoding="utf-8")
+    (tmp_path / "snb.tsv").write_text(text.replace("core_ghz: 2.9 ", "core_ghz: fast "))
+    monkeypatch.setattr(core_figures.paths, "data", lambda _folder, name: tmp_path / name)
+    with pytest.raises(TlbcostError, match="core_ghz"):
+        figures_of("snb")
