@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is a pool of huge pages filled and given back, and what do the pools hold now?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TextIO
+
+from tlbcost.common import units
+from tlbcost.common.console import print_whole, table
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.settings.change import Settings, say, system_settings
+from tlbcost.settings.journal import Change, read_journal
+from tlbcost.system import hints, hugetlb
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRequest:
+    """Pages to reserve: so many, or as many as hold `n_bytes`, of which one is None.
+
+    `page_size_bytes` None: the kernel's default.
+    """
+
+    page_size_bytes: int | None
+    pages: int | None
+    n_bytes: int | None
+
+
+def reserve(request: PoolRequest, program: Callable[[], int] | None) -> int:
+    """Reserve pages while `program` runs, and return its exit code; without it they stay.
+
+    Raises TlbcostError, with exit code 4 if there are no such pages for this user.
+    """
+    size = request.page_size_bytes or hugetlb.default_page_bytes()
+    if size is None:
+        raise TlbcostError(
+            "cannot reserve huge pages: this kernel has no pools", None, CANNOT_MEASURE
+        )
+    pages = request.pages if request.pages is not None else -(-(request.n_bytes or 0) // size)
+    with system_settings() as settings:
+        settings.reserve(size, pages)
+        _mount(settings, size)
+        if program is not None:
+            return program()
+        settings.keep()
+    restored_by = hints.as_root("tlbcost pool restore")
+    what = f"{pages} page{' is' if pages == 1 else 's are'}"
+    say(f"{what} reserved, {units.size(size)} each; they stay until: {restored_by}")
+    return 0
+
+
+def _mount(settings: Settings, page_size_bytes: int) -> None:
+    """Pages serve without one, too: malloc and shared memory need none, libhugetlbfs does."""
+    try:
+        settings.mount_hugetlbfs(page_size_bytes)
+    except TlbcostError as error:
+        if error.exit_code != CANNOT_MEASURE:
+            raise
+        say(f"{error}; hugectl will find no place for these pages")
+
+
+def restore() -> int:
+    """Put back all that tlbcost changed; returns how many changes are left. Raises TlbcostError."""
+    with system_settings() as settings:
+        if not settings.found:
+            say("nothing to put back: no change of tlbcost's is left")
+        return settings.restore_left(kept=True)
+
+
+def print_status(file: TextIO) -> None:
+    """Print the pools, where hugetlbfs is mounted, and what tlbcost changed. Needs no root."""
+    sizes = hugetlb.sizes()
+    if not sizes:
+        print("This kernel has no pools of huge pages.", file=file)
+    else:
+        rows = table("page size", "pages", "free", "reserved", "surplus")
+        for size in sizes:
+            pool = hugetlb.pool(size)
+            counts = (pool.pages, pool.free, pool.reserved, pool.surplus)
+            rows.add_row(
+                units.size(size), *(units.NOT_OBTAINED if n is None else str(n) for n in counts)
+            )
+        print_whole(lambda console: console.print(rows), file)
+    print(file=file)
+    for mount in hugetlb.mounts():
+        known = mount.page_size_bytes
+        size_text = units.NOT_OBTAINED if known is None else units.size(known)
+        print(f"hugetlbfs of {size_text} pages is mounted on {mount.folder}", file=file)
+    if not hugetlb.mounts():
+        print("No hugetlbfs is mounted.", file=file)
+    changes = read_journal()
+    if not changes:
+        print("No change of tlbcost's is in effect.", file=file)
+    for change in changes:
+        print(_words(change), file=file)
+
+
+def _words(change: Change) -> str:
+    if change.kind == "mount":
+        what = f"mounted by tlbcost: {change.path}"
+    else:
+        what = f"changed by tlbcost: {change.path}: {change.before} -> {change.after}"
+    if change.kept:
+        state = "stays until 'tlbcost pool restore'"
+    elif change.owner.alive():
+        state = "which puts it back when it ends"
+    else:
+        state = "which was killed; 'tlbcost pool restore' puts it back"
+    return f"{what}\n    by process {change.owner.pid} ({change.owner.command}), {state}"
