@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from tlbcost.common import formats
 from tlbcost.common.table import read_table
-from tlbcost.model import published_pairs as expected_gain
+from tlbcost.model import published_pairs
 
 TREE = Path(__file__).resolve().parent.parent
 
@@ -291,10 +291,10 @@ def _inside(column: str, single_socket: bool) -> int:
             continue
         share, gain = float(row["walk_share_4k"] or ""), float(row["measured_fraction"] or "")
         if column == "walk_share_4k":
-            stated = expected_gain.expected_from_share(share)
+            stated = published_pairs.expected_from_share(share)
         else:
             remaining = 1 - float(row[column] or "") / share
-            stated = expected_gain.expected_with_remaining(share, remaining)
+            stated = published_pairs.expected_with_remaining(share, remaining)
         n += stated.low <= gain <= stated.high
     return n
 
@@ -312,8 +312,8 @@ def wrong_constants() -> list[str]:
     wrong = []
     for column, (_, names) in CHOSEN.items():
         for name, value in zip(names, constants(column), strict=True):
-            if getattr(expected_gain, name) != round(value, 3):
-                wrong.append(f"{name} is {getattr(expected_gain, name)}, the fit is {value:.3f}")
+            if getattr(published_pairs, name) != round(value, 3):
+                wrong.append(f"{name} is {getattr(published_pairs, name)}, the fit is {value:.3f}")
     return wrong
 
 

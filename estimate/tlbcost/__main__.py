@@ -18,13 +18,13 @@ COMMANDS = {
     "calibrate": "measure what address translation costs on this machine",
     "count": "count what a program does in the TLBs, with hardware counters",
     "trial": "run a program on base and on huge pages in turn, and compare",
-    "numa": "tell what large pages would do to a program on a NUMA machine",
-    "events": "tell what the counters of a CPU are called, and what they mean",
+    "numa": "say what large pages would do to a program on a NUMA machine",
+    "events": "show what the counters of a CPU are called, and what they mean",
     "record": "find where in a program TLB misses and page walks happen",
     "annotate": "show what a recording or a simulation hit: objects, functions, lines, mappings",
     "maps": "show on which pages a process's memory is, and what exceeds the TLB's reach",
     "validate": "check estimates against real runs on huge pages",
-    "pagesizes": "tell how bad and how good pages of each size can be here",
+    "pagesizes": "show how bad and how good pages of each size can be here",
     "machines": "list the cores whose TLBs are known, and what is unverified of them",
     "pool": "reserve huge pages for a program, and put the system's settings back",
     "doctor": "report what can be measured here, and how to fix what cannot",
@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
         _say("tlbcost: interrupted")
         return SIGNAL_BASE + signal.SIGINT
     except BrokenPipeError:
-        # The reader of our output went away; nothing is left to tell it.
+        # The reader of our output went away; nothing is left to say to it.
         _give_up(sys.stdout)
         return FAILED
     except OSError as error:
@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _say(*lines: str) -> None:
-    """On standard error; where that cannot be written, the exit code alone tells."""
+    """On standard error; where that cannot be written, the exit code alone says so."""
     try:
         for line in lines:
             print(line, file=sys.stderr)

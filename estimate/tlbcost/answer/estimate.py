@@ -28,7 +28,6 @@ from tlbcost.system.machine import current_machine
 
 # Where a file does not say: the huge pages of most machines of an architecture.
 _USUAL_HUGE_BYTES = {"ppc64le": 16 << 20, "s390x": 1 << 20}
-_MOST_USUAL_HUGE_BYTES = 2 << 20
 
 
 def estimate(request: EstimateRequest, launcher: Launcher | None = None) -> Estimate:
@@ -47,7 +46,7 @@ def imported(request: EstimateRequest) -> Evidence:
     machine = counted.machine
     if machine is None and calibrated is not None:
         machine = calibrated.calibration.machine
-    huge = _USUAL_HUGE_BYTES.get(pmu.architecture, _MOST_USUAL_HUGE_BYTES)
+    huge = _USUAL_HUGE_BYTES.get(pmu.architecture, 2 << 20)
     if machine is not None:
         huge = machine.base_page_bytes * (machine.base_page_bytes // 8)
     return Evidence(
@@ -117,8 +116,7 @@ def conclude(given: Evidence) -> Estimate:
     costs = costs_of(given, footprint, processes)
     simulated = by_simulation(given, processes, costs, footprint)
     counted = by_counters(given, costs, footprint, simulated)
-    # Counters are the better witness.
-    best = counted or simulated
+    best = counted or simulated  # Counters are the better witness.
     assert best is not None, "neither counted nor simulated"
     if simulated is not None and given.simulation is not None and costs is not None:
         expected, tlbs = simulated.gain.expected_fraction, simulated.geometry

@@ -11,7 +11,7 @@ from builders.machines import (
 )
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.machines import published_timing as core_figures
+from tlbcost.machines import published_timing
 from tlbcost.machines.published_timing import figures_of, published_core
 from tlbcost.processors.published import cores
 
@@ -27,6 +27,6 @@ def test_a_core_is_timed_only_if_all_that_is_needed_is_published() -> None:
 def test_a_damaged_figure_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = paths.data("machines", "snb.tsv").read_text(encoding="utf-8")
     (tmp_path / "snb.tsv").write_text(text.replace("core_ghz: 2.9 ", "core_ghz: fast "))
-    monkeypatch.setattr(core_figures.paths, "data", lambda _folder, name: tmp_path / name)
+    monkeypatch.setattr(published_timing.paths, "data", lambda _folder, name: tmp_path / name)
     with pytest.raises(TlbcostError, match="core_ghz"):
         figures_of("snb")
