@@ -8,8 +8,8 @@ import shlex
 
 from tlbcost.answer.record import Estimate
 from tlbcost.common import units
-from tlbcost.remedies.advise import Advice, advise
-from tlbcost.remedies.remedy import TUNABLES, Situation
+from tlbcost.remedies.advice import Advice, advise
+from tlbcost.remedies.situation import TUNABLES, Situation
 from tlbcost.system import hints
 from tlbcost.system.glibc import FIRST_WITH_HUGETLB, HUGETLB, tunable
 from tlbcost.system.machine import THP

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tlbcost.numa.locality import NodePlacement
     from tlbcost.processors.events import Pmu
     from tlbcost.processors.geometry import Geometry
-    from tlbcost.remedies.advise import Advice
+    from tlbcost.remedies.advice import Advice
     from tlbcost.run.outcome import Outcome, Run
     from tlbcost.simulator.counts import Counts, Footprint, ProcessCounts
     from tlbcost.simulator.run import Simulation

@@ -11,7 +11,7 @@ from tlbcost.answer.advice import narrower, next_steps
 from tlbcost.answer.record import Estimate
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.common import units
-from tlbcost.remedies.advise import Advice
+from tlbcost.remedies.advice import Advice
 from tlbcost.remedies.price import Price
 from tlbcost.remedies.remedy import Remedy
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from tlbcost.common.document import Part, doc
 from tlbcost.memory.eligibility import Reason
 from tlbcost.memory.kinds import MemoryKind
-from tlbcost.remedies.advise import Advice
+from tlbcost.remedies.advice import Advice
 from tlbcost.remedies.remedy import Remedy
 
 

@@ -19,12 +19,16 @@ from tlbcost.remedies.program_facts import Facts
 from tlbcost.remedies.remedy import (
     HUGECTL,
     MADVISE,
-    TUNABLES,
     Remedy,
-    Situation,
+    advised,
     mode_remedy,
     mode_setting,
-    priced,
+    pooled,
+    transparent,
+)
+from tlbcost.remedies.situation import (
+    TUNABLES,
+    Situation,
     tunables,
     with_environment,
     with_pool,
@@ -76,13 +80,13 @@ def _malloc(
         return []
     arena = any(region.name == smaps.ARENA for region in regions)
     return [
-        None if arena else _transparent(regions, situation),
+        None if arena else _glibc_thp(regions, situation),
         _larger_steps(regions, situation),
-        _pool(regions, situation),
+        _glibc_pool(regions, situation),
     ]
 
 
-def _transparent(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
+def _glibc_thp(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
     thp = situation.settings.thp
     if thp not in ("madvise", "never"):
         # In mode always glibc leaves it to the kernel.
@@ -97,13 +101,13 @@ def _transparent(regions: Sequence[RegionShare], situation: Situation) -> Remedy
         undo = [back] if back else []
     value = tunables(situation, glibc.HUGETLB, "1")
     steps.append(with_environment(situation, {TUNABLES: value}))
-    return Remedy(
+    return transparent(
         "glibc-thp",
         "command",
         "malloc asks for transparent huge pages",
         tuple(steps),
-        "transparent",
-        priced(regions, "transparent", situation),
+        regions,
+        situation,
         undo=tuple(undo),
         source=MANUAL,
     )
@@ -114,31 +118,32 @@ def _larger_steps(regions: Sequence[RegionShare], situation: Situation) -> Remed
     if situation.settings.thp != "always" or all(region.kind != "heap" for region in regions):
         return None
     value = tunables(situation, "glibc.malloc.top_pad", str(_STEP_BYTES))
-    return Remedy(
+    return transparent(
         "glibc-top-pad",
         "command",
         "the heap grows by 64 MiB at a time, so that huge pages fit into it when it is touched",
         (with_environment(situation, {TUNABLES: value}),),
-        "transparent",
-        priced(regions, "transparent", situation),
+        regions,
+        situation,
         caution=f"{glibc.HUGETLB}=1 does nothing where transparent huge pages are always on",
         source=MANUAL,
     )
 
 
-def _pool(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
+def _glibc_pool(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
     pages = _pages(regions, situation)
     if pages is None or not situation.can_pool(pages):
         return None
     value = tunables(situation, glibc.HUGETLB, "2")
     command = f"env {with_environment(situation, {TUNABLES: value})}"
-    return Remedy(
+    return pooled(
         "glibc-pool",
         "command",
         "malloc takes huge pages from a pool that is reserved while the program runs",
         (with_pool(situation, pages, command),),
-        "pool",
-        priced(regions, "pool", situation, pages),
+        regions,
+        situation,
+        pages=pages,
         source=MANUAL,
     )
 
@@ -149,8 +154,9 @@ def _pages(regions: Sequence[RegionShare], situation: Situation) -> int | None:
         return None
     most = max(situation.runs, key=lambda run: run.max_rss_bytes)
     touched = sum(region.touched_huge_bytes or 0 for region in regions)
-    size = situation.huge_page_bytes
-    return max(pool_pages(most.max_rss_bytes, size), -(-touched // size))
+    return max(
+        pool_pages(most.max_rss_bytes, situation.huge_page_bytes), situation.pages_of(touched)
+    )
 
 
 def _hugectl_heap(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
@@ -158,13 +164,14 @@ def _hugectl_heap(regions: Sequence[RegionShare], situation: Situation) -> Remed
     pages = _pages(regions, situation)
     if not situation.hugectl or pages is None or not situation.can_pool(pages):
         return None
-    return Remedy(
+    return pooled(
         "hugectl-heap",
         "command",
         "libhugetlbfs gives malloc huge pages from a pool",
         (with_pool(situation, pages, f"hugectl --heap {situation.command}"),),
-        "pool",
-        priced(regions, "pool", situation, pages),
+        regions,
+        situation,
+        pages=pages,
         source=HUGECTL,
     )
 
@@ -195,26 +202,17 @@ def _code(regions: Sequence[RegionShare], situation: Situation) -> list[Remedy |
     settings = situation.settings
     found: list[Remedy | None] = []
     if settings.thp == "madvise":
-        found.append(
-            Remedy(
-                "madvise",
-                "code",
-                "behind the mmap or aligned_alloc, before the memory is touched",
-                ("madvise(address, length, MADV_HUGEPAGE);",),
-                "transparent",
-                priced(regions, "transparent", situation),
-                source=MADVISE,
-            )
-        )
+        words = "behind the mmap or aligned_alloc, before the memory is touched"
+        found.append(advised(words, regions, situation))
     if settings.thp is not None and (settings.kernel or (0, 0)) >= _FIRST_WITH_COLLAPSE:
         found.append(
-            Remedy(
+            transparent(
                 "collapse",
                 "code",
                 "when the memory is filled: at once, whatever the mode; copies it (Linux 6.1)",
                 ("madvise(address, length, 25 /* MADV_COLLAPSE */);",),
-                "transparent",
-                priced(regions, "transparent", situation),
+                regions,
+                situation,
                 source=MADVISE,
             )
         )
@@ -225,21 +223,21 @@ def map_hugetlb(
     regions: Sequence[RegionShare], situation: Situation, sharing: str
 ) -> Remedy | None:
     """mmap of pages of the pool, which have to be reserved."""
-    size = situation.huge_page_bytes
-    pages = sum(-(-region.mapped_bytes // size) for region in regions)
+    pages = sum(situation.pages_of(region.mapped_bytes) for region in regions)
     if not situation.can_pool(pages):
         return None
     line = (
         f"mmap(NULL, length, PROT_READ | PROT_WRITE, {sharing} | MAP_ANONYMOUS | MAP_HUGETLB, "
         "-1, 0);"
     )
-    return Remedy(
+    return pooled(
         "map-hugetlb",
         "code",
         "instead of the mmap, with a length of whole huge pages, and the pool below",
         (line, f"# {with_pool(situation, pages, situation.command)}"),
-        "pool",
-        priced(regions, "pool", situation, pages),
+        regions,
+        situation,
+        pages=pages,
         source=MMAP,
     )
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
-from tlbcost.system.huge_pages import HugeSettings
+from tlbcost.remedies.situation import Situation
 
 Pages = Literal["transparent", "pool"]
 
@@ -67,19 +67,12 @@ def growth_bytes(regions: Sequence[RegionShare]) -> int | None:
 
 
 def price(
-    regions: Sequence[RegionShare],
-    pages: Pages,
-    settings: HugeSettings,
-    faults: tuple[Interval | None, Interval | None] = (None, None),
-    pool: tuple[int, int] | None = None,
-    *,
-    shared: bool = False,
+    regions: Sequence[RegionShare], pages: Pages, situation: Situation, pool: int | None = None
 ) -> Price:
-    """What huge pages of a kind cost for these regions.
-
-    `faults`: of a base and of a huge page in ns. `pool`: pages to reserve and their size in bytes.
-    `shared`: shared memory, which a fork does not copy.
-    """
+    """What huge pages of a kind cost for these regions. `pool`: pages to reserve."""
+    settings = situation.settings
+    # A fork does not copy shared memory.
+    shared = all(region.kind in ("tmpfs", "memfd", "sysv", "shared") for region in regions)
     sentences: list[str] = []
     if pages == "transparent":
         if settings.defrag in _DEFRAG:
@@ -90,7 +83,7 @@ def price(
         sentences.append(_FORK[pages])
     if pages == "pool":
         sentences.append("the pool is taken from all other memory while it is reserved")
-    base, huge = faults
-    count, size = pool or (None, None)
+    base, huge = situation.faults
     growth = growth_bytes(regions) if regions else None
-    return Price(count, size, growth, huge, base, tuple(sentences))
+    size = None if pool is None else situation.huge_page_bytes
+    return Price(pool, size, growth, huge, base, tuple(sentences))

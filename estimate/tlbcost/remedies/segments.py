@@ -20,13 +20,14 @@ from tlbcost.remedies.remedy import (
     MADVISE,
     TMPFS,
     Remedy,
-    Situation,
     mode_remedy,
-    priced,
+    mounting,
+    pooled,
+    transparent,
     unmounting,
-    with_pool,
 )
-from tlbcost.system import filesystems, hints, hugetlb
+from tlbcost.remedies.situation import Situation, with_pool
+from tlbcost.system import filesystems, hugetlb
 
 LD_HUGETLBFS = "https://man7.org/linux/man-pages/man1/ld.hugetlbfs.1.html"
 _FOLDER = "/mnt/tlbcost-code"
@@ -76,18 +77,17 @@ def _code_on_tmpfs(region: RegionShare, facts: Facts, situation: Situation) -> R
             f"-Wl,-z,max-page-size={situation.huge_page_bytes}",
         ]
     steps += [
-        hints.as_root(f"mkdir -p {_FOLDER}"),
-        hints.as_root(f"mount -t tmpfs -o huge=always,mode=1777 tlbcost {_FOLDER}"),
+        *mounting("tmpfs", "huge=always,mode=1777", _FOLDER),
         f"cp {shlex.quote(region.program)} {_FOLDER}/",
         *([command] if command else [f"# then let {situation.command} start {other}"]),
     ]
-    return Remedy(
+    return transparent(
         "code-on-tmpfs",
         "command" if facts.aligned else "build",
         "the program starts from a tmpfs with huge pages, with its code aligned to them",
         tuple(steps),
-        "transparent",
-        priced([region], "transparent", situation),
+        [region],
+        situation,
         undo=unmounting(_FOLDER),
         caution="whole huge pages of the code alone get there, so that code of less gains nothing",
         source=TMPFS,
@@ -100,7 +100,7 @@ def _hugectl(
     """libhugetlbfs copies segments to a pool when the program starts, if it is linked for it."""
     # The file that the segment is copied to holds its code, and the private mapping of that file
     # reserves as many again; of data a part is copied. Segments begin and end at whole pages.
-    pages = -(-region.mapped_bytes // situation.huge_page_bytes) * (1 + region.code) + 8
+    pages = situation.pages_of(region.mapped_bytes) * (1 + region.code) + 8
     if not situation.hugectl or not situation.can_pool(pages):
         return None
     if not facts.movable and shutil.which("ld.hugetlbfs") is None:
@@ -120,19 +120,17 @@ def _hugectl(
         for mount in situation.settings.hugetlb_mounts
     ):
         undo = unmounting(_HUGETLBFS)
-        steps += [
-            hints.as_root(f"mkdir -p {_HUGETLBFS}"),
-            hints.as_root(f"mount -t hugetlbfs -o pagesize={size},mode=1777 tlbcost {_HUGETLBFS}"),
-        ]
+        steps += mounting("hugetlbfs", f"pagesize={size},mode=1777", _HUGETLBFS)
     steps.append(with_pool(situation, pages, f"hugectl {options} {situation.command}"))
     what = "code" if options == "--text" else "static data"
-    return Remedy(
+    return pooled(
         "hugectl-text" if options == "--text" else "hugectl-data",
         "command" if facts.movable else "build",
         f"libhugetlbfs copies the {what} to pages of a pool when the program starts",
         tuple(steps),
-        "pool",
-        priced([region], "pool", situation, pages),
+        [region],
+        situation,
+        pages=pages,
         undo=undo,
         source=HUGECTL if facts.movable else LD_HUGETLBFS,
     )
@@ -161,7 +159,7 @@ def _advised_file(region: RegionShare, situation: Situation) -> Remedy | None:
     if situation.settings.thp is None or region.code:
         return None
     path = shlex.quote(region.name)
-    return Remedy(
+    return transparent(
         "madvise-file",
         "code",
         "behind the mmap; what of the file is cached already stays as it is, and is dropped by "
@@ -170,8 +168,8 @@ def _advised_file(region: RegionShare, situation: Situation) -> Remedy | None:
             "madvise(address, length, MADV_HUGEPAGE);",
             f"# dd of={path} oflag=nocache conv=notrunc,fdatasync count=0",
         ),
-        "transparent",
-        priced([region], "transparent", situation),
+        [region],
+        situation,
         source=MADVISE,
     )
 
@@ -181,14 +179,14 @@ def _static_madvise(
 ) -> Remedy | None:
     if situation.settings.thp != "madvise" or (standing and standing.reason == "too_small"):
         return None
-    return Remedy(
+    return transparent(
         "madvise",
         "code",
         "when the program starts, for an array aligned to 2 MiB "
         "(__attribute__((aligned(1 << 21))))",
         ("madvise(array, sizeof(array), MADV_HUGEPAGE);",),
-        "transparent",
-        priced([region], "transparent", situation),
+        [region],
+        situation,
         source=MADVISE,
     )
 

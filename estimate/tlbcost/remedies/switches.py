@@ -13,19 +13,18 @@ from tlbcost.attribution.shares import RegionShare
 from tlbcost.common import formats, paths
 from tlbcost.common.table import read_table
 from tlbcost.remedies.program_facts import Facts
-from tlbcost.remedies.remedy import (
+from tlbcost.remedies.remedy import Remedy, mode_setting, pooled, transparent
+from tlbcost.remedies.situation import (
     TUNABLES,
-    Remedy,
     Situation,
-    mode_setting,
     own_command,
-    priced,
     tunables,
     with_environment,
     with_pool,
 )
 from tlbcost.system import hints
 from tlbcost.system.glibc import FIRST_WITH_HUGETLB, HUGETLB
+from tlbcost.system.hugetlb import pool_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def _remedy(switch: Switch, regions: Sequence[RegionShare], situation: Situation
     if switch.form == "caution" or switch.text is None:
         return None
     if switch.needs == "pool":
-        return _pooled(switch, regions, situation)
+        return _by_pool(switch, regions, situation)
     thp = situation.settings.thp
     if thp is None or (switch.needs == "thp_madvise" and thp != "madvise"):
         return None
@@ -104,13 +103,13 @@ def _remedy(switch: Switch, regions: Sequence[RegionShare], situation: Situation
     steps, undo = _steps(switch, variables, situation, thp)
     if steps is None:
         return None
-    return Remedy(
+    return transparent(
         f"{switch.program}-{switch.needs}",
         "setting" if switch.form == "system" else "command",
         switch.words,
         steps,
-        "transparent",
-        priced(regions, "transparent", situation),
+        regions,
+        situation,
         undo=undo,
         source=switch.source,
     )
@@ -154,20 +153,14 @@ def _with_option(option: str, situation: Situation) -> str:
     return with_environment(situation, {"JAVA_TOOL_OPTIONS": option})
 
 
-def _pooled(switch: Switch, regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
+def _by_pool(switch: Switch, regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
     """What takes pages from a pool: as many as the program had memory at most."""
-    from tlbcost.system.hugetlb import pool_pages
-
-    size = situation.huge_page_bytes
+    mapped = situation.pages_of(sum(region.mapped_bytes for region in regions))
     if switch.form == "setting":
-        pages = -(-sum(region.mapped_bytes for region in regions) // size)
-        pages += max(8, pages // 16)
+        pages = mapped + max(8, mapped // 16)
     elif situation.runs:
         most = max(situation.runs, key=lambda run: run.max_rss_bytes)
-        pages = max(
-            pool_pages(most.max_rss_bytes, size),
-            -(-sum(region.mapped_bytes for region in regions) // size),
-        )
+        pages = max(pool_pages(most.max_rss_bytes, situation.huge_page_bytes), mapped)
     else:
         return None
     if not situation.can_pool(pages):
@@ -179,13 +172,14 @@ def _pooled(switch: Switch, regions: Sequence[RegionShare], situation: Situation
     else:
         steps = (with_pool(situation, pages, _with_option(str(switch.text), situation)),)
         undo = ()
-    return Remedy(
+    return pooled(
         f"{switch.program}-pool",
         "server" if switch.form == "setting" else "command",
         switch.words,
         steps,
-        "pool",
-        priced(regions, "pool", situation, pages),
+        regions,
+        situation,
+        pages=pages,
         undo=undo,
         source=switch.source,
     )

@@ -13,9 +13,10 @@ from tlbcost.attribution.shares import RegionShare
 from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import Standing, stand
 from tlbcost.memory.kinds import Backing
-from tlbcost.remedies import malloc, segments, shared, switches
+from tlbcost.remedies import malloc, segments, shared_memory, switches
 from tlbcost.remedies.program_facts import Facts, facts_of
-from tlbcost.remedies.remedy import MALLOC, Remedy, Situation
+from tlbcost.remedies.remedy import MALLOC, Remedy
+from tlbcost.remedies.situation import Situation
 
 # What is worth a remedy: that may be this much of the run time, or else of the walks.
 _LEAST_GAIN_FRACTION = 0.01
@@ -89,7 +90,7 @@ def _advice(regions: tuple[RegionShare, ...], situation: Situation) -> Advice:
     if first.kind in MALLOC or first.kind == "jit":
         found += malloc.remedies_for(regions, facts, standing, situation)
     elif first.kind in ("tmpfs", "memfd", "sysv", "shared"):
-        found += shared.remedies_for(first, facts, standing, situation)
+        found += shared_memory.remedies_for(first, standing, situation)
     else:
         found += segments.remedies_for(first, facts, standing, situation)
     none = None

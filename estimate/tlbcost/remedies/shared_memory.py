@@ -13,19 +13,19 @@ from pathlib import PurePosixPath
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.memory.eligibility import Standing
 from tlbcost.remedies.malloc import map_hugetlb
-from tlbcost.remedies.program_facts import Facts
 from tlbcost.remedies.remedy import (
     HUGECTL,
     THP_GUIDE,
     TMPFS,
     Remedy,
-    Situation,
+    advised,
     mode_remedy,
-    own_command,
-    priced,
+    mounting,
+    pooled,
+    transparent,
     unmounting,
-    with_pool,
 )
+from tlbcost.remedies.situation import Situation, own_command, with_pool
 from tlbcost.system import filesystems, hints, hugetlb
 from tlbcost.system.machine import read_line
 
@@ -38,10 +38,9 @@ _HUGETLBFS_FOLDER = "/mnt/tlbcost-hugetlbfs"
 
 
 def remedies_for(
-    region: RegionShare, facts: Facts, standing: Standing | None, situation: Situation
+    region: RegionShare, standing: Standing | None, situation: Situation
 ) -> list[Remedy]:
     """What works here for shared memory; what needs least first."""
-    del facts
     if region.kind == "tmpfs":
         found = [
             _madvise(region, standing, situation),
@@ -61,9 +60,8 @@ def remedies_for(
 
 def _size_option(region: RegionShare, situation: Situation) -> tuple[int, str]:
     """Whole huge pages that hold it, and their bytes as mount(8) takes them."""
-    size = situation.huge_page_bytes
-    pages = -(-region.mapped_bytes // size)
-    return pages, hugetlb.size_name(pages * size)
+    pages = situation.pages_of(region.mapped_bytes)
+    return pages, hugetlb.size_name(pages * situation.huge_page_bytes)
 
 
 def _moved(region: RegionShare, folder: str, situation: Situation) -> tuple[str, ...]:
@@ -75,29 +73,22 @@ def _moved(region: RegionShare, folder: str, situation: Situation) -> tuple[str,
     return (f"# then let the program keep {path} in {folder}:", situation.command)
 
 
-def _mounting(kind: str, options: str, folder: str) -> tuple[str, ...]:
-    return (
-        hints.as_root(f"mkdir -p {folder}"),
-        hints.as_root(f"mount -t {kind} -o {options} tlbcost {folder}"),
-    )
-
-
 def _own_tmpfs(region: RegionShare, situation: Situation) -> Remedy | None:
     if situation.settings.thp is None or situation.settings.shmem == "deny":
         return None
-    # Room for another file of that size, and for what a program writes beside it.
+    # Room for another file of that size, and for what a program writes as well.
     _, size = _size_option(region, situation)
     room = hugetlb.size_name(2 * (hugetlb.parse_bytes(size) or 0))
-    return Remedy(
+    return transparent(
         "tmpfs-huge",
         "command",
         "a tmpfs of its own that is mounted with huge pages holds the file",
         (
-            *_mounting("tmpfs", f"huge=always,mode=1777,size={room}", _TMPFS_FOLDER),
+            *mounting("tmpfs", f"huge=always,mode=1777,size={room}", _TMPFS_FOLDER),
             *_moved(region, _TMPFS_FOLDER, situation),
         ),
-        "transparent",
-        priced([region], "transparent", situation),
+        [region],
+        situation,
         undo=unmounting(_TMPFS_FOLDER),
         source=TMPFS,
     )
@@ -114,7 +105,7 @@ def _remount(region: RegionShare, situation: Situation) -> Remedy | None:
     if mount.huge not in ("never", "advise"):
         return None
     folder = shlex.quote(mount.folder)
-    return Remedy(
+    return transparent(
         "tmpfs-remount",
         "setting",
         f"every file written to {mount.folder} from then on gets huge pages as far as it is long",
@@ -122,8 +113,8 @@ def _remount(region: RegionShare, situation: Situation) -> Remedy | None:
             hints.as_root(f"mount -o remount,huge=within_size {folder}"),
             situation.command,
         ),
-        "transparent",
-        priced([region], "transparent", situation),
+        [region],
+        situation,
         undo=(hints.as_root(f"mount -o remount,huge={mount.huge} {folder}"),),
         caution="a file that is there already stays as it is: it has to be written anew",
         source=TMPFS,
@@ -138,18 +129,19 @@ def _hugetlbfs(region: RegionShare, situation: Situation) -> Remedy | None:
         return None
     size = hugetlb.size_name(situation.huge_page_bytes)
     reserve = f"{own_command()} pool reserve --page-size {size} {pages}"
-    return Remedy(
+    return pooled(
         "hugetlbfs",
         "command",
         f"a hugetlbfs holds the file: its length has to be a multiple of {size}, and it can be "
         "mapped but not written with write(2)",
         (
             hints.as_root(reserve),
-            *_mounting("hugetlbfs", f"pagesize={size},mode=1777", _HUGETLBFS_FOLDER),
+            *mounting("hugetlbfs", f"pagesize={size},mode=1777", _HUGETLBFS_FOLDER),
             *_moved(region, _HUGETLBFS_FOLDER, situation),
         ),
-        "pool",
-        priced([region], "pool", situation, pages),
+        [region],
+        situation,
+        pages=pages,
         undo=(
             *unmounting(_HUGETLBFS_FOLDER),
             hints.as_root(f"{own_command()} pool restore"),
@@ -162,15 +154,8 @@ def _madvise(region: RegionShare, standing: Standing | None, situation: Situatio
     """Where shared memory may ask for them."""
     if standing is None or standing.reason not in ("tmpfs_advise", "shmem_advise"):
         return None
-    return Remedy(
-        "madvise",
-        "code",
-        "behind the mmap, before the memory is touched",
-        ("madvise(address, length, MADV_HUGEPAGE);",),
-        "transparent",
-        priced([region], "transparent", situation),
-        source=THP_GUIDE,
-    )
+    words = "behind the mmap, before the memory is touched"
+    return advised(words, [region], situation, THP_GUIDE)
 
 
 def _shmem_enabled(region: RegionShare, situation: Situation) -> Remedy | None:
@@ -200,13 +185,14 @@ def _hugectl_shm(region: RegionShare, situation: Situation) -> Remedy | None:
             hints.as_root("sysctl vm.hugetlb_shm_group=$(id -g)"),
         )
         undo = (hints.as_root(f"sysctl vm.hugetlb_shm_group={before}"),)
-    return Remedy(
+    return pooled(
         "hugectl-shm",
         "command",
         "libhugetlbfs takes System V segments from a pool",
         (*group, with_pool(situation, pages, f"hugectl --shm {situation.command}")),
-        "pool",
-        priced([region], "pool", situation, pages),
+        [region],
+        situation,
+        pages=pages,
         undo=undo,
         source=HUGECTL,
     )
@@ -222,12 +208,13 @@ def _code(region: RegionShare, situation: Situation) -> Remedy | None:
     line, source = "shmget(key, length, IPC_CREAT | SHM_HUGETLB | 0600);", SHMGET
     if region.kind == "memfd":
         line, source = "memfd_create(name, MFD_HUGETLB);", MEMFD
-    return Remedy(
+    return pooled(
         f"{region.kind}-hugetlb",
         "code",
         "instead of the call, with a length of whole huge pages, and the pool below",
         (line, f"# {with_pool(situation, pages, situation.command)}"),
-        "pool",
-        priced([region], "pool", situation, pages),
+        [region],
+        situation,
+        pages=pages,
         source=source,
     )

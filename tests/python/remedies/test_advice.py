@@ -19,11 +19,10 @@ from tlbcost.answer.text import print_report
 from tlbcost.attribution.shares import Attribution, RegionShare, on_huge_bytes
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import Backing, MemoryKind
-from tlbcost.remedies import advise as advice
-from tlbcost.remedies import price, program_facts, switches
-from tlbcost.remedies.advise import Advice, advise
+from tlbcost.remedies import advice, price, program_facts, switches
+from tlbcost.remedies.advice import Advice, advise
 from tlbcost.remedies.program_facts import Facts
-from tlbcost.remedies.remedy import Situation
+from tlbcost.remedies.situation import Situation
 from tlbcost.run.outcome import Run
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.huge_pages import HugeSettings
