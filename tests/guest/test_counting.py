@@ -121,7 +121,9 @@ def test_user_and_kernel_add_up_to_both(counting: Results) -> None:
     # The emulator's clock and instructions are of the host, and know no modes.
     for event in ALL[2:]:
         assert kernel[event] > 0
-        assert both[event] == pytest.approx(user[event] + kernel[event], rel=0.2)
+        # QEMU 11 has so few misses of the iTLB that those of other processes show.
+        together = user[event] + kernel[event]
+        assert both[event] == pytest.approx(together, rel=0.2, abs=FEW / 2)
     assert both["dtlb_load_misses"] > user["dtlb_load_misses"] + FEW
     modes = [table(counting, name).header["mode"] for name in ("loads", "kernel", "both")]
     assert modes == ["user", "kernel", "both"]
