@@ -99,9 +99,13 @@ static void wrong_pages_are_refused(void)
 static void multi_size_pages_refused(void)
 {
 	struct arena arena;
+	int rc = arena_open(&arena, ARENA_MTHP, 4 * base(), 8);
 
+	/* QEMU 7.2 and 10 take the advice and ignore it. */
+	if (rc != 0 && errno == EINVAL && emulated())
+		CHECK_SKIP("this emulator refuses wishes for huge pages");
 	/* Advice against huge pages, as if the size were not allowed. */
-	CHECK_EQUAL(arena_open(&arena, ARENA_MTHP, 4 * base(), 8), 0);
+	CHECK_EQUAL(rc, 0);
 	CHECK_EQUAL(madvise(arena.memory, 32 * base(), MADV_NOHUGEPAGE), 0);
 	CHECK_EQUAL(arena_extend(&arena, 8, UINT64_MAX), -1);
 	CHECK_EQUAL(errno, ENODATA);
