@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tlbcost.answer.estimate_document import EstimateDocument
+from tlbcost.attribution.code_profile import CodeProfileDocument
 from tlbcost.calibration.document import CalibrationDocument
 from tlbcost.common.document import schema_of
 from tlbcost.counters.count_document import CountDocument
@@ -26,6 +27,7 @@ SCHEMAS = Path(__file__).resolve().parent.parent / "data" / "schema"
 # The document of each file, and its title.
 DOCUMENTS: dict[str, tuple[type, str]] = {
     "calibrate": (CalibrationDocument, "tlbcost calibrate"),
+    "code-profile": (CodeProfileDocument, "tlbcost annotate, of code"),
     "count": (CountDocument, "tlbcost count"),
     "doctor": (Examination, "tlbcost doctor"),
     "estimate": (EstimateDocument, "tlbcost estimate"),

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from tlbcost.common import units
+from tlbcost.common import document, units
+from tlbcost.common.document import Part, doc
 from tlbcost.counters.profile import short_names
 from tlbcost.simulator.memory_tables import Line, SidedMisses, SourceLocation
 
@@ -18,14 +18,23 @@ _WALKS, _PERCENT = 13, 8
 _NARROWEST, _WIDEST = 12, 26
 
 
-@dataclass(frozen=True, slots=True)
-class CodeRow:
-    """One object, function or line of a program; `site` has the line with most walks of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeRow(SourceLocation):
+    """One object, function or line of a program; its source is the line with most walks of it."""
 
-    program: str
-    site: SourceLocation
-    walks: int
-    huge_walks: int
+    program: Annotated[str, doc("what was run")]
+    walks: Annotated[int, doc("page walks on base pages", minimum=0)]
+    huge_walks: Annotated[int, doc("page walks on huge pages", minimum=0)]
+
+
+class CodeProfileDocument(Part, frozen=True, kw_only=True):
+    """Which code walks, by the simulator. null: not known."""
+
+    format: Annotated[
+        Literal["tlbcost code profile 1"], doc("form of this document and its version")
+    ] = "tlbcost code profile 1"
+    by: Annotated[By, doc("what the rows are")]
+    rows: Annotated[list[CodeRow], doc("most walks on base pages first")]
 
 
 def code_rows(lines: Sequence[Line], by: By) -> list[CodeRow]:
@@ -40,15 +49,16 @@ def code_rows(lines: Sequence[Line], by: By) -> list[CodeRow]:
     rows = []
     for (program, group), sites in sums.items():
         most = max(sites, key=lambda site: sites[site][0].walks)
+        location = group if by == "object" else most
         rows.append(
             CodeRow(
-                program,
-                group if by == "object" else most,
-                sum(base.walks for base, _ in sites.values()),
-                sum(huge.walks for _, huge in sites.values()),
+                **asdict(location),
+                program=program,
+                walks=sum(base.walks for base, _ in sites.values()),
+                huge_walks=sum(huge.walks for _, huge in sites.values()),
             )
         )
-    return sorted(rows, key=lambda row: (-row.walks, row.program, str(row.site)))
+    return sorted(rows, key=lambda row: (-row.walks, row.program, str(row)))
 
 
 def describe(lines: Sequence[Line], by: By, limit: int | None) -> str:
@@ -62,7 +72,7 @@ def describe(lines: Sequence[Line], by: By, limit: int | None) -> str:
     ]
     if not total:
         return text[0] + "\n"
-    short = short_names([row.site.object for row in rows] + [row.program for row in rows])
+    short = short_names([row.object for row in rows] + [row.program for row in rows])
     names = [_names(row, by, short) for row in rows]
     widths = [
         min(_WIDEST, max(_NARROWEST, *(len(name[i]) for name in names[:limit]))) for i in (0, 1)
@@ -82,17 +92,8 @@ def describe(lines: Sequence[Line], by: By, limit: int | None) -> str:
 
 
 def to_json(lines: Sequence[Line], by: By, limit: int | None) -> str:
-    """The same for programs; null: not told."""
-    document = {
-        "format": "tlbcost code profile 1",
-        "by": by,
-        "rows": [
-            {"program": row.program, **asdict(row.site), "walks": row.walks,
-             "huge_walks": row.huge_walks}
-            for row in code_rows(lines, by)[:limit]
-        ],
-    }  # fmt: skip
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    """The same as the text of a JSON file."""
+    return document.to_json(CodeProfileDocument(by=by, rows=code_rows(lines, by)[:limit]))
 
 
 def _group(site: SourceLocation, by: By) -> SourceLocation:
@@ -105,12 +106,12 @@ def _names(row: CodeRow, by: By, short: dict[str, str]) -> list[str]:
     def named(name: str | None) -> str:
         return units.NOT_OBTAINED if name is None else short.get(name, name)
 
-    names = [named(row.site.object), named(row.program)]
+    names = [named(row.object), named(row.program)]
     if by == "object":
         return names
-    symbol = row.site.function or units.NOT_OBTAINED
-    if row.site.file is not None and row.site.line is not None:
-        symbol += f"  {row.site.file}:{row.site.line}"
+    symbol = row.function or units.NOT_OBTAINED
+    if row.file is not None and row.line is not None:
+        symbol += f"  {row.file}:{row.line}"
     return [*names, symbol]
 
 

@@ -239,7 +239,7 @@ def test_the_profile_of_code() -> None:
     line = image().lines[0]
     second = replace(line, site=replace(MAIN, line=11), base=SidedMisses(Misses(0, 10)))
     rows = code_rows([line, second], "symbol")
-    assert [(row.walks, row.site.line) for row in rows] == [(100, 10)]
+    assert [(row.walks, row.line) for row in rows] == [(100, 10)]
     assert len(code_rows([line, second], "line")) == 2
     text = describe([line, second], "line", 1)
     assert "90   90.00   10.00  app           app           main  app.c:10" in text

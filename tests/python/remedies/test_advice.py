@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 from builders.answer import altered, estimated
 from builders.memory import SETTINGS, backed
+from builders.tree import SCHEMAS
 from tlbcost.answer.document import to_json
 from tlbcost.answer.record import Estimate
 from tlbcost.answer.surroundings import Surroundings
@@ -27,7 +28,7 @@ from tlbcost.run.outcome import Run
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.huge_pages import HugeSettings
 
-SCHEMA = Path(__file__).parents[3] / "data" / "schema" / "estimate.schema.json"
+SCHEMA = json.loads((SCHEMAS / "estimate.schema.json").read_text(encoding="utf-8"))
 MIB = 1 << 20
 RUN = Run(10**9, 9 * 10**8, 10**8, 1000, 0, 128 * MIB)
 
@@ -185,7 +186,7 @@ def reported(*regions: RegionShare) -> Estimate:
 def test_the_report_follows_its_schema_and_has_no_advice_where_nothing_is_to_gain() -> None:
     made = reported(region(), region("tmpfs", "/dev/shm/x", backed=backed()))
     document = json.loads(to_json(made))
-    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    jsonschema.validate(document, SCHEMA)
     assert [each["regions"][0]["name"] for each in document["what_to_do"]] == [
         "[heap]", "/dev/shm/x",
     ]  # fmt: skip
@@ -221,7 +222,7 @@ def test_what_samples_say_is_said_to_be_theirs() -> None:
     around = Surroundings(True, (2, 36), None, SETTINGS, hugectl=True)
     made = altered(estimated(), simulated=None, sampled=attribution, surroundings=around)
     document = json.loads(to_json(made))
-    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    jsonschema.validate(document, SCHEMA)
     assert document["attribution"]["source"] == "samples of x"
     assert document["what_to_do"][0]["remedies"]
     file = io.StringIO()
