@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +23,8 @@ BSS = "[bss]"
 ARENA = "malloc's arenas for threads"
 # glibc maps each arena's heap at a multiple of this on 64-bit systems, and lets it grow in there.
 _ARENA_BYTES = 64 << 20
+# Name and permissions of its memory, and of what is yet to be allowed.
+_MEMORY, _NONE = ("", "rw-p"), ("", "---p")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +139,28 @@ def _head(line: re.Match[str]) -> _Head:
 def _name_arenas(heads: list[_Head]) -> None:
     """Each arena has a heap that is not full: memory, and up to its end what is yet to be allowed.
 
-    Where there is one, full heaps are told by where they begin and end.
+    Where there is one, full heaps are known by where they begin and end.
     """
-    growing = [
-        head
-        for head, after in itertools.pairwise(heads)
-        if _begins_heap(head)
-        and (after.name, after.permissions, after.start) == ("", "---p", head.end)
-        and after.end % _ARENA_BYTES == 0
-    ]
-    full = [head for head in heads if _begins_heap(head) and head.end % _ARENA_BYTES == 0]
-    for head in (*growing, *full) if growing else ():
-        head.name = ARENA
+    reserved = {head.start: head.end for head in heads if (head.name, head.permissions) == _NONE}
+    heaps = _heaps(heads)
+    growing = [heap for heap in heaps if reserved.get(heap[-1].end, 1) % _ARENA_BYTES == 0]
+    full = [heap for heap in heaps if heap[-1].end % _ARENA_BYTES == 0]
+    for heap in (*growing, *full) if growing else ():
+        for head in heap:
+            head.name = ARENA
 
 
-def _begins_heap(head: _Head) -> bool:
-    return not head.name and head.permissions == "rw-p" and head.start % _ARENA_BYTES == 0
+def _heaps(heads: list[_Head]) -> list[list[_Head]]:
+    """What may be an arena's heap: glibc 2.43 asks for huge pages behind the first 2 MiB of one."""
+    heaps: list[list[_Head]] = []
+    for head in heads:
+        if (head.name, head.permissions) != _MEMORY:
+            continue
+        if head.start % _ARENA_BYTES == 0:
+            heaps.append([head])
+        elif heaps and heaps[-1][-1].end == head.start:
+            heaps[-1].append(head)
+    return heaps
 
 
 def _mapping(head: _Head, fields: dict[str, int], *, segment: bool) -> Mapping:

@@ -67,6 +67,20 @@ def test_kinds_and_sizes() -> None:
     assert found[5].eligible is None, "a kernel that does not tell is not one that refuses"
 
 
+def test_an_arena_of_parts_is_an_arena() -> None:
+    """glibc 2.43 with glibc.malloc.hugetlb=1."""
+    found = smaps.parse(
+        "7f0010000000-7f0010200000 rw-p 00000000 00:00 0\nRss: 2048 kB\n"
+        "7f0010200000-7f0012200000 rw-p 00000000 00:00 0\nRss: 30724 kB\n"
+        "7f0012200000-7f0014000000 ---p 00000000 00:00 0\nRss: 0 kB\n"
+        "7f0014200000-7f0014400000 rw-p 00000000 00:00 0\nRss: 4 kB\n"
+        "7f0018000000-7f0018200000 rw-p 00000000 00:00 0\nRss: 2048 kB\n"
+        "7f0018200000-7f001c000000 rw-p 00000000 00:00 0\nRss: 63488 kB\n"
+    )
+    names = [mapping.name for mapping in found if mapping.resident_bytes]
+    assert names == [smaps.ARENA, smaps.ARENA, smaps.UNNAMED, smaps.ARENA, smaps.ARENA]
+
+
 LINES = SMAPS.splitlines()
 
 
