@@ -14,7 +14,7 @@ setup() {
 	fake_program apt-get "echo \"'mirror:/debian/dists/old/InRelease' old_InRelease 0\""
 	fake_program apt-config 'echo "Acquire::http::Proxy \"some proxy\";"'
 	fake_program git 'tar -c -T /dev/null'
-	fake_program debootstrap 'mkdir -p "${@: -2:1}"/{root,etc/apt/apt.conf.d} && echo "installed ${*: -3}"'
+	fake_program debootstrap 'mkdir -p "${@: -2:1}"/{usr/src,etc/apt/apt.conf.d} && echo "installed ${*: -3}"'
 	fake_program unshare 'while [[ $1 != -- ]]; do shift; done; shift; exec "$@"'
 	fake_program mount ''
 	in_release 'echo "3 passed, 0 failed, 1 skipped"'
