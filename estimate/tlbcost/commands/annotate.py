@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tlbcost.common.arguments import whole_number
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.common.output import check_writable, write
 from tlbcost.counters.hits import DEFAULT_FILE
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it there as JSON too")
     parser.add_argument(
         "--limit",
-        type=_limit,
+        type=whole_number(1, _MOST_ROWS),
         default=DEFAULT_ROWS,
         metavar="N",
         help=f"rows at most (default: {DEFAULT_ROWS})",
@@ -95,9 +96,3 @@ def _code(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         write(arguments.json, to_json(lines, arguments.by, arguments.limit))
     return 0
-
-
-def _limit(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= _MOST_ROWS:
-        raise argparse.ArgumentTypeError(f"not a number from 1 to {_MOST_ROWS}: {text}")
-    return int(text)

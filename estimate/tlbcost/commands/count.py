@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from tlbcost.common.arguments import program_words, whole_number
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 
@@ -40,7 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count these events, separated by commas: names of 'tlbcost events', or libpfm4's",
     )  # fmt: skip
     parser.add_argument(
-        "-I", "--interval", metavar="MS", type=_interval, help="print the counts every MS ms too"
+        "-I",
+        "--interval",
+        metavar="MS",
+        type=whole_number(_SHORTEST_MS, _LONGEST_MS),
+        help="print the counts every MS ms too",
     )
     parser.add_argument(
         "--json", metavar="FILE", type=Path, help="write the counts for programs to this file"
@@ -55,7 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", metavar="FILE", type=Path, help="write the report to this file, not stderr"
     )
     parser.add_argument(
-        "-p", "--pid", metavar="PID", type=_pid, help="count this process, its threads and children"
+        "-p",
+        "--pid",
+        metavar="PID",
+        type=whole_number(1, (1 << 22) - 1),
+        help="count this process, its threads and children",
     )
     parser.add_argument(
         "--pmu", metavar="NAME", help="take the event names of this CPU: 'tlbcost events --list'"
@@ -64,7 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--prepare", metavar="CMD", help="run this shell command before each run of COMMAND"
     )
     parser.add_argument(
-        "--runs", metavar="N", type=_runs, default=1, help="count everything N times (default: 1)"
+        "--runs",
+        metavar="N",
+        type=whole_number(1, _MOST_RUNS),
+        default=1,
+        help="count everything N times (default: 1)",
     )
     parser.add_argument(
         "--table", metavar="FILE", type=Path,
@@ -79,38 +92,18 @@ def run(arguments: argparse.Namespace) -> int:
     return until_stopped(lambda: _count(arguments))
 
 
-def _number(text: str, low: int, high: int) -> int:
-    if not (text.isascii() and text.isdigit()) or not low <= int(text) <= high:
-        raise argparse.ArgumentTypeError(f"not a number from {low} to {high}: {text}")
-    return int(text)
-
-
-def _runs(text: str) -> int:
-    return _number(text, 1, _MOST_RUNS)
-
-
-def _interval(text: str) -> int:
-    return _number(text, _SHORTEST_MS, _LONGEST_MS)
-
-
-def _pid(text: str) -> int:
-    return _number(text, 1, (1 << 22) - 1)
-
-
 def _count(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_writable
     from tlbcost.counters.count_session import CountRequest, count
 
-    argv: list[str] = arguments.program
-    if argv[:1] == ["--"]:
-        argv = argv[1:]
+    argv = program_words(arguments.program)
     target = _target(arguments, argv)
     for file in (arguments.json, arguments.output, arguments.table):
         if file is not None:
             check_writable(file, TOOL_FAILED)
     intervals = _Intervals(arguments.output)
     request = CountRequest(
-        argv=tuple(argv),
+        argv=argv,
         target=target,
         events=tuple(name for words in arguments.event for name in words.split(",")),
         pmu=arguments.pmu,
@@ -126,7 +119,7 @@ def _count(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _target(arguments: argparse.Namespace, argv: list[str]) -> Target:
+def _target(arguments: argparse.Namespace, argv: tuple[str, ...]) -> Target:
     from tlbcost.counters.target import PROGRAM_ITSELF, Target
 
     targets = [

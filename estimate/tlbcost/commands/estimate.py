@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.request import EstimateRequest
+from tlbcost.common.arguments import program_words, whole_number
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 
@@ -111,7 +112,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--recalibrate", action="store_true", help="measure this machine's costs again first"
     )
     parser.add_argument(
-        "--runs", metavar="N", type=_runs, default=3, help="time COMMAND N times (default: 3)"
+        "--runs",
+        metavar="N",
+        type=whole_number(1, _MOST_RUNS),
+        default=3,
+        help="time COMMAND N times (default: 3)",
     )
     parser.add_argument(
         "--walk-cycles",
@@ -125,12 +130,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Estimate; returns 0, raises TlbcostError."""
     return until_stopped(lambda: _estimate(arguments))
-
-
-def _runs(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= _MOST_RUNS:
-        raise argparse.ArgumentTypeError(f"not a number from 1 to {_MOST_RUNS}: {text}")
-    return int(text)
 
 
 def _nodes(text: str) -> int:
@@ -167,9 +166,8 @@ def _cycles(text: str) -> float:
 def _estimate(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_writable
 
-    argv: list[str] = arguments.program
     request = EstimateRequest(
-        argv=tuple(argv[1:] if argv[:1] == ["--"] else argv),
+        argv=program_words(arguments.program),
         imported=tuple(arguments.imported or ()),
         backend=arguments.backend,
         model=arguments.model,

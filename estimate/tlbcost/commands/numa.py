@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tlbcost.common.arguments import program_words
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.numa.nodes import SPREADS, parse_count
@@ -92,9 +93,7 @@ def _study(arguments: argparse.Namespace) -> int:
     from tlbcost.numa.report import print_study
     from tlbcost.numa.runs import NumaRequest, study_placement
 
-    argv: list[str] = arguments.program
-    if argv[:1] == ["--"]:
-        argv = argv[1:]
+    argv = program_words(arguments.program)
     if not argv:
         raise TlbcostError("no program to look at", "tlbcost numa -- ./app ARG...", USAGE)
     # Whatever can be refused is refused before anything takes time.
@@ -102,7 +101,7 @@ def _study(arguments: argparse.Namespace) -> int:
         if file is not None:
             check_writable(file, TOOL_FAILED)
     request = NumaRequest(
-        argv=tuple(argv),
+        argv=argv,
         nodes=arguments.nodes,
         spread=arguments.spread,
         caches=arguments.cache,

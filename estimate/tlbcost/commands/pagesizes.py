@@ -7,6 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from tlbcost.common.arguments import whole_number
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "this user, 128 + signal."
     )
     parser.add_argument(
-        "--accesses", metavar="N", type=_accesses, default=_ACCESSES,
+        "--accesses", metavar="N", type=whole_number(1, 1 << 40), default=_ACCESSES,
         help="accesses of each run (default: 16777216; the article: 134217728)",
     )  # fmt: skip
     parser.add_argument(
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the ratios (.png or .svg)")
     parser.add_argument(
-        "--rounds", metavar="N", type=_rounds, default=5,
+        "--rounds", metavar="N", type=whole_number(_FEWEST_ROUNDS, _MOST_ROUNDS), default=5,
         help="run each pattern N times on each size (default: 5)",
     )  # fmt: skip
     parser.add_argument(
@@ -53,22 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     return until_stopped(lambda: _measure(arguments))
 
 
-def _whole(text: str, least: int, most: int) -> int:
-    if not (text.isascii() and text.isdigit()) or not least <= int(text) <= most:
-        raise argparse.ArgumentTypeError(f"not a number from {least} to {most}: {text}")
-    return int(text)
-
-
-def _rounds(text: str) -> int:
-    return _whole(text, _FEWEST_ROUNDS, _MOST_ROUNDS)
-
-
-def _accesses(text: str) -> int:
-    return _whole(text, 1, 1 << 40)
-
-
 def _numbers(text: str) -> list[int]:
-    return sorted({_whole(word, 1, 11) for word in text.split(",")})
+    read = whole_number(1, 11)
+    return sorted({read(word) for word in text.split(",")})
 
 
 def _sizes(text: str) -> list[int]:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tlbcost.common.arguments import program_words
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.counters.hits import DEFAULT_FILE
@@ -75,13 +76,11 @@ def _record(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_writable, write
     from tlbcost.counters.recording import Pace, RecordRequest, record
 
-    argv: list[str] = arguments.program
-    if argv[:1] == ["--"]:
-        argv = argv[1:]
+    argv = program_words(arguments.program)
     target = _target(arguments, argv)
     check_writable(arguments.output, TOOL_FAILED)
     request = RecordRequest(
-        argv=tuple(argv),
+        argv=argv,
         target=target,
         events=tuple(name for words in arguments.event for name in words.split(",")),
         pmu=arguments.pmu,
@@ -95,7 +94,7 @@ def _record(arguments: argparse.Namespace) -> int:
     return recording.code
 
 
-def _target(arguments: argparse.Namespace, argv: list[str]) -> Target:
+def _target(arguments: argparse.Namespace, argv: tuple[str, ...]) -> Target:
     from tlbcost.counters.target import PROGRAM_ITSELF, Target
 
     if arguments.pid is not None and (arguments.all_cpus or argv):

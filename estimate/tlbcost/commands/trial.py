@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from tlbcost.common.arguments import program_words, whole_number
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
 
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", metavar="FILE", type=Path, help="write the report to this file, not stderr"
     )
     parser.add_argument(
-        "--pairs", metavar="N", type=_pairs, default=5,
+        "--pairs", metavar="N", type=whole_number(_FEWEST_PAIRS, _MOST_PAIRS), default=5,
         help="run COMMAND N times on base and N times on huge pages (default: 5)",
     )  # fmt: skip
     parser.add_argument(
@@ -51,14 +52,6 @@ def run(arguments: argparse.Namespace) -> int:
     return until_stopped(lambda: _try(arguments))
 
 
-def _pairs(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or not _FEWEST_PAIRS <= int(text) <= _MOST_PAIRS:
-        raise argparse.ArgumentTypeError(
-            f"not a number from {_FEWEST_PAIRS} to {_MOST_PAIRS}: {text}"
-        )
-    return int(text)
-
-
 def _try(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import to_json
     from tlbcost.common.output import check_writable, give_report, write
@@ -68,16 +61,14 @@ def _try(arguments: argparse.Namespace) -> int:
     from tlbcost.trial.report import print_trials
     from tlbcost.trial.session import TrialRequest, run_trials
 
-    argv: list[str] = arguments.program
-    if argv[:1] == ["--"]:
-        argv = argv[1:]
+    argv = program_words(arguments.program)
     if not argv:
         raise TlbcostError("no program to try", "tlbcost trial -- ./app ARG...", USAGE)
     for file in (arguments.json, arguments.output, arguments.table):
         if file is not None:
             check_writable(file, TOOL_FAILED)
     request = TrialRequest(
-        argv=tuple(argv),
+        argv=argv,
         methods=tuple(arguments.methods),
         pairs=arguments.pairs,
         prepare=arguments.prepare,

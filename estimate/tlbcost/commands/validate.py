@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tlbcost.common.arguments import program_words, whole_number
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", metavar="FILE", type=Path, help="write the report to this file, not stdout"
     )
     parser.add_argument(
-        "--pairs", metavar="N", type=_pairs, default=5,
+        "--pairs", metavar="N", type=whole_number(_LEAST_PAIRS, _MOST_PAIRS), default=5,
         help="pairs of runs, on base and on huge pages, of each program (default: 5)",
     )  # fmt: skip
     parser.add_argument(
@@ -76,14 +77,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
 
 
-def _pairs(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or not _LEAST_PAIRS <= int(text) <= _MOST_PAIRS:
-        raise argparse.ArgumentTypeError(
-            f"not a number from {_LEAST_PAIRS} to {_MOST_PAIRS}: {text}"
-        )
-    return int(text)
-
-
 def _size(text: str) -> str:
     """As STREAM itself takes it."""
     if not re.fullmatch(r"[1-9][0-9]{0,14}[kKmMgG]?", text, re.ASCII):
@@ -91,14 +84,12 @@ def _size(text: str) -> str:
     return text
 
 
-def _check_usage(arguments: argparse.Namespace) -> list[str]:
+def _check_usage(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Refuse what has no meaning, and files that cannot be written; STREAM's options."""
     from tlbcost.common.gnuplot import check_picture
     from tlbcost.common.output import check_writable
 
-    options: list[str] = arguments.program
-    if options[:1] == ["--"]:
-        options = options[1:]
+    options = program_words(arguments.program)
     mode = "--stream" if arguments.stream else "--from" if arguments.recorded else "the suite"
     useless = {
         "--only": bool(arguments.only) and mode != "the suite",
@@ -119,7 +110,7 @@ def _check_usage(arguments: argparse.Namespace) -> list[str]:
     return options
 
 
-def _stream(arguments: argparse.Namespace, options: list[str]) -> int:
+def _stream(arguments: argparse.Namespace, options: tuple[str, ...]) -> int:
     from tlbcost.accuracy.record import format_record
     from tlbcost.common.output import write
     from tlbcost.settings.change import say
@@ -127,7 +118,7 @@ def _stream(arguments: argparse.Namespace, options: list[str]) -> int:
     from tlbcost.validation.stream import StreamRequest, StreamResult, run_stream
     from tlbcost.validation.stream_report import print_stream
 
-    request = StreamRequest(arguments.size, tuple(options), arguments.pairs)
+    request = StreamRequest(arguments.size, options, arguments.pairs)
     text = io.StringIO()
     results: list[StreamResult] = []
     try:
