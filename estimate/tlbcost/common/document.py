@@ -43,7 +43,15 @@ def now() -> str:
 
 def to_json(document: object) -> str:
     """The text of a JSON file."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    encoded = msgspec.json.encode(document, enc_hook=_plain)
+    return msgspec.json.format(encoded, indent=2).decode() + "\n"
+
+
+def _plain(value: object) -> float:
+    """NumPy's floats, which a calibration that was just measured has, as Python's."""
+    if isinstance(value, float):
+        return float(value)
+    raise NotImplementedError(type(value))
 
 
 def schema_of(document: type, title: str) -> dict[str, Any]:
