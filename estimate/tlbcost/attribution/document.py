@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from tlbcost.attribution.shares import Attribution, CodeLine, CostedBy, RegionShare
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, doc, part_of
 from tlbcost.simulator.memory_tables import ImageAttribution
 
 # Lines of code with fewer walks than these are left out.
@@ -56,9 +56,9 @@ def attribution_part(attribution: Attribution | None) -> AttributionPart | None:
     """The attribution as a part of a document; None: not obtained."""
     if attribution is None:
         return None
-    return AttributionPart(
-        source=attribution.source,
-        costed_by=attribution.costed_by,
+    return part_of(
+        AttributionPart,
+        attribution,
         other_fraction=attribution.other_fraction,
         memory=attribution.regions,
         code=attribution.code[:MOST_LINES],
@@ -67,19 +67,14 @@ def attribution_part(attribution: Attribution | None) -> AttributionPart | None:
 
 
 def _phases(image: ImageAttribution) -> ProcessPhases:
-    return ProcessPhases(
-        pid=image.pid,
-        program=image.program,
-        references=image.references,
-        phase_references=image.phase_references,
-        phases=[
-            PhaseMisses(
-                start=phase.start,
-                stlb_hits=phase.base.hits,
-                stlb_misses=phase.base.walks,
-                huge_stlb_hits=phase.huge.hits,
-                huge_stlb_misses=phase.huge.walks,
-            )
-            for phase in image.phases
-        ],
-    )
+    phases = [
+        PhaseMisses(
+            start=phase.start,
+            stlb_hits=phase.base.hits,
+            stlb_misses=phase.base.walks,
+            huge_stlb_hits=phase.huge.hits,
+            huge_stlb_misses=phase.huge.walks,
+        )
+        for phase in image.phases
+    ]
+    return part_of(ProcessPhases, image, phases=phases)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -31,9 +31,18 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """An object of a document."""
 
 
+_P = TypeVar("_P", bound=Part)
+
+
 def doc(text: str, **schema: object) -> msgspec.Meta:
     """Describe a field; `schema` has further keywords of JSON Schema, such as minimum=0."""
     return msgspec.Meta(description=text, extra_json_schema=schema or None)
+
+
+def part_of(kind: type[_P], source: object, **others: object) -> _P:
+    """A part with the attributes of `source` that its fields are named for, but for `others`."""
+    same = {name: getattr(source, name) for name in kind.__struct_fields__ if hasattr(source, name)}
+    return kind(**same | others)
 
 
 def now() -> str:

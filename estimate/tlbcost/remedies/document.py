@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, doc, part_of
 from tlbcost.memory.eligibility import Reason
 from tlbcost.memory.kinds import MemoryKind
 from tlbcost.remedies.advice import Advice
@@ -46,10 +46,7 @@ def advice_part(advice: Advice) -> AdvicePart:
     standing = advice.standing
     return AdvicePart(
         program=advice.regions[0].program,
-        regions=[
-            RegionName(name=region.name, kind=region.kind, code=region.code)
-            for region in advice.regions
-        ],
+        regions=[part_of(RegionName, region) for region in advice.regions],
         page_bytes=standing.page_bytes if standing else None,
         thp_eligible=standing.eligible if standing else None,
         reason=standing.reason if standing else None,

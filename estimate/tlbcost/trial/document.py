@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, doc, part_of
 from tlbcost.common.interval import Interval
 from tlbcost.memory.peak import MemoryScope, PeakMemory
-from tlbcost.model.gain import PredictedGain, total_interval
+from tlbcost.model.gain import total_interval
 from tlbcost.run.outcome import Run
 from tlbcost.system.machine import Machine
 from tlbcost.trial.comparison import Pair, ProgramTrials, Trial
@@ -128,47 +128,32 @@ class TrialDocument(Part, frozen=True, kw_only=True):
 
 def trial_document(found: ProgramTrials) -> TrialDocument:
     """The document for these trials."""
-    return TrialDocument(
+    return part_of(
+        TrialDocument,
+        found,
         tlbcost_version=found.version,
-        date=found.date,
-        machine=found.machine,
-        argv=found.argv,
-        estimate=None if found.estimate is None else _estimate(found.estimate),
-        huge_page_bytes=found.huge_page_bytes,
-        no_estimate=found.no_estimate,
-        notes=found.notes,
+        estimate=None
+        if found.estimate is None
+        else part_of(TrialEstimate, found.estimate, total_fraction=total_interval(found.estimate)),
         trials=[_trial(trial, found) for trial in found.trials],
-    )
-
-
-def _estimate(estimate: PredictedGain) -> TrialEstimate:
-    return TrialEstimate(
-        bound_fraction=estimate.bound_fraction,
-        expected_fraction=estimate.expected_fraction,
-        fault_fraction=estimate.fault_fraction,
-        total_fraction=total_interval(estimate),
     )
 
 
 def _trial(trial: Trial, found: ProgramTrials) -> TrialOfMethod:
     method = trial.method
-    return TrialOfMethod(
+    return part_of(
+        TrialOfMethod,
+        trial,
         method=method.name,
         words=method.words,
         reach=method.reach,
         page_size_bytes=method.page_bytes,
         environment=dict(method.environment),
         prefix=method.prefix,
-        proven=trial.proven,
-        why_not=trial.why_not,
-        measured_fraction=trial.measured_fraction,
-        measured_user_fraction=trial.measured_user_fraction,
-        measured_system_fraction=trial.measured_system_fraction,
         difference_proven=trial.difference_proven if trial.proven else None,
         verdict=verdict(trial, found),
         bloat_bytes=bloat_bytes(trial.proven_pairs) if trial.proven else None,
         pairs=[_pair(trial, pair) for pair in trial.pairs],
-        notes=trial.notes,
         sentences=sentences(trial, found),
     )
 
@@ -182,18 +167,9 @@ def _pair(trial: Trial, pair: Pair) -> TrialPair:
 
 
 def _run(run: Run, seen: PeakMemory | None) -> RunWithMemory:
-    return RunWithMemory(**asdict(run), memory=None if seen is None else _memory(seen))
-
-
-def _memory(seen: PeakMemory) -> MemoryAtPeak:
-    sizes = seen.mthp_bytes
-    return MemoryAtPeak(
-        resident_bytes=seen.resident_bytes,
-        huge_bytes=seen.huge_bytes,
-        anonymous_huge_bytes=seen.anonymous_huge_bytes,
-        hugetlb_bytes=seen.hugetlb_bytes,
-        shmem_huge_bytes=seen.shmem_huge_bytes,
-        file_huge_bytes=seen.file_huge_bytes,
-        mthp_bytes=None if sizes is None else {str(size): n for size, n in sizes.items()},
-        samples=seen.samples,
-    )
+    memory = None
+    if seen is not None:
+        sizes = seen.mthp_bytes
+        by_size = None if sizes is None else {str(size): n for size, n in sizes.items()}
+        memory = part_of(MemoryAtPeak, seen, mthp_bytes=by_size)
+    return RunWithMemory(**asdict(run), memory=memory)
