@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 
-from tlbcost.common.paths import source_tree
+from tlbcost.common.paths import libexec, source_tree
 from tlbcost.system.machine import sys_path
 
 # How each package manager is asked, and what it calls what we need where names differ.
@@ -82,4 +82,6 @@ def build(target: str) -> str | None:
 
 def rebuild() -> str:
     """Get back a program of tlbcost's own that is not there."""
+    if source_tree() is None and not libexec("").is_dir():
+        return "make install in tlbcost's source tree: what pip installs has no C programs"
     return build("all") or "install tlbcost again: one of its own programs is missing"

@@ -100,7 +100,8 @@ def test_an_estimate_from_counts_taken_elsewhere(environment: Path, tmp_path: Pa
 
 
 def test_what_needs_the_programs_of_make_install_says_so(environment: Path) -> None:
-    done = _tlbcost(environment, "estimate", "--", "true")
-    assert done.returncode in (4, 125)
-    assert "tlbcost: hint: " in done.stderr
-    assert "Traceback" not in done.stderr
+    if shutil.which("valgrind") is None:
+        pytest.skip("needs valgrind")
+    done = _tlbcost(environment, "estimate", "--backend", "sim", "--", "true")
+    assert done.returncode == 4
+    assert "what pip installs has no C programs" in done.stderr
