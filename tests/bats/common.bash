@@ -20,6 +20,17 @@ need_program() { # <name>...
 	done
 }
 
+# A tlbcost of this tree that user 65534 runs; skips where he can run none, since he may not look
+# into the tree.
+as_nobody() { # fills unprivileged[]
+	need_program setpriv
+	unprivileged=(setpriv --reuid=65534 --clear-groups "${BUILD}/venv/bin/python" -I -B -c
+		'import sys; sys.path.insert(0, sys.argv.pop(1))
+from tlbcost.__main__ import main; sys.exit(main())' "${TREE}/estimate")
+	(cd / && "${unprivileged[@]}" --version) >/dev/null 2>&1 ||
+		skip "user 65534 can run no Python of tlbcost's"
+}
+
 need_built() { # <file below build/>...
 	local file
 	for file in "$@"; do
