@@ -212,7 +212,7 @@ static void pool_of_giant_pages(void)
 
 static const struct check_test tests[] = {
 	{ "multi-size pages are proven, and a part that went is noticed", multi_size_pages },
-	{ "pages of a pool are proven, and an empty pool is told of", pool_of_huge_pages },
+	{ "pages of a pool are proven, and an empty pool is reported", pool_of_huge_pages },
 	{ "1 GiB pages of a pool are proven", pool_of_giant_pages },
 };
 

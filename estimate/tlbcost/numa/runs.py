@@ -104,7 +104,7 @@ def node_placement(
     base, huge = (score(pages.totals, first_touch(pages, huge=huge)) for huge in (False, True))
     if base.local_fraction is None:
         print(
-            "tlbcost: nothing is told of NUMA nodes: the program's data stay in its caches",
+            "tlbcost: NUMA nodes are left out: the program's data stay in its caches",
             file=sys.stderr,
         )
         return None
@@ -136,7 +136,7 @@ def _follow(
         )
     if not found or not found[0]:
         raise TlbcostError(
-            "the simulation tells of no process that finished",
+            "the simulation reports no process that finished",
             "a program that is killed leaves no placement: let it end by itself",
             TOOL_FAILED,
         )

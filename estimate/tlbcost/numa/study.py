@@ -247,7 +247,7 @@ def _why_not_real(real: NodeMemory | None) -> str | None:
         return None
     nodes = len(machine_nodes())
     if nodes == 0:
-        return "this kernel tells of no NUMA nodes"
+        return "this kernel reports no NUMA nodes"
     if nodes == 1:
         return "this machine has one node"
     return "the program's memory could not be looked at (it ended too soon, or may not be read)"
