@@ -2,8 +2,8 @@
 """How well does the walk share on base pages predict what huge pages give?
 
 Compares forms of estimate on the published pairs of data/published, each fitted without the
-machine that it is judged on, and writes the tables to doc/accuracy.md. Exits 1 if the constants of
-estimate/tlbcost/model/published_pairs.py are not those of the chosen fits.
+machine that it is judged on, and writes the tables to doc/published-gains.md. Exits 1 if the
+constants of estimate/tlbcost/model/published_pairs.py are not those of the chosen fits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tlbcost.model import published_pairs
 TREE = Path(__file__).resolve().parent.parent
 
 PAIRS = TREE / "data" / "published" / "pairs.tsv"
-PAGE = TREE / "doc" / "accuracy.md"
+PAGE = TREE / "doc" / "published-gains.md"
 MARKS = ("<!-- {}: begin -->", "<!-- {}: end -->")
 COVERAGE = 0.9
 DRAWS = 200
@@ -144,7 +144,7 @@ def share_forms() -> list[Form]:
 
 
 def removed_forms() -> list[Form]:
-    """What may be made of the share r of walk cycles that huge pages took away."""
+    """What may be made of the share r of walk cycles that huge pages eliminated."""
     return [Form("r", lambda r, _: r, None), *_lines("r")]
 
 
@@ -215,7 +215,7 @@ def forms_table(forms: Sequence[Form], pairs: Pairs) -> list[str]:
     draws = drawn(forms, pairs)
     best = np.argmin(draws, axis=0)
     lines = [
-        "| estimate | mean | median | largest | mean, drawn again | least in | fitted |",
+        "| estimate | mean | median | largest | mean, resampled | best in | fitted |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     order = sorted(range(len(forms)), key=lambda i: float(np.mean(np.abs(apart(forms[i], pairs)))))
@@ -251,7 +251,7 @@ def pools_table() -> list[str]:
         for column, (chosen, _) in CHOSEN.items():
             single = read_pairs(column, single_socket=True)
             four = read_pairs(column, single_socket=False)
-            raw = Form("bound" if column == "walk_share_4k" else "walks that went", _itself, None)
+            raw = Form("bound" if column == "walk_share_4k" else "walks eliminated", _itself, None)
             for form in (raw, chosen):
                 parts = [apart(form, single)] if several is not True else []
                 parts += [within(form, four, single)] if several is not False else []
@@ -283,7 +283,7 @@ def intervals_table() -> list[str]:
 
 
 def _inside(column: str, single_socket: bool) -> int:
-    """Pairs whose gain is in the interval as tlbcost states it, high end at most the share."""
+    """Pairs whose gain is in the interval as tlbcost states it, upper end at most the share."""
     rows = read_table(PAIRS, formats.PUBLISHED).records()
     n = 0
     for row in rows:

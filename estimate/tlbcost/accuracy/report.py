@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How does a record of predictions and trials look: as text, and in doc/accuracy.md?"""
+"""How does a record of predictions and trials look: as text, and in doc/accuracy/?"""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _kinds(record: Record, found: Mapping[Predicted, Accuracy]) -> Iterator[tupl
 
 
 def markdown(record: Record) -> str:
-    """The section of doc/accuracy.md, without its marks."""
+    """The tables of a machine's page in doc/accuracy/."""
     models: tuple[ModelName | None, ...] = record.models or (None,)
     heads = [f"error of {model} model" if model else "error of expected" for model in models]
     lines = [

@@ -2,7 +2,7 @@
 """What do huge pages give a program whose share of cycles in page walks was counted?
 
 The constants are fitted to the single-socket pairs of data/published by `make accuracy-published`,
-which also compares them with other forms; see doc/accuracy.md.
+which also compares them with other forms; see doc/published-gains.md.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def test_every_pair_has_its_source_and_a_status() -> None:
         assert 0 < float(row["walk_share_4k"] or "") < 1
 
 
-def test_shares_and_gains_agree_with_the_walks_that_went() -> None:
+def test_shares_and_gains_agree_with_the_walks_eliminated() -> None:
     """informed = s4 - s2 (1 - gain), within what rounding in the sources leaves.
 
     Figure 9 is the mean of several runs' figures there, ours the quotient of mean counts.
