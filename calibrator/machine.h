@@ -24,6 +24,7 @@ struct machine {
 	int cpu;			/* the one that we stay on */
 	int cpu_gone;			/* it went offline: nothing can be measured any more */
 	unsigned sweeps;		/* begun so far, in all groups */
+	unsigned timings, interrupted;	/* of chains, jumps and faults; without the CPU in between */
 	/* Called between timings, never during one; share 0..1 of the group is done. */
 	void (*progress)(void *closure, double share);
 	void *closure;

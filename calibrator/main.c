@@ -11,6 +11,7 @@
 #include "cpu.h"
 #include "cpuid_raw.h"
 #include "cycles.h"
+#include "load.h"
 #include "page_sizes.h"
 #include "options.h"
 #include "plan.h"
@@ -171,8 +172,10 @@ static void write_progress(void *closure, double share)
 }
 
 static int write_samples(const struct options *options, const struct machine *machine,
-			 size_t huge_bytes, const struct samples *samples, uint64_t start_ns)
+			 size_t huge_bytes, const struct samples *samples, uint64_t start_ns,
+			 const struct load *before)
 {
+	const struct load after = load_now(machine->cpu);
 	struct table table;
 	sigset_t all;
 
@@ -192,6 +195,9 @@ static int write_samples(const struct options *options, const struct machine *ma
 	table_key(&table, "memory_limit_bytes", "%zu", machine->memory_limit_bytes);
 	table_key(&table, "seed", "%llu", (unsigned long long)options->seed);
 	table_key(&table, "duration_s", "%.1f", (double)(clock_ns() - start_ns) / 1e9);
+	load_write(before, &after, &table);
+	table_key(&table, "timings", "%u", machine->timings);
+	table_key(&table, "interrupted", "%u", machine->interrupted);
 	cpuid_raw_write(&table);
 	samples_write(samples, &table);
 	if (table_close(&table) != 0)
@@ -210,6 +216,7 @@ int main(int argc, char **argv)
 	struct page_kind huge = { 0 };
 	struct samples samples = { 0 };
 	uint64_t start_ns = clock_ns();
+	struct load before;
 	long line = sysconf(_SC_LEVEL1_DCACHE_LINESIZE);
 	int rc;
 
@@ -234,13 +241,14 @@ int main(int argc, char **argv)
 				"taskset -p $$ tells which CPUs may be used");
 	find_sizes(&options, &machine, &huge, &plan, &samples);
 	cycles_wake();
+	before = load_now(machine.cpu);
 	rc = DONE;
 	if (plan_run(&plan, &machine, &samples) != 0)
 		rc = complain(FAILED, "cannot calibrate", strerror(errno), NULL);
 	if (options.progress_fd > STDERR_FILENO)
 		close(options.progress_fd);
 	if (rc == DONE)
-		rc = write_samples(&options, &machine, huge.bytes, &samples, start_ns);
+		rc = write_samples(&options, &machine, huge.bytes, &samples, start_ns, &before);
 	samples_free(&samples);
 	return rc;
 }

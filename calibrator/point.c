@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "code.h"
+#include "load.h"
 #include "order.h"
 #include "residency.h"
 
@@ -19,6 +20,9 @@ static const char *const access_names[] = {
 /* Steps per timing: far above the cost of reading the clock, well below a burst of noise. */
 #define STEPS 16384
 #define MOST_PARTS 8
+
+/* How often a timing is begun that somebody else interrupts. */
+#define ATTEMPTS 4
 
 /* Jumps per timing. */
 #define JUMPS 16384
@@ -60,11 +64,33 @@ static int warm(struct chase_run *run, enum chase_access access)
 	return 0;
 }
 
+/* The median of those that are numbers; NAN of none. */
+static double median_of_known(const double *values, size_t n)
+{
+	double known[MOST_PARTS];
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!isnan(values[i]))
+			known[count++] = values[i];
+	return count ? median(known, count) : NAN;
+}
+
+/* ns per access of one part; NAN if somebody else had the CPU during it. */
+static double time_part(struct chase_run *run, enum chase_access access, size_t steps)
+{
+	const uint64_t before = load_switches();
+	double ns = chase_time(run, access, steps);
+
+	return load_switches() == before ? ns : NAN;
+}
+
 /*
  * Time the chains (2, or 1 alone), which are linked, in alternating parts, so that what
  * disturbs one disturbs the other too; chain number `first` begins.  `seed` is that of
  * overlapped updates.  ns gets the median over the parts of the ns per access, for each
- * chain.  Returns 0, or -1 with errno ENOTSUP: this CPU has no such access.
+ * chain: NAN if each part was interrupted.  Returns 0, or -1 with errno ENOTSUP: this CPU
+ * has no such access.
  */
 static int time_access(const struct chase *chases, unsigned count, enum chase_access access,
 		       uint64_t seed, unsigned first, double *ns)
@@ -89,16 +115,53 @@ static int time_access(const struct chase *chases, unsigned count, enum chase_ac
 			which = (i + first) % count;
 			if (part == 0 && warm(&runs[which], access) != 0)
 				return -1;
-			parts_ns[which][part] = chase_time(&runs[which], access, steps);
+			parts_ns[which][part] = time_part(&runs[which], access, steps);
 		}
 	for (unsigned i = 0; i < count; i++)
-		ns[i] = median(parts_ns[i], parts);
+		ns[i] = median_of_known(parts_ns[i], parts);
 	return 0;
 }
 
+/*
+ * As time_access(), again if a chain was interrupted in all its parts: a timing with
+ * another task's time in it would make a walk of 25 ns one of 250.  ns is NAN if that
+ * is so each time.
+ */
+static int time_undisturbed(const struct chase *chases, unsigned count, enum chase_access access,
+			    uint64_t seed, const struct point *point, struct machine *machine,
+			    double *ns)
+{
+	machine->timings++;
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
+		if (time_access(chases, count, access, seed, point->number & 1, ns) != 0)
+			return -1;
+		if (!isnan(ns[0]) && (count < 2 || !isnan(ns[1])))
+			return 0;
+	}
+	machine->interrupted++;
+	return 0;
+}
+
+/* ns per jump of a linked chain; NAN if somebody else had the CPU in each attempt. */
+static double time_code(const struct code *code, struct machine *machine)
+{
+	uint64_t before;
+	double ns;
+
+	machine->timings++;
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
+		before = load_switches();
+		ns = code_time(code, JUMPS);
+		if (load_switches() == before)
+			return ns;
+	}
+	machine->interrupted++;
+	return NAN;
+}
+
 /* Time two chains of jumps.  Returns 0, or -1 with errno set. */
-static int time_jumps(const struct point *point, const struct chase chases[2], uint64_t *seed,
-		      double ns[2])
+static int time_jumps(const struct point *point, const struct chase chases[2],
+		      struct machine *machine, double ns[2])
 {
 	const struct arena *const arenas[2] = { &point->memory->apart, &point->memory->packed };
 	struct code code;
@@ -111,16 +174,19 @@ static int time_jumps(const struct point *point, const struct chase chases[2], u
 			.bytes = arenas[which]->pages * arenas[which]->page_bytes,
 			.stride = chases[which].layout.stride, .lines = chases[which].lines,
 		};
-		if (code_link(&code, chases[which].order, seed) != 0)
+		if (code_link(&code, chases[which].order, &machine->seed) != 0)
 			return -1;
-		ns[which] = code_time(&code, JUMPS);
+		ns[which] = time_code(&code, machine);
 	}
 	return 0;
 }
 
+/* Add what was timed; nothing if that was interrupted. */
 static int add(struct samples *samples, const struct point *point, enum chase_access access,
 	       const double ns[2])
 {
+	if (isnan(ns[0]) || (isnan(ns[1]) && !point->series->alone))
+		return 0;
 	return samples_add(samples, (struct sample){
 		.probe = point->group->probe, .layout = point->series->name,
 		.access = access_names[access], .page_size_bytes = point->pages->bytes,
@@ -138,7 +204,7 @@ int point_time(const struct point *point, struct machine *machine, struct sample
 					     chases);
 
 	if (point->group == &groups[GROUP_CODE])
-		return time_jumps(point, chases, &machine->seed, ns) != 0 ?
+		return time_jumps(point, chases, machine, ns) != 0 ?
 			       -1 : add(samples, point, CHASE_SERIAL, ns);
 	/* Linking takes as long as timing; the same chain may be timed in the next sweep too. */
 	for (unsigned i = 0; i < count && point->memory->linked != point->lines; i++)
@@ -150,7 +216,7 @@ int point_time(const struct point *point, struct machine *machine, struct sample
 	for (unsigned access = 0; access < ACCESSES; access++) {
 		if (!(point->group->accesses & 1u << access))
 			continue;
-		if (time_access(chases, count, access, state, point->number & 1, ns) != 0 ||
+		if (time_undisturbed(chases, count, access, state, point, machine, ns) != 0 ||
 		    add(samples, point, access, ns) != 0)
 			return -1;
 	}

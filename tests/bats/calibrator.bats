@@ -183,3 +183,21 @@ values() { # <probe> <column>...
 	run -1 --separate-stderr "${PROBE}" --measure cycles --cpu 99999
 	[[ ${stderr} == *"cannot stay on one CPU: Invalid argument"*"tlbcost: hint: "* ]]
 }
+
+@test "beside a task on the same CPU: the time that it waited is known" {
+	need_program taskset
+	local cpu other
+	cpu=$(taskset -cp $$ | sed 's/.*[:,-] *//')
+	taskset -c "${cpu}" bash -c 'while :; do :; done' 3>&- &
+	other=$!
+	run "${PROBE}" --cpu "${cpu}" --measure cycles,near --lines 64,4096 --sweeps 40 --output "${SAMPLES}"
+	kill "${other}"
+	((status == 0))
+	local key waited
+	for key in measured_ns ran_ns waited_ns switches stolen_ns timings interrupted; do
+		grep -Eq "^# ${key}: ([0-9]+|NA)$" "${SAMPLES}"
+	done
+	waited=$(awk '/^# waited_ns:/ { print $3 }' "${SAMPLES}")
+	[[ ${waited} != NA ]] || skip "this kernel does not tell how long a task waited"
+	((waited > 0))
+}
