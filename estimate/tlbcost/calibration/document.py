@@ -9,12 +9,13 @@ from typing import Annotated
 
 import msgspec
 
-from tlbcost.calibration.file import QUANTITIES, quantity_named
+from tlbcost.calibration.file import MOST_BYTES, QUANTITIES, quantity_named
 from tlbcost.calibration.other_sources import ReportedFigure
 from tlbcost.calibration.records import Access, Calibration, Cost, Extent, Obtained
 from tlbcost.common.document import Part, doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
+from tlbcost.common.reading import read_file
 from tlbcost.system.machine import Machine
 
 SCHEMA = "tlbcost-calibration-3"
@@ -114,10 +115,8 @@ def calibration_document(
 def read_document(path: Path) -> Calibration:
     """The calibration in a document. Raises TlbcostError naming the file and its defect."""
     try:
-        text = path.read_bytes()
+        text = read_file(path, MOST_BYTES, _AGAIN)
         schema = msgspec.json.decode(text, type=_AnyDocument).schema
-    except OSError as error:
-        raise TlbcostError(f"cannot read {path}: {error.strerror}", _AGAIN) from error
     except msgspec.ValidationError as error:
         raise TlbcostError(f"{path}: not a calibration", _AGAIN) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

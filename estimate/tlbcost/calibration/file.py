@@ -16,6 +16,8 @@ from tlbcost.common.output import write_file
 from tlbcost.common.table import Cell, count, format_table, number, read_table
 from tlbcost.system.machine import Machine
 
+# No calibration has as much; one of everything has 30 KiB.
+MOST_BYTES = 16 << 20
 # Start of the keys that hold the raw words of CPUID leaves.
 CPUID = "cpuid_"
 QUANTITIES = (
@@ -63,7 +65,7 @@ def _row(cost: Cost) -> tuple[Cell, ...]:
 
 def read_calibration(path: Path) -> Calibration:
     """Read a calibration. Raises TlbcostError naming the file and its defect."""
-    table = read_table(path, formats.CALIBRATION)
+    table = read_table(path, formats.CALIBRATION, most_bytes=MOST_BYTES)
     costs = []
     for i, row in enumerate(table.records(), start=1):
         try:

@@ -3,6 +3,7 @@
 
 errors.TlbcostError            a failure that a user can do something about, and its exit code
 interval.Interval              a value and its bounds
+reading.read_file              a file that a user names, within bounds
 table.read_table               the format of doc/format.md; formats has the columns of each table
 document.Part, doc, to_json    a document for programs and its schema
 output.write, check_writable   a file whole or not at all; give_report

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.reading import MOST_BYTES, read_text
 
 Cell = str | int | float | None
 
@@ -51,17 +52,15 @@ class Table:
         return None if text == "NA" else text
 
 
-def read_table(path: Path, expected: TableFormat, *, partial: bool = False) -> Table:
+def read_table(
+    path: Path, expected: TableFormat, *, partial: bool = False, most_bytes: int = MOST_BYTES
+) -> Table:
     """Read a table and check its kind, version, columns and end line.
 
     `partial` accepts a file that its writer did not finish (`Table.complete` is then False).
     Raises TlbcostError naming the file and line of the first defect.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TlbcostError(f"cannot read {path}: {_reason(error)}") from error
-    return parse_table(text, str(path), expected, partial=partial)
+    return parse_table(read_text(path, most_bytes), str(path), expected, partial=partial)
 
 
 def parse_table(text: str, name: str, expected: TableFormat, *, partial: bool = False) -> Table:
@@ -159,7 +158,3 @@ def _cell(value: Cell) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value).replace("\t", " ").replace("\n", " ")
-
-
-def _reason(error: Exception) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else "not UTF-8 text"
