@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does the calibrator find the same figures each time, and with other programs beside it?
+"""Does the calibrator find the same figures each time, and with other programs alongside?
 
-Calibrates this machine, quiet and with `stress-ng --cpu 1 --vm 1` beside it in turns (A B A B ...),
-so that a machine that changes over the day changes both, and writes the table to
+Calibrates this machine alternately quiet and with `stress-ng --cpu 1 --vm 1` alongside (A B A B
+...), so that a machine that changes over the day changes both, and writes the table to
 doc/calibrator.md. Each calibration is kept as JSON in a folder; given that folder again, an
-interrupted run goes on where it was. Full calibrations take two minutes each.
+interrupted run continues where it was. Full calibrations take two minutes each.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def table(turns: list[Turn], extent: str, runs: int) -> str:
         f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}, tlbcost {paths.version()},",
         f"{current_machine().cpu_name or platform.machine()}, {os.cpu_count()} CPUs, kernel "
         f"{platform.release()}.",
-        f"Runs named stress-ng had `{' '.join(STRESS)}` beside them. NA: not obtained, or not",
+        f"Runs named stress-ng had `{' '.join(STRESS)}` alongside. NA: not obtained, or not",
         "confirmed by the second pass.",
         "",
         "| run | L1 dTLB entries | STLB entries | STLB hit ns | walk ns | took s |",
@@ -246,13 +246,13 @@ def main() -> int:
             put_between_marks(arguments.output, text)
     except Stopped as stopped:
         print(
-            f"tlbcost: interrupted\ntlbcost: hint: the same with --folder {folder} goes on",
+            f"tlbcost: interrupted\ntlbcost: hint: the same with --folder {folder} continues",
             file=sys.stderr,
         )
         return 128 + stopped.number
     except (TlbcostError, OSError, subprocess.TimeoutExpired) as error:
         print(f"tlbcost: cannot measure the calibrator: {error}", file=sys.stderr)
-        hint = getattr(error, "hint", None) or f"the same with --folder {folder} goes on"
+        hint = getattr(error, "hint", None) or f"the same with --folder {folder} continues"
         print(f"tlbcost: hint: {hint}", file=sys.stderr)
         return 1
     return 0
