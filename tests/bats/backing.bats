@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=settings
 # Where a program does not get the huge pages that were asked for, is that told, and why?
 
 load common

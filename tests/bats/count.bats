@@ -259,7 +259,7 @@ two_lines() { # <file>
 
 @test "count: killed, it takes the program along" {
 	local pid
-	"${COUNT[@]}" -e page_faults -- sh -c 'echo $$ >program; sleep 60' &
+	"${COUNT[@]}" -e page_faults -- sh -c 'echo $$ >program; exec sleep 60' &
 	pid=$!
 	while [[ ! -s program ]]; do sleep 0.02; done
 	kill -KILL "${pid}"

@@ -19,6 +19,7 @@ c = {check["name"]: check for check in d["checks"]}
 print(eval(sys.argv[2]))' "$@"
 }
 
+# bats test_tags=settings
 @test "doctor: where estimate works, it says so and exits 0" {
 	run -0 "${BUILD}/tlbcost" doctor
 	[[ ${lines[-1]} == "'tlbcost estimate' works here." ]]
@@ -33,6 +34,7 @@ print(eval(sys.argv[2]))' "$@"
 	done
 }
 
+# bats test_tags=settings
 @test "doctor: agrees with the kernel about THP and paranoia" {
 	[[ -r /sys/kernel/mm/transparent_hugepage/enabled ]] || skip "this kernel has no THP"
 	"${BUILD}/tlbcost" doctor --json "${BATS_TEST_TMPDIR}/d.json" >/dev/null

@@ -71,6 +71,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ ${output} == "--runs 7 -- --json" ]]
 }
 
+# bats test_tags=settings
 @test "a program with a large random table is worth trying" {
 	need_built workloads/random-update
 	dear_walks >dear.tsv
@@ -127,6 +128,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ ${output} == *magic* ]]
 }
 
+# bats test_tags=settings
 @test "a program that asks for huge pages itself is told to have them" {
 	grep -q '\[never\]' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null &&
 		skip "transparent huge pages are off"

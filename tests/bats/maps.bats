@@ -64,6 +64,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	PYTHON
 }
 
+# bats test_tags=settings
 @test "a running process: its largest memory, its pages and why" {
 	start shared
 	run --separate-stderr "${MAPS[@]}" --json report.json "${pid}"
@@ -123,6 +124,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	[[ $(value report.json 'd["processes"][0]["pid"]') == None ]]
 }
 
+# bats test_tags=settings
 @test "hugetlb pages are told, and that their use is not" {
 	need_root
 	local pool=/sys/kernel/mm/hugepages/hugepages-2048kB

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=settings
 # Who may count what, and does tlbcost say why not and what would help?  The kernel checks
 # software events as it checks hardware's, so that this needs no PMU.
 #

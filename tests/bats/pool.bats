@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=settings
 # Are huge pages reserved and given back, whatever happens between, and nobody else's touched?
 # On the real kernel: the pool of 2 MiB pages is changed, and put back however a test ends.
 # shellcheck disable=SC2154  # run sets stderr
@@ -69,7 +70,7 @@ await() { # <file>
 start() {
 	rm -f inside
 	setsid env --default-signal=INT,TERM "${POOL[@]}" reserve 16 -- \
-		sh -c 'touch inside; sleep 98765' 2>stderr 3>&- &
+		sh -c 'touch inside; exec sleep 98765' 2>stderr 3>&- &
 	pid=$!
 	await inside
 	[[ $(pages) == "$((BEFORE + 16))" ]]

@@ -233,6 +233,7 @@ about() { # <actual> <expected>
 	[[ ${output} == *"x was not obtained: "* ]]
 }
 
+# bats test_tags=settings
 @test "what the kernel forbids: 4, and what to type" {
 	need_root
 	need_program setpriv
@@ -249,6 +250,7 @@ about() { # <actual> <expected>
 	[[ ${output} == *"kernel.perf_event_paranoid"* ]]
 }
 
+# bats test_tags=settings
 @test "a user without privileges records a program of his own" {
 	need_root
 	need_program setpriv

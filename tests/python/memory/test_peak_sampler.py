@@ -29,6 +29,8 @@ from tlbcost.trial import catalog
 from tlbcost.trial.coverage import explain
 from tlbcost.trial.traits import traits
 
+pytestmark = pytest.mark.settings
+
 MIB = 1 << 20
 SIZE = 96 * MIB
 THP = "/sys/kernel/mm/transparent_hugepage"
