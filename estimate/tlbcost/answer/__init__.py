@@ -3,7 +3,6 @@
 
 estimate.estimate            the whole way, from a request.EstimateRequest to a record.Estimate
 estimate.conclude            the same from evidence that is there already
-text.print_report            the estimate for people
-document.to_json             the estimate for programs
+document.estimate_document   the estimate for programs; room report has it for people
 caveats.rules.caveats        what to know before relying on it
 """

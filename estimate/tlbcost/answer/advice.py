@@ -8,6 +8,7 @@ import shlex
 
 from tlbcost.answer.record import Estimate
 from tlbcost.common import units
+from tlbcost.model.gain import decider
 from tlbcost.remedies.advice import Advice, advise
 from tlbcost.remedies.situation import TUNABLES, Situation
 from tlbcost.system import hints
@@ -88,7 +89,7 @@ def next_steps(estimate: Estimate) -> list[str]:
 
 def narrower(estimate: Estimate) -> list[str]:
     """What narrows the interval of a close call; empty where nothing does."""
-    if estimate.gain.verdict == "too_close_to_call" and 0 < len(estimate.given.runs) < 10:
+    if decider(estimate.gain, estimate.given.runs) == "runs":
         return ["# a narrower interval:", f"tlbcost estimate --runs 10 -- {_command(estimate)}"]
     return []
 

@@ -27,26 +27,21 @@ from tlbcost.answer.estimate_document import (
     VerdictPart,
 )
 from tlbcost.answer.record import CountedPart, Estimate, Simulated
-from tlbcost.answer.words import placement_sentence, verdict_sentence
+from tlbcost.answer.words import placement_sentence, time_name, verdict_sentence
 from tlbcost.attribution.document import attribution_part
-from tlbcost.common import document
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import spread_fraction
-from tlbcost.model.gain import run_time_ns, speedup_ratio
+from tlbcost.model.gain import decider, run_time_ns, speedup_ratio, total_interval
 from tlbcost.model.overlap import Sample
 from tlbcost.processors.geometry import Geometry, Level, PageSizeGeometry, TlbLevel
 from tlbcost.remedies.document import advice_part
 from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
 
 
-def to_json(estimate: Estimate) -> str:
-    """The text of a JSON file."""
-    return document.to_json(estimate_document(estimate))
-
-
 def estimate_document(estimate: Estimate) -> EstimateDocument:
     """The estimate for programs."""
     gain, wall = estimate.gain, estimate.gain.wall_ns
+    total = total_interval(gain)
     costs = (estimate.base_costs, estimate.huge_costs)
     sampled = None if estimate.sampled is estimate.attribution else estimate.sampled
     return EstimateDocument(
@@ -64,6 +59,7 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
         simulation=None if estimate.simulated is None else _simulation(estimate.simulated),
         attribution=attribution_part(estimate.attribution),
         sampled_attribution=attribution_part(sampled),
+        fractions_of=time_name(gain, estimate.given),
         base_data_translation_ns=gain.base_data_ns,
         base_code_translation_ns=gain.base_code_ns,
         huge_data_translation_ns=gain.huge_data_ns,
@@ -77,9 +73,14 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
         fault_fraction=gain.fault_fraction,
         fault_saved_ns=None if gain.fault_fraction is None else _saved(gain.fault_fraction, wall),
         fault_speedup_ratio=None if gain.fault_fraction is None else _speedups(gain.fault_fraction),
+        total_fraction=total,
+        total_saved_ns=_saved(total, wall),
+        total_speedup_ratio=_speedups(total),
         code_fraction=gain.code_fraction,
         verdict=VerdictPart(
-            code=gain.verdict, sentence=verdict_sentence(gain, estimate.given.huge_page_bytes)
+            code=gain.verdict,
+            sentence=verdict_sentence(gain, estimate.given),
+            decided_by=decider(gain, estimate.given.runs),
         ),
         placement=_placement(estimate),
         tried=estimate.track_record,
@@ -142,6 +143,7 @@ def _counters(part: CountedPart) -> CountersPart:
     return CountersPart(
         source=counted.source,
         pmu=part.pmu.key,
+        pmu_name=part.pmu.name,
         mode=counted.mode,
         notes=counted.notes,
         counts=counted.counts,

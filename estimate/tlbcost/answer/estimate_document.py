@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tlbcost.accuracy.record import TrackRecord
-from tlbcost.answer.record import Backend, Caveat
+from tlbcost.answer.record import Backend, Caveat, TimeName
 from tlbcost.attribution.document import AttributionPart
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
 from tlbcost.counters.event_counts import EventCount, Mode
-from tlbcost.model.gain import ModelName, VerdictCode
+from tlbcost.model.gain import Decider, ModelName, VerdictCode
 from tlbcost.model.walk_share import Way
 from tlbcost.numa.locality import Direction, Score
 from tlbcost.processors.geometry import SourceKind, TlbLevel
@@ -94,6 +94,7 @@ class CountersPart(Part, frozen=True, kw_only=True):
 
     source: Annotated[str, doc("where the counts are from")]
     pmu: Annotated[str, doc("key of the table in data/events")]
+    pmu_name: Annotated[str, doc("the counters' name there")]
     mode: Annotated[Mode | None, doc("the mode that was counted; null: not known")]
     notes: Annotated[tuple[str, ...], doc("what to know about the counts")]
     counts: Annotated[tuple[EventCount, ...], doc("one for each event and run")]
@@ -196,6 +197,10 @@ class VerdictPart(Part, frozen=True, kw_only=True):
 
     code: Annotated[VerdictCode, doc("for programs")]
     sentence: Annotated[str, doc("for people")]
+    decided_by: Annotated[
+        Decider | None,
+        doc("what would decide a verdict that is not proven; null: it is decided"),
+    ]
 
 
 class PlacementPart(Part, frozen=True, kw_only=True):
@@ -217,8 +222,8 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
     """
 
     schema: Annotated[
-        str, doc("form of this document and its version", const="tlbcost-estimate-3")
-    ] = "tlbcost-estimate-3"
+        str, doc("form of this document and its version", const="tlbcost-estimate-4")
+    ] = "tlbcost-estimate-4"
     tlbcost_version: Annotated[str, doc("the version of tlbcost that made it")]
     date: Annotated[str, doc("UTC, ISO 8601")]
     backend: Annotated[
@@ -238,6 +243,7 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
         AttributionPart | None,
         doc("the same by samples of counters, where attribution is of a simulation"),
     ]
+    fractions_of: Annotated[TimeName, doc("what fractions of time are of")]
     base_data_translation_ns: Annotated[
         Interval | None, doc("time in translation of data on base pages")
     ]
@@ -259,6 +265,12 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
     fault_fraction: Annotated[Interval | None, doc("what fewer page faults should give back")]
     fault_saved_ns: Annotated[Interval | None, doc("the same as time")]
     fault_speedup_ratio: Annotated[Ratios | None, doc("the same as a speed-up")]
+    total_fraction: Annotated[
+        Interval,
+        doc("what the verdict is about: expected_fraction and, if obtained, fault_fraction"),
+    ]
+    total_saved_ns: Annotated[Interval | None, doc("the same as time")]
+    total_speedup_ratio: Annotated[Ratios, doc("the same as a speed-up")]
     code_fraction: Annotated[Interval | None, doc("translation of code, which stays on base pages")]
     verdict: Annotated[VerdictPart, doc("what it comes to")]
     placement: Annotated[
@@ -271,7 +283,7 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
             "found"
         ),
     ]
-    caveats: Annotated[tuple[Caveat, ...], doc("what to know before relying on it")]
+    caveats: Annotated[tuple[Caveat, ...], doc("what to know before relying on it, worst first")]
     next_steps: Annotated[list[str], doc("commands to type; lines with # explain")]
     what_to_do: Annotated[
         list[AdvicePart],

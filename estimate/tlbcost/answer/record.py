@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from tlbcost.system.machine import Machine
 
 Backend = Literal["pmu", "sim", "both"]
+Severity = Literal["high", "medium", "low"]
+TimeName = Literal["run time", "CPU time", "cycles counted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +139,16 @@ class CountedPart:
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """A numbered warning: what is so, and what to do about it."""
+    """A numbered warning: what is so, and what to do about it, in sentences."""
 
     code: Annotated[str, doc("T and a number, as in doc/caveats.md", pattern="^T[0-9]{2}$")]
+    severity: Annotated[
+        Severity,
+        doc(
+            "high: the answer may be of something else; medium: it may be off by more than its "
+            "interval, or that is wide; low: good to know"
+        ),
+    ]
     sentence: Annotated[str, doc("what is so")]
     remedy: Annotated[str, doc("what to do about it")]
 

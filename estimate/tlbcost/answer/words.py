@@ -1,53 +1,63 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sentences of a report: the verdict with its reason, and where memory lies."""
+"""The sentences of an estimate: its verdict, and what huge pages do on NUMA nodes."""
 
 from __future__ import annotations
 
-from tlbcost.answer.record import Estimate
+from tlbcost.answer.record import Estimate, Evidence, TimeName
 from tlbcost.common import units
-from tlbcost.model.gain import WORTHWHILE_FRACTION, PredictedGain, total_interval
+from tlbcost.model.gain import (
+    WORTHWHILE_FRACTION,
+    PredictedGain,
+    decider,
+    run_time_ns,
+    total_interval,
+)
 from tlbcost.numa.locality import direction_words, placement_words, translation_direction
 
+_DECIDERS = {"runs": "more runs would decide (--runs 10)", "trial": "a trial would decide"}
 
-def verdict_sentence(gain: PredictedGain, huge_page_bytes: int) -> str:
-    """One sentence: worth trying, not worth it or too close to call, and why."""
-    pages = f"{units.size(huge_page_bytes)} pages"
-    total = total_interval(gain)
-    threshold = f"{100 * WORTHWHILE_FRACTION:.0f} %"
-    # Of the simple model costs alone are uncertain.
-    least, most = "even at the lowest costs", "even at the highest costs"
-    if gain.model == "overlap":
-        least, most = "at the least", "at the most"
+
+def time_name(gain: PredictedGain, given: Evidence) -> TimeName:
+    """What fractions are of."""
+    if gain.run_time_ns is None:
+        return "cycles counted"
+    parallel = any(run_time_ns(run) > run.wall_ns for run in given.runs)
+    return "CPU time" if parallel else "run time"
+
+
+def verdict_sentence(gain: PredictedGain, given: Evidence) -> str:
+    """One sentence: worth trying, not worth it, or not proven and what would decide."""
+    pages = f"{units.size(given.huge_page_bytes)} pages"
+    total, time = total_interval(gain), time_name(gain, given)
+    low, high = units.percent(total.low), units.percent(total.high)
     if gain.verdict == "worth_trying":
         return (
-            f"Worth trying: {pages} should save {units.percent(total.value)} of the run time, "
-            f"and {units.percent(total.low)} {least}; mostly "
-            f"{_main_part(gain)}."
+            f"WORTH TRYING: {pages} should save {units.percent(total.value)} of the {time}, "
+            f"at least {low}."
         )
     if gain.verdict == "already_huge":
         return (
-            "Already there: the program was timed with most of its memory on huge pages, so that "
-            "the shares above are what it may have gained, not what is left to gain."
+            f"ALREADY THERE: the program was timed with most of its memory on {pages}; the shares "
+            "are what it may have gained."
         )
     if gain.verdict == "not_worth_it":
         if total.high <= 0:
-            return f"Not worth it: {most} {pages} would save nothing."
-        if units.percent(total.high) == units.ABOUT_ZERO:
-            return f"Not worth it: {most} {pages} would save next to nothing."
+            return f"NOT WORTH IT: {pages} would save nothing."
+        if high == units.ABOUT_ZERO:
+            return f"NOT WORTH IT: {pages} would save next to nothing."
         return (
-            f"Not worth it: {most} {pages} would save "
-            f"{units.percent(total.high)} of the run time, less than the {threshold} that are "
-            "worth a change."
+            f"NOT WORTH IT: {pages} would save {high} of the {time} at most; below "
+            f"{100 * WORTHWHILE_FRACTION:.0f} % no change pays off."
         )
+    by = decider(gain, given.runs)
+    assert by is not None
     return (
-        f"Too close to call: {pages} should save between {units.percent(total.low)} and "
-        f"{units.percent(total.high)} of the run time, and {threshold} are worth a change; "
-        "only a trial can tell."
+        f"NOT PROVEN: {pages} should save between {low} and {high} of the {time}; {_DECIDERS[by]}."
     )
 
 
 def placement_sentence(estimate: Estimate) -> str | None:
-    """What huge pages do on several NUMA nodes, beside what they do for translation; None: unasked.
+    """What huge pages do on several NUMA nodes, besides translation; None: not asked for.
 
     Directions alone: what a remote access costs is not calibrated.
     """
@@ -62,12 +72,5 @@ def placement_sentence(estimate: Estimate) -> str | None:
         f"({placement_words(placed.base, placed.huge)})."
     )
     if placed.direction == "slower":
-        sentence += " tlbcost numa tells which remedies there are."
+        sentence += " tlbcost numa shows the remedies."
     return sentence
-
-
-def _main_part(gain: PredictedGain) -> str:
-    fault = gain.fault_fraction.value if gain.fault_fraction else 0.0
-    if fault > gain.expected_fraction.value:
-        return "by fewer page faults"
-    return "by cheaper address translation"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--cpu", metavar="MODEL", help="with --from: the CPU that was counted on (tlbcost events)"
+    )
+    parser.add_argument(
+        "--details", action="store_true", help="report everything, not the summary alone"
     )
     parser.add_argument(
         "--folded", metavar="FILE", type=Path,
@@ -202,13 +206,20 @@ def _estimate(arguments: argparse.Namespace) -> int:
 def _estimate_here(
     request: EstimateRequest, arguments: argparse.Namespace, asked: Sequence[str]
 ) -> None:
-    from tlbcost.answer.document import to_json
+    from tlbcost.answer.document import estimate_document
     from tlbcost.answer.estimate import estimate
-    from tlbcost.answer.text import print_report
+    from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report
+    from tlbcost.report.text import print_report
 
     found = estimate(request)
-    give_report(found, print_report, to_json, arguments.output, arguments.json)
+    give_report(
+        estimate_document(found),
+        partial(print_report, details=arguments.details),
+        to_json,
+        arguments.output,
+        arguments.json,
+    )
     if asked:
         _write_attribution(found, arguments, asked[0])
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How do tables for people look: plain, without lines, numbers to the right."""
+"""How do tables for people look: plain, without lines, numbers to the right; how wide, how bold?"""
 
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
@@ -12,29 +13,50 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 WIDTH = 80
-_WIDEST = 100
+_NARROWEST, _WIDEST = 60, 120
+
+
+def width_of(file: TextIO) -> int:
+    """Columns to fill: COLUMNS if it is set, else the terminal's; 80 where there is none."""
+    columns = os.environ.get("COLUMNS", "")
+    found = int(columns) if columns.isascii() and columns.isdigit() else 0
+    if not found and file.isatty():
+        try:
+            found = os.get_terminal_size(file.fileno()).columns
+        except OSError:
+            found = 0
+    return min(_WIDEST, max(_NARROWEST, found)) if found else WIDTH
+
+
+def is_styled(file: TextIO) -> bool:
+    """Whether to write bold: on a terminal, unless NO_COLOR or TERM=dumb; or by CLICOLOR_FORCE."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
+        return True
+    return file.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def print_whole(fill: Callable[[Console], None], file: TextIO) -> None:
-    """Print what `fill` writes, 80 columns wide; in bold, and up to 100 wide, on a terminal.
+    """Print what `fill` writes, as wide as the terminal (width_of), and bold where is_styled.
 
     All at once, since half a report is none; without the blanks that Rich fills lines with.
     """
     from rich.console import Console
 
-    tty = file.isatty()
+    styled = is_styled(file)
     text = io.StringIO()
     console = Console(
         file=text,
-        force_terminal=tty,
-        color_system="standard" if tty else None,
-        width=WIDTH,
+        force_terminal=styled,
+        color_system="standard" if styled else None,
+        no_color=not styled,
+        width=width_of(file),
         highlight=False,
         markup=False,
         emoji=False,
+        _environ={},
     )
-    if tty:
-        console.width = min(_WIDEST, max(WIDTH, Console(file=file).width))
     fill(console)
     file.write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()))
     file.flush()

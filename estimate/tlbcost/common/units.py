@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from tlbcost.common.interval import Interval
 
 _BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 NOT_OBTAINED = "NA"
 ABOUT_ZERO = "about 0"
 ZERO = "0 %"
+_MORE_PLACES = 3
 
 
 def size(n_bytes: int) -> str:
@@ -31,6 +35,25 @@ def times(low_ns: float, high_ns: float) -> str:
     """Two durations in one unit: '197-238 ms'."""
     unit, name = _time_unit(high_ns)
     return f"{_three(low_ns / unit)}-{_three(high_ns / unit)} {name}"
+
+
+def sum_of_times(parts_ns: Sequence[float], total_ns: float) -> list[str]:
+    """Durations and their total in one unit, with the fewest decimals that add up."""
+    unit, name = _time_unit(max(map(abs, (*parts_ns, total_ns)), default=0.0) or 1.0)
+    places = max(0, 2 - math.floor(math.log10(max(abs(total_ns) / unit, 0.01))))
+    rounded: list[float] = []
+    for more in range(_MORE_PLACES):
+        rounded = [round(part / unit, places + more) for part in parts_ns]
+        if abs(sum(rounded) - round(total_ns / unit, places)) < 0.5 * 10**-places:
+            places += more
+            break
+    return [f"{value:,.{places}f} {name}" for value in (*rounded, total_ns / unit)]
+
+
+def times_in_unit_of(first_ns: float, others_ns: Sequence[float]) -> tuple[str, list[str]]:
+    """A duration with its unit, and others in the same unit without it."""
+    unit, name = _time_unit(first_ns)
+    return f"{_three(first_ns / unit)} {name}", [_three(other / unit) for other in others_ns]
 
 
 def count(n: int) -> str:

@@ -103,6 +103,7 @@ def stand(
     return Standing(size, reason == "later", reason, words)
 
 
+_NOT_ASKED = 'THP is "madvise" here, and the program does not ask for huge pages'
 _LATER = {
     "anonymous": "it may be: khugepaged comes later; what is touched in small steps, or was there "
     "before it was asked for, waits for it",
@@ -156,7 +157,7 @@ def _setting(
     if settings.thp == "never":
         return "thp_never", "transparent huge pages are off (never)"
     if settings.thp == "madvise" and "hg" not in backed.flags:
-        return "thp_madvise", "THP is madvise here, and the program does not ask (madvise)"
+        return "thp_madvise", _NOT_ASKED
     return "later", _LATER[group]
 
 
@@ -189,7 +190,7 @@ def _shared(
     if option in (None, "never"):
         return ("tmpfs_never" if tmpfs else "shmem_never"), where
     if option == "advise" and "hg" not in backed.flags:
-        words = f"{where}, and the program does not ask (madvise)"
+        words = f"{where}, and the program does not ask for huge pages"
         return ("tmpfs_advise" if tmpfs else "shmem_advise"), words
     return "later", _LATER["shared"]
 
@@ -203,7 +204,7 @@ def _file(name: str, backed: Backing, settings: HugeSettings) -> tuple[Reason, s
         if settings.thp == "never":
             return "thp_never", "transparent huge pages are off (never)"
         if not asked:
-            return "thp_madvise", "THP is madvise here, and the program does not ask (madvise)"
+            return "thp_madvise", _NOT_ASKED
         return "later", _LATER["file"]
     if mount is not None and filesystems.advisable(mount.kind, settings.kernel):
         if "hg" in backed.flags:

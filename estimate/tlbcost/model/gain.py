@@ -23,7 +23,8 @@ WORTHWHILE_FRACTION = 0.02
 
 ModelName = Literal["overlap", "simple"]
 MODELS: tuple[ModelName, ...] = ("overlap", "simple")
-VerdictCode = Literal["worth_trying", "not_worth_it", "too_close_to_call", "already_huge"]
+VerdictCode = Literal["worth_trying", "not_worth_it", "not_proven", "already_huge"]
+Decider = Literal["runs", "trial"]
 
 # With fewer page faults than this share of the pages it touched, a program's memory came in larger
 # pieces. Below so many pages the start of any program hides it.
@@ -151,4 +152,21 @@ def verdict(expected: Interval, fault: Interval | None, already: bool) -> Verdic
         return "already_huge"
     if expected.low + fault_low >= WORTHWHILE_FRACTION:
         return "worth_trying"
-    return "too_close_to_call"
+    return "not_proven"
+
+
+def decider(gain: PredictedGain, runs: Sequence[Run]) -> Decider | None:
+    """What would decide a verdict that is not proven; None: it is decided.
+
+    More runs, if their spread alone keeps it open: at the median run time it would be decided.
+    """
+    if gain.verdict != "not_proven":
+        return None
+    if len(runs) < 2:
+        return "trial"
+    times = [run_time_ns(run) for run in runs]
+    middle, total = median(times), total_interval(gain)
+    # The ends are of the longest and of the shortest run.
+    low, high = total.low * max(times) / middle, total.high * min(times) / middle
+    decided = high < WORTHWHILE_FRACTION or low >= WORTHWHILE_FRACTION
+    return "runs" if decided else "trial"

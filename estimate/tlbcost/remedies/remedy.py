@@ -48,6 +48,9 @@ class Remedy:
     undo: Annotated[tuple[str, ...], doc("how a changed system is put back")] = ()
     caution: Annotated[str | None, doc("what its makers, or the system, say against it")] = None
     source: Annotated[str | None, doc("address of the documentation")] = None
+    proof: Annotated[
+        str | None, doc("a command that runs it and compares; null: none is known")
+    ] = None
 
 
 def transparent(

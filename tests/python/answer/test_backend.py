@@ -62,7 +62,8 @@ def report(folder: Path, *options: str, program: str | Sequence[str] = "true") -
     parser = argparse.ArgumentParser()
     estimate.add_arguments(parser)
     calibration = str(GOLDEN / "calibration.tsv")
-    given = ["--calibration", calibration, "--json", str(file), "--output", str(folder / "text")]
+    given = ["--details", "--calibration", calibration, "--json", str(file)]
+    given += ["--output", str(folder / "text")]
     argv = [program] if isinstance(program, str) else program
     assert estimate.run(parser.parse_args([*given, *options, "--", *argv])) == 0
     document: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from builders.answer import interval
-from tlbcost.answer.regions_text import print_sampled
 from tlbcost.attribution.backing import Seen
+from tlbcost.attribution.document import attribution_part
 from tlbcost.attribution.samples import FEWEST, Sampled, attribute_samples
 from tlbcost.attribution.shares import Attribution
 from tlbcost.common import formats
@@ -19,6 +19,7 @@ from tlbcost.counters.hits import read_hits
 from tlbcost.memory import smaps
 from tlbcost.processors.event_tables import load_pmu
 from tlbcost.processors.events import Pmu
+from tlbcost.report.regions import print_sampled
 from tlbcost.system.filesystems import FileSystem
 from tlbcost.system.huge_pages import HugeSettings
 
@@ -215,8 +216,10 @@ def test_the_report_names_its_source(tmp_path: Path) -> None:
     few: Row = (STORES, "[stack]", None, 3, 1, OBJECTS[2])
     found = told(recorded(tmp_path, HEAP, FILE, few))
     file = tmp_path / "report"
+    part = attribution_part(found)
+    assert part is not None
     with file.open("w", encoding="utf-8") as out:
-        print_whole(lambda console: print_sampled(console, found), out)
+        print_whole(lambda console: print_sampled(console, part), out)
     text = file.read_text(encoding="utf-8")
     assert max(map(len, text.splitlines())) <= 80
     heap = next(line for line in text.splitlines() if line.startswith("[heap]"))

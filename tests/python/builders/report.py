@@ -14,14 +14,22 @@ from builders.answer import (
     process,
     rebuilt,
 )
+from tlbcost.answer.document import estimate_document
 from tlbcost.answer.record import Estimate
-from tlbcost.answer.text import print_report
+from tlbcost.common.document import to_json
+from tlbcost.report.text import print_report
 
 
-def text_of(shown: Estimate) -> str:
+def text_of(shown: Estimate, *, details: bool = True) -> str:
+    """The report; with all of its details unless told otherwise."""
     file = io.StringIO()
-    print_report(shown, file)
+    print_report(estimate_document(shown), file, details=details)
     return file.getvalue()
+
+
+def json_of(shown: Estimate) -> str:
+    """The document."""
+    return to_json(estimate_document(shown))
 
 
 def bare() -> Estimate:

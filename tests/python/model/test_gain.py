@@ -103,7 +103,7 @@ def test_sparse_regions_make_the_fault_saving_uncertain() -> None:
 
 @pytest.mark.parametrize(
     ("walks", "verdict"),
-    [(10_000_000, "worth_trying"), (1000, "not_worth_it"), (1_000_000, "too_close_to_call")],
+    [(10_000_000, "worth_trying"), (1000, "not_worth_it"), (1_000_000, "not_proven")],
 )
 def test_verdicts(walks: int, verdict: str) -> None:
     result = miss_costs.predicted([RUN], counts(walks), NO_MEMORY, BASE_COSTS, HUGE_COSTS)

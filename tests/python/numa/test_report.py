@@ -10,10 +10,10 @@ from typing import Any
 
 import jsonschema
 import pytest
+from builders import report
 from builders.answer import MACHINE, RUN, altered, estimated
 from builders.tree import SCHEMAS
 from tlbcost.answer.document import estimate_document
-from tlbcost.answer.text import print_report
 from tlbcost.answer.words import placement_sentence
 from tlbcost.common.document import to_json
 from tlbcost.common.interval import Interval
@@ -194,9 +194,8 @@ def test_an_estimate_says_both_effects() -> None:
         "(local accesses 25 % to 26 %, imbalance 8.0 % to 52 %)."
     )
     assert placement_sentence(shown) is None
-    file = io.StringIO()
-    print_report(both, file)
-    assert "faster by translation, slower by placement" in " ".join(file.getvalue().split())
+    text = report.text_of(both, details=False)
+    assert "faster by translation, slower by placement" in " ".join(text.split())
     schema = json.loads((SCHEMAS / "estimate.schema.json").read_text(encoding="utf-8"))
     for made in (both, shown):
         jsonschema.validate(json.loads(to_json(estimate_document(made))), schema)

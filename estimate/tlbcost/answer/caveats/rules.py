@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which caveats are there, and which of them apply to an estimate?"""
+"""Which caveats are there, how bad is each, and which of them apply to an estimate?"""
 
 from __future__ import annotations
 
 from tlbcost.answer.caveats import costs, counters, simulation, system
-from tlbcost.answer.record import Caveat, CaveatRule, Estimate
+from tlbcost.answer.record import Caveat, CaveatRule, Estimate, Severity
 
-RULES: dict[str, CaveatRule] = dict(
-    sorted({**system.RULES, **costs.RULES, **simulation.RULES, **counters.RULES}.items())
-)
+RULES: dict[str, CaveatRule] = {**system.RULES, **costs.RULES, **simulation.RULES, **counters.RULES}
+
+# Worst first: a report shows the first three.
+SEVERITIES: dict[Severity, tuple[str, ...]] = {
+    "high": ("T17", "T14", "T22", "T11", "T13", "T19", "T04", "T34"),
+    "medium": (
+        "T21", "T02", "T03", "T25", "T27", "T26", "T28", "T07", "T20", "T35", "T15", "T16", "T10",
+        "T18", "T29", "T33", "T32", "T06", "T09", "T30", "T24",
+    ),
+    "low": ("T05", "T08", "T12", "T23", "T31", "T01"),
+}  # fmt: skip
 
 
 def caveats(estimate: Estimate) -> tuple[Caveat, ...]:
-    """The caveats that apply, in the order of their codes."""
-    found = ((code, rule(estimate)) for code, rule in RULES.items())
-    return tuple(Caveat(code, *text) for code, text in found if text is not None)
+    """The caveats that apply, worst first."""
+    found = (
+        (code, severity, RULES[code](estimate))
+        for severity, codes in SEVERITIES.items()
+        for code in codes
+    )
+    return tuple(Caveat(code, severity, *text) for code, severity, text in found if text)

@@ -20,7 +20,7 @@ from builders.answer import (
 )
 from builders.counted import SKL, ZEN4, both, counted, counted_estimate, evidence, imported
 from builders.tree import TREE
-from tlbcost.answer.caveats.rules import RULES, caveats
+from tlbcost.answer.caveats.rules import RULES, SEVERITIES, caveats
 from tlbcost.answer.estimate import conclude
 from tlbcost.answer.record import Estimate
 from tlbcost.calibration.records import Obtained
@@ -226,7 +226,7 @@ def test_the_sample_has_none() -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert list(CASES) == list(RULES)
+    assert sorted(CASES) == sorted(RULES)
 
 
 @pytest.mark.parametrize("code", RULES)
@@ -246,7 +246,12 @@ def test_does_not_trigger(code: str) -> None:
 
 def test_every_caveat_has_its_paragraph_and_no_other() -> None:
     headings = re.findall(r"^## (T\d+)", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
-    assert headings == list(RULES)
+    assert headings == sorted(RULES)
+
+
+def test_every_caveat_has_one_severity() -> None:
+    codes = [code for each in SEVERITIES.values() for code in each]
+    assert sorted(codes) == sorted(RULES)
 
 
 def test_tunable() -> None:

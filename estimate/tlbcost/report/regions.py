@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory and which lines of code walk, in a report."""
+"""Which memory and which lines of code miss, in a report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tlbcost.answer.record import Simulated
-from tlbcost.attribution.shares import AllocationSite, Attribution, CodeLine, RegionShare
+from tlbcost.answer.estimate_document import EstimateDocument
+from tlbcost.attribution.document import AttributionPart
+from tlbcost.attribution.shares import SIMULATION, AllocationSite, CodeLine, RegionShare
 from tlbcost.attribution.sites import words
 from tlbcost.common import units
 from tlbcost.common.console import section, table
 from tlbcost.common.interval import Interval
 from tlbcost.common.units import shortened
 from tlbcost.memory.kinds import Backing
+from tlbcost.report.facts import page_sizes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,31 +23,34 @@ if TYPE_CHECKING:
 _MOST_REGIONS, _MOST_SITES, _MOST_LINES = 6, 3, 5
 # A part below this of the walks is one of the others.
 _LEAST = 0.01
-# Sites with less of their memory's walks are not told, nor is a single one that is known to all.
+# Sites with less of their memory's walks are not shown.
 _LEAST_SITE = 0.05
 _NAME_COLUMNS, _SAMPLED_COLUMNS = 27, 23
 _COSTED = {
-    "windows": "Time is what the modelled core waited for it in windows, scaled to all its misses.",
-    "prices": "Time is by calibrated prices of hits and walks, the same for all memory.",
+    "windows": "Time is the modelled core's stall time on this region's translations, sampled "
+    "and scaled to all its misses.",
+    "prices": "Time is by calibrated costs of hits and walks, the same for all memory.",
 }
 
 
-def print_regions(console: Console, simulated: Simulated) -> None:
-    """Page walks by memory region, and by code; nothing where they are not known."""
-    attribution = simulated.attribution
-    if attribution is None or not attribution.regions:
-        return
-    sizes = [units.size(level.page_size_bytes) for level in
-             (simulated.geometry.base, simulated.geometry.huge)]  # fmt: skip
-    _memory(console, attribution, sizes[0])
-    _code(console, attribution, sizes)
+def print_regions(console: Console, document: EstimateDocument) -> None:
+    """Page walks by memory region and by code, simulated and sampled; nothing if not known."""
+    sizes = [units.size(size) for size in page_sizes(document)]
+    for attribution in (document.attribution, document.sampled_attribution):
+        if attribution is None or not attribution.memory:
+            continue
+        if attribution.source == SIMULATION:
+            _memory(console, attribution, sizes[0])
+            _code(console, attribution, sizes)
+        else:
+            print_sampled(console, attribution)
 
 
-def print_sampled(console: Console, attribution: Attribution) -> None:
-    """The memory and the code that samples of counters blame."""
+def print_sampled(console: Console, attribution: AttributionPart) -> None:
+    """The memory and the code that samples of counters point at."""
     shown = table("sampled: memory", "on pages", "samples", "misses", "interval", "own gain")
-    told, rest = split(attribution.regions)
-    for region in told:
+    named, rest = split(attribution.memory)
+    for region in named:
         shown.add_row(
             units.shortened(title(region), _SAMPLED_COLUMNS),
             on_pages(region.backed),
@@ -55,7 +60,7 @@ def print_sampled(console: Console, attribution: Attribution) -> None:
             _gain(region),
         )
     if rest:
-        known = _sum([region.misses_fraction for region in told])
+        known = _sum([region.misses_fraction for region in named])
         shown.add_row(
             f"{len(rest)} others",
             "",
@@ -65,8 +70,8 @@ def print_sampled(console: Console, attribution: Attribution) -> None:
     section(console, shown)
     console.print(
         f"By {attribution.source}, in one more run. Shares are of the loads and stores that "
-        "missed, with what chance leaves open (95 %). Each miss is taken to be worth the same part "
-        "of the expected gain: what misses on larger pages, samples do not tell."
+        "missed, with their 95 % interval. Each miss counts for the same part of the expected "
+        "gain: samples do not show what misses on larger pages."
     )
     lines = _worth_a_line(attribution)
     if lines:
@@ -78,12 +83,12 @@ def print_sampled(console: Console, attribution: Attribution) -> None:
         section(console, shown)
 
 
-def _memory(console: Console, attribution: Attribution, base: str) -> None:
+def _memory(console: Console, attribution: AttributionPart, base: str) -> None:
     shown = table(
         "page walks by memory", "touched", "on pages", f"walks {base}", "time", "own gain"
     )
-    told, rest = split(attribution.regions)
-    for region in told:
+    named, rest = split(attribution.memory)
+    for region in named:
         shown.add_row(
             shortened(title(region), _NAME_COLUMNS),
             _size(region.touched_bytes),
@@ -111,7 +116,7 @@ def _memory(console: Console, attribution: Attribution, base: str) -> None:
     console.print(f"Shares of all walks and of the time in translation.{costed}")
 
 
-def _code(console: Console, attribution: Attribution, sizes: Sequence[str]) -> None:
+def _code(console: Console, attribution: AttributionPart, sizes: Sequence[str]) -> None:
     lines = _worth_a_line(attribution)
     if not lines:
         return
@@ -126,19 +131,19 @@ def _code(console: Console, attribution: Attribution, sizes: Sequence[str]) -> N
     section(console, shown)
 
 
-def _worth_a_line(attribution: Attribution) -> list[CodeLine]:
+def _worth_a_line(attribution: AttributionPart) -> list[CodeLine]:
     first = attribution.code[:_MOST_LINES]
     return [line for line in first if (line.walks_fraction or 0.0) >= _LEAST]
 
 
 def split(regions: Sequence[RegionShare]) -> tuple[list[RegionShare], list[RegionShare]]:
     """Those worth a line of their own, and the others."""
-    told = [
+    named = [
         region
         for region in regions
         if max(region.time_fraction or 0.0, region.misses_fraction or 0.0) >= _LEAST
     ][:_MOST_REGIONS] or list(regions[:1])
-    return told, [region for region in regions if region not in told]
+    return named, [region for region in regions if region not in named]
 
 
 def title(region: RegionShare) -> str:

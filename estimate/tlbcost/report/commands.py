@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which command is there to try, and which proves it? Each on one line, ready to copy."""
+
+from __future__ import annotations
+
+import shlex
+
+from tlbcost.answer.estimate_document import EstimateDocument
+from tlbcost.common import units
+from tlbcost.remedies.remedy import Remedy
+from tlbcost.report.lines import LABEL, labelled, middle
+
+_MOST_STEPS = 3
+
+
+def command_of(document: EstimateDocument) -> str:
+    """The program's command line."""
+    return shlex.join(document.program.argv)
+
+
+def first_remedy(document: EstimateDocument) -> Remedy | None:
+    """The simplest remedy of the memory with the largest gain; None: there is none."""
+    first = document.what_to_do[0] if document.what_to_do else None
+    return first.remedies[0] if first is not None and first.remedies else None
+
+
+def command_lines(document: EstimateDocument, width: int) -> list[str]:
+    """What to try and what proves it; a command line that is too long is written as `...`."""
+    remedy = first_remedy(document)
+    if remedy is None:
+        return _without_remedy(document, width)
+    growth = growth_words(remedy)
+    steps = [step for step in remedy.steps if not step.startswith("#")]
+    if remedy.form == "code":
+        lines = labelled("Try", f"{remedy.words}: {' '.join(steps)}", width)
+    else:
+        lines = _rows("Try", [_fitted(document, step, width) for step in steps[:_MOST_STEPS]])
+    if growth is not None:
+        short = f"{lines[-1]}   ({growth})"
+        lines = (
+            [*lines[:-1], short] if len(short) <= width else [*lines, f"{' ' * LABEL}({growth})"]
+        )
+    if remedy.proof is not None:
+        lines += _rows("Prove", [_fitted(document, remedy.proof, width)])
+    return lines
+
+
+def _without_remedy(document: EstimateDocument, width: int) -> list[str]:
+    first = document.what_to_do[0] if document.what_to_do else None
+    if first is not None and first.no_remedy is not None:
+        return labelled("Try", first.no_remedy, width)
+    return []
+
+
+def _rows(label: str, rows: list[str]) -> list[str]:
+    return [f"{label if n == 0 else '':<{LABEL}}{row}" for n, row in enumerate(rows)]
+
+
+def _fitted(document: EstimateDocument, step: str, width: int) -> str:
+    room = width - LABEL
+    if len(step) > room:
+        step = step.replace(command_of(document), "...")
+    return middle(step, room)
+
+
+def growth_words(remedy: Remedy) -> str | None:
+    """What it costs in memory; None: not known."""
+    growth = remedy.price.growth_bytes
+    if growth is None:
+        return None
+    return f"{units.size(growth)} more memory" if growth else "no extra memory"

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What else was measured, counted and concluded: the sections below the summary (--details)."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tlbcost.answer.estimate_document import EstimateDocument, Ratios
+from tlbcost.common import units
+from tlbcost.common.console import grid, section, table
+from tlbcost.common.interval import Interval
+from tlbcost.report.caveats import caveat_items
+from tlbcost.report.commands import command_of
+from tlbcost.report.counts import (
+    modelled_sentence,
+    print_comparison,
+    print_counts,
+    print_misses,
+    print_tlbs,
+)
+from tlbcost.report.facts import mode_words
+from tlbcost.report.regions import print_regions
+from tlbcost.report.remedies import print_remedies
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_BACKENDS = {
+    "pmu": "hardware counters",
+    "sim": "simulation",
+    "both": "hardware counters, and simulation for comparison",
+}
+
+
+def print_details(console: Console, document: EstimateDocument) -> None:
+    """All sections that there is something for."""
+    _head(console, document)
+    _program(console, document)
+    _results(console, document)
+    print_regions(console, document)
+    if document.simulation is not None:
+        print_tlbs(console, document.simulation)
+    if document.counters is not None:
+        print_counts(console, document.counters)
+    print_misses(console, document)
+    print_comparison(console, document)
+    _costs(console, document)
+    if document.caveats:
+        console.print("\nCaveats:", style="bold")
+        for lines in caveat_items(document.caveats, console.width):
+            console.print("\n".join(lines))
+    print_remedies(console, document)
+
+
+def _head(console: Console, document: EstimateDocument) -> None:
+    rows = grid()
+    machine = document.machine
+    rows.add_row("program", command_of(document))
+    if machine is not None:
+        where = "bare metal" if machine.hypervisor is None else f"virtual ({machine.hypervisor})"
+        sizes = f"{units.size(machine.base_page_bytes)} pages"
+        huge = units.size(document.huge_page_bytes)
+        thp = machine.thp_mode or "not in this kernel"
+        rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}, {where}")
+        rows.add_row("", f"Linux {machine.kernel or 'NA'}, {sizes}, huge {huge}, THP {thp}")
+    backend, simulation = _BACKENDS[document.backend], document.simulation
+    if document.backend == "sim" and simulation is not None and simulation.model is not None:
+        backend += f", {simulation.model} model"
+    if document.counters is not None:
+        backend += f": {document.counters.pmu_name}, {mode_words(document.counters.mode)}"
+        rows.add_row("counts", document.counters.source)
+    rows.add_row("backend", backend)
+    if document.calibration is not None:
+        rows.add_row("costs", f"{document.calibration.source}, {document.calibration.date}")
+    for note in document.notes:
+        rows.add_row("note", note)
+    rows.add_row("made by", f"tlbcost {document.tlbcost_version}, {document.date}")
+    section(console, rows)
+
+
+def _program(console: Console, document: EstimateDocument) -> None:
+    runs = document.program.runs
+    if not runs:
+        return
+    shown = table("program", "wall", "user", "system", "minor faults", "peak memory")
+    shown.add_row(
+        f"median of {len(runs)}" if len(runs) > 1 else "one run",
+        units.time(median([run.wall_ns for run in runs])),
+        units.time(median([run.user_ns for run in runs])),
+        units.time(median([run.system_ns for run in runs])),
+        units.count(int(median([run.minor_faults for run in runs]))),
+        units.size(max(run.max_rss_bytes for run in runs)),
+    )
+    if len(runs) > 1:
+        shown.add_row(
+            "range",
+            _spread([run.wall_ns for run in runs]),
+            _spread([run.user_ns for run in runs]),
+            _spread([run.system_ns for run in runs]),
+        )
+    section(console, shown)
+    simulated = document.simulation.wall_ns if document.simulation is not None else None
+    if simulated is not None:
+        wall_ns = median([run.wall_ns for run in runs])
+        console.print(
+            f"Simulated in {units.time(simulated)}, {simulated / wall_ns:.1f} times as long."
+        )
+
+
+def _spread(values: list[int]) -> str:
+    return units.times(min(values), max(values))
+
+
+def _costs(console: Console, document: EstimateDocument) -> None:
+    both = document.costs
+    if not both:
+        return
+    shown = table("cost in ns", *(f"{units.size(costs.page_size_bytes)} pages" for costs in both))
+    rows = {
+        "STLB hit, serialized": [costs.stlb_hit_serial_ns for costs in both],
+        "STLB hit, overlapped": [costs.stlb_hit_overlapped_ns for costs in both],
+        "page walk, serialized": [costs.walk_serial_ns for costs in both],
+        "page walk, overlapped": [costs.walk_overlapped_ns for costs in both],
+        "... with cached tables": [costs.walk_cached_ns for costs in both],
+        "page fault": [costs.fault_ns for costs in both],
+        "unmapping a page": [costs.unmap_ns for costs in both],
+    }
+    for label, intervals in rows.items():
+        shown.add_row(label, *(_cost(interval) for interval in intervals))
+    section(console, shown)
+    footprint = units.size(both[0].footprint_entries * both[0].page_size_bytes)
+    whose = "the largest process" if document.simulation is not None else "the peak memory"
+    console.print(f"At the footprint of {whose}, {footprint}.")
+
+
+def _cost(interval: Interval | None) -> str:
+    if interval is None:
+        return units.NOT_OBTAINED
+    low, high = units.nanoseconds(interval.low), units.nanoseconds(interval.high)
+    return f"{units.nanoseconds(interval.value)} ({low} to {high})"
+
+
+def _results(console: Console, document: EstimateDocument) -> None:
+    shown = table("saving", "share", "interval", "time saved", "speed-up")
+    bound = document.bound_saved_ns
+    shown.add_row(
+        "upper bound (capped)" if document.bound_capped else "upper bound",
+        units.percent(document.bound_fraction.value),
+        "at most",
+        units.NOT_OBTAINED if bound is None else units.time(bound.value),
+        units.speedup(document.bound_speedup_ratio.value),
+    )
+    for label, share, saved, speedup in (
+        ("cheaper TLB misses", document.expected_fraction, document.expected_saved_ns,
+         document.expected_speedup_ratio),
+        ("fewer page faults", document.fault_fraction, document.fault_saved_ns,
+         document.fault_speedup_ratio),
+        ("in all", document.total_fraction, document.total_saved_ns,
+         document.total_speedup_ratio),
+    ):  # fmt: skip
+        shown.add_row(label, *_saving(share, saved, speedup))
+    section(console, shown)
+    unknown = ", since no times are known" if document.program.run_time_ns is None else ""
+    console.print(f"Shares of the {document.fractions_of}{unknown}.")
+    if document.code_fraction is not None:
+        console.print(
+            f"Translation of code: {units.range_of(document.code_fraction)}; it stays on base "
+            "pages, and is in the upper bound alone."
+        )
+    modelled = None if document.simulation is None else modelled_sentence(document.simulation)
+    if modelled is not None:
+        console.print(modelled)
+    tried = document.tried
+    if tried is not None:
+        where = "this machine" if tried.here else "a machine with this CPU"
+        console.print(
+            f"On {tried.programs} programs run on {where} the expected gain of cheaper TLB misses "
+            f"was off by {_points(tried.mean_error_fraction)} points on average and "
+            f"{_points(tried.largest_error_fraction)} at most; {tried.inside} were within the "
+            "interval (tlbcost validate)."
+        )
+
+
+def _points(fraction: float) -> str:
+    return f"{100 * fraction:.1f}"
+
+
+def _saving(share: Interval | None, saved: Interval | None, speedup: Ratios | None) -> list[str]:
+    if share is None or speedup is None:
+        return [units.NOT_OBTAINED] * 4
+    return [
+        units.percent(share.value),
+        units.range_of(share),
+        units.NOT_OBTAINED if saved is None else units.time(saved.value),
+        units.speedup(speedup.value),
+    ]

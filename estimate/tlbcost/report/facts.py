@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What did the program do, which memory misses, and why is that not on huge pages?"""
+
+from __future__ import annotations
+
+from statistics import median
+
+from tlbcost.answer.estimate_document import EstimateDocument
+from tlbcost.attribution.shares import RegionShare
+from tlbcost.attribution.sites import words
+from tlbcost.common import units
+from tlbcost.memory.kinds import MemoryKind
+from tlbcost.model.gain import WORTHWHILE_FRACTION
+from tlbcost.report.lines import middle
+
+_MODES = {"user": "user mode", "kernel": "kernel mode", "both": "user and kernel mode"}
+_KINDS: dict[MemoryKind, str] = {"anonymous": "anonymous", "heap": "heap", "stack": "stack"}
+_NAME_COLUMNS = 30
+# Memory with less of the walks is left to --details.
+_LEAST = 0.1
+
+
+def mode_words(mode: str | None) -> str:
+    """Which mode was counted."""
+    return _MODES.get(mode or "", "mode not known")
+
+
+def run_words(document: EstimateDocument) -> str | None:
+    """The native runs' times and page faults; None: nothing ran here."""
+    runs = document.program.runs
+    if not runs:
+        return None
+    walls = [run.wall_ns for run in runs]
+    others = [
+        min(walls), max(walls), median([run.user_ns for run in runs]),
+        median([run.system_ns for run in runs]),
+    ]  # fmt: skip
+    wall, (low, high, user, kernel) = units.times_in_unit_of(median(walls), others)
+    number = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+    spread = number if low == high else f"{low} to {high}, {number}"
+    faults = units.count(int(median([run.minor_faults + run.major_faults for run in runs])))
+    return f"{wall} ({spread}): {user} user, {kernel} kernel; {faults} faults"
+
+
+def counted_words(document: EstimateDocument) -> str | None:
+    """Where counts that were imported are from; None: the program ran here."""
+    counters = document.counters
+    if document.program.runs or counters is None:
+        return None
+    return f"{counters.source}: {counters.pmu_name}, {mode_words(counters.mode)}"
+
+
+def memory_words(document: EstimateDocument) -> list[str]:
+    """The memory that misses most, most first; empty: not known."""
+    if document.attribution is None:
+        return []
+    regions = sorted(document.attribution.memory, key=_weight, reverse=True)
+    named = [region for region in regions if (region.misses_fraction or 0.0) >= _LEAST]
+    return [_region(region) for region in named or regions[:1]]
+
+
+def _weight(region: RegionShare) -> float:
+    return region.time_fraction or region.misses_fraction or 0.0
+
+
+def _region(region: RegionShare) -> str:
+    size = region.touched_bytes or region.size_bytes
+    text = "" if size is None else f"{units.size(size)} "
+    text += _KINDS.get(region.kind, middle(region.name.rpartition("/")[2], _NAME_COLUMNS))
+    sites = [site for site in region.sites if site.misses_fraction >= 0.5]
+    if sites and region.kind not in ("file", "stack"):
+        text += f" ({words(sites[0]).replace(' (', ', ').removesuffix(')')})"
+    if region.code:
+        text += ", code"
+    if region.backed is not None and region.backed.page_bytes:
+        text += f", on {units.size(region.backed.page_bytes)} pages"
+    what = "walks" if region.samples is None else "misses sampled"
+    return f"{text}: {units.percent(region.misses_fraction or 0.0)} of the {what}"
+
+
+def cause_words(document: EstimateDocument) -> str | None:
+    """Why the memory is not on huge pages, or why that hardly matters; None: not known."""
+    if document.verdict.code == "already_huge":
+        return "its memory is on huge pages already, by its own request or the system's"
+    if document.verdict.code == "not_worth_it":
+        return _harmless(document)
+    if document.what_to_do and document.what_to_do[0].why_not_huge is not None:
+        return document.what_to_do[0].why_not_huge
+    mode = document.machine.thp_mode if document.machine is not None else None
+    return None if mode is None else f'THP is "{mode}" here'
+
+
+def _harmless(document: EstimateDocument) -> str | None:
+    base, huge = (walks(document, size) for size in page_sizes(document))
+    if base is None or huge is None:
+        return None
+    if document.bound_fraction.value < WORTHWHILE_FRACTION:
+        return f"few page walks: {units.count(base)}"
+    if 2 * huge > base:
+        size = units.size(document.huge_page_bytes)
+        return f"{units.count(base)} page walks, and {units.count(huge)} on {size} pages"
+    return f"{units.count(base)} page walks, which overlap with other work"
+
+
+def page_sizes(document: EstimateDocument) -> tuple[int, int]:
+    """The base and the huge pages that were simulated; of no simulation, of 4 KiB."""
+    if document.simulation is None:
+        return 4096, document.huge_page_bytes
+    base, huge = document.simulation.geometry
+    return base.page_size_bytes, huge.page_size_bytes
+
+
+def walks(document: EstimateDocument, page_size: int) -> int | None:
+    """Page walks on pages of this size, by the simulation; None: not simulated."""
+    if document.simulation is None:
+        return None
+    counts = document.simulation.counts
+    return sum(each.stlb_misses for each in counts if each.page_size_bytes == page_size)

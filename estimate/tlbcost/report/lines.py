@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is text laid out in lines: wrapped with its numbers whole, labelled, shortened?"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+LABEL = 8
+_DOTS = "..."
+# A number and its unit stay on one line.
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMG]iB|B|ns|µs|ms|s|M|G)\b|%)")
+_HELD = "\u00a0"
+
+
+def wrapped(text: str, width: int, first: str = "", later: str = "") -> list[str]:
+    """The text in lines; a word that is longer than a line is cut."""
+    lines = textwrap.wrap(
+        _UNIT.sub(_HELD, text), width, initial_indent=first, subsequent_indent=later,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    return [line.replace(_HELD, " ") for line in lines]
+
+
+def labelled(label: str, text: str, width: int, most: int = 2) -> list[str]:
+    """A label and its text, in `most` lines at most."""
+    found = wrapped(text, width, f"{label:<{LABEL}}", " " * LABEL)
+    if len(found) > most:
+        found = [
+            *found[: most - 1],
+            middle(" ".join([found[most - 1], *map(str.strip, found[most:])]), width),
+        ]
+    return found
+
+
+def middle(text: str, columns: int) -> str:
+    """The start and the end of what is too long."""
+    if len(text) <= columns:
+        return text
+    kept = columns - len(_DOTS)
+    return text[: kept - kept // 2] + _DOTS + text[len(text) - kept // 2 :]
+
+
+def as_sentence(text: str) -> str:
+    """With a capital, unless it begins with a command or an option, and a full stop."""
+    text = text.strip()
+    if not text:
+        return ""
+    if re.match(r"[a-z]+( |,)", text) and not text.startswith(
+        ("tlbcost ", "ulimit ", "env ", "echo ")
+    ):
+        text = text[0].upper() + text[1:]
+    return text if text[-1] in ".!?:" else f"{text}."

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What can be done about page walks, by memory region: all remedies, with their cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tlbcost.answer.estimate_document import EstimateDocument
+from tlbcost.attribution.shares import RegionShare
+from tlbcost.common import units
+from tlbcost.remedies.document import AdvicePart, RegionName
+from tlbcost.remedies.price import Price
+from tlbcost.remedies.remedy import Remedy
+from tlbcost.report.commands import growth_words
+from tlbcost.report.lines import as_sentence, wrapped
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_KINDS = {
+    "heap": "heap",
+    "anonymous": "anonymous",
+    "segment": "executable",
+    "file": "file",
+    "tmpfs": "file on tmpfs",
+    "memfd": "memfd",
+    "sysv": "System V segment",
+    "shared": "shared, without a file",
+    "jit": "code made at run time",
+}
+
+
+def print_remedies(console: Console, document: EstimateDocument) -> None:
+    """What can be done; commands stay one line each, to be copied."""
+    found, width = document.what_to_do, console.width
+    lines = [line for advice in found for line in _advice_lines(document, advice, width)]
+    lines += _common_lines(found, width)
+    if not found:
+        lines = [f"  {step}" for step in document.next_steps]
+    console.print("\nWhat to do:", style="bold")
+    for line in lines:
+        console.print(line, soft_wrap=True)
+
+
+def _advice_lines(document: EstimateDocument, advice: AdvicePart, width: int) -> list[str]:
+    lines: list[str] = []
+    for name in advice.regions:
+        lines += wrapped(
+            _region_words(name, _region(document, advice.program, name)), width, "", "  "
+        )
+    if advice.why_not_huge is not None:
+        page = advice.page_bytes
+        on = f"on {units.size(page)} pages: " if page is not None else ""
+        lines += wrapped(f"{on}{advice.why_not_huge}", width, "  ", "  ")
+    for caution in advice.cautions:
+        lines += wrapped(f"note: {caution.words} ({caution.source})", width, "  ", "  ")
+    if advice.no_remedy is not None:
+        lines += wrapped(advice.no_remedy, width, "  ", "  ")
+    for remedy in advice.remedies:
+        lines += _remedy_lines(remedy, width)
+    return lines
+
+
+def _region(document: EstimateDocument, program: str, name: RegionName) -> RegionShare | None:
+    for found in (document.attribution, document.sampled_attribution):
+        for region in () if found is None else found.memory:
+            if (region.program, region.name, region.kind, region.code) == (
+                program, name.name, name.kind, name.code
+            ):  # fmt: skip
+                return region
+    return None
+
+
+def _region_words(name: RegionName, region: RegionShare | None) -> str:
+    kind, figures = _KINDS.get(name.kind, name.kind), []
+    if region is None:
+        return f"{name.name} ({kind})"
+    if region.misses_fraction is not None:
+        what = "page walks" if region.samples is None else "misses sampled"
+        figures.append(f"{units.percent(region.misses_fraction)} of the {what}")
+    if region.gain_fraction is not None:
+        gain = region.gain_fraction
+        alone = "gain from it alone" if region.samples is None else "gain by its share of them"
+        figures.append(f"{units.percent(gain.value)} {alone}, {units.range_of(gain)}")
+    text = f"{name.name} ({kind}, {units.size(region.mapped_bytes)})"
+    return f"{text}: {'; '.join(figures)}" if figures else text
+
+
+def _remedy_lines(remedy: Remedy, width: int) -> list[str]:
+    lines = wrapped(f"# {remedy.words}", width, "  ", "  # ")
+    lines += [f"  {step}" for step in remedy.steps]
+    if remedy.undo:
+        lines += ["  # to undo it:", *(f"  {step}" for step in remedy.undo)]
+    if remedy.proof is not None:
+        lines += ["  # to prove it:", f"  {remedy.proof}"]
+    if remedy.caution is not None:
+        lines += wrapped(f"note: {remedy.caution}", width, "    ", "    ")
+    cost = _cost_words(remedy)
+    if cost:
+        lines += wrapped(f"cost: {cost}", width, "    ", "    ")
+    if remedy.source is not None:
+        lines.append(f"    see {remedy.source}")
+    return lines
+
+
+def _common_lines(found: Sequence[AdvicePart], width: int) -> list[str]:
+    """What huge pages of a kind cost whatever they are for; each once."""
+    lines: list[str] = []
+    for pages, words in (("transparent", "transparent huge pages"), ("pool", "pages of a pool")):
+        prices = [each.price for advice in found for each in advice.remedies if each.pages == pages]
+        sentences = list(dict.fromkeys(text for price in prices for text in price.sentences))
+        touches = [text for text in map(_first_touch, prices[:1]) if text]
+        if touches or sentences:
+            text = as_sentence("; ".join([*touches, *sentences]))
+            lines += wrapped(f"Cost of {words}: {text}", width, "", "  ")
+    return lines
+
+
+def _cost_words(remedy: Remedy) -> str:
+    """What a remedy alone costs, in one sentence."""
+    price, parts = remedy.price, []
+    if price.pool_pages is not None and price.pool_page_bytes is not None:
+        parts.append(f"{price.pool_pages} pages of {units.size(price.pool_page_bytes)} reserved")
+    growth = growth_words(remedy)
+    return "; ".join([*parts, growth] if growth is not None else parts)
+
+
+def _first_touch(price: Price) -> str | None:
+    """What page faults cost; None: it is not known."""
+    if price.fault_ns is None:
+        return None
+    text = f"the first touch of one takes {units.time(price.fault_ns.value)}"
+    if price.base_fault_ns is not None:
+        text += f", of a base page {units.time(price.base_fault_ns.value)}"
+    return text
