@@ -91,7 +91,7 @@ def middle_of(values: Sequence[float]) -> float:
 
 
 def percent(shares: Sequence[float]) -> str:
-    """The middle of the values, and the least and the largest."""
+    """The median of the values, the smallest and the largest."""
     return f"{100 * middle_of(shares):.1f} % ({100 * shares[0]:.1f} to {100 * shares[-1]:.1f} %)"
 
 
@@ -108,8 +108,8 @@ def page(report: dict[str, Any], advice: dict[str, Any], rows: Sequence[str]) ->
     machine = report["machine"]
     command = shlex.join(word.removeprefix(f"{TREE}/") for word in PROGRAM)
     found = textwrap.fill(
-        f"The report names `{FILE}` as what pays, on {advice['page_bytes'] >> 10} KiB pages: "
-        f"{advice['why_not_huge']}.",
+        f"The report names `{FILE}` as the memory that misses, on "
+        f"{advice['page_bytes'] >> 10} KiB pages: {advice['why_not_huge']}.",
         100,
         break_on_hyphens=False,
     )
@@ -117,9 +117,9 @@ def page(report: dict[str, Any], advice: dict[str, Any], rows: Sequence[str]) ->
     return f"""<!-- SPDX-License-Identifier: GPL-2.0-or-later -->
 # A slow file in /dev/shm, found and fixed
 
-`make acceptance` estimates a numpy program that indexes a file of /dev/shm at random, follows each
+`make acceptance` estimates a numpy program that indexes a file in /dev/shm at random, follows each
 remedy that the report gives for the file to the letter, and runs the program on base and on huge
-pages in turn. tests/bats/sneaky.bats proves that the file lies on huge pages then.
+pages in turn. tests/bats/sneaky.bats proves that the file is on huge pages then.
 
     {command}
 
@@ -128,14 +128,14 @@ pages in turn. tests/bats/sneaky.bats proves that the file lies on huge pages th
 
 {found}
 
-Shares of the run time. Expected: of cheaper translation. Saved: the middle of the pairs of runs,
-and the least and the most. Every run is on record, the latest last.
+Shares of the run time. Expected: the gain from cheaper translation. Saved: median, smallest and
+largest of the pairs of runs. Every run is listed, the latest last.
 
 | date | remedy | expected | saved in user mode | within | saved in all |
 | --- | --- | --- | --- | --- | --- |
 {table}
 
-What is saved in all has fewer page faults in it, which the estimate tells apart from translation.
+"Saved in all" includes fewer page faults, which the estimate reports separately from translation.
 """
 
 

@@ -245,7 +245,7 @@ def write_page(path: Path) -> None:
         raise TlbcostError(f"{path}: not a record of overlap: {error}") from error
     name = machine.cpu_name or "NA"
     said = (
-        f"ns per step; in brackets the least and the largest of {table.key('pairs')} pairs. "
+        f"ns per step; in brackets the smallest and the largest of {table.key('pairs')} pairs. "
         f"Machine: {name}, hypervisor {machine.hypervisor or 'none'}, kernel {machine.kernel}; "
         f"{table.key('date')[:10]}, tlbcost {table.key('version')}."
     )

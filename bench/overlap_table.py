@@ -135,8 +135,8 @@ def markdown(rows: Sequence[Row], said: str) -> Iterator[str]:
     far = max(errors, key=lambda case: abs(errors[case]))
     mean = statistics.fmean(map(abs, errors.values()))
     yield ""
-    yield f"The share saved is off by {mean:.1f} points on average, at most by " \
-        f"{errors[far]:+.1f} ({far.words})."  # fmt: skip
+    yield f"The share saved is off by {mean:.1f} points on average, by " \
+        f"{errors[far]:+.1f} at worst ({far.words})."  # fmt: skip
     yield ""
     yield said
 

@@ -200,8 +200,8 @@ def report(measured: list[Case], valgrind: Path, rounds: int) -> str:
         f"Measured by `make bench` on {datetime.datetime.now(datetime.UTC):%Y-%m-%d} with tlbcost "
         f"{paths.version()}, {version.strip() or 'valgrind'},",
         f"on {cpu_name()} with {os.cpu_count()} CPUs, kernel {platform.release()}.",
-        f"Each program ran natively and simulated in turns, {rounds} times each. Slowdown is the",
-        "median simulated wall time over the median native one; the range is that of single turns.",
+        f"Each program ran alternately natively and simulated, rounds: {rounds}. Slowdown is the",
+        "median simulated wall time over the median native one; the range is of single rounds.",
         "",
         "| program | native s | simulated s | slowdown | range | limit | with the overlap model |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -216,16 +216,15 @@ def report(measured: list[Case], valgrind: Path, rounds: int) -> str:
         )
     lines += [
         "",
-        f"With the overlap model: as many windows of {MEASURED} references, after {WARM} to warm",
-        "up, as `tlbcost estimate` asks for. The median of the programs is "
+        f"With the overlap model: with as many windows of {MEASURED} references, after {WARM} for",
+        "warming up, as `tlbcost estimate` uses. The median of the programs is "
         f"{median_modelled(measured):.1f}; the limit is {MODEL_LIMIT}.",
         "",
-        "Threads have no limit: Valgrind runs one thread at a time, so that a program on n",
-        "processors is n times slower before anything is counted.",
+        "Threads have no limit: Valgrind runs one thread at a time, so a program on n processors",
+        "is n times slower before anything is counted.",
         "",
-        "Each program is simulated by the command that `tlbcost estimate` uses, for a TLB of "
-        "96 entries in",
-        "6 ways and 2048 in 16; `bench/simulator_slowdown.py --help` tells more.",
+        "Each program is simulated by the command that `tlbcost estimate` uses, for a TLB of 96",
+        "entries in 6 ways and 2048 in 16; `bench/simulator_slowdown.py --help` has the details.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -246,7 +245,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0] if __doc__ else None)
     parser.add_argument("--only", metavar="NAME", action="append", help="measure this one")
     parser.add_argument("--output", type=Path, default=TREE / "doc" / "benchmarks.md")
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each program (3)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each program (3)")
     arguments = parser.parse_args()
     chosen = [c for c in cases() if arguments.only is None or c.name in arguments.only]
     if not chosen or arguments.rounds < 1:

@@ -49,7 +49,7 @@ def test_the_page_names_the_worst() -> None:
     assert "| 4 KiB | 1.00 | 2 of 3 | 2.00 | 65536 pages, 4 chains |" in text
     assert "| 2 MiB | 1.25 | 1 of 3 | 5.00 | 65536 pages, 4 chains |" in text
     # Saved are 50 % of each; modelled 50 %, -25 % and 37.5 %.
-    assert "is off by 29.2 points on average, at most by -75.0 (65536 pages, 4 chains)" in text
+    assert "is off by 29.2 points on average, by -75.0 at worst (65536 pages, 4 chains)" in text
 
 
 def test_a_figure_is_drawn(tmp_path: Path) -> None:
