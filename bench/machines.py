@@ -41,7 +41,7 @@ def seconds(launcher: Launcher, argv: list[str], names: tuple[str, ...], timed: 
     windows = windows_for(runs, len(plan.cells)) if timed else None
     core = plan.core.option if timed and plan.core is not None else None
     found = simulate(
-        launcher, find_valgrind(), plan.geometry, argv, native[0], None, windows, core, plan.options
+        launcher, find_valgrind(), plan.geometry, argv, native[0], windows, core, plan.options
     )
     assert found.outcome.run is not None
     return (found.outcome.run.user_ns + found.outcome.run.system_ns) / 1e9

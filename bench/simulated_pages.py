@@ -60,7 +60,7 @@ def simulated(launcher: Launcher, program: Path, pattern: int, machine: str = MA
     native = launcher.execute([*argv[:-1], "1"], discard=True, environment=dict(os.environ))
     core = None if other.core is None else other.core.option
     found = simulate(
-        launcher, find_valgrind(), plan.geometry, argv, native, None, _WINDOWS, core, plan.options
+        launcher, find_valgrind(), plan.geometry, argv, native, _WINDOWS, core, plan.options
     )
     return Simulated(pattern, results([other], plan, _later_half(found))[0].sizes)
 

@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import Protocol, TextIO, cast
 
-from tlbcost.common.errors import FAILED, SIGNAL_BASE, TlbcostError
+from tlbcost.common.errors import FAILED, SIGNAL_BASE, USAGE, TlbcostError
 
 # Modules are imported only when chosen, so that --help answers at once.
 COMMANDS = {
@@ -30,6 +30,11 @@ COMMANDS = {
     "doctor": "report what can be measured here, and how to fix what cannot",
 }
 
+FIRST_STEPS = """\
+tlbcost estimate ./app ARG...   would huge pages make this program faster?
+tlbcost doctor                  what can be measured on this machine?
+tlbcost help [COMMAND]          all commands, or one of them"""
+
 
 class Command(Protocol):
     """What a module in tlbcost.commands offers."""
@@ -48,6 +53,7 @@ def load(name: str) -> Command:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    _stand_in_for_closed_streams()
     arguments = sys.argv[1:] if argv is None else argv
     try:
         try:
@@ -71,6 +77,23 @@ def main(argv: list[str] | None = None) -> int:
         what = error.filename or "cannot write standard output"
         _say(f"tlbcost: {what}: {error.strerror or error}")
         return FAILED
+    finally:
+        _say()
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Have standard streams that fail where we were given none.
+
+    Else files that are opened later would get their numbers. Programs that are run still find them
+    closed.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def _say(*lines: str) -> None:
@@ -78,6 +101,7 @@ def _say(*lines: str) -> None:
     try:
         for line in lines:
             print(line, file=sys.stderr)
+        sys.stderr.flush()
     except OSError:
         _give_up(sys.stderr)
 
@@ -89,17 +113,21 @@ def _give_up(stream: TextIO | None) -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
+    from tlbcost.common.arguments import Parser
+
+    if not arguments and sys.stdout.isatty():
+        print(FIRST_STEPS)
+        return 0
+    parser = Parser(
         prog="tlbcost",
         description="What address translation costs a program, and what huge pages would give.",
         epilog="commands:\n"
         + "".join(f"  {name:<11}{text}\n" for name, text in COMMANDS.items())
-        + "\n'tlbcost COMMAND --help' describes a command.",
+        + "\n'tlbcost COMMAND --help' describes a command and its exit codes.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and stop")
-    parser.add_argument("command", nargs="?", metavar="COMMAND", choices=list(COMMANDS))
-    parser.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    parser.add_argument("command", nargs="?", metavar="COMMAND")
     # Only what stands before the command's name is ours to parse.
     split = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
     own = arguments if split is None else arguments[: split + 1]
@@ -109,16 +137,34 @@ def _dispatch(arguments: list[str]) -> int:
 
         print(f"tlbcost {version()}")
         return 0
+    rest = [] if split is None else arguments[split + 1 :]
+    if chosen.command == "help":
+        chosen.command, rest = (rest[0], ["--help"]) if rest else (None, [])
     if chosen.command is None:
         parser.print_help()
         return 0
-    assert split is not None
+    if chosen.command not in COMMANDS:
+        raise _unknown(chosen.command)
     command = load(chosen.command)
-    sub = argparse.ArgumentParser(
-        prog=f"tlbcost {chosen.command}", description=COMMANDS[chosen.command]
-    )
+    sub = Parser(prog=f"tlbcost {chosen.command}", description=COMMANDS[chosen.command])
     command.add_arguments(sub)
-    return command.run(sub.parse_args(arguments[split + 1 :]))
+    return command.run(_quietly(sub.parse_args(rest)))
+
+
+def _unknown(name: str) -> TlbcostError:
+    import difflib
+
+    near = difflib.get_close_matches(name, COMMANDS, 1)
+    hint = f"tlbcost {near[0]}" if near else f"tlbcost estimate {name}, or tlbcost --help"
+    return TlbcostError(f"there is no command {name}", hint, USAGE)
+
+
+def _quietly(arguments: argparse.Namespace) -> argparse.Namespace:
+    if getattr(arguments, "quiet", False):
+        from tlbcost.common.progress import be_quiet
+
+        be_quiet()
+    return arguments
 
 
 if __name__ == "__main__":

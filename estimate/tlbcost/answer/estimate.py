@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from tlbcost.answer.surroundings import surroundings
 from tlbcost.attribution.samples import sampled_attribution
 from tlbcost.attribution.simulation import simulated_attribution
 from tlbcost.calibration.request import calibration_for
+from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.paths import version
 from tlbcost.counters.event_counts import EventCounts
@@ -78,10 +80,12 @@ def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evid
     else:
         with launcher_of(request.prepare) as own:
             ran = run_program(request, plan, own, path, attributed=True)
-            placed = node_placement(
-                own, request.argv, path, ran.native[0], machine, plan.calibrated.calibration,
-                asked=request.nodes, simulated=plan.choice.simulate,
-            )  # fmt: skip
+            placed = None
+            with contextlib.suppress(TimeLimitPassed):
+                placed = node_placement(
+                    own, request.argv, path, ran.native[0], machine, plan.calibrated.calibration,
+                    asked=request.nodes, simulated=plan.choice.simulate,
+                )  # fmt: skip
     return Evidence(
         argv=request.argv,
         path=path,
@@ -89,7 +93,7 @@ def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evid
         surroundings=surroundings(),
         huge_page_bytes=plan.huge_page_bytes,
         calibrated=plan.calibrated,
-        notes=plan.choice.notes,
+        notes=plan.choice.notes + ran.unfinished,
         run_notes=plan.notes + ran.notes,
         native=ran.native,
         geometry=plan.geometry,

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from tlbcost.attribution.samples import Sampled, sample_misses
 from tlbcost.calibration.costs import check_costs
 from tlbcost.calibration.records import Obtained
 from tlbcost.calibration.request import calibration_for
+from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
-from tlbcost.common.progress import Progress
+from tlbcost.common.progress import say
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs
 from tlbcost.memory.peak_sampler import PeakSampler
@@ -50,7 +52,10 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class ProgramRuns:
-    """What came of running the program; `seen`: its memory in the last native run, at its peak."""
+    """What came of running the program; `seen`: its memory in the last native run, at its peak.
+
+    `unfinished`: what the time limit cut short.
+    """
 
     native: tuple[Outcome, ...]
     counted: EventCounts | None
@@ -58,6 +63,7 @@ class ProgramRuns:
     seen: Seen
     sampled: Sampled | None = None
     notes: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
 
 
 def plan_runs(request: EstimateRequest, machine: Machine, path: Path) -> RunPlan:
@@ -70,7 +76,7 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path) -> RunPlan
             USAGE,
         )
     for note in choice.notes:
-        print(f"tlbcost: {note}", file=sys.stderr)
+        say(note)
     valgrind = None
     if choice.simulate:
         check_simulatable(path)
@@ -109,24 +115,44 @@ def run_program(
     *,
     attributed: bool = False,
 ) -> ProgramRuns:
-    """Time the program, with counters where these are read, and `attributed`: samples; simulate."""
+    """Time the program, with counters where these are read, and `attributed`: samples; simulate.
+
+    Once the time limit has passed, what was counted is the result. Raises TimeLimitPassed if
+    nothing was, and TlbcostError.
+    """
     conditions = Conditions(plan.core, plan.calibrated.calibration, own=request.calibration is None)
     sampler, sampled = PeakSampler(_REST, frames=conditions.frames_matter), None
+    unfinished: list[str] = []
     try:
         native, counted = _native(request, plan, launcher, path, sampler, conditions)
         if attributed and plan.choice.pmu is not None:
-            sampled = sample_misses(
-                launcher, request.argv, path, plan.choice.pmu, native[0], sampler.start
-            )
+            with _cut_short("sampling", unfinished):
+                sampled = sample_misses(
+                    launcher, request.argv, path, plan.choice.pmu, native[0], sampler.start
+                )
     finally:
         sampler.stop()
     simulation = None
     if plan.geometry is not None and plan.valgrind is not None:
         core = conditions.core_then(sampler.isolated_pages())
-        simulation = _simulate(request, plan, launcher, native, core)
+        with _cut_short("the simulation", unfinished, partly=counted is not None):
+            simulation = _simulate(request, plan, launcher, native, core)
     return ProgramRuns(
-        tuple(native), counted, simulation, sampler.peak(), sampled, conditions.notes
-    )
+        tuple(native), counted, simulation, sampler.peak(), sampled, conditions.notes,
+        tuple(unfinished),
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _cut_short(what: str, unfinished: list[str], *, partly: bool = True) -> Iterator[None]:
+    """Go on without it if the time limit passes, where there is an answer without it (`partly`)."""
+    try:
+        yield
+    except TimeLimitPassed:
+        if not partly:
+            raise
+        unfinished.append(f"the time limit passed: {what} was stopped and is left out")
+        say(unfinished[-1])
 
 
 def _native(
@@ -155,13 +181,20 @@ def _native(
 
     parts: list[EventCounts] = []
     # Events that do not fit into one run take several: these are the runs that are timed, too.
-    while len(outcomes) < request.runs:
-        parts.append(
-            count_program(
-                launcher, argv, plan.choice.pmu, plan.choice.events, path=path, go_on=note
+    complete = 0
+    try:
+        while len(outcomes) < request.runs:
+            parts.append(
+                count_program(
+                    launcher, argv, plan.choice.pmu, plan.choice.events, path=path, go_on=note
+                )
             )
-        )
-    return outcomes, join_runs(parts)
+            complete = len(outcomes)
+    except TimeLimitPassed:
+        if not parts:
+            raise
+        say(f"the time limit passed: {complete} of {request.runs} runs were counted")
+    return outcomes[:complete], join_runs(parts)
 
 
 def _simulate(
@@ -174,11 +207,6 @@ def _simulate(
     assert plan.valgrind is not None
     assert plan.geometry is not None
     runs = [outcome.run for outcome in native if outcome.run is not None]
-    wall_ns = max(run.wall_ns for run in runs)
     core = None if modelled is None else modelled.option
     windows = None if core is None else plan_for(runs)
-    with Progress() as progress:
-        tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None
-        return simulate(
-            launcher, plan.valgrind, plan.geometry, request.argv, native[0], tick, windows, core
-        )
+    return simulate(launcher, plan.valgrind, plan.geometry, request.argv, native[0], windows, core)

@@ -20,7 +20,7 @@ from tlbcost.common import formats
 from tlbcost.common.document import now
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.paths import version
-from tlbcost.common.progress import Progress
+from tlbcost.common.progress import Progress, say
 from tlbcost.common.table import Cell, format_table
 from tlbcost.system.machine import Machine, current_machine
 
@@ -54,12 +54,8 @@ def calibration_for(file: Path | None, *, recalibrate: bool = False) -> Obtained
         except TlbcostError as error:
             hint = "leave --calibration out to measure this machine"
             raise TlbcostError(f"cannot use the calibration: {error}", hint, TOOL_FAILED) from error
-    with Progress() as progress:
-        return obtain(
-            CalibrationRequest(recalibrate=recalibrate),
-            progress.announce,
-            progress.calibrating if progress.shown else None,
-        )
+    with Progress("calibration") as progress:
+        return obtain(CalibrationRequest(recalibrate=recalibrate), say, progress.calibrating)
 
 
 def obtain(

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import sys
+from collections.abc import Callable
 
-from tlbcost.common.arguments import whole_number
-from tlbcost.common.errors import USAGE, TlbcostError
-from tlbcost.common.output import check_writable, write
+from tlbcost.common.arguments import add_exit_codes, add_reports, from_file, whole_number
+from tlbcost.common.errors import FAILED, USAGE, TlbcostError
+from tlbcost.common.output import check_files, give_report
 from tlbcost.counters.hits import DEFAULT_FILE
 from tlbcost.counters.profile import DEFAULT_ROWS
 
@@ -18,7 +19,7 @@ _MOST_ROWS = 1_000_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument(
-        "file", metavar="FILE", nargs="?", type=Path, default=DEFAULT_FILE,
+        "file", metavar="FILE", nargs="?", type=from_file, default=DEFAULT_FILE,
         help=f"what 'tlbcost record' or 'tlbcost estimate --code' wrote (default: {DEFAULT_FILE})",
     )  # fmt: skip
     parser.add_argument(
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT", help="a row for each object, symbol (the default), line of code (of a "
         "simulation), or mapping of data (of a recording)",
     )  # fmt: skip
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write it there as JSON too")
+    add_reports(parser, json="the rows", output="standard output")
     parser.add_argument(
         "--limit",
         type=whole_number(1, _MOST_ROWS),
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"rows at most (default: {DEFAULT_ROWS})",
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="print to FILE")
+    add_exit_codes(parser, {1: "the file cannot be read, or holds nothing of the kind"})
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,9 +46,10 @@ def run(arguments: argparse.Namespace) -> int:
     from tlbcost.counters.profile_document import to_json
     from tlbcost.symbols.resolver import Resolver
 
-    for path in (arguments.json, arguments.output):
-        if path is not None:
-            check_writable(path)
+    check_files(
+        {"--json": arguments.json, "--output": arguments.output},
+        inputs={"FILE": [arguments.file]},
+    )
     if not arguments.file.exists():
         raise TlbcostError(
             f"cannot read {arguments.file}: no such file", "tlbcost record -- ./app ARG..."
@@ -69,12 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     by_symbol = arguments.by == "symbol"
     names = symbols.names(hits.hits) if by_symbol else [None] * len(hits.hits)
     profile = Profile(hits, tuple(names), arguments.by, arguments.limit, tuple(symbols.notes))
-    if arguments.output is None:
-        print(describe(profile), end="")
-    else:
-        write(arguments.output, describe(profile))
-    if arguments.json is not None:
-        write(arguments.json, to_json(profile))
+    _report(arguments, describe(profile), lambda: to_json(profile))
     return 0
 
 
@@ -88,11 +85,13 @@ def _code(arguments: argparse.Namespace) -> int:
             USAGE,
         )  # fmt: skip
     lines = read_code(arguments.file)
-    text = describe(lines, arguments.by, arguments.limit)
-    if arguments.output is None:
-        print(text, end="")
-    else:
-        write(arguments.output, text)
-    if arguments.json is not None:
-        write(arguments.json, to_json(lines, arguments.by, arguments.limit))
+    by, limit = arguments.by, arguments.limit
+    _report(arguments, describe(lines, by, limit), lambda: to_json(lines, by, limit))
     return 0
+
+
+def _report(arguments: argparse.Namespace, text: str, to_json: Callable[[], str]) -> None:
+    give_report(
+        text, lambda whole, file: print(whole, end="", file=file), lambda _: to_json(),
+        arguments.output, arguments.json, stream=sys.stdout, exit_code=FAILED,
+    )  # fmt: skip

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from pathlib import Path
+from typing import TextIO
 
 from tlbcost.calibration.cache import cached_calibration
 from tlbcost.calibration.request import CalibrationRequest, obtain
+from tlbcost.common.arguments import add_exit_codes, add_reports
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
-from tlbcost.common.output import check_writable, write
-from tlbcost.common.progress import Progress
+from tlbcost.common.output import check_files, give_report
+from tlbcost.common.progress import Progress, say
 
 _FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _LEAST_PAGE = 4096
@@ -31,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument(
         "--compare", nargs=2, type=Path, metavar="FILE", help="compare two written by --json"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write it there as JSON too")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="print to FILE")
+    add_reports(parser, json="the figures", output="standard output")
+    add_exit_codes(parser, {1: "failed", 4: "this machine cannot be calibrated"})
     parser.add_argument(
         "--page-size", action="append", default=[], type=page_size, metavar="SIZE",
         help="measure this page size and the base page alone, e.g. 64K or 2M; may be repeated",
@@ -58,7 +61,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.compare:
         from tlbcost.calibration.comparison import compare_files
 
-        _print(compare_files(*arguments.compare), arguments.output)
+        give_report(
+            compare_files(*arguments.compare), _print, str, arguments.output, None,
+            stream=sys.stdout, exit_code=FAILED,
+        )  # fmt: skip
         return 0
     from tlbcost.calibration.document import calibration_document
     from tlbcost.calibration.figure import draw
@@ -68,16 +74,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show:
         obtained = cached_calibration(curve=arguments.plot is not None)
     else:
-        with Progress() as progress:
-            obtained = obtain(
-                _request(arguments),
-                progress.announce,
-                progress.calibrating if progress.shown else None,
-            )
+        with Progress("calibration") as progress:
+            obtained = obtain(_request(arguments), say, progress.calibrating)
     reported = reported_figures(obtained.calibration, sysfs_caches())
-    _print(describe(obtained, reported), arguments.output)
-    if arguments.json is not None:
-        write(arguments.json, to_json(calibration_document(obtained, reported)))
+    give_report(
+        describe(obtained, reported), _print,
+        lambda _: to_json(calibration_document(obtained, reported)),
+        arguments.output, arguments.json, stream=sys.stdout, exit_code=FAILED,
+    )  # fmt: skip
     if arguments.plot is not None:
         draw(obtained, reported, arguments.plot)
     return 0
@@ -97,9 +101,8 @@ def _check(arguments: argparse.Namespace) -> None:
                 f"{option} has no meaning with {mode}", "tlbcost calibrate --help", USAGE
             )
     check_picture(arguments.plot, "--plot curve.png", FAILED)
-    for path in (arguments.plot, arguments.json, arguments.output):
-        if path is not None:
-            check_writable(path)
+    files = {option: getattr(arguments, option) for option in ("json", "output", "plot")}
+    check_files({f"--{option}": file for option, file in files.items()})
 
 
 def _request(arguments: argparse.Namespace) -> CalibrationRequest:
@@ -111,8 +114,5 @@ def _request(arguments: argparse.Namespace) -> CalibrationRequest:
     )
 
 
-def _print(text: str, output: Path | None) -> None:
-    if output is None:
-        print(text, end="")
-    else:
-        write(output, text)
+def _print(text: str, file: TextIO) -> None:
+    print(text, end="", file=file)

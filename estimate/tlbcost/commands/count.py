@@ -10,7 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.common.arguments import program_words, whole_number
+from tlbcost.common.arguments import (
+    add_counted,
+    add_exit_codes,
+    add_program,
+    add_reports,
+    add_run_options,
+    add_runs,
+    event_names,
+    program_words,
+    to_file,
+    whole_number,
+)
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 
@@ -20,71 +31,35 @@ if TYPE_CHECKING:
     from tlbcost.counters.readings import Reading
     from tlbcost.counters.target import Target
 
-_MOST_RUNS = 1000
 _SHORTEST_MS, _LONGEST_MS = 10, 3_600_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.usage = "tlbcost count [options] [--] [COMMAND [ARG...]]"
-    parser.epilog = (
-        "COMMAND keeps its own standard input, output and error, and its exit code is ours. Other "
-        "exit codes: 0 done, 2 usage, 4 this machine or this user cannot count, 125 tlbcost "
-        "failed, 126 or 127 COMMAND could not be started, 128 + signal."
+    add_exit_codes(
+        parser,
+        {4: "this machine or this user cannot count"},
+        program=True,
+        before="COMMAND keeps its own standard input, output and error, and its exit code is ours.",
     )
-    parser.add_argument(
-        "-a", "--all-cpus", action="store_true", help="count everything that runs on this system"
-    )
+    add_counted(parser, "count")
     parser.add_argument("--cgroup", metavar="PATH", help="count what runs in this cgroup")
     parser.add_argument(
-        "-e", "--event", metavar="NAME", action="append", default=[],
-        help="count these events, separated by commas: names of 'tlbcost events', or libpfm4's",
-    )  # fmt: skip
-    parser.add_argument(
-        "-I",
-        "--interval",
-        metavar="MS",
-        type=whole_number(_SHORTEST_MS, _LONGEST_MS),
+        "-I", "--interval", metavar="MS", type=whole_number(_SHORTEST_MS, _LONGEST_MS),
         help="print the counts every MS ms too",
-    )
-    parser.add_argument(
-        "--json", metavar="FILE", type=Path, help="write the counts for programs to this file"
-    )
-    parser.add_argument(
-        "--kernel", action="store_true", help="count in the kernel (with --user: there as well)"
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--multiplex", action="store_true", help="run COMMAND once, with events taking turns"
     )
+    add_run_options(parser)
+    add_reports(parser, json="the counts")
+    add_runs(parser, 1, "count everything")
     parser.add_argument(
-        "--output", metavar="FILE", type=Path, help="write the report to this file, not stderr"
-    )
-    parser.add_argument(
-        "-p",
-        "--pid",
-        metavar="PID",
-        type=whole_number(1, (1 << 22) - 1),
-        help="count this process, its threads and children",
-    )
-    parser.add_argument(
-        "--pmu", metavar="NAME", help="take the event names of this CPU: 'tlbcost events --list'"
-    )
-    parser.add_argument(
-        "--prepare", metavar="CMD", help="run this shell command before each run of COMMAND"
-    )
-    parser.add_argument(
-        "--runs",
-        metavar="N",
-        type=whole_number(1, _MOST_RUNS),
-        default=1,
-        help="count everything N times (default: 1)",
-    )
-    parser.add_argument(
-        "--table", metavar="FILE", type=Path,
+        "--table", metavar="FILE", type=to_file,
         help="write the counts as a table, for 'tlbcost estimate --from FILE'",
     )  # fmt: skip
-    parser.add_argument("--user", action="store_true", help="count in user mode (the default)")
-    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    add_program(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -93,19 +68,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _count(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.output import check_writable
+    from tlbcost.common.output import check_files
     from tlbcost.counters.count_session import CountRequest, count
 
     argv = program_words(arguments.program)
     target = _target(arguments, argv)
-    for file in (arguments.json, arguments.output, arguments.table):
-        if file is not None:
-            check_writable(file, TOOL_FAILED)
+    files = {option: getattr(arguments, option) for option in ("json", "output", "table")}
+    check_files({f"--{option}": file for option, file in files.items()}, TOOL_FAILED)
     intervals = _Intervals(arguments.output)
     request = CountRequest(
         argv=argv,
         target=target,
-        events=tuple(name for words in arguments.event for name in words.split(",")),
+        events=event_names(arguments),
         pmu=arguments.pmu,
         mode=("both" if arguments.user else "kernel") if arguments.kernel else "user",
         multiplex=arguments.multiplex,

@@ -4,27 +4,29 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import sys
 
+from tlbcost.common.arguments import add_exit_codes, add_reports
 from tlbcost.common.document import to_json
-from tlbcost.common.errors import CANNOT_MEASURE
-from tlbcost.common.output import write
+from tlbcost.common.errors import CANNOT_MEASURE, FAILED
+from tlbcost.common.output import check_files, give_report
 from tlbcost.doctor.examination import examine
 from tlbcost.doctor.report import text_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.epilog = "exit code: 0 if 'tlbcost estimate' works here, 4 if not"
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write the findings as JSON to FILE as well"
-    )
+    add_exit_codes(parser, {0: "'tlbcost estimate' works here", 1: "failed", 4: "it does not"})
+    add_reports(parser, json="the findings", output=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings; returns 0, or 4 if estimate cannot work here."""
+    check_files({"--json": arguments.json})
     found = examine()
-    if arguments.json is not None:
-        write(arguments.json, to_json(found))
-    print(text_of(found.checks))
+    give_report(
+        found,
+        lambda findings, file: print(text_of(findings.checks), file=file),
+        to_json, None, arguments.json, stream=sys.stdout, exit_code=FAILED,
+    )  # fmt: skip
     return 0 if found.estimate_works else CANNOT_MEASURE

@@ -11,14 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.common.arguments import program_words, whole_number
+from tlbcost.common.arguments import (
+    TIMED_OUT,
+    add_calibration,
+    add_exit_codes,
+    add_program,
+    add_reports,
+    add_run_options,
+    add_runs,
+    add_time_limit,
+    from_file,
+    program_words,
+    to_file,
+)
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 
 if TYPE_CHECKING:
     from tlbcost.answer.record import Estimate
-
-_MOST_RUNS = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "tlbcost estimate [options] [--] COMMAND [ARG...]\n"
         "       tlbcost estimate [options] --from FILE [--from FILE]..."
     )
-    parser.epilog = (
-        "COMMAND keeps its own standard input, output and error. Exit codes: 0 done, 2 usage, "
-        "4 this machine cannot measure it, 125 tlbcost failed, 126 or 127 COMMAND could not be "
-        "started; a COMMAND that fails gives its own code, or 128 + its signal."
+    add_exit_codes(
+        parser,
+        {4: "this machine cannot measure it, or the counts do not suffice", **TIMED_OUT},
+        program=True,
+        before="COMMAND keeps its own standard input, output and error; one that fails gives its "
+        "own exit code.",
     )
     parser.add_argument(
         "--backend",
@@ -40,11 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count misses with hardware counters (pmu), by simulation (sim), or both; auto: "
         "counters where they can be read, else simulation (default: auto)",
     )
+    add_calibration(parser, "use the costs in this calibration table")
     parser.add_argument(
-        "--calibration", metavar="FILE", type=Path, help="use the costs in this calibration table"
-    )
-    parser.add_argument(
-        "--code", metavar="FILE", type=Path,
+        "--code", metavar="FILE", type=to_file,
         help="write which code misses, by the simulation, for tlbcost annotate to show",
     )  # fmt: skip
     parser.add_argument(
@@ -54,24 +64,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--details", action="store_true", help="report everything, not the summary alone"
     )
     parser.add_argument(
-        "--folded", metavar="FILE", type=Path,
+        "--folded", metavar="FILE", type=to_file,
         help="write the calls that lead to page walks, for tools that draw flame graphs",
     )  # fmt: skip
     parser.add_argument(
         "--from",
         metavar="FILE",
-        type=Path,
+        type=from_file,
         action="append",
         dest="imported",
         help="estimate from counts taken elsewhere: perf stat's output (text, -x or -j), an "
         "opreport listing, or tlbcost count --table; several files are of one program",
     )
-    parser.add_argument(
-        "--ignore-failure", action="store_true", help="estimate a COMMAND that fails, too"
-    )
-    parser.add_argument(
-        "--json", metavar="FILE", type=Path, help="write the report for programs to this file"
-    )
+    add_run_options(parser, ignore_failure=True)
+    add_reports(parser)
     parser.add_argument(
         "--machine",
         metavar="NAMES",
@@ -97,9 +103,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--object", metavar="NAME", help="with --from of a profile: the program's line in it"
     )
     parser.add_argument(
-        "--output", metavar="FILE", type=Path, help="write the report to this file, not stderr"
-    )
-    parser.add_argument(
         "--page-size",
         metavar="SIZES",
         type=page_sizes,
@@ -110,30 +113,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="draw the page walks over the run (.png or .svg)",
     )  # fmt: skip
     parser.add_argument(
-        "--prepare", metavar="CMD", help="run this shell command before each run of COMMAND"
-    )
-    parser.add_argument(
         "--recalibrate", action="store_true", help="measure this machine's costs again first"
     )
-    parser.add_argument(
-        "--runs",
-        metavar="N",
-        type=whole_number(1, _MOST_RUNS),
-        default=3,
-        help="time COMMAND N times (default: 3)",
-    )
+    add_runs(parser, 3, "time COMMAND")
+    add_time_limit(parser)
     parser.add_argument(
         "--walk-cycles",
         metavar="N",
         type=_cycles,
         help="with --from: what one page walk costs, in cycles",
     )
-    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    add_program(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Estimate; returns 0, raises TlbcostError."""
-    return until_stopped(lambda: _estimate(arguments))
+    return until_stopped(lambda: _estimate(arguments), arguments.time_limit)
 
 
 def _nodes(text: str) -> int:
@@ -168,7 +163,7 @@ def _cycles(text: str) -> float:
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.output import check_writable
+    from tlbcost.common.output import check_files
 
     request = EstimateRequest(
         argv=program_words(arguments.program),
@@ -193,9 +188,12 @@ def _estimate(arguments: argparse.Namespace) -> int:
         _check_others(request, others)
     request.check()
     # Whatever can be refused is refused before anything takes time.
-    for file in (arguments.json, arguments.output, *files.values()):
-        if file is not None:
-            check_writable(file, TOOL_FAILED)
+    written = {f"--{option}": file for option, file in files.items()}
+    check_files(
+        {"--json": arguments.json, "--output": arguments.output, **written},
+        TOOL_FAILED,
+        {"--from": request.imported, "--calibration": [c for c in [request.calibration] if c]},
+    )
     if others is not None:
         _estimate_machines(request, arguments)
     else:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from tlbcost.common.errors import USAGE, TlbcostError
-from tlbcost.common.output import check_writable, write
+from tlbcost.common.arguments import add_exit_codes, add_reports
+from tlbcost.common.errors import FAILED, USAGE, TlbcostError
+from tlbcost.common.output import check_files, give_report
 from tlbcost.counters.event_support import EventsRequest, event_support
 from tlbcost.processors.event_tables import all_pmus
 from tlbcost.processors.events_document import to_json
@@ -26,9 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list", action="store_true", help="list the CPUs that are known, and stop"
     )
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write it as JSON to FILE as well"
-    )
+    add_reports(parser, json="the events", output=None)
+    add_exit_codes(parser, {1: "failed", 4: "the events of this machine's CPU are not known"})
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,10 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
             raise TlbcostError("--list goes with no other option", exit_code=USAGE)
         sys.stdout.write(listing(all_pmus()))
         return 0
-    if arguments.json is not None:
-        check_writable(arguments.json)
-    found = event_support(EventsRequest(arguments.pmu, arguments.role))
-    if arguments.json is not None:
-        write(arguments.json, to_json(found.pmu, found.events, found.encoded_by, found.here))
-    sys.stdout.write(text(found.pmu, found.events, found.here))
+    check_files({"--json": arguments.json})
+    give_report(
+        event_support(EventsRequest(arguments.pmu, arguments.role)),
+        lambda found, file: print(text(found.pmu, found.events, found.here), end="", file=file),
+        lambda found: to_json(found.pmu, found.events, found.encoded_by, found.here),
+        None, arguments.json, stream=sys.stdout, exit_code=FAILED,
+    )  # fmt: skip
     return 0

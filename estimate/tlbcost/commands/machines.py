@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
+from tlbcost.common.arguments import add_exit_codes, add_reports
 from tlbcost.common.document import to_json
-from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.output import check_writable, write
+from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
+from tlbcost.common.output import check_files, give_report
 from tlbcost.machines.list_document import machine_list
 from tlbcost.machines.list_report import listing, one
 from tlbcost.machines.plan import named
@@ -20,13 +20,15 @@ from tlbcost.system.machine import current_machine
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.usage = "tlbcost machines [options] [NAME]"
-    parser.epilog = (
-        "Exit codes: 0 done, 1 failed, 2 usage or no such machine, 4 the core of this machine is "
-        "not known."
+    add_exit_codes(
+        parser,
+        {
+            1: "failed",
+            2: "the command line is wrong, or there is no such machine",
+            4: "the core of this machine is not known",
+        },
     )
-    parser.add_argument(
-        "--json", metavar="FILE", type=Path, help="write it for programs to this file as well"
-    )
+    add_reports(parser, json="it", output=None)
     parser.add_argument(
         "name", nargs="?", help="show all that is known of this machine; here: the one at hand"
     )
@@ -34,19 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is known; returns 0, raises TlbcostError."""
-    if arguments.json is not None:
-        check_writable(arguments.json)
+    check_files({"--json": arguments.json})
     found = cores()
     if arguments.name == "here":
         found = [_here()]
     elif arguments.name:
         found = [named(arguments.name)]
-    if arguments.json is not None:
-        write(arguments.json, to_json(machine_list(found)))
-    if arguments.name:
-        one(found[0], sys.stdout)
-    else:
-        listing(found, sys.stdout)
+    give_report(
+        found,
+        lambda cores, file: one(cores[0], file) if arguments.name else listing(cores, file),
+        lambda cores: to_json(machine_list(cores)),
+        None, arguments.json, stream=sys.stdout, exit_code=FAILED,
+    )  # fmt: skip
     return 0
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import argparse
 import functools
-import io
 import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tlbcost.common.arguments import add_calibration, add_exit_codes, add_reports, program_words
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
 
@@ -27,24 +27,22 @@ _LONGEST_S = 3600.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.usage = "tlbcost maps [options] PID\n       tlbcost maps [options] [--] COMMAND [ARG...]"
-    parser.epilog = (
-        "Of a process the report goes to standard output; of a COMMAND, whose memory is looked at "
-        "when it has most, to standard error, and its exit code is ours. Other exit codes: 0 "
-        "done, 1 no such process, 2 usage, 4 it may not be looked at or this kernel does not "
-        "tell, 125 tlbcost failed, 126 or 127 COMMAND could not be started, 128 + signal."
+    add_exit_codes(
+        parser,
+        {
+            1: "no such process",
+            4: "the memory may not be read, or this kernel does not report it",
+        },
+        program=True,
+        before="The report on a process goes to standard output. The report on a COMMAND, taken "
+        "when it uses most memory, goes to standard error, and COMMAND's exit code is ours.",
     )
     parser.add_argument("--all", action="store_true", help="list small mappings one by one, too")
-    parser.add_argument(
-        "--calibration", metavar="FILE", type=Path,
-        help="take the TLB's size from this calibration table",
-    )  # fmt: skip
-    parser.add_argument(
-        "--json", metavar="FILE", type=Path, help="write the report for programs to this file"
-    )
-    parser.add_argument("--output", metavar="FILE", type=Path, help="write the report to this file")
+    add_calibration(parser, "take the TLB's size from this calibration table")
+    add_reports(parser, output="where it goes otherwise")
     parser.add_argument(
         "--touched", metavar="SECONDS", type=_seconds,
-        help="tell which pages PID uses in so many seconds; that takes it some page walks more",
+        help="report which pages PID uses within SECONDS; costs it a few more page walks",
     )  # fmt: skip
     parser.add_argument("target", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
@@ -66,7 +64,7 @@ def _seconds(text: str) -> float:
 
 def _look(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import now
-    from tlbcost.common.output import check_writable
+    from tlbcost.common.output import check_files
     from tlbcost.common.paths import version
     from tlbcost.memory.maps_report import MemoryMaps
     from tlbcost.memory.process import look, run_program
@@ -75,18 +73,19 @@ def _look(arguments: argparse.Namespace) -> int:
 
     words: list[str] = arguments.target
     pid = _pid(words)
-    command = words[1:] if words[:1] == ["--"] else words
+    command = program_words(words)
     if pid is None and not command:
-        raise TlbcostError("no process and no program to look at", "tlbcost maps PID", USAGE)
+        raise TlbcostError("neither a process nor a program is given", "tlbcost maps PID", USAGE)
     if pid is None and arguments.touched is not None:
         raise TlbcostError(
-            "--touched watches a process that runs, and no COMMAND",
+            "--touched watches a running process, not a COMMAND",
             "start the program, then: tlbcost maps --touched SECONDS PID",
             USAGE,
         )
-    for file in (arguments.json, arguments.output):
-        if file is not None:
-            check_writable(file, TOOL_FAILED if pid is None else FAILED)
+    check_files(
+        {"--json": arguments.json, "--output": arguments.output},
+        TOOL_FAILED if pid is None else FAILED,
+    )
     machine = current_machine()
     reaches = _reaches(machine, arguments.calibration)
     code = 0
@@ -100,7 +99,7 @@ def _look(arguments: argparse.Namespace) -> int:
         tlbcost_version=version(),
         date=now(),
         machine=machine,
-        argv=tuple(command) if pid is None else None,
+        argv=command if pid is None else None,
         reach=reaches,
         processes=processes,
     )
@@ -136,18 +135,15 @@ def _reaches(machine: Machine, calibration: Path | None) -> Reaches:
 
 def _print(maps: MemoryMaps, arguments: argparse.Namespace) -> None:
     from tlbcost.common.document import to_json
-    from tlbcost.common.output import print_stderr, write
+    from tlbcost.common.output import give_report
     from tlbcost.memory.maps_report import print_maps
 
-    failed = TOOL_FAILED if maps.argv else FAILED
-    print_text = functools.partial(print_maps, everything=arguments.all)
-    if arguments.output is not None:
-        text = io.StringIO()
-        print_text(maps, text)
-        write(arguments.output, text.getvalue(), failed)
-    elif maps.argv:
-        print_stderr(maps, print_text)
-    else:
-        print_text(maps, sys.stdout)
-    if arguments.json is not None:
-        write(arguments.json, to_json(maps), failed)
+    give_report(
+        maps,
+        functools.partial(print_maps, everything=arguments.all),
+        to_json,
+        arguments.output,
+        arguments.json,
+        stream=sys.stderr if maps.argv else sys.stdout,
+        exit_code=TOOL_FAILED if maps.argv else FAILED,
+    )

@@ -4,9 +4,17 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from tlbcost.common.arguments import program_words
+from tlbcost.common.arguments import (
+    TIMED_OUT,
+    add_calibration,
+    add_exit_codes,
+    add_program,
+    add_reports,
+    add_run_options,
+    add_time_limit,
+    program_words,
+)
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.numa.nodes import SPREADS, parse_count
@@ -18,49 +26,32 @@ _MOST_CACHE = 1 << 31
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.usage = "tlbcost numa [options] [--] COMMAND [ARG...]"
-    parser.epilog = (
-        "COMMAND keeps its own standard input, output and error. Exit codes: 0 done, 2 usage, "
-        "4 this machine cannot tell, 125 tlbcost failed, 126 or 127 COMMAND could not be "
-        "started; a COMMAND that fails gives its own code, or 128 + its signal."
+    add_exit_codes(
+        parser,
+        {4: "this machine cannot simulate it", **TIMED_OUT},
+        program=True,
+        before="COMMAND keeps its own standard input, output and error; one that fails gives its "
+        "own exit code.",
     )
     parser.add_argument(
-        "--cache",
-        metavar="SIZES",
-        type=caches,
+        "--cache", metavar="SIZES", type=caches,
         help="bytes of the L2 cache that a thread has, and after a comma of its share of the L3, "
         "such as 512K,1M (default: those of this machine)",
-    )
+    )  # fmt: skip
+    add_calibration(parser, "use the cost of page faults in this calibration table")
+    add_run_options(parser, ignore_failure=True)
+    add_reports(parser)
     parser.add_argument(
-        "--calibration", metavar="FILE", type=Path, help="price page faults by this calibration"
-    )
+        "--nodes", metavar="N", type=parse_count,
+        help="spread the threads over N nodes (default: those of this machine, or 4 if it has one)",
+    )  # fmt: skip
     parser.add_argument(
-        "--ignore-failure", action="store_true", help="go on with a COMMAND that fails, too"
-    )
-    parser.add_argument(
-        "--json", metavar="FILE", type=Path, help="write the report for programs to this file"
-    )
-    parser.add_argument(
-        "--nodes",
-        metavar="N",
-        type=parse_count,
-        help="spread the threads over so many nodes (default: those of this machine, or 4 if it "
-        "has one)",
-    )
-    parser.add_argument(
-        "--output", metavar="FILE", type=Path, help="write the report to this file, not stderr"
-    )
-    parser.add_argument(
-        "--prepare", metavar="CMD", help="run this shell command before each run of COMMAND"
-    )
-    parser.add_argument(
-        "--spread",
-        metavar="HOW",
-        choices=SPREADS,
-        default=SPREADS[0],
+        "--spread", metavar="HOW", choices=SPREADS, default=SPREADS[0],
         help="round-robin: a thread to each node in turn; blocks: the first ones to the first "
         "node (default: round-robin)",
-    )
-    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    )  # fmt: skip
+    add_time_limit(parser)
+    add_program(parser)
 
 
 def caches(text: str) -> tuple[int, int]:
@@ -84,22 +75,20 @@ def _size(text: str) -> int | None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Study the program; returns 0, raises TlbcostError."""
-    return until_stopped(lambda: _study(arguments))
+    return until_stopped(lambda: _study(arguments), arguments.time_limit)
 
 
 def _study(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import to_json
-    from tlbcost.common.output import check_writable, give_report
+    from tlbcost.common.output import check_files, give_report
     from tlbcost.numa.report import print_study
     from tlbcost.numa.runs import NumaRequest, study_placement
 
     argv = program_words(arguments.program)
     if not argv:
-        raise TlbcostError("no program to look at", "tlbcost numa -- ./app ARG...", USAGE)
+        raise TlbcostError("no program to run", "tlbcost numa -- ./app ARG...", USAGE)
     # Whatever can be refused is refused before anything takes time.
-    for file in (arguments.json, arguments.output):
-        if file is not None:
-            check_writable(file, TOOL_FAILED)
+    check_files({"--json": arguments.json, "--output": arguments.output}, TOOL_FAILED)
     request = NumaRequest(
         argv=argv,
         nodes=arguments.nodes,

@@ -7,9 +7,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from tlbcost.common.arguments import whole_number
+from tlbcost.common.arguments import (
+    TIMED_OUT,
+    add_exit_codes,
+    add_reports,
+    add_time_limit,
+    whole_number,
+)
 from tlbcost.common.cleanup import until_stopped
-from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 
 _FEWEST_ROUNDS, _MOST_ROUNDS = 3, 1000
 # Long enough for the clock, and for what interrupts: from 10 ms to 1 s on a core of 2023.
@@ -19,9 +25,9 @@ _ACCESSES = 1 << 24
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.usage = "tlbcost pagesizes [options]"
-    parser.epilog = (
-        "Exit codes: 0 done, 1 failed, 2 usage, 4 no larger page size is available here or to "
-        "this user, 128 + signal."
+    add_exit_codes(
+        parser,
+        {1: "failed", 4: "no larger page size is available here or to this user", **TIMED_OUT},
     )
     parser.add_argument(
         "--accesses", metavar="N", type=whole_number(1, 1 << 40), default=_ACCESSES,
@@ -30,9 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="the sizes of multi-size transparent pages, too"
     )
-    parser.add_argument(
-        "--json", metavar="FILE", type=Path, help="write the runs for programs to this file"
-    )
+    add_reports(parser, json="the runs", output=None)
     parser.add_argument(
         "--only", metavar="NUMBERS", type=_numbers, default=None,
         help="only these patterns, separated by commas (1 to 11)",
@@ -44,14 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--size", metavar="SIZES", type=_sizes, action="extend", default=[],
-        help="these sizes beside base pages, separated by commas (default: 2M,1G)",
+        help="these sizes as well as base pages, separated by commas (default: 2M,1G)",
     )  # fmt: skip
+    add_time_limit(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure and report; returns the exit code, raises TlbcostError."""
     _check_files(arguments)
-    return until_stopped(lambda: _measure(arguments))
+    return until_stopped(lambda: _measure(arguments), arguments.time_limit)
 
 
 def _numbers(text: str) -> list[int]:
@@ -73,22 +78,17 @@ def _sizes(text: str) -> list[int]:
 
 def _check_files(arguments: argparse.Namespace) -> None:
     from tlbcost.common.gnuplot import check_picture
-    from tlbcost.common.output import check_writable
+    from tlbcost.common.output import check_files
 
     check_picture(arguments.plot, "--plot pagesizes.png")
-    for file in (arguments.json, arguments.plot):
-        if file is not None:
-            check_writable(file)
-
-
-def _announce(text: str) -> None:
-    print(f"tlbcost: {text}", file=sys.stderr, flush=True)
+    check_files({"--json": arguments.json, "--plot": arguments.plot})
 
 
 def _measure(arguments: argparse.Namespace) -> int:
     from tlbcost.calibration.cache import look_up
     from tlbcost.common.document import to_json
-    from tlbcost.common.output import write
+    from tlbcost.common.output import give_report
+    from tlbcost.common.progress import say
     from tlbcost.pagesizes.document import document_of
     from tlbcost.pagesizes.report import print_page_sizes
     from tlbcost.pagesizes.runner import PageSizesRequest, measure
@@ -101,12 +101,13 @@ def _measure(arguments: argparse.Namespace) -> int:
         sizes=tuple(arguments.size),
         multi_size=arguments.all,
     )
-    times = measure(request, _announce)
+    times = measure(request, say)
     cached, _ = look_up()
     report = document_of(times, current_machine(), cached.calibration if cached else None)
-    print_page_sizes(report, sys.stdout)
-    if arguments.json is not None:
-        write(arguments.json, to_json(report))
+    give_report(
+        report, print_page_sizes, to_json, None, arguments.json,
+        stream=sys.stdout, exit_code=FAILED,
+    )  # fmt: skip
     if arguments.plot is not None:
         from tlbcost.pagesizes.figure import draw_page_sizes
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from tlbcost.common.arguments import Parser, add_exit_codes, add_quiet
 from tlbcost.common.cleanup import sigint_left_to_the_program, until_stopped
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
 
@@ -15,12 +16,14 @@ _USAGE = "tlbcost pool reserve [--page-size SIZE] PAGES|SIZE [-- COMMAND [ARG...
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.usage = f"{_USAGE}\n       tlbcost pool status\n       tlbcost pool restore"
-    parser.epilog = (
-        "Exit codes: COMMAND's if there is one; otherwise 0 done, 1 failed, 2 usage, 4 these pages "
-        "are not available here or not to this user, 125 tlbcost failed, 126 or 127 COMMAND could "
-        "not be started, 128 + signal."
+    add_exit_codes(
+        parser,
+        {1: "failed", 4: "these pages are not available here, or not to this user"},
+        program=True,
+        before="COMMAND's exit code is ours.",
     )
     _add_page_size(parser)
+    add_quiet(parser)
     parser.add_argument("action", choices=("reserve", "status", "restore"))
     parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
@@ -43,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     split = words.index("--") if "--" in words else len(words)
     command = words[split + 1 :]
-    parser = argparse.ArgumentParser(prog="tlbcost pool reserve", usage=_USAGE)
+    parser = Parser(prog="tlbcost pool reserve", usage=_USAGE)
     _add_page_size(parser, arguments.page_size)
     parser.add_argument("amount", type=_amount, metavar="PAGES|SIZE")
     if split < len(words) and not command:

@@ -8,7 +8,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.common.arguments import program_words
+from tlbcost.common.arguments import (
+    add_counted,
+    add_exit_codes,
+    add_program,
+    add_quiet,
+    event_names,
+    program_words,
+    to_file,
+    whole_number,
+)
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.counters.hits import DEFAULT_FILE
@@ -17,48 +26,35 @@ if TYPE_CHECKING:
     from tlbcost.counters.recording import Recording
     from tlbcost.counters.target import Target
 
-_MOST = 1 << 60
+_POSITIVE = whole_number(1, 1 << 60)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.usage = "tlbcost record [options] [--] [COMMAND [ARG...]]"
-    parser.epilog = (
-        "COMMAND keeps its own standard input, output and error, and its exit code is ours. Other "
-        "exit codes: 0 done, 2 usage, 4 this machine or this user cannot sample, 125 tlbcost "
-        "failed, 126 or 127 COMMAND could not be started, 128 + signal."
+    add_exit_codes(
+        parser,
+        {4: "this machine or this user cannot sample"},
+        program=True,
+        before="COMMAND keeps its own standard input, output and error, and its exit code is ours.",
     )
+    add_counted(parser, "sample")
     parser.add_argument(
-        "--addresses", action="store_true", help="note the address of the data too, where there is"
-    )
-    parser.add_argument(
-        "-a", "--all-cpus", action="store_true", help="sample everything that runs on this system"
-    )
-    parser.add_argument(
-        "-e", "--event", metavar="NAME", action="append", default=[],
-        help="sample these events, separated by commas: names of 'tlbcost events', or libpfm4's",
+        "--addresses", action="store_true",
+        help="record the addresses of data as well, where the CPU has them",
     )  # fmt: skip
     parser.add_argument(
-        "--frequency", metavar="N", type=_positive, help="take N samples a second of each event"
+        "--frequency", metavar="N", type=_POSITIVE, help="take N samples a second of each event"
     )
     parser.add_argument(
-        "--kernel", action="store_true", help="sample the kernel (with --user: it as well)"
-    )
-    parser.add_argument(
-        "--output", metavar="FILE", type=Path, default=DEFAULT_FILE,
+        "--output", metavar="FILE", type=to_file, default=DEFAULT_FILE,
         help=f"write the samples to this file (default: {DEFAULT_FILE})",
     )  # fmt: skip
     parser.add_argument(
-        "--period", metavar="N", type=_positive, help="take each Nth event of each kind"
+        "--period", metavar="N", type=_POSITIVE, help="sample every Nth event of each kind"
     )
-    parser.add_argument(
-        "-p", "--pid", metavar="PID", type=_positive, help="sample this process and its children"
-    )
-    parser.add_argument(
-        "--pmu", metavar="NAME", help="take the event names of this CPU: 'tlbcost events --list'"
-    )
-    parser.add_argument("--user", action="store_true", help="sample user mode (the default)")
-    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    add_quiet(parser)
+    add_program(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,14 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     return until_stopped(lambda: _record(arguments))
 
 
-def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= _MOST:
-        raise argparse.ArgumentTypeError(f"not a number from 1: {text}")
-    return int(text)
-
-
 def _record(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_writable, write
+    from tlbcost.common.progress import say
     from tlbcost.counters.recording import Pace, RecordRequest, record
 
     argv = program_words(arguments.program)
@@ -82,13 +73,13 @@ def _record(arguments: argparse.Namespace) -> int:
     request = RecordRequest(
         argv=argv,
         target=target,
-        events=tuple(name for words in arguments.event for name in words.split(",")),
+        events=event_names(arguments),
         pmu=arguments.pmu,
         mode=("both" if arguments.user else "kernel") if arguments.kernel else "user",
         pace=Pace(arguments.period, arguments.frequency),
         addresses=arguments.addresses,
     )
-    recording = record(request, lambda text: print(f"tlbcost: {text}", file=sys.stderr))
+    recording = record(request, say)
     write(arguments.output, recording.table, TOOL_FAILED)
     _print(recording, arguments.output)
     return recording.code

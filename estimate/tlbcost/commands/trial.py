@@ -4,58 +4,57 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from tlbcost.common.arguments import program_words, whole_number
+from tlbcost.common.arguments import (
+    TIMED_OUT,
+    add_exit_codes,
+    add_pairs,
+    add_program,
+    add_reports,
+    add_run_options,
+    add_time_limit,
+    program_words,
+    to_file,
+)
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
-
-_FEWEST_PAIRS, _MOST_PAIRS = 3, 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.usage = "tlbcost trial [options] [--] COMMAND [ARG...]"
-    parser.epilog = (
-        "METHOD is auto, glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE, hugetlb-1g, "
-        "hugectl[:OPTIONS] or allocator=PATH: see tlbcost-trial(1). Exit codes: 0 huge pages were "
-        "proven, 2 usage, 4 they were not or cannot be had here, 125 tlbcost failed, 126 or 127 "
-        "COMMAND could not be started; a COMMAND that fails gives its own code, or 128 + its "
-        "signal."
-    )
-    parser.add_argument(
-        "--json", metavar="FILE", type=Path, help="write the trials for programs to this file"
+    add_exit_codes(
+        parser,
+        {4: "huge pages were not proven, or cannot be provided here", **TIMED_OUT},
+        program=True,
+        before="METHOD is auto, glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE, hugetlb-1g,\n"
+        "hugectl[:OPTIONS] or allocator=PATH: see tlbcost-trial(1). A COMMAND that fails gives\n"
+        "its own exit code.",
     )
     parser.add_argument("--no-estimate", action="store_true", help="measure only; predict nothing")
+    add_run_options(parser)
+    add_reports(parser, json="the trials")
+    add_pairs(parser)
     parser.add_argument(
-        "--output", metavar="FILE", type=Path, help="write the report to this file, not stderr"
+        "--table", metavar="FILE", type=to_file, help="write the pairs of runs as a table"
     )
-    parser.add_argument(
-        "--pairs", metavar="N", type=whole_number(_FEWEST_PAIRS, _MOST_PAIRS), default=5,
-        help="run COMMAND N times on base and N times on huge pages (default: 5)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--prepare", metavar="CMD", help="run this shell command before each run of COMMAND"
-    )
-    parser.add_argument(
-        "--table", metavar="FILE", type=Path, help="write the pairs of runs as a table"
-    )
+    add_time_limit(parser)
     parser.add_argument(
         "--with", metavar="METHOD", dest="methods", action="append", default=[],
-        help="how to give it huge pages; can be given several times (default: auto)",
+        help="how to give it huge pages; may be repeated (default: auto)",
     )  # fmt: skip
-    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    add_program(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Try; returns the exit code, raises TlbcostError."""
-    return until_stopped(lambda: _try(arguments))
+    return until_stopped(lambda: _try(arguments), arguments.time_limit)
 
 
 def _try(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import to_json
-    from tlbcost.common.output import check_writable, give_report, write
-    from tlbcost.settings.change import say
+    from tlbcost.common.output import check_files, give_report, write
+    from tlbcost.common.progress import say
     from tlbcost.trial.document import trial_document
     from tlbcost.trial.record import to_table
     from tlbcost.trial.report import print_trials
@@ -63,10 +62,9 @@ def _try(arguments: argparse.Namespace) -> int:
 
     argv = program_words(arguments.program)
     if not argv:
-        raise TlbcostError("no program to try", "tlbcost trial -- ./app ARG...", USAGE)
-    for file in (arguments.json, arguments.output, arguments.table):
-        if file is not None:
-            check_writable(file, TOOL_FAILED)
+        raise TlbcostError("no program to run", "tlbcost trial -- ./app ARG...", USAGE)
+    files = {option: getattr(arguments, option) for option in ("json", "output", "table")}
+    check_files({f"--{option}": file for option, file in files.items()}, TOOL_FAILED)
     request = TrialRequest(
         argv=argv,
         methods=tuple(arguments.methods),

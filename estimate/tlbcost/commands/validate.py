@@ -9,14 +9,22 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.common.arguments import program_words, whole_number
+from tlbcost.common.arguments import (
+    TIMED_OUT,
+    add_exit_codes,
+    add_pairs,
+    add_program,
+    add_quiet,
+    add_time_limit,
+    from_file,
+    program_words,
+    to_file,
+)
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 
 if TYPE_CHECKING:
     from tlbcost.accuracy.checks import Record
-
-_LEAST_PAIRS, _MOST_PAIRS = 3, 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,54 +34,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "       tlbcost validate --stream [--size SIZE] [--pairs N] [-- OPTION...]\n"
         "       tlbcost validate --from FILE [--plot FILE]"
     )
-    parser.epilog = (
-        "Each OPTION is given to STREAM. Exit codes: 0 done, 1 a file could not be written, "
-        "2 usage, 4 this machine or this user cannot try huge pages; a STREAM that fails gives its "
-        "own code; 128 + signal."
+    add_exit_codes(
+        parser,
+        {
+            1: "a file could not be read or written",
+            4: "this machine or this user cannot try huge pages",
+            **TIMED_OUT,
+        },
+        before="Each OPTION is given to STREAM; a STREAM that fails gives its own exit code.",
     )
     parser.add_argument(
-        "--from", metavar="FILE", type=Path, dest="recorded",
-        help="run nothing: tell what this record, written by --table, comes to",
+        "--from", metavar="FILE", type=from_file, dest="recorded",
+        help="run nothing: report on this record, written by --table",
     )  # fmt: skip
     parser.add_argument(
         "--only", metavar="NAMES", action="append", default=[],
         help="only these programs of the suite, separated by commas",
     )  # fmt: skip
     parser.add_argument(
-        "--output", metavar="FILE", type=Path, help="write the report to this file, not stdout"
+        "--output", metavar="FILE", type=to_file, help="write the report to this file, not stdout"
     )
-    parser.add_argument(
-        "--pairs", metavar="N", type=whole_number(_LEAST_PAIRS, _MOST_PAIRS), default=5,
-        help="pairs of runs, on base and on huge pages, of each program (default: 5)",
-    )  # fmt: skip
+    add_pairs(parser)
     parser.add_argument(
         "--plot", metavar="FILE", type=Path, help="draw predicted against measured (.png or .svg)"
     )
+    add_quiet(parser)
     parser.add_argument(
         "--recalibrate", action="store_true",
         help="measure this machine's costs again before each program",
     )  # fmt: skip
     parser.add_argument(
-        "--size",
-        metavar="SIZE",
-        type=_size,
+        "--size", metavar="SIZE", type=_size,
         help="with --stream: bytes of its arrays (default: 1G)",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--stream", action="store_true",
         help="STREAM alone, on base pages and under hugectl, with its rates",
     )  # fmt: skip
     parser.add_argument(
-        "--table", metavar="FILE", type=Path, help="write all runs to this file as a table"
+        "--table", metavar="FILE", type=to_file, help="write all runs to this file as a table"
     )
-    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    add_time_limit(parser)
+    add_program(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Validate; returns 0, raises TlbcostError."""
     options = _check_usage(arguments)
     return until_stopped(
-        lambda: _stream(arguments, options) if arguments.stream else _suite(arguments)
+        lambda: _stream(arguments, options) if arguments.stream else _suite(arguments),
+        arguments.time_limit,
     )
 
 
@@ -87,7 +97,7 @@ def _size(text: str) -> str:
 def _check_usage(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Refuse what has no meaning, and files that cannot be written; STREAM's options."""
     from tlbcost.common.gnuplot import check_picture
-    from tlbcost.common.output import check_writable
+    from tlbcost.common.output import check_files
 
     options = program_words(arguments.program)
     mode = "--stream" if arguments.stream else "--from" if arguments.recorded else "the suite"
@@ -104,16 +114,18 @@ def _check_usage(arguments: argparse.Namespace) -> tuple[str, ...]:
         if given:
             raise TlbcostError(f"{what}: no meaning with {mode}", "tlbcost validate --help", USAGE)
     check_picture(arguments.plot, "--plot accuracy.png")
-    for file in (arguments.output, arguments.plot, arguments.table):
-        if file is not None:
-            check_writable(file)
+    files = {option: getattr(arguments, option) for option in ("output", "plot", "table")}
+    check_files(
+        {f"--{option}": file for option, file in files.items()},
+        inputs={"--from": [path for path in [arguments.recorded] if path]},
+    )
     return options
 
 
 def _stream(arguments: argparse.Namespace, options: tuple[str, ...]) -> int:
     from tlbcost.accuracy.record import format_record
     from tlbcost.common.output import write
-    from tlbcost.settings.change import say
+    from tlbcost.common.progress import say
     from tlbcost.validation.session import record_of_programs
     from tlbcost.validation.stream import StreamRequest, StreamResult, run_stream
     from tlbcost.validation.stream_report import print_stream
@@ -159,7 +171,7 @@ def _recorded(arguments: argparse.Namespace) -> Record:
         from tlbcost.accuracy.record import read_record
 
         return read_record(arguments.recorded)
-    from tlbcost.settings.change import say
+    from tlbcost.common.progress import say
     from tlbcost.validation.session import SuiteRequest, validate_suite
 
     request = SuiteRequest(

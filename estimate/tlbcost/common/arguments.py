@@ -1,10 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How do commands read numbers, and the words of a program, from the command line?"""
+"""How are command lines read: the options that commands share, and what is said of a wrong one?"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import difflib
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.common.output import STDIN, STDOUT
+
+_WIDTH = 79
+_MOST_RUNS = 1000
+_MOST_PID = (1 << 22) - 1
+_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+_LONGEST_S = 30 * 24 * 3600
+
+# What commands share of their exit codes.
+_USAGE = {0: "done", 2: "the command line is wrong"}
+PROGRAM_CODES = {
+    125: "tlbcost itself failed",
+    126: "COMMAND could not be started",
+    127: "COMMAND was not found",
+}
+_SIGNALLED = {"128+N": "ended by signal N"}
+TIMED_OUT = {142: "the time limit passed before there was an answer"}
+
+
+class Parser(argparse.ArgumentParser):
+    """Complains as all of tlbcost does, and says what an unknown option is close to."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises TlbcostError, with exit code 2."""
+        raise TlbcostError(f"{self.prog}: {message}"[len("tlbcost ") :], self._hint(message), USAGE)
+
+    def _hint(self, message: str) -> str:
+        unknown = re.search(r"unrecognized arguments: (--[^\s=]+)", message)
+        options = [name for action in self._actions for name in action.option_strings]
+        near = difflib.get_close_matches(unknown[1], options, 1) if unknown else []
+        return f"{near[0]}, or {self.prog} --help" if near else f"{self.prog} --help"
 
 
 def whole_number(low: int, high: int) -> Callable[[str], int]:
@@ -18,6 +56,140 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+def duration(text: str) -> float:
+    """A type for argparse: seconds, or a number with s, m or h; 30 days at most."""
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)(s|m|min|h|)", text, re.ASCII)
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0
+    if not 0 < seconds <= _LONGEST_S:
+        raise argparse.ArgumentTypeError(f"not a duration such as 90, 90s or 5m: {text}")
+    return seconds
+
+
+def to_file(text: str) -> Path:
+    """A type for argparse: a file to write; - is standard output."""
+    return STDOUT if text == "-" else Path(text)
+
+
+def from_file(text: str) -> Path:
+    """A type for argparse: a file to read; - is standard input."""
+    return STDIN if text == "-" else Path(text)
+
+
 def program_words(words: Sequence[str]) -> tuple[str, ...]:
     """The program and its arguments, without the -- before them."""
     return tuple(words[1:] if words[:1] == ["--"] else words)
+
+
+def add_exit_codes(
+    parser: argparse.ArgumentParser,
+    codes: Mapping[int, str],
+    *,
+    program: bool = False,
+    before: str = "",
+) -> None:
+    """List the exit codes of a command at the end of its help, below `before`.
+
+    `codes`: those beside success, usage and signals; `program`: it starts one.
+    """
+    listed: dict[int, str] = {**_USAGE, **codes, **(PROGRAM_CODES if program else {})}
+    rows = {**{str(code): listed[code] for code in sorted(listed)}, **_SIGNALLED}
+    lines = [f"  {code:<6} {meaning}" for code, meaning in rows.items()]
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    above = [textwrap.fill(before, _WIDTH), ""] if before else []
+    parser.epilog = "\n".join([*above, "exit codes:", *lines])
+
+
+def add_reports(
+    parser: argparse.ArgumentParser, *, json: str = "the report", output: str | None = "stderr"
+) -> None:
+    """--json, --output and --quiet. `json`: what is written; `output`: where text goes else."""
+    parser.add_argument(
+        "--json", metavar="FILE", type=to_file,
+        help=f"write {json} as JSON to FILE; -: to standard output, instead of the text",
+    )  # fmt: skip
+    if output is not None:
+        parser.add_argument(
+            "--output", metavar="FILE", type=to_file,
+            help=f"write the text to FILE instead of {output}; -: to standard output",
+        )  # fmt: skip
+    add_quiet(parser)
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """--quiet."""
+    parser.add_argument(
+        "--quiet", action="store_true", help="print only the answer and errors: no progress"
+    )
+
+
+def add_time_limit(parser: argparse.ArgumentParser) -> None:
+    """--time-limit."""
+    parser.add_argument(
+        "--time-limit", metavar="TIME", type=duration,
+        help="stop after this long, such as 90s or 5m, with what is known by then",
+    )  # fmt: skip
+
+
+def add_runs(parser: argparse.ArgumentParser, default: int, what: str) -> None:
+    """--runs."""
+    parser.add_argument(
+        "--runs", metavar="N", type=whole_number(1, _MOST_RUNS), default=default,
+        help=f"{what} N times (default: {default})",
+    )  # fmt: skip
+
+
+def add_pairs(parser: argparse.ArgumentParser) -> None:
+    """--pairs."""
+    parser.add_argument(
+        "--pairs", metavar="N", type=whole_number(3, _MOST_RUNS), default=5,
+        help="run it N times on base pages and N times on huge pages (default: 5)",
+    )  # fmt: skip
+
+
+def add_calibration(parser: argparse.ArgumentParser, help_: str) -> None:
+    """--calibration."""
+    parser.add_argument("--calibration", metavar="FILE", type=from_file, help=help_)
+
+
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """COMMAND and its arguments."""
+    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def add_run_options(parser: argparse.ArgumentParser, *, ignore_failure: bool = False) -> None:
+    """--prepare and --ignore-failure, for commands that run COMMAND several times."""
+    if ignore_failure:
+        parser.add_argument(
+            "--ignore-failure", action="store_true", help="accept a COMMAND that fails"
+        )
+    parser.add_argument(
+        "--prepare", metavar="CMD", help="run this shell command before each run of COMMAND"
+    )
+
+
+def add_counted(parser: argparse.ArgumentParser, verb: str) -> None:
+    """What is counted or sampled (`verb`): which events, of which process, in which mode."""
+    parser.add_argument(
+        "-a", "--all-cpus", action="store_true", help=f"{verb} everything that runs on this system"
+    )
+    parser.add_argument(
+        "-e", "--event", metavar="NAME", action="append", default=[],
+        help=f"{verb} these events, separated by commas: names from 'tlbcost events' or libpfm4",
+    )  # fmt: skip
+    parser.add_argument(
+        "--kernel", action="store_true",
+        help=f"{verb} in kernel mode; with --user, in both modes",
+    )  # fmt: skip
+    parser.add_argument(
+        "-p", "--pid", metavar="PID", type=whole_number(1, _MOST_PID),
+        help=f"{verb} this process, its threads and children",
+    )  # fmt: skip
+    parser.add_argument(
+        "--pmu", metavar="NAME", help="use the event names of this CPU: 'tlbcost events --list'"
+    )
+    parser.add_argument("--user", action="store_true", help=f"{verb} in user mode (the default)")
+
+
+def event_names(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The events of add_counted."""
+    return tuple(name for words in arguments.event for name in words.split(","))

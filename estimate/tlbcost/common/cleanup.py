@@ -12,7 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
+from tlbcost.common import progress
 from tlbcost.common.errors import SIGNAL_BASE, TOOL_FAILED, TlbcostError
+
+# What ends us, the time limit's signal included.
+ENDING = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
 
 
 class Stopped(BaseException):
@@ -23,6 +27,22 @@ class Stopped(BaseException):
         self.number = number
 
 
+class TimeLimitPassed(Stopped):
+    """The time of --time-limit is over: who has enough for an answer may give it."""
+
+    passed = False
+
+    def __init__(self) -> None:
+        super().__init__(signal.SIGALRM)
+        TimeLimitPassed.passed = True
+
+
+def check_time() -> None:
+    """Begin nothing more once the time limit has passed. Raises TimeLimitPassed."""
+    if TimeLimitPassed.passed:
+        raise TimeLimitPassed
+
+
 @contextlib.contextmanager
 def signals_raise() -> Iterator[None]:
     """Turn the signals that end us into `Stopped`, so that everything is cleaned up.
@@ -31,10 +51,9 @@ def signals_raise() -> Iterator[None]:
     """
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        raise Stopped(number)
+        raise TimeLimitPassed if number == signal.SIGALRM else Stopped(number)
 
-    caught = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.getsignal(number) for number in caught}
+    before = {number: signal.getsignal(number) for number in ENDING}
     try:
         for number, handler in before.items():
             if handler != signal.SIG_IGN:
@@ -45,14 +64,32 @@ def signals_raise() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def until_stopped(command: Callable[[], int]) -> int:
-    """The exit code of a command; where a signal ends it, it cleans up, says so, and exits so."""
+def until_stopped(command: Callable[[], int], limit_s: float | None = None) -> int:
+    """The exit code of a command; where a signal ends it, it cleans up, says so, and exits so.
+
+    After `limit_s` seconds SIGALRM ends it, and what was finished is said.
+    """
+    TimeLimitPassed.passed = False
     try:
         with signals_raise():
-            return command()
-    except Stopped as stop:
-        print(f"tlbcost: ended by {signal.Signals(stop.number).name}", file=sys.stderr)
+            if limit_s is not None:
+                signal.setitimer(signal.ITIMER_REAL, limit_s)
+            try:
+                return command()
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+    except TimeLimitPassed as stop:
+        _complain(f"the time limit passed {progress.so_far()}")
+        _complain("hint: give it a longer --time-limit, or the program less to do")
         return SIGNAL_BASE + stop.number
+    except Stopped as stop:
+        _complain(f"ended by {signal.Signals(stop.number).name}")
+        return SIGNAL_BASE + stop.number
+
+
+def _complain(text: str) -> None:
+    with contextlib.suppress(OSError):
+        print(f"tlbcost: {text}", file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -84,8 +121,7 @@ def signals_deferred() -> Iterator[None]:
     def note(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         arrived.append(number)
 
-    caught = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.getsignal(number) for number in caught}
+    before = {number: signal.getsignal(number) for number in ENDING}
     try:
         for number, handler in before.items():
             if handler != signal.SIG_IGN:

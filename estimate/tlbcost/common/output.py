@@ -8,17 +8,57 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
 
-from tlbcost.common.errors import FAILED, TOOL_FAILED, TlbcostError
+from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
 
 _Found = TypeVar("_Found")
 
 
+# What - stands for on a command line.
+STDIN, STDOUT = Path("/dev/stdin"), Path("/dev/stdout")
+
+
+def check_files(
+    outputs: Mapping[str, Path | None],
+    exit_code: int = FAILED,
+    inputs: Mapping[str, Sequence[Path]] | None = None,
+) -> None:
+    """Refuse files that cannot be written, and two options that name one file.
+
+    Both by the options' names; `inputs` are read. Raises TlbcostError.
+    """
+    given = [(option, path) for option, path in outputs.items() if path is not None]
+    read = [(option, path) for option, paths in (inputs or {}).items() for path in paths]
+    for n, (option, path) in enumerate(given):
+        check_writable(path, exit_code)
+        for other, second in [*given[:n], *read]:
+            if _is_same(path, second):
+                name = "standard output" if path == STDOUT else str(path)
+                raise TlbcostError(
+                    f"{other} and {option} are the same file: {name}",
+                    "give each a file of its own",
+                    USAGE,
+                )
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether writing to one changes the other. Devices take what both write, but for stdout."""
+    if STDOUT in (one, other):
+        return one == other
+    try:
+        there = one.is_file() and other.exists() and one.samefile(other)
+    except OSError:
+        there = False
+    return there or (not one.exists() and one.resolve() == other.resolve())
+
+
 def check_writable(path: Path, exit_code: int = FAILED) -> None:
     """Refuse a file that cannot be written. Raises TlbcostError with this exit code."""
+    if path == STDOUT:
+        return
     if path.is_dir():
         raise _error(path, "it is a directory", exit_code)
     folder = path.resolve().parent
@@ -30,11 +70,25 @@ def check_writable(path: Path, exit_code: int = FAILED) -> None:
 
 
 def write(path: Path, text: str | bytes, exit_code: int = FAILED) -> None:
-    """Write a file. Raises TlbcostError with this exit code; then the file is as it was."""
+    """Write a file, or standard output.
+
+    Raises TlbcostError with this exit code; then the file is as it was.
+    """
     try:
-        write_file(path, text)
+        if path == STDOUT:
+            _print(text)
+        else:
+            write_file(path, text)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise _error(path, error.strerror or str(error), exit_code) from error
+
+
+def _print(text: str | bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text if isinstance(text, bytes) else text.encode())
+    sys.stdout.flush()
 
 
 def write_file(path: Path, text: str | bytes) -> None:
@@ -70,30 +124,40 @@ def give_report(
     to_json: Callable[[_Found], str],
     output: Path | None,
     json: Path | None,
+    *,
+    stream: TextIO | None = None,
+    exit_code: int = TOOL_FAILED,
 ) -> None:
     """Report on a program that ran: to stderr, or to the file `output`, and to `json` if given.
 
-    Raises TlbcostError with exit code 125 if a file cannot be written.
+    JSON on standard output stands in for the text that nothing else is said of. `stream`: for
+    text, instead of stderr. Raises TlbcostError with `exit_code` if a file cannot be written.
     """
     # The text first: a report must not be lost because a second copy cannot be written.
-    if output is None:
-        print_stderr(found, print_text)
-    else:
+    if output is not None:
         text = io.StringIO()
         print_text(found, text)
-        write(output, text.getvalue(), TOOL_FAILED)
+        write(output, text.getvalue(), exit_code)
+    elif json != STDOUT:
+        _print_to(sys.stderr if stream is None else stream, found, print_text, exit_code)
     if json is not None:
-        write(json, to_json(found), TOOL_FAILED)
+        write(json, to_json(found), exit_code)
 
 
-def print_stderr(found: _Found, print_text: Callable[[_Found, TextIO], None]) -> None:
-    """Print there, where COMMAND's own output is not ours. Raises TlbcostError, exit code 125."""
+def _print_to(
+    stream: TextIO, found: _Found, print_text: Callable[[_Found, TextIO], None], exit_code: int
+) -> None:
     try:
-        print_text(found, sys.stderr)
+        print_text(found, stream)
+        stream.flush()
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise _error(Path("standard error"), error.strerror or str(error), TOOL_FAILED) from error
+        name = "standard error" if stream is sys.stderr else "standard output"
+        raise _error(Path(name), error.strerror or str(error), exit_code) from error
 
 
 def _error(path: Path, why: str, exit_code: int) -> TlbcostError:
+    name = "standard output" if path == STDOUT else str(path)
     hint = "choose a writable directory with free space"
-    return TlbcostError(f"cannot write {path}: {why}", hint, exit_code)
+    return TlbcostError(f"cannot write {name}: {why}", hint, exit_code)

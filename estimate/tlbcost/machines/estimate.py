@@ -14,7 +14,6 @@ from tlbcost.common import units
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.paths import version
-from tlbcost.common.progress import Progress
 from tlbcost.machines.gain import MachineEstimates, results
 from tlbcost.machines.plan import (
     BASE_BYTES,
@@ -101,13 +100,10 @@ def estimate_machines(request: MachinesRequest) -> MachineEstimates:
         native = native_runs(launcher, request.argv, path, 1, ignore_failure=request.ignore_failure)
         runs = [outcome.run for outcome in native if outcome.run is not None]
         windows = None if core is None else windows_for(runs, len(plan.cells))
-        with Progress() as progress:
-            wall_ns = max(run.wall_ns for run in runs)
-            tick = (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None
-            simulation = simulate(
-                launcher, valgrind, plan.geometry, request.argv, native[0], tick, windows,
-                plan.core.option if plan.core is not None else core, plan.options,
-            )  # fmt: skip
+        simulation = simulate(
+            launcher, valgrind, plan.geometry, request.argv, native[0], windows,
+            plan.core.option if plan.core is not None else core, plan.options,
+        )  # fmt: skip
     ran = simulation.outcome.run
     return MachineEstimates(
         version(),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from tlbcost.calibration.cache import look_up
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.progress import Progress
+from tlbcost.common.progress import RunProgress, say
 from tlbcost.numa.accesses import gather
 from tlbcost.numa.locality import NodePlacement
 from tlbcost.numa.node_memory import NodeMemory, PlacementSampler
@@ -103,10 +102,7 @@ def node_placement(
     pages = gather(images, nodes.count)
     base, huge = (score(pages.totals, first_touch(pages, huge=huge)) for huge in (False, True))
     if base.local_fraction is None:
-        print(
-            "tlbcost: NUMA nodes are left out: the program's data stay in its caches",
-            file=sys.stderr,
-        )
+        say("NUMA nodes are left out: the program's data stay in its caches")
         return None
     return NodePlacement(nodes.count, nodes.sentence, base, huge)
 
@@ -122,18 +118,15 @@ def _follow(
     """Follow every process of the program in the simulator. Raises TlbcostError."""
     geometry = geometry_for(calibrated, machine, huge_page_or_assumed(machine)[0])
     found: list[tuple[ImagePlacement, ...]] = []
-    wall_ns = native.run.wall_ns if native.run is not None else 0
-    with Progress() as progress:
-        simulation = simulate(
-            launcher,
-            find_valgrind(),
-            geometry,
-            argv,
-            native,
-            (lambda s: progress.simulating(s, wall_ns)) if progress.shown else None,
-            options=("--attribute=no", *plan.options),
-            read=lambda folder: found.append(read_placements(folder)),
-        )
+    simulation = simulate(
+        launcher,
+        find_valgrind(),
+        geometry,
+        argv,
+        native,
+        options=("--attribute=no", *plan.options),
+        read=lambda folder: found.append(read_placements(folder)),
+    )
     if not found or not found[0]:
         raise TlbcostError(
             "the simulation reports no process that finished",
@@ -150,9 +143,13 @@ def _native(
     argv = request.argv
     sampler = None if len(machine_nodes()) < 2 else PlacementSampler(machine.base_page_bytes)
     try:
-        outcome = launcher.execute(
-            argv, discard=False, started=None if sampler is None else sampler.start
-        )
+        with RunProgress("native run", 1) as progress, progress.run(own_output=True) as tick:
+            outcome = launcher.execute(
+                argv,
+                discard=False,
+                tick=tick,
+                started=None if sampler is None else sampler.start,
+            )
     finally:
         real = None if sampler is None else sampler.stop()
     if outcome.exec_errno is not None:

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tlbcost.common import paths, units
+from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
+from tlbcost.common.progress import Progress
 from tlbcost.pagesizes.page_size import PageSupply, Shortage, check_room, supply_of, turned_on
 from tlbcost.pagesizes.patterns import ARTICLE_GIB, GIB, LEAST_GIB, PATTERNS, Pattern
 from tlbcost.pagesizes.runs import PageTimes, PatternRun, read_run
@@ -25,6 +27,8 @@ from tlbcost.validation.listener import Listener, listener
 
 # For another tlbcost to put the settings back.
 _WAIT_S = 60.0
+# Ratios of fewer have no interval.
+FEWEST_ROUNDS = 3
 # Left to everything else than the pages of one run: page tables, and the program's vector.
 _BESIDE_BYTES = 512 << 20
 
@@ -63,9 +67,10 @@ def measure(request: PageSizesRequest, announce: Callable[[str], None]) -> PageT
             stack.enter_context(undisturbed(announce, _WAIT_S))
         runner = Runner(launcher, settings, announce, request.accesses)
         runs = runner.run(patterns, sizes, request.rounds)
+    rounds = len({run.time.round for run in runs})
     return PageTimes(
-        tuple(patterns), tuple(sizes), missing, runner.gib, request.rounds, request.accesses,
-        runs, runner.shortages,
+        tuple(patterns), tuple(sizes), missing, runner.gib, rounds, request.accesses, runs,
+        runner.shortages,
     )  # fmt: skip
 
 
@@ -108,14 +113,21 @@ class Runner:
         Raises TlbcostError if the program fails.
         """
         found: list[PatternRun] = []
-        with self._held(patterns, sizes):
-            for each in range(rounds):
-                self.announce(f"round {each + 1} of {rounds}")
-                for pattern in patterns:
-                    first = (each + pattern.number) % len(sizes)
-                    for size in (*sizes[first:], *sizes[:first]):
-                        run = self._one(each, pattern, size)
-                        found += [run] if run is not None else []
+        each = 0
+        try:
+            with self._held(patterns, sizes), Progress(f"{rounds} rounds") as progress:
+                for each in range(rounds):
+                    for n, pattern in enumerate(patterns):
+                        progress.part(each * len(patterns) + n, rounds * len(patterns))
+                        first = (each + pattern.number) % len(sizes)
+                        for size in (*sizes[first:], *sizes[:first]):
+                            run = self._one(each, pattern, size)
+                            found += [run] if run is not None else []
+        except TimeLimitPassed:
+            if each < FEWEST_ROUNDS:
+                raise
+            self.announce(f"the time limit passed: {each} of {rounds} rounds were run")
+            return tuple(run for run in found if run.time.round < each)
         return tuple(found)
 
     @contextlib.contextmanager

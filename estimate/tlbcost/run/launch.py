@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tlbcost.common import paths
-from tlbcost.common.cleanup import temporary_folder
+from tlbcost.common.cleanup import check_time, temporary_folder
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
+from tlbcost.common.progress import RunProgress
 from tlbcost.run import process_tree, program
 from tlbcost.run.outcome import Outcome, check_outcome, read_outcome
 from tlbcost.run.stdin import ProgramInput
@@ -58,6 +60,7 @@ class Launcher:
         Raises TlbcostError if the launcher itself or the --prepare command failed; with the exit
         code 4 if `tool` ran nothing because nothing could be measured.
         """
+        check_time()
         first = self.runs == 0
         self.runs += 1
         if self.prepare is not None:
@@ -174,15 +177,17 @@ def native_runs(
     a later run ended otherwise than the first.
     """
     outcomes: list[Outcome] = []
-    for i in range(n):
-        if between is not None:
-            between()
-        started = last_started if i == n - 1 else None
-        outcome = launcher.execute(argv, discard=i > 0, started=started)
-        if outcome.exec_errno is not None:
-            raise program.start_failure(argv[0], path, outcome.exec_errno)
-        check_outcome(argv[0], outcome, outcomes, ignore_failure=ignore_failure)
-        outcomes.append(outcome)
+    with RunProgress(f"{n} native run{'s' if n > 1 else ''}", n) as progress:
+        for i in range(n):
+            if between is not None:
+                between()
+            started = last_started if i == n - 1 else None
+            with progress.run(own_output=i == 0) as tick:
+                outcome = launcher.execute(argv, discard=i > 0, started=started, tick=tick)
+            if outcome.exec_errno is not None:
+                raise program.start_failure(argv[0], path, outcome.exec_errno)
+            check_outcome(argv[0], outcome, outcomes, ignore_failure=ignore_failure)
+            outcomes.append(outcome)
     if between is not None:
         between()
     return outcomes
@@ -205,12 +210,19 @@ def _transparent_huge_pages(allowed: bool | None) -> Iterator[None]:
 
 
 def _wait(process: subprocess.Popen[bytes], tick: Callable[[float], None] | None) -> int:
-    # Without a timeout the wait takes no CPU time from the program that is being timed.
     if tick is None:
         return process.wait()
     start = time.monotonic()
-    while True:
+    # Popen.wait(timeout) wakes up twenty times a second beside the program that is being timed.
+    with contextlib.suppress(OSError):
+        handle = os.pidfd_open(process.pid)
         try:
-            return process.wait(timeout=_TICK_S)
-        except subprocess.TimeoutExpired:
-            tick(time.monotonic() - start)
+            end = select.poll()
+            end.register(handle, select.POLLIN)
+            while not end.poll(1000 * _TICK_S):
+                tick(time.monotonic() - start)
+        finally:
+            os.close(handle)
+        return process.wait()
+    # Before Linux 5.3 there are no pidfds.
+    return process.wait()

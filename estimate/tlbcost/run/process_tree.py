@@ -30,7 +30,8 @@ def end(process: subprocess.Popen[bytes]) -> None:
     since = _start_ticks(process.pid)
     if process.returncode is not None or since is None:
         return
-    before = [signal.signal(n, signal.SIG_IGN) for n in (signal.SIGINT, signal.SIGTERM)]
+    waiting = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+    before = [signal.signal(n, signal.SIG_IGN) for n in waiting]
     try:
         _adopt_orphans()
         _signal_all(descendants(os.getpid(), since), signal.SIGTERM)
@@ -46,7 +47,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
     finally:
-        for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+        for number, handler in zip(waiting, before, strict=True):
             signal.signal(number, handler)
 
 

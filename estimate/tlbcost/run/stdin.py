@@ -8,13 +8,13 @@ import os
 import select
 import shutil
 import stat
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 
 from tlbcost.common import units
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.common.progress import say
 
 _SPOOL_LIMIT_BYTES = 4 << 30
 _SPOOL_SILENCE_S = 2.0
@@ -91,10 +91,9 @@ def _spool(fd: int, limit_bytes: int | None) -> int:
         copy = stack.enter_context(tempfile.TemporaryFile(dir=folder, buffering=0))
         while True:
             if announce_at and not select.select([fd], [], [], _SPOOL_SILENCE_S)[0]:
-                print(
-                    "tlbcost: waiting for the end of standard input, which the program will "
-                    "read several times",
-                    file=sys.stderr,
+                say(
+                    "waiting for the end of standard input, which the program will read "
+                    "several times"
                 )
                 announce_at = 0
             data = os.read(fd, 1 << 20)

@@ -12,7 +12,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from tlbcost.common.cleanup import signals_deferred, signals_raise
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
+from tlbcost.common.progress import say
 from tlbcost.settings import journal
 from tlbcost.settings.journal import Announce, Change
 from tlbcost.settings.undo import undo, value
@@ -29,11 +29,6 @@ from tlbcost.system.sudo import calling_user
 
 _WAIT_S = 30.0
 _COMPACT = "/proc/sys/vm/compact_memory"
-
-
-def say(text: str) -> None:
-    """Tell the user on standard error."""
-    print(f"tlbcost: {text}", file=sys.stderr)
 
 
 @contextlib.contextmanager

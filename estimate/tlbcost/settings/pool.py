@@ -10,7 +10,8 @@ from typing import TextIO
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, table
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.settings.change import Settings, say, system_settings
+from tlbcost.common.progress import say
+from tlbcost.settings.change import Settings, system_settings
 from tlbcost.settings.journal import Change, read_journal
 from tlbcost.system import hints, hugetlb
 

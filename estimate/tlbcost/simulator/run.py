@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
+from tlbcost.common.progress import Progress, Tick
 from tlbcost.processors.geometry import Geometry, TlbLevel
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome
@@ -97,7 +98,6 @@ def simulate(
     geometry: Geometry,
     argv: Sequence[str],
     native: Outcome,
-    tick: Callable[[float], None] | None,
     windows: WindowPlan | None = None,
     core: str | None = None,
     options: Sequence[str] = (),
@@ -113,12 +113,13 @@ def simulate(
     folder.mkdir()
     if launcher.user is not None:
         os.chown(folder, launcher.user.uid, launcher.user.gid)
-    outcome = launcher.execute(
-        [*simulator_command(valgrind, folder, geometry, windows, core, options), *argv],
-        discard=True,
-        environment={**os.environ, "VALGRIND_LIB": str(paths.valgrind_lib())},
-        tick=tick,
-    )
+    with Progress("simulation") as progress:
+        outcome = launcher.execute(
+            [*simulator_command(valgrind, folder, geometry, windows, core, options), *argv],
+            discard=True,
+            environment={**os.environ, "VALGRIND_LIB": str(paths.valgrind_lib())},
+            tick=_ticks(progress, native),
+        )
     if outcome.exec_errno is not None:
         raise TlbcostError(
             f"cannot run {valgrind}: {os.strerror(outcome.exec_errno).lower()}",
@@ -146,6 +147,13 @@ def simulate(
     return Simulation(
         processes, outcome, read_windows(folder), read_attributions(folder), read_views(folder)
     )
+
+
+def _ticks(progress: Progress, native: Outcome) -> Tick | None:
+    run = native.run
+    if run is None:
+        return None
+    return progress.simulating(run.user_ns + run.system_ns, run.wall_ns)
 
 
 def _level(level: TlbLevel | None) -> str:

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.common.progress import RunProgress, say
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run import program
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome
-from tlbcost.trial.comparison import Pair, Trial, Witnessed, judge
+from tlbcost.trial.comparison import MIN_PAIRS, Pair, Trial, Witnessed, judge
 from tlbcost.trial.method import Method, base_environment
 
 if TYPE_CHECKING:
@@ -30,7 +33,8 @@ def first_run(launcher: Launcher, argv: Sequence[str], path: Path) -> Witnessed:
 
     Its output is shown if it is the launcher's first. Raises TlbcostError if it failed.
     """
-    return _Runner(launcher, argv, path).base()
+    with RunProgress("first run on base pages", 1) as progress:
+        return _Runner(launcher, argv, path, progress).base()
 
 
 def run_trial(
@@ -49,27 +53,34 @@ def run_trial(
     the system is changed. Raises TlbcostError: 4 if the system cannot be made ready, the
     program's own exit code if it failed.
     """
-    runner = _Runner(launcher, argv, path)
-    before = first or runner.base()
+    before = first or first_run(launcher, argv, path)
     method.prepare(settings, before.sized_run)
     done: list[tuple[Witnessed, Witnessed]] = []
-    for number in range(pairs):
-        if number % 2:
-            huge = runner.huge(method)
-            done.append((runner.base(), huge))
-        else:
-            base = runner.base()
-            done.append((base, runner.huge(method)))
+    note = ""
+    try:
+        with RunProgress(f"trial of {method.name}", 2 * pairs) as progress:
+            runner = _Runner(launcher, argv, path, progress)
+            for number in range(pairs):
+                done.append(runner.pair(method, huge_first=number % 2 == 1))
+    except TimeLimitPassed:
+        if len(done) < MIN_PAIRS:
+            raise
+        note = f"stopped by the time limit after {len(done)} of {pairs} pairs"
+        say(f"{method.name}: {note}")
     found = tuple(Pair(base.run, huge.run, huge.backing, base.backing) for base, huge in done)
     reasons = [huge.why_not for _, huge in done if huge.why_not]
-    return judge(method, found, reasons[0] if reasons else "", path)
+    trial = judge(method, found, reasons[0] if reasons else "", path)
+    return replace(trial, notes=(*trial.notes, note)) if note else trial
 
 
 class _Runner:
     """Runs one program in either way."""
 
-    def __init__(self, launcher: Launcher, argv: Sequence[str], path: Path) -> None:
+    def __init__(
+        self, launcher: Launcher, argv: Sequence[str], path: Path, progress: RunProgress
+    ) -> None:
         self._launcher = launcher
+        self._progress = progress
         self._argv = argv
         self._path = path
         self._environment, _ = base_environment()
@@ -81,19 +92,29 @@ class _Runner:
         environment = method.environment_of(self._environment)
         return self._run([*method.prefix, *self._argv], environment, method)
 
+    def pair(self, method: Method, *, huge_first: bool) -> tuple[Witnessed, Witnessed]:
+        """A run on base pages and one on huge pages, in either order."""
+        if huge_first:
+            huge = self.huge(method)
+            return self.base(), huge
+        return self.base(), self.huge(method)
+
     def _run(
         self, argv: Sequence[str], environment: dict[str, str], method: Method | None
     ) -> Witnessed:
         sampler = PeakSampler()
         inherited = self._launcher.transparent
         self._launcher.transparent = method is not None and method.transparent
+        again = self._launcher.runs > 0
         try:
-            outcome = self._launcher.execute(
-                argv,
-                discard=self._launcher.runs > 0,
-                environment=environment,
-                started=sampler.start,
-            )
+            with self._progress.run(own_output=not again) as tick:
+                outcome = self._launcher.execute(
+                    argv,
+                    discard=again,
+                    environment=environment,
+                    tick=tick,
+                    started=sampler.start,
+                )
         finally:
             self._launcher.transparent = inherited
             backing = sampler.stop()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.paths import version
@@ -60,16 +61,21 @@ def run_trials(request: TrialRequest, announce: Announce) -> ProgramTrials:
     with launcher_of(request.prepare) as launcher:
         estimate, no_estimate = _estimate(request, launcher, announce)
         first = first_run(launcher, request.argv, path)
-        trials = tuple(
-            _trial(launcher, request, path, method or _auto(first, announce), first, announce)
-            for method in asked or [None]
-        )
+        trials: list[Trial] = []
+        try:
+            for method in asked or [None]:
+                chosen = method or _auto(first, announce)
+                trials.append(_trial(launcher, request, path, chosen, first, announce))
+        except TimeLimitPassed:
+            if not trials:
+                raise
+            announce(f"the time limit passed: {len(trials)} of {len(asked)} methods were run")
     return ProgramTrials(
         version=version(),
         date=now(),
         machine=current_machine(),
         argv=request.argv,
-        trials=trials,
+        trials=tuple(trials),
         estimate=estimate,
         huge_page_bytes=huge_page_bytes(),
         no_estimate=no_estimate,

@@ -12,6 +12,7 @@ from tlbcost.accuracy.checks import Program, Record, prediction_of
 from tlbcost.accuracy.record import format_record, save_record
 from tlbcost.answer.estimate import estimate
 from tlbcost.answer.request import EstimateRequest
+from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.output import write
@@ -52,14 +53,20 @@ def validate_suite(request: SuiteRequest, announce: Announce) -> Record:
     check_rights([task.method for task in tasks], "tlbcost validate")
     drop_huge_page_requests(announce)
     programs: list[Program] = []
-    for n, task in enumerate(tasks, start=1):
-        say = _numbered(n, len(tasks), announce)
-        programs.append(validate(task, request.pairs, say, recalibrate=request.recalibrate))
-        # After each program: what was measured is not lost if a later one is stopped.
-        if request.table is not None:
-            write(request.table, format_record(record_of_programs(programs)))
+    try:
+        for n, task in enumerate(tasks, start=1):
+            say = _numbered(n, len(tasks), announce)
+            programs.append(validate(task, request.pairs, say, recalibrate=request.recalibrate))
+            # After each program: what was measured is not lost if a later one is stopped.
+            if request.table is not None:
+                write(request.table, format_record(record_of_programs(programs)))
+    except TimeLimitPassed:
+        if not programs:
+            raise
+        announce(f"the time limit passed: {len(programs)} of {len(tasks)} programs were run")
     record = record_of_programs(programs)
-    unsaved = "" if request.only else save_record(record)
+    whole = not request.only and len(programs) == len(tasks)
+    unsaved = save_record(record) if whole else ""
     if unsaved:
         announce(unsaved)
     return record

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,12 +18,13 @@ from builders.machines import (
 from tlbcost import __main__
 from tlbcost.commands import estimate
 from tlbcost.commands.estimate import page_sizes
+from tlbcost.common.arguments import Parser
 from tlbcost.common.errors import TlbcostError
 from tlbcost.machines.plan import GIB
 
 
 def parse(*arguments: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
+    parser = Parser(prog="tlbcost estimate")
     estimate.add_arguments(parser)
     return parser.parse_args(arguments)
 
@@ -35,11 +37,10 @@ def test_options() -> None:
 
 
 @pytest.mark.parametrize("runs", ["0", "-1", "x", "1001", "1.5", "²"])
-def test_a_wrong_number_of_runs_is_refused(runs: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
+def test_a_wrong_number_of_runs_is_refused(runs: str) -> None:
+    with pytest.raises(TlbcostError, match=re.escape(runs)) as error:
         parse("--runs", runs, "app")
-    assert ended.value.code == 2
-    assert runs in capsys.readouterr().err
+    assert error.value.exit_code == 2
 
 
 @pytest.mark.parametrize(

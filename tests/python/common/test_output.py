@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 from tlbcost.common import output
@@ -45,3 +46,46 @@ def test_a_device_is_written_to_and_not_replaced() -> None:
     with pytest.raises(TlbcostError, match="No space left"):
         output.write(device, "text\n")
     assert device.is_char_device()
+
+
+@pytest.mark.parametrize("how", ["name", "symlink", "hard link", "absent"])
+def test_two_options_that_write_one_file_are_refused(tmp_path: Path, how: str) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    if how == "symlink":
+        other.symlink_to(one)
+    elif how == "hard link":
+        one.write_text("before")
+        other.hardlink_to(one)
+    elif how == "name":
+        one.write_text("before")
+    if how in ("name", "absent"):
+        other = tmp_path / "." / "one"
+    with pytest.raises(TlbcostError, match="--output and --json are the same file") as error:
+        output.check_files({"--output": one, "--json": other, "--plot": None})
+    assert error.value.exit_code == 2
+
+
+def test_what_is_read_is_not_written_over(tmp_path: Path) -> None:
+    counts = tmp_path / "counts"
+    counts.write_text("before")
+    with pytest.raises(TlbcostError, match="--from and --output are the same file"):
+        output.check_files({"--output": counts}, inputs={"--from": [counts]})
+
+
+def test_a_device_takes_what_two_options_write(tmp_path: Path) -> None:
+    device = Path(os.devnull)
+    output.check_files({"--output": device, "--json": device, "--plot": tmp_path / "plot"})
+    with pytest.raises(TlbcostError, match="the same file: standard output"):
+        output.check_files({"--output": output.STDOUT, "--json": output.STDOUT})
+
+
+def test_json_on_standard_output_stands_in_for_text(capfd: pytest.CaptureFixture[str]) -> None:
+    def text(found: str, file: TextIO) -> None:
+        print(f"text of {found}", file=file)
+
+    output.give_report("it", text, lambda found: f"json of {found}\n", None, output.STDOUT)
+    assert capfd.readouterr() == ("json of it\n", "")
+    output.give_report("it", text, lambda found: f"json of {found}\n", output.STDOUT, None)
+    assert capfd.readouterr() == ("text of it\n", "")
+    output.give_report("it", text, lambda found: f"json of {found}\n", None, None)
+    assert capfd.readouterr() == ("", "text of it\n")

@@ -92,9 +92,7 @@ def walks_per_read(launcher: Launcher, mebibytes: int, reads: int) -> float:
         str(WORKLOADS / "random-read"), "--size", f"{mebibytes}M", "--count", str(reads)
     ]  # fmt: skip
     native = launcher.execute([argv[0], "--help"], discard=True, environment=dict(os.environ))
-    found = simulate(
-        launcher, find_valgrind(), plan.geometry, argv, native, None, options=plan.options
-    )
+    found = simulate(launcher, find_valgrind(), plan.geometry, argv, native, options=plan.options)
     counts = results([other], plan, found)[0].sizes[0].counts
     return counts["load"].stlb_misses / reads
 

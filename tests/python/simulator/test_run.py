@@ -67,7 +67,7 @@ def fake(folder: Path, counts: str, *, log: str = "", end: str = "") -> Path:
 
 
 def run(launcher: Launcher, valgrind: Path, *argv: str, native: Outcome = NATIVE) -> Simulation:
-    return simulate(launcher, valgrind, GEOMETRY, argv or ("true",), native, None)
+    return simulate(launcher, valgrind, GEOMETRY, argv or ("true",), native)
 
 
 def test_command_line_carries_the_geometry() -> None:
