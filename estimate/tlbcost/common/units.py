@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from tlbcost.common.interval import Interval
+if TYPE_CHECKING:
+    from tlbcost.common.interval import Interval
 
 _BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 NOT_OBTAINED = "NA"
