@@ -4,11 +4,15 @@
 #define TLBCOST_CLOCK_H
 
 #include <stdint.h>
+#include <sys/time.h>
 
 /*
  * Nanoseconds since an arbitrary start; never goes back.  Reading costs 20 ns
  * to 1 us, so that what is timed should take 20 us at least.
  */
 uint64_t clock_ns(void);
+
+/* A time of getrusage() in nanoseconds. */
+uint64_t timeval_ns(struct timeval time);
 
 #endif

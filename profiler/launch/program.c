@@ -14,7 +14,7 @@
 
 static const char columns[] =
 	"wall_ns user_ns system_ns minor_faults major_faults max_rss_bytes "
-	"exit_code signal exec_errno";
+	"waited_ns exit_code signal exec_errno";
 
 static int fail(struct program *program, const char *what)
 {
@@ -48,7 +48,7 @@ static int open_table(struct program *program)
 		errno = EEXIST;
 		return -1;
 	}
-	if (table_open(&program->table, path, "run", 1) < 0)
+	if (table_open(&program->table, path, "run", 2) < 0)
 		return -1;
 	table_columns(&program->table, columns);
 	/*
@@ -96,12 +96,6 @@ static void close_program_ends(const struct program *program)
 		close(program->stderr_pipe[1]);
 }
 
-static uint64_t timeval_ns(struct timeval time)
-{
-	return (uint64_t)time.tv_sec * 1000000000u +
-	       (uint64_t)time.tv_usec * 1000u;
-}
-
 static void write_result(struct table *table, uint64_t start_ns,
 			 const struct watch_result *result)
 {
@@ -113,6 +107,10 @@ static void write_result(struct table *table, uint64_t start_ns,
 	table_count(table, (uint64_t)usage->ru_minflt);
 	table_count(table, (uint64_t)usage->ru_majflt);
 	table_count(table, (uint64_t)usage->ru_maxrss * 1024u);
+	if (result->waited_known)
+		table_count(table, result->waited_ns);
+	else
+		table_na(table);
 	if (WIFEXITED(result->status)) {
 		table_count(table, (uint64_t)WEXITSTATUS(result->status));
 		table_na(table);
@@ -125,7 +123,7 @@ static void write_result(struct table *table, uint64_t start_ns,
 
 static void write_not_started(struct table *table, int error)
 {
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < 9; i++)
 		table_na(table);
 	table_count(table, (uint64_t)error);
 }

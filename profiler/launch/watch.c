@@ -14,6 +14,8 @@
 
 /* Long enough to write a last file, short enough to be waited for. */
 #define GRACE_NS 2000000000u
+/* Later than this is never, for poll(). */
+#define MOST_NS 2000000000000000u
 
 enum { SIGNALS, STDOUT, STDERR, HOOK, SOURCES };
 
@@ -90,13 +92,18 @@ static int forward(const struct watch_signals *signals, pid_t pid)
 	return getppid() != signals->parent;
 }
 
-static int reaped(pid_t pid, struct watch_result *result)
+static int reaped(pid_t pid, struct waits *waits, struct watch_result *result)
 {
-	pid_t rc = wait4(pid, &result->status, WNOHANG, &result->usage);
+	siginfo_t info = { .si_pid = 0 };
 
-	if (rc == pid)
-		result->end_ns = clock_ns();
-	return rc < 0 ? -1 : rc == pid;
+	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+		return -1;
+	if (!info.si_pid)
+		return 0;
+	result->end_ns = clock_ns();
+	/* A process that has ended shows its times until it is reaped. */
+	waits_last(waits);
+	return wait4(pid, &result->status, 0, &result->usage) < 0 ? -1 : 1;
 }
 
 static int give_up(pid_t pid, int error)
@@ -108,15 +115,14 @@ static int give_up(pid_t pid, int error)
 	return -1;
 }
 
-/* Time that is left before `deadline` (0: none was set), for poll(). */
-static int timeout_ms(uint64_t deadline)
+/* Time that is left before `deadline` (0: none was set) and the next sample, for poll(). */
+static int timeout_ms(uint64_t deadline, uint64_t sample)
 {
-	uint64_t now;
+	uint64_t now = clock_ns(), next = deadline && deadline < sample ? deadline : sample;
 
-	if (!deadline)
-		return -1;
-	now = clock_ns();
-	return now >= deadline ? 0 : (int)((deadline - now) / 1000000 + 1);
+	if (next <= now)
+		return 0;
+	return next - now < MOST_NS ? (int)((next - now) / 1000000 + 1) : -1;
 }
 
 static int call(const struct watch_hook *hook, const struct pollfd *source)
@@ -126,15 +132,18 @@ static int call(const struct watch_hook *hook, const struct pollfd *source)
 
 static int wait_loop(const struct watch_signals *signals, pid_t pid,
 		     struct pollfd *sources, struct tail *last_words,
-		     const struct watch_hook *hook, struct watch_result *result)
+		     const struct watch_hook *hook, struct waits *waits,
+		     struct watch_result *result)
 {
 	uint64_t deadline = 0;
 	int rc;
 
 	for (;;) {
-		rc = poll(sources, SOURCES, timeout_ms(deadline));
+		rc = poll(sources, SOURCES, timeout_ms(deadline, waits_due(waits)));
 		if (rc < 0 && errno != EINTR)
 			return give_up(pid, errno);
+		if (clock_ns() >= waits_due(waits))
+			waits_sample(waits);
 		if (deadline && clock_ns() >= deadline) {
 			kill(pid, SIGKILL);
 			deadline = 0;
@@ -152,12 +161,17 @@ static int wait_loop(const struct watch_signals *signals, pid_t pid,
 			continue;
 		if (forward(signals, pid) && !deadline)
 			deadline = clock_ns() + GRACE_NS;
-		rc = reaped(pid, result);
+		rc = reaped(pid, waits, result);
 		if (rc < 0)
 			return give_up(pid, errno);
 		if (rc > 0)
 			return 0;
 	}
+}
+
+static uint64_t cpu_ns(const struct rusage *usage)
+{
+	return timeval_ns(usage->ru_utime) + timeval_ns(usage->ru_stime);
 }
 
 int watch_program(struct watch_signals *signals, pid_t pid, int stdout_fd,
@@ -172,6 +186,9 @@ int watch_program(struct watch_signals *signals, pid_t pid, int stdout_fd,
 		[HOOK] = { .fd = hook ? hook->fd : -1, .events = POLLIN },
 	};
 
+	struct waits waits;
+	int rc;
+
 	if (sigaction(SIGINT, &ignore, NULL) < 0 ||
 	    sigaction(SIGQUIT, &ignore, NULL) < 0)
 		return give_up(pid, errno);
@@ -179,7 +196,13 @@ int watch_program(struct watch_signals *signals, pid_t pid, int stdout_fd,
 		if (sources[i].fd >= 0 &&
 		    fcntl(sources[i].fd, F_SETFL, O_NONBLOCK) < 0)
 			return give_up(pid, errno);
-	if (wait_loop(signals, pid, sources, last_words, hook, result) < 0)
+	waits_start(&waits, pid);
+	rc = wait_loop(signals, pid, sources, last_words, hook, &waits, result);
+	if (rc == 0)
+		result->waited_known = waits_total(&waits, cpu_ns(&result->usage),
+						   &result->waited_ns) == 0;
+	waits_free(&waits);
+	if (rc < 0)
 		return -1;
 	drain_last(sources[STDOUT].fd, NULL);
 	drain_last(sources[STDERR].fd, last_words);

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "tail.h"
+#include "waits.h"
 
 /* The launcher's hold on the signals.  Fields are private but the first two. */
 struct watch_signals {
@@ -23,6 +24,8 @@ struct watch_result {
 	uint64_t end_ns;	/* CLOCK_MONOTONIC when the program was reaped */
 	int status;		/* as wait() gives it */
 	struct rusage usage;	/* of the program and the children it waited for */
+	int waited_known;
+	uint64_t waited_ns;	/* ready to run, but without a CPU: see waits.h */
 };
 
 /* What else is to be done while the program runs. */

@@ -23,7 +23,7 @@ left_over() { # the files that a failed run may not leave
 @test "exits as the program and writes a complete table" {
 	run -7 "${RUN}" --output "${TABLE}" -- sh -c 'exit 7'
 	[[ ${output} == "" ]]
-	[[ $(head -n 1 "${TABLE}") == "# tlbcost run 1" ]]
+	[[ $(head -n 1 "${TABLE}") == "# tlbcost run 2" ]]
 	[[ $(tail -n 1 "${TABLE}") == "# end: 1" ]]
 	[[ $(cell "${TABLE}" exit_code) == 7 ]]
 	[[ $(cell "${TABLE}" signal) == NA ]]
@@ -34,7 +34,7 @@ left_over() { # the files that a failed run may not leave
 @test "the table goes to standard output after what the program printed" {
 	run -0 "${RUN}" echo hello
 	[[ ${lines[0]} == hello ]]
-	[[ ${lines[1]} == "# tlbcost run 1" ]]
+	[[ ${lines[1]} == "# tlbcost run 2" ]]
 }
 
 @test "a killed program has a signal and no exit code" {

@@ -138,7 +138,7 @@ end_process() {
 
 @test "the run table is that of tlbcost-run, and the exit code the program's" {
 	run -7 "${COUNT}" "${FAULTS[@]}" --run run.tsv --output "${TABLE}" -- sh -c 'exit 7'
-	[[ $(head -n 1 run.tsv) == "# tlbcost run 1" && $(tail -n 1 run.tsv) == "# end: 1" ]]
+	[[ $(head -n 1 run.tsv) == "# tlbcost run 2" && $(tail -n 1 run.tsv) == "# end: 1" ]]
 	[[ $(cell run.tsv exit_code) == 7 && $(cell run.tsv wall_ns) -gt 0 ]]
 	"${BUILD}/libexec/tlbcost-run" --output other.tsv -- true
 	diff <(grep wall_ns run.tsv) <(grep wall_ns other.tsv)

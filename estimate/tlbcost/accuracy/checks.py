@@ -48,9 +48,9 @@ class PairedRun:
     max_rss_bytes: int
 
     @property
-    def run_time_ns(self) -> int:
-        """The time that shares refer to, as in `model.gain.run_time_ns`."""
-        return max(self.wall_ns, self.user_ns + self.system_ns)
+    def cpu_ns(self) -> int:
+        """The time that shares refer to, as in `run.outcome.Run`."""
+        return self.user_ns + self.system_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What huge pages gave: 1 - t_huge / t_base, whole and its user and system parts.
+    """What huge pages gave: 1 - t_huge / t_base of CPU time, whole and its user and system parts.
 
     `bootstrap.median` of the pairs' differences, with 95 % intervals.
     """
@@ -175,9 +175,9 @@ def gain_of(pairs: Sequence[PairOfRuns]) -> Gain | None:
     def share(values: Sequence[float]) -> Interval | None:
         return bootstrap.median(np.array(values, dtype=np.float64))
 
-    whole = share([1 - p.huge.wall_ns / p.base.wall_ns for p in pairs])
-    user = share([(p.base.user_ns - p.huge.user_ns) / p.base.run_time_ns for p in pairs])
-    system = share([(p.base.system_ns - p.huge.system_ns) / p.base.run_time_ns for p in pairs])
+    whole = share([1 - p.huge.cpu_ns / p.base.cpu_ns for p in pairs])
+    user = share([(p.base.user_ns - p.huge.user_ns) / p.base.cpu_ns for p in pairs])
+    system = share([(p.base.system_ns - p.huge.system_ns) / p.base.cpu_ns for p in pairs])
     if whole is None or user is None or system is None:
         return None
     return Gain(whole, user, system)

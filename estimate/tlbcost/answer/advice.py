@@ -7,8 +7,8 @@ import os
 import shlex
 
 from tlbcost.answer.record import Estimate
+from tlbcost.answer.words import decider
 from tlbcost.common import units
-from tlbcost.model.gain import decider
 from tlbcost.remedies.advice import Advice, advise
 from tlbcost.remedies.situation import TUNABLES, Situation
 from tlbcost.system import hints
@@ -89,7 +89,7 @@ def next_steps(estimate: Estimate) -> list[str]:
 
 def narrower(estimate: Estimate) -> list[str]:
     """What narrows the interval of a close call; empty where nothing does."""
-    if decider(estimate.gain, estimate.given.runs) == "runs":
+    if decider(estimate) == "runs":
         return ["# a narrower interval:", f"tlbcost estimate --runs 10 -- {_command(estimate)}"]
     return []
 

@@ -27,11 +27,12 @@ from tlbcost.answer.estimate_document import (
     VerdictPart,
 )
 from tlbcost.answer.record import CountedPart, Estimate, Simulated
-from tlbcost.answer.words import placement_sentence, time_name, verdict_sentence
+from tlbcost.answer.waits import idle_fraction, waited_fraction
+from tlbcost.answer.words import decider, placement_sentence, time_name, verdict_sentence
 from tlbcost.attribution.document import attribution_part
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import spread_fraction
-from tlbcost.model.gain import decider, run_time_ns, speedup_ratio, total_interval
+from tlbcost.model.gain import speedup_ratio, total_interval
 from tlbcost.model.overlap import Sample
 from tlbcost.processors.geometry import Geometry, Level, PageSizeGeometry, TlbLevel
 from tlbcost.remedies.document import advice_part
@@ -40,7 +41,7 @@ from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
 
 def estimate_document(estimate: Estimate) -> EstimateDocument:
     """The estimate for programs."""
-    gain, wall = estimate.gain, estimate.gain.wall_ns
+    gain, time = estimate.gain, estimate.gain.cpu_ns
     total = total_interval(gain)
     costs = (estimate.base_costs, estimate.huge_costs)
     sampled = None if estimate.sampled is estimate.attribution else estimate.sampled
@@ -64,23 +65,23 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
         base_code_translation_ns=gain.base_code_ns,
         huge_data_translation_ns=gain.huge_data_ns,
         bound_fraction=gain.bound_fraction,
-        bound_saved_ns=_saved(gain.bound_fraction, wall),
+        bound_saved_ns=_saved(gain.bound_fraction, time),
         bound_speedup_ratio=_speedups(gain.bound_fraction),
         bound_capped=gain.bound_capped,
         expected_fraction=gain.expected_fraction,
-        expected_saved_ns=_saved(gain.expected_fraction, wall),
+        expected_saved_ns=_saved(gain.expected_fraction, time),
         expected_speedup_ratio=_speedups(gain.expected_fraction),
         fault_fraction=gain.fault_fraction,
-        fault_saved_ns=None if gain.fault_fraction is None else _saved(gain.fault_fraction, wall),
+        fault_saved_ns=None if gain.fault_fraction is None else _saved(gain.fault_fraction, time),
         fault_speedup_ratio=None if gain.fault_fraction is None else _speedups(gain.fault_fraction),
         total_fraction=total,
-        total_saved_ns=_saved(total, wall),
+        total_saved_ns=_saved(total, time),
         total_speedup_ratio=_speedups(total),
         code_fraction=gain.code_fraction,
         verdict=VerdictPart(
             code=gain.verdict,
-            sentence=verdict_sentence(gain, estimate.given),
-            decided_by=decider(gain, estimate.given.runs),
+            sentence=verdict_sentence(estimate),
+            decided_by=decider(estimate),
         ),
         placement=_placement(estimate),
         tried=estimate.track_record,
@@ -106,11 +107,13 @@ def _program(estimate: Estimate) -> ProgramPart:
             NativeRun(**asdict(run), exit_code=code)
             for run, code in zip(given.runs, given.codes, strict=True)
         ],
-        run_time_ns=estimate.gain.run_time_ns,
+        cpu_ns=estimate.gain.cpu_ns,
         wall_ns=estimate.gain.wall_ns,
-        run_time_spread_fraction=spread_fraction([run_time_ns(run) for run in given.runs])
+        cpu_spread_fraction=spread_fraction([run.cpu_ns for run in given.runs])
         if given.runs
         else None,
+        waited_fraction=waited_fraction(given.runs),
+        idle_fraction=idle_fraction(given.runs),
     )
 
 
@@ -234,10 +237,10 @@ def _modelled(sample: Sample) -> ModelledPart:
     )
 
 
-def _saved(share: Interval, wall_ns: float | None) -> Interval | None:
-    if wall_ns is None:
+def _saved(share: Interval, cpu_ns: float | None) -> Interval | None:
+    if cpu_ns is None:
         return None
-    return Interval(share.value * wall_ns, share.low * wall_ns, share.high * wall_ns)
+    return Interval(share.value * cpu_ns, share.low * cpu_ns, share.high * cpu_ns)
 
 
 def _speedups(share: Interval) -> Ratios:

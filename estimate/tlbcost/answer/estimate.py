@@ -10,7 +10,14 @@ from dataclasses import replace
 from tlbcost.accuracy.record import track_records
 from tlbcost.answer.advice import advice_for
 from tlbcost.answer.caveats.rules import caveats
-from tlbcost.answer.gains import by_counters, by_simulation, costs_of, footprint_of, processes_of
+from tlbcost.answer.gains import (
+    by_counters,
+    by_simulation,
+    costs_of,
+    footprint_of,
+    processes_of,
+    spread_part,
+)
 from tlbcost.answer.record import Estimate, Evidence
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.answer.runs import plan_runs, run_program
@@ -145,6 +152,7 @@ def conclude(given: Evidence) -> Estimate:
             # Simulations are what was validated, and of the same model.
             track_record=given.track_records.get(best.gain.model) if best.gain.model else None,
             sampled=sampled,
+            spread_part=spread_part(given, costs, footprint, simulated, counted),
         )
     )
 

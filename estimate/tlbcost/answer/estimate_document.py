@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tlbcost.accuracy.record import TrackRecord
-from tlbcost.answer.record import Backend, Caveat, TimeName
+from tlbcost.answer.record import Backend, Caveat, Decider, TimeName
 from tlbcost.attribution.document import AttributionPart
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
 from tlbcost.counters.event_counts import EventCount, Mode
-from tlbcost.model.gain import Decider, ModelName, VerdictCode
+from tlbcost.model.gain import ModelName, VerdictCode
 from tlbcost.model.walk_share import Way
 from tlbcost.numa.locality import Direction, Score
 from tlbcost.processors.geometry import SourceKind, TlbLevel
@@ -51,13 +51,21 @@ class ProgramPart(Part, frozen=True, kw_only=True):
     argv: Annotated[tuple[str, ...], doc("its command line", minItems=1)]
     path: Annotated[str | None, doc("the file that was run; null: nothing ran here")]
     runs: Annotated[list[NativeRun], doc("native runs, in their order")]
-    run_time_ns: Annotated[
+    cpu_ns: Annotated[
         float | None,
-        doc("median over the runs of the larger of wall and CPU time; what fractions refer to"),
+        doc("CPU time, median over the runs: what fractions and saved times refer to"),
     ]
-    wall_ns: Annotated[float | None, doc("median; what saved times refer to")]
-    run_time_spread_fraction: Annotated[
-        float | None, doc("largest less smallest run time, over the median")
+    wall_ns: Annotated[float | None, doc("elapsed time, median over the runs")]
+    cpu_spread_fraction: Annotated[
+        float | None, doc("largest less smallest CPU time, over the median")
+    ]
+    waited_fraction: Annotated[
+        float | None,
+        doc("of the time it could have run: waiting for a CPU; median; null: not known"),
+    ]
+    idle_fraction: Annotated[
+        float | None,
+        doc("of the elapsed time: neither running nor waiting for a CPU; median; null: not known"),
     ]
 
 
@@ -106,8 +114,8 @@ class CountersPart(Part, frozen=True, kw_only=True):
     ept_fraction: Annotated[
         Interval | None, doc("second stage of a virtual machine, where it is counted apart")
     ]
-    bound_fraction: Annotated[Interval, doc("of the run time, as in the whole document")]
-    expected_fraction: Annotated[Interval, doc("of the run time, as in the whole document")]
+    bound_fraction: Annotated[Interval, doc("of the CPU time, as in the whole document")]
+    expected_fraction: Annotated[Interval, doc("of the CPU time, as in the whole document")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,14 +264,14 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
             "itself, low the share at the lowest costs; code is included"
         ),
     ]
-    bound_saved_ns: Annotated[Interval | None, doc("the same as time")]
+    bound_saved_ns: Annotated[Interval | None, doc("the same as CPU time")]
     bound_speedup_ratio: Annotated[Ratios, doc("the same as a speed-up; null: no limit")]
     bound_capped: Annotated[bool, doc("the upper end was cut to the user time")]
     expected_fraction: Annotated[Interval, doc("what huge pages should give back, of translation")]
-    expected_saved_ns: Annotated[Interval | None, doc("the same as time")]
+    expected_saved_ns: Annotated[Interval | None, doc("the same as CPU time")]
     expected_speedup_ratio: Annotated[Ratios, doc("the same as a speed-up")]
     fault_fraction: Annotated[Interval | None, doc("what fewer page faults should give back")]
-    fault_saved_ns: Annotated[Interval | None, doc("the same as time")]
+    fault_saved_ns: Annotated[Interval | None, doc("the same as CPU time")]
     fault_speedup_ratio: Annotated[Ratios | None, doc("the same as a speed-up")]
     total_fraction: Annotated[
         Interval,

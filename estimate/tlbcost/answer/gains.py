@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
+from statistics import median
 
 from tlbcost.answer.record import CountedPart, Evidence, Simulated
 from tlbcost.calibration.costs import PageCosts, cost_at, page_costs
@@ -11,9 +13,11 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.counters.count_findings import formula_values
 from tlbcost.model import miss_costs, overlap, walk_share
-from tlbcost.model.gain import PredictedGain
+from tlbcost.model.gain import PredictedGain, total_interval
 from tlbcost.processors.event_tables import generic_pmu
+from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import (
+    Counts,
     Footprint,
     ProcessCounts,
     footprint_pages,
@@ -90,14 +94,10 @@ def by_simulation(
     assert costs is not None, "a simulation is priced by a calibration"
     assert footprint is not None
     counts = total_counts(processes)
-    runs = given.runs
-    simple = miss_costs.predicted(runs, counts, footprint, *costs)
-    gain, no_overlap = simple, None
     sample = overlap.sample_of(given.simulation.windows)
-    if sample is not None and sample.saving is not None:
-        expected = overlap.expected_gain(sample.saving, runs, simple.bound_fraction)
-        gain = overlap.with_overlap(simple, expected, runs, footprint)
-    elif given.model != "simple":
+    gain = _simulated_gain(given.runs, counts, sample, footprint, costs)
+    no_overlap = None
+    if gain.model != "overlap" and given.model != "simple":
         no_overlap = given.no_core or overlap.shortfall(sample)
     if given.model == "overlap" and no_overlap is not None:
         raise TlbcostError(
@@ -114,6 +114,62 @@ def by_simulation(
         gain,
         sample,
         no_overlap,
+    )
+
+
+def _simulated_gain(
+    runs: tuple[Run, ...],
+    counts: Counts,
+    sample: overlap.Sample | None,
+    footprint: Footprint,
+    costs: Costs,
+) -> PredictedGain:
+    """By the overlap model where there are enough windows, else by the simple one."""
+    simple = miss_costs.predicted(runs, counts, footprint, *costs)
+    if sample is None or sample.saving is None:
+        return simple
+    expected = overlap.expected_gain(sample.saving, runs, simple.bound_fraction)
+    return overlap.with_overlap(simple, expected, runs, footprint)
+
+
+def spread_part(
+    given: Evidence,
+    costs: Costs | None,
+    footprint: Footprint | None,
+    simulated: Simulated | None,
+    counted: CountedPart | None,
+) -> float | None:
+    """The part of the gain's interval that is there because the runs differ: 0 to 1.
+
+    Only that part shrinks with more runs. None: there are no two runs.
+    """
+    best = counted or simulated
+    if len(given.runs) < 2 or best is None:
+        return None
+    whole = total_interval(best.gain)
+    alike = (_median_run(given.runs),)
+    if counted is not None:
+        seen = walk_share.without_spread(counted.witness)
+        remaining = None if simulated is None else _remaining(simulated.gain)
+        gain = walk_share.predicted(counted.counted, seen, alike, costs, footprint, remaining)
+    else:
+        assert simulated is not None
+        assert costs is not None
+        assert footprint is not None
+        gain = _simulated_gain(alike, simulated.counts, simulated.sample, footprint, costs)
+    without = total_interval(gain)
+    width = whole.high - whole.low
+    return max(0.0, 1 - (without.high - without.low) / width) if width > 0 else 0.0
+
+
+def _median_run(runs: tuple[Run, ...]) -> Run:
+    """A run that is as the middle one in everything."""
+    return Run(
+        **{
+            field.name: int(median([getattr(run, field.name) for run in runs]))
+            for field in fields(Run)
+            if field.name != "waited_ns"
+        }
     )
 
 

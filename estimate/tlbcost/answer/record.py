@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Backend = Literal["pmu", "sim", "both"]
 Severity = Literal["high", "medium", "low"]
+# What would decide a verdict that is not proven: a quiet machine, more runs, a trial.
+Decider = Literal["quiet", "runs", "trial"]
 TimeName = Literal["run time", "CPU time", "cycles counted"]
 
 
@@ -160,7 +162,8 @@ class Estimate:
     `footprint` is the memory that the simulation saw, else what the runs show of it. `gain` is that
     of the counters where there are any. `track_record`: how far off its model was on this machine.
     `sampled`: walks by memory and code, from samples of counters. `notes`: `given.notes`, and those
-    on samples. `advice`: what to do about the memory that misses, most first.
+    on samples. `spread_part`: the part of the gain's interval that more runs would narrow, 0 to 1;
+    None: there are no two runs. `advice`: what to do about the memory that misses, most first.
     """
 
     version: str
@@ -175,6 +178,7 @@ class Estimate:
     gain: PredictedGain
     track_record: TrackRecord | None = None
     sampled: Attribution | None = None
+    spread_part: float | None = None
     caveats: tuple[Caveat, ...] = ()
     advice: tuple[Advice, ...] = ()
 

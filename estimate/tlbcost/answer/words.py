@@ -3,30 +3,47 @@
 
 from __future__ import annotations
 
-from tlbcost.answer.record import Estimate, Evidence, TimeName
+from tlbcost.answer.record import Decider, Estimate, Evidence, TimeName
+from tlbcost.answer.waits import load_words, time_words
 from tlbcost.common import units
 from tlbcost.model.gain import (
     WORTHWHILE_FRACTION,
     PredictedGain,
-    decider,
-    run_time_ns,
     total_interval,
 )
 from tlbcost.numa.locality import direction_words, placement_words, translation_direction
 
-_DECIDERS = {"runs": "more runs would decide (--runs 10)", "trial": "a trial would decide"}
+_DECIDERS: dict[Decider, str] = {
+    "quiet": "{load}; repeat it when that is quiet",
+    "runs": "more runs would decide (--runs 10)",
+    "trial": "a trial would decide",
+}
+# From nine runs on the interval of their median is narrower than their range.
+_MOST_RUNS = 10
 
 
 def time_name(gain: PredictedGain, given: Evidence) -> TimeName:
     """What fractions are of."""
-    if gain.run_time_ns is None:
-        return "cycles counted"
-    parallel = any(run_time_ns(run) > run.wall_ns for run in given.runs)
-    return "CPU time" if parallel else "run time"
+    return "cycles counted" if gain.cpu_ns is None else time_words(given.runs)
 
 
-def verdict_sentence(gain: PredictedGain, given: Evidence) -> str:
+def decider(estimate: Estimate) -> Decider | None:
+    """What would decide a verdict that is not proven; None: it is decided.
+
+    More runs, if their spread, and not the costs or the model, makes most of the interval.
+    """
+    runs = estimate.given.runs
+    if estimate.gain.verdict != "not_proven":
+        return None
+    if load_words(runs) is not None:
+        return "quiet"
+    narrow = (estimate.spread_part or 0) > 0.5 and len(runs) < _MOST_RUNS
+    return "runs" if narrow else "trial"
+
+
+def verdict_sentence(estimate: Estimate) -> str:
     """One sentence: worth trying, not worth it, or not proven and what would decide."""
+    gain, given = estimate.gain, estimate.given
     pages = f"{units.size(given.huge_page_bytes)} pages"
     total, time = total_interval(gain), time_name(gain, given)
     low, high = units.percent(total.low), units.percent(total.high)
@@ -49,11 +66,10 @@ def verdict_sentence(gain: PredictedGain, given: Evidence) -> str:
             f"NOT WORTH IT: {pages} would save {high} of the {time} at most; below "
             f"{100 * WORTHWHILE_FRACTION:.0f} % no change pays off."
         )
-    by = decider(gain, given.runs)
+    by = decider(estimate)
     assert by is not None
-    return (
-        f"NOT PROVEN: {pages} should save between {low} and {high} of the {time}; {_DECIDERS[by]}."
-    )
+    decides = _DECIDERS[by].format(load=load_words(given.runs))
+    return f"NOT PROVEN: {pages} should save between {low} and {high} of the {time}; {decides}."
 
 
 def placement_sentence(estimate: Estimate) -> str | None:

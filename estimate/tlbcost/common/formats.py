@@ -51,8 +51,9 @@ PHASES = _format(
 VIEWS = _format("views 1", "view access l1_tlb_misses stlb_hits stlb_misses")
 TIMINGS = _format("timings 1", "window view references cycles")
 RUN = _format(
-    "run 1",
-    "wall_ns user_ns system_ns minor_faults major_faults max_rss_bytes exit_code signal exec_errno",
+    "run 2",
+    "wall_ns user_ns system_ns minor_faults major_faults max_rss_bytes waited_ns exit_code signal "
+    "exec_errno",
 )
 COUNTERS = _format(
     "counters 1",

@@ -9,6 +9,7 @@ from statistics import median
 
 # 95 % of a normal distribution lie so many standard deviations around its mean.
 _Z95 = 1.96
+_OUTSIDE = 0.05
 
 
 def spread_fraction(values: Sequence[float]) -> float | None:
@@ -17,6 +18,23 @@ def spread_fraction(values: Sequence[float]) -> float | None:
     if len(values) < 2 or middle <= 0:
         return None
     return (max(values) - min(values)) / middle
+
+
+def median_bounds(values: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of the median of what was drawn, by order statistics.
+
+    That is the smallest and the largest of up to eight values (of five, with 94 %; of fewer it
+    is all that is known), and of more the interval that a median lies in whatever the
+    distribution (H. A. David, Order Statistics, 1981, section 2.5).
+    """
+    ordered, n = sorted(values), len(values)
+    left, outside = 0, 1 / 2**n
+    while left + 1 < n - left - 1:
+        outside += math.comb(n, left + 1) / 2**n
+        if 2 * outside > _OUTSIDE:
+            break
+        left += 1
+    return ordered[left], ordered[n - 1 - left]
 
 
 def share_interval(share: float, n: int) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.interval import Interval
-from tlbcost.common.stats import centre
+from tlbcost.common.stats import centre, median_bounds
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Footprint
 
@@ -24,7 +24,6 @@ WORTHWHILE_FRACTION = 0.02
 ModelName = Literal["overlap", "simple"]
 MODELS: tuple[ModelName, ...] = ("overlap", "simple")
 VerdictCode = Literal["worth_trying", "not_worth_it", "not_proven", "already_huge"]
-Decider = Literal["runs", "trial"]
 
 # With fewer page faults than this share of the pages it touched, a program's memory came in larger
 # pieces. Below so many pages the start of any program hides it.
@@ -36,7 +35,7 @@ SURE_PAGES = 4096
 class PredictedGain:
     """What translation costs, and what huge pages would give. None: not obtained.
 
-    Fractions are shares of `run_time_ns`, or of the cycles counted where no run time is known.
+    Fractions are shares of `cpu_ns`, or of the cycles counted where no CPU time is known.
 
     Times in translation run from the lowest costs, of overlapped accesses, to the highest, of
     ones that wait for each other; in ns. So does the bound, whose value is its high end.
@@ -45,7 +44,7 @@ class PredictedGain:
     tell. `models` has what each of them says, where it is known.
     """
 
-    run_time_ns: float | None
+    cpu_ns: float | None
     wall_ns: float | None
     base_data_ns: Interval | None
     base_code_ns: Interval | None
@@ -58,11 +57,6 @@ class PredictedGain:
     verdict: VerdictCode
     model: ModelName | None = None
     models: Mapping[ModelName, Interval] = field(default_factory=dict)
-
-
-def run_time_ns(run: Run) -> int:
-    """The time that shares refer to: CPU time where several threads outrun the clock."""
-    return max(run.wall_ns, run.user_ns + run.system_ns)
 
 
 def total_interval(gain: PredictedGain) -> Interval:
@@ -78,6 +72,11 @@ def speedup_ratio(fraction: float) -> float | None:
     return 1 / (1 - fraction) if fraction < 1 else None
 
 
+def fraction(saved_ns: float, run: Run) -> float:
+    """A time as a share of the run's CPU time; 0 where the kernel's clock showed none of that."""
+    return saved_ns / run.cpu_ns if run.cpu_ns else 0.0
+
+
 def user_time(run: Run) -> int:
     return run.user_ns
 
@@ -90,8 +89,8 @@ def shares(
     runs: Sequence[Run], low_ns: float, high_ns: float, cap: Callable[[Run], int]
 ) -> Interval:
     """A saving as a share, with the spread of the runs; no run saves more than `cap` of it."""
-    low = min(min(low_ns, cap(run)) / run_time_ns(run) for run in runs)
-    high = max(min(high_ns, cap(run)) / run_time_ns(run) for run in runs)
+    low, _ = median_bounds([fraction(min(low_ns, cap(run)), run) for run in runs])
+    _, high = median_bounds([fraction(min(high_ns, cap(run)), run) for run in runs])
     return Interval(centre(low, high), low, high)
 
 
@@ -126,7 +125,7 @@ def fault_saving(
         value *= repeated
     share = shares(runs, low, max(low, high), system_time)
     middle = min(value, median([run.system_ns for run in runs]))
-    middle /= median([run_time_ns(run) for run in runs])
+    middle /= median([run.cpu_ns for run in runs]) or 1
     return Interval(min(max(middle, share.low), share.high), share.low, share.high)
 
 
@@ -153,20 +152,3 @@ def verdict(expected: Interval, fault: Interval | None, already: bool) -> Verdic
     if expected.low + fault_low >= WORTHWHILE_FRACTION:
         return "worth_trying"
     return "not_proven"
-
-
-def decider(gain: PredictedGain, runs: Sequence[Run]) -> Decider | None:
-    """What would decide a verdict that is not proven; None: it is decided.
-
-    More runs, if their spread alone keeps it open: at the median run time it would be decided.
-    """
-    if gain.verdict != "not_proven":
-        return None
-    if len(runs) < 2:
-        return "trial"
-    times = [run_time_ns(run) for run in runs]
-    middle, total = median(times), total_interval(gain)
-    # The ends are of the longest and of the shortest run.
-    low, high = total.low * max(times) / middle, total.high * min(times) / middle
-    decided = high < WORTHWHILE_FRACTION or low >= WORTHWHILE_FRACTION
-    return "runs" if decided else "trial"

@@ -16,7 +16,6 @@ from tlbcost.model.gain import (
     PredictedGain,
     already_huge,
     fault_saving,
-    run_time_ns,
     shares,
     user_time,
     verdict,
@@ -44,7 +43,7 @@ def predicted(
     expected = _expected(runs, counts, base_costs, huge_costs)
     fault = fault_saving(runs, memory, base, huge)
     return PredictedGain(
-        run_time_ns=median([run_time_ns(run) for run in runs]),
+        cpu_ns=median([run.cpu_ns for run in runs]),
         wall_ns=median([run.wall_ns for run in runs]),
         base_data_ns=base_data,
         base_code_ns=base_code,

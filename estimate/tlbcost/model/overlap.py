@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from tlbcost.common.interval import Interval
-from tlbcost.model.gain import PredictedGain, already_huge, run_time_ns, verdict
+from tlbcost.common.stats import median_bounds
+from tlbcost.model.gain import PredictedGain, already_huge, fraction, verdict
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Footprint
 from tlbcost.simulator.windows import ImageWindows, Window
 
-# How far the modelled saving is from the real one, apart from sampling: as a share of the run
+# How far the modelled saving is from the real one, apart from sampling: as a share of the CPU
 # time, and of the saving itself.
 MODEL_POINTS = 0.05
 MODEL_RELATIVE = 0.5
@@ -120,17 +121,17 @@ def _t_97_5(freedom: float) -> float:
 
 
 def expected_gain(saving: Interval, runs: Sequence[Run], bound: Interval) -> Interval:
-    """The expected gain as a share of the run time, at most the bound.
+    """The expected gain as a share of the CPU time, at most the bound.
 
     `saving` is the share of user time, with its sampling interval. The ends hold the sampling, the
     spread of the runs, and the error of the model itself, which is independent of both. The low
     end is negative if huge pages may lose. Raises ValueError if there is no run.
     """
-    shares = [run.user_ns / run_time_ns(run) for run in runs]
+    shares = [fraction(run.user_ns, run) for run in runs]
     value = saving.value * median(shares)
     margin = MODEL_POINTS + MODEL_RELATIVE * abs(value)
-    below = value - min(saving.low * share for share in shares)
-    above = max(saving.high * share for share in shares) - value
+    below = value - median_bounds([saving.low * share for share in shares])[0]
+    above = median_bounds([saving.high * share for share in shares])[1] - value
     low, high = value - math.hypot(below, margin), value + math.hypot(above, margin)
     return Interval(*(min(end, bound.high) for end in (value, low, high)))
 

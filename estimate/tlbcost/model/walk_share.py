@@ -8,7 +8,7 @@ and where they are from is in doc/method.md.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
 
@@ -100,6 +100,14 @@ def witness(
     return None
 
 
+def without_spread(seen: Witness) -> Witness:
+    """The same, as if all runs had counted alike; what is priced keeps its prices' interval."""
+    if seen.way == "walks_times_cost":
+        return seen
+    total, data = (Interval(x.value, x.value, x.value) for x in (seen.total, seen.data))
+    return replace(seen, total=total, data=data)
+
+
 def _priced(
     found: Mapping[str, Interval | None], cycles: float | None, prices: Prices | None
 ) -> tuple[Interval, Interval | None, bool] | None:
@@ -144,25 +152,23 @@ def _share(interval: Interval | None) -> Interval | None:
 
 
 def counted_fraction(counted: EventCounts) -> float | None:
-    """The share of the run time that the counted cycles stand for; None: no times are known.
+    """The share of the CPU time that the counted cycles stand for; None: no times are known.
 
     Counters of user mode see the user time alone.
     """
-    run_time = run_time_ns(counted)
-    if run_time is None:
-        return None
     user, system = counted.user_ns, counted.system_ns
-    assert user is not None
-    assert system is not None
-    seen = {"user": user, "kernel": system}.get(counted.mode or "both", user + system)
-    return min(1.0, seen / run_time) if run_time else None
-
-
-def run_time_ns(counted: EventCounts) -> float | None:
-    """As for a native run: CPU time where several threads outrun the clock."""
-    if counted.wall_ns is None or counted.user_ns is None or counted.system_ns is None:
+    if user is None or system is None or not user + system:
         return None
-    return max(counted.wall_ns, counted.user_ns + counted.system_ns)
+    return {"user": user, "kernel": system}.get(counted.mode or "both", user + system) / (
+        user + system
+    )
+
+
+def cpu_ns(counted: EventCounts) -> float | None:
+    """CPU time, as of a native run; None: the file does not say."""
+    if counted.user_ns is None or counted.system_ns is None:
+        return None
+    return counted.user_ns + counted.system_ns
 
 
 def memory_of(runs: Sequence[Run], base_bytes: int, pages_per_huge: int) -> Footprint | None:
@@ -210,7 +216,7 @@ def predicted(
     code = _difference(seen.total, seen.data) if seen.split else None
     high = seen.total.high
     return PredictedGain(
-        run_time_ns=run_time_ns(counted),
+        cpu_ns=cpu_ns(counted),
         wall_ns=counted.wall_ns,
         base_data_ns=None,
         base_code_ns=None,

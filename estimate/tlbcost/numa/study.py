@@ -64,8 +64,8 @@ class Study:
     Shares are fractions, 0 to 1; null: not obtained.
     """
 
-    schema: Annotated[Literal["tlbcost-numa-1"], doc("form of this document and its version")] = (
-        "tlbcost-numa-1"
+    schema: Annotated[Literal["tlbcost-numa-2"], doc("form of this document and its version")] = (
+        "tlbcost-numa-2"
     )
     tlbcost_version: Annotated[str, doc("version of tlbcost that wrote it")]
     date: Annotated[str, doc("UTC, ISO 8601")]

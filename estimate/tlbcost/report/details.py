@@ -161,7 +161,7 @@ def _results(console: Console, document: EstimateDocument) -> None:
     ):  # fmt: skip
         shown.add_row(label, *_saving(share, saved, speedup))
     section(console, shown)
-    unknown = ", since no times are known" if document.program.run_time_ns is None else ""
+    unknown = ", since no CPU time is known" if document.program.cpu_ns is None else ""
     console.print(f"Shares of the {document.fractions_of}{unknown}.")
     if document.code_fraction is not None:
         console.print(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from statistics import median
 
 from tlbcost.answer.estimate_document import EstimateDocument
+from tlbcost.answer.waits import waits_words
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.attribution.sites import words
 from tlbcost.common import units
@@ -39,7 +40,9 @@ def run_words(document: EstimateDocument) -> str | None:
     number = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
     spread = number if low == high else f"{low} to {high}, {number}"
     faults = units.count(int(median([run.minor_faults + run.major_faults for run in runs])))
-    return f"{wall} ({spread}): {user} user, {kernel} kernel; {faults} faults"
+    text = f"{wall} ({spread}): {user} user, {kernel} kernel; {faults} faults"
+    waits = waits_words(runs)
+    return text if waits is None else f"{text}; {waits}"
 
 
 def counted_words(document: EstimateDocument) -> str | None:

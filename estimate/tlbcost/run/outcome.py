@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +26,33 @@ class Run:
     minor_faults: Annotated[int, doc("page faults that read no file", minimum=0)]
     major_faults: Annotated[int, doc("page faults that did", minimum=0)]
     max_rss_bytes: Annotated[int, doc("peak resident memory of one process", minimum=0)]
+    waited_ns: Annotated[
+        int | None,
+        doc("time its threads were ready to run, but waited for a CPU; null: not known", minimum=0),
+    ] = None
+
+    @property
+    def cpu_ns(self) -> int:
+        """CPU time of all its processes: what shares refer to."""
+        return self.user_ns + self.system_ns
+
+    @property
+    def waited_fraction(self) -> float | None:
+        """The part of the time in which it could have run that it waited; None: not known."""
+        if self.waited_ns is None or not self.cpu_ns + self.waited_ns:
+            return None
+        return self.waited_ns / (self.cpu_ns + self.waited_ns)
+
+    @property
+    def idle_ns(self) -> int | None:
+        """Time in which it neither ran nor waited for a CPU; None: not known.
+
+        With several threads at once, as much of it as is certain: they may also have been idle
+        together while the clock counts the time of another one twice.
+        """
+        if self.waited_ns is None:
+            return None
+        return max(0, self.wall_ns - self.cpu_ns - self.waited_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +138,7 @@ def read_outcome(path: Path, memory_limit_bytes: int | None) -> Outcome:
     times = [cells[name] for name in formats.RUN.columns[:6]]
     known = [value for value in times if value is not None]
     return Outcome(
-        Run(*known) if len(known) == len(times) else None,
+        replace(Run(*known), waited_ns=cells["waited_ns"]) if len(known) == len(times) else None,
         words,
         memory_limit_bytes,
         cells["exit_code"],

@@ -10,7 +10,7 @@ from pathlib import Path
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.memory.peak import PeakMemory
-from tlbcost.model.gain import PredictedGain, run_time_ns
+from tlbcost.model.gain import PredictedGain, fraction
 from tlbcost.run.outcome import Run
 from tlbcost.system.machine import Machine
 from tlbcost.trial.coverage import explain, is_proven
@@ -69,7 +69,7 @@ class Trial:
     `proven`: in MIN_PAIRS pairs at least half of the memory that the method should reach was on
     huge pages; else `why_not` says why it was not, and the shares are None. The shares are those
     of these pairs, of the time on base pages: 1 - t_huge/t_base of wall time, and the differences
-    of user and system time over the run time on base pages; medians with their 95 % intervals.
+    of user and system time over the CPU time on base pages; medians with their 95 % intervals.
     `difference_proven`: the interval of the first does not hold 0.
     """
 
@@ -138,10 +138,10 @@ def judge(
         why_not=None,
         measured_fraction=whole,
         measured_user_fraction=_median(
-            [(p.base.user_ns - p.huge.user_ns) / run_time_ns(p.base) for p in covered]
+            [fraction(p.base.user_ns - p.huge.user_ns, p.base) for p in covered]
         ),
         measured_system_fraction=_median(
-            [(p.base.system_ns - p.huge.system_ns) / run_time_ns(p.base) for p in covered]
+            [fraction(p.base.system_ns - p.huge.system_ns, p.base) for p in covered]
         ),
         difference_proven=whole is not None and not whole.low <= 0 <= whole.high,
         notes=tuple(notes),

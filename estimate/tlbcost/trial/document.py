@@ -34,7 +34,7 @@ class MemoryAtPeak(Part, frozen=True, kw_only=True):
     samples: Annotated[int, doc("how often it was looked at", minimum=0)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunWithMemory(Run):
     """One run, and its memory at the peak."""
 
@@ -73,10 +73,10 @@ class TrialOfMethod(Part, frozen=True, kw_only=True):
         doc("1 - t_huge/t_base of wall time: median of the pairs, 95 % interval"),
     ]
     measured_user_fraction: Annotated[
-        Interval | None, doc("user time saved, over the run time on base pages")
+        Interval | None, doc("user time saved, over the CPU time on base pages")
     ]
     measured_system_fraction: Annotated[
-        Interval | None, doc("system time saved, over the run time on base pages")
+        Interval | None, doc("system time saved, over the CPU time on base pages")
     ]
     difference_proven: Annotated[
         bool | None, doc("the interval of measured_fraction does not hold 0")
@@ -112,8 +112,8 @@ class TrialEstimate(Part, frozen=True, kw_only=True):
 class TrialDocument(Part, frozen=True, kw_only=True):
     """The trials of one program. null: not obtained."""
 
-    schema: Annotated[Literal["tlbcost-trial-1"], doc("form of this document and its version")] = (
-        "tlbcost-trial-1"
+    schema: Annotated[Literal["tlbcost-trial-2"], doc("form of this document and its version")] = (
+        "tlbcost-trial-2"
     )
     tlbcost_version: Annotated[str, doc("version of tlbcost")]
     date: Annotated[str, doc("UTC, ISO 8601", format="date-time")]

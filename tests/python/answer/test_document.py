@@ -70,7 +70,7 @@ def test_json_and_text_say_the_same() -> None:
     c = estimated()
     report = json.loads(json_of(c))
     verdict = report["verdict"]
-    assert verdict["sentence"] == verdict_sentence(c.gain, c.given)
+    assert verdict["sentence"] == verdict_sentence(c)
     assert verdict["sentence"][:40] in text_of(c)
     assert report["next_steps"] == next_steps(c)
 

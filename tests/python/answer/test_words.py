@@ -17,7 +17,7 @@ from tlbcost.model.gain import total_interval
 def test_verdict_names_the_figures() -> None:
     for walks, start in ((10**7, "WORTH"), (10**6, "NOT PROVEN"), (0, "NOT WORTH")):
         c = estimated(walks)
-        sentence = verdict_sentence(c.gain, c.given)
+        sentence = verdict_sentence(c)
         assert sentence.startswith(start)
         end = total_interval(c.gain)
         assert units.percent(end.low if walks == 10**7 else end.high) in sentence
@@ -27,10 +27,10 @@ def test_a_gain_below_zero_is_called_nothing() -> None:
     c = estimated(0)
     loss = replace(c.gain, expected_fraction=Interval(-0.01, -0.02, -0.001))
     none = replace(loss, fault_fraction=None, verdict="not_worth_it")
-    assert verdict_sentence(none, c.given).endswith("would save nothing.")
+    assert verdict_sentence(replace(c, gain=none)).endswith("would save nothing.")
 
 
 def test_a_tiny_gain_is_next_to_nothing() -> None:
     c = estimated(0)
     small = replace(c.gain, fault_fraction=None)
-    assert verdict_sentence(small, c.given).endswith("would save next to nothing.")
+    assert verdict_sentence(replace(c, gain=small)).endswith("would save next to nothing.")

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from tlbcost.answer.estimate import with_words
+from tlbcost.answer.gains import spread_part
 from tlbcost.answer.record import Estimate, Evidence, Simulated
 from tlbcost.answer.surroundings import Surroundings
 from tlbcost.calibration.costs import PageCosts
@@ -124,7 +125,9 @@ def rebuilt(found: Estimate) -> Estimate:
         found.given.runs, summed, footprint, found.base_costs, found.huge_costs
     )
     changed = replace(found.simulated, counts=summed, gain=gain)
-    return altered(found, footprint=footprint, simulated=changed, gain=gain)
+    costs = (found.base_costs, found.huge_costs)
+    part = spread_part(found.given, costs, footprint, changed, None)
+    return altered(found, footprint=footprint, simulated=changed, gain=gain, spread_part=part)
 
 
 def simulated(found: Estimate, **values: object) -> Estimate:

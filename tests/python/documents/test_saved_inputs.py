@@ -40,6 +40,7 @@ CHANGING = ("date", "schema", "tlbcost_version")
 RUN = {
     "wall_ns": "1300000000", "user_ns": "1060000000", "system_ns": "56500000",
     "minor_faults": "32852", "major_faults": "0", "max_rss_bytes": "68366336",
+    "waited_ns": "8000000",
     "exit_code": "0", "signal": "NA", "exec_errno": "NA",
 }  # fmt: skip
 LAUNCHER = """#!/bin/bash
@@ -47,7 +48,7 @@ for word in "$@"; do
 	case ${{word}} in --counts-dir=*) cp {tables}/* "${{word#*=}}" ;; esac
 done
 while [[ $1 != --output ]]; do shift; done
-printf '%s\\n' '# tlbcost run 1' '{columns}' '{values}' '# end: 1' >"$2"
+printf '%s\\n' '# tlbcost run 2' '{columns}' '{values}' '# end: 1' >"$2"
 """
 
 

@@ -34,14 +34,14 @@ def test_fault_saving_is_an_interval_within_the_system_time(
         assert result.fault_fraction is None
     else:
         assert result.fault_fraction is not None
-        system = max(run.system_ns / gain.run_time_ns(run) for run in runs)
+        system = max(gain.fraction(run.system_ns, run) for run in runs)
         assert result.fault_fraction.high <= system
 
 
-def test_shares_of_a_threaded_program_are_of_cpu_time() -> None:
-    run = replace(RUN, user_ns=1_900_000_000)
-    assert gain.run_time_ns(run) == 2_000_000_000
-    assert gain.run_time_ns(RUN) == 1_000_000_000
+def test_shares_are_of_cpu_time() -> None:
+    run = replace(RUN, user_ns=1_900_000_000, wall_ns=60_000_000_000)
+    assert gain.fraction(500_000_000, run) == 0.25
+    assert gain.fraction(0, replace(RUN, user_ns=0, system_ns=0)) == 0
 
 
 def test_faults_are_net_of_what_huge_faults_cost() -> None:

@@ -148,8 +148,8 @@ def test_the_model_is_uncertain_where_it_says_nothing_too() -> None:
 def test_sampling_and_the_runs_widen_it() -> None:
     sure = expected_gain(Interval(0.2, 0.2, 0.2), [RUN] * 3, BOUND)
     sampled = expected_gain(Interval(0.2, 0.1, 0.3), [RUN] * 3, BOUND)
-    waits = replace(RUN, wall_ns=2 * RUN.wall_ns)
-    varied = expected_gain(Interval(0.2, 0.2, 0.2), [RUN, RUN, waits], BOUND)
+    kernel = replace(RUN, system_ns=RUN.system_ns + RUN.wall_ns)
+    varied = expected_gain(Interval(0.2, 0.2, 0.2), [RUN, RUN, kernel], BOUND)
     for wider in (sampled, varied):
         assert wider.value == sure.value
         assert wider.low < sure.low
@@ -161,6 +161,12 @@ def test_sampling_and_the_runs_widen_it() -> None:
 def test_threads_share_the_time_of_all_cpus() -> None:
     two = replace(RUN, user_ns=1_900_000_000, system_ns=100_000_000)
     assert expected_gain(Interval(0.2, 0.2, 0.2), [two], BOUND).value == pytest.approx(0.19)
+
+
+def test_sleeping_and_waiting_for_a_cpu_change_nothing() -> None:
+    slept = replace(RUN, wall_ns=20 * RUN.wall_ns, waited_ns=5 * RUN.wall_ns)
+    saving = Interval(0.2, 0.1, 0.3)
+    assert expected_gain(saving, [RUN, slept], BOUND) == expected_gain(saving, [RUN, RUN], BOUND)
 
 
 def test_the_bound_holds() -> None:

@@ -161,8 +161,8 @@ def test_without_times_shares_are_of_the_cycles() -> None:
     seen = replace(counted(SKL), wall_ns=None, user_ns=None, system_ns=None)
     content = imported(seen)
     assert content.gain.bound_fraction.value == pytest.approx(6.3e8 / 3e9)
-    assert content.gain.run_time_ns is None
-    assert "cycles counted, since no times are known" in text_of(content)
+    assert content.gain.cpu_ns is None
+    assert "cycles counted, since no CPU time is known" in text_of(content)
     assert "T33 " in text_of(content)
 
 

@@ -149,7 +149,7 @@ def _imported(estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     if estimate.given.runs:
         return None
     missing = []
-    if estimate.gain.run_time_ns is None:
+    if estimate.gain.cpu_ns is None:
         missing.append("no run times (shares are of the cycles counted)")
     if estimate.given.calibrated is None:
         missing.append("no calibration (page faults are NA)")

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from statistics import median
 
+from tlbcost.answer import waits
 from tlbcost.answer.record import CaveatRule, Estimate
 from tlbcost.common import units
 from tlbcost.common.stats import spread_fraction
-from tlbcost.model.gain import already_huge, run_time_ns
+from tlbcost.model.gain import already_huge, fraction
 from tlbcost.system.glibc import HUGETLB, tunable
 
 SHORT_RUN_NS = 50_000_000
-SPREAD_FRACTION = 0.10
 KERNEL_FRACTION = 0.20
 MOST_NOTES = 2
 
@@ -41,12 +41,34 @@ def _short_run(estimate: Estimate) -> tuple[str, str] | None:
 def _spread(estimate: Estimate) -> tuple[str, str] | None:
     if not estimate.given.runs:
         return None
-    spread = spread_fraction([run_time_ns(run) for run in estimate.given.runs])
-    if spread is None or spread <= SPREAD_FRACTION:
+    spread = spread_fraction([run.cpu_ns for run in estimate.given.runs])
+    if spread is None or spread <= waits.SPREAD_FRACTION:
         return None
     return (
-        f"the run times differ by {units.percent(spread)}, and the shares with them",
-        "repeat on a quieter machine, with --runs 10",
+        f"the CPU times of the runs differ by {units.percent(spread)}, and the shares with them",
+        "repeat it when the machine is quiet",
+    )
+
+
+def _busy(estimate: Estimate) -> tuple[str, str] | None:
+    waited = waits.waited_fraction(estimate.given.runs)
+    if waited is None or waited <= waits.WORTH_SAYING_FRACTION:
+        return None
+    return (
+        f"the machine was busy: the program waited for a CPU {units.percent(waited)} of the time; "
+        "shares are of its CPU time, which other load also changes",
+        "repeat it when the machine is quiet, or on a CPU of its own (taskset)",
+    )
+
+
+def _idle(estimate: Estimate) -> tuple[str, str] | None:
+    idle = waits.idle_fraction(estimate.given.runs)
+    if idle is None or idle <= waits.WORTH_SAYING_FRACTION:
+        return None
+    return (
+        f"the program was idle for {units.percent(idle)} of the elapsed time, which huge pages do "
+        "not shorten: shares are of its CPU time",
+        "estimate it under full load if that is what matters",
     )
 
 
@@ -65,12 +87,12 @@ def _calibration_notes(estimate: Estimate) -> tuple[str, str] | None:
 def _kernel(estimate: Estimate) -> tuple[str, str] | None:
     if not estimate.given.runs or not _user_mode_only(estimate):
         return None
-    share = median([run.system_ns / run_time_ns(run) for run in estimate.given.runs])
+    share = median([fraction(run.system_ns, run) for run in estimate.given.runs])
     if share <= KERNEL_FRACTION:
         return None
     unseen = "simulated" if estimate.counted is None else "counted"
     return (
-        f"{units.percent(share)} of the run time is spent in the kernel, whose own memory "
+        f"{units.percent(share)} of the CPU time is spent in the kernel, whose own memory "
         f"references are not {unseen}",
         "the bound and the expected gain hold for the rest",
     )
@@ -178,4 +200,6 @@ RULES: dict[str, CaveatRule] = {
     "T18": _single_run,
     "T19": _other_machine,
     "T22": _already_huge,
+    "T40": _busy,
+    "T41": _idle,
 }

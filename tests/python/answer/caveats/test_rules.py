@@ -67,7 +67,7 @@ def _with_files(pages: int) -> Change:
 
 
 def _with_run_times(second_ns: int) -> Change:
-    return lambda c: rebuilt(altered(c, runs=(RUN, replace(RUN, wall_ns=second_ns))))
+    return lambda c: rebuilt(altered(c, runs=(RUN, replace(RUN, user_ns=second_ns))))
 
 
 def _with_entry_bytes(size: int) -> Change:
@@ -110,7 +110,7 @@ CASES: dict[str, tuple[Change, Change]] = {
         _with_run(wall_ns=40_000_000, user_ns=39_000_000, system_ns=0),
         _with_run(wall_ns=60_000_000, user_ns=59_000_000, system_ns=0),
     ),
-    "T03": (_with_run_times(1_300_000_000), _with_run_times(1_050_000_000)),
+    "T03": (_with_run_times(1_200_000_000), _with_run_times(950_000_000)),
     "T04": (
         lambda c: rebuilt(simulated(c, processes=(process(), killed()))),
         lambda c: rebuilt(simulated(c, processes=(process(), process(pid=7)))),
@@ -204,6 +204,11 @@ CASES: dict[str, tuple[Change, Change]] = {
     "T33": (lambda _: imported(counted(SKL)), lambda _: counted_estimate()),
     "T34": (lambda _: both(5_000_000), lambda _: both(10_000_000)),
     "T35": (lambda c: simulated(c, no_overlap="3 of its windows could be modelled"), overlapped),
+    "T40": (_with_run(waited_ns=200_000_000), _with_run(waited_ns=50_000_000)),
+    "T41": (
+        _with_run(wall_ns=1_200_000_000, waited_ns=0),
+        _with_run(wall_ns=1_200_000_000, waited_ns=150_000_000),
+    ),
 }
 
 
