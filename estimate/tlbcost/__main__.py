@@ -78,7 +78,12 @@ def main(argv: list[str] | None = None) -> int:
         _say(f"tlbcost: {what}: {error.strerror or error}")
         return FAILED
     finally:
-        _say()
+        # What cannot be written would fail again at exit, with another code.
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                _give_up(stream)
 
 
 def _stand_in_for_closed_streams() -> None:
@@ -101,7 +106,6 @@ def _say(*lines: str) -> None:
     try:
         for line in lines:
             print(line, file=sys.stderr)
-        sys.stderr.flush()
     except OSError:
         _give_up(sys.stderr)
 

@@ -16,11 +16,12 @@ import pytest
 import tlbcost
 from builders.answer import MACHINE
 from builders.tree import FAKES, GOLDEN, SCHEMAS
-from tlbcost.answer import backend
+from tlbcost.answer import backend, runs
 from tlbcost.attribution import samples
 from tlbcost.attribution.samples import FEWEST
 from tlbcost.commands import estimate
 from tlbcost.common import paths
+from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.pmu import Found
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, pmu_of, select
@@ -69,6 +70,23 @@ def report(folder: Path, *options: str, program: str | Sequence[str] = "true") -
     document: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
     jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     return document
+
+
+@pytest.mark.usefixtures("says")
+def test_counters_answer_where_the_time_limit_stops_the_simulation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object) -> None:
+        raise TimeLimitPassed
+
+    monkeypatch.setattr(runs, "_simulate", stopped)
+    found = report(tmp_path, "--backend", "both")
+    monkeypatch.setattr(TimeLimitPassed, "passed", False)
+    assert found["simulation"] is None
+    assert found["counters"] is not None
+    note = "the time limit passed: the simulation was stopped and is left out"
+    assert note in capsys.readouterr().err
+    assert any(note in text for text in found["notes"])
 
 
 @pytest.mark.usefixtures("says")

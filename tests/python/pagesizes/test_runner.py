@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 from builders.page_times import BASE, GIGANTIC, HUGE, pattern
 from tlbcost.common import formats
+from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.table import format_table
 from tlbcost.pagesizes.patterns import GIB
@@ -21,9 +22,12 @@ class Fake:
         self.ran: list[tuple[int, int]] = []
         self.heard: list[tuple[tuple[str, ...], str]] = []
         self.lacking = lacking
+        self.most: int | None = None
 
     def execute(self, argv: Sequence[str], *, discard: bool) -> object:
         assert discard
+        if len(self.ran) == self.most:
+            raise TimeLimitPassed
         given = dict(zip(argv[1::2], argv[2::2], strict=True))
         number, size = int(given["--pattern"]), int(given["--page"])
         self.ran.append((number, size))
@@ -99,3 +103,19 @@ def test_other_failures_of_the_program_are_no_lack(monkeypatch: pytest.MonkeyPat
     with pytest.raises(TlbcostError, match="0 of 4096 bytes") as raised:
         made.run([pattern(9)], [BASE], 3)
     assert raised.value.exit_code == 1
+
+
+@pytest.mark.parametrize(("most", "rounds"), [(7, None), (8, None), (9, 3), (14, 4)])
+def test_the_time_limit_leaves_whole_rounds(
+    monkeypatch: pytest.MonkeyPatch, most: int, rounds: int | None
+) -> None:
+    monkeypatch.setattr("tlbcost.pagesizes.runner.free_pages", lambda _: 1000)
+    monkeypatch.setattr(TimeLimitPassed, "passed", False)
+    made, fake = runner(set())
+    fake.most = most
+    if rounds is None:
+        with pytest.raises(TimeLimitPassed):
+            made.run([pattern(9)], [BASE, HUGE, GIGANTIC], 5)
+        return
+    found = made.run([pattern(9)], [BASE, HUGE, GIGANTIC], 5)
+    assert [run.time.round for run in found] == [n for n in range(rounds) for _ in range(3)]

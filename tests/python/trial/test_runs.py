@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from builders.trial import METHOD
+from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import TlbcostError
 from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.trial.runs import first_run, run_trial
 
@@ -56,3 +58,26 @@ def test_a_pool_that_runs_out_is_told(launcher: Launcher) -> None:
         run_trial(launcher, argv, Path("/bin/sh"), runs_out, 3, settings)
     assert "the pool ran out" in (caught.value.hint or "")
     assert caught.value.exit_code == 128 + 7
+
+
+@pytest.mark.parametrize(("most", "pairs"), [(6, None), (7, 3), (8, 3)])
+def test_the_time_limit_leaves_a_result_from_three_pairs_on(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, most: int, pairs: int | None
+) -> None:
+    execute = Launcher.execute
+
+    def limited(self: Launcher, *arguments: object, **options: object) -> Outcome:
+        if self.runs == most:
+            raise TimeLimitPassed
+        return execute(self, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Launcher, "execute", limited)
+    monkeypatch.setattr(TimeLimitPassed, "passed", False)
+    argv, path = ["sleep", "0.1"], Path("/bin/sleep")
+    if pairs is None:
+        with pytest.raises(TimeLimitPassed):
+            run_trial(launcher, argv, path, METHOD, 5, None)
+        return
+    trial = run_trial(launcher, argv, path, METHOD, 5, None)
+    assert len(trial.pairs) == pairs
+    assert trial.notes[-1] == "stopped by the time limit after 3 of 5 pairs"
