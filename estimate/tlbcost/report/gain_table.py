@@ -9,7 +9,7 @@ from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 
-_HEAD = ("saved by", "share", "range", "time")
+_HEAD = ("saved by", "share", "range")
 _MORE_PLACES = 2
 # Both ends of an interval below this, around a value of about 0.
 _NOTHING = 0.005
@@ -29,10 +29,10 @@ def gain_table(document: EstimateDocument) -> list[str]:
     (values,) = _columns(shares, total, lambda share: (share.value,))
     lows, highs = _columns(shares, total, lambda share: (share.low, share.high))
     times = [units.NOT_OBTAINED] * (len(shares) + 1)
-    wall = document.program.wall_ns
-    if wall is not None:
-        saved = [share.value * wall for share in shares]
-        times = units.sum_of_times(saved, total.value * wall)
+    cpu = document.program.cpu_ns
+    if cpu is not None:
+        saved = [share.value * cpu for share in shares]
+        times = units.sum_of_times(saved, total.value * cpu)
     rows: list[tuple[str, ...]] = [
         (name, value, low if low == high else f"{low} to {high}", time)
         for name, value, low, high, time in zip(
@@ -44,7 +44,8 @@ def gain_table(document: EstimateDocument) -> list[str]:
         rows.insert(0, ("fewer page faults", *[units.NOT_OBTAINED] * 3))
     if len(known) == 1:
         rows.pop()
-    return _aligned([_HEAD, *rows])
+    last = "CPU time" if document.fractions_of == "CPU time" else "time"
+    return _aligned([(*_HEAD, last), *rows])
 
 
 def _is_nothing(share: Interval) -> bool:
