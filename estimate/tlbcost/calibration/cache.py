@@ -49,6 +49,8 @@ def look_up() -> tuple[Obtained | None, str]:
             return None, f"the cached calibration is of no use ({error})"
         if calibration.machine != machine:
             return None, f"the cached calibration is of another machine ({path})"
+        if calibration.grade_reasons:
+            return None, f"the cached calibration is poor ({calibration.grade_reasons[0]})"
         curve = None
         with contextlib.suppress(OSError, UnicodeDecodeError):
             curve = _curve_path(path).read_text(encoding="utf-8")
@@ -72,6 +74,11 @@ def cache_path(machine: Machine) -> Path:
     """Where the calibration of a machine is kept."""
     key = hashlib.sha256(repr(astuple(machine)).encode()).hexdigest()[:12]
     return cache_folder() / f"calibration-{key}.tsv"
+
+
+def lock_path(machine: Machine) -> Path:
+    """The file that who calibrates this machine has locked."""
+    return cache_path(machine).with_suffix(".lock")
 
 
 def cache_folder() -> Path:

@@ -9,18 +9,19 @@ from typing import Annotated
 
 import msgspec
 
-from tlbcost.calibration.file import MOST_BYTES, QUANTITIES, quantity_named
+from tlbcost.calibration.consistency import without_negative
+from tlbcost.calibration.file import MOST_BYTES, QUANTITIES, graded, quantity_named
 from tlbcost.calibration.other_sources import ReportedFigure
-from tlbcost.calibration.records import Access, Calibration, Cost, Extent, Obtained
+from tlbcost.calibration.records import Access, Calibration, Cost, Extent, Grade, Obtained
 from tlbcost.common.document import Part, doc
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.reading import read_file
 from tlbcost.system.machine import Machine
 
-SCHEMA = "tlbcost-calibration-3"
-# Differ from it in names of quantities alone.
-_READ = (SCHEMA, "tlbcost-calibration-2")
+SCHEMA = "tlbcost-calibration-4"
+# Without a grade; and with other names of quantities.
+_READ = (SCHEMA, "tlbcost-calibration-3", "tlbcost-calibration-2")
 _AGAIN = "tlbcost calibrate --json FILE, with this version of tlbcost on that machine"
 
 
@@ -48,7 +49,7 @@ class CalibratedCost(Part, frozen=True, kw_only=True):
         ),
     ]
     value: Annotated[float | None, doc("median")]
-    low: Annotated[float | None, doc("of the 95 % interval; noise may bring it below zero")]
+    low: Annotated[float | None, doc("of the 95 % interval; a cost is never below zero")]
     high: Annotated[float | None, doc("of the 95 % interval")]
     samples: Annotated[int, msgspec.Meta(ge=0), doc("how many timings it comes from")]
 
@@ -64,6 +65,8 @@ class CalibrationDocument(Part, frozen=True, kw_only=True):
     tlbcost_version: Annotated[str, doc("the version of tlbcost that measured it")]
     machine: Annotated[Machine, doc("what a calibration depends on")]
     extent: Annotated[Extent, doc("how much was measured")]
+    grade: Annotated[Grade, doc("whether estimates may rely on it")] = "good"
+    grade_reasons: Annotated[tuple[str, ...], doc("why it is poor")] = ()
     date: Annotated[str, doc("UTC, ISO 8601")]
     duration_s: Annotated[float, doc("how long the measurement took", minimum=0)]
     source: Annotated[str, doc("measured now, or cached in which file")]
@@ -91,6 +94,8 @@ def calibration_document(
         tlbcost_version=calibration.version,
         machine=calibration.machine,
         extent=calibration.extent,
+        grade=calibration.grade,
+        grade_reasons=calibration.grade_reasons,
         date=calibration.date,
         duration_s=calibration.duration_s,
         source=obtained.source,
@@ -106,7 +111,7 @@ def calibration_document(
                 high=cost.interval.high if cost.interval else None,
                 samples=cost.samples,
             )
-            for cost in calibration.costs
+            for cost in without_negative(calibration.costs)[0]
         ),
         expected=tuple(reported),
     )
@@ -130,13 +135,16 @@ def read_document(path: Path) -> Calibration:
         costs = tuple(_cost(cost) for cost in found.costs)
     except (msgspec.DecodeError, ValueError) as error:
         raise TlbcostError(f"{path}: not a whole calibration: {error}", _AGAIN) from error
-    return Calibration(
-        machine=found.machine,
-        date=found.date,
-        version=found.tlbcost_version,
-        duration_s=found.duration_s,
-        costs=costs,
-        extent=found.extent,
+    return graded(
+        Calibration(
+            machine=found.machine,
+            date=found.date,
+            version=found.tlbcost_version,
+            duration_s=found.duration_s,
+            costs=costs,
+            extent=found.extent,
+            grade_reasons=found.grade_reasons,
+        )
     )
 
 

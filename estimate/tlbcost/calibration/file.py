@@ -4,16 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import cast, get_args
 
+from tlbcost.calibration.consistency import contradictions_of
 from tlbcost.calibration.records import Access, Calibration, Cost, Extent
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.output import write_file
-from tlbcost.common.table import Cell, count, format_table, number, read_table
+from tlbcost.common.table import (
+    Cell,
+    Table,
+    count,
+    format_table,
+    number,
+    parse_table,
+    read_table,
+)
 from tlbcost.system.machine import Machine
 
 # No calibration has as much; one of everything has 30 KiB.
@@ -44,6 +53,11 @@ def quantity_named(word: object) -> str:
 
 def write_calibration(path: Path, calibration: Calibration) -> None:
     """Write a calibration whole or not at all. Raises OSError."""
+    write_file(path, calibration_text(calibration))
+
+
+def calibration_text(calibration: Calibration) -> str:
+    """The table of a calibration."""
     header: dict[str, Cell] = {
         field.name: getattr(calibration.machine, field.name) for field in fields(Machine)
     }
@@ -51,10 +65,13 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
     header["date"] = calibration.date
     header["duration_s"] = calibration.duration_s
     header["version"] = calibration.version
+    header["grade"] = calibration.grade
+    for i, reason in enumerate(calibration.grade_reasons, start=1):
+        header[f"poor_{i}"] = reason
     header |= calibration.cpuid
     for i, note in enumerate(calibration.notes, start=1):
         header[f"note_{i}"] = note
-    write_file(path, format_table(formats.CALIBRATION, header, map(_row, calibration.costs)))
+    return format_table(formats.CALIBRATION, header, map(_row, calibration.costs))
 
 
 def _row(cost: Cost) -> tuple[Cell, ...]:
@@ -65,15 +82,23 @@ def _row(cost: Cost) -> tuple[Cell, ...]:
 
 def read_calibration(path: Path) -> Calibration:
     """Read a calibration. Raises TlbcostError naming the file and its defect."""
-    table = read_table(path, formats.CALIBRATION, most_bytes=MOST_BYTES)
+    return _calibration(read_table(path, formats.CALIBRATION, most_bytes=MOST_BYTES))
+
+
+def parse_calibration(text: str, name: str) -> Calibration:
+    """As read_calibration(), of a text; `name` stands for the file in messages."""
+    return _calibration(parse_table(text, name, formats.CALIBRATION))
+
+
+def _calibration(table: Table) -> Calibration:
     costs = []
     for i, row in enumerate(table.records(), start=1):
         try:
             costs.append(_cost(row))
         except ValueError as error:
-            raise TlbcostError(f"{path}: row {i}: {error}") from error
+            raise TlbcostError(f"{table.name}: row {i}: {error}") from error
     try:
-        return Calibration(
+        calibration = Calibration(
             machine=machine_of(table.header),
             date=table.key("date"),
             version=table.key("version"),
@@ -82,9 +107,19 @@ def read_calibration(path: Path) -> Calibration:
             extent=_extent(table.key("extent")),
             cpuid={key: value for key, value in table.header.items() if key.startswith(CPUID)},
             notes=tuple(value for key, value in table.header.items() if key.startswith("note_")),
+            grade_reasons=tuple(
+                value for key, value in table.header.items() if key.startswith("poor_")
+            ),
         )
     except (KeyError, ValueError) as error:
-        raise TlbcostError(f"{path}: the header is not a calibration's: {error}") from error
+        raise TlbcostError(f"{table.name}: the header is not a calibration's: {error}") from error
+    return graded(calibration)
+
+
+def graded(calibration: Calibration) -> Calibration:
+    """With what its figures contradict each other in, as one of an earlier version does not say."""
+    reasons = (*calibration.grade_reasons, *contradictions_of(calibration))
+    return replace(calibration, grade_reasons=tuple(dict.fromkeys(reasons)))
 
 
 def _extent(word: str) -> Extent:

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is measured, in which order, and for how long? Runs the calibrator until its answer stands.
+"""How is a machine measured? Runs the calibrator until its answer stands.
 
 First everything once; then, with other memory and other orders, the footprints around each knee
 that the first pass shows, because a knee counts only if it is found twice; and while the figures
-are not certain enough, both again until the time is over.
+are not certain enough, both again until the time is over. What others disturbed is measured once
+more, when the machine is quiet or after a time.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tlbcost.calibration.calibrator import run_calibrator
+from tlbcost.calibration.grade import poor_because
+from tlbcost.calibration.load import load_of, wait_for_quiet
+from tlbcost.calibration.plan import BOUND_S, PLANS, Plan, Step
 from tlbcost.calibration.records import Cost, Extent
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import Table
@@ -22,56 +26,6 @@ from tlbcost.system.machine import current_machine, is_online, larger_page_bytes
 if TYPE_CHECKING:
     from tlbcost.calibration.analysis.quantities import Analysis, Knee
 
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """One run of the calibrator: groups of doc/format.md, and its share of the time."""
-
-    groups: str
-    limit_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """`first` in turn, then the confirmation, then again what is uncertain, within `bound_s`.
-
-    The rest of BOUND_S is for the analysis.
-    """
-
-    first: tuple[_Step, ...]
-    confirm_s: float
-    again: _Step
-    bound_s: float
-
-
-_PLANS: dict[Extent, _Plan] = {
-    "quick": _Plan(
-        (
-            _Step("cycles,faults,near,middle,far,dense", 6.5),
-            _Step("loads,stream,memory,residency", 2.9),
-        ),
-        1.5,
-        _Step("near,middle", 1.5),
-        10.7,
-    ),
-    "full": _Plan(
-        (
-            # The largest pages take a tenth of a second to clear.
-            _Step("cycles,faults", 4),
-            _Step("near,middle,far,dense", 15),
-            _Step("caches,chains,regions", 32),
-            _Step("loads,stream,memory,residency", 4),
-            _Step("near,middle,far", 8),
-            _Step("ways,stores,code", 10),
-            _Step("large", 14),
-            _Step("near,middle,far", 8),
-        ),
-        8,
-        _Step("near,middle,far", 10),
-        105,
-    ),
-}
-BOUND_S: dict[Extent, int] = {"quick": 12, "full": 120}
 
 # Footprints around a knee, as multiples of it: enough on either side to see both plateaus, and
 # steps of 4 % where it must be.
@@ -87,12 +41,16 @@ _LEAST_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured, and what the analysis makes of it; `duration_s` of all runs together."""
+    """What was measured, and what the analysis makes of it; `duration_s` of all runs together.
+
+    `poor_because`: why the figures are not to be relied on, as sentences; empty: they are.
+    """
 
     samples: tuple[Table, ...]
     analysis: Analysis
     duration_s: float
     notes: tuple[str, ...]
+    poor_because: tuple[str, ...] = ()
 
 
 class CpuGoneError(Exception):
@@ -102,7 +60,9 @@ class CpuGoneError(Exception):
 def measure(
     extent: Extent,
     page_sizes: Sequence[int],
+    announce: Callable[[str], None],
     progress: Callable[[int], None] | None,
+    patience_s: float = 0,
 ) -> Measured:
     """Measure for at most BOUND_S[extent] seconds.
 
@@ -110,34 +70,50 @@ def measure(
     huge pages, for a full one every page size that the kernel knows. The base page is always
     among them.
 
-    `progress` gets the percentage. Raises TlbcostError if the calibrator fails, and CpuGoneError.
-    """
-    # pandas' and numpy's start-up time is paid only by those who measure.
-    from tlbcost.calibration.analysis.quantities import analyse, candidates
+    Where others disturbed it, up to `patience_s` seconds are waited for a quiet machine, and what
+    was disturbed is measured again, for BOUND_S once more; 0: neither.
 
-    sizes = _sizes(extent, page_sizes)
-    session = _Session(_PLANS[extent], [str(size) for size in sizes], progress)
-    first = [session.run(step.groups, step.limit_s) for step in session.plan.first]
-    if extent == "quick":
-        first += session.larger(analyse(first).costs)
-    second = session.confirm(candidates(first), int(first[0].key("base_page_bytes")))
-    result = analyse(first, second)
-    ordinary_s = session.elapsed_s()
-    again, because = session.plan.again, result.unsettled
-    while result.unsettled and session.left_s() >= 2 * _LEAST_S:
-        first.append(session.run(again.groups, again.limit_s))
-        second += session.confirm(candidates(first), int(first[0].key("base_page_bytes")))
-        result = analyse(first, second)
-    notes = []
-    if because:
-        longer = session.elapsed_s() - ordinary_s
-        if longer >= _LEAST_S:
-            notes.append(f"measured {longer:.0f} s longer than usual, because {because[0]}")
-        if result.unsettled:
-            notes.append(f"uncertain still when the time was over: {'; '.join(result.unsettled)}")
+    `announce` gets a sentence when it waits, `progress` the percentage. Raises TlbcostError if the
+    calibrator fails, and CpuGoneError.
+    """
+    session = _Session(PLANS[extent], _sizes(extent, page_sizes), extent == "quick", progress)
+    runs = _Runs()
+    result, notes = session.whole(session.plan.first, runs)
+    poor = poor_because(runs.all(), result.costs)
+    took_s = session.elapsed_s()
+    if poor and patience_s > 0:
+        quiet = wait_for_quiet(patience_s, announce)
+        announce(f"{poor[0]}: measuring again what was disturbed, {BOUND_S[extent]} s at most")
+        steps = [
+            step
+            for step, table in zip(session.plan.first, runs.first, strict=False)
+            if load_of([table]).reasons
+        ]
+        if quiet:
+            runs = runs.undisturbed() if steps else _Runs()
+        session.begin()
+        result, notes = session.whole(steps or session.plan.first, runs)
+        poor = poor_because(runs.all(), result.costs)
+        took_s += session.elapsed_s()
     if progress:
         progress(100)
-    return Measured((*first, *second), result, session.elapsed_s(), tuple(notes))
+    return Measured(runs.all(), result, took_s, notes, poor)
+
+
+@dataclass(slots=True)
+class _Runs:
+    """Samples of the calibrator's runs: those of the first pass, and what confirms its knees."""
+
+    first: list[Table] = field(default_factory=list)
+    second: list[Table] = field(default_factory=list)
+
+    def all(self) -> tuple[Table, ...]:
+        return (*self.first, *self.second)
+
+    def undisturbed(self) -> _Runs:
+        return _Runs(
+            *([t for t in p if not load_of([t]).reasons] for p in (self.first, self.second))
+        )
 
 
 def _sizes(extent: Extent, chosen: Sequence[int]) -> list[int]:
@@ -152,15 +128,53 @@ class _Session:
     """The runs of one calibration: each with another seed, all within the bound."""
 
     def __init__(
-        self, plan: _Plan, sizes: list[str], progress: Callable[[int], None] | None
+        self,
+        plan: Plan,
+        sizes: list[int],
+        quick: bool,
+        progress: Callable[[int], None] | None,
     ) -> None:
         self.plan = plan
-        self._sizes = [word for size in sizes for word in ("--page-size", size)]
+        self._sizes = [word for size in sizes for word in ("--page-size", str(size))]
+        self._quick = quick
         self._progress = progress
         self._seed = 0
         self._cpu: str | None = None
         self._start = time.monotonic()
         self._usual_s = sum(step.limit_s for step in plan.first) + plan.confirm_s
+
+    def begin(self) -> None:
+        """From here on the bound counts, and the progress."""
+        self._start = time.monotonic()
+
+    def whole(self, steps: Sequence[Step], runs: _Runs) -> tuple[Analysis, tuple[str, ...]]:
+        """A first pass of these steps and all that follows from it; what it says, and notes.
+
+        The samples are added to `runs`, and the answer is that of all of them.
+        """
+        # pandas' and numpy's start-up time is paid only by those who measure.
+        from tlbcost.calibration.analysis.quantities import analyse, candidates
+
+        first, second = runs.first, runs.second
+        first += [self.run(step.groups, step.limit_s) for step in steps]
+        base = int(first[0].key("base_page_bytes"))
+        if self._quick:
+            first += self.larger(analyse(first).costs)
+        second += self.confirm(candidates(first), base)
+        result = analyse(first, second)
+        ordinary_s = self.elapsed_s()
+        again, because = self.plan.again, result.unsettled
+        while result.unsettled and self.left_s() >= 2 * _LEAST_S:
+            first.append(self.run(again.groups, again.limit_s))
+            second += self.confirm(candidates(first), base)
+            result = analyse(first, second)
+        notes = []
+        longer_s = self.elapsed_s() - ordinary_s
+        if because and longer_s >= _LEAST_S:
+            notes.append(f"measured {longer_s:.0f} s longer than usual, because {because[0]}")
+        if because and result.unsettled:
+            notes.append(f"uncertain still when the time was over: {'; '.join(result.unsettled)}")
+        return result, tuple(notes)
 
     def elapsed_s(self) -> float:
         """Since the first run began, in s."""

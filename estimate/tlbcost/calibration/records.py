@@ -11,6 +11,9 @@ from tlbcost.system.machine import Machine
 
 Access = Literal["serial", "overlapped", "chains_2", "chains_4", "chains_8"]
 Extent = Literal["quick", "full"]
+Grade = Literal["good", "poor"]
+# What to do about a poor one, wherever it is shown.
+POOR = "poor calibration: repeat it when the machine is quiet"
 # Independent chains that are followed at once.
 CHAINS: tuple[Access, ...] = ("chains_2", "chains_4", "chains_8")
 
@@ -36,6 +39,7 @@ class Calibration:
 
     `cpuid` has the raw words of CPUID leaves by their key in the samples' header; empty where the
     CPU has no such instruction. `notes` are sentences about what is missing or limited.
+    `grade_reasons`: why it is poor, as sentences; empty: it is good.
     """
 
     machine: Machine
@@ -46,6 +50,12 @@ class Calibration:
     extent: Extent = "quick"
     cpuid: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    grade_reasons: tuple[str, ...] = ()
+
+    @property
+    def grade(self) -> Grade:
+        """Whether estimates may rely on it."""
+        return "poor" if self.grade_reasons else "good"
 
 
 @dataclass(frozen=True, slots=True)

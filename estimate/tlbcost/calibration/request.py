@@ -6,16 +6,21 @@ A cached one that is truncated, garbage or from elsewhere is measured again, and
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.calibration.cache import look_up, save
-from tlbcost.calibration.file import CPUID, read_calibration
+from tlbcost.calibration.cache import lock_path, look_up, save
+from tlbcost.calibration.consistency import without_negative
+from tlbcost.calibration.file import CPUID, calibration_text, parse_calibration, read_calibration
+from tlbcost.calibration.load import patience_s
 from tlbcost.calibration.loads import loads
-from tlbcost.calibration.measurement import BOUND_S, CpuGoneError, Measured, measure
-from tlbcost.calibration.records import Calibration, Extent, Obtained
+from tlbcost.calibration.measurement import CpuGoneError, Measured, measure
+from tlbcost.calibration.plan import BOUND_S
+from tlbcost.calibration.records import POOR, Calibration, Extent, Obtained
+from tlbcost.calibration.turn import Turn, our_turn
 from tlbcost.common import formats
 from tlbcost.common.document import now
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
@@ -65,34 +70,90 @@ def obtain(
 ) -> Obtained:
     """The calibration of this machine: the cached one, or a new one.
 
-    A new one takes BOUND_S[extent] seconds at most. One that lacks what earlier versions did not
-    calibrate is made again, to its extent. `announce` gets a sentence for everything that is not
-    the ordinary way; `progress` gets the percentage while it measures.
-    Raises TlbcostError if it cannot be measured here.
+    A new one takes BOUND_S[extent] seconds, and where others disturb it as long again and
+    load.patience_s() at most. One that lacks what earlier versions did not calibrate is made again,
+    to its extent. A poor one is not kept for later, and takes no good one's place. Where another
+    process calibrates this machine, what it finds is used.
+
+    `announce` gets a sentence for everything that is not the ordinary way; `progress` gets the
+    percentage while it measures. Raises TlbcostError if it cannot be measured here.
     """
-    extent, page_sizes = request.extent, request.page_sizes
-    cached, reason = (None, "") if page_sizes else look_up()
-    if cached is not None and not request.recalibrate:
-        lacks = _lacks(cached.calibration)
-        if request.curve and cached.curve is None:
-            announce("the curve behind the cached calibration is lost")
-        elif not lacks and (cached.calibration.extent in (extent, "full") or extent is None):
-            return cached
-        else:
-            reason = f"the cached calibration {f'has no {lacks}' if lacks else 'is a quick one'}"
-    extent = extent or (cached.calibration.extent if cached else "quick")
-    if reason:
-        announce(f"{reason}: measuring, {BOUND_S[extent]} s at most")
-    calibration, curve = _measured_now(extent, page_sizes, announce, progress)
-    if page_sizes:
+    patience = patience_s()
+    cached, reason = _cached(request)
+    if cached is not None and not reason and not request.recalibrate:
+        return cached
+    extent = request.extent or (cached.calibration.extent if cached else "quick")
+    asked = now()
+    # Twice the bound and the time until its CPU-bound analysis is done.
+    most_s = 3 * BOUND_S[extent] + patience
+    with our_turn(lock_path(current_machine()), most_s, announce) as turn:
+        if turn.waited and not request.page_sizes:
+            other = _of_the_other(request, turn.left, asked)
+            if other is not None:
+                return other
+        if reason:
+            announce(f"{reason}: measuring, {BOUND_S[extent]} s at most")
+        measured = _measured_now(extent, request.page_sizes, announce, progress, patience)
+        kept = cached if not reason else None
+        return _kept(measured, request, kept, turn, announce)
+
+
+def _cached(request: CalibrationRequest) -> tuple[Obtained | None, str]:
+    """The cached calibration, and why it does not do; an empty reason: it does."""
+    if request.page_sizes:
+        return None, ""
+    cached, reason = look_up()
+    if cached is None:
+        return None, reason
+    lacks = _lacks(cached.calibration)
+    if request.curve and cached.curve is None:
+        return cached, "the curve behind the cached calibration is lost"
+    if lacks:
+        return cached, f"the cached calibration has no {lacks}"
+    if request.extent == "full" and cached.calibration.extent == "quick":
+        return cached, "the cached calibration is a quick one"
+    return cached, ""
+
+
+def _of_the_other(request: CalibrationRequest, left: str, asked: str) -> Obtained | None:
+    """What another process measured while we waited for it; None: nothing of use to us."""
+    with contextlib.suppress(TlbcostError):
+        if left:
+            calibration = parse_calibration(left, "the other tlbcost's calibration")
+            if request.extent in (None, "quick", calibration.extent) and not request.curve:
+                return Obtained(calibration, "measured by another tlbcost just now")
+    cached, reason = _cached(request)
+    if cached is None or reason or (request.recalibrate and cached.calibration.date < asked):
+        return None
+    return cached
+
+
+def _kept(
+    measured: Obtained,
+    request: CalibrationRequest,
+    cached: Obtained | None,
+    turn: Turn,
+    announce: Callable[[str], None],
+) -> Obtained:
+    """What was measured now, in the cache if it is good; or the good one that is there."""
+    calibration = measured.calibration
+    if calibration.grade_reasons:
+        announce(f"{POOR} ({'; '.join(calibration.grade_reasons)})")
+    if request.page_sizes:
         unsaved = "not kept for later: only the page sizes asked for were measured"
-    else:
-        unsaved = save(calibration, curve)
+    elif not calibration.grade_reasons:
+        unsaved = save(calibration, measured.curve or "")
         if unsaved:
             announce(unsaved)
-    if unsaved:
-        calibration = replace(calibration, notes=(*calibration.notes, unsaved))
-    return Obtained(calibration, "measured now", curve)
+    elif cached is not None:
+        announce(f"the good calibration of {cached.calibration.date} stays, and is used")
+        return cached
+    else:
+        turn.leave(calibration_text(calibration))
+        unsaved = "not kept for later: a poor calibration is measured again the next time"
+    if not unsaved:
+        return measured
+    return replace(measured, calibration=replace(calibration, notes=(*calibration.notes, unsaved)))
 
 
 def _lacks(calibration: Calibration) -> str | None:
@@ -111,22 +172,25 @@ def _measured_now(
     page_sizes: Sequence[int],
     announce: Callable[[str], None],
     progress: Callable[[int], None] | None,
-) -> tuple[Calibration, str]:
-    """A new calibration, and the text of its curve."""
-    measured, machine = _measure(extent, page_sizes, announce, progress)
+    patience: float,
+) -> Obtained:
+    """A new calibration, with its curve."""
+    measured, machine = _measure(extent, page_sizes, announce, progress, patience)
+    costs, negative = without_negative(measured.analysis.costs)
     calibration = Calibration(
         machine=machine,
         date=now(),
         version=version(),
         duration_s=round(measured.duration_s, 1),
-        costs=measured.analysis.costs,
+        costs=costs,
         extent=extent,
         cpuid={
             key: value for key, value in measured.samples[0].header.items() if key.startswith(CPUID)
         },
-        notes=(*measured.notes, *measured.analysis.notes),
+        notes=(*measured.notes, *measured.analysis.notes, *negative),
+        grade_reasons=measured.poor_because,
     )
-    return calibration, _curve(calibration, measured.analysis)
+    return Obtained(calibration, "measured now", _curve(calibration, measured.analysis))
 
 
 def _measure(
@@ -134,12 +198,14 @@ def _measure(
     page_sizes: Sequence[int],
     announce: Callable[[str], None],
     progress: Callable[[int], None] | None,
+    patience: float,
 ) -> tuple[Measured, Machine]:
     """Measure while the machine stays as it is; the machine that the figures belong to."""
     machine = current_machine()
     for _ in range(2):
         try:
-            measured, changes = measure(extent, page_sizes, progress), ""
+            measured = measure(extent, page_sizes, announce, progress, patience)
+            changes = ""
         except CpuGoneError as cpu:
             measured, changes = None, f"CPU {cpu} went offline"
         after = current_machine()

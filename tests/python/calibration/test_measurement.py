@@ -10,14 +10,20 @@ import pytest
 from tlbcost.calibration import measurement
 from tlbcost.calibration.analysis import quantities
 from tlbcost.calibration.analysis.quantities import Analysis, Knee
-from tlbcost.calibration.measurement import BOUND_S, CpuGoneError, measure
-from tlbcost.calibration.records import Cost
+from tlbcost.calibration.measurement import CpuGoneError, measure
+from tlbcost.calibration.plan import BOUND_S
+from tlbcost.calibration.records import Cost, Extent
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import SAMPLES
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import Table
 
 BASE, HUGE = 4096, 2 << 20
+
+
+def quietly(sentence: str) -> None:
+    """Nothing is to be said where nothing disturbs."""
+    raise AssertionError(sentence)
 
 
 @dataclass
@@ -72,7 +78,7 @@ def knee(size: int, entries: float, probe: str = "tlb", access: str = "serial") 
 
 def test_a_quick_one_confirms_each_knee_with_another_seed(machine: Machine) -> None:
     machine.knees = (knee(BASE, 96), knee(BASE, 2000))
-    result = measure("quick", (), None)
+    result = measure("quick", (), quietly, None)
     assert [machine.option(i, "--measure") for i in range(3)] == [
         ["cycles,faults,near,middle,far,dense"],
         ["loads,stream,memory,residency"],
@@ -97,7 +103,7 @@ def test_a_quick_one_measures_larger_pages_where_the_tlb_holds_them(
 ) -> None:
     interval = None if covers is None else Interval(covers, covers, covers)
     machine.costs = (Cost("tlb_entry_bytes", HUGE, None, None, interval, 0),)
-    measure("quick", (), None)
+    measure("quick", (), quietly, None)
     groups = [machine.option(i, "--measure") for i in range(len(machine.runs))]
     assert (["large"] in groups) == (covers != BASE)
     if covers == HUGE:
@@ -109,7 +115,7 @@ def test_each_kind_of_knee_is_confirmed_by_its_own_group(machine: Machine) -> No
     machine.knees = (
         knee(BASE, 96), knee(HUGE, 32), knee(BASE, 256, "code"), knee(BASE, 16, "tlb", "store")
     )  # fmt: skip
-    measure("full", (), None)
+    measure("full", (), quietly, None)
     confirming = [i for i in range(len(machine.runs)) if machine.option(i, "--lines")]
     assert [
         (*machine.option(i, "--measure"), *machine.option(i, "--page-size")) for i in confirming
@@ -117,17 +123,17 @@ def test_each_kind_of_knee_is_confirmed_by_its_own_group(machine: Machine) -> No
 
 
 def test_chosen_page_sizes_limit_the_first_pass(machine: Machine) -> None:
-    measure("quick", (65536,), None)
+    measure("quick", (65536,), quietly, None)
     assert machine.option(0, "--page-size") == ["4096", "65536"]
 
 
 @pytest.mark.parametrize("extent", ["quick", "full"])
 def test_under_noise_it_goes_on_within_the_bound_and_says_so(
-    machine: Machine, extent: measurement.Extent
+    machine: Machine, extent: Extent
 ) -> None:
     machine.knees = (knee(BASE, 96),)
     machine.uncertain_runs, machine.share = 1000, 0.6
-    result = measure(extent, (), None)
+    result = measure(extent, (), quietly, None)
     assert machine.now <= BOUND_S[extent]
     assert machine.now > 0.6 * BOUND_S[extent]
     assert "s longer than usual, because a cost varies" in result.notes[0]
@@ -139,7 +145,7 @@ def test_under_noise_it_goes_on_within_the_bound_and_says_so(
 
 def test_a_probe_that_needs_all_its_time_leaves_none_to_repeat(machine: Machine) -> None:
     machine.knees, machine.uncertain_runs = (knee(BASE, 96),), 1000
-    result = measure("quick", (), None)
+    result = measure("quick", (), quietly, None)
     assert machine.now <= BOUND_S["quick"]
     assert result.notes == ("uncertain still when the time was over: a cost varies",)
 
@@ -147,7 +153,7 @@ def test_a_probe_that_needs_all_its_time_leaves_none_to_repeat(machine: Machine)
 def test_when_certain_it_stops(machine: Machine) -> None:
     machine.knees = (knee(BASE, 96),)
     machine.uncertain_runs = 1
-    result = measure("full", (), None)
+    result = measure("full", (), quietly, None)
     assert len(machine.analysed) == 2
     assert len(result.notes) == 1
     assert "longer than usual" in result.notes[0]
@@ -167,23 +173,23 @@ def test_a_cpu_that_went_offline_is_told_from_other_failures(
     monkeypatch.setattr(measurement, "run_calibrator", fail_second)
     monkeypatch.setattr(measurement, "is_online", lambda cpu: cpu != "5")
     with pytest.raises(CpuGoneError, match=r"^5$"):
-        measure("quick", (), None)
+        measure("quick", (), quietly, None)
     machine.runs.clear()
     monkeypatch.setattr(measurement, "is_online", lambda _: True)
     with pytest.raises(TlbcostError, match="stay on one CPU"):
-        measure("quick", (), None)
+        measure("quick", (), quietly, None)
 
 
 def test_a_cpu_that_goes_offline_under_the_probe_ends_the_measurement(machine: Machine) -> None:
     machine.header["moved_cpu"] = "it went offline"
     with pytest.raises(CpuGoneError, match=r"^5$"):
-        measure("quick", (), None)
+        measure("quick", (), quietly, None)
     assert len(machine.runs) == 1
 
 
 def test_progress_never_goes_back(machine: Machine) -> None:
     machine.knees = (knee(BASE, 96), knee(HUGE, 32))
     percents: list[int] = []
-    measure("full", (), percents.append)
+    measure("full", (), quietly, percents.append)
     assert percents == sorted(percents)
     assert percents[-1] == 100

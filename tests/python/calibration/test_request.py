@@ -29,16 +29,22 @@ class Measurements:
     """Stands in for the minutes of measuring, and notes what was asked for."""
 
     asked: list[tuple[Extent, tuple[int, ...]]] = field(default_factory=list)
+    poor: tuple[str, ...] = ()
 
     def __call__(
-        self, extent: Extent, page_sizes: Sequence[int], progress: Callable[[int], None] | None
+        self,
+        extent: Extent,
+        page_sizes: Sequence[int],
+        announce: Callable[[str], None],
+        progress: Callable[[int], None] | None,
+        patience_s: float,
     ) -> Measured:
         self.asked.append((extent, tuple(page_sizes)))
         if progress:
             progress(50)
         samples = Table("x", {"cpuid_00000002_00": "ff 0 0 0"}, SAMPLES.columns, (), True)
         analysis = Analysis(of_this_machine().costs, (), ("a note",), ())
-        return Measured((samples,), analysis, 9.53, ("measured longer",))
+        return Measured((samples,), analysis, 9.53, ("measured longer",), self.poor)
 
 
 @pytest.fixture

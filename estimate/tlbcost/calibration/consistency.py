@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Can all figures of one calibration be true at once?
+
+Each rule is something that holds on every machine: memory is not nearer than a cache, and a walk on
+huge pages has one step less. Two figures contradict each other if they are farther apart than the
+rule allows and their intervals have no value in common; a figure whose interval is as wide as
+itself is none. The factors are far above what good calibrations of different machines show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from tlbcost.calibration.loads import UNIT_BYTES
+from tlbcost.calibration.records import Access, Calibration, Cost
+from tlbcost.common import units
+from tlbcost.common.interval import Interval
+from tlbcost.processors import cpuid
+
+# Footprints that are this many times the last cache are nearly all in memory.
+_BEYOND = 4
+# What a larger footprint may cost less, and memory more or less than the footprints beyond caches.
+_SAME = 1.5
+# A walk of twice as many pages costs so much more at most; in good calibrations 1.7.
+_STEEPEST = 3.0
+# Page tables of so many pages are in a core's own caches: there a walk's cost is well known.
+_NEAR_PAGES = 16384
+# The whole interval of such a cost over its value.
+_WIDEST = 1.0
+# Costs that are hidden behind other work are nothing, give or take this.
+_HIDDEN_NS = 0.5
+
+_Point = tuple[int, Interval]
+
+
+def contradictions(costs: Sequence[Cost], last_cache_bytes: int | None) -> tuple[str, ...]:
+    """A sentence for each figure that cannot be true, or not together with another one.
+
+    `last_cache_bytes`: the largest data cache, as CPUID reports it; None: not known.
+    """
+    found = list(_memory(costs, last_cache_bytes))
+    for rule in _RULES:
+        found += rule(costs)
+    return tuple(dict.fromkeys(found))
+
+
+def contradictions_of(calibration: Calibration) -> tuple[str, ...]:
+    """The contradictions of a whole calibration."""
+    return contradictions(calibration.costs, last_cache_bytes(calibration.cpuid))
+
+
+def last_cache_bytes(raw: dict[str, str]) -> int | None:
+    """The largest data cache by the raw words of CPUID; None: not known."""
+    caches = cpuid.decode(raw).caches if raw else ()
+    return max((c.size_bytes for c in caches if c.kind != "instruction"), default=None)
+
+
+def without_negative(costs: Sequence[Cost]) -> tuple[tuple[Cost, ...], tuple[str, ...]]:
+    """Costs as they can be shown, and notes: no cost is below zero.
+
+    What lies below zero is noise: an interval is cut there, and a value there is not obtained; but
+    one that is next to zero, of work that is hidden, is zero.
+    """
+    shown, notes = [], []
+    for cost in costs:
+        at = cost.interval
+        if at is None or not cost.quantity.endswith("_ns") or at.low >= 0:
+            shown.append(cost)
+        elif at.value >= 0 or _is_hidden(at):
+            shown.append(replace(cost, interval=cut(at)))
+        else:
+            shown.append(replace(cost, interval=None))
+            notes.append(f"{_name(cost)} was measured as {_ns(at)}, below zero: not reported")
+    return tuple(shown), tuple(notes)
+
+
+def cut(interval: Interval) -> Interval:
+    """The part of an interval that is not below zero."""
+    return Interval(*(max(0.0, x) for x in (interval.value, interval.low, interval.high)))
+
+
+def _is_hidden(at: Interval) -> bool:
+    return at.value > -_HIDDEN_NS and at.high >= 0
+
+
+def _below_zero(costs: Sequence[Cost]) -> Iterator[str]:
+    for cost in costs:
+        at = cost.interval
+        if cost.quantity.endswith("_ns") and at is not None and at.value < 0 and not _is_hidden(at):
+            yield f"{_name(cost)} costs {_ns(at)}"
+
+
+def _too_wide(costs: Sequence[Cost]) -> Iterator[str]:
+    """What every estimate takes, and is known where nothing disturbs."""
+    for cost in costs:
+        at = cost.interval
+        walk = cost.quantity == "walk_ns" and (cost.pages or 0) <= _NEAR_PAGES
+        known = walk or cost.quantity == "stlb_hit_ns" or _is_memory(cost)
+        if at is None or not known or cost.access != "serial" or at.value <= 0:
+            continue
+        if cost.page_size_bytes in (None, _base(costs)) and at.high - at.low > _WIDEST * at.value:
+            low, high = (units.nanoseconds(x) for x in (at.low, at.high))
+            yield f"{_name(cost)} is only known to be between {low} and {high} ns"
+
+
+def _memory(costs: Sequence[Cost], last_cache: int | None) -> Iterator[str]:
+    """Memory costs what the footprints beyond all caches do, and no footprint costs more."""
+    memory = next((c.interval for c in costs if _is_memory(c) and c.interval), None)
+    if memory is None:
+        return
+    for lines, at in _points(costs, "load_ns", None, "serial"):
+        words = f"a load from memory takes {_ns(memory)}, but from a footprint of "
+        words += f"{units.size(lines * UNIT_BYTES)} {_ns(at)}"
+        beyond = last_cache is not None and lines * UNIT_BYTES >= _BEYOND * last_cache
+        if _exceeds(at, memory, _SAME) or (beyond and _exceeds(memory, at, _SAME)):
+            yield words
+
+
+def _loads(costs: Sequence[Cost]) -> Iterator[str]:
+    """A larger footprint does not cost less."""
+    for (few, near), (many, far) in pairwise(_points(costs, "load_ns", None, "serial")):
+        if _exceeds(near, far, _SAME):
+            yield (f"a load from {units.size(few * UNIT_BYTES)} takes {_ns(near)}, but from "
+                   f"{units.size(many * UNIT_BYTES)} {_ns(far)}")  # fmt: skip
+
+
+def _walks(costs: Sequence[Cost]) -> Iterator[str]:
+    """More pages cost more, and little by little: their page tables lie farther and farther."""
+    for size in sorted({c.page_size_bytes for c in costs if c.page_size_bytes}):
+        for (few, near), (many, far) in pairwise(_points(costs, "walk_ns", size, "serial")):
+            most = max(_STEEPEST, (many / few) ** math.log2(_STEEPEST))
+            if _exceeds(near, far, _SAME) or _exceeds(far, near, most):
+                yield (f"a walk on {units.size(size)} pages takes {_ns(near)} with {few:,} pages, "
+                       f"but {_ns(far)} with {many:,}")  # fmt: skip
+
+
+def _huge_walks(costs: Sequence[Cost]) -> Iterator[str]:
+    """A walk on huge pages has one step less than one on base pages with as many entries."""
+    base = _base(costs)
+    if base is None:
+        return
+    smaller = dict(_points(costs, "walk_ns", base, "serial"))
+    for size in sorted({c.page_size_bytes for c in costs if c.page_size_bytes} - {base}):
+        for pages, at in _points(costs, "walk_ns", size, "serial"):
+            if pages in smaller and _exceeds(at, smaller[pages], _SAME):
+                yield (f"a walk takes {_ns(at)} on {units.size(size)} pages, but "
+                       f"{_ns(smaller[pages])} on {units.size(base)} pages")  # fmt: skip
+
+
+def _hits(costs: Sequence[Cost]) -> Iterator[str]:
+    """A hit in the STLB saves a walk."""
+    for size in sorted({c.page_size_bytes for c in costs if c.page_size_bytes}):
+        walks = _points(costs, "walk_ns", size, "serial")
+        for _, hit in _points(costs, "stlb_hit_ns", size, "serial"):
+            if walks and _exceeds(hit, walks[0][1], _SAME):
+                yield (f"an STLB hit takes {_ns(hit)} on {units.size(size)} pages, but a walk "
+                       f"{_ns(walks[0][1])}")  # fmt: skip
+
+
+def _faults(costs: Sequence[Cost]) -> Iterator[str]:
+    """A larger page has more to zero, and one fault is not dearer than many for the same memory."""
+    faults = [
+        (c.page_size_bytes, c.interval)
+        for c in costs
+        if c.quantity == "fault_ns" and c.page_size_bytes and c.interval
+    ]
+    for (small, near), (large, far) in pairwise(sorted(faults, key=lambda fault: fault[0])):
+        if _exceeds(near, far, _SAME) or _exceeds(far, near, _SAME * large / small):
+            yield (f"a page fault takes {_ns(near)} on {units.size(small)} pages, but {_ns(far)} "
+                   f"on {units.size(large)} pages")  # fmt: skip
+
+
+_RULES: tuple[Callable[[Sequence[Cost]], Iterator[str]], ...] = (
+    _below_zero, _loads, _walks, _huge_walks, _hits, _faults, _too_wide,
+)  # fmt: skip
+
+
+def _exceeds(a: Interval, b: Interval, factor: float) -> bool:
+    return a.value > factor * b.value and a.low > b.high
+
+
+def _is_memory(cost: Cost) -> bool:
+    return cost.quantity == "load_ns" and cost.access == "serial" and cost.pages is None
+
+
+def _base(costs: Sequence[Cost]) -> int | None:
+    return min((c.page_size_bytes for c in costs if c.page_size_bytes), default=None)
+
+
+def _points(costs: Sequence[Cost], quantity: str, size: int | None, access: Access) -> list[_Point]:
+    """What was obtained of a cost above zero, by footprint."""
+    found = [
+        (cost.pages, cost.interval)
+        for cost in costs
+        if (cost.quantity, cost.page_size_bytes, cost.access) == (quantity, size, access)
+        and cost.pages is not None
+        and cost.interval is not None
+        and cost.interval.value > 0
+    ]
+    return sorted(found, key=lambda point: point[0])
+
+
+def _ns(interval: Interval) -> str:
+    return f"{units.nanoseconds(interval.value)} ns"
+
+
+def _name(cost: Cost) -> str:
+    """A cost in words: 'a walk on 4 KiB pages (serial, 8,192 pages)'."""
+    if _is_memory(cost):
+        return "a load from memory"
+    words = {"walk_ns": "a walk", "stlb_hit_ns": "an STLB hit"}.get(cost.quantity, cost.quantity)
+    size = "" if cost.page_size_bytes is None else f" on {units.size(cost.page_size_bytes)} pages"
+    where = [cost.access or "", "" if cost.pages is None else f"{cost.pages:,} pages"]
+    inside = ", ".join(word for word in where if word)
+    return f"{words}{size}{f' ({inside})' if inside else ''}"
