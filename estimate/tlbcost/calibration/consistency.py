@@ -83,7 +83,7 @@ def cut(interval: Interval) -> Interval:
 
 
 def _is_hidden(at: Interval) -> bool:
-    return at.value > -_HIDDEN_NS and at.high >= 0
+    return at.value > -_HIDDEN_NS
 
 
 def _below_zero(costs: Sequence[Cost]) -> Iterator[str]:

@@ -34,9 +34,9 @@ def _missing(samples: Sequence[Table], costs: Sequence[Cost]) -> list[str]:
     serial = [c for c in costs if c.page_size_bytes == base and c.access == "serial" and c.interval]
     found = []
     if not any(cost.quantity == "stlb_hit_ns" for cost in serial):
-        found.append("no time was left to measure an STLB hit")
+        found.append("the cost of an STLB hit is missing")
     if sum(cost.quantity == "walk_ns" for cost in serial) < _FEWEST_WALKS:
-        found.append("no time was left to measure walks over footprints")
+        found.append("the cost of page walks over footprints is missing")
     out_of_time = {
         key.rpartition("_")[2]
         for table in samples

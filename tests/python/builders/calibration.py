@@ -26,7 +26,8 @@ def cost(
     """A cost with an interval of 3 % on both sides; `value` None: not obtained."""
     if value is None:
         return Cost(quantity, size, access, pages, None, 0)
-    return Cost(quantity, size, access, pages, Interval(value, 0.97 * value, 1.03 * value), 9)
+    half = 0.03 * abs(value)
+    return Cost(quantity, size, access, pages, Interval(value, value - half, value + half), 9)
 
 
 CHAINS: tuple[tuple[Access, float], ...] = (("chains_2", 2), ("chains_4", 3), ("chains_8", 3.5))

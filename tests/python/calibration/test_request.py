@@ -16,10 +16,11 @@ from tlbcost.calibration.analysis.quantities import Analysis
 from tlbcost.calibration.cache import cache_folder, cache_path, look_up
 from tlbcost.calibration.file import read_calibration, write_calibration
 from tlbcost.calibration.measurement import CpuGoneError, Measured
-from tlbcost.calibration.records import Extent, Obtained
+from tlbcost.calibration.records import Cost, Extent, Obtained
 from tlbcost.calibration.request import CalibrationRequest, calibration_for, obtain
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.formats import SAMPLES
+from tlbcost.common.interval import Interval
 from tlbcost.common.table import Table
 from tlbcost.system.machine import current_machine
 
@@ -30,6 +31,7 @@ class Measurements:
 
     asked: list[tuple[Extent, tuple[int, ...]]] = field(default_factory=list)
     poor: tuple[str, ...] = ()
+    patience_s: float = 0
 
     def __call__(
         self,
@@ -40,6 +42,9 @@ class Measurements:
         patience_s: float,
     ) -> Measured:
         self.asked.append((extent, tuple(page_sizes)))
+        self.patience_s = patience_s
+        if self.poor:
+            announce("the machine is busy")
         if progress:
             progress(50)
         samples = Table("x", {"cpuid_00000002_00": "ff 0 0 0"}, SAMPLES.columns, (), True)
@@ -126,7 +131,7 @@ def test_one_whose_curve_is_lost_is_made_again_where_it_is_wanted(measured: Meas
     said: list[str] = []
     assert get()[0].curve is None
     assert obtain(CalibrationRequest(curve=True), said.append).curve is not None
-    assert said == ["the curve behind the cached calibration is lost"]
+    assert said == ["the curve behind the cached calibration is lost: measuring, 12 s at most"]
     assert len(measured.asked) == 2
 
 
@@ -142,7 +147,7 @@ def test_a_machine_that_changes_during_a_run_is_measured_again(
 ) -> None:
     machine = replace(current_machine(), governor="powersave")
     faster = replace(machine, governor="performance")
-    answers = iter([machine, machine, faster, faster])
+    answers = iter([machine, machine, machine, faster, faster])
     for module in (cache, request):
         monkeypatch.setattr(module, "current_machine", lambda: next(answers))
     obtained, said = get()
@@ -157,9 +162,13 @@ def test_a_cpu_that_goes_away_during_a_run_is_not_half_of_a_calibration(
     gone = iter([True, False])
 
     def measure(
-        extent: Extent, sizes: Sequence[int], progress: Callable[[int], None] | None
+        extent: Extent,
+        sizes: Sequence[int],
+        announce: Callable[[str], None],
+        progress: Callable[[int], None] | None,
+        patience_s: float,
     ) -> Measured:
-        result = measured(extent, sizes, progress)
+        result = measured(extent, sizes, announce, progress, patience_s)
         if next(gone):
             raise CpuGoneError("1")
         return result
@@ -173,7 +182,7 @@ def test_a_cpu_that_goes_away_during_a_run_is_not_half_of_a_calibration(
 def test_a_machine_that_goes_on_changing_is_refused(
     measured: Measurements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    modes = iter(["always", "always", "never", "madvise"])
+    modes = iter(["always", "always", "always", "never", "madvise"])
     machine = current_machine()
     for module in (cache, request):
         monkeypatch.setattr(
@@ -210,6 +219,89 @@ def test_a_useless_cache_is_announced_and_remeasured(
     assert words in said[0]
     assert obtained.source == "measured now"
     assert read_calibration(path).machine == current_machine()
+
+
+def test_a_poor_one_is_told_used_and_not_kept(measured: Measurements) -> None:
+    measured.poor = ("the calibrator waited for a CPU 73 % of the time",)
+    obtained, said = get()
+    assert said[-1] == (
+        "poor calibration: repeat it when the machine is quiet "
+        "(the calibrator waited for a CPU 73 % of the time)"
+    )
+    assert obtained.calibration.grade == "poor"
+    assert "not kept for later" in obtained.notes[-1]
+    assert not list(cache_folder().glob("*"))
+    # The next one measures again, and is kept if it is good.
+    measured.poor = ()
+    assert get()[0].calibration.grade == "good"
+    assert len(measured.asked) == 2
+    assert get()[1] == []
+
+
+def test_a_poor_one_takes_no_good_ones_place(measured: Measurements) -> None:
+    good = get()[0].calibration
+    measured.poor = ("steal",)
+    obtained, said = get(recalibrate=True)
+    assert obtained.calibration == good
+    assert said[-1] == f"the good calibration of {good.date} stays, and is used"
+    # A quick one is not what was asked for here; it stays nevertheless.
+    obtained, said = get(extent="full")
+    assert (obtained.calibration.extent, obtained.calibration.grade) == ("full", "poor")
+    cached, _ = look_up()
+    assert cached is not None
+    assert cached.calibration == good
+
+
+@pytest.mark.usefixtures("measured")
+def test_a_poor_one_in_the_cache_is_measured_again() -> None:
+    """As earlier versions kept them: the figures themselves show it."""
+    old = of_this_machine()
+    contradiction = Cost("walk_ns", 4096, "serial", 8192, Interval(236, 230, 240), 40)
+    path = cache_path(current_machine())
+    path.parent.mkdir(parents=True)
+    write_calibration(path, replace(old, costs=(*old.costs, contradiction), extent="quick"))
+    obtained, said = get()
+    assert said == [
+        "the cached calibration is poor (a walk on 4 KiB pages takes 10 ns with 4,096 pages, but "
+        "236 ns with 8,192): measuring, 12 s at most"
+    ]
+    assert obtained.calibration.grade == "good"
+    assert get()[1] == []
+
+
+def test_costs_below_zero_are_not_reported(
+    measured: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = of_this_machine().costs
+    added = (
+        Cost("walk_ns", 4096, "overlapped", 4096, Interval(-7, -9, 2), 5),
+        Cost("walk_ns", 4096, "overlapped", 8192, Interval(3, -9, 5), 5),
+    )
+
+    def measure(*arguments: object) -> Measured:
+        found = measured(*arguments)  # type: ignore[arg-type]
+        return replace(found, analysis=replace(found.analysis, costs=(*costs, *added)))
+
+    monkeypatch.setattr(request, "measure", measure)
+    calibration = get()[0].calibration
+    assert [cost.interval for cost in calibration.costs[-2:]] == [None, Interval(3, 0, 5)]
+    assert any("measured as -7 ns, below zero: not reported" in note for note in calibration.notes)
+
+
+def test_how_long_to_wait_for_quiet(
+    measured: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TLBCOST_WAIT_S", raising=False)
+    get(recalibrate=True)
+    assert measured.patience_s == 20
+    monkeypatch.setenv("TLBCOST_WAIT_S", "0")
+    get(recalibrate=True)
+    assert measured.patience_s == 0
+    for wrong in ("-1", "soon", "99999", "1.5"):
+        monkeypatch.setenv("TLBCOST_WAIT_S", wrong)
+        with pytest.raises(TlbcostError, match="TLBCOST_WAIT_S is") as error:
+            get()
+        assert error.value.exit_code == 2
 
 
 def test_without_a_place_for_the_cache_it_goes_on(
