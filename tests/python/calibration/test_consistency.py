@@ -83,6 +83,7 @@ def test_what_cannot_be_true_is_found(costs: list[Cost], words: str) -> None:
         [wide(walk(65536, 340), 82, 866), walk(16384, 82)],
         # Hidden behind other work.
         [cost("stlb_hit_ns", -0.02, access="overlapped", pages=512)],
+        [wide(walk(8192, -0.61, HUGE, "overlapped"), -3.65, 6.03)],
         # Entries have no order of costs, and what was not obtained says nothing.
         [cost("dtlb_entries", -1), Cost("walk_ns", BASE, "serial", 8192), walk(16384, 20)],
         [],

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tlbcost.answer.record import CaveatRule, Estimate
+from tlbcost.calibration.records import POOR
 from tlbcost.common import units
 
 
@@ -72,9 +73,23 @@ def _overlapped(estimate: Estimate) -> tuple[str, str] | None:
     )
 
 
+def _poor(estimate: Estimate) -> tuple[str, str] | None:
+    calibrated = estimate.given.calibrated
+    # Without costs in it, an estimate has nothing of the calibration's.
+    if calibrated is None or estimate.base_costs is None:
+        return None
+    reasons = calibrated.calibration.grade_reasons
+    if not reasons:
+        return None
+    what, _, remedy = POOR.partition(": ")
+    more = f"; {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    return f"{what} ({reasons[0]}{more}), so every time and share here is uncertain", remedy
+
+
 RULES: dict[str, CaveatRule] = {
     "T07": _huge_costs,
     "T08": _capped,
     "T16": _fault_cost,
     "T20": _overlapped,
+    "T45": _poor,
 }

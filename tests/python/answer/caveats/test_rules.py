@@ -100,6 +100,13 @@ def _without_notes(_: Estimate) -> Estimate:
     return conclude(replace(evidence(counted(SKL)), pmu=replace(load_pmu("skl"), notes=())))
 
 
+def _graded(c: Estimate, *reasons: str) -> Estimate:
+    assert c.given.calibrated is not None
+    obtained = c.given.calibrated
+    poor = replace(obtained.calibration, grade_reasons=reasons)
+    return altered(c, calibrated=replace(obtained, calibration=poor))
+
+
 # What brings each caveat about, and something near it that must not.
 CASES: dict[str, tuple[Change, Change]] = {
     "T01": (
@@ -209,7 +216,16 @@ CASES: dict[str, tuple[Change, Change]] = {
         _with_run(wall_ns=1_200_000_000, waited_ns=0),
         _with_run(wall_ns=1_200_000_000, waited_ns=150_000_000),
     ),
+    "T45": (lambda c: _graded(c, "steal 12 %"), _graded),
 }
+
+
+def test_a_poor_calibration_comes_first() -> None:
+    poor = _graded(CASES["T17"][0](estimated()), "steal 12 %", "another reason")
+    first = caveats(poor)[0]
+    assert first.code == "T45"
+    assert first.sentence.startswith("poor calibration (steal 12 %; 1 more)")
+    assert first.remedy == "repeat it when the machine is quiet"
 
 
 def test_costs_that_the_overlap_model_does_not_take_are_not_told() -> None:
