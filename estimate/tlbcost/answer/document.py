@@ -169,7 +169,7 @@ def _simulation(simulated: Simulated) -> SimulationPart:
     return SimulationPart(
         wall_ns=None if simulated.run is None else simulated.run.wall_ns,
         exit_code=simulated.code,
-        geometry=[_geometry(geometry, each) for each in (geometry.base, geometry.huge)],
+        geometry=(_geometry(geometry, geometry.base), _geometry(geometry, geometry.huge)),
         processes=[_process(process) for process in simulated.processes],
         counts=_counts(simulated.counts),
         bound_fraction=gain.bound_fraction,

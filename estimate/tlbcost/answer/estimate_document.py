@@ -22,6 +22,8 @@ from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Side, SideCounts
 from tlbcost.system.machine import Machine
 
+SCHEMA = "tlbcost-estimate-4"
+
 
 class Ratios(Part, frozen=True, kw_only=True):
     """Speed-ups; null: no limit."""
@@ -183,9 +185,7 @@ class SimulationPart(Part, frozen=True, kw_only=True):
 
     wall_ns: Annotated[int | None, doc("how long it took", minimum=0)]
     exit_code: Annotated[int, doc("the program's, as a shell shows it", minimum=0)]
-    geometry: Annotated[
-        list[GeometryPart], doc("on base and on huge pages", minItems=2, maxItems=2)
-    ]
+    geometry: Annotated[tuple[GeometryPart, GeometryPart], doc("on base and on huge pages")]
     processes: Annotated[list[ProcessPart], doc("process images", minItems=1)]
     counts: Annotated[list[AccessMisses], doc("the sums over all processes")]
     bound_fraction: Annotated[Interval, doc("as in the whole document")]
@@ -229,9 +229,7 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
     not obtained.
     """
 
-    schema: Annotated[
-        str, doc("form of this document and its version", const="tlbcost-estimate-4")
-    ] = "tlbcost-estimate-4"
+    schema: Annotated[str, doc("form of this document and its version", const=SCHEMA)] = SCHEMA
     tlbcost_version: Annotated[str, doc("the version of tlbcost that made it")]
     date: Annotated[str, doc("UTC, ISO 8601")]
     backend: Annotated[

@@ -42,7 +42,8 @@ def times(low_ns: float, high_ns: float) -> str:
 def sum_of_times(parts_ns: Sequence[float], total_ns: float) -> list[str]:
     """Durations and their total in one unit, with the fewest decimals that add up."""
     unit, name = _time_unit(max(map(abs, (*parts_ns, total_ns)), default=0.0) or 1.0)
-    places = max(0, 2 - math.floor(math.log10(max(abs(total_ns) / unit, 0.01))))
+    most = max(map(abs, (*parts_ns, total_ns)), default=0.0)
+    places = max(0, 2 - math.floor(math.log10(max(most / unit, 1.0))))
     rounded: list[float] = []
     for more in range(_MORE_PLACES):
         rounded = [round(part / unit, places + more) for part in parts_ns]

@@ -99,16 +99,16 @@ def stand(
         # The kernel knows better, and smaller transparent pages count for it as well.
         reason, words = (reason, words) if settings.mthp else ("later", _LATER[_group(kind)])
     elif backed.eligible is False and reason == "later":
-        reason, words = "untold", "the kernel says that it may not, and not why"
+        reason, words = "untold", "the kernel says that it is not eligible, but not why"
     return Standing(size, reason == "later", reason, words)
 
 
 _NOT_ASKED = 'THP is "madvise" here, and the program does not ask for huge pages'
 _LATER = {
-    "anonymous": "it may be: khugepaged comes later; what is touched in small steps, or was there "
-    "before it was asked for, waits for it",
-    "shared": "it may be: pages that were there before stay small until khugepaged comes",
-    "file": "it may be: khugepaged comes later",
+    "anonymous": "it is eligible, but was touched in small steps or before it was advised, and "
+    "waits for khugepaged",
+    "shared": "it is eligible; pages that were there before wait for khugepaged",
+    "file": "it is eligible, and waits for khugepaged",
 }
 
 
@@ -139,8 +139,8 @@ def _why_not(
         return "advised_against", "the program advises against it (MADV_NOHUGEPAGE)"
     huge = settings.huge_page_bytes
     if backed.end - backed.start < huge:
-        what = "a stack of less" if kind == "stack" else "less"
-        return "too_small", f"{what} than {units.size(huge)}"
+        what = "a stack" if kind == "stack" else "it is"
+        return "too_small", f"{what} smaller than a huge page ({units.size(huge)})"
     reason, words = _setting(kind, name, backed, settings)
     # A mapping is placed to suit huge pages only where it may have some.
     return (_unfit(kind, backed, huge) if reason == "later" else None) or (reason, words)
@@ -165,7 +165,7 @@ def _unfit(kind: MemoryKind, backed: Backing, huge: int) -> tuple[Reason, str] |
     """Why no whole huge page fits into it, where none does."""
     size = units.size(huge)
     if -(-backed.start // huge) * huge + huge > backed.end:
-        return "unaligned", f"no whole {size} page, by its alignment"
+        return "unaligned", f"no aligned {size} page fits into it"
     mapped = _group(kind) in ("shared", "file") or kind == "segment"
     if mapped and (backed.start - backed.offset_bytes) % huge and backed.device != (0, 0):
         return "unaligned", f"its place in the file and its address differ below {size}"

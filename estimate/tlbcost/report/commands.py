@@ -8,7 +8,7 @@ import shlex
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.common import units
 from tlbcost.remedies.remedy import Remedy
-from tlbcost.report.lines import LABEL, labelled, middle
+from tlbcost.report.lines import LABEL, labelled, middle, visible
 
 _MOST_STEPS = 3
 
@@ -58,9 +58,10 @@ def _rows(label: str, rows: list[str]) -> list[str]:
 
 def _fitted(document: EstimateDocument, step: str, width: int) -> str:
     room = width - LABEL
-    if len(step) > room:
-        step = step.replace(command_of(document), "...")
-    return middle(step, room)
+    command = command_of(document)
+    if len(step) > room or not step.isprintable():
+        step = step.replace(command, "...")
+    return middle(visible(step), room)
 
 
 def growth_words(remedy: Remedy) -> str | None:

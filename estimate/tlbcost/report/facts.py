@@ -17,6 +17,8 @@ from tlbcost.report.lines import middle
 _MODES = {"user": "user mode", "kernel": "kernel mode", "both": "user and kernel mode"}
 _KINDS: dict[MemoryKind, str] = {"anonymous": "anonymous", "heap": "heap", "stack": "stack"}
 _NAME_COLUMNS = 30
+# An allocation site has most of the misses.
+_MOST = 0.5
 # Memory with less of the walks is left to --details.
 _LEAST = 0.1
 
@@ -53,32 +55,45 @@ def counted_words(document: EstimateDocument) -> str | None:
     return f"{counters.source}: {counters.pmu_name}, {mode_words(counters.mode)}"
 
 
-def memory_words(document: EstimateDocument) -> list[str]:
-    """The memory that misses most, most first; empty: not known."""
+def memory_words(document: EstimateDocument, columns: int) -> list[str]:
+    """The memory that misses most, most first, in so many columns; empty: not known."""
     if document.attribution is None:
         return []
     regions = sorted(document.attribution.memory, key=_weight, reverse=True)
     named = [region for region in regions if (region.misses_fraction or 0.0) >= _LEAST]
-    return [_region(region) for region in named or regions[:1]]
+    return [_region(region, columns) for region in named or regions[:1]]
 
 
 def _weight(region: RegionShare) -> float:
     return region.time_fraction or region.misses_fraction or 0.0
 
 
-def _region(region: RegionShare) -> str:
+def _region(region: RegionShare, columns: int) -> str:
     size = region.touched_bytes or region.size_bytes
-    text = "" if size is None else f"{units.size(size)} "
-    text += _KINDS.get(region.kind, middle(region.name.rpartition("/")[2], _NAME_COLUMNS))
-    sites = [site for site in region.sites if site.misses_fraction >= 0.5]
-    if sites and region.kind not in ("file", "stack"):
-        text += f" ({words(sites[0]).replace(' (', ', ').removesuffix(')')})"
-    if region.code:
-        text += ", code"
+    start = "" if size is None else f"{units.size(size)} "
+    start += _KINDS.get(region.kind, middle(region.name.rpartition("/")[2], _NAME_COLUMNS))
+    end = ", code" if region.code else ""
     if region.backed is not None and region.backed.page_bytes:
-        text += f", on {units.size(region.backed.page_bytes)} pages"
+        end += f", on {units.size(region.backed.page_bytes)} pages"
     what = "walks" if region.samples is None else "misses sampled"
-    return f"{text}: {units.percent(region.misses_fraction or 0.0)} of the {what}"
+    end += f": {units.percent(region.misses_fraction or 0.0)} of the {what}"
+    sites = [f" ({site})" for site in _sites(region)]
+    fitting = (site for site in sites if len(start + site + end) <= columns)
+    return start + next(fitting, "") + end
+
+
+def _sites(region: RegionShare) -> list[str]:
+    """Where most of it was allocated: with its line, by the function alone; empty: not known."""
+    first = next((site for site in region.sites if site.misses_fraction >= _MOST), None)
+    if first is None or region.kind in ("file", "stack"):
+        return []
+    # Without the arguments of C++, which are long.
+    function = (first.function or "").partition("(")[0]
+    if not function:
+        return [words(first)]
+    file = (first.object or "").rpartition("/")[2]
+    where = f"{first.file}:{first.line}" if first.file and first.line else f"in {file}"
+    return [f"{function}, {where}", function]
 
 
 def cause_words(document: EstimateDocument) -> str | None:

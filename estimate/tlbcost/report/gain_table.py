@@ -11,7 +11,7 @@ from tlbcost.common.interval import Interval
 
 _HEAD = ("saved by", "share", "range")
 _MORE_PLACES = 2
-# Both ends of an interval below this, around a value of about 0.
+# A gain that is about 0, and below this in any case, needs no row.
 _NOTHING = 0.005
 
 
@@ -21,11 +21,17 @@ def gain_table(document: EstimateDocument) -> list[str]:
         "fewer page faults": document.fault_fraction,
         "cheaper TLB misses": document.expected_fraction,
     }
-    known = {name: share for name, share in parts.items() if share and not _is_nothing(share)}
+    total = document.total_fraction
+    known = {name: share for name, share in parts.items() if share is not None}
+    some = {name: share for name, share in known.items() if not _is_nothing(share)}
+    # Without a row the others must still add up, unless all of it hardly matters.
+    if document.verdict.code == "not_worth_it" or list(map(_cells, some.values())) == [
+        _cells(total)
+    ]:
+        known = some
     if not known:
         return []
     shares = list(known.values())
-    total = document.total_fraction
     (values,) = _columns(shares, total, lambda share: (share.value,))
     lows, highs = _columns(shares, total, lambda share: (share.low, share.high))
     times = [units.NOT_OBTAINED] * (len(shares) + 1)
@@ -34,7 +40,7 @@ def gain_table(document: EstimateDocument) -> list[str]:
         saved = [share.value * cpu for share in shares]
         times = units.sum_of_times(saved, total.value * cpu)
     rows: list[tuple[str, ...]] = [
-        (name, value, low if low == high else f"{low} to {high}", time)
+        (_name(name, value), value, low if low == high else f"{low} to {high}", time)
         for name, value, low, high, time in zip(
             [*known, "in all"], values, lows, highs, times, strict=True
         )
@@ -48,10 +54,17 @@ def gain_table(document: EstimateDocument) -> list[str]:
     return _aligned([(*_HEAD, last), *rows])
 
 
+def _name(name: str, value: str) -> str:
+    # Huge pages may cost more to fault in than they save.
+    return "page faults" if name == "fewer page faults" and value.startswith("-") else name
+
+
 def _is_nothing(share: Interval) -> bool:
-    return units.percent(share.value) in (units.ZERO, units.ABOUT_ZERO) and (
-        max(abs(share.low), abs(share.high)) < _NOTHING
-    )
+    return units.percent(share.value) in (units.ZERO, units.ABOUT_ZERO) and share.high < _NOTHING
+
+
+def _cells(share: Interval) -> list[str]:
+    return [units.percent(end) for end in (share.value, share.low, share.high)]
 
 
 def _columns(

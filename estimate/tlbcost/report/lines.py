@@ -11,6 +11,18 @@ _DOTS = "..."
 # A number and its unit stay on one line.
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMG]iB|B|ns|µs|ms|s|M|G)\b|%)")
 _HELD = "\u00a0"
+_COMMANDS = ("tlbcost ", "ulimit ", "env ", "echo ")
+
+
+def visible(text: str) -> str:
+    """On one line: what is not printable, such as a newline or a byte that is no text, escaped."""
+    return "".join(each if each.isprintable() else _escaped(each) for each in text)
+
+
+def _escaped(character: str) -> str:
+    """As Python writes it; a byte that is no UTF-8, which is kept as a surrogate, as that byte."""
+    byte = ord(character) - 0xDC00
+    return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else repr(character)[1:-1]
 
 
 def wrapped(text: str, width: int, first: str = "", later: str = "") -> list[str]:

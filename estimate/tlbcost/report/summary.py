@@ -7,6 +7,7 @@ At most 24 lines; what does not fit is left to --details.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.common import units
@@ -14,7 +15,7 @@ from tlbcost.report.caveats import caveat_items
 from tlbcost.report.commands import command_lines, command_of
 from tlbcost.report.facts import cause_words, counted_words, memory_words, run_words
 from tlbcost.report.gain_table import gain_table
-from tlbcost.report.lines import LABEL, labelled, middle, wrapped
+from tlbcost.report.lines import LABEL, labelled, middle, visible, wrapped
 
 MOST_LINES = 24
 MOST_CAVEATS = 3
@@ -92,17 +93,26 @@ def _facts(document: EstimateDocument, commands: list[str], width: int) -> list[
     command = command_of(document)
     blocks = []
     if not any(command in line for line in commands):
-        blocks.append(_Block([f"{'Program':<{LABEL}}{middle(command, width - LABEL)}"]))
+        shown = middle(visible(_from_here(command)), width - LABEL)
+        blocks.append(_Block([f"{'Program':<{LABEL}}{shown}"]))
     for label, words in (("Run", run_words(document)), ("Counts", counted_words(document))):
         if words is not None:
             blocks.append(_Block(labelled(label, words, width)))
-    memory = memory_words(document)[:_MOST_REGIONS]
+    memory = memory_words(document, width - LABEL)[:_MOST_REGIONS]
     for n, words in enumerate(memory):
         blocks.append(_Block(labelled("" if n else "Memory", words, width), spare=n))
     cause = cause_words(document)
     if cause is not None:
         blocks.append(_Block(labelled("Cause", cause, width)))
     return blocks
+
+
+def _from_here(command: str) -> str:
+    """The command line with the path of a program below this folder, or of the user, shortened."""
+    for folder, shown in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if len(folder.parts) > 1 and command.startswith(f"{folder}/"):
+            return shown + command.removeprefix(f"{folder}/")
+    return command
 
 
 def _basis(document: EstimateDocument, hidden: int, width: int) -> list[str]:

@@ -30,22 +30,22 @@ def _huge_costs(estimate: Estimate) -> tuple[str, str] | None:
         return None
     size = units.size(huge.page_size_bytes)
     return (
-        f"the cost of {' and '.join(missing)} on {size} pages was not measured here: priced like "
-        f"one on {units.size(estimate.base_costs.page_size_bytes)} pages, an upper limit, so that "
-        "the gain may be larger",
-        "tlbcost calibrate --recalibrate with more free memory",
+        f"The cost of {' and '.join(missing)} on {size} pages was not measured here; that on "
+        f"{units.size(estimate.base_costs.page_size_bytes)} pages is used, an upper limit: the "
+        "gain may be larger.",
+        "Run tlbcost calibrate --recalibrate with more free memory.",
     )
 
 
 def _capped(estimate: Estimate) -> tuple[str, str] | None:
     if not estimate.gain.bound_capped or estimate.counted is not None:
         return None
-    remedy = "the gain is likely in the lower half of its interval"
+    remedy = "Expect the gain in the lower half of its interval."
     if not _priced(estimate):
-        remedy = "the expected gain is modelled without it"
+        remedy = "The expected gain is modelled without it."
     return (
-        "the bound is capped at the user time: at the cost of dependent accesses translation "
-        "alone would take longer, so the program's accesses overlap",
+        "The upper bound is capped at the user time: at the cost of dependent accesses "
+        "translation alone would take longer, so the program's accesses overlap.",
         remedy,
     )
 
@@ -54,9 +54,9 @@ def _fault_cost(estimate: Estimate) -> tuple[str, str] | None:
     if estimate.gain.fault_fraction is not None or estimate.given.calibrated is None:
         return None
     return (
-        "the cost of a page fault was not measured on both page sizes: the saving in page faults "
-        "is not known (NA)",
-        "tlbcost calibrate --recalibrate; THP must not be 'never'",
+        "The cost of a page fault was not measured on both page sizes: what fewer page faults "
+        "save is not known (NA).",
+        'Run tlbcost calibrate --recalibrate; THP must not be "never".',
     )
 
 
@@ -67,9 +67,9 @@ def _overlapped(estimate: Estimate) -> tuple[str, str] | None:
     if base.walk_overlapped_ns is not None and base.stlb_hit_overlapped_ns is not None:
         return None
     return (
-        "the cost of overlapped accesses was not measured: the low end of the gain takes it as "
-        "nothing",
-        "tlbcost calibrate --recalibrate on a quiet machine",
+        "The cost of overlapped accesses was not measured: the lower end of the gain takes it as "
+        "0.",
+        "Run tlbcost calibrate --recalibrate on a quiet machine.",
     )
 
 

@@ -27,8 +27,8 @@ def _notes(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     left = len(notes) - MOST_NOTES
     more = f"; {left} more" if left > 0 else ""
     return (
-        f"about the counts: {'; '.join(notes[:MOST_NOTES])}{more}",
-        "the JSON has all of them",
+        f"About the counts: {'; '.join(notes[:MOST_NOTES])}{more}.",
+        "The JSON has all notes.",
     )
 
 
@@ -46,8 +46,8 @@ def _not_obtained(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | N
     left = len(missing) - MOST_NAMES
     more = f" and {left} more" if left > 0 else ""
     return (
-        f"some events were not obtained: {', '.join(missing[:MOST_NAMES])}{more}",
-        "tlbcost count -e NAME tells about each alone",
+        f"Some events were not obtained: {', '.join(missing[:MOST_NAMES])}{more}.",
+        "tlbcost count -e NAME says why.",
     )
 
 
@@ -56,14 +56,14 @@ def _walks_times_cost(_estimate: Estimate, part: CountedPart) -> tuple[str, str]
         return None
     if part.walk_cycles is not None:
         return (
-            "no cycles of page walks were counted: each walk is taken to cost "
-            f"{part.walk_cycles:g} cycles, as was said",
-            "tlbcost calibrate on that machine measures what it costs",
+            "No cycles of page walks were counted: each walk is taken to cost "
+            f"{part.walk_cycles:g} cycles (--walk-cycles).",
+            "Measure the cost on that machine with tlbcost calibrate.",
         )
     return (
-        "no cycles of page walks were counted: walks are multiplied with what one costs by "
-        "calibration, from overlapped to serial, so that the interval is wide",
-        "only a trial on huge pages, or a CPU that counts them, tells more",
+        "No cycles of page walks were counted: walks are multiplied by their calibrated cost, "
+        "from overlapped to serialized, so that the interval is wide.",
+        "A trial on huge pages gives the answer.",
     )
 
 
@@ -71,10 +71,10 @@ def _pending(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     if part.witness.way != "pending_cycles":
         return None
     return (
-        "cycles with a walk in progress are not known, only the sum over all walks: divided by "
+        "Cycles with a walk in progress are not known. Their sum over all walks was divided by "
         f"the number of page walkers ({part.pmu.walkers or 'not known'}), which is right only if "
-        "these are busy together",
-        "count walk_active_cycles where the CPU has them",
+        "these are busy together.",
+        "Count walk_active_cycles where the CPU has them.",
     )
 
 
@@ -82,9 +82,9 @@ def _stalls_only(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | No
     if part.witness.way != "stall_cycles":
         return None
     return (
-        "only cycles stalled on translation were counted: they are what it costs at least, so "
-        "that the bound may be too low",
-        "give --calibration, so that walks can be priced",
+        "Only cycles stalled on translation were counted: that is the least it costs, so that "
+        "the upper bound may be too low.",
+        "Give --calibration, which has the cost of a walk.",
     )
 
 
@@ -92,9 +92,9 @@ def _capped(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     if not part.witness.capped:
         return None
     return (
-        "walks of loads, stores and code together reach all the cycles counted: they overlap, "
-        "and the bound is capped at that",
-        "the expected gain says more than the bound",
+        "Walks of loads, stores and code together fill all the cycles counted: they overlap, "
+        "and the upper bound is capped there.",
+        "Rely on the expected gain, not on the upper bound.",
     )
 
 
@@ -102,9 +102,9 @@ def _published(estimate: Estimate, _part: CountedPart) -> tuple[str, str] | None
     if estimate.simulated is not None:
         return None
     return (
-        "how much of the walk share huge pages give back is taken from published pairs of runs "
-        "on other machines (doc/accuracy.md)",
-        "--backend both simulates the program on huge pages too",
+        "How much of the walk share huge pages save is taken from published pairs of runs on "
+        "other machines (doc/accuracy.md).",
+        "Use --backend both to simulate the program on huge pages, too.",
     )
 
 
@@ -112,9 +112,9 @@ def _fault_memory(estimate: Estimate, _part: CountedPart) -> tuple[str, str] | N
     if estimate.simulated is not None or estimate.gain.fault_fraction is None:
         return None
     return (
-        "how densely the program's memory lies was not seen: for the low end of the page faults "
-        "twice as many huge pages are taken as would hold it",
-        "--backend both sees each page",
+        "How densely the program's memory lies was not seen: the lower end of the page-fault "
+        "saving takes twice as many huge pages as would hold it.",
+        "Use --backend both to see each page.",
     )
 
 
@@ -123,8 +123,8 @@ def _about_pmu(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None
     if not notes:
         return None
     return (
-        f"about the counters of {part.pmu.name}: {'; '.join(notes[:MOST_NOTES])}",
-        f"tlbcost events --pmu {part.pmu.key} tells all",
+        f"About the counters of {part.pmu.name}: {'; '.join(notes[:MOST_NOTES])}.",
+        f"tlbcost events --pmu {part.pmu.key} shows all notes.",
     )
 
 
@@ -132,16 +132,17 @@ def _second_stage(estimate: Estimate, part: CountedPart) -> tuple[str, str] | No
     ept = part.witness.ept
     if ept is not None and ept.high > 0:
         return (
-            f"the second stage of translation (EPT) takes {units.percent(ept.value)} of the "
-            "cycles on top, which only huge pages of the host make cheaper",
-            "give the virtual machine huge pages too",
+            f"The second stage of translation (EPT) takes another {units.percent(ept.value)} of "
+            "the cycles, which only huge pages on the host make cheaper.",
+            "Back the virtual machine with huge pages, too.",
         )
     machine = estimate.given.machine
     if machine is None or machine.hypervisor is None:
         return None
     return (
-        "in a virtual machine it depends on the CPU whether a walk's cycles have the host's part",
-        "compare with --backend sim, whose costs are measured in here",
+        "In a virtual machine it depends on the CPU whether a walk's cycles include the host's "
+        "part.",
+        "Compare with --backend sim, whose costs are measured in here.",
     )
 
 
@@ -158,8 +159,8 @@ def _imported(estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     if not missing:
         return None
     return (
-        f"the counts come from a file, with {', '.join(missing)}",
-        "--calibration FILE, made there by tlbcost calibrate; perf stat's whole output",
+        f"The counts are from a file, with {', '.join(missing)}.",
+        "Give --calibration FILE, made there by tlbcost calibrate, and perf stat's whole output.",
     )
 
 
@@ -177,8 +178,8 @@ def _disagree(estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     if factor <= DISAGREE_FACTOR:
         return None
     return (
-        f"the counters and the simulation differ by a factor of {factor:.1f} in page walks",
-        "believe the counters, unless the program does other work in the simulator",
+        f"The counters and the simulation differ by a factor of {factor:.1f} in page walks.",
+        "Trust the counters, unless the program does other work in the simulator.",
     )
 
 

@@ -25,17 +25,17 @@ def _killed_process(_estimate: Estimate, simulated: Simulated) -> tuple[str, str
     killed = [process for process in simulated.processes if process.counts is None]
     if killed:
         return (
-            f"{_number_of(killed)} ended without reporting any counts, and what was missed there "
-            f"is not in the sums: {_names(killed)}",
-            "let the program end its helpers with SIGTERM instead of SIGKILL",
+            f"{_number_of(killed)} ended without reporting any counts; those misses are not in "
+            f"the sums: {_names(killed)}.",
+            "Let the program end its helpers with SIGTERM instead of SIGKILL.",
         )
     untold = [process for process in simulated.processes if process.touched is None]
     if not untold:
         return None
     return (
-        f"the memory that {_number_of(untold)} touched could not be noted, and is missing "
-        f"from the footprint: {_names(untold)}",
-        "ulimit -v unlimited, or give the program less to do",
+        f"The memory that {_number_of(untold)} touched could not be recorded, and is missing "
+        f"from the footprint: {_names(untold)}.",
+        "Try ulimit -v unlimited, or give the program less to do.",
     )
 
 
@@ -53,9 +53,8 @@ def _threads(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | Non
         return None
     return (
         f"{most} threads ran one at a time in the simulator: their misses are each thread's own, "
-        "but work that depends on timing (spinning, stealing) differs",
-        "if its threads spin or steal work, compare with one thread (its own option for it, or "
-        "OMP_NUM_THREADS=1)",
+        "but work that depends on timing (spinning, stealing) differs.",
+        "If its threads spin or steal work, compare with one thread.",
     )
 
 
@@ -71,8 +70,8 @@ def _geometry(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | No
     if not parts:
         return None
     return (
-        f"the size of some TLBs was not measured here: {'; '.join(parts)}",
-        "tlbcost calibrate --recalibrate on a quiet machine may find them",
+        f"The size of some TLBs was not measured here: {'; '.join(parts)}.",
+        "tlbcost calibrate --recalibrate on a quiet machine may find them.",
     )
 
 
@@ -80,9 +79,9 @@ def _other_exit(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | N
     if simulated.code == estimate.given.codes[0]:
         return None
     return (
-        f"the program exited with {estimate.given.codes[0]} natively but with {simulated.code} "
-        "in the simulator: the counts may be of a different run",
-        "--prepare CMD restores what the program changes; its time limits may need to be longer",
+        f"The program exited with {estimate.given.codes[0]} natively but with {simulated.code} "
+        "in the simulator: the counts may be of a different run.",
+        "Restore what it changes (--prepare CMD), or raise its own time limits.",
     )
 
 
@@ -99,23 +98,31 @@ def _files(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
     if other == 0 or other / total <= FILE_FRACTION:
         return None
     return (
-        f"{units.percent(other / total)} of the pages touched are of files or "
-        "shared memory: the expected gain takes huge pages for these too, but malloc's switch "
-        "does not give them any",
-        "hugetlbfs, or tmpfs with huge=advise, can hold them",
+        f"{units.percent(other / total)} of the pages touched are of files or shared memory: "
+        "the gain expects huge pages for these too, but malloc's switch does not reach them.",
+        "Put them on hugetlbfs, or on tmpfs with huge=advise.",
     )
 
 
-def _splintered(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
-    huge = simulated.geometry.huge
+def _splintered(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
+    huge, base_costs, huge_costs = simulated.geometry.huge, estimate.base_costs, estimate.huge_costs
     if huge.entry_bytes in (None, huge.page_size_bytes):
         return None
     assert huge.entry_bytes is not None
-    small, large = units.size(huge.entry_bytes), units.size(huge.page_size_bytes)
+    costs = [each.walk_serial_ns if each else None for each in (base_costs, huge_costs)]
+    cheaper = ""
+    if costs[0] is not None and costs[1] is not None:
+        before, after = (units.nanoseconds(cost.value) for cost in costs if cost is not None)
+        cheaper = f" ({before} -> {after} ns)"
+    walks = sum(
+        seen.stlb_misses
+        for (size, _), seen in simulated.counts.items()
+        if size == simulated.geometry.base.page_size_bytes
+    )
     return (
-        f"the host backs this virtual machine with {small} pages, so that {large} pages save no "
-        "TLB misses here (their counts are shown alike) but make each walk cheaper",
-        "where the host has huge pages too, the gain is larger",
+        f"The host backs this VM with {units.size(huge.entry_bytes)} pages. Huge pages make a "
+        f"walk cheaper{cheaper} but remove none: {units.count(walks)} walks either way.",
+        "Huge pages on the host, too, give more.",
     )
 
 
@@ -124,8 +131,8 @@ def _no_overlap(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | 
         return None
     unasked = simulated.sample is None
     return (
-        f"the simple model was used, misses times their costs: {simulated.no_overlap}",
-        "tlbcost calibrate --recalibrate" if unasked else "give the program more to do",
+        f"The simple model was used, misses times their costs: {simulated.no_overlap}.",
+        "Run tlbcost calibrate --recalibrate." if unasked else "Give the program more to do.",
     )
 
 

@@ -21,9 +21,9 @@ def _virtual_machine(estimate: Estimate) -> tuple[str, str] | None:
     if estimate.given.machine is None or estimate.given.machine.hypervisor is None:
         return None
     return (
-        "this is a virtual machine: a huge page of the guest need not be one of the host, and "
-        "other guests change the costs",
-        "calibrate where the program will run (tlbcost calibrate --recalibrate)",
+        "This is a virtual machine: a huge page of the guest need not be one of the host, and "
+        "other tenants change the costs.",
+        "Calibrate where the program will run (tlbcost calibrate --recalibrate).",
     )
 
 
@@ -32,9 +32,8 @@ def _short_run(estimate: Estimate) -> tuple[str, str] | None:
     if shortest is None or shortest >= SHORT_RUN_NS:
         return None
     return (
-        f"a run takes only {units.time(shortest)}, of which starting the program is a large "
-        "part: the interval is wide",
-        "give the program more work",
+        f"The run is short ({units.time(shortest)}), and much of it is start-up.",
+        "Give the program more work.",
     )
 
 
@@ -45,8 +44,8 @@ def _spread(estimate: Estimate) -> tuple[str, str] | None:
     if spread is None or spread <= waits.SPREAD_FRACTION:
         return None
     return (
-        f"the CPU times of the runs differ by {units.percent(spread)}, and the shares with them",
-        "repeat it when the machine is quiet",
+        f"The CPU times of the runs vary by {units.percent(spread)}, and the shares with them.",
+        "Repeat on a quiet machine.",
     )
 
 
@@ -55,9 +54,9 @@ def _busy(estimate: Estimate) -> tuple[str, str] | None:
     if waited is None or waited <= waits.WORTH_SAYING_FRACTION:
         return None
     return (
-        f"the machine was busy: the program waited for a CPU {units.percent(waited)} of the time; "
-        "shares are of its CPU time, which other load also changes",
-        "repeat it when the machine is quiet, or on a CPU of its own (taskset)",
+        f"The machine was busy: the program waited for a CPU {units.percent(waited)} of the time. "
+        "Shares are of its CPU time, which other load also changes.",
+        "Repeat when the machine is quiet, or on a CPU of its own (taskset).",
     )
 
 
@@ -66,9 +65,9 @@ def _idle(estimate: Estimate) -> tuple[str, str] | None:
     if idle is None or idle <= waits.WORTH_SAYING_FRACTION:
         return None
     return (
-        f"the program was idle for {units.percent(idle)} of the elapsed time, which huge pages do "
-        "not shorten: shares are of its CPU time",
-        "estimate it under full load if that is what matters",
+        f"The program was idle for {units.percent(idle)} of the elapsed time, which huge pages do "
+        "not shorten: shares are of its CPU time.",
+        "Estimate it under full load if that is what matters.",
     )
 
 
@@ -79,8 +78,8 @@ def _calibration_notes(estimate: Estimate) -> tuple[str, str] | None:
     left = len(notes) - MOST_NOTES
     more = f"; {left} more" if left > 0 else ""
     return (
-        f"about the calibration: {'; '.join(notes[:MOST_NOTES])}{more}",
-        "tlbcost calibrate shows all that was measured",
+        f"About the calibration: {'; '.join(notes[:MOST_NOTES])}{more}.",
+        "tlbcost calibrate shows all that was measured.",
     )
 
 
@@ -93,8 +92,8 @@ def _kernel(estimate: Estimate) -> tuple[str, str] | None:
     unseen = "simulated" if estimate.counted is None else "counted"
     return (
         f"{units.percent(share)} of the CPU time is spent in the kernel, whose own memory "
-        f"references are not {unseen}",
-        "the bound and the expected gain hold for the rest",
+        f"accesses are not {unseen}.",
+        "The upper bound and the expected gain hold for the rest.",
     )
 
 
@@ -106,9 +105,8 @@ def _thp_always(estimate: Estimate) -> tuple[str, str] | None:
     if estimate.given.machine is None or estimate.given.machine.thp_mode != "always":
         return None
     return (
-        "transparent huge pages are always on: the program may have run on huge pages already, "
-        "and have gained part of this",
-        "set madvise in /sys/kernel/mm/transparent_hugepage/enabled, then repeat",
+        'THP is "always" here: the program may have run on huge pages already.',
+        "Write madvise to /sys/kernel/mm/transparent_hugepage/enabled, and repeat.",
     )
 
 
@@ -118,9 +116,8 @@ def _pmu(estimate: Estimate) -> tuple[str, str] | None:
     if estimate.counted is not None:
         return None
     return (
-        "this machine has hardware counters, but this estimate is from the simulation alone",
-        "tlbcost estimate --backend both compares them; tlbcost doctor tells whether they can be "
-        "read",
+        "This machine has hardware counters, but only the simulation was used.",
+        "Compare both (--backend both); tlbcost doctor shows whether the counters can be read.",
     )
 
 
@@ -131,9 +128,9 @@ def _tunables(estimate: Estimate) -> tuple[str, str] | None:
     if value in (None, "0"):
         return None
     return (
-        f"GLIBC_TUNABLES already asks for huge pages ({HUGETLB}={value}): the runs "
-        "that were timed may have had them",
-        "env -u GLIBC_TUNABLES tlbcost estimate ...",
+        f"GLIBC_TUNABLES already asks for huge pages ({HUGETLB}={value}): the timed runs may "
+        "have had them.",
+        "Repeat with: env -u GLIBC_TUNABLES tlbcost estimate ...",
     )
 
 
@@ -142,9 +139,9 @@ def _failed(estimate: Estimate) -> tuple[str, str] | None:
     if not failed:
         return None
     return (
-        f"the program failed in {len(failed)} of {len(estimate.given.codes)} runs (exit code "
-        f"{failed[0]}): this is an estimate of the failing program",
-        "fix the program, then repeat without --ignore-failure",
+        f"The program failed in {len(failed)} of {len(estimate.given.codes)} runs (exit code "
+        f"{failed[0]}): this is an estimate of the failing program.",
+        "Fix it, and repeat without --ignore-failure.",
     )
 
 
@@ -152,9 +149,8 @@ def _single_run(estimate: Estimate) -> tuple[str, str] | None:
     if len(estimate.given.runs) != 1:
         return None
     return (
-        "the program was timed once: how much its run time varies is not known, nor in the "
-        "intervals",
-        "--runs 3, if it is short enough",
+        "The program was timed once: how much its run time varies is not in the intervals.",
+        "Use --runs 3 if it is short enough.",
     )
 
 
@@ -166,9 +162,9 @@ def _other_machine(estimate: Estimate) -> tuple[str, str] | None:
         return None
     name = estimate.given.calibrated.calibration.machine.cpu_name or "an unknown CPU"
     return (
-        f"the calibration is from a machine in another state ({name}, "
-        f"{estimate.given.calibrated.calibration.machine.kernel or 'unknown kernel'})",
-        "leave --calibration out to measure this one",
+        f"The calibration is from another machine, kernel or setting ({name}, "
+        f"{estimate.given.calibrated.calibration.machine.kernel or 'unknown kernel'}).",
+        "Leave --calibration out to measure this one.",
     )
 
 
@@ -180,10 +176,10 @@ def _already_huge(estimate: Estimate) -> tuple[str, str] | None:
     faults = median([run.minor_faults for run in estimate.given.runs])
     pages = estimate.footprint.largest_anonymous_pages
     return (
-        f"the program took only {faults:,.0f} page faults for {pages:,} pages of memory: it has "
-        "huge pages already, by its own request or the system's, and the shares are of that time",
-        "to see the time without: echo never | sudo tee "
-        "/sys/kernel/mm/transparent_hugepage/enabled, and put it back afterwards",
+        f"The program took only {faults:,.0f} page faults for {pages:,} pages of memory: it has "
+        "huge pages already, and the shares are of its time with them.",
+        "For its time without: echo never | sudo tee "
+        "/sys/kernel/mm/transparent_hugepage/enabled; put it back afterwards.",
     )
 
 
