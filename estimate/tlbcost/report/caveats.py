@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tlbcost.answer.record import Caveat
-from tlbcost.report.lines import as_sentence, wrapped
+from tlbcost.report.lines import wrapped
 
 # The second says more of what the first is about, and is written with it.
 _RELATED = {"T02": "T03"}
@@ -25,7 +25,7 @@ def caveat_items(caveats: Sequence[Caveat], width: int) -> list[list[str]]:
 
 
 def _lines(caveat: Caveat, related: Caveat | None, width: int) -> list[str]:
-    parts = [as_sentence(caveat.sentence), as_sentence(caveat.remedy)]
+    parts = [caveat.sentence, caveat.remedy]
     if related is not None:
-        parts.append(f"{as_sentence(related.sentence)[:-1]} ({related.code}).")
+        parts.append(f"{related.sentence.removesuffix('.')} ({related.code}).")
     return wrapped(" ".join(parts), width, f"{caveat.code:<{_INDENT}}", " " * _INDENT)

@@ -11,7 +11,6 @@ _DOTS = "..."
 # A number and its unit stay on one line.
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMG]iB|B|ns|µs|ms|s|M|G)\b|%)")
 _HELD = "\u00a0"
-_COMMANDS = ("tlbcost ", "ulimit ", "env ", "echo ")
 
 
 def visible(text: str) -> str:
@@ -51,15 +50,3 @@ def middle(text: str, columns: int) -> str:
         return text
     kept = columns - len(_DOTS)
     return text[: kept - kept // 2] + _DOTS + text[len(text) - kept // 2 :]
-
-
-def as_sentence(text: str) -> str:
-    """With a capital, unless it begins with a command or an option, and a full stop."""
-    text = text.strip()
-    if not text:
-        return ""
-    if re.match(r"[a-z]+( |,)", text) and not text.startswith(
-        ("tlbcost ", "ulimit ", "env ", "echo ")
-    ):
-        text = text[0].upper() + text[1:]
-    return text if text[-1] in ".!?:" else f"{text}."

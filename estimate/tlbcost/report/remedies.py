@@ -13,7 +13,7 @@ from tlbcost.remedies.document import AdvicePart, RegionName
 from tlbcost.remedies.price import Price
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.report.commands import growth_words
-from tlbcost.report.lines import as_sentence, wrapped
+from tlbcost.report.lines import wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -112,8 +112,8 @@ def _common_lines(found: Sequence[AdvicePart], width: int) -> list[str]:
         sentences = list(dict.fromkeys(text for price in prices for text in price.sentences))
         touches = [text for text in map(_first_touch, prices[:1]) if text]
         if touches or sentences:
-            text = as_sentence("; ".join([*touches, *sentences]))
-            lines += wrapped(f"Cost of {words}: {text}", width, "", "  ")
+            text = "; ".join([*touches, *sentences])
+            lines += wrapped(f"Cost of {words}: {text}.", width, "", "  ")
     return lines
 
 

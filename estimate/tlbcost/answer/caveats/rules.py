@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tlbcost.answer.caveats import costs, counters, simulation, system
 from tlbcost.answer.record import Caveat, CaveatRule, Estimate, Severity
 
@@ -17,6 +19,7 @@ SEVERITIES: dict[Severity, tuple[str, ...]] = {
     ),
     "low": ("T05", "T08", "T12", "T23", "T31", "T01"),
 }  # fmt: skip
+_COMMANDS = ("tlbcost ", "ulimit ", "env ", "echo ")
 
 
 def caveats(estimate: Estimate) -> tuple[Caveat, ...]:
@@ -26,4 +29,18 @@ def caveats(estimate: Estimate) -> tuple[Caveat, ...]:
         for severity, codes in SEVERITIES.items()
         for code in codes
     )
-    return tuple(Caveat(code, severity, *text) for code, severity, text in found if text)
+    return tuple(
+        Caveat(code, severity, *map(_as_sentence, text)) for code, severity, text in found if text
+    )
+
+
+def _as_sentence(text: str) -> str:
+    """With a capital, unless it begins with a command or an option, and a full stop."""
+    text = text.strip()
+    if not text:
+        return ""
+    if re.match(r"[a-z]+( |,)", text) and not text.startswith(
+        ("tlbcost ", "ulimit ", "env ", "echo ")
+    ):
+        text = text[0].upper() + text[1:]
+    return text if text[-1] in ".!?:" else f"{text}."

@@ -255,9 +255,9 @@ def test_triggers(code: str) -> None:
     changed = CASES[code][0](estimated())
     assert code in _codes(changed)
     caveat = next(each for each in caveats(changed) if each.code == code)
-    assert caveat.sentence
-    assert caveat.remedy
-    assert not caveat.sentence.endswith(".")
+    for text in (caveat.sentence, caveat.remedy):
+        assert text.endswith(".")
+        assert text.startswith("tlbcost ") or not text[0].islower()
 
 
 @pytest.mark.parametrize("code", RULES)
@@ -299,4 +299,4 @@ def test_many_notes_are_cut_short() -> None:
     c = estimated()
     noted = altered(c, run_notes=("a", "b", "c", "d"))
     caveat = next(each for each in caveats(noted) if each.code == "T09")
-    assert caveat.sentence == "about the calibration: a; b; 2 more"
+    assert caveat.sentence == "About the calibration: a; b; 2 more."
