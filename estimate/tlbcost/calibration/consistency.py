@@ -97,16 +97,20 @@ def _below_zero(costs: Sequence[Cost]) -> Iterator[str]:
 
 
 def _too_wide(costs: Sequence[Cost]) -> Iterator[str]:
-    """What every estimate takes, and is known where nothing disturbs."""
+    """What every estimate takes, and is known where nothing disturbs; the least known first."""
+    found: list[tuple[float, str]] = []
     for cost in costs:
         at = cost.interval
         walk = cost.quantity == "walk_ns" and (cost.pages or 0) <= _NEAR_PAGES
         known = walk or cost.quantity == "stlb_hit_ns" or _is_memory(cost)
         if at is None or not known or cost.access != "serial" or at.value <= 0:
             continue
-        if cost.page_size_bytes in (None, _base(costs)) and at.high - at.low > _WIDEST * at.value:
+        width = (at.high - at.low) / at.value
+        if cost.page_size_bytes in (None, _base(costs)) and width > _WIDEST:
             low, high = (units.nanoseconds(x) for x in (at.low, at.high))
-            yield f"{_name(cost)} is only known to be between {low} and {high} ns"
+            words = f"{_name(cost)} is only known to be between {low} and {high} ns"
+            found.append((width, words))
+    yield from (words for _, words in sorted(found, reverse=True))
 
 
 def _memory(costs: Sequence[Cost], last_cache: int | None) -> Iterator[str]:

@@ -83,7 +83,10 @@ def _poor(estimate: Estimate) -> tuple[str, str] | None:
         return None
     what, _, remedy = POOR.partition(": ")
     more = f"; {len(reasons) - 1} more" if len(reasons) > 1 else ""
-    return f"{what} ({reasons[0]}{more}), so every time and share here is uncertain", remedy
+    return (
+        f"{what}, so every time and share here is uncertain: {reasons[0]}{more}",
+        f"{remedy}: tlbcost calibrate --recalibrate",
+    )
 
 
 RULES: dict[str, CaveatRule] = {
