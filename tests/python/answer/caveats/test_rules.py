@@ -224,9 +224,9 @@ def test_a_poor_calibration_comes_first() -> None:
     poor = _graded(CASES["T17"][0](estimated()), "steal 12 %", "another reason")
     first = caveats(poor)[0]
     assert first.code == "T45"
-    assert first.sentence.startswith("poor calibration, so every")
-    assert first.sentence.endswith(": steal 12 %; 1 more")
-    assert first.remedy.startswith("repeat it when the machine is quiet: tlbcost calibrate")
+    assert first.sentence.startswith("Poor calibration, so every")
+    assert first.sentence.endswith(": steal 12 %; 1 more.")
+    assert first.remedy.startswith("Repeat it when the machine is quiet: tlbcost calibrate")
 
 
 def test_costs_that_the_overlap_model_does_not_take_are_not_told() -> None:
