@@ -120,6 +120,8 @@ static int record_others(struct recording *recording, struct program *program)
 	int rc = 0;
 
 	if (pid > 0 && ended < 0) {
+		if (errno == ESRCH)
+			recording->refused = errno;
 		program->failed = "cannot watch the process";
 		return -1;
 	}

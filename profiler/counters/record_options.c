@@ -11,7 +11,7 @@
 
 static const char help[] =
 	"usage: tlbcost-record [options] [--] COMMAND [ARG...]\n"
-	"       tlbcost-record [options] --pid PID | --all-cpus\n"
+	"       tlbcost-record [options] --pid PID | --all-cpus [[--] COMMAND [ARG...]]\n"
 	"\n"
 	"Write a 'hits' table of where events of COMMAND happen: at each PERIODth event\n"
 	"the kernel notes the instruction.\n"
@@ -30,7 +30,7 @@ static const char help[] =
 	"  --output FILE      where the table goes; '-' is standard output, the default\n"
 	"  --period N         take each Nth of the last --event, or, before the first, of\n"
 	"                     each\n"
-	"  --pid PID          sample this process until it or SIGINT ends it\n"
+	"  --pid PID          sample this process, until COMMAND, SIGINT or its own end\n"
 	"  --quiet            print nothing of events that cannot be sampled: the table\n"
 	"                     tells\n"
 	"  --run FILE         write a 'run' table of COMMAND\n"
@@ -175,8 +175,6 @@ static int check(struct parser *parser, char **rest)
 	options->program.argv = *rest ? rest : NULL;
 	if (options->sampler.user_only && options->sampler.kernel_only)
 		return misuse("--user-only and --kernel-only leave nothing to sample", "");
-	if (options->pid > 0 && *rest)
-		return misuse("--pid and a COMMAND exclude each other: ", *rest);
 	if (!options->pid && !*rest)
 		return misuse("nothing to run: no COMMAND was given", "");
 	if (!options->event_count)

@@ -168,6 +168,34 @@ about() { # <actual> <expected>
 	[[ $(key scope) == process ]]
 }
 
+@test "a process that runs already is recorded for as long as a command runs" {
+	mkfifo orders
+	"${PLACES}" told 400 <orders >said &
+	local pid=$!
+	exec 9>orders
+	while [[ ! -s said ]]; do sleep 0.02; done
+	# The command orders the faults, and ends when they have happened.
+	run -7 "${RECORD}" "${FAULTS[@]}" --pid "${pid}" -- \
+		sh -c "echo go >&9; while kill -0 ${pid} 2>/dev/null && ! grep -q Z /proc/${pid}/stat
+		do sleep 0.05; done; exit 7"
+	exec 9>&-
+	about "$(samples_at places touch_here)" 400
+	[[ $(key scope) == process ]]
+	sleep 60 &
+	run -3 --separate-stderr "${BUILD}/tlbcost" record -e page_faults --output samples.tsv -p $! -- \
+		sh -c 'echo mine; exit 3'
+	kill %%
+	[[ ${output} == mine ]]
+	[[ $(tail -n 1 samples.tsv) == "# end: "* ]]
+	wait %% || true
+	for command in "" "touch started"; do
+		# shellcheck disable=SC2086  # none, or two words
+		run -4 "${BUILD}/tlbcost" record -e page_faults -p $! -- ${command}
+		[[ ${output} == *"there is no process $!"* ]]
+	done
+	[[ ! -e started ]]
+}
+
 @test "SIGINT ends a recording of a process; what it has is written" {
 	sleep 60 &
 	local pid=$! code=0
@@ -264,8 +292,8 @@ about() { # <actual> <expected>
 	about "$(samples_at places touch_here)" 300
 }
 
-@test "a process that does not exist, options that make no sense: 125" {
-	run -125 "${RECORD}" "${FAULTS[@]}" --pid 4194304
+@test "a process that does not exist: 4; options that make no sense: 125" {
+	run -4 "${RECORD}" "${FAULTS[@]}" --pid 4194304
 	[[ ${output} == *"No such process"* ]]
 	run -125 "${RECORD}" --output "${TABLE}" -- true
 	[[ ${output} == *"no --event was given"* ]]
@@ -274,7 +302,6 @@ about() { # <actual> <expected>
 	run -125 "${RECORD}" "${FAULTS[@]}" --period 0 -- true
 	[[ ${output} == *"not a period: 0"* ]]
 	run -125 "${RECORD}" "${FAULTS[@]}" --kernel-only -- true
-	run -125 "${RECORD}" "${FAULTS[@]}" --pid 1 -- true
 }
 
 @test "a full disk: 125, a message, and nothing left behind" {

@@ -88,10 +88,8 @@ def _record(arguments: argparse.Namespace) -> int:
 def _target(arguments: argparse.Namespace, argv: tuple[str, ...]) -> Target:
     from tlbcost.counters.target import PROGRAM_ITSELF, Target
 
-    if arguments.pid is not None and (arguments.all_cpus or argv):
-        raise TlbcostError(
-            "--pid excludes --all-cpus and a COMMAND", "tlbcost record -p PID", USAGE
-        )
+    if arguments.pid is not None and arguments.all_cpus:
+        raise TlbcostError("--pid and --all-cpus exclude each other", "give one of them", USAGE)
     if arguments.period is not None and arguments.frequency is not None:
         raise TlbcostError("--period and --frequency exclude each other", "give one", USAGE)
     if arguments.pid is not None:
