@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import signal
 import sys
 from typing import Protocol, TextIO, cast
 
-from tlbcost.common.errors import FAILED, SIGNAL_BASE, USAGE, TlbcostError
+from tlbcost.common.errors import FAILED, SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
 
 # Modules are imported only when chosen, so that --help answers at once.
 COMMANDS = {
@@ -63,8 +64,7 @@ def main(argv: list[str] | None = None) -> int:
             if sys.stdout is not None and sys.exc_info()[0] in (None, SystemExit):
                 sys.stdout.flush()
     except TlbcostError as error:
-        _say(f"tlbcost: {error}", *([f"tlbcost: hint: {error.hint}"] if error.hint else []))
-        return error.exit_code
+        return _tell(error)
     except KeyboardInterrupt:
         _say("tlbcost: interrupted")
         return SIGNAL_BASE + signal.SIGINT
@@ -72,11 +72,10 @@ def main(argv: list[str] | None = None) -> int:
         # The reader of our output went away; nothing is left to say to it.
         _give_up(sys.stdout)
         return FAILED
+    except (MemoryError, ImportError) as error:
+        return _tell(_unloadable(error))
     except OSError as error:
-        _give_up(sys.stdout)
-        what = error.filename or "cannot write standard output"
-        _say(f"tlbcost: {what}: {error.strerror or error}")
-        return FAILED
+        return _tell(_refused(error))
     finally:
         # What cannot be written would fail again at exit, with another code.
         for stream in (sys.stdout, sys.stderr):
@@ -99,6 +98,36 @@ def _stand_in_for_closed_streams() -> None:
             os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+
+
+def _unloadable(error: MemoryError | ImportError) -> TlbcostError:
+    """A part of Python, or one of its packages, could not be loaded."""
+    from tlbcost.common.causes import is_short_of_memory, memory_error
+
+    if isinstance(error, MemoryError) or is_short_of_memory():
+        return memory_error("cannot run tlbcost")
+    from tlbcost.system.hints import rebuild
+
+    why = " ".join(str(error).split()) or type(error).__name__
+    return TlbcostError(f"cannot load a part of tlbcost: {why}", rebuild(), TOOL_FAILED)
+
+
+def _refused(error: OSError) -> TlbcostError:
+    """What nobody expected to be refused. Of what has no name standard output is written."""
+    from tlbcost.common.causes import hint_for, memory_error
+
+    if error.errno == errno.ENOMEM:
+        return memory_error("cannot run tlbcost")
+    writing = error.filename is None and error.errno not in (errno.EAGAIN, errno.EMFILE)
+    if writing:
+        _give_up(sys.stdout)
+    what = error.filename or ("cannot write standard output" if writing else "cannot run tlbcost")
+    return TlbcostError(f"{what}: {error.strerror or error}", hint_for(error.errno), FAILED)
+
+
+def _tell(error: TlbcostError) -> int:
+    _say(f"tlbcost: {error}", *([f"tlbcost: hint: {error.hint}"] if error.hint else []))
+    return error.exit_code
 
 
 def _say(*lines: str) -> None:

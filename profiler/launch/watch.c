@@ -53,7 +53,8 @@ int watch_prepare(struct watch_signals *signals)
 /* Read what is there, at most `limit` bytes.  Returns 1 while more may come. */
 static int drain(int fd, size_t limit, struct tail *tail)
 {
-	char buffer[1 << 16];
+	/* Not on a stack that `ulimit -s` may have made smaller than that. */
+	static char buffer[1 << 16];
 
 	for (size_t total = 0; total < limit;) {
 		ssize_t n = read(fd, buffer, sizeof(buffer));

@@ -13,7 +13,7 @@ from tlbcost.common import formats
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import libexec
 from tlbcost.common.table import Table, parse_table
-from tlbcost.system.hints import rebuild
+from tlbcost.system.hints import cannot_run
 
 # The calibrator keeps to its time limit; one that takes this much longer hangs.
 _GRACE_S = 40
@@ -42,7 +42,7 @@ def run_calibrator(
         )
     except OSError as error:
         os.close(reader)
-        raise TlbcostError(f"cannot start {program}: {error.strerror}", rebuild()) from error
+        raise cannot_run(str(program), error) from error
     finally:
         os.close(writer)
     thread = threading.Thread(target=_follow, args=(reader, progress), daemon=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 from tlbcost.common import progress
+from tlbcost.common.causes import hint_for
 from tlbcost.common.errors import SIGNAL_BASE, TOOL_FAILED, TlbcostError
 
 # What ends us, the time limit's signal included.
@@ -153,7 +154,7 @@ def temporary_folder() -> Iterator[Path]:
     except OSError as error:
         raise TlbcostError(
             f"cannot make a temporary folder: {error.strerror}",
-            "TMPDIR=/a/folder/with/room tlbcost estimate ...",
+            hint_for(error.errno, Path(tempfile.gettempdir())),
             TOOL_FAILED,
         ) from error
     with folder as name:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from tlbcost.common import paths
+from tlbcost.common.causes import hint_for
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.output import write
 
@@ -45,7 +47,7 @@ def draw_by(
         except OSError as error:
             raise TlbcostError(
                 f"cannot draw {picture}: {folder}: {error.strerror}",
-                "TMPDIR=/a/folder/with/free/space tlbcost ...",
+                hint_for(error.errno, Path(folder)),
                 exit_code,
             ) from error
         words = [f"{name}={_quote(value)}" for name, value in settings.items()]
@@ -55,7 +57,7 @@ def draw_by(
         except OSError as error:
             raise TlbcostError(
                 f"cannot draw {picture}: gnuplot: {error.strerror}",
-                "apt install gnuplot-nox",
+                "apt install gnuplot-nox" if error.errno == errno.ENOENT else hint_for(error.errno),
                 exit_code,
             ) from error
         if done.returncode != 0 or not drawn.exists() or drawn.stat().st_size == 0:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import io
 import os
 import sys
@@ -12,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
 
+from tlbcost.common.causes import hint_for
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
 
 _Found = TypeVar("_Found")
@@ -58,6 +61,8 @@ def _is_same(one: Path, other: Path) -> bool:
 def check_writable(path: Path, exit_code: int = FAILED) -> None:
     """Refuse a file that cannot be written. Raises TlbcostError with this exit code."""
     if path == STDOUT:
+        if fcntl.fcntl(sys.stdout.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise _refused(path, OSError(errno.EBADF, "it is closed"), exit_code)
         return
     if path.is_dir():
         raise _error(path, "it is a directory", exit_code)
@@ -82,7 +87,7 @@ def write(path: Path, text: str | bytes, exit_code: int = FAILED) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise _error(path, error.strerror or str(error), exit_code) from error
+        raise _refused(path, error, exit_code) from error
 
 
 def _print(text: str | bytes) -> None:
@@ -154,10 +159,20 @@ def _print_to(
         raise
     except OSError as error:
         name = "standard error" if stream is sys.stderr else "standard output"
-        raise _error(Path(name), error.strerror or str(error), exit_code) from error
+        raise _refused(Path(name), error, exit_code) from error
+
+
+def _refused(path: Path, error: OSError, exit_code: int) -> TlbcostError:
+    hint = hint_for(error.errno, None if path == STDOUT or path.name == str(path) else path)
+    return TlbcostError(
+        f"cannot write {_shown(path)}: {error.strerror or str(error)}", hint, exit_code
+    )
+
+
+def _shown(path: Path) -> str:
+    return "standard output" if path == STDOUT else str(path)
 
 
 def _error(path: Path, why: str, exit_code: int) -> TlbcostError:
-    name = "standard output" if path == STDOUT else str(path)
-    hint = "choose a writable directory with free space"
-    return TlbcostError(f"cannot write {name}: {why}", hint, exit_code)
+    hint = "choose a directory that you can write to"
+    return TlbcostError(f"cannot write {_shown(path)}: {why}", hint, exit_code)

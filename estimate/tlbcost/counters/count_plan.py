@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tlbcost.common import paths
-from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.counters.diagnosis import Refusal
 from tlbcost.counters.event_counts import Mode
 from tlbcost.counters.event_selection import EventRequest
@@ -65,9 +64,7 @@ def probe(pmu: Pmu, events: Sequence[Event], mode: Mode = "user") -> list[Refusa
             check=False,
         )
     except OSError as error:
-        raise TlbcostError(
-            f"cannot run {tool}: {error.strerror}", hints.rebuild(), TOOL_FAILED
-        ) from error
+        raise hints.cannot_run(tool, error) from error
     found = by_event(parse_readings(done.stdout, f"{PROGRAM} --probe"), requests)
     return [found[each.name].refusal(each) for each in requests]
 

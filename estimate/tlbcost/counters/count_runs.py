@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tlbcost.common.causes import tool_error
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.counters.count_plan import CountPlan
 from tlbcost.counters.diagnosis import Refusal, diagnose
@@ -107,7 +108,7 @@ def count_target(folder: Path, plan: CountPlan) -> EventCounts:
         if code == CANNOT_MEASURE:
             raise TlbcostError("nothing could be counted", None, CANNOT_MEASURE)
         if code != 0:
-            raise TlbcostError(f"cannot count: {PROGRAM} exited with {code}", None, TOOL_FAILED)
+            raise tool_error("cannot count", PROGRAM, code, folder)
 
     found = _obtain(folder / "counters.tsv", plan, plan.requests, run, first=True)
     readings = [(0, each, found[each.name]) for each in plan.requests]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import cast, get_args
 
 from tlbcost.common import formats
+from tlbcost.common.causes import full_disk_hint
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import count, parse_table
 from tlbcost.counters.diagnosis import Refusal
@@ -62,7 +64,7 @@ def parse_readings(text: str, name: str) -> list[Reading]:
     except (TlbcostError, ValueError) as error:
         raise TlbcostError(
             f"cannot count: {PROGRAM} wrote a table with a defect: {error}",
-            "if the disk is full, set TMPDIR to a directory with free space",
+            full_disk_hint(Path(tempfile.gettempdir())),
             TOOL_FAILED,
         ) from error
 

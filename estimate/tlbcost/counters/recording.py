@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tlbcost.common.causes import tool_error
 from tlbcost.common.cleanup import sigint_left_to_the_program, temporary_folder
-from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.counters.diagnosis import diagnose
 from tlbcost.counters.event_counts import Mode
 from tlbcost.counters.event_selection import (
@@ -142,11 +143,7 @@ def take_samples(
     else:
         refused = launch is None and code == CANNOT_MEASURE
     if not table.exists():
-        raise TlbcostError(
-            f"cannot record: {PROGRAM} exited with {code}",
-            "if the disk is full, set TMPDIR to a directory with free space",
-            TOOL_FAILED,
-        )
+        raise tool_error("cannot record", PROGRAM, code, folder)
     hits = read_hits(table)
     if refused:
         refusals = [event.refusal() for event in hits.events]

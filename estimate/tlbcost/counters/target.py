@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from tlbcost.common import paths
-from tlbcost.common.errors import SIGNAL_BASE, TOOL_FAILED, TlbcostError
+from tlbcost.common.errors import SIGNAL_BASE, TlbcostError
 from tlbcost.counters.diagnosis import Scope
 from tlbcost.run import process_tree
 from tlbcost.system import hints
@@ -59,9 +59,7 @@ def watch(name: str, arguments: Sequence[str]) -> int:
                 [tool, *arguments], stdin=subprocess.DEVNULL, process_group=0
             )
         except OSError as error:
-            raise TlbcostError(
-                f"cannot run {tool}: {error.strerror}", hints.rebuild(), TOOL_FAILED
-            ) from error
+            raise hints.cannot_run(tool, error) from error
         try:
             receive(process)
             code = process.wait()

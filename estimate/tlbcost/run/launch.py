@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tlbcost.common import paths
+from tlbcost.common.causes import tool_error
 from tlbcost.common.cleanup import check_time, temporary_folder
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.progress import RunProgress
@@ -83,11 +84,8 @@ class Launcher:
             if tool and code == CANNOT_MEASURE:
                 self.runs -= 1
                 raise TlbcostError(f"{tool[0]} could measure nothing", None, CANNOT_MEASURE)
-            raise TlbcostError(
-                f"cannot time the program: the launcher exited with {code}",
-                f"df -h {self.folder.parent} shows whether there is room for its table",
-                TOOL_FAILED,
-            )
+            name = tool[0] if tool else "tlbcost-run"
+            raise tool_error("cannot run the program", name, code, self.folder.parent)
         killed = (after.oom_kills or 0) > (before.oom_kills or 0)
         return read_outcome(output, (after.limit_bytes or 0) if killed else None)
 
@@ -122,11 +120,7 @@ class Launcher:
                     close_fds=False,
                 )
         except OSError as error:
-            raise TlbcostError(
-                f"cannot run {launcher}: {error.strerror}",
-                hints.rebuild(),
-                TOOL_FAILED,
-            ) from error
+            raise hints.cannot_run(launcher, error) from error
         try:
             if started is not None:
                 started(process.pid)

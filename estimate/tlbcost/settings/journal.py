@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from tlbcost.common.causes import hint_for
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.system.machine import sys_path
 
@@ -205,11 +206,11 @@ def _wait_for(
 def unwritable(error: OSError) -> TlbcostError:
     """The error to raise where the journal cannot be written: nothing was changed then."""
     folder = sys_path(FOLDER)
+    hint = hint_for(error.errno, folder)
     return TlbcostError(
         f"cannot note in {folder} what is about to be changed, so nothing was: "
         f"{error.strerror or error}",
-        f"df {folder.parent} shows whether there is room; 'tlbcost pool restore' puts back what "
-        "was changed before",
+        "; ".join([*([hint] if hint else []), "tlbcost pool restore puts back what was changed"]),
         FAILED,
     )
 

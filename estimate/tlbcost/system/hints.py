@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import shutil
 import sys
 
+from tlbcost.common.causes import hint_for
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.paths import libexec, source_tree
 from tlbcost.system.machine import sys_path
 
@@ -78,6 +81,13 @@ def build(target: str) -> str | None:
     """Build a part of tlbcost; None if it is installed without its source."""
     tree = source_tree()
     return None if tree is None else f"make -C {shlex.quote(str(tree))} {target}"
+
+
+def cannot_run(tool: str, error: OSError) -> TlbcostError:
+    """One of our own programs could not be started."""
+    missing = error.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC, None)
+    hint = rebuild() if missing else hint_for(error.errno)
+    return TlbcostError(f"cannot run {tool}: {error.strerror}", hint, TOOL_FAILED)
 
 
 def rebuild() -> str:
