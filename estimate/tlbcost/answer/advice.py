@@ -10,9 +10,9 @@ from tlbcost.answer.record import Estimate
 from tlbcost.answer.words import decider
 from tlbcost.common import units
 from tlbcost.remedies.advice import Advice, advise
-from tlbcost.remedies.situation import TUNABLES, Situation
+from tlbcost.remedies.situation import Situation
 from tlbcost.system import hints
-from tlbcost.system.glibc import FIRST_WITH_HUGETLB, HUGETLB, tunable
+from tlbcost.system.glibc import FIRST_WITH_HUGETLB, HUGETLB, TUNABLES, tunable
 from tlbcost.system.machine import THP
 
 
@@ -36,8 +36,19 @@ def advice_for(estimate: Estimate) -> tuple[Advice, ...]:
         estimate.given.runs,
         (faults[0], faults[1]),
         {**os.environ, TUNABLES: around.glibc_tunables or ""},
+        None if estimate.gain.fault_fraction is None else estimate.gain.fault_fraction.value,
+        _mapped(estimate),
+        around.can_run_thp,
     )
     return advise(attribution.regions, situation)
+
+
+def _mapped(estimate: Estimate) -> dict[str, tuple[str, ...]]:
+    """By the path of each executable, the names of what its processes mapped."""
+    names: dict[str, dict[str, None]] = {}
+    for program, mapping in estimate.given.seen:
+        names.setdefault(program, {})[mapping.name] = None
+    return {program: tuple(found) for program, found in names.items()}
 
 
 def first_steps(estimate: Estimate) -> list[str]:

@@ -20,6 +20,7 @@ class Surroundings:
     """What else on this system matters to the answer. None: not known, or not there.
 
     `settings`: what it lets onto huge pages. `hugectl`: whether that is installed.
+    `can_run_thp`: whether `tlbcost run --thp` is.
     """
 
     has_pmu: bool
@@ -27,6 +28,7 @@ class Surroundings:
     glibc_tunables: str | None
     settings: HugeSettings | None = None
     hugectl: bool = False
+    can_run_thp: bool = False
 
 
 def surroundings() -> Surroundings:

@@ -12,8 +12,8 @@ import os
 from collections.abc import Sequence
 
 from tlbcost.attribution.shares import Attribution, RegionShare
-from tlbcost.memory.eligibility import kind_of
-from tlbcost.memory.kinds import Backing, MemoryKind
+from tlbcost.memory.eligibility import backing_of, kind_of
+from tlbcost.memory.kinds import MemoryKind
 from tlbcost.memory.smaps import Mapping
 from tlbcost.system.filesystems import FileSystem, holding
 from tlbcost.system.huge_pages import HugeSettings
@@ -83,18 +83,7 @@ def _with(region: RegionShare, mappings: Sequence[Mapping]) -> RegionShare:
     return dataclasses.replace(
         region,
         size_bytes=size if region.size_bytes is None else region.size_bytes,
-        backed=Backing(
-            first.start,
-            first.end,
-            first.permissions,
-            resident,
-            huge,
-            first.page_bytes or 0,
-            first.eligible,
-            first.flags or (),
-            first.offset_bytes,
-            first.device,
-        ),
+        backed=dataclasses.replace(backing_of(first), resident_bytes=resident, huge_bytes=huge),
     )
 
 

@@ -34,7 +34,8 @@ class RegionShare:
     and on huge ones. `time_fraction`: of the time in translation on base pages. `gain_fraction`:
     part of the run time that huge pages for this memory alone should give back. `sites`: where it
     was allocated, with their share of its misses, most first. `samples`: that `misses_fraction`
-    rests on, with its 95 % interval; None: it was simulated.
+    rests on, with its 95 % interval; None: it was simulated. `malloc_fraction`: of its walks, those
+    on memory that calls of malloc mapped; None: the calls are not known.
     """
 
     program: Annotated[str, doc("the executable")]
@@ -76,6 +77,15 @@ class RegionShare:
     samples: Annotated[int | None, doc("of its misses; null: it was simulated", minimum=0)] = None
     misses_interval: Annotated[
         Interval | None, doc("of samples: the 95 % interval of misses_fraction")
+    ] = None
+    malloc_fraction: Annotated[
+        float | None,
+        doc(
+            "of its page walks, those on memory that calls of malloc mapped; null: the calls are "
+            "not known",
+            minimum=0,
+            maximum=1,
+        ),
     ] = None
 
     @property

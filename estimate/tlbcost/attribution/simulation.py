@@ -23,7 +23,7 @@ from tlbcost.attribution.shares import (
     RegionShare,
     on_huge_bytes,
 )
-from tlbcost.attribution.sites import allocation_site
+from tlbcost.attribution.sites import allocation_site, is_by_malloc
 from tlbcost.attribution.stall_time import Scale
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.interval import Interval
@@ -225,6 +225,7 @@ def _regions(
                 huge_time_fraction=_share(sum(each.huge for each in group), total.huge_time),
                 gain_fraction=_gain(group, total, expected),
                 sites=_sites(group),
+                malloc_fraction=_malloc_fraction(group),
             )
         )
     return tuple(sorted(found, key=lambda region: -(region.time_fraction or 0.0)))
@@ -272,6 +273,13 @@ def _sites(group: Sequence[_Priced]) -> tuple[AllocationSite, ...]:
         if n
     ]
     return tuple(sorted(found, key=lambda site: -site.misses_fraction))
+
+
+def _malloc_fraction(group: Sequence[_Priced]) -> float | None:
+    """Of the walks on memory whose mapping was seen."""
+    known = [(each.place.base.walks, is_by_malloc(each.place.stack)) for each in group]
+    whole = sum(walks for walks, by_malloc in known if by_malloc is not None)
+    return sum(walks for walks, by_malloc in known if by_malloc) / whole if whole else None
 
 
 def _site(place: RegionMisses) -> SourceLocation | None:

@@ -30,6 +30,18 @@ _HEADERS = re.compile(
     r"(stl_\w+|new_allocator|alloc_traits|allocator|basic_string|hashtable|hashtable_policy"
     r"|shared_ptr\w*|unique_ptr|unordered_(map|set)|memory_resource)\.h|\w+\.tcc"
 )
+# malloc itself, and what else the C library maps memory by for its callers.
+_MALLOC = re.compile(
+    r"(__libc_|_int_)?(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign"
+    r"|valloc|pvalloc)"
+)
+
+
+def is_by_malloc(stack: Sequence[SourceLocation]) -> bool | None:
+    """Whether a call of malloc mapped memory, by the frames of that; None: they are not known."""
+    if not stack:
+        return None
+    return any(frame.function and _MALLOC.fullmatch(frame.function) for frame in stack)
 
 
 def allocation_site(stack: Sequence[SourceLocation]) -> SourceLocation | None:

@@ -66,7 +66,7 @@ PUBLISHED = _format(
     "source machine sockets workload walk_share_4k walk_share_2m measured_fraction "
     "informed_fraction status",
 )
-SWITCHES = _format("switches 1", "program memory needs form text words source")
+SWITCHES = _format("switches 2", "program code memory owner needs form text words source")
 SUITE = _format("suite 1", "program name method")
 MACHINE = _format("machine 1", "level page_size_bytes entries ways source verified")
 DESCRIPTORS = _format("descriptors 1", "descriptor level page_size_bytes entries ways")

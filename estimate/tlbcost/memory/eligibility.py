@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tlbcost.common import units
+from tlbcost.memory import smaps
 from tlbcost.memory.kinds import Backing, MemoryKind
 from tlbcost.memory.smaps import Mapping
 from tlbcost.system import filesystems
@@ -58,6 +59,8 @@ def backing_of(mapping: Mapping) -> Backing:
         mapping.flags or (),
         mapping.offset_bytes,
         mapping.device,
+        mapping.malloc_block_bytes,
+        mapping.name == smaps.ARENA,
     )
 
 

@@ -37,7 +37,9 @@ class Backing:
     `page_bytes`: size of the pages that hold most of it. `eligible`: THPeligible; None: not told.
     `flags`: VmFlags (`hg`: madvised, `nh`: madvised not to, `ht`: hugetlb). `start`, `end`: of the
     largest one, where alignment and size below a huge page matter. `offset_bytes`, `device`: in
-    the file that is mapped there, and (major, minor) of its file system.
+    the file that is mapped there, and (major, minor) of its file system. `malloc_block_bytes`: of
+    the block of glibc's malloc that it begins with; 0: it begins with none; None: not known.
+    `arena`: it is an arena of that malloc for threads.
     """
 
     start: Annotated[int, doc("first address of the largest mapping", minimum=0)]
@@ -52,6 +54,11 @@ class Backing:
     device: Annotated[tuple[int, int] | None, doc("major and minor number of its file system")] = (
         None
     )
+    malloc_block_bytes: Annotated[
+        int | None,
+        doc("size of the block of glibc's malloc that it begins with; 0: none; null: not known"),
+    ] = None
+    arena: Annotated[bool, doc("an arena of glibc's malloc for threads")] = False
 
 
 def name_of(kind: MemoryKind) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tlbcost.memory import smaps
 from tlbcost.memory.frames import Entries, entries_of
+from tlbcost.memory.malloc_blocks import with_malloc_blocks
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.run import process_tree
 from tlbcost.system import huge_pages
@@ -138,7 +139,7 @@ class PeakSampler:
             except OSError:
                 continue
             else:
-                found = smaps.parse(text, executable)
+                found = with_malloc_blocks(pid, smaps.parse(text, executable))
                 present.extend((executable, each) for each in found if each.resident_bytes)
                 frames.append(entries_of(pid, found) if self._frames else None)
         self._unreadable = max(self._unreadable, unreadable)

@@ -38,6 +38,7 @@ class Mapping:
     `start`, `end`, `permissions`, `offset_bytes`, `device`: of /proc/PID/maps, the device as
     (major, minor). `page_bytes`: KernelPageSize. `referenced_bytes`: on pages that were used since
     they were marked unused. `flags`: VmFlags; None: the kernel does not tell.
+    `malloc_block_bytes`: malloc_blocks.py; None: it was not looked for.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Mapping:
     page_bytes: int | None = None
     referenced_bytes: int | None = None
     flags: tuple[str, ...] | None = None
+    malloc_block_bytes: int | None = None
 
     @property
     def size_bytes(self) -> int:

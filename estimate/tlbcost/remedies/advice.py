@@ -1,54 +1,68 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What can be done on this system about memory whose page walks cost time, and at what cost?
 
-Only remedies that work here are given. Nothing is changed: each is text to type or to write.
+The remedy follows from who allocates the memory. Only remedies that work here are given. Nothing
+is changed: each is text to type or to write.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tlbcost.allocators.owner import Owner, owner_of, words_of
+from tlbcost.allocators.recognise import Program, program_of
 from tlbcost.attribution.shares import RegionShare
-from tlbcost.memory import smaps
 from tlbcost.memory.eligibility import Standing, stand
-from tlbcost.memory.kinds import Backing
-from tlbcost.remedies import malloc, segments, shared_memory, switches
-from tlbcost.remedies.program_facts import Facts, facts_of
-from tlbcost.remedies.remedy import MALLOC, Remedy
+from tlbcost.memory.kinds import Backing, MemoryKind
+from tlbcost.remedies import anonymous, malloc, segments, shared_memory, switches
+from tlbcost.remedies.remedy import Remedy
 from tlbcost.remedies.situation import Situation
 
 # What is worth a remedy: that may be this much of the run time, or else of the walks.
 _LEAST_GAIN_FRACTION = 0.01
 _LEAST_MISSES_FRACTION = 0.05
 _COVERED = 0.9
+# Memory whose first touches huge pages make fewer.
+_FAULTING: tuple[MemoryKind, ...] = ("heap", "anonymous", "jit", "segment", "shared", "tmpfs")
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
     """What to do about regions that the same remedies serve; the simplest remedy first.
 
-    `standing`: of the region with the largest gain; None: it was not looked at. `cautions`: what
-    makers of the program advise. `none`: why there is no remedy, where there is none.
+    `owner`: who allocated them; None: it is not known, or not asked of such memory. `standing`: of
+    the region with the largest gain; None: it was not looked at. `cautions`: what makers of the
+    program advise. `none`: why there is no remedy, where there is none.
     """
 
     regions: tuple[RegionShare, ...]
-    facts: Facts
+    program: Program
+    owner: Owner | None
     standing: Standing | None
     remedies: tuple[Remedy, ...]
     cautions: tuple[tuple[str, str], ...] = ()
     none: str | None = None
 
+    @property
+    def allocated_by(self) -> str | None:
+        """Who allocated the memory, in words."""
+        return None if self.owner is None else words_of(self.owner)
 
-def is_worth_it(region: RegionShare) -> bool:
-    """Whether huge pages for this memory are worth a remedy, and it is not on them already."""
+
+def is_worth_it(region: RegionShare, fault_gain: float = 0.0) -> bool:
+    """Whether huge pages for this memory are worth a remedy, and it is not on them already.
+
+    `fault_gain`: the part of the run time that they save of its page faults.
+    """
     backed = region.backed
     if region.kind in ("hugetlbfs", "stack", "unknown") or region.size_bytes is None:
         return False
     if backed is not None and _is_covered(backed):
         return False
     if region.gain_fraction is not None:
-        return region.gain_fraction.high >= _LEAST_GAIN_FRACTION
+        return region.gain_fraction.high + fault_gain >= _LEAST_GAIN_FRACTION
     share = region.time_fraction if region.time_fraction is not None else region.misses_fraction
     return share is not None and share >= _LEAST_MISSES_FRACTION
 
@@ -61,10 +75,26 @@ def _is_covered(backed: Backing) -> bool:
 
 def advise(regions: Sequence[RegionShare], situation: Situation) -> tuple[Advice, ...]:
     """What to do about each region that is worth it; those with the largest gain first."""
+    touched = sum(map(_touched, regions))
+    worth: list[tuple[float, RegionShare]] = []
+    for region in regions:
+        part = _touched(region) / touched if touched else 0.0
+        fault_gain = (situation.fault_fraction or 0.0) * part
+        if is_worth_it(region, fault_gain):
+            worth.append((_weight(region) + fault_gain, region))
     groups: dict[tuple[str, str], list[RegionShare]] = {}
-    for region in sorted(filter(is_worth_it, regions), key=_weight, reverse=True):
-        groups.setdefault((region.program, _group(region)), []).append(region)
-    return tuple(_advice(tuple(group), situation) for group in groups.values())
+    owners: dict[tuple[str, str], Owner | None] = {}
+    for _, region in sorted(worth, key=lambda each: -each[0]):
+        program = _program(region, situation)
+        owner = owner_of(region.kind, program, region.backed, region.malloc_fraction)
+        key = (region.program, _group(region, owner))
+        groups.setdefault(key, []).append(region)
+        owners[key] = owner
+    return tuple(_advice(tuple(group), owners[key], situation) for key, group in groups.items())
+
+
+def _touched(region: RegionShare) -> int:
+    return (region.touched_bytes or 0) if region.kind in _FAULTING else 0
 
 
 def _weight(region: RegionShare) -> float:
@@ -73,30 +103,80 @@ def _weight(region: RegionShare) -> float:
     return region.time_fraction or region.misses_fraction or 0.0
 
 
-def _group(region: RegionShare) -> str:
-    """Memory that malloc gives out is served at once, except that of threads' arenas."""
-    if region.kind in MALLOC and region.name != smaps.ARENA:
-        return "malloc"
+def _program(region: RegionShare, situation: Situation) -> Program:
+    mapped = situation.mapped.get(region.program, ())
+    if not mapped:
+        real = os.path.realpath(region.program)
+        same = (names for path, names in situation.mapped.items() if os.path.realpath(path) == real)
+        mapped = next(same, ())
+    return program_of(region.program, mapped)
+
+
+def _group(region: RegionShare, owner: Owner | None) -> str:
+    """Memory of one allocator is served at once, except that of threads' arenas."""
+    if region.kind in ("heap", "anonymous"):
+        return f"{owner} {malloc.is_arena(region)}"
     return f"{region.kind} {region.name} {region.code}"
 
 
-def _advice(regions: tuple[RegionShare, ...], situation: Situation) -> Advice:
+def _advice(regions: tuple[RegionShare, ...], owner: Owner | None, situation: Situation) -> Advice:
     first = regions[0]
-    facts = facts_of(first.program, situation.huge_page_bytes)
+    program = _program(first, situation)
     standing = None
     if first.backed is not None:
         standing = stand(first.kind, first.name, first.backed, situation.settings)
-    found = list(switches.remedies_for(regions, facts, situation))
-    if first.kind in MALLOC or first.kind == "jit":
-        found += malloc.remedies_for(regions, facts, standing, situation)
+    if first.kind in ("heap", "anonymous", "jit"):
+        found = _anonymous(regions, owner, program, standing, situation)
     elif first.kind in ("tmpfs", "memfd", "sysv", "shared"):
-        found += shared_memory.remedies_for(first, standing, situation)
+        found = [
+            *switches.remedies_for(regions, owner, program, situation),
+            *shared_memory.remedies_for(first, standing, situation),
+        ]
     else:
-        found += segments.remedies_for(first, facts, standing, situation)
+        found = segments.remedies_for(first, program, standing, situation)
     none = None
     if not found:
         why = standing.words if standing is not None else "no way is known"
         none = f"nothing puts it on huge pages here: {why}"
+        if owner is not None:
+            none = f"no switch for huge pages is known for memory of {words_of(owner)}"
     return Advice(
-        regions, facts, standing, tuple(found), switches.cautions_for(regions, facts), none
+        regions,
+        program,
+        owner,
+        standing,
+        tuple(found),
+        switches.cautions_for(regions, program),
+        none,
     )
+
+
+def _anonymous(
+    regions: Sequence[RegionShare],
+    owner: Owner | None,
+    program: Program,
+    standing: Standing | None,
+    situation: Situation,
+) -> list[Remedy]:
+    """What needs no root first; a pool, and what root sets for all programs, last."""
+    refused = standing is not None and standing.reason in ("advised_against", "process")
+    # The C library drops what the environment asks of a program that gains rights.
+    refused |= program.secure
+    of_its_malloc: list[Remedy] = []
+    if program.malloc is not None and owner == program.malloc.name and not refused:
+        of_its_malloc = malloc.remedies_for(regions, program.malloc, situation)
+    found = [
+        *of_its_malloc,
+        *switches.remedies_for(regions, owner, program, situation),
+        *anonymous.run_thp(regions, standing, situation),
+        *anonymous.remedies_for(regions, program, standing, situation),
+    ]
+    return sorted(found, key=_need)
+
+
+def _need(remedy: Remedy) -> int:
+    """What is simplest to try first; of equals, what was found first."""
+    if remedy.form == "command":
+        # Another malloc for Python's objects takes time; tlbcost's own way does not.
+        return 2 if remedy.pages == "pool" else int(remedy.caution is not None)
+    return {"setting": 3, "server": 4, "code": 5, "build": 6}[remedy.form]

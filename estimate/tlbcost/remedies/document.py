@@ -32,6 +32,7 @@ class AdvicePart(Part, frozen=True, kw_only=True):
 
     program: Annotated[str, doc("the executable")]
     regions: Annotated[list[RegionName], doc("the memory", minItems=1)]
+    allocated_by: Annotated[str | None, doc("who allocated it; null: not known, or not allocated")]
     page_bytes: Annotated[int | None, doc("of the pages that held most of it")]
     thp_eligible: Annotated[bool | None, doc("the kernel may put it on transparent huge pages")]
     reason: Annotated[Reason | None, doc("why it is not on huge pages, or that it is")]
@@ -47,6 +48,7 @@ def advice_part(advice: Advice) -> AdvicePart:
     return AdvicePart(
         program=advice.regions[0].program,
         regions=[part_of(RegionName, region) for region in advice.regions],
+        allocated_by=advice.allocated_by,
         page_bytes=standing.page_bytes if standing else None,
         thp_eligible=standing.eligible if standing else None,
         reason=standing.reason if standing else None,

@@ -1,84 +1,110 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How does memory of malloc, or that a program maps for itself, get onto huge pages?
+"""How does memory of a malloc get onto huge pages: glibc's, jemalloc, mimalloc?
 
-What glibc's tunables reach was looked up in its malloc/malloc.c (2.36), and is proven by
-tests/bats/remedies.bats: `hugetlb=1` asks for transparent huge pages only where their mode is
-madvise, for large blocks and for the heap that brk grows, which then grows by whole huge pages, but
-not for the arenas of threads; `hugetlb=2` takes all of it from the pool, without brk.
+What glibc's tunables reach was looked up in its malloc/malloc.c (2.36): `hugetlb=1` asks for
+transparent huge pages only where their mode is madvise, for blocks of at least a huge page and for
+the heap that brk grows, which then grows by whole huge pages, but not for smaller blocks that are
+mapped one by one, nor for the arenas of threads; `hugetlb=2` takes all of it from the pool. All of
+it, and what the other mallocs read, is proven by tests/bats/remedies.bats and allocators.bats.
+tcmalloc and musl's malloc have no switch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from tlbcost.allocators.recognise import Malloc
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.memory import smaps
-from tlbcost.memory.eligibility import Standing
-from tlbcost.remedies.price import growth_bytes
-from tlbcost.remedies.program_facts import Facts
-from tlbcost.remedies.remedy import (
-    HUGECTL,
-    MADVISE,
-    Remedy,
-    advised,
-    mode_remedy,
-    mode_setting,
-    pooled,
-    transparent,
-)
+from tlbcost.remedies.remedy import HUGECTL, Remedy, allowing, pooled, transparent
 from tlbcost.remedies.situation import (
-    TUNABLES,
     Situation,
-    tunables,
+    trial_by_environment,
+    trial_with,
     with_environment,
     with_pool,
 )
 from tlbcost.system import glibc
+from tlbcost.system.glibc import TUNABLES
 from tlbcost.system.hugetlb import pool_pages
 
 MANUAL = "https://sourceware.org/glibc/manual/latest/html_node/Memory-Allocation-Tunables.html"
-MMAP = "https://man7.org/linux/man-pages/man2/mmap.2.html"
-# The first Linux with MADV_COLLAPSE.
-_FIRST_WITH_COLLAPSE = (6, 1)
+JEMALLOC = "https://jemalloc.net/jemalloc.3.html#opt.thp"
+MIMALLOC = "https://microsoft.github.io/mimalloc/environment.html"
 # A heap that grows by this much at a time has room for many huge pages in each step.
 _STEP_BYTES = 64 << 20
-# Memory that would grow by this share is served better by smaller transparent pages.
-_MUCH_FRACTION = 0.5
-_SMALLER_BYTES = 64 << 10
+# The most that malloc takes for mmap_threshold (HEAP_MAX_SIZE / 2): smaller blocks come from the
+# heap then, instead of mappings of their own that whole huge pages fit into badly.
+_MOST_THRESHOLD_BYTES = 32 << 20
 
 
 def remedies_for(
-    regions: Sequence[RegionShare], facts: Facts, standing: Standing | None, situation: Situation
+    regions: Sequence[RegionShare], malloc: Malloc, situation: Situation
 ) -> list[Remedy]:
-    """What works here for anonymous memory; what needs least first."""
-    found: list[Remedy | None] = []
-    if standing is None or standing.reason not in ("advised_against", "process"):
-        found += _malloc(regions, facts, situation)
-    found += [_mode_always(regions, standing, situation), *_code(regions, situation)]
-    if standing is None or standing.reason != "too_small":
-        found.append(_smaller(regions, situation))
+    """The malloc's own switches that work here; what needs least first."""
+    if malloc.name == "glibc":
+        found = _glibc(regions, malloc, situation)
+    elif malloc.variable is None:
+        found = []
+    elif malloc.name == "jemalloc":
+        # Its metadata are few; auto puts them on huge pages once they are not.
+        variables = {malloc.variable: "thp:always,metadata_thp:auto"}
+        found = [
+            _by_environment("jemalloc-thp", "jemalloc", variables, regions, situation, JEMALLOC)
+        ]
+    else:
+        variables = {malloc.variable: "1"}
+        found = [
+            _by_environment("mimalloc-thp", "mimalloc", variables, regions, situation, MIMALLOC)
+        ]
     return [remedy for remedy in found if remedy is not None]
 
 
-def _malloc(
-    regions: Sequence[RegionShare], facts: Facts, situation: Situation
+def _by_environment(
+    code: str,
+    who: str,
+    variables: Mapping[str, str],
+    regions: Sequence[RegionShare],
+    situation: Situation,
+    source: str,
+    proof: str | None = None,
+) -> Remedy | None:
+    """By variables that make a malloc ask; None: there is nothing to ask for here.
+
+    Where all memory gets transparent huge pages, asking changes nothing.
+    """
+    first = allowing(situation)
+    if first is None:
+        return None
+    steps, undo = first
+    return transparent(
+        code,
+        "command",
+        f"{who} asks for transparent huge pages",
+        (*steps, with_environment(situation, variables)),
+        regions,
+        situation,
+        undo=undo,
+        source=source,
+        proof=proof or trial_by_environment(situation, variables),
+    )
+
+
+def _glibc(
+    regions: Sequence[RegionShare], malloc: Malloc, situation: Situation
 ) -> list[Remedy | None]:
-    """By the C library's malloc, if the program has it."""
-    if (
-        facts.runtime in ("java", "go")
-        or regions[0].kind == "jit"
-        or facts.glibc is False
-        or facts.allocator is not None
-    ):
-        return []
     version = situation.glibc
-    if version is None:
+    if malloc.variable is None:
         return []
-    if version < glibc.FIRST_WITHOUT_HOOK:
-        return [_hugectl_heap(regions, situation)]
-    if version < glibc.FIRST_WITH_HUGETLB:
-        return []
-    arena = any(region.name == smaps.ARENA for region in regions)
+    if malloc.library is not None:
+        # It is this system's; a static one has the tunable in it.
+        if version is None:
+            return []
+        if version < glibc.FIRST_WITHOUT_HOOK:
+            return [_hugectl_heap(regions, situation)]
+        if version < glibc.FIRST_WITH_HUGETLB:
+            return []
+    arena = any(map(is_arena, regions))
     return [
         None if arena else _glibc_thp(regions, situation),
         _larger_steps(regions, situation),
@@ -86,30 +112,29 @@ def _malloc(
     ]
 
 
+def is_arena(region: RegionShare) -> bool:
+    """Whether it is, for the most part, arenas of glibc's malloc for threads."""
+    return region.name == smaps.ARENA or (region.backed is not None and region.backed.arena)
+
+
 def _glibc_thp(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
-    thp = situation.settings.thp
-    if thp not in ("madvise", "never"):
-        # In mode always glibc leaves it to the kernel.
+    blocks = [each.backed.malloc_block_bytes for each in regions if each.backed is not None]
+    smaller = any(n_bytes and n_bytes < _MOST_THRESHOLD_BYTES for n_bytes in blocks)
+    if smaller and smaps.ARENA in situation.mapped.get(regions[0].program, ()):
+        # In threads they would come from arenas, which do not ask.
         return None
-    steps: list[str] = []
-    undo: list[str] = []
-    if thp == "never":
-        allow, back = mode_setting("madvise"), mode_setting("never")
-        if allow is None:
-            return None
-        steps = [allow]
-        undo = [back] if back else []
-    value = tunables(situation, glibc.HUGETLB, "1")
-    steps.append(with_environment(situation, {TUNABLES: value}))
-    return transparent(
+    options = {glibc.HUGETLB: "1"}
+    if smaller:
+        options[glibc.MMAP_THRESHOLD] = str(_MOST_THRESHOLD_BYTES)
+    value = ":".join(f"{name}={option}" for name, option in options.items())
+    return _by_environment(
         "glibc-thp",
-        "command",
-        "malloc asks for transparent huge pages",
-        tuple(steps),
+        "malloc",
+        {TUNABLES: value},
         regions,
         situation,
-        undo=tuple(undo),
-        source=MANUAL,
+        MANUAL,
+        None if smaller else trial_with(situation, "glibc-thp"),
     )
 
 
@@ -117,16 +142,17 @@ def _larger_steps(regions: Sequence[RegionShare], situation: Situation) -> Remed
     """With THP always, a heap gets none while it grows by steps smaller than a huge page."""
     if situation.settings.thp != "always" or all(region.kind != "heap" for region in regions):
         return None
-    value = tunables(situation, "glibc.malloc.top_pad", str(_STEP_BYTES))
+    variables = {TUNABLES: f"glibc.malloc.top_pad={_STEP_BYTES}"}
     return transparent(
         "glibc-top-pad",
         "command",
-        "the heap grows by 64 MiB at a time, so that huge pages fit into it when it is touched",
-        (with_environment(situation, {TUNABLES: value}),),
+        "the heap grows by 64 MiB at a time, so that huge pages fit when it is touched",
+        (with_environment(situation, variables),),
         regions,
         situation,
         caution=f"{glibc.HUGETLB}=1 does nothing where transparent huge pages are always on",
         source=MANUAL,
+        proof=trial_by_environment(situation, variables),
     )
 
 
@@ -134,17 +160,17 @@ def _glibc_pool(regions: Sequence[RegionShare], situation: Situation) -> Remedy 
     pages = _pages(regions, situation)
     if pages is None or not situation.can_pool(pages):
         return None
-    value = tunables(situation, glibc.HUGETLB, "2")
-    command = f"env {with_environment(situation, {TUNABLES: value})}"
+    command = f"env {with_environment(situation, {TUNABLES: f'{glibc.HUGETLB}=2'})}"
     return pooled(
         "glibc-pool",
         "command",
-        "malloc takes huge pages from a pool that is reserved while the program runs",
+        "malloc uses huge pages of a pool that is reserved while the program runs",
         (with_pool(situation, pages, command),),
         regions,
         situation,
         pages=pages,
         source=MANUAL,
+        proof=trial_with(situation, "glibc-hugetlb", root=True),
     )
 
 
@@ -167,97 +193,11 @@ def _hugectl_heap(regions: Sequence[RegionShare], situation: Situation) -> Remed
     return pooled(
         "hugectl-heap",
         "command",
-        "libhugetlbfs gives malloc huge pages from a pool",
+        "libhugetlbfs gives malloc huge pages of a pool",
         (with_pool(situation, pages, f"hugectl --heap {situation.command}"),),
         regions,
         situation,
         pages=pages,
         source=HUGECTL,
-    )
-
-
-def _mode_always(
-    regions: Sequence[RegionShare], standing: Standing | None, situation: Situation
-) -> Remedy | None:
-    """For all programs: large blocks get them, a heap that grows in small steps does not."""
-    thp = situation.settings.thp
-    if thp not in ("madvise", "never") or all(region.kind == "heap" for region in regions):
-        return None
-    if any(region.name == smaps.ARENA for region in regions):
-        return None
-    if standing is not None and standing.reason in ("too_small", "advised_against", "process"):
-        return None
-    return mode_remedy(
-        "thp-always",
-        "all large anonymous memory gets transparent huge pages, in every program",
-        (thp, "always"),
-        regions,
-        situation,
-        caution="a heap that grows in small steps (brk) gets none from it",
-    )
-
-
-def _code(regions: Sequence[RegionShare], situation: Situation) -> list[Remedy | None]:
-    """Lines for a program that can be changed."""
-    settings = situation.settings
-    found: list[Remedy | None] = []
-    if settings.thp == "madvise":
-        words = "behind the mmap or aligned_alloc, before the memory is touched"
-        found.append(advised(words, regions, situation))
-    if settings.thp is not None and (settings.kernel or (0, 0)) >= _FIRST_WITH_COLLAPSE:
-        found.append(
-            transparent(
-                "collapse",
-                "code",
-                "when the memory is filled: at once, whatever the mode; copies it (Linux 6.1)",
-                ("madvise(address, length, 25 /* MADV_COLLAPSE */);",),
-                regions,
-                situation,
-                source=MADVISE,
-            )
-        )
-    return [*found, map_hugetlb(regions, situation, "MAP_PRIVATE")]
-
-
-def map_hugetlb(
-    regions: Sequence[RegionShare], situation: Situation, sharing: str
-) -> Remedy | None:
-    """mmap of pages of the pool, which have to be reserved."""
-    pages = sum(situation.pages_of(region.mapped_bytes) for region in regions)
-    if not situation.can_pool(pages):
-        return None
-    line = (
-        f"mmap(NULL, length, PROT_READ | PROT_WRITE, {sharing} | MAP_ANONYMOUS | MAP_HUGETLB, "
-        "-1, 0);"
-    )
-    return pooled(
-        "map-hugetlb",
-        "code",
-        "instead of the mmap, with a length of whole huge pages, and the pool below",
-        (line, f"# {with_pool(situation, pages, situation.command)}"),
-        regions,
-        situation,
-        pages=pages,
-        source=MMAP,
-    )
-
-
-def _smaller(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
-    """Smaller transparent pages, where those of 2 MiB would be filled in part."""
-    growth = growth_bytes(regions)
-    touched = sum(region.touched_bytes or 0 for region in regions)
-    folder = f"hugepages-{_SMALLER_BYTES >> 10}kB/enabled"
-    thp = situation.settings.thp
-    if growth is None or growth <= _MUCH_FRACTION * touched or thp is None:
-        return None
-    if _SMALLER_BYTES in situation.settings.mthp or thp == "never":
-        return None
-    return mode_remedy(
-        "mthp-64k",
-        "transparent pages of 64 KiB in every program: they take less memory here than those of "
-        "2 MiB, and gain less; how much is not estimated",
-        ("never", "always"),
-        (),
-        situation,
-        folder,
+        proof=trial_with(situation, "hugectl:--heap", root=True),
     )

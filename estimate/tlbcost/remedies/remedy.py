@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.common.document import doc
 from tlbcost.memory.kinds import MemoryKind
-from tlbcost.remedies.price import Pages, Price, price
+from tlbcost.remedies.cost import Cost, Pages, cost_of
 from tlbcost.remedies.situation import Situation
 from tlbcost.system import hints
 from tlbcost.system.machine import THP
@@ -34,6 +34,7 @@ class Remedy:
     `code`: its name, the same everywhere. `words`: what it does. `steps`: lines to type, or with
     `form` code to write, in their order; those with # explain. `undo`: how a changed system is put
     back. `caution`: what its makers, or the system, say against it. `source`: documentation.
+    `proof`: the command that proves it by a trial; None: there is no such method.
     """
 
     code: Annotated[str, doc("its name, the same everywhere")]
@@ -44,13 +45,13 @@ class Remedy:
         doc("lines to type, or of form code to write; those with # explain"),
     ]
     pages: Annotated[Pages, doc("which huge pages")]
-    price: Annotated[Price, doc("what it costs")]
+    cost: Annotated[Cost, doc("what it costs")]
     undo: Annotated[tuple[str, ...], doc("how a changed system is put back")] = ()
     caution: Annotated[str | None, doc("what its makers, or the system, say against it")] = None
     source: Annotated[str | None, doc("address of the documentation")] = None
-    proof: Annotated[
-        str | None, doc("a command that runs it and compares; null: none is known")
-    ] = None
+    proof: Annotated[str | None, doc("the command that proves it by a trial; null: none does")] = (
+        None
+    )
 
 
 def transparent(
@@ -61,14 +62,15 @@ def transparent(
     regions: Sequence[RegionShare],
     situation: Situation,
     *,
-    source: str,
+    source: str | None,
     undo: Sequence[str] = (),
     caution: str | None = None,
+    proof: str | None = None,
 ) -> Remedy:
     """A remedy that puts these regions on transparent huge pages."""
-    cost = price(regions, "transparent", situation)
+    cost = cost_of(regions, "transparent", situation)
     return Remedy(
-        code, form, words, tuple(steps), "transparent", cost, tuple(undo), caution, source
+        code, form, words, tuple(steps), "transparent", cost, tuple(undo), caution, source, proof
     )
 
 
@@ -83,10 +85,11 @@ def pooled(
     pages: int,
     source: str,
     undo: Sequence[str] = (),
+    proof: str | None = None,
 ) -> Remedy:
-    """A remedy that puts these regions on pages of a pool, so many of which are to be reserved."""
-    cost = price(regions, "pool", situation, pages)
-    return Remedy(code, form, words, tuple(steps), "pool", cost, tuple(undo), None, source)
+    """A remedy that puts these regions on pages of a pool; `pages`: how many to reserve."""
+    cost = cost_of(regions, "pool", situation, pages)
+    return Remedy(code, form, words, tuple(steps), "pool", cost, tuple(undo), None, source, proof)
 
 
 def advised(
@@ -101,6 +104,19 @@ def mode_setting(mode: str, file: str = "enabled") -> str | None:
     return hints.write_setting(mode, f"{THP}/{file}")
 
 
+def allowing(situation: Situation) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """What is typed before memory can ask for transparent huge pages, and how that is undone.
+
+    None: asking changes nothing here, or may not be allowed.
+    """
+    if situation.settings.thp == "madvise":
+        return (), ()
+    allow, back = mode_setting("madvise"), mode_setting("never")
+    if situation.settings.thp != "never" or allow is None:
+        return None
+    return (allow,), (back,) if back else ()
+
+
 def mode_remedy(
     code: str,
     words: str,
@@ -109,6 +125,7 @@ def mode_remedy(
     situation: Situation,
     file: str = "enabled",
     caution: str | None = None,
+    proof: str | None = None,
 ) -> Remedy | None:
     """A mode of transparent huge pages for the whole system; None: it cannot be written here.
 
@@ -121,7 +138,7 @@ def mode_remedy(
     back = mode_setting(before, file) if before is not None else None
     return transparent(
         code, "setting", words, (set_it, situation.command), regions, situation,
-        source=THP_GUIDE, undo=(back,) if back else (), caution=caution,
+        source=THP_GUIDE, undo=(back,) if back else (), caution=caution, proof=proof,
     )  # fmt: skip
 
 

@@ -12,9 +12,9 @@ import shlex
 import shutil
 from pathlib import PurePosixPath
 
+from tlbcost.allocators.recognise import Program
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.memory.eligibility import Standing
-from tlbcost.remedies.program_facts import Facts
 from tlbcost.remedies.remedy import (
     HUGECTL,
     MADVISE,
@@ -35,7 +35,7 @@ _HUGETLBFS = "/mnt/tlbcost-hugetlbfs"
 
 
 def remedies_for(
-    region: RegionShare, facts: Facts, standing: Standing | None, situation: Situation
+    region: RegionShare, program: Program, standing: Standing | None, situation: Situation
 ) -> list[Remedy]:
     """What works here for segments and files; what needs least first."""
     if region.kind == "file":
@@ -43,13 +43,13 @@ def remedies_for(
     elif region.code:
         found = [
             _khugepaged(region, situation),
-            _code_on_tmpfs(region, facts, situation),
-            _hugectl(region, facts, situation, "--text"),
+            _code_on_tmpfs(region, program, situation),
+            _hugectl(region, program, situation, "--text"),
         ]
     else:
         found = [
             _static_madvise(region, standing, situation),
-            _hugectl(region, facts, situation, "--bss --data"),
+            _hugectl(region, program, situation, "--bss --data"),
             _static_always(region, standing, situation),
         ]
     return [remedy for remedy in found if remedy is not None]
@@ -63,15 +63,17 @@ def _in_command(program: str, other: str, situation: Situation) -> str | None:
     return shlex.join([other, *situation.argv[1:]])
 
 
-def _code_on_tmpfs(region: RegionShare, facts: Facts, situation: Situation) -> Remedy | None:
+def _code_on_tmpfs(region: RegionShare, program: Program, situation: Situation) -> Remedy | None:
     settings = situation.settings
     if settings.thp is None or settings.shmem == "deny":
         return None
+    alignment = program.load_alignment
+    aligned = alignment is not None and alignment % situation.huge_page_bytes == 0
     name = PurePosixPath(region.program).name
     other = f"{_FOLDER}/{name}"
     command = _in_command(region.program, other, situation)
     steps: list[str] = []
-    if not facts.aligned:
+    if not aligned:
         steps += [
             "# link the program again, with:",
             f"-Wl,-z,max-page-size={situation.huge_page_bytes}",
@@ -83,7 +85,7 @@ def _code_on_tmpfs(region: RegionShare, facts: Facts, situation: Situation) -> R
     ]
     return transparent(
         "code-on-tmpfs",
-        "command" if facts.aligned else "build",
+        "command" if aligned else "build",
         "the program starts from a tmpfs with huge pages, with its code aligned to them",
         tuple(steps),
         [region],
@@ -95,7 +97,7 @@ def _code_on_tmpfs(region: RegionShare, facts: Facts, situation: Situation) -> R
 
 
 def _hugectl(
-    region: RegionShare, facts: Facts, situation: Situation, options: str
+    region: RegionShare, program: Program, situation: Situation, options: str
 ) -> Remedy | None:
     """libhugetlbfs copies segments to a pool when the program starts, if it is linked for it."""
     # The file that the segment is copied to holds its code, and the private mapping of that file
@@ -103,10 +105,10 @@ def _hugectl(
     pages = situation.pages_of(region.mapped_bytes) * (1 + region.code) + 8
     if not situation.hugectl or not situation.can_pool(pages):
         return None
-    if not facts.movable and shutil.which("ld.hugetlbfs") is None:
+    if not program.movable and shutil.which("ld.hugetlbfs") is None:
         return None
     steps: list[str] = []
-    if not facts.movable:
+    if not program.movable:
         steps += [
             "# link the program again, in a folder where ld is ld.hugetlbfs, with:",
             "mkdir -p hugetlbfs-ld && ln -sfn $(command -v ld.hugetlbfs) hugetlbfs-ld/ld",
@@ -125,14 +127,14 @@ def _hugectl(
     what = "code" if options == "--text" else "static data"
     return pooled(
         "hugectl-text" if options == "--text" else "hugectl-data",
-        "command" if facts.movable else "build",
+        "command" if program.movable else "build",
         f"libhugetlbfs copies the {what} to pages of a pool when the program starts",
         tuple(steps),
         [region],
         situation,
         pages=pages,
         undo=undo,
-        source=HUGECTL if facts.movable else LD_HUGETLBFS,
+        source=HUGECTL if program.movable else LD_HUGETLBFS,
     )
 
 

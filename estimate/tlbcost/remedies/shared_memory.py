@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.memory.eligibility import Standing
-from tlbcost.remedies.malloc import map_hugetlb
+from tlbcost.remedies.anonymous import map_hugetlb
 from tlbcost.remedies.remedy import (
     HUGECTL,
     THP_GUIDE,

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import source_tree
 from tlbcost.run.outcome import Run
 from tlbcost.system import hints, hugetlb
-from tlbcost.system.glibc import tunable
+from tlbcost.system.environment import joined
+from tlbcost.system.glibc import TUNABLES, tunable
 from tlbcost.system.huge_pages import HugeSettings
-
-TUNABLES = "GLIBC_TUNABLES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,9 @@ class Situation:
     """The program and the system that remedies are for.
 
     `environment`: what the program is started with. `faults`: ns of the first touch of a base and
-    of a huge page. `hugectl`: whether it is installed. `glibc`: this system's; None: another.
+    of a huge page. `fault_fraction`: of the run time, what huge pages save of page faults.
+    `hugectl`: whether it is installed. `glibc`: this system's; None: another. `mapped`: by the path
+    of an executable, the files that its processes map. `can_run_thp`: `tlbcost run --thp` is there.
     """
 
     argv: tuple[str, ...]
@@ -33,6 +34,9 @@ class Situation:
     runs: tuple[Run, ...] = ()
     faults: tuple[Interval | None, Interval | None] = (None, None)
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    fault_fraction: float | None = None
+    mapped: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    can_run_thp: bool = False
 
     @property
     def huge_page_bytes(self) -> int:
@@ -55,17 +59,35 @@ class Situation:
         return -(-n_bytes // self.huge_page_bytes)
 
 
-def with_environment(situation: Situation, variables: Mapping[str, str], argv: str = "") -> str:
-    """The program's command line with variables before it, as a shell takes it."""
-    parts = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
-    return " ".join([*parts, argv or situation.command])
+def with_environment(situation: Situation, variables: Mapping[str, str]) -> str:
+    """The program's command line with variables before it, as a shell takes it.
+
+    What they hold already is kept, be it in the environment or set by the command's own env(1).
+    """
+    argv, present = list(situation.argv), dict(situation.environment)
+    for word in argv[1:] if argv[:1] == ["env"] else []:
+        name, equals, value = word.partition("=")
+        if not equals or name.startswith("-"):
+            break
+        if name in variables:
+            present[name] = value
+            argv.remove(word)
+    if argv[:1] == ["env"] and len(argv) > 1 and not argv[1].startswith("-") and "=" not in argv[1]:
+        argv = argv[1:]
+    set_to = joined(_without(present, variables), variables)
+    parts = [f"{name}={shlex.quote(value)}" for name, value in set_to.items()]
+    return " ".join([*parts, shlex.join(argv)])
 
 
-def tunables(situation: Situation, name: str, value: str) -> str:
-    """GLIBC_TUNABLES with one tunable set, and those that were set before."""
-    present = situation.environment.get(TUNABLES, "")
-    kept = [part for part in present.split(":") if part and tunable(part, name) is None]
-    return ":".join([*kept, f"{name}={value}"])
+def _without(present: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
+    """What is present, without the tunables that are to be set anew."""
+    names = [each.partition("=")[0] for each in variables.get(TUNABLES, "").split(":")]
+    kept = [
+        part
+        for part in present.get(TUNABLES, "").split(":")
+        if part and all(tunable(part, name) is None for name in names)
+    ]
+    return {**present, TUNABLES: ":".join(kept)}
 
 
 def own_command() -> str:
@@ -78,3 +100,15 @@ def with_pool(situation: Situation, pages: int, command: str) -> str:
     """A command that reserves pages while the program runs, and gives them back."""
     size = hugetlb.size_name(situation.huge_page_bytes)
     return hints.as_root(f"{own_command()} pool reserve --page-size {size} {pages} -- {command}")
+
+
+def trial_with(situation: Situation, method: str, *, root: bool = False) -> str:
+    """The command that proves a remedy by timing the program with and without it."""
+    command = f"tlbcost trial --with {shlex.quote(method)} -- {situation.command}"
+    return hints.as_root(command) if root else command
+
+
+def trial_by_environment(situation: Situation, variables: Mapping[str, str]) -> str:
+    """The same of a remedy that is environment variables."""
+    words = shlex.join(f"{name}={value}" for name, value in variables.items())
+    return trial_with(situation, f"env:{words}")

@@ -5,26 +5,30 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tlbcost.allocators.owner import Owner
+from tlbcost.allocators.recognise import Program
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.common import formats, paths
 from tlbcost.common.table import read_table
-from tlbcost.remedies.program_facts import Facts
-from tlbcost.remedies.remedy import Remedy, mode_setting, pooled, transparent
+from tlbcost.remedies.remedy import Remedy, allowing, pooled, transparent
 from tlbcost.remedies.situation import (
-    TUNABLES,
     Situation,
     own_command,
-    tunables,
+    trial_by_environment,
     with_environment,
     with_pool,
 )
 from tlbcost.system import hints
-from tlbcost.system.glibc import FIRST_WITH_HUGETLB, HUGETLB
+from tlbcost.system.glibc import FIRST_WITH_HUGETLB
 from tlbcost.system.hugetlb import pool_pages
+
+# Read by each Java program, however it is started.
+_JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"
+_NUMPY = "NUMPY_MADVISE_HUGEPAGE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,9 @@ class Switch:
     """One row of data/remedies/switches.tsv (doc/format.md); `source`: the address itself."""
 
     program: str
+    code: str
     memory: tuple[str, ...]
+    owner: str | None
     needs: str
     form: str
     text: str | None
@@ -47,7 +53,9 @@ def read_switches(path: Path | None = None) -> tuple[Switch, ...]:
     return tuple(
         Switch(
             str(row["program"]),
+            str(row["code"]),
             tuple(str(row["memory"]).split(",")),
+            row["owner"],
             str(row["needs"]),
             str(row["form"]),
             row["text"],
@@ -58,84 +66,79 @@ def read_switches(path: Path | None = None) -> tuple[Switch, ...]:
     )
 
 
-def cautions_for(regions: Sequence[RegionShare], facts: Facts) -> tuple[tuple[str, str], ...]:
+def cautions_for(regions: Sequence[RegionShare], program: Program) -> tuple[tuple[str, str], ...]:
     """What the makers of the program advise, and where."""
     return tuple(
-        (each.words, each.source) for each in _of(regions, facts) if each.form == "caution"
+        (each.words, each.source) for each in _of(regions, program) if each.form == "caution"
     )
 
 
 def remedies_for(
-    regions: Sequence[RegionShare], facts: Facts, situation: Situation
+    regions: Sequence[RegionShare], owner: Owner | None, program: Program, situation: Situation
 ) -> list[Remedy]:
     """The switches of the program that work here."""
-    made = (_remedy(each, regions, situation) for each in _of(regions, facts))
+    made = (_remedy(each, regions, owner, situation) for each in _of(regions, program))
     return [each for each in made if each is not None]
 
 
-def _of(regions: Sequence[RegionShare], facts: Facts) -> list[Switch]:
+def _of(regions: Sequence[RegionShare], program: Program) -> list[Switch]:
     held = {region.kind for region in regions}
     return [
         each
         for each in read_switches()
-        if each.program == facts.runtime and held & set(each.memory)
+        if each.program == program.runtime and held & set(each.memory)
     ]
 
 
-def _remedy(switch: Switch, regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
+def _remedy(
+    switch: Switch, regions: Sequence[RegionShare], owner: Owner | None, situation: Situation
+) -> Remedy | None:
     if switch.form == "caution" or switch.text is None:
+        return None
+    # A runtime's switch is for the memory that the runtime maps, not for that of its malloc.
+    if switch.owner is not None and owner not in (switch.owner, None):
         return None
     if switch.needs == "pool":
         return _by_pool(switch, regions, situation)
-    thp = situation.settings.thp
-    if thp is None or (switch.needs == "thp_madvise" and thp != "madvise"):
+    first = ((), ()) if situation.settings.thp == "always" else allowing(situation)
+    if first is None or (switch.needs != "thp" and situation.settings.thp == "always"):
         return None
-    variables: dict[str, str] = {}
-    if switch.form == "variable":
-        name, _, value = switch.text.partition("=")
-        if name == "NUMPY_MADVISE_HUGEPAGE" and not _numpy_is_told_not_to(situation, name):
-            return None
-        variables[name] = value
-    if switch.needs == "malloc":
-        if situation.glibc is None or situation.glibc < FIRST_WITH_HUGETLB or thp != "madvise":
-            return None
-        variables[TUNABLES] = tunables(situation, HUGETLB, "1")
-    steps, undo = _steps(switch, variables, situation, thp)
-    if steps is None:
+    variables = _variables(switch, situation)
+    if variables is None:
         return None
+    steps, undo = first
+    command = (
+        _with_option(switch.text, situation)
+        if switch.form == "option"
+        else with_environment(situation, variables)
+    )
     return transparent(
-        f"{switch.program}-{switch.needs}",
-        "setting" if switch.form == "system" else "command",
+        switch.code,
+        "command",
         switch.words,
-        steps,
+        (*steps, command),
         regions,
         situation,
         undo=undo,
         source=switch.source,
+        caution="objects are made more slowly than by Python's own allocator"
+        if switch.needs == "malloc"
+        else None,
+        proof=trial_by_environment(situation, variables),
     )
 
 
-def _steps(
-    switch: Switch, variables: Mapping[str, str], situation: Situation, thp: str
-) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    if switch.form == "system":
-        if thp == switch.text:
-            return None, ()
-        set_it, back = mode_setting(str(switch.text)), mode_setting(thp)
-        return (None, ()) if set_it is None else ((set_it,), (back,) if back else ())
-    before: tuple[str, ...] = ()
-    undo: tuple[str, ...] = ()
-    if thp == "never":
-        set_it = mode_setting("madvise")
-        if set_it is None:
-            return None, ()
-        before, undo = (set_it,), tuple(filter(None, [mode_setting("never")]))
+def _variables(switch: Switch, situation: Situation) -> dict[str, str] | None:
+    """What the environment is to hold; None: that does nothing here."""
     if switch.form == "option":
-        return (*before, _with_option(str(switch.text), situation)), undo
-    argv = [word for word in situation.argv if word.partition("=")[0] not in variables]
-    if argv[:1] == ["env"] and len(argv) > 1 and "=" not in argv[1]:
-        argv = argv[1:]
-    return (*before, with_environment(situation, variables, shlex.join(argv))), undo
+        return {_JAVA_OPTIONS: str(switch.text)}
+    if switch.needs == "malloc" and (situation.glibc or (0, 0)) < FIRST_WITH_HUGETLB:
+        return None
+    pairs = (each.partition("=") for each in str(switch.text).split())
+    variables = {name: value for name, _, value in pairs}
+    if _NUMPY in variables and not _numpy_is_told_not_to(situation, _NUMPY):
+        return None
+    return variables
 
 
 def _numpy_is_told_not_to(situation: Situation, name: str) -> bool:
@@ -150,7 +153,7 @@ def _with_option(option: str, situation: Situation) -> str:
     argv = situation.argv
     if Path(argv[0]).name == "java":
         return shlex.join([argv[0], option, *argv[1:]])
-    return with_environment(situation, {"JAVA_TOOL_OPTIONS": option})
+    return with_environment(situation, {_JAVA_OPTIONS: option})
 
 
 def _by_pool(switch: Switch, regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
@@ -173,7 +176,7 @@ def _by_pool(switch: Switch, regions: Sequence[RegionShare], situation: Situatio
         steps = (with_pool(situation, pages, _with_option(str(switch.text), situation)),)
         undo = ()
     return pooled(
-        f"{switch.program}-pool",
+        switch.code,
         "server" if switch.form == "setting" else "command",
         switch.words,
         steps,

@@ -66,7 +66,7 @@ def _fitted(document: EstimateDocument, step: str, width: int) -> str:
 
 def growth_words(remedy: Remedy) -> str | None:
     """What it costs in memory; None: not known."""
-    growth = remedy.price.growth_bytes
+    growth = remedy.cost.growth_bytes
     if growth is None:
         return None
     return f"{units.size(growth)} more memory" if growth else "no extra memory"

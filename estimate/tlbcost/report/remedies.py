@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.common import units
+from tlbcost.remedies.cost import Cost
 from tlbcost.remedies.document import AdvicePart, RegionName
-from tlbcost.remedies.price import Price
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.report.commands import growth_words
 from tlbcost.report.lines import wrapped
@@ -49,6 +49,8 @@ def _advice_lines(document: EstimateDocument, advice: AdvicePart, width: int) ->
         lines += wrapped(
             _region_words(name, _region(document, advice.program, name)), width, "", "  "
         )
+    if advice.allocated_by is not None:
+        lines.append(f"  allocated by {advice.allocated_by}")
     if advice.why_not_huge is not None:
         page = advice.page_bytes
         on = f"on {units.size(page)} pages: " if page is not None else ""
@@ -108,9 +110,9 @@ def _common_lines(found: Sequence[AdvicePart], width: int) -> list[str]:
     """What huge pages of a kind cost whatever they are for; each once."""
     lines: list[str] = []
     for pages, words in (("transparent", "transparent huge pages"), ("pool", "pages of a pool")):
-        prices = [each.price for advice in found for each in advice.remedies if each.pages == pages]
-        sentences = list(dict.fromkeys(text for price in prices for text in price.sentences))
-        touches = [text for text in map(_first_touch, prices[:1]) if text]
+        costs = [each.cost for advice in found for each in advice.remedies if each.pages == pages]
+        sentences = list(dict.fromkeys(text for cost in costs for text in cost.sentences))
+        touches = [text for text in map(_first_touch, costs[:1]) if text]
         if touches or sentences:
             text = "; ".join([*touches, *sentences])
             lines += wrapped(f"Cost of {words}: {text}.", width, "", "  ")
@@ -119,18 +121,18 @@ def _common_lines(found: Sequence[AdvicePart], width: int) -> list[str]:
 
 def _cost_words(remedy: Remedy) -> str:
     """What a remedy alone costs, in one sentence."""
-    price, parts = remedy.price, []
-    if price.pool_pages is not None and price.pool_page_bytes is not None:
-        parts.append(f"{price.pool_pages} pages of {units.size(price.pool_page_bytes)} reserved")
+    cost, parts = remedy.cost, []
+    if cost.pool_pages is not None and cost.pool_page_bytes is not None:
+        parts.append(f"{cost.pool_pages} pages of {units.size(cost.pool_page_bytes)} reserved")
     growth = growth_words(remedy)
     return "; ".join([*parts, growth] if growth is not None else parts)
 
 
-def _first_touch(price: Price) -> str | None:
+def _first_touch(cost: Cost) -> str | None:
     """What page faults cost; None: it is not known."""
-    if price.fault_ns is None:
+    if cost.fault_ns is None:
         return None
-    text = f"the first touch of one takes {units.time(price.fault_ns.value)}"
-    if price.base_fault_ns is not None:
-        text += f", of a base page {units.time(price.base_fault_ns.value)}"
+    text = f"the first touch of one takes {units.time(cost.fault_ns.value)}"
+    if cost.base_fault_ns is not None:
+        text += f", of a base page {units.time(cost.base_fault_ns.value)}"
     return text

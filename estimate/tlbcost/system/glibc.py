@@ -11,7 +11,9 @@ FIRST_WITH_HUGETLB = (2, 35)
 # The first version without the hook that `hugectl --heap` hangs on.
 FIRST_WITHOUT_HOOK = (2, 34)
 
+TUNABLES = "GLIBC_TUNABLES"
 HUGETLB = "glibc.malloc.hugetlb"
+MMAP_THRESHOLD = "glibc.malloc.mmap_threshold"
 
 
 def glibc_version() -> tuple[int, int] | None:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.system import glibc, hints, hugetlb
+from tlbcost.system.glibc import TUNABLES
 from tlbcost.system.hugetlb import default_page_bytes, free_pages, pool_pages
 from tlbcost.system.machine import POOLS, THP, huge_page_bytes, thp_mode
 from tlbcost.system.sudo import calling_user
-from tlbcost.trial.method import TUNABLES, Method, setting
+from tlbcost.trial.method import Method, setting
 
 if TYPE_CHECKING:
     from tlbcost.memory.peak import MemoryScope
@@ -27,7 +28,7 @@ _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _REMAPPED = {"malloc": "the heap", "shared": "shared memory", "segments": "the program's segments"}
 KNOWN = (
     "auto, glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE, hugetlb-1g, hugectl[:OPTIONS], "
-    "allocator=PATH"
+    "allocator=PATH, env:NAME=VALUE"
 )
 
 
@@ -46,6 +47,8 @@ def named(text: str) -> Method:
         return _mthp(text, _size(text.removeprefix("mthp-"), text))
     if text == "hugectl" or text.startswith(("hugectl:", "hugectl ")):
         return _hugectl(shlex.split(text[len("hugectl:") :]) or ["--heap"])
+    if text.startswith("env:"):
+        return _environment(text, shlex.split(text.removeprefix("env:")))
     if name == "allocator" and value:
         return _allocator(Path(value))
     raise TlbcostError(f"there is no method {text}", f"--with one of: {KNOWN}", USAGE)
@@ -213,6 +216,26 @@ def _allocator(path: Path) -> Method:
         huge_page_bytes(),
         {"LD_PRELOAD": str(path.resolve())},
         notes=("the other malloc itself is part of what was measured, beside its huge pages",),
+    )
+
+
+def _environment(name: str, assignments: list[str]) -> Method:
+    """Any switch that a program reads from its environment."""
+    variables = dict(each.split("=", 1) for each in assignments if "=" in each)
+    if len(variables) != len(assignments) or not variables or "" in variables:
+        raise TlbcostError(
+            f"{name} sets no environment variable",
+            "--with env:NAME=VALUE; of several: --with 'env:NAME=VALUE NAME=VALUE'",
+            USAGE,
+        )
+    _check_thp(name)
+    return Method(
+        name,
+        f"transparent huge pages by the environment: {shlex.join(assignments)}",
+        "malloc",
+        huge_page_bytes(),
+        variables,
+        settings=() if thp_mode() == "always" else ((f"{THP}/enabled", "madvise"),),
     )
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tlbcost.allocators.owner import own_heap_of, words_of
+from tlbcost.allocators.recognise import Program, program_of
 from tlbcost.common import units
 from tlbcost.memory import smaps
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.system import hugetlb
+from tlbcost.system.glibc import TUNABLES
 from tlbcost.system.machine import THP, huge_page_bytes, thp_mode
-from tlbcost.trial.method import TUNABLES, Method, setting
-from tlbcost.trial.traits import Traits, traits
+from tlbcost.trial.method import Method, setting
 
 # Less than this part of the memory that a method should reach on huge pages is no trial of them.
 PROVEN_FRACTION = 0.5
@@ -104,25 +106,30 @@ def _deafness(part: MemoryPart, method: Method, backing: PeakMemory) -> str | No
     """Why this program cannot hear of the method."""
     if part.program is None:
         return None
-    name = Path(part.program).name
-    found = traits(part.program, _mapped(backing, part.program))
+    found = program_of(part.program, _mapped(backing, part.program))
     if found.secure:
-        return f"{name} gains rights when it starts (setuid), and the C library drops such requests"
-    if found.java:
+        return (
+            f"{found.name} gains rights when it starts (setuid), and the C library drops such "
+            "requests"
+        )
+    if "LD_PRELOAD" in method.environment and found.static:
+        return f"{found.name} is a static executable, into which nothing can be preloaded"
+    return _deaf_to_tunables(found) if TUNABLES in method.environment else None
+
+
+def _deaf_to_tunables(found: Program) -> str | None:
+    runtime = own_heap_of(found)
+    if runtime == "java":
         return f"the Java runtime maps its heap itself: {_JAVA}"
-    if found.go:
-        return f"{name} is a Go program, whose runtime maps memory itself"
-    return _deaf_library(name, found, method)
-
-
-def _deaf_library(name: str, found: Traits, method: Method) -> str | None:
-    tunable = TUNABLES in method.environment
-    if found.static and not (tunable and found.tunable):
-        return f"{name} is a static executable, which heeds no such request"
-    if found.musl and tunable:
-        return f"{name} uses musl, whose malloc heeds no tunable of glibc"
-    if found.allocator is not None and tunable:
-        return f"{name} uses the malloc of {found.allocator}, which heeds no tunable of glibc"
+    if runtime == "go":
+        return f"{found.name} is a Go program, whose runtime maps memory itself"
+    if runtime is not None and runtime != "python":
+        return f"{words_of(runtime)} maps its heap itself"
+    malloc = found.malloc
+    if found.static and (malloc is None or malloc.variable != TUNABLES):
+        return f"{found.name} is a static executable, which heeds no such request"
+    if malloc is not None and malloc.name != "glibc":
+        return f"{found.name} uses {words_of(malloc.name)}, which heeds no tunable of glibc"
     return None
 
 

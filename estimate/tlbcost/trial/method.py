@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.system import glibc, hints, hugetlb
+from tlbcost.system.environment import joined
+from tlbcost.system.glibc import TUNABLES
 from tlbcost.system.machine import read_line, selected
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from tlbcost.run.outcome import Run
     from tlbcost.settings.change import Settings
 
-TUNABLES = "GLIBC_TUNABLES"
 # What asks for huge pages in the environment: no program on base pages may have it.
 _ASKING = ("HUGETLB_MORECORE", "HUGETLB_ELFMAP", "HUGETLB_SHM")
 
@@ -109,16 +110,7 @@ class Method:
 
     def environment_of(self, base: Mapping[str, str]) -> dict[str, str]:
         """The environment of a run on huge pages, made from that of the runs on base pages."""
-        merged = {**base, **self.environment}
-        # The last tunable wins, and the first library.
-        for name, separator, order in (
-            (TUNABLES, ":", (base, self.environment)),
-            ("LD_PRELOAD", " ", (self.environment, base)),
-        ):
-            parts = [each[name] for each in order if each.get(name)]
-            if parts:
-                merged[name] = separator.join(parts)
-        return merged
+        return {**base, **joined(base, self.environment)}
 
 
 def setting(path: str) -> str | None:

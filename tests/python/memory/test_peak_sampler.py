@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from builders.tree import TREE
+from tlbcost.allocators.recognise import Malloc, Program, program_of
 from tlbcost.common.errors import TlbcostError
 from tlbcost.memory import smaps
 from tlbcost.memory.peak import MemoryPart, PeakMemory
@@ -27,7 +27,6 @@ from tlbcost.system import glibc
 from tlbcost.system.machine import huge_page_bytes, thp_mode
 from tlbcost.trial import catalog
 from tlbcost.trial.coverage import explain
-from tlbcost.trial.traits import traits
 
 pytestmark = pytest.mark.settings
 
@@ -57,16 +56,24 @@ def _run(folder: Path, *argv: str | Path, tunable: str | None = None) -> PeakMem
     environment = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
     if tunable is not None:
         environment["GLIBC_TUNABLES"] = f"{glibc.HUGETLB}={tunable}"
+    sampler = _sampled(folder, *argv, environment=environment)
+    backing = sampler.stop()
+    assert backing is not None, sampler.why_not
+    assert backing.resident_bytes >= 0.9 * SIZE
+    return backing
+
+
+def _sampled(
+    folder: Path, *argv: str | Path, environment: dict[str, str] | None = None
+) -> PeakSampler:
     sampler = PeakSampler()
     launcher = Launcher(folder, ProgramInput(), transparent=True)
     outcome = launcher.execute(
         [str(word) for word in argv], discard=True, environment=environment, started=sampler.start
     )
-    backing = sampler.stop()
+    sampler.stop()
     assert outcome.code == 0, outcome.last_words
-    assert backing is not None, sampler.why_not
-    assert backing.resident_bytes >= 0.9 * SIZE
-    return backing
+    return sampler
 
 
 @contextlib.contextmanager
@@ -176,9 +183,9 @@ def test_a_process_that_outlives_its_parent_is_followed(tmp_path: Path, memory: 
 def test_a_static_executable_of_glibc_heeds_tunables(tmp_path: Path) -> None:
     _needs_tunable()
     static = _compiled(tmp_path / "memory-static", "-static")
-    found = traits(str(static), ())
+    found = program_of(str(static))
     assert found.static
-    assert found.tunable
+    assert found.malloc == Malloc("glibc", None, "GLIBC_TUNABLES")
     with _settings("madvise"):
         backing = _run(tmp_path, static, "malloc", tunable="1")
     assert (backing.reached_fraction("malloc") or 0.0) >= 0.9
@@ -222,13 +229,24 @@ def test_memory_that_cannot_be_had_in_huge_pages_is_told_from_the_counters() -> 
     assert "memory is fragmented, and" in explain(backing, catalog.named("thp"))
 
 
-def test_unreadable_files_have_no_traits(tmp_path: Path) -> None:
+def test_of_unreadable_files_nothing_is_known(tmp_path: Path) -> None:
     odd = tmp_path / "odd"
     for data in (b"", b"\x7fELF", b"#!/bin/sh\n", os.urandom(999)):
         odd.write_bytes(data)
-        assert not traits(str(odd), ()).static
-    assert not traits(str(tmp_path / "missing"), ()).secure
-    assert platform.system() != "Linux" or not traits("/proc/self/exe", ()).go
+        assert program_of(str(odd)) == Program(str(odd))
+    assert not program_of(str(tmp_path / "missing")).secure
+    assert program_of("/proc/self/exe").runtime != "go"
+
+
+def test_blocks_of_malloc_are_told_from_memory_that_the_program_maps(
+    tmp_path: Path, memory: Path
+) -> None:
+    _needs_tunable()
+    for kind, least in (("malloc", SIZE), ("mmap", 0)):
+        sampler = _sampled(tmp_path, memory, kind)
+        largest = max((each for _, each in sampler.peak()), key=lambda each: each.resident_bytes)
+        assert largest.malloc_block_bytes is not None
+        assert least <= largest.malloc_block_bytes <= least + MIB
 
 
 def test_what_was_not_seen_is_none() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is what is advised fit for the system, with its price, and followed by the JSON's schema?"""
+"""Is what is advised fit for the system, with its cost, and followed by the JSON's schema?"""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from builders.answer import altered, estimated
 from builders.memory import SETTINGS, backed
 from builders.report import json_of, text_of
 from builders.tree import SCHEMAS
+from tlbcost.allocators.recognise import Malloc, Program, program_of
 from tlbcost.answer.record import Estimate
 from tlbcost.answer.surroundings import Surroundings
 from tlbcost.attribution.shares import Attribution, RegionShare, on_huge_bytes
 from tlbcost.common.interval import Interval
 from tlbcost.memory.kinds import Backing, MemoryKind
-from tlbcost.remedies import advice, price, program_facts, switches
+from tlbcost.remedies import advice, cost, switches
 from tlbcost.remedies.advice import Advice, advise
-from tlbcost.remedies.program_facts import Facts
 from tlbcost.remedies.situation import Situation
 from tlbcost.run.outcome import Run
 from tlbcost.system import hints, hugetlb
@@ -28,6 +28,7 @@ from tlbcost.system.huge_pages import HugeSettings
 
 SCHEMA = json.loads((SCHEMAS / "estimate.schema.json").read_text(encoding="utf-8"))
 MIB = 1 << 20
+GLIBC = Malloc("glibc", "libc.so.6", "GLIBC_TUNABLES")
 RUN = Run(10**9, 9 * 10**8, 10**8, 1000, 0, 128 * MIB)
 
 
@@ -38,7 +39,7 @@ def system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hints, "write_setting", lambda value, path: f"echo {value} > {path}")
     monkeypatch.setattr(hugetlb, "spare_bytes", lambda: 8 << 30)
     monkeypatch.setattr(hugetlb, "sizes", lambda: [2 * MIB])
-    monkeypatch.setattr(advice, "facts_of", lambda path, _: Facts(path, None, True))
+    monkeypatch.setattr(advice, "program_of", lambda path, _: Program(path, GLIBC))
 
 
 def region(kind: MemoryKind = "heap", name: str = "[heap]", **changes: object) -> RegionShare:
@@ -93,8 +94,9 @@ def test_a_heap_by_system(
 
 
 def test_another_malloc_is_not_asked_by_glibcs_switches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advice, "facts_of", lambda path, _: Facts(path, None, True, "jemalloc"))
-    assert codes(advise([region("anonymous", "x")], situation()))[0] == "thp-always"
+    for name in ("tcmalloc", "musl", "other"):
+        monkeypatch.setattr(advice, "program_of", lambda path, _, n=name: Program(path, Malloc(n)))
+        assert codes(advise([region("anonymous", "x")], situation()))[0] == "thp-always"
 
 
 def test_arenas_of_threads_are_reached_by_a_pool_alone() -> None:
@@ -126,16 +128,16 @@ def test_tunables_that_are_set_stay() -> None:
     )
 
 
-def test_prices() -> None:
+def test_costs() -> None:
     faults = (Interval(1e3, 1e3, 1e3), Interval(7e4, 6e4, 8e4))
     [one] = advise([region()], situation(faults=faults))
-    known = {remedy.code: remedy.price for remedy in one.remedies}
+    known = {remedy.code: remedy.cost for remedy in one.remedies}
     assert known["glibc-thp"].growth_bytes == 6 * MIB
     assert known["glibc-thp"].fault_ns == faults[1]
     assert known["glibc-thp"].pool_pages is None
     assert known["glibc-pool"].pool_pages == 80  # 128 MiB and 16 spare ones
     assert any("defrag madvise" in text for text in known["glibc-thp"].sentences)
-    assert price.growth_bytes([region(touched_huge_bytes=0)]) == 0
+    assert cost.growth_bytes([region(touched_huge_bytes=0)]) == 0
 
 
 def test_what_is_smaller_than_a_huge_page_does_not_grow() -> None:
@@ -154,22 +156,22 @@ def test_memory_that_would_grow_much_has_a_smaller_page_to_try() -> None:
 def test_documented_switches_name_their_source(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(b"")
-    facts = program_facts.facts_of(str(path), 2 * MIB)
-    assert facts.runtime is not None
+    program = program_of(str(path))
+    assert program.runtime is not None
     regions = [region("anonymous", "x"), region("shared", "y")]
-    told = switches.remedies_for(regions, facts, situation())
-    cautions = switches.cautions_for(regions, facts)
+    told = switches.remedies_for(regions, None, program, situation())
+    cautions = switches.cautions_for(regions, program)
     assert told or cautions
     assert all((each.source or "").startswith("https://") for each in told)
     assert all(source.startswith("https://") for _, source in cautions)
 
 
 def test_numpy_is_asked_where_it_was_told_not_to() -> None:
-    facts = Facts("/usr/bin/python3", "python", True)
+    program = Program("/usr/bin/python3", GLIBC, "python")
     argv = ("env", "NUMPY_MADVISE_HUGEPAGE=0", "python3", "a.py")
-    told = switches.remedies_for([region("anonymous", "x")], facts, situation(argv=argv))
+    told = switches.remedies_for([region("anonymous", "x")], "glibc", program, situation(argv=argv))
     assert told[0].steps == ("NUMPY_MADVISE_HUGEPAGE=1 python3 a.py",)
-    told = switches.remedies_for([region("anonymous", "x")], facts, situation())
+    told = switches.remedies_for([region("anonymous", "x")], "glibc", program, situation())
     assert all("NUMPY" not in step for each in told for step in each.steps)
 
 
@@ -205,9 +207,9 @@ def test_memory_that_was_sampled_has_remedies_and_no_growth() -> None:
     by_code = {remedy.code: remedy for remedy in one.remedies}
     assert {"glibc-thp", "glibc-pool", "map-hugetlb"} <= set(by_code)
     assert "mthp-64k" not in by_code
-    assert {remedy.price.growth_bytes for remedy in one.remedies} == {None}
+    assert {remedy.cost.growth_bytes for remedy in one.remedies} == {None}
     # Of the mapping's size, since it is not known what of it is touched.
-    assert by_code["map-hugetlb"].price.pool_pages == 48
+    assert by_code["map-hugetlb"].cost.pool_pages == 48
 
 
 def test_memory_that_was_sampled_but_not_seen_has_none() -> None:

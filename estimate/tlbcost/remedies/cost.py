@@ -14,13 +14,13 @@ from tlbcost.remedies.situation import Situation
 
 Pages = Literal["transparent", "pool"]
 
-# Whether a page fault waits for memory to be compacted, by the setting defrag (Linux's
+# Whether a page fault waits while the kernel compacts memory, by the setting defrag (Linux's
 # Documentation/admin-guide/mm/transhuge.rst).
 _DEFRAG = {
-    "always": "a page fault waits while the kernel compacts memory for a huge page (defrag always)",
+    "always": "page faults wait while the kernel compacts memory (defrag always)",
     "defer": "no page fault waits for compaction; huge pages may come late (defrag defer)",
-    "defer+madvise": "a page fault in memory that asks waits for compaction (defrag defer+madvise)",
-    "madvise": "a page fault in memory that asks waits for compaction (defrag madvise)",
+    "defer+madvise": "page faults in memory that asks wait for compaction (defrag defer+madvise)",
+    "madvise": "page faults in memory that asks wait for compaction (defrag madvise)",
     "never": "no page fault waits for compaction; without free huge pages there are none "
     "(defrag never)",
 }
@@ -30,16 +30,17 @@ _FORK = {
     "pool": "after a fork, each write copies a whole huge page and takes another from the pool; a "
     "child that finds none is killed (SIGBUS)",
 }
-_KHUGEPAGED = "khugepaged may fill holes that the program left or gave back"
+_KHUGEPAGED = "khugepaged may fill holes that the program freed"
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class Cost:
     """What one remedy costs; None: not known, or nothing of that kind.
 
-    `pool_pages` of `pool_page_bytes`: to be reserved, and missing to all others. `growth_bytes`:
-    what the program's memory grows by, since huge pages are touched in part. `fault_ns`: of the
-    first touch of a huge page; `base_fault_ns`: of a base page. `sentences`: what else to expect.
+    `pool_pages` of `pool_page_bytes`: to be reserved, and taken from all other programs.
+    `growth_bytes`: what the program's memory grows by, since huge pages are touched in part.
+    `fault_ns`: of the first touch of a huge page; `base_fault_ns`: of a base page. `sentences`:
+    what else to expect.
     """
 
     pool_pages: Annotated[int | None, doc("huge pages to reserve")]
@@ -66,9 +67,9 @@ def growth_bytes(regions: Sequence[RegionShare]) -> int | None:
     return total
 
 
-def price(
+def cost_of(
     regions: Sequence[RegionShare], pages: Pages, situation: Situation, pool: int | None = None
-) -> Price:
+) -> Cost:
     """What huge pages of a kind cost for these regions. `pool`: pages to reserve."""
     settings = situation.settings
     # A fork does not copy shared memory.
@@ -82,8 +83,8 @@ def price(
     if not shared:
         sentences.append(_FORK[pages])
     if pages == "pool":
-        sentences.append("the pool is taken from all other memory while it is reserved")
+        sentences.append("reserved pages serve nothing else until they are returned")
     base, huge = situation.faults
     growth = growth_bytes(regions) if regions else None
     size = None if pool is None else situation.huge_page_bytes
-    return Price(pool, size, growth, huge, base, tuple(sentences))
+    return Cost(pool, size, growth, huge, base, tuple(sentences))
