@@ -50,7 +50,7 @@ static int keep_larger_pages_out(const struct arena *arena)
 /* Replace the guarded reservation's inside by memory of the page size. */
 static int map_inside(const struct arena *arena)
 {
-	/* No reserve: far more is mapped than touched where pages lie far apart. */
+	/* No reserve: far more is mapped than touched if pages are far apart. */
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
 	int advice = arena->method == ARENA_BASE ? MADV_NOHUGEPAGE : MADV_HUGEPAGE;
 	size_t bytes = arena->reserved_pages * arena->page_bytes;
@@ -139,8 +139,9 @@ int arena_prove(const struct arena *arena, struct arena_proof *proof)
 	uintptr_t from = (uintptr_t)arena->memory;
 	uintptr_t to = from + arena->reserved_pages * arena->page_bytes;
 	/*
-	 * Always the real one: a made-up machine cannot vouch for our memory.  Emulators of user
-	 * programs make up /proc/self/smaps (QEMU 10: nothing is resident), not the thread's.
+	 * Always the real one: a test's fake machine proves nothing about our memory.
+	 * User-mode emulators fake /proc/self/smaps (QEMU 10: nothing is resident), but not
+	 * the thread's.
 	 */
 	FILE *file = fopen("/proc/thread-self/smaps", "re");
 	unsigned long start, end;
@@ -166,7 +167,9 @@ int arena_prove(const struct arena *arena, struct arena_proof *proof)
 	return 0;
 }
 
-/* Is every base page of the first `pages` pages there?  Returns 1 or 0; -1 with errno set. */
+/*
+ * Is every base page of the first `pages` pages resident?  Returns 1 or 0; -1 with errno set.
+ */
 static int all_resident(const struct arena *arena, size_t pages)
 {
 	const size_t base = (size_t)sysconf(_SC_PAGESIZE), bytes = pages * arena->page_bytes;
@@ -214,8 +217,8 @@ int arena_holds(const struct arena *arena)
 }
 
 /*
- * Even pages first: neighbours touched one after the other are often given
- * neighbouring frames, and some TLBs (AMD's) hold such pages as one entry.
+ * Even pages first: neighbours touched one after the other often get adjacent frames, and some
+ * TLBs (AMD's) hold such pages in one entry.
  */
 static void touch(const struct arena *arena, size_t from, size_t to)
 {
@@ -236,7 +239,7 @@ int arena_extend(struct arena *arena, size_t pages, uint64_t deadline_ns)
 	}
 	for (at = proven; at < pages && !late; at = arena->pages) {
 		target = at + part < pages ? at + part : pages;
-		/* A hugetlb page that the pool does not have would be a SIGBUS. */
+		/* Touching a hugetlb page that the pool lacks would be a SIGBUS. */
 		if (arena->method == ARENA_HUGETLB &&
 		    madvise(arena->memory + at * arena->page_bytes,
 			    (target - at) * arena->page_bytes, MADV_POPULATE_WRITE) != 0 &&

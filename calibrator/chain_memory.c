@@ -133,8 +133,8 @@ int chain_memory_open(struct chain_memory *memory, const struct machine *machine
 		 pages_for(&packed, most, machine->packed.bytes), deadline_ns) != 0)
 		return -1;
 	/*
-	 * First-touching gigabytes may take seconds, the more so in a guest
-	 * whose host has not backed them yet: keep time to measure.
+	 * First-touching gigabytes may take seconds, longer in a guest whose host has not
+	 * backed them yet: keep time to measure.
 	 */
 	return open_apart(memory, series, pages, points,
 			  now + (uint64_t)((double)(deadline_ns - now) * touch_share));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which memory do the chains of a series lie in, and how much of the ladder fits into it? */
+/* Which memory are the chains of a series in, and how much of the ladder fits into it? */
 #ifndef TLBCOST_CHAIN_MEMORY_H
 #define TLBCOST_CHAIN_MEMORY_H
 
@@ -18,7 +18,7 @@ struct chain_memory {
 	size_t linked;		/* lines of the chains that are linked now; 0: none */
 };
 
-/* Bytes of memory that a chain of so many lines touches, its packed one included. */
+/* Bytes of memory that a chain of this many lines touches, including its packed one. */
 size_t chain_memory_bytes(const struct machine *machine, const struct series *series,
 			  const struct page_kind *pages, size_t lines);
 
@@ -43,13 +43,13 @@ int chain_memory_open(struct chain_memory *memory, const struct machine *machine
 int chain_memory_holds(const struct chain_memory *memory);
 
 /*
- * The chains of `lines` lines, not linked yet: chases[0] lies apart, chases[1] is its
- * packed control.  Returns how many there are: 1 for a series without a control.
+ * The chains of `lines` lines, not linked yet: chases[0] is spread, chases[1] is its packed
+ * control.  Returns how many there are: 1 for a series without a control.
  */
 unsigned chain_memory_chases(const struct chain_memory *memory, const struct machine *machine,
 			     const struct series *series, size_t lines, struct chase chases[2]);
 
-/* Give the memory back.  Safe on one that is zeroed or closed. */
+/* Unmap the memory.  Safe on one that is zeroed or closed. */
 void chain_memory_close(struct chain_memory *memory);
 
 #endif

@@ -24,7 +24,7 @@ void chase_read(const struct chase *chase)
 	const char *at;
 	size_t end;
 
-	/* Where a line is takes a division, longer than a read that was prefetched: once per block. */
+	/* Finding a line takes a division, slower than a prefetched read: once per block. */
 	for (size_t i = 0; i < lines; i = end) {
 		end = lines - i > layout->block_lines ? i + layout->block_lines : lines;
 		at = (const char *)line_of(chase, i);
@@ -74,7 +74,7 @@ __attribute__((noinline)) void *chase_serial(void *start, size_t count)
 	return at;
 }
 
-/* Named one by one, because GCC keeps no array in registers. */
+/* Separate variables, because GCC keeps no array in registers. */
 #define TWO(of) of(0) of(1)
 #define FOUR(of) TWO(of) of(2) of(3)
 #define EIGHT(of) FOUR(of) of(4) of(5) of(6) of(7)
@@ -104,9 +104,8 @@ static __attribute__((noinline)) void overlapped(struct chase_run *run, size_t c
 	uint64_t z, state = run->state;
 
 	/*
-	 * Only the counter passes from one step to the next, in one cycle; the
-	 * mixing of different steps overlaps, so that the generator is never
-	 * what the loop waits for.
+	 * Only the counter passes from one step to the next, in one cycle; the mixing of
+	 * different steps overlaps, so the loop never waits for the generator.
 	 */
 	while (count--) {
 		state += 0x9e3779b97f4a7c15u;
@@ -138,7 +137,7 @@ static __attribute__((noinline)) void independent(struct chase_run *run, size_t 
 	const uint32_t *order = run->chase->order;
 	size_t next = run->next;
 
-	/* The order is read ahead, so that the core has as many reads in flight as it can. */
+	/* The order is read ahead, so the core has as many reads in flight as it can. */
 	while (count--) {
 		(void)*(const volatile uint64_t *)(const void *)(memory + order[next] * stride);
 		next = next + 1 < lines ? next + 1 : 0;
@@ -172,7 +171,7 @@ struct chase_run chase_start(const struct chase *chase, uint64_t seed)
 	return run;
 }
 
-/* The first places of a run, so many, as far apart as they can be. */
+/* N first places of a run, as far apart as possible. */
 static void take_places(const struct chase_run *run, size_t chains, void **at)
 {
 	for (size_t i = 0; i < chains; i++)

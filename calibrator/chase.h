@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long does one access take to memory whose lines lie as a layout says?
+ * How long does one access take to memory with this layout of lines?
  *
- * A layout with a page from line to line gives every line a page of its own; a
- * packed one gives the same number of lines in few pages.  Both are timed by the
- * same instructions, so that their difference is address translation.
+ * A layout with a page from line to line gives every line a page of its own; a packed one
+ * gives the same number of lines in few pages.  Both are timed with the same instructions, so
+ * their difference is address translation.
  */
 #ifndef TLBCOST_CHASE_H
 #define TLBCOST_CHASE_H
@@ -16,14 +16,14 @@
 
 enum chase_access {
 	CHASE_SERIAL,		/* each access needs the last one's data */
-	CHASE_OVERLAPPED,	/* updates that need nothing of each other */
-	CHASE_STORE,		/* stores that need nothing of each other */
-	CHASE_CHAINS_2,		/* so many serial chains side by side */
+	CHASE_OVERLAPPED,	/* independent updates */
+	CHASE_STORE,		/* independent stores */
+	CHASE_CHAINS_2,		/* this many serial chains side by side */
 	CHASE_CHAINS_4,
 	CHASE_CHAINS_8,
-	CHASE_INDEPENDENT,	/* reads in the order of the ring that need nothing of each other */
+	CHASE_INDEPENDENT,	/* independent reads in the order of the ring */
 	CHASE_SEQUENTIAL,	/* reads in the order of addresses */
-	CHASE_FLUSHED,		/* serial, over lines that chase_flush() took out of the caches */
+	CHASE_FLUSHED,		/* serial, over lines flushed by chase_flush() */
 };
 
 #define CHASE_MOST_CHAINS 8
@@ -32,16 +32,16 @@ struct chase {
 	char *memory;
 	struct layout layout;
 	size_t lines;
-	uint32_t *order;	/* room for `lines`; chase_link() fills it */
+	uint32_t *order;	/* for `lines` elements; chase_link() fills it */
 };
 
-/* Write to every line, in the order of addresses, so that its page is there. */
+/* Write to every line, in the order of addresses, so that its page is resident. */
 void chase_touch(const struct chase *chase);
 
 /* Read every line in the order of addresses. */
 void chase_read(const struct chase *chase);
 
-/* Take every line out of all caches.  Returns 0, or -1 with errno ENOTSUP. */
+/* Flush every line from all caches.  Returns 0, or -1 with errno ENOTSUP. */
 int chase_flush(const struct chase *chase);
 
 /*
@@ -50,10 +50,10 @@ int chase_flush(const struct chase *chase);
  */
 void chase_link(const struct chase *chase, uint64_t *seed);
 
-/* Follow the ring for `count` steps, each needing the last; the line reached. */
+/* Follow the ring for `count` dependent steps; returns the line reached. */
 void *chase_serial(void *start, size_t count);
 
-/* Where the loops over a chain, which is linked, have got to. */
+/* The position of the loops over a linked chain. */
 struct chase_run {
 	const struct chase *chase;
 	void *at[CHASE_MOST_CHAINS];
@@ -65,9 +65,9 @@ struct chase_run {
 struct chase_run chase_start(const struct chase *chase, uint64_t seed);
 
 /*
- * ns per access of `count` accesses (a multiple of CHASE_MOST_CHAINS), going on
- * where the last call ended.  Updates, stores, independent and sequential reads leave the
- * ring as it is, and want lines that are all `stride` bytes apart.
+ * ns per access of `count` accesses (a multiple of CHASE_MOST_CHAINS), continuing where the
+ * last call ended.  Updates, stores, independent and sequential reads leave the ring as it is,
+ * and require lines that are all `stride` bytes apart.
  */
 double chase_time(struct chase_run *run, enum chase_access access, size_t count);
 

@@ -9,8 +9,8 @@
 #include "order.h"
 
 /*
- * Only direct jumps: an indirect one would wait for its target's load, which
- * needs the data TLB.  Distances are from the start of a line, and in bytes.
+ * Direct jumps only: an indirect one would wait for the load of its target, which needs the
+ * data TLB.  Distances are from the start of a line, and in bytes.
  */
 #if defined(__x86_64__)
 #define REACH ((size_t)INT32_MAX)

@@ -5,7 +5,7 @@
 
 #include <cpuid.h>
 
-/* No CPU has as many; a hypervisor that fills in nonsense must not make us loop. */
+/* No CPU has that many; a hypervisor's nonsense must not make us loop. */
 #define MOST_SUBLEAVES 64
 
 enum sequence {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What does the CPU, or the hypervisor in its place, say about its caches and TLBs? */
+/* What does the CPU, or the hypervisor, report about its caches and TLBs? */
 #ifndef TLBCOST_CPUID_RAW_H
 #define TLBCOST_CPUID_RAW_H
 

@@ -5,7 +5,7 @@
 
 #define ADDITIONS (UINT64_C(1) << 17)
 
-/* Governors look at the load every few ms. */
+/* Governors sample the load every few ms. */
 #define WAKE_NS 20000000u
 
 __attribute__((noinline)) uint64_t cycles_add(uint64_t step, uint64_t count)
@@ -13,9 +13,9 @@ __attribute__((noinline)) uint64_t cycles_add(uint64_t step, uint64_t count)
 	uint64_t sum = 0;
 
 	/*
-	 * Registers alone: some cores fold additions of constants into their
-	 * renaming, at no cost.  The empty statement keeps the compiler from
-	 * making one multiplication of them.
+	 * Registers only: some cores fold additions of constants into their renaming, at no
+	 * cost.  The empty statement keeps the compiler from turning them into one
+	 * multiplication.
 	 */
 	__asm__ volatile("" : "+r"(step));
 	for (uint64_t i = 0; i < count; i += 32) {

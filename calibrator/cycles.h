@@ -5,16 +5,18 @@
 
 #include <stdint.h>
 
-/* Add `step` to itself `count` times (a multiple of 32), each addition needing the last. */
+/*
+ * Add `step` to itself `count` times (a multiple of 32), each addition depending on the last.
+ */
 uint64_t cycles_add(uint64_t step, uint64_t count);
 
 /*
  * ns per dependent addition, which takes one cycle on every known core.  Takes
- * about 50 us; whether the clock changed is for the reader of many to tell.
+ * about 50 us; whether the clock changed shows only in many of them.
  */
 double cycles_ns(void);
 
-/* Be busy for a while, so that a core whose clock slept has woken. */
+/* Be busy for a while, so that the core's clock reaches its working frequency. */
 void cycles_wake(void);
 
 #endif

@@ -11,9 +11,9 @@
 #define CHAINS (1u << CHASE_CHAINS_2 | 1u << CHASE_CHAINS_4 | 1u << CHASE_CHAINS_8)
 
 /*
- * Steps of an eighth at most from the smallest first level known (10 entries) to
- * beyond the largest second one (4096), so that any capacity lies between two
- * near ones; then far enough to see that it was the last.
+ * Steps of at most an eighth from the smallest known first level (10 entries) to beyond the
+ * largest second one (4096), so any capacity is between two near ones; then far enough to see
+ * that it was the last.
  */
 static const uint32_t near_ladder[] = {
 	4, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 26, 28, 30, 32, 36, 40, 44, 48,
@@ -24,25 +24,25 @@ static const uint32_t near_ladder[] = {
 };
 
 /*
- * Far beyond the TLBs, a walk costs more the farther its page-table entries are.
- * Nothing between 16384 and 65536: there the lines alone about fill a 2 MiB
- * cache, and which sets they crowd would be taken for translation.
+ * Far beyond the TLBs, a walk costs more the farther its page-table entries are.  Nothing
+ * between 16384 and 65536: there the lines alone about fill a 2 MiB cache, and their conflicts
+ * would be mistaken for translation.
  */
 static const uint32_t middle_ladder[] = { 65536 };
 static const uint32_t far_ladder[] = { 262144 };
 
 /*
- * A line per base page, in larger pages: what does the TLB hold when the guest
- * has huge pages but its hypervisor backs them with base pages?
+ * A line per base page, in larger pages: what does the TLB hold if the guest has huge pages
+ * but its hypervisor backs them with base pages?
  */
 static const uint32_t dense_ladder[] = { 64, 1024, 4096, 8192, 16384, 65536, 262144 };
 
 /*
- * 16 KiB to 256 MiB in lines of 64 bytes: one footprint at least that every usual
- * cache holds twice, and that is twice as large as what the level before it holds.
+ * 16 KiB to 256 MiB in lines of 64 bytes: at least one footprint that each usual cache holds
+ * twice, and that is twice as large as the level before it.
  */
 static const uint32_t loads_ladder[] = { 256, 2048, 8192, 65536, 262144, 1048576, 4194304 };
-/* As many as are timed, so that none is met again in a cache. */
+/* As many as are timed, so none is found in a cache again. */
 static const uint32_t memory_ladder[] = { 131072 };
 /* Larger than a core's own caches, far smaller than the last one. */
 static const uint32_t residency_ladder[] = { 65536 };
@@ -70,7 +70,7 @@ static const uint32_t ways_ladder[] = {
 
 static const uint32_t regions_ladder[] = { LAYOUT_REGION_LINES };
 
-/* First levels of 16..256 entries, second ones of 512..4096. */
+/* First levels of 16..256 entries, second levels of 512..4096. */
 static const uint32_t code_ladder[] = {
 	8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 56, 64, 72, 80, 96, 112, 128, 144, 160, 192,
 	224, 240, 256, 264, 272, 288, 320, 384, 448, 512, 576, 640, 768, 896, 1024, 1152, 1280, 1408,
@@ -81,7 +81,7 @@ static const uint32_t code_ladder[] = {
 	(n) * 197 / 128, (n) * 27 / 16, (n) * 235 / 128
 #define HALF_OCTAVE(n) (n), (n) * 19 / 16, (n) * 181 / 128, (n) * 27 / 16
 
-/* Lines of 64 bytes: 4 KiB to 256 MiB.  Sizes beyond 16 MiB are seldom all ours. */
+/* Lines of 64 bytes: 4 KiB to 256 MiB.  Caches beyond 16 MiB are seldom all ours. */
 static const uint32_t caches_ladder[] = {
 	OCTAVE(64u), OCTAVE(128u), OCTAVE(256u), OCTAVE(512u), OCTAVE(1024u), OCTAVE(2048u),
 	OCTAVE(4096u), OCTAVE(8192u), OCTAVE(16384u), OCTAVE(32768u), OCTAVE(65536u),
@@ -103,7 +103,7 @@ const struct group groups[GROUP_COUNT] = {
 		.sweeps = 40, .sweeps_per_arena = 2, .touch_share = 0.5, .weight = 1.6,
 	},
 	[GROUP_MIDDLE] = {
-		/* Beyond the private caches neighbours disturb; only more sweeps help. */
+		/* Beyond the private caches other tenants disturb; only more sweeps help. */
 		.name = "middle", .probe = "tlb", .layout = "spread", .pages = PAGES_BASE,
 		LADDER(middle_ladder), .accesses = SERIAL | OVERLAPPED,
 		.sweeps = 24, .sweeps_per_arena = 8, .touch_share = 0.5, .weight = 0.9,
@@ -225,7 +225,7 @@ static size_t regions_series(const struct machine *machine, struct series model,
 	return n;
 }
 
-/* Every third line: none is the neighbour that a prefetcher fetches with another. */
+/* Every third line: a prefetcher that fetches lines in pairs does not fetch the next one. */
 static struct series windows_series(const struct machine *machine, struct series model,
 				    size_t every)
 {
@@ -263,14 +263,14 @@ size_t group_series(enum group_id id, const struct machine *machine, size_t page
 		return 1;
 	case GROUP_LARGE:
 		/*
-		 * Also one base page on: under a hypervisor that backs the guest
-		 * with base pages the TLB holds base pages, and equal low bits
-		 * would crowd them into one set.
+		 * Also one base page further: under a hypervisor that backs the guest with
+		 * base pages the TLB holds base pages, and equal low bits would put them all
+		 * into one set.
 		 */
 		model.layout = layout_apart(page_bytes, base + line);
 		break;
 	default:
-		/* A line on, so that the lines fill the caches' sets evenly. */
+		/* A line further, so that the lines fill the caches' sets evenly. */
 		model.layout = layout_apart(base, line);
 		break;
 	}

@@ -50,12 +50,12 @@ struct group {
 	unsigned sweeps;
 	unsigned sweeps_per_arena;	/* then on fresh memory */
 	double touch_share;		/* of the time left, at most, goes into first touches */
-	double weight;			/* its share of the time: seconds where nothing disturbs */
+	double weight;			/* its share of the time: seconds on a quiet machine */
 };
 
 extern const struct group groups[GROUP_COUNT];
 
-/* What is measured if nothing else is asked for, as bits 1 << enum group_id. */
+/* What is measured by default, as bits 1 << enum group_id. */
 extern const unsigned groups_default;
 
 /* The group of this name (`length` bytes), or GROUP_COUNT. */

@@ -58,10 +58,10 @@ struct layout layout_regions(size_t regions, size_t base, size_t line)
 	size_t pages = regions * (base / PTE_BYTES) / clusters;
 
 	/*
-	 * Clusters of pages, so that the entries of each fill the same number of
-	 * cache lines at any distance; and an odd number of such lines from
-	 * cluster to cluster, so that they do not crowd into few sets of the
-	 * caches.  Otherwise the caches' costs would pass for walk caches'.
+	 * Clusters of pages, so that the entries of each fill the same number of cache lines
+	 * at any distance; and an odd number of such lines from cluster to cluster, so that
+	 * they do not conflict in few sets of the caches.  Otherwise the caches' costs would
+	 * be mistaken for those of walk caches.
 	 */
 	if (pages > CLUSTER_PAGES)
 		pages = ((pages + ptes - 1) / ptes | 1) * ptes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where do the lines of a chain lie?
+ * Where are the lines of a chain?
  *
- * Lines lie `stride` bytes apart in blocks, and blocks `block_stride` bytes apart.
+ * Lines are `stride` bytes apart in blocks, and blocks `block_stride` bytes apart.
  * Plain arithmetic: page and line sizes are parameters, so that those of other
  * machines can be tested here.
  */
@@ -17,9 +17,9 @@ struct layout {
 	size_t stride;		/* with it, within a block; a multiple of a pointer's size */
 	size_t block_lines;	/* SIZE_MAX: all lines are one block */
 	size_t block_stride;
-	size_t block_shift;	/* by so much a block lies further on in its page than the last, */
+	size_t block_shift;	/* by how much a block is further into its page than the last, */
 	size_t shift_wrap;	/* modulo this */
-	int by_block;		/* a block is gone through before the next one */
+	int by_block;		/* a block is visited completely before the next one */
 	size_t turn_bytes;	/* pieces of memory of this size are visited in turn; 0: none */
 };
 
@@ -29,16 +29,15 @@ struct layout {
 /* Lines of a chain over regions: more than any second level is known to hold. */
 #define LAYOUT_REGION_LINES 8192
 
-/* Lines `spacing` bytes apart, each `shift` bytes further on in its page than the last. */
+/* Lines `spacing` bytes apart, each `shift` bytes further into its page than the last. */
 struct layout layout_apart(size_t spacing, size_t shift);
 
 /* Lines close together, in as few pages as their number allows. */
 struct layout layout_packed(size_t line);
 
 /*
- * One line every `spacing` bytes, a power of two, so that few sets of a TLB are
- * used; within the pages a line further on each time, so that all sets of the
- * caches are.
+ * One line every `spacing` bytes, a power of two, so that few sets of a TLB are used; each is
+ * a line further into its page than the last, so that all sets of the caches are used.
  */
 struct layout layout_strided(size_t spacing, size_t base, size_t line);
 
@@ -51,16 +50,16 @@ size_t layout_region_bytes(size_t base);
 #define LAYOUT_MOST_REGIONS 1024
 
 /*
- * LAYOUT_REGION_LINES pages over about `regions` regions, which are visited in
- * turn: exactly over lines x spacing / region.  However many regions there are,
- * the page table entries lie in as many cache lines.
+ * LAYOUT_REGION_LINES pages over about `regions` regions, which are visited in turn: exactly
+ * over lines x spacing / region.  The page table entries are in the same number of cache lines
+ * for any number of regions.
  */
 struct layout layout_regions(size_t regions, size_t base, size_t line);
 
 /* Bytes from the start of memory to line number `line`. */
 size_t layout_place(const struct layout *layout, size_t line);
 
-/* Bytes of memory that so many lines span. */
+/* Bytes of memory that this many lines span. */
 size_t layout_span(const struct layout *layout, size_t lines);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How much of the time did others take from us: other tasks on our CPU, and the hypervisor? */
+/* How much time did others take from us: other tasks on our CPU, and the hypervisor? */
 #ifndef TLBCOST_LOAD_H
 #define TLBCOST_LOAD_H
 
@@ -9,7 +9,10 @@
 
 #define LOAD_UNKNOWN UINT64_MAX
 
-/* Counters since this thread, or the CPU, started; LOAD_UNKNOWN: the kernel does not tell. */
+/*
+ * Counters since this thread, or the CPU, started; LOAD_UNKNOWN: the kernel does not report
+ * it.
+ */
 struct load {
 	uint64_t at_ns;
 	uint64_t ran_ns, waited_ns;	/* schedstat: on a CPU; runnable without one */
@@ -24,8 +27,8 @@ struct load load_now(int cpu);
 void load_write(const struct load *before, const struct load *after, struct table *table);
 
 /*
- * How often the kernel has taken the CPU from this thread; a timing during which
- * the number changes is none.  Costs a system call, and no file.
+ * How often the kernel has taken the CPU from this thread; a timing during which the number
+ * changes does not count.  Costs a system call, and no file.
  */
 uint64_t load_switches(void);
 

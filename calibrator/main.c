@@ -20,7 +20,7 @@
 /* What the largest packed chains need. */
 #define PACKED_BYTES ((size_t)64 << 20)
 
-/* Can so much memory of these pages really be had? */
+/* Is that much memory of these pages really available? */
 static int can_have(const struct page_kind *pages, size_t bytes)
 {
 	size_t count = bytes / pages->bytes ? bytes / pages->bytes : 1;
@@ -36,7 +36,7 @@ static int can_have(const struct page_kind *pages, size_t bytes)
 	return had;
 }
 
-/* Pages of this size, as the options want them.  Returns 0, or -1 with the reason noted. */
+/* Pages of this size, as the options request them.  Returns 0, or -1 with the reason noted. */
 static int find_pages(const struct options *options, const struct machine *machine,
 		      const struct page_sizes *sizes, size_t bytes, struct page_kind *pages,
 		      struct samples *samples)
@@ -49,7 +49,7 @@ static int find_pages(const struct options *options, const struct machine *machi
 	char key[48];
 
 	if (!size) {
-		reason = "not a page size that can be had here";
+		reason = "this page size is not available here";
 	} else if (!size->available_bytes) {
 		reason = size->reason;
 	} else {
@@ -61,7 +61,7 @@ static int find_pages(const struct options *options, const struct machine *machi
 		if (pages->limit_bytes < bytes)
 			reason = "not enough memory";
 		else if (!can_have(pages, bytes))
-			reason = "the kernel did not give pages of this size";
+			reason = "the kernel did not provide pages of this size";
 	}
 	if (!reason)
 		return 0;
@@ -70,7 +70,7 @@ static int find_pages(const struct options *options, const struct machine *machi
 	return -1;
 }
 
-/* The usual huge page, and whether packed chains can lie in such. */
+/* The usual huge page, and whether packed chains can be in such pages. */
 static int find_huge(const struct options *options, struct machine *machine,
 		     const struct page_sizes *sizes, struct page_kind *huge,
 		     struct samples *samples)
@@ -80,7 +80,7 @@ static int find_huge(const struct options *options, struct machine *machine,
 
 	machine->packed = machine->base;
 	if (!bytes) {
-		samples_note(samples, "skipped_huge", "the kernel tells no huge page size");
+		samples_note(samples, "skipped_huge", "the kernel reports no huge page size");
 		return -1;
 	}
 	if (find_pages(options, machine, sizes, bytes, huge, samples) != 0)
@@ -90,7 +90,7 @@ static int find_huge(const struct options *options, struct machine *machine,
 		return 0;
 	}
 	snprintf(key, sizeof(key), "limited_%zu_packed", bytes);
-	samples_note(samples, key, "too few of them, so that packed chains lie in base pages");
+	samples_note(samples, key, "too few of them: packed chains are in base pages");
 	return 0;
 }
 
@@ -135,11 +135,11 @@ static int find_memory(const struct options *options, const struct plan *plan,
 
 	if (sysfile_memory_room(&room) != 0) {
 		if (!options->max_memory_bytes)
-			return complain(EXIT_CANNOT_MEASURE, "cannot tell how much memory is free",
+			return complain(EXIT_CANNOT_MEASURE, "cannot find out how much memory is free",
 					strerror(errno), "tlbcost-calibrate --max-memory 2G");
 		room.bytes = SIZE_MAX;
 	}
-	/* Half: what is free now is also wanted by others. */
+	/* Half: others need free memory too. */
 	machine->memory_limit_bytes = room.bytes / 2 > SIZE_MAX ? SIZE_MAX : (size_t)(room.bytes / 2);
 	if (options->max_memory_bytes && options->max_memory_bytes < machine->memory_limit_bytes) {
 		machine->memory_limit_bytes = options->max_memory_bytes;
@@ -166,7 +166,7 @@ static void write_progress(void *closure, double share)
 {
 	const int *fd = closure;
 
-	/* A reader that went away ends us, by SIGPIPE or here. */
+	/* A reader that closed the pipe ends us, by SIGPIPE or here. */
 	if (*fd >= 0 && dprintf(*fd, "progress %d\n", (int)(100 * share)) < 0 && errno == EPIPE)
 		_exit(FAILED);
 }
@@ -179,7 +179,7 @@ static int write_samples(const struct options *options, const struct machine *ma
 	struct table table;
 	sigset_t all;
 
-	/* Ended now, the file would stay under its temporary name. */
+	/* Ending now would leave the file under its temporary name. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	if (table_open(&table, options->output, "samples", 2) != 0)
@@ -230,7 +230,7 @@ int main(int argc, char **argv)
 	plan.lines = options.line_count ? options.lines : NULL;
 	plan.line_count = options.line_count;
 	plan.sweeps = options.sweeps;
-	/* A share is kept for writing, and for the timing that is under way at the end. */
+	/* A share is reserved for writing, and for the timing in progress at the end. */
 	plan.end_ns = start_ns + (uint64_t)(options.time_limit_s * 1e9 * 0.95);
 	rc = find_memory(&options, &plan, &machine);
 	if (rc >= 0)
@@ -238,7 +238,7 @@ int main(int argc, char **argv)
 	machine.cpu = cpu_pin(options.cpu);
 	if (machine.cpu < 0)
 		return complain(FAILED, "cannot stay on one CPU", strerror(errno),
-				"taskset -p $$ tells which CPUs may be used");
+				"taskset -p $$ shows which CPUs may be used");
 	find_sizes(&options, &machine, &huge, &plan, &samples);
 	cycles_wake();
 	before = load_now(machine.cpu);

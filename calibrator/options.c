@@ -21,7 +21,7 @@ static const char usage[] =
 	"  --cpu N                   stay on this CPU (default: where it was started)\n"
 	"  --help                    print this and stop\n"
 	"  --huge-method METHOD      where huge pages come from: thp or hugetlb\n"
-	"  --lines N[,N]...          measure chains of so many lines (not in regions)\n"
+	"  --lines N[,N]...          measure chains of N lines (not in regions)\n"
 	"  --max-memory BYTES        touch at most this much (suffixes k, M, G)\n"
 	"  --measure GROUP[,GROUP]...  measure these of: cycles, faults, near, middle, far,\n"
 	"                            dense, loads, stream, memory, residency (the default),\n"
@@ -30,7 +30,7 @@ static const char usage[] =
 	"  --page-size BYTES         measure this page size only; may be repeated\n"
 	"  --progress-fd N           write lines `progress <percent>` to descriptor N\n"
 	"  --seed N                  seed of the random orders\n"
-	"  --sweeps N                measure each group so often\n"
+	"  --sweeps N                sweep each group N times\n"
 	"  --time-limit SECONDS      end after this time at the latest (default 20)\n";
 
 static int parse_number(const char *text, double least, double most, double *number)

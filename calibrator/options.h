@@ -21,7 +21,7 @@ struct options {
 	unsigned sweeps;		/* 0: each group's own */
 	size_t page_sizes[PLAN_MOST_SIZES];
 	size_t size_count;		/* 0: base and huge pages */
-	size_t max_memory_bytes;	/* 0: half of what is free */
+	size_t max_memory_bytes;	/* 0: half of the free memory */
 	double time_limit_s;
 	uint64_t seed;
 	int cpu;			/* -1: the one that we are on */

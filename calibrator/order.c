@@ -3,7 +3,7 @@
 
 uint64_t order_random(uint64_t *state)
 {
-	/* A counter and a strong mixer (splitmix64): any seed will do, also 0. */
+	/* A counter and a strong mixer (splitmix64): any seed works, even 0. */
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -42,7 +42,7 @@ static size_t random_step(size_t n, uint64_t *seed)
 	return step;
 }
 
-/* Block after block, in an order that no prefetcher foresees; random within each. */
+/* Block after block, in an order that no prefetcher predicts; random within each. */
 static void by_block(const struct layout *layout, uint32_t *order, size_t n, uint64_t *seed)
 {
 	size_t size = layout->block_lines, blocks = (n + size - 1) / size;

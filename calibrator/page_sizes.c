@@ -27,7 +27,7 @@ static struct page_size *add(struct page_sizes *sizes, size_t page_bytes,
 	return size;
 }
 
-/* Transparent pages: a size's own file decides; the file of all where there is none. */
+/* Transparent pages: a size's own file decides, or the file for all sizes if there is none. */
 static void add_transparent(struct page_sizes *sizes, size_t page_bytes, size_t huge_bytes)
 {
 	char own[64], all[64] = "[never]", file[80];
@@ -60,7 +60,7 @@ static void add_pool(struct page_sizes *sizes, size_t page_bytes)
 	if (sysfile_number(&free, POOL "free_hugepages", page_bytes >> 10) != 0)
 		return;
 	size = add(sizes, page_bytes, ARENA_HUGETLB);
-	/* Promised to others, though still free. */
+	/* Free, but promised to others. */
 	sysfile_number(&reserved, POOL "resv_hugepages", page_bytes >> 10);
 	free = free > reserved ? free - reserved : 0;
 	size->available_bytes = free * page_bytes;

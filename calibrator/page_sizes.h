@@ -17,7 +17,7 @@ struct page_size {
 	size_t page_bytes;
 	enum arena_method method;
 	uint64_t available_bytes;	/* in the pool; UINT64_MAX: what memory allows; 0: none */
-	char reason[200];		/* why none, and what allows it; "" if some */
+	char reason[200];		/* why none, and how to enable it; "" if some */
 };
 
 /* Every power of two, as transparent pages and from a pool. */
@@ -32,16 +32,16 @@ struct page_sizes {
 void page_sizes_find(struct page_sizes *sizes, size_t base_bytes);
 
 /*
- * How to get pages of `page_bytes`: a way that is available, or else one with the
- * reason why it is not.  `method` limits it to a pool (ARENA_HUGETLB) or to transparent
- * pages of any kind (ARENA_THP); ARENA_BASE: either.  NULL: the kernel has no such pages.
+ * How to get pages of `page_bytes`: an available way, or else one with the reason why it is
+ * not available.  `method` limits it to a pool (ARENA_HUGETLB) or to transparent pages of any
+ * kind (ARENA_THP); ARENA_BASE: either.  NULL: the kernel has no such pages.
  */
 const struct page_size *page_sizes_pick(const struct page_sizes *sizes, size_t page_bytes,
 					enum arena_method method);
 
 /*
- * The page size that programs are given as "huge": one entry of a page middle
- * directory; where the kernel reports none, the default pool's.  0: none.
+ * The page size that "huge" means for programs: one entry of a page middle directory; if the
+ * kernel reports none, the default pool's.  0: none.
  */
 size_t page_sizes_huge_bytes(void);
 

@@ -10,10 +10,10 @@
 #include "load.h"
 #include "sweep.h"
 
-/* The least memory worth measuring in ends here, beyond second levels of 2048 entries. */
+/* The smallest footprint worth measuring, beyond second levels of 2048 entries. */
 #define LEAST_FOOTPRINT 4096
 
-/* Enough pages that the clock does not matter, and not much memory to clear. */
+/* Enough pages that reading the clock does not matter, but little memory to clear. */
 #define FAULT_BYTES ((size_t)16 << 20)
 #define FAULT_PAGES 1024
 #define FAULT_ATTEMPTS 4
@@ -136,7 +136,7 @@ static int run_faults(const struct page_kind *pages, unsigned sweeps, uint64_t d
 	count = count > FAULT_PAGES ? FAULT_PAGES : count ? count : 1;
 	if (count > pages->limit_bytes / pages->bytes)
 		count = pages->limit_bytes / pages->bytes;
-	/* The first time also pays for page tables and for memory new to the guest. */
+	/* The first time includes the cost of page tables and of memory new to the guest. */
 	if (count == 0 || fault_time(pages->method, pages->bytes, count, unused, unused + 1) != 0) {
 		sweep_note(samples, "skipped", pages->bytes, "fault",
 			   sweep_reason(count ? errno : ENOMEM, pages));
@@ -168,7 +168,7 @@ static int run_chains(const struct plan *plan, const struct task *task, uint64_t
 		.deadline_ns = deadline_ns,
 	};
 
-	/* The regions' lines are always as many. */
+	/* The regions' number of lines is constant. */
 	for (size_t i = 0; plan->lines && task->id != GROUP_REGIONS && i < sweep.series_count; i++) {
 		series[i].ladder = plan->lines;
 		series[i].points = plan->line_count;

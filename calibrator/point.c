@@ -52,9 +52,9 @@ static int warm(struct chase_run *run, enum chase_access access)
 	if (access == CHASE_FLUSHED)
 		return chase_flush(chase);
 	/*
-	 * One that the TLBs hold window by window may be large; in the order of
-	 * addresses the prefetchers bring it soon.  Twice, since some caches
-	 * keep only what came back.
+	 * One that the TLBs hold window by window may be large; prefetchers fetch it fast in
+	 * the order of addresses.  Twice, since some caches keep only lines that were used
+	 * again.
 	 */
 	if (chase->layout.by_block && chase->lines > STEPS)
 		for (unsigned i = 0; i < 2; i++)
@@ -101,14 +101,14 @@ static int time_access(const struct chase *chases, unsigned count, enum chase_ac
 	unsigned which;
 
 	parts = parts < 1 ? 1 : parts > MOST_PARTS ? MOST_PARTS : parts;
-	/* What was flushed is in the caches again after one visit. */
+	/* Flushed lines are in the caches again after one visit. */
 	if (access == CHASE_FLUSHED && chases[0].lines < STEPS)
 		steps = chases[0].lines;
 	for (unsigned i = 0; i < count; i++)
 		runs[i] = chase_start(&chases[i], seed);
 	/*
-	 * Chains too large for the private caches have several parts, and need
-	 * no second warming in between: nothing of theirs would stay there.
+	 * Chains too large for the private caches have several parts, and need no second
+	 * warm-up in between: nothing of them would remain there.
 	 */
 	for (size_t part = 0; part < parts; part++)
 		for (unsigned i = 0; i < count; i++) {

@@ -14,7 +14,7 @@ struct point {
 	const struct series *series;
 	struct chain_memory *memory;
 	size_t lines;		/* the footprint: of series->ladder */
-	unsigned number;	/* of the sweep; even: the chain that lies apart is timed first */
+	unsigned number;	/* of the sweep; even: the spread chain is timed first */
 };
 
 /*

@@ -3,11 +3,11 @@
 
 #include "clock.h"
 
-/* Lines that are timed: few enough that the time they take hardly adds to their age. */
+/* Lines that are timed: few enough that timing hardly adds to their age. */
 #define SAMPLE 4096
 #define FIRST_WAIT_NS 125000
 
-/* Read all lines twice, since some caches keep only what came back. */
+/* Read all lines twice, since some caches keep only lines that were used again. */
 static void bring(const struct chase *chase)
 {
 	chase_read(chase);
@@ -39,7 +39,7 @@ int residency_half_life(const struct chase *chase, uint64_t seed, double *half_l
 		return -1;
 	memory = chase_time(&run, CHASE_FLUSHED, SAMPLE);
 	before = time_after(&run, 0, &age_before);
-	/* A last-level cache takes less than half of what memory does. */
+	/* A last-level cache takes less than half as long as memory. */
 	middle = before < memory / 2 ? (before + memory) / 2 : memory / 2;
 	*half_life_ns = age_before;
 	for (uint64_t wait = FIRST_WAIT_NS; before < middle; wait *= 2) {

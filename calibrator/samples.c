@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Make room for one more.  Returns 0, or -1 with errno ENOMEM. */
+/* Grow for one more.  Returns 0, or -1 with errno ENOMEM. */
 static int grow(void **items, size_t size, size_t count, size_t *room)
 {
 	size_t wanted = *room ? *room * 2 : 64;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What was measured so far: kept in memory, so that a probe that is killed leaves nothing. */
+/* What was measured so far: kept in memory, so a killed calibrator leaves nothing. */
 #ifndef TLBCOST_SAMPLES_H
 #define TLBCOST_SAMPLES_H
 
@@ -32,7 +32,7 @@ struct samples {
 	size_t count, room;
 	struct sample_note *notes;
 	size_t note_count, note_room;
-	int failed;	/* something was lost for want of memory */
+	int failed;	/* something was lost because memory ran out */
 };
 
 /* Returns 0, or -1 with errno ENOMEM; then, and if a note finds no memory, `failed` is set. */

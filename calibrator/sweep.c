@@ -28,7 +28,7 @@ const char *sweep_reason(int error, const struct page_kind *pages)
 {
 	switch (error) {
 	case ENODATA:
-		return "the kernel did not give pages of this size";
+		return "the kernel did not provide pages of this size";
 	case ETIME:
 		return "no time was left";
 	case ENOMEM:
@@ -38,7 +38,7 @@ const char *sweep_reason(int error, const struct page_kind *pages)
 	case EPERM:
 		return "this system refuses to execute memory that was written";
 	case ENOTSUP:
-		return "the instructions that it takes are not known for this CPU";
+		return "the instructions for it are not known on this CPU";
 	default:
 		return strerror(error);
 	}
@@ -56,7 +56,7 @@ static void note_moved(struct machine *machine, struct samples *samples, enum cp
 	samples_note(samples, state == CPU_GONE ? "moved_cpu" : "moved_cpu_briefly", "%s",
 		     state == CPU_GONE ?
 		     "the CPU went offline: nothing was measured after that" :
-		     "the CPU was away for a while: what was measured in between is left out");
+		     "the CPU was offline for a while: what was measured in between is dropped");
 }
 
 int sweep_begin(struct machine *machine, struct samples *samples)
@@ -94,9 +94,8 @@ struct site {
 };
 
 /*
- * Give the memory back.  The kernel may split or join pages at any time; so what
- * was measured counts only if they are still what they were.  Returns 0, or -1
- * with errno ENODATA.
+ * Unmap the memory.  The kernel may split or join pages at any time, so measurements count
+ * only if the pages are unchanged.  Returns 0, or -1 with errno ENODATA.
  */
 static int leave(struct site *site, const struct sweep *sweep, struct samples *samples)
 {
@@ -120,12 +119,12 @@ static void note_usable(struct samples *samples, const struct sweep *sweep,
 
 	if (usable == series->points)
 		return;
-	snprintf(text, sizeof(text), "up to %u lines of %u: memory or time allowed no more",
+	snprintf(text, sizeof(text), "up to %u of %u lines: memory or time did not suffice",
 		 series->ladder[usable - 1], series->ladder[series->points - 1]);
 	note(samples, "limited", sweep, text);
 }
 
-/* Be on memory of the series.  Returns 0, or -1 with errno set. */
+/* Switch to memory of the series.  Returns 0, or -1 with errno set. */
 static int enter(struct site *site, const struct sweep *sweep, const struct series *series,
 		 unsigned number, struct machine *machine, struct samples *samples)
 {
@@ -169,7 +168,7 @@ static int sweep_series(const struct sweep *sweep, struct site *site, unsigned n
 			errno = ETIME;
 			return -1;
 		}
-		/* Every other sweep runs downwards, against what drifts within one. */
+		/* Every other sweep runs downwards, against drift within a sweep. */
 		point.lines = point.series->ladder[n & 1 ? usable - 1 - i : i];
 		if (point_time(&point, machine, samples) != 0)
 			return -1;
@@ -198,7 +197,7 @@ static int sweep_once(const struct sweep *sweep, struct site *site, unsigned n,
 		lacking |= rc != 0 && error == ENOMEM;
 	}
 	sweep_end(machine, samples, before);
-	/* Chains for which there is no room leave the others as they are. */
+	/* Chains that do not fit leave the others as they are. */
 	if (lacking && measured > 0 && !samples->failed) {
 		note(samples, "limited", sweep, sweep_reason(ENOMEM, sweep->pages));
 		rc = error == ENOMEM ? 0 : rc;

@@ -7,8 +7,8 @@
 #include <sys/time.h>
 
 /*
- * Nanoseconds since an arbitrary start; never goes back.  Reading costs 20 ns
- * to 1 us, so that what is timed should take 20 us at least.
+ * Nanoseconds since an arbitrary start; never goes back.  Reading costs 20 ns to 1 us, so what
+ * is timed should take at least 20 us.
  */
 uint64_t clock_ns(void);
 

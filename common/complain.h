@@ -3,7 +3,7 @@
 #ifndef TLBCOST_COMPLAIN_H
 #define TLBCOST_COMPLAIN_H
 
-/* Exit code: this machine, or this user on it, cannot measure what was asked for. */
+/* Exit code: this machine, or this user, cannot measure what was requested. */
 enum { EXIT_CANNOT_MEASURE = 4 };
 
 /*

@@ -11,8 +11,8 @@
 struct memory_files {
 	const char *limits[2];
 	const char *usage;
-	const char *droppable;	/* field of memory.stat: cached file pages, first to go */
-	const char *mount;	/* where it is mounted if mountinfo does not tell */
+	const char *droppable;	/* field of memory.stat: cached file pages, dropped first */
+	const char *mount;	/* where it is mounted if mountinfo does not say */
 	const char *filesystem;
 };
 
@@ -182,7 +182,7 @@ static void find_mount(const struct memory_files *files, char mount[PATH_MAX], c
 	}
 }
 
-/* Lower the room to what one folder of the hierarchy leaves. */
+/* Limit the memory to what one folder of the hierarchy leaves. */
 static void apply_folder(struct memory_room *room, const struct memory_files *files,
 			 const char *mount, const char *folder)
 {
@@ -206,7 +206,7 @@ static void apply_folder(struct memory_room *room, const struct memory_files *fi
 	}
 }
 
-/* A limit holds for all below it, so that every ancestor counts. */
+/* A limit applies to everything below it, so every ancestor counts. */
 static void apply_hierarchy(struct memory_room *room, const struct memory_files *files,
 			    const char *path)
 {
@@ -234,7 +234,7 @@ int sysfile_memory_room(struct memory_room *room)
 
 	strcpy(room->limit, "MemAvailable of /proc/meminfo");
 	if (sysfile_meminfo("MemAvailable", &room->bytes) != 0) {
-		/* Kernels before 3.14 do not tell; free memory is the cautious answer. */
+		/* Kernels before 3.14 do not report it; free memory is the cautious answer. */
 		strcpy(room->limit, "MemFree of /proc/meminfo");
 		if (sysfile_meminfo("MemFree", &room->bytes) != 0)
 			return -1;

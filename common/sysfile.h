@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 /*
- * Open a file under /proc or /sys for reading; if the environment variable
- * TLBCOST_ROOT is set, the file of that made-up machine.  `format` makes the
- * absolute path.  Returns NULL with errno set.
+ * Open a file under /proc or /sys for reading; if the environment variable TLBCOST_ROOT is
+ * set, the file of that test machine.  `format` makes the absolute path.  Returns NULL with
+ * errno set.
  */
 FILE *sysfile_open(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -35,10 +35,9 @@ struct memory_room {
 };
 
 /*
- * The least of MemAvailable and what the memory limits of this process's
- * cgroup and its ancestors (version 1 and 2) leave, counting file pages that
- * the kernel drops on demand as free.  Returns 0, or -1 with errno set if even
- * /proc/meminfo tells nothing.
+ * The smallest of MemAvailable and what the memory limits of this process's cgroup and its
+ * ancestors (version 1 and 2) leave, counting file pages that the kernel drops on demand as
+ * free.  Returns 0, or -1 with errno set if even /proc/meminfo does not help.
  */
 int sysfile_memory_room(struct memory_room *room);
 

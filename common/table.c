@@ -131,7 +131,7 @@ void table_na(struct table *table)
 
 int table_flush(struct table *table)
 {
-	/* A full disk may show itself at any write, or only when flushed. */
+	/* A full disk may show at any write, or only when flushed. */
 	if (fflush(table->file) != 0)
 		return -1;
 	errno = EIO;

@@ -50,18 +50,18 @@ void table_number(struct table *table, double number);
 void table_na(struct table *table);
 
 /*
- * Let what was written so far be seen, by who reads a pipe, and find out
- * whether it can be.  Returns 0, or -1 with errno set.
+ * Flush what was written so far to the reader of a pipe, and find out whether that works.
+ * Returns 0, or -1 with errno set.
  */
 int table_flush(struct table *table);
 
 /*
  * Write the end line and give the file its name.  Returns 0, or -1 with errno
- * of the first write that failed; then nothing is left under either name.
+ * of the first write that failed; then neither file remains.
  */
 int table_close(struct table *table);
 
-/* Give the table up: remove what was written so far.  Safe after close. */
+/* Abandon the table: remove what was written so far.  Safe after close. */
 void table_discard(struct table *table);
 
 #endif

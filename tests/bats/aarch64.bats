@@ -55,6 +55,6 @@ setup() {
 	# shellcheck disable=SC2154  # run sets it
 	((status == 0))
 	grep -q "^# base_page_bytes: 65536$" "${SAMPLES}"
-	grep -q "^# skipped_65536.*the kernel did not give pages of this size" "${SAMPLES}"
+	grep -q "^# skipped_65536.*the kernel did not provide pages of this size" "${SAMPLES}"
 	[[ -z $(cell "${SAMPLES}" ns tlb) ]]
 }

@@ -144,7 +144,7 @@ in_cgroup() { # <bytes> <command> [argument...]
 	machine_without_huge_pages
 	run -0 "${PROBE}" --measure cycles,near,dense,large --lines 64,256 --sweeps 2 --output "${SAMPLES}"
 	grep -Eq '^# skipped_2097152.*: .+' "${SAMPLES}"
-	# Packed chains lie in base pages then.
+	# Packed chains are in base pages then.
 	[[ $(awk '/^# packed_page_bytes:/ { print $3 }' "${SAMPLES}") == "${PAGE}" ]]
 	run -0 awk -F '\t' '$1 == "tlb" { print $2 }' "${SAMPLES}"
 	[[ $(sort -u <<<"${output}") == "${PAGE}" ]]

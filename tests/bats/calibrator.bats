@@ -105,7 +105,7 @@ values() { # <probe> <column>...
 	[[ $(values load lines | sort -n | paste -sd ,) == "256,2048,8192,65536,262144" ]] ||
 		[[ $(values load lines | sort -n | paste -sd ,) == "256,2048,8192,65536" ]]
 	[[ $(values stream lines) == 262144 ]]
-	grep -q '^# limited_.*_loads: up to .* lines of 4194304: memory or time' "${SAMPLES}"
+	grep -q '^# limited_.*_loads: up to .* of 4194304 lines: memory or time' "${SAMPLES}"
 	grep -q '^# limited_.*_stream: up to 262144 lines of 4194304' "${SAMPLES}"
 }
 
@@ -137,7 +137,7 @@ values() { # <probe> <column>...
 
 @test "a page size that cannot be had is skipped with the reason" {
 	run -0 "${PROBE}" --measure near,large --page-size 12k --output -
-	[[ ${output} == *"# skipped_12288: not a page size that can be had here"* ]]
+	[[ ${output} == *"# skipped_12288: this page size is not available here"* ]]
 	[[ ${lines[-1]} == "# end: 0" ]]
 }
 
