@@ -44,6 +44,37 @@ setup() {
 	[[ ${stderr_lines[1]} == "tlbcost: hint: did you mean zen4, "* ]]
 }
 
+@test "events: --perf-stat prints one command to paste, whose counts an estimate takes" {
+	run -0 --separate-stderr "${BUILD}/tlbcost" events --perf-stat --pmu skylake
+	[[ ${output} == "perf stat -o counts.txt -e cycles:u,instructions:u,r1001008:u,r1001049:u,r1001085:u -- COMMAND" ]]
+	[[ ${stderr} == "tlbcost: then: tlbcost estimate --from counts.txt --cpu skylake" ]]
+	# As a perf would that has this CPU.
+	cd "${BATS_TEST_TMPDIR}"
+	fake_program perf 'while [[ $1 != -e ]]; do shift; done
+		{
+			printf "\n Performance counter stats for '"'$(printf %s "true")'"':\n\n"
+			i=9
+			for event in ${2//,/ }; do printf "  %d,000,000,000      %s\n" "$((i--))" "${event}"; done
+			printf "\n  2.0 seconds time elapsed\n\n  1.9 seconds user\n  0.1 seconds sys\n"
+		} >counts.txt'
+	eval "${output/COMMAND/true}"
+	eval "${BUILD@Q}/${stderr#tlbcost: then: } --json report.json"
+	run -0 python3 -c '
+import json
+counters = json.load(open("report.json"))["counters"]
+print(counters["way"], counters["missing_events"], counters["translation_fraction"]["value"])'
+	[[ ${output} == "walk_cycles [] 1.0" ]]
+}
+
+@test "events: --perf-stat is of this CPU, and refused where nothing can be counted or with other options" {
+	TLBCOST_ROOT=${TREE}/tests/machines/skylake run -0 "${BUILD}/tlbcost" events --perf-stat
+	[[ ${output} == *"r1001008:u"*"--cpu skylake"* || ${output} == *"--cpu skylake"*"r1001008:u"* ]]
+	run -4 "${BUILD}/tlbcost" events --perf-stat --pmu cortex-a53
+	[[ ${output} == *"Cortex-A53"*"counts neither page walks nor the cycles in them"*"hint: "* ]]
+	run -2 "${BUILD}/tlbcost" events --perf-stat --role cycles
+	run -2 "${BUILD}/tlbcost" events --perf-stat --list
+}
+
 @test "events: a full disk is told" {
 	[[ -w /dev/full ]] || skip "no /dev/full"
 	run -1 --separate-stderr "${BUILD}/tlbcost" events --pmu zen4 --json /dev/full

@@ -159,6 +159,7 @@ def _counters(part: CountedPart) -> CountersPart:
         data_translation_fraction=witness.data,
         exposed_fraction=witness.exposed,
         ept_fraction=witness.ept,
+        missing_events=witness.missing,
         bound_fraction=part.gain.bound_fraction,
         expected_fraction=part.gain.expected_fraction,
     )

@@ -116,6 +116,9 @@ class CountersPart(Part, frozen=True, kw_only=True):
     ept_fraction: Annotated[
         Interval | None, doc("second stage of a virtual machine, where it is counted apart")
     ]
+    missing_events: Annotated[
+        tuple[str, ...], doc("events whose part the shares lack, since they were not counted")
+    ]
     bound_fraction: Annotated[Interval, doc("of the CPU time, as in the whole document")]
     expected_fraction: Annotated[Interval, doc("of the CPU time, as in the whole document")]
 

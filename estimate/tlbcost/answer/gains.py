@@ -11,10 +11,12 @@ from tlbcost.answer.record import CountedPart, Evidence, Simulated
 from tlbcost.calibration.costs import PageCosts, cost_at, page_costs
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.counters.count_findings import formula_values
+from tlbcost.counters.count_findings import PartialSum, formula_values, partial_sums
+from tlbcost.counters.perf_stat import perf_stat
 from tlbcost.model import miss_costs, overlap, walk_share
 from tlbcost.model.gain import PredictedGain, total_interval
 from tlbcost.processors.event_tables import generic_pmu
+from tlbcost.processors.formulas import names as names_in
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import (
     Counts,
@@ -188,9 +190,10 @@ def by_counters(
     counted = given.counted
     found = formula_values(given.pmu.formulas, counted)
     cycles = counted.values().get("cycles")
-    seen = walk_share.witness(found, cycles, _prices(given, costs, cycles))
+    partial = partial_sums(given.pmu.formulas, counted)
+    seen = walk_share.witness(found, cycles, _prices(given, costs, cycles), partial)
     if seen is None:
-        raise _unbounded(given, found)
+        raise _unbounded(given, found, partial)
     remaining = None if simulated is None else _remaining(simulated.gain)
     return CountedPart(
         counted,
@@ -225,25 +228,38 @@ def _remaining(gain: PredictedGain) -> float | None:
     return huge.value / base.value
 
 
-def _unbounded(given: Evidence, found: Mapping[str, Interval | None]) -> TlbcostError:
+def _unbounded(
+    given: Evidence, found: Mapping[str, Interval | None], partial: Mapping[str, PartialSum]
+) -> TlbcostError:
+    """Why the counts bound nothing, and how those are obtained that do."""
     assert given.pmu is not None
-    walks = found.get("walks") or found.get("data_walks")
-    if walks is not None and given.calibrated is None:
+    assert given.counted is not None
+    pmu, formulas = given.pmu, given.pmu.formulas
+    from_file = given.path is None
+    key = next((key for key in ("share", "pending_share", "walks") if key in formulas), None)
+    if from_file and pmu is generic_pmu():
         return TlbcostError(
-            f"no estimate: {given.pmu.name} counts walks but not their cycles, and what a walk "
-            "costs is not known",
-            "--calibration FILE, made there by tlbcost calibrate, or --walk-cycles N",
+            "no estimate: the CPU that was counted on is not known, nor what its events mean",
+            "--cpu MODEL; 'tlbcost events --list' has them",
             CANNOT_MEASURE,
         )
-    if given.path is None and given.pmu is generic_pmu():
+    has_walks = any(found.get(key) or key in partial for key in ("walks", "data_walks"))
+    counts_cycles = any(key in formulas for key in ("share", "pending_share"))
+    count_more = f"count what is missing: {perf_stat(pmu)}" if from_file and key else None
+    if has_walks and given.calibrated is None:
+        lack = "the counts have" if counts_cycles else f"{pmu.name} counts"
+        known = "--calibration FILE, made there by tlbcost calibrate, or --walk-cycles N"
         return TlbcostError(
-            "no estimate: it is not known which CPU was counted on, nor what its events mean",
-            "--cpu MODEL; tlbcost events --list has them",
+            f"no estimate: {lack} page walks but not the cycles in them, and what a walk costs is "
+            "not known",
+            f"{known}, or {count_more}" if counts_cycles and count_more else known,
             CANNOT_MEASURE,
         )
-    needed = given.pmu.formulas.get("share") or given.pmu.formulas.get("walks") or "walks"
+    needed = names_in(formulas[key]) if key else set()
+    missing = sorted(needed - given.counted.values().keys())
+    why = f": {', '.join(missing)} missing" if missing else ""
     return TlbcostError(
-        "no estimate: the counts tell neither the cycles in page walks nor their number",
-        f"count what {given.pmu.name} needs: {needed}",
+        "no estimate: the counts have neither the cycles in page walks nor their number" + why,
+        count_more or "'tlbcost doctor' shows what can be counted here",
         CANNOT_MEASURE,
     )

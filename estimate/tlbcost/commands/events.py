@@ -9,7 +9,9 @@ import sys
 from tlbcost.common.arguments import add_exit_codes, add_reports
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
+from tlbcost.counters.event_selection import choose_pmu
 from tlbcost.counters.event_support import EventsRequest, event_support
+from tlbcost.counters.perf_stat import estimate_from, perf_stat
 from tlbcost.processors.event_tables import all_pmus
 from tlbcost.processors.events_document import to_json
 from tlbcost.processors.events_report import listing, text
@@ -26,17 +28,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list", action="store_true", help="list the CPUs that are known, and stop"
     )
+    parser.add_argument(
+        "--perf-stat",
+        action="store_true",
+        help="print the 'perf stat' command that counts what an estimate needs, and stop",
+    )
     add_reports(parser, json="the events", output=None)
     add_exit_codes(parser, {1: "failed", 4: "the events of this machine's CPU are not known"})
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the table; returns 0."""
+    """Print the table, the list or the command; returns 0."""
     if arguments.list:
         others = [arguments.pmu, arguments.role, arguments.json]
-        if any(other is not None for other in others):
+        if arguments.perf_stat or any(other is not None for other in others):
             raise TlbcostError("--list goes with no other option", exit_code=USAGE)
         sys.stdout.write(listing(all_pmus()))
+        return 0
+    if arguments.perf_stat:
+        if arguments.role is not None or arguments.json is not None:
+            raise TlbcostError("--perf-stat goes with --pmu alone", exit_code=USAGE)
+        pmu, _ = choose_pmu(arguments.pmu)
+        sys.stdout.write(f"{perf_stat(pmu)}\n")
+        print(f"tlbcost: then: {estimate_from(pmu)}", file=sys.stderr)
         return 0
     check_files({"--json": arguments.json})
     give_report(

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from types import MappingProxyType
 from typing import Literal
 
 from tlbcost.calibration.costs import PageCosts, missing_costs, with_substitutes
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import centre
+from tlbcost.counters.count_findings import PartialSum, only_of_code
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.model.gain import PredictedGain, already_huge, fault_saving, verdict
 from tlbcost.model.published_pairs import expected_from_share, expected_with_remaining
@@ -31,7 +33,8 @@ class Witness:
 
     `data` is the part of loads and stores, or all of it where that of code is not known (`split`
     is False then). `exposed` is a lower bound. `ept` is the second stage of a virtual
-    machine, where it is counted apart; `total` does not have it.
+    machine, where it is counted apart; `total` does not have it. `missing` are the events whose
+    part is not in `total` because they were not counted.
     """
 
     way: Way
@@ -41,6 +44,7 @@ class Witness:
     exposed: Interval | None
     ept: Interval | None
     capped: bool
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,28 +77,29 @@ def _span(factor: float, *kinds: Interval | None) -> Interval | None:
 
 
 def witness(
-    found: Mapping[str, Interval | None], cycles: float | None, prices: Prices | None
+    found: Mapping[str, Interval | None],
+    cycles: float | None,
+    prices: Prices | None,
+    partial: Mapping[str, PartialSum] = MappingProxyType({}),
 ) -> Witness | None:
     """What the counts say of translation; None if they do not bound it.
 
     Cycles with a walk in progress are taken before everything else, then pending cycles divided
-    by the walkers, then walks times their cost, then stalls (which bound it from below alone).
-    `cycles` and `prices` are needed for the third way only.
+    by the walkers, then walks times their cost, then what lacks counts of loads or stores
+    (`partial`), then stalls, which bound it from below alone. `cycles` and `prices` are needed
+    for walks times their cost only.
     """
     exposed, ept = _share(found.get("exposed_share")), _share(found.get("ept_share"))
-    share, data = _share(found.get("share")), _share(found.get("data_share"))
-    if share is not None:
-        # Where code's walks are not counted, the share of data is all there is.
-        split = data is not None and found.get("code_share") is not None
-        return Witness("walk_cycles", share, data or share, split, exposed, ept, share.high >= 1)
-    share = _share(found.get("pending_share"))
-    if share is not None:
-        return Witness("pending_cycles", share, share, False, exposed, ept, share.high >= 1)
-    priced = _priced(found, cycles, prices)
-    if priced is not None:
-        total, data, capped = priced
-        split = data is not None
-        return Witness("walks_times_cost", total, data or total, split, exposed, ept, capped)
+    candidates = [
+        _by_cycles("walk_cycles", "share", found, partial),
+        _by_cycles("pending_cycles", "pending_share", found, partial),
+        _by_walks(found, cycles, prices, partial),
+    ]
+    seen = [each for each in candidates if each is not None]
+    if seen:
+        # Stable: of those that are equally complete, the best way.
+        best = min(seen, key=lambda each: not only_of_code(each.missing))
+        return replace(best, exposed=exposed, ept=ept)
     if exposed is not None:
         return Witness("stall_cycles", exposed, exposed, False, exposed, ept, False)
     return None
@@ -108,20 +113,51 @@ def without_spread(seen: Witness) -> Witness:
     return replace(seen, total=total, data=data)
 
 
-def _priced(
-    found: Mapping[str, Interval | None], cycles: float | None, prices: Prices | None
-) -> tuple[Interval, Interval | None, bool] | None:
+def _by_cycles(
+    way: Way, key: str, found: Mapping[str, Interval | None], partial: Mapping[str, PartialSum]
+) -> Witness | None:
+    """Cycles counted as such; where counts are missing, those of the other accesses."""
+    value, missing = _sum(key, found, partial)
+    share = _share(value)
+    if share is None:
+        return None
+    # Where code's walks are not counted, the share of data is all there is.
+    data = _share(found.get("data_share")) if way == "walk_cycles" and not missing else None
+    split = data is not None and found.get("code_share") is not None
+    return Witness(way, share, data or share, split, None, None, share.high >= 1, missing)
+
+
+def _by_walks(
+    found: Mapping[str, Interval | None],
+    cycles: float | None,
+    prices: Prices | None,
+    partial: Mapping[str, PartialSum],
+) -> Witness | None:
     """Level matched: walks at the price of a walk, second-level hits at the price of a hit."""
     if not cycles or prices is None:
         return None
-    all_walks, data_walks = found.get("walks"), found.get("data_walks")
-    total = _cost(all_walks or data_walks, found.get("hits") or found.get("data_hits"), prices)
-    known = all_walks is not None and found.get("code_walks") is not None
-    data = _cost(data_walks, found.get("data_hits"), prices) if known else None
+    walks, missing = _sum("walks", found, partial)
+    if walks is None:
+        walks, missing = _sum("data_walks", found, partial)
+    total = _cost(walks, found.get("hits") or found.get("data_hits"), prices)
     if total is None:
         return None
+    split = found.get("walks") is not None and found.get("code_walks") is not None
+    data = _cost(found.get("data_walks"), found.get("data_hits"), prices) if split else None
     whole = _divided(total, cycles)
-    return whole, None if data is None else _divided(data, cycles), total.high > cycles
+    part = whole if data is None else _divided(data, cycles)
+    capped = total.high > cycles
+    return Witness("walks_times_cost", whole, part, data is not None, None, None, capped, missing)
+
+
+def _sum(
+    key: str, found: Mapping[str, Interval | None], partial: Mapping[str, PartialSum]
+) -> tuple[Interval | None, tuple[str, ...]]:
+    """The value of a formula, or of the part of it that was counted, and what that lacks."""
+    whole, part = found.get(key), partial.get(key)
+    if whole is not None or part is None:
+        return whole, ()
+    return part.value, part.missing
 
 
 def _cost(walks: Interval | None, hits: Interval | None, prices: Prices) -> Interval | None:

@@ -7,11 +7,14 @@ from collections.abc import Callable
 
 from tlbcost.answer.record import CaveatRule, CountedPart, Estimate
 from tlbcost.common import units
+from tlbcost.counters.count_findings import only_of_code
 
 MOST_NOTES = 2
 MOST_NAMES = 3
 # Two ways to count the same walks that differ by more are not explained by speculation alone.
 DISAGREE_FACTOR = 2.0
+
+_COUNT_ALL = "'tlbcost events --perf-stat --pmu {}' prints the command that counts them all."
 
 _Rule = Callable[[Estimate, CountedPart], tuple[str, str] | None]
 
@@ -54,16 +57,18 @@ def _not_obtained(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | N
 def _walks_times_cost(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     if part.witness.way != "walks_times_cost":
         return None
+    counts_cycles = {"share", "pending_share"} & part.pmu.formulas.keys()
+    count_them = _COUNT_ALL.format(part.pmu.key) if counts_cycles else None
     if part.walk_cycles is not None:
         return (
             "No cycles of page walks were counted: each walk is taken to cost "
             f"{part.walk_cycles:g} cycles (--walk-cycles).",
-            "Measure the cost on that machine with tlbcost calibrate.",
+            count_them or "Measure the cost on that machine with tlbcost calibrate.",
         )
     return (
         "No cycles of page walks were counted: walks are multiplied by their calibrated cost, "
         "from overlapped to serialized, so that the interval is wide.",
-        "A trial on huge pages gives the answer.",
+        count_them or "A trial on huge pages gives the answer.",
     )
 
 
@@ -183,6 +188,21 @@ def _disagree(estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
     )
 
 
+def _part_of_the_walks(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:
+    missing = part.witness.missing
+    if not missing:
+        return None
+    effect = (
+        "the shares are those of loads and stores, without the misses of code."
+        if only_of_code(missing)
+        else "the shares leave out part of the loads or stores, so the gain may be larger."
+    )
+    return (
+        f"The counts lack {', '.join(missing)}: {effect}",
+        _COUNT_ALL.format(part.pmu.key),
+    )
+
+
 RULES: dict[str, CaveatRule] = {
     code: _where_counted(rule)
     for code, rule in {
@@ -198,5 +218,6 @@ RULES: dict[str, CaveatRule] = {
         "T32": _second_stage,
         "T33": _imported,
         "T34": _disagree,
+        "T55": _part_of_the_walks,
     }.items()
 }

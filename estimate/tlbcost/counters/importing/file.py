@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.reading import read_file
 from tlbcost.counters import count_table
 from tlbcost.counters.event_counts import EventCounts, merge_sources
 from tlbcost.counters.importing import opreport, perf_csv, perf_json, perf_text
@@ -20,6 +21,7 @@ from tlbcost.processors.events import Pmu
 
 # Larger files are recordings, not counts.
 _MOST_BYTES = 64 << 20
+_HINT = "perf's own recordings are printed by 'perf stat report -i FILE'"
 _FORMATS = (
     "it is none of: perf stat for people, with -x or with -j; opreport's listing of objects; "
     "a table of tlbcost count"
@@ -40,18 +42,13 @@ def import_files(
 
 
 def import_file(path: Path, pmu: Pmu | None, object_name: str | None = None) -> EventCounts:
-    """The counts in a file; several outputs in one file are merged.
+    """The counts in a file or a pipe, read once; several outputs in one file are merged.
 
     `pmu`: the events of the CPU it was counted on; None: not known. `object_name`: the row of an
-    opreport listing. Raises TlbcostError naming the file and the line.
+    opreport listing. Raises TlbcostError naming the file and the line, or why it cannot
+    be read.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise TlbcostError(f"cannot read {path}: {error.strerror or error}") from error
-    if len(data) > _MOST_BYTES:
-        raise TlbcostError(f"cannot read counts from {path}: larger than {_MOST_BYTES >> 20} MiB")
+    data = read_file(path, _MOST_BYTES)
     return import_text(_decoded(path, data), str(path), pmu, object_name)
 
 
@@ -90,10 +87,7 @@ def import_text(
 def _decoded(path: Path, data: bytes) -> str:
     """Thousands separators of French locales are not ASCII; Latin-1 is for those of old systems."""
     if b"\0" in data:
-        raise TlbcostError(
-            f"cannot read counts from {path}: it is a binary file",
-            "perf's own recordings are printed by 'perf stat report -i FILE'",
-        )
+        raise TlbcostError(f"cannot read counts from {path}: it is a binary file", _HINT)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -210,6 +210,12 @@ CASES: dict[str, tuple[Change, Change]] = {
     ),
     "T33": (lambda _: imported(counted(SKL)), lambda _: counted_estimate()),
     "T34": (lambda _: both(5_000_000), lambda _: both(10_000_000)),
+    "T55": (
+        lambda _: imported(
+            counted({k: v for k, v in SKL.items() if k != "walk_active_cycles.fetch"})
+        ),
+        lambda _: imported(counted(SKL)),
+    ),
     "T35": (lambda c: simulated(c, no_overlap="3 of its windows could be modelled"), overlapped),
     "T40": (_with_run(waited_ns=200_000_000), _with_run(waited_ns=50_000_000)),
     "T41": (

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from builders.imported_counts import read, state, value
 from builders.tree import GOLDEN
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.importing.file import import_file
+from tlbcost.processors.event_tables import load_pmu
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "txt"])
@@ -79,12 +81,27 @@ def test_garbage_is_told_by_file_and_line(text: str, why: str | None) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(TlbcostError, match="No such file"):
         import_file(tmp_path / "none", None)
-    with pytest.raises(TlbcostError, match="Is a directory"):
+    with pytest.raises(TlbcostError, match="it is a directory"):
         import_file(tmp_path, None)
     (tmp_path / "binary").write_bytes(b"PERFILE2\0\0\1")
     with pytest.raises(TlbcostError, match="binary") as error:
         import_file(tmp_path / "binary", None)
     assert "perf stat report" in (error.value.hint or "")
+
+
+def test_a_pipe_is_read_once_and_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    text = (GOLDEN / "counts-walks.csv").read_bytes()
+    with os.fdopen(read), os.fdopen(write, "wb") as file:
+        file.write(text)
+        file.close()
+        found = import_file(Path(f"/dev/fd/{read}"), load_pmu("skl"))
+    assert found.values()["walk_active_cycles.load"] == 7344597760
+    monkeypatch.setattr("tlbcost.counters.importing.file._MOST_BYTES", 100)
+    with pytest.raises(TlbcostError, match="the most"):
+        import_file(GOLDEN / "counts-walks.csv", None)
+    with pytest.raises(TlbcostError, match="it is a device"):
+        import_file(Path("/dev/zero"), None)
 
 
 def test_old_encodings_and_line_ends(tmp_path: Path) -> None:

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is answered where a file lacks some of the counts, and is it said what is missing?
+
+tests/golden/counts-* have the form of perf 6.1 and made-up figures.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from builders.counted import SKL, ZEN4, counted, imported
+from builders.report import json_of
+from builders.tree import GOLDEN
+from tlbcost.answer.caveats.rules import caveats
+from tlbcost.answer.record import Estimate
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.counters.count_findings import formula_values, partial_sums
+from tlbcost.counters.importing.file import import_files
+from tlbcost.processors.event_tables import all_pmus, load_pmu
+from tlbcost.processors.events import Pmu
+from tlbcost.processors.formulas import evaluate, names
+
+ZEN = "amd64_fam19h_zen4"
+WALKS = "perf stat -o counts.txt -e cycles:u,instructions:u,r1001008:u,r1001049:u,r1001085:u"
+
+
+def without(values: Mapping[str, float], *left_out: str) -> dict[str, float]:
+    return {name: value for name, value in values.items() if not name.startswith(left_out)}
+
+
+def caveat(of: Estimate, code: str) -> str:
+    return next(f"{each.sentence} {each.remedy}" for each in caveats(of) if each.code == code)
+
+
+def refused(values: Mapping[str, float], pmu: str = "skl") -> TlbcostError:
+    with pytest.raises(TlbcostError, match=r"^no estimate: ") as error:
+        imported(counted(values), pmu)
+    assert error.value.exit_code == CANNOT_MEASURE
+    return error.value
+
+
+def test_walk_cycles_of_loads_and_stores_are_an_answer_without_those_of_code() -> None:
+    part = imported(counted(without(SKL, "walk_active_cycles.fetch")))
+    whole = imported(counted(SKL))
+    assert part.counted is not None
+    assert part.counted.witness.missing == ("walk_active_cycles.fetch",)
+    assert part.counted.witness.way == "walk_cycles"
+    # What huge pages for data give back is the same; the bound has no code in it.
+    assert part.gain.expected_fraction == whole.gain.expected_fraction
+    assert part.gain.bound_fraction.value == pytest.approx(0.9 * 6e8 / 3e9)
+    assert part.gain.code_fraction is None
+    words = caveat(part, "T55")
+    assert "lack walk_active_cycles.fetch: the shares are those of loads and stores" in words
+    assert "'tlbcost events --perf-stat --pmu skl'" in words
+    assert json.loads(json_of(part))["counters"]["missing_events"] == ["walk_active_cycles.fetch"]
+    assert json.loads(json_of(whole))["counters"]["missing_events"] == []
+
+
+def test_the_file_of_perf_that_lacks_the_events_of_code() -> None:
+    seen, pmu = import_files([GOLDEN / "counts-walks.csv"], "skl")
+    answer = imported(seen, pmu.key)
+    # No times are in perf's CSV: the shares are of the cycles.
+    assert answer.gain.bound_fraction.value == pytest.approx(
+        (7344597760 + 1224099627) / 61204981337
+    )
+    assert "T55" in [each.code for each in caveats(answer)]
+
+
+def test_loads_alone_are_a_part_of_the_answer() -> None:
+    part = imported(counted(without(SKL, "walk_active_cycles.s", "walk_active_cycles.f")))
+    assert part.counted is not None
+    assert part.counted.witness.total.value == pytest.approx(5e8 / 3e9)
+    assert "leave out part of the loads or stores, so the gain may be larger" in caveat(part, "T55")
+
+
+def test_stores_alone_are_none() -> None:
+    error = refused(without(SKL, "walk_active_cycles.load", "walks_completed.load"))
+    assert "walk_active_cycles.load missing" in str(error)
+    assert error.hint == f"count what is missing: {WALKS} -- COMMAND"
+
+
+def test_all_walks_at_their_cost_come_before_a_part_of_their_cycles() -> None:
+    part = without(SKL, "walk_active_cycles.s", "walk_active_cycles.f")
+    answer = imported(counted(part), walk_cycles=30.0)
+    assert answer.counted is not None
+    assert answer.counted.witness.way == "walks_times_cost"
+    assert answer.counted.witness.missing == ()
+    # The cycles in walks of all loads and stores say more than a cost.
+    part = without(SKL, "walk_active_cycles.f")
+    answer = imported(counted(part), walk_cycles=30.0)
+    assert answer.counted is not None
+    assert answer.counted.witness.way == "walk_cycles"
+
+
+def test_generic_events_have_walks_and_the_file_is_what_lacks_their_cycles() -> None:
+    seen, pmu = import_files([GOLDEN / "counts-generic.txt"], "skylake")
+    with pytest.raises(TlbcostError) as error:
+        imported(seen, pmu.key)
+    assert str(error.value) == (
+        "no estimate: the counts have page walks but not the cycles in them, and what a walk costs "
+        "is not known"
+    )
+    assert error.value.hint is not None
+    assert "--walk-cycles N, or count what is missing: " + WALKS in error.value.hint
+    answer = imported(seen, pmu.key, walk_cycles=40.0)
+    assert answer.counted is not None
+    assert answer.counted.witness.missing == ("walks_completed.store",)
+    assert answer.counted.witness.total.value == pytest.approx(
+        40 * (211874062 + 9120455) / 61204981337
+    )
+    assert "lack walks_completed.store: " in caveat(answer, "T55")
+    assert "'tlbcost events --perf-stat --pmu skl'" in caveat(answer, "T25")
+
+
+def test_a_cpu_that_counts_no_cycles_of_walks_is_what_lacks_them() -> None:
+    error = refused(ZEN4, ZEN)
+    assert "AMD Zen 4 counts page walks but not the cycles in them" in str(error)
+    assert "perf stat" not in (error.hint or "")
+    answer = imported(counted(without(ZEN4, "stlb_misses.f")), ZEN, walk_cycles=40.0)
+    assert answer.counted is not None
+    assert answer.counted.witness.missing == ("stlb_misses.fetch",)
+
+
+def test_no_walks_at_all_is_told_with_the_command_that_counts_them() -> None:
+    error = refused(without(SKL, "walk"))
+    assert "neither the cycles in page walks nor their number: walk_active_cycles.fetch" in str(
+        error
+    )
+    assert error.hint == f"count what is missing: {WALKS} -- COMMAND"
+
+
+def test_a_cpu_that_counts_nothing_of_it_is_told_so_without_a_command() -> None:
+    error = refused({"cycles": 1e9, "instructions": 1e9}, "arm_ac53")
+    assert error.hint == "'tlbcost doctor' shows what can be counted here"
+
+
+def test_no_cycles_are_missing_too() -> None:
+    assert "cycles, " in str(refused(without(SKL, "cycles", "walks", "walk_active_cycles.load")))
+
+
+@pytest.mark.parametrize("pmu", all_pmus(), ids=lambda pmu: pmu.key)
+def test_a_part_is_a_lower_bound_on_every_cpu(pmu: Pmu) -> None:
+    for key in {"share", "pending_share", "walks", "data_walks"} & pmu.formulas.keys():
+        formula = pmu.formulas[key]
+        summed = sorted(names(formula) - {"cycles"})
+        values = {"cycles": 1e6, **{name: 1e3 * (i + 1) for i, name in enumerate(summed)}}
+        whole = evaluate(formula, values)
+        assert whole is not None
+        for name in summed:
+            part = counted({each: value for each, value in values.items() if each != name})
+            found = partial_sums({key: formula}, part).get(key)
+            if found is not None:
+                assert found.missing == (name,)
+                assert 0 <= found.value.value < whole
+    assert partial_sums(pmu.formulas, counted({"cycles": 1e6})) == {}
+
+
+def test_nothing_is_partial_where_all_is_counted() -> None:
+    seen = counted(SKL)
+    assert partial_sums(load_pmu("skl").formulas, seen) == {}
+    assert formula_values(load_pmu("skl").formulas, seen)["share"] is not None
