@@ -10,7 +10,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 # A warning stops `make check` and `make lint`, and never the build of a user whose compiler is newer.
 WERROR ?=
 CPPFLAGS += -D_GNU_SOURCE -Icommon -Icalibrator -Iprofiler/tlb -Iprofiler/launch -Iprofiler/counters \
-	-Itests/c -MMD -MP
+	-Iprofiler/thp -Itests/c -MMD -MP
 CFLAGS += -std=c11 -O2 -g $(WARNINGS) $(WERROR)
 CXXFLAGS += -std=c++17 -O2 -g -Wall -Wextra $(WERROR)
 LDLIBS += -lm -lpthread
@@ -27,9 +27,9 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 
 # main() is in main.c, or in <program>_main.c where a folder has several programs; everything else is
 # a module that tests can link.
-PROGRAMS := $(addprefix $(B)/libexec/tlbcost-,calibrate run count record)
+PROGRAMS := $(addprefix $(B)/libexec/tlbcost-,calibrate run count record thp)
 MODULES := $(filter-out %/main.c %_main.c,$(wildcard common/*.c calibrator/*.c profiler/tlb/*.c \
-	profiler/launch/*.c profiler/counters/*.c))
+	profiler/launch/*.c profiler/counters/*.c profiler/thp/*.c))
 C_TESTS := $(wildcard tests/c/test_*.c)
 ifeq ($(PFM),none)
 PROGRAMS := $(filter-out %-count %-record,$(PROGRAMS))
@@ -80,6 +80,7 @@ $(B)/libexec/tlbcost-calibrate: $(B)/obj/calibrator/main.o
 $(B)/libexec/tlbcost-run: $(B)/obj/profiler/launch/main.o
 $(B)/libexec/tlbcost-count: $(B)/obj/profiler/counters/count_main.o
 $(B)/libexec/tlbcost-record: $(B)/obj/profiler/counters/record_main.o
+$(B)/libexec/tlbcost-thp: $(B)/obj/profiler/thp/thp_main.o
 $(PROGRAMS): $(B)/obj/modules.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(PFM_LIB) $(LDLIBS)

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "live.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "injection.h"
+#include "reached.h"
+#include "request.h"
+#include "vma.h"
+
+/* Smaller areas never have a huge page. */
+#define LEAST_BYTES (2u << 20)
+/* What is done in one stop: a huge page takes a fraction of a millisecond to fill. */
+#define AREAS_A_STOP 64u
+#define PAGES_A_STOP 8u
+#define PATIENCE_NS 5000000000u
+
+struct areas {
+	struct vma *all;
+	size_t count;
+};
+
+static int list_areas(pid_t pid, struct areas *areas)
+{
+	size_t capacity = 0;
+	struct vma vma, *all;
+	char path[32];
+	FILE *maps;
+
+	areas->all = NULL;
+	areas->count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return -1;
+	while (vma_next(maps, &vma)) {
+		if (!vma.anonymous || !vma.writable || vma.shared || vma.stack ||
+		    vma.end - vma.start < LEAST_BYTES)
+			continue;
+		if (areas->count == capacity) {
+			capacity = capacity ? 2 * capacity : 64;
+			all = realloc(areas->all, capacity * sizeof(*all));
+			if (!all)
+				break;
+			areas->all = all;
+		}
+		areas->all[areas->count++] = vma;
+	}
+	fclose(maps);
+	return 0;
+}
+
+/* The kernel maps code with a system call into each process: the vdso. */
+static int find_instruction(pid_t pid, uint64_t *instruction)
+{
+	char path[32], line[256];
+	unsigned char code[1 << 14];
+	uint64_t start, end;
+	ssize_t length = 0, offset;
+	FILE *maps;
+	int mem;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = fopen(path, "re");
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	mem = open(path, O_RDONLY | O_CLOEXEC);
+	while (maps && mem >= 0 && fgets(line, sizeof(line), maps))
+		if (strstr(line, "[vdso]") &&
+		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2)
+			length = pread(mem, code, sizeof(code) < end - start ? sizeof(code) :
+				       (size_t)(end - start), (off_t)start);
+	if (maps)
+		fclose(maps);
+	if (mem >= 0)
+		close(mem);
+	offset = length > 0 ? registers_find_instruction(code, (size_t)length) : -1;
+	if (offset < 0) {
+		errno = ENOTSUP;
+		return -1;
+	}
+	*instruction = start + (uint64_t)offset;
+	return 0;
+}
+
+static void nap(uint64_t ns)
+{
+	const struct timespec time = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+
+	nanosleep(&time, NULL);
+}
+
+/* Until the thread has stopped because it was asked to. */
+static int wait_until_stopped(pid_t pid)
+{
+	uint64_t deadline = clock_ns() + PATIENCE_NS;
+	int status;
+
+	while (clock_ns() < deadline) {
+		pid_t rc = waitpid(pid, &status, __WALL | WNOHANG);
+
+		if (rc < 0 || (rc == pid && !WIFSTOPPED(status))) {
+			errno = ESRCH;
+			return -1;
+		}
+		if (rc == pid && status >> 16 == PTRACE_EVENT_STOP)
+			return 0;
+		if (rc == pid)
+			/* A signal that came first. */
+			ptrace(PTRACE_CONT, pid, NULL, (long)WSTOPSIG(status));
+		else
+			nap(100000);
+	}
+	errno = ETIMEDOUT;
+	return -1;
+}
+
+/* Stop it: *injection is begun.  Returns 0; or -1 with errno, and it is not traced. */
+static int stop(pid_t pid, uint64_t instruction, struct injection *injection)
+{
+	struct registers registers;
+	int error;
+
+	if (ptrace(PTRACE_SEIZE, pid, NULL, (long)PTRACE_O_TRACESYSGOOD) < 0)
+		return -1;
+	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+	if (wait_until_stopped(pid) < 0)
+		return -1;
+	if (registers_read(pid, &registers) == 0) {
+		registers_restart(&registers);
+		if (injection_begin(injection, pid, instruction, &registers) == 0)
+			return 0;
+	}
+	error = errno;
+	ptrace(PTRACE_DETACH, pid, NULL, NULL);
+	errno = error;
+	return -1;
+}
+
+static int let_go(struct injection *injection)
+{
+	int rc = injection_end(injection);
+
+	ptrace(PTRACE_DETACH, injection->tid, NULL, NULL);
+	return rc;
+}
+
+/* One that ends by itself needs no huge pages. */
+static int lost(void)
+{
+	errno = ESRCH;
+	return -1;
+}
+
+static int ask(pid_t pid, const struct areas *areas, uint64_t instruction,
+	       struct live_result *result)
+{
+	struct injection injection;
+
+	for (size_t i = 0; i < areas->count;) {
+		size_t end = i + AREAS_A_STOP < areas->count ? i + AREAS_A_STOP : areas->count;
+
+		if (stop(pid, instruction, &injection) < 0)
+			return -1;
+		for (; i < end; i++, result->requests++)
+			if (request_huge(&injection, areas->all[i].start, areas->all[i].end) < 0)
+				return lost();
+		if (let_go(&injection) < 0)
+			return lost();
+	}
+	return 0;
+}
+
+static int was_signalled(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 &&
+	       (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+		sigismember(&pending, SIGHUP) == 1);
+}
+
+/* Returns 1 when all is done, 0 if a signal ended it. */
+static int collapse_area(pid_t pid, const struct vma *area, uint64_t instruction,
+			 uint64_t huge_page_bytes)
+{
+	uint64_t step = PAGES_A_STOP * huge_page_bytes;
+	struct injection injection;
+
+	for (uint64_t at = area->start / huge_page_bytes * huge_page_bytes; at < area->end;
+	     at += step) {
+		uint64_t start = at < area->start ? area->start : at;
+		uint64_t end = at + step < area->end ? at + step : area->end;
+		uint64_t begin = clock_ns();
+
+		if (was_signalled())
+			return 0;
+		if (stop(pid, instruction, &injection) < 0)
+			return -1;
+		if (request_collapse(&injection, start, end) < 0 || let_go(&injection) < 0)
+			return lost();
+		nap(clock_ns() - begin);
+	}
+	return 1;
+}
+
+static int ask_all(pid_t pid, int collapse, uint64_t huge_page_bytes, const struct areas *areas,
+		   struct live_result *result)
+{
+	uint64_t instruction;
+	int rc = 1;
+
+	if (find_instruction(pid, &instruction) < 0 || ask(pid, areas, instruction, result) < 0)
+		return -1;
+	for (size_t i = 0; collapse && rc > 0 && i < areas->count; i++)
+		rc = collapse_area(pid, &areas->all[i], instruction, huge_page_bytes);
+	result->complete = rc > 0;
+	return rc < 0 ? -1 : 0;
+}
+
+int live_ask(pid_t pid, int collapse, uint64_t huge_page_bytes, struct live_result *result,
+	     const char **failed)
+{
+	struct areas areas;
+	sigset_t all;
+	int rc;
+
+	memset(result, 0, sizeof(*result));
+	sigfillset(&all);
+	*failed = "cannot read the memory of the process";
+	if (sigprocmask(SIG_BLOCK, &all, NULL) < 0 ||
+	    reached_of(pid, &result->anonymous_before_bytes, &result->huge_before_bytes) < 0 ||
+	    list_areas(pid, &areas) < 0)
+		return -1;
+	*failed = "cannot trace the process";
+	rc = ask_all(pid, collapse, huge_page_bytes, &areas, result);
+	free(areas.all);
+	if (rc < 0)
+		return -1;
+	return reached_of(pid, &result->anonymous_bytes, &result->huge_bytes);
+}

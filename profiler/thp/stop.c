@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "stop.h"
+
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+
+#include "heap.h"
+#include "injection.h"
+#include "request.h"
+#include "vma.h"
+
+/* Of bss: as traced_calls.h of mmap. */
+#define LEAST_BYTES (16u << 10)
+#define PAGE_BYTES 4096u
+
+static void go_on(const struct task *task)
+{
+	/* One that was killed says so when it is waited for. */
+	ptrace(PTRACE_CONT, task->tid, NULL, NULL);
+}
+
+static void go_to_exit(struct task *task)
+{
+	task->state = TASK_IN_CALL;
+	ptrace(PTRACE_SYSCALL, task->tid, NULL, NULL);
+}
+
+static void at_brk(const struct stops *stops, struct task *task)
+{
+	struct registers changed = task->entry;
+	uint64_t end;
+
+	switch (heap_enter(task->memory, registers_argument(&task->entry, 0),
+			   stops->huge_page_bytes, &end)) {
+	case HEAP_ANSWER:
+		registers_skip(&changed, (int64_t)end);
+		registers_write(task->tid, &changed);
+		go_on(task);
+		return;
+	case HEAP_GROW:
+		registers_set_argument(&changed, 0, end);
+		registers_write(task->tid, &changed);
+		break;
+	case HEAP_PASS:
+		break;
+	}
+	go_to_exit(task);
+}
+
+/*
+ * V8 reserves its heap in chunks of 256 KiB, each at a random address that it
+ * proposes: none would ever share a huge page.  Where nothing is proposed, the
+ * kernel puts each next to the one before.
+ */
+static void at_mmap(const struct stops *stops, struct task *task)
+{
+	const uint64_t fixed = MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT;
+	struct registers changed = task->entry;
+	uint64_t flags = registers_argument(&task->entry, 3);
+
+	if (registers_argument(&task->entry, 0) != 0 &&
+	    registers_argument(&task->entry, 1) < stops->huge_page_bytes &&
+	    registers_argument(&task->entry, 2) == PROT_NONE && !(flags & fixed) &&
+	    (flags & MAP_NORESERVE)) {
+		registers_set_argument(&changed, 0, 0);
+		registers_write(task->tid, &changed);
+	}
+	go_to_exit(task);
+}
+
+void stop_at_call(struct stops *stops, struct task *task)
+{
+	struct memory *memory = task->memory;
+
+	if (registers_read(task->tid, &task->entry) < 0) {
+		go_on(task);
+		return;
+	}
+	switch (registers_call(&task->entry)) {
+	case SYS_brk:
+		at_brk(stops, task);
+		return;
+	case SYS_mmap:
+		if (!memory->filtered) {
+			at_mmap(stops, task);
+			return;
+		}
+		break;
+	case SYS_mremap:
+	case SYS_mprotect:
+	case SYS_set_tid_address:
+		if (!memory->filtered) {
+			go_to_exit(task);
+			return;
+		}
+		break;
+	case SYS_prctl:
+		if (registers_argument(&task->entry, 0) == PR_SET_THP_DISABLE) {
+			stops->disabled++;
+			break;
+		}
+		/* fall through */
+	case SYS_seccomp:
+		/* It may be killed for a madvise() that it would not have called. */
+		stops->filtered++;
+		memory->filtered = 1;
+		break;
+	case SYS_ptrace:
+		stops->ptraced++;
+		break;
+	}
+	go_on(task);
+}
+
+/* Static arrays are there since execve(). */
+static int request_bss(struct stops *stops, struct injection *injection)
+{
+	char path[32];
+	struct vma vma;
+	FILE *maps;
+	int rc = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", injection->tid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return 0;
+	while (rc == 0 && vma_next(maps, &vma)) {
+		if (!vma.anonymous || !vma.writable || vma.stack || vma.shared ||
+		    vma.end - vma.start < LEAST_BYTES)
+			continue;
+		rc = request_huge(injection, vma.start, vma.end);
+		stops->requests++;
+	}
+	fclose(maps);
+	return rc;
+}
+
+/* After brk().  The program is to get *end. */
+static int grown(struct stops *stops, struct injection *injection, struct task *task,
+		 uint64_t argument, uint64_t result, uint64_t *end)
+{
+	struct memory *memory = task->memory;
+	uint64_t wanted = registers_argument(&task->entry, 0);
+	uint64_t before = memory->heap_end;
+
+	if (!heap_exit(memory, wanted, argument, result, end)) {
+		const uint64_t exactly[3] = { wanted, 0, 0 };
+		int64_t again;
+
+		if (injection_call(injection, SYS_brk, exactly, &again) < 0)
+			return -1;
+		heap_exit(memory, wanted, wanted, (uint64_t)again, end);
+	}
+	if (!before || memory->heap_end <= before || memory->filtered)
+		return 0;
+	stops->requests++;
+	/* The heap that was there before has asked, and its last page may be shared with bss. */
+	return request_huge(injection, (before + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES,
+			    (memory->heap_end + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
+}
+
+/*
+ * After mremap().  The area has asked before, but where it lies otherwise within
+ * huge pages than it did, its huge pages were split.
+ */
+static int moved(const struct stops *stops, struct injection *injection,
+		 const struct registers *entry, uint64_t start)
+{
+	uint64_t size = stops->huge_page_bytes;
+	uint64_t before = registers_argument(entry, 0);
+	uint64_t old_end = start + registers_argument(entry, 1);
+	uint64_t end = start + registers_argument(entry, 2);
+	uint64_t complete = (old_end + size - 1) / size * size;
+
+	if (end <= old_end)
+		return 0;
+	if (start == before || start % size == before % size)
+		return request_completed(injection, old_end, end, size);
+	return request_collapse(injection, start, complete < end ? complete : end);
+}
+
+/* What the call that has just returned asks for. */
+static int ask(struct stops *stops, struct injection *injection, struct task *task,
+	       const struct registers *exit)
+{
+	const struct registers *entry = &task->entry;
+	int64_t result = registers_result(exit);
+	uint64_t start, end;
+	int rc;
+
+	if (task->memory->fresh && !task->memory->filtered) {
+		task->memory->fresh = 0;
+		if (request_bss(stops, injection) < 0)
+			return -1;
+	}
+	switch (registers_call(exit)) {
+	case SYS_brk:
+		if (grown(stops, injection, task, registers_argument(exit, 0), (uint64_t)result,
+			  &end) < 0)
+			return -1;
+		registers_set_result(&injection->saved, (int64_t)end);
+		return 0;
+	case SYS_mmap:
+		start = (uint64_t)result;
+		break;
+	case SYS_mremap:
+		return moved(stops, injection, entry, (uint64_t)result);
+	case SYS_mprotect:
+		start = registers_argument(entry, 0);
+		break;
+	default:
+		return 0;
+	}
+	end = start + (registers_argument(entry, 1) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	/* A small one asks when it completes a huge page with its neighbours: it may be one of many. */
+	if (registers_call(exit) == SYS_mmap && end - start >= stops->huge_page_bytes) {
+		stops->requests++;
+		if (request_huge(injection, start, end) < 0)
+			return -1;
+	}
+	rc = request_completed(injection, start, end, stops->huge_page_bytes);
+	stops->requests += rc > 0 ? (unsigned)rc : 0u;
+	return rc;
+}
+
+int stop_after_call(struct stops *stops, struct task *task, int *status)
+{
+	struct injection injection = { .ended = 0 };
+	struct registers exit, restored;
+	int64_t result;
+
+	task->state = TASK_RUNNING;
+	if (registers_read(task->tid, &exit) < 0) {
+		go_on(task);
+		return 0;
+	}
+	result = registers_result(&exit);
+	restored = exit;
+	/* The kernel changes no argument, and programs count on it. */
+	registers_set_argument(&restored, 0, registers_argument(&task->entry, 0));
+	if ((result > -4096 && result < 0) ||
+	    injection_begin(&injection, task->tid, 0, &restored) < 0) {
+		go_on(task);
+		return 0;
+	}
+	if (ask(stops, &injection, task, &exit) < 0 && injection.ended) {
+		*status = injection.status;
+		return 1;
+	}
+	injection_end(&injection);
+	go_on(task);
+	return 0;
+}

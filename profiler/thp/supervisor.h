@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How is a program run with its memory on huge pages, as if nobody were there? */
+#ifndef TLBCOST_THP_SUPERVISOR_H
+#define TLBCOST_THP_SUPERVISOR_H
+
+#include <stdint.h>
+
+/*
+ * Run argv to its end, and write a 'thp' table of what its memory got to
+ * `table` unless it is NULL.  A process of its own does the tracing, and goes
+ * on with it while processes that the program left behind live.
+ * Returns the exit code to pass on: the program's own, or 128 + the signal that
+ * killed it; 126 or 127 if it could not be started; -1 with errno and *failed,
+ * what failed, and nothing is left.
+ */
+int supervisor_run(char *const *argv, const char *table, uint64_t huge_page_bytes,
+		   const char **failed);
+
+#endif

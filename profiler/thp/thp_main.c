@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Run a program whose memory asks for transparent huge pages as it is made, or let a running one ask. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "complain.h"
+#include "live.h"
+#include "program.h"
+#include "registers.h"
+#include "supervisor.h"
+#include "sysfile.h"
+#include "table.h"
+
+static const char help[] =
+	"usage: tlbcost-thp [--output FILE] [--] COMMAND [ARG...]\n"
+	"       tlbcost-thp --pid PID [--no-collapse] [--output FILE]\n"
+	"\n"
+	"Run COMMAND, and have each of its mappings ask for transparent huge pages as it\n"
+	"is made; or have those of the process PID ask now, and move them.\n"
+	"\n"
+	"  --help           print this and stop\n"
+	"  --no-collapse    leave it to the kernel to move the memory, some time later\n"
+	"  --output FILE    write a 'thp' table of what its memory got\n"
+	"  --pid PID        the process\n"
+	"\n"
+	"Exits as COMMAND does, or with 128 + the signal that killed it; 4 if this\n"
+	"machine has no huge pages for it, 125 if tlbcost-thp itself failed, 126 or 127\n"
+	"if COMMAND could not be started.\n";
+
+struct options {
+	const char *table;
+	char *const *argv;
+	pid_t pid;	/* 0: a program is run */
+	int collapse;
+};
+
+static struct options parse_options(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ "no-collapse", no_argument, NULL, 'n' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct options options = { .collapse = 1 };
+	int c;
+
+	while ((c = getopt_long(argc, argv, "+", long_options, NULL)) != -1) {
+		switch (c) {
+		case 'h':
+			fputs(help, stdout);
+			exit(fflush(stdout) == 0 ? 0 : EXIT_OWN_FAILURE);
+		case 'o':
+			options.table = optarg;
+			break;
+		case 'n':
+			options.collapse = 0;
+			break;
+		case 'p':
+			options.pid = (pid_t)atoi(optarg);
+			break;
+		default:
+			fputs("tlbcost: hint: tlbcost-thp --help lists the options\n", stderr);
+			exit(EXIT_OWN_FAILURE);
+		}
+	}
+	options.argv = argv + optind;
+	if (!argv[optind] && options.pid <= 0)
+		exit(complain(EXIT_OWN_FAILURE, "nothing to run", "no COMMAND was given",
+			      "tlbcost-thp [--output FILE] -- COMMAND [ARG...]"));
+	return options;
+}
+
+static const char columns[] =
+	"anonymous_before_bytes huge_before_bytes anonymous_bytes huge_bytes requests complete";
+
+static int ask_process(const struct options *options, uint64_t huge_page_bytes)
+{
+	struct live_result result;
+	const char *failed;
+	struct table table;
+
+	if (live_ask(options->pid, options->collapse, huge_page_bytes, &result, &failed) < 0)
+		return complain(EXIT_CANNOT_MEASURE, failed, strerror(errno), NULL);
+	if (!options->table)
+		return 0;
+	if (table_open(&table, options->table, "thp_process", 1) < 0)
+		return complain(EXIT_OWN_FAILURE, options->table, strerror(errno), NULL);
+	table_columns(&table, columns);
+	table_count(&table, result.anonymous_before_bytes);
+	table_count(&table, result.huge_before_bytes);
+	table_count(&table, result.anonymous_bytes);
+	table_count(&table, result.huge_bytes);
+	table_count(&table, result.requests);
+	table_count(&table, (uint64_t)result.complete);
+	if (table_close(&table) < 0)
+		return complain(EXIT_OWN_FAILURE, options->table, strerror(errno), NULL);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = parse_options(argc, argv);
+	const char *failed;
+	uint64_t size;
+	int code;
+
+	if (!registers_supported())
+		return complain(EXIT_CANNOT_MEASURE, "cannot trace programs here",
+				"this processor is not x86-64", NULL);
+	if (sysfile_number(&size, "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") < 0)
+		return complain(EXIT_CANNOT_MEASURE, "no transparent huge pages",
+				"this kernel has none", NULL);
+	if (program_hold_descriptors() < 0)
+		return complain(EXIT_OWN_FAILURE, "cannot open /dev/null", strerror(errno), NULL);
+	if (options.pid > 0)
+		return ask_process(&options, size);
+	code = supervisor_run(options.argv, options.table, size, &failed);
+	return code >= 0 ? code : complain(EXIT_OWN_FAILURE, failed, strerror(errno), NULL);
+}

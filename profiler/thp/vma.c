@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "vma.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* Since Linux 6.11; headers of the C library may be older. */
+struct query {
+	uint64_t size, flags, address, start, end, vma_flags, page_bytes, offset, inode;
+	uint32_t major, minor, name_size, build_id_size;
+	uint64_t name, build_id;
+};
+#define QUERY _IOWR('f', 17, struct query)
+enum { QUERY_WRITABLE = 2, QUERY_SHARED = 8 };
+
+int vma_next(FILE *maps, struct vma *vma)
+{
+	char line[4096 + 256], rights[5], name[16];
+	uint64_t inode;
+	int fields;
+
+	do {
+		if (!fgets(line, sizeof(line), maps))
+			return 0;
+		name[0] = '\0';
+		fields = sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %" SCNu64 " %15s",
+				&vma->start, &vma->end, rights, &inode, name);
+		/* Also the end of a name that did not fit. */
+	} while (fields < 4);
+	vma->writable = rights[1] == 'w';
+	vma->shared = rights[3] == 's';
+	vma->stack = strncmp(name, "[stack", 6) == 0;
+	vma->anonymous = inode == 0 && name[0] != '/' && strncmp(name, "[v", 2) != 0;
+	return 1;
+}
+
+static int find_in_list(pid_t pid, uint64_t address, struct vma *vma)
+{
+	char path[32];
+	FILE *maps;
+	int found;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return 0;
+	do
+		found = vma_next(maps, vma);
+	while (found && vma->end <= address);
+	fclose(maps);
+	return found && vma->start <= address;
+}
+
+int vma_find(pid_t pid, uint64_t address, struct vma *vma)
+{
+	struct query query = { .size = sizeof(query), .address = address };
+	char path[32];
+	int fd, rc;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	rc = ioctl(fd, QUERY, &query);
+	close(fd);
+	if (rc < 0)
+		return find_in_list(pid, address, vma);
+	vma->start = query.start;
+	vma->end = query.end;
+	vma->writable = (query.vma_flags & QUERY_WRITABLE) != 0;
+	vma->shared = (query.vma_flags & QUERY_SHARED) != 0;
+	vma->anonymous = query.inode == 0;
+	vma->stack = 0;
+	return 1;
+}
