@@ -20,6 +20,7 @@ from tlbcost.memory.maps_report import MemoryMaps
 from tlbcost.numa.study import Study
 from tlbcost.pagesizes.document import PageSizesDocument
 from tlbcost.processors.events_document import EventsDocument
+from tlbcost.thp.reached import Reached
 from tlbcost.trial.document import TrialDocument
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "data" / "schema"
@@ -38,6 +39,7 @@ DOCUMENTS: dict[str, tuple[type, str]] = {
     "profile": (ProfileDocument, "tlbcost annotate, of a recording"),
     "numa": (Study, "tlbcost numa"),
     "pagesizes": (PageSizesDocument, "tlbcost pagesizes"),
+    "run": (Reached, "tlbcost run"),
     "trial": (TrialDocument, "tlbcost trial"),
 }
 

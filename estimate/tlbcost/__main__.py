@@ -18,6 +18,7 @@ COMMANDS = {
     "estimate": "predict what huge pages would give a program",
     "calibrate": "measure what address translation costs on this machine",
     "count": "count what a program does in the TLBs, with hardware counters",
+    "run": "run a program whose memory asks for transparent huge pages",
     "trial": "run a program on base and on huge pages in turn, and compare",
     "numa": "say what large pages would do to a program on a NUMA machine",
     "events": "show what the counters of a CPU are called, and what they mean",

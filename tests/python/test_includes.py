@@ -17,6 +17,7 @@ KNOWS = {
     "calibrator": ("common",),
     "profiler/launch": ("common",),
     "profiler/counters": ("common", "profiler/launch"),
+    "profiler/thp": ("common", "profiler/launch"),
     "profiler/tlb": (),
     "profiler/timing": (),
     "profiler/numa": ("profiler/timing",),

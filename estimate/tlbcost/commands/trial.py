@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         {4: "huge pages were not proven, or cannot be provided here", **TIMED_OUT},
         program=True,
-        before="METHOD is auto, glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE, hugetlb-1g,\n"
-        "hugectl[:OPTIONS] or allocator=PATH: see tlbcost-trial(1). A COMMAND that fails gives\n"
-        "its own exit code.",
+        before="METHOD is auto, run-thp, glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE,\n"
+        "hugetlb-1g, hugectl[:OPTIONS] or allocator=PATH: see tlbcost-trial(1). A COMMAND that\n"
+        "fails gives its own exit code.",
     )
     parser.add_argument("--no-estimate", action="store_true", help="measure only; predict nothing")
     add_run_options(parser)

@@ -56,6 +56,11 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+def process_id(text: str) -> int:
+    """A type for argparse: the number of a process."""
+    return whole_number(1, _MOST_PID)(text)
+
+
 def duration(text: str) -> float:
     """A type for argparse: seconds, or a number with s, m or h; 30 days at most."""
     found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)(s|m|min|h|)", text, re.ASCII)
@@ -181,7 +186,7 @@ def add_counted(parser: argparse.ArgumentParser, verb: str) -> None:
         help=f"{verb} in kernel mode; with --user, in both modes",
     )  # fmt: skip
     parser.add_argument(
-        "-p", "--pid", metavar="PID", type=whole_number(1, _MOST_PID),
+        "-p", "--pid", metavar="PID", type=process_id,
         help=f"{verb} this process, its threads and children",
     )  # fmt: skip
     parser.add_argument(

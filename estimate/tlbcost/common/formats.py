@@ -88,6 +88,15 @@ PATTERN = _format(
     "pattern page_size_bytes size_bytes chunks stride_bytes offset_bytes draws lines pages_4k "
     "pages_2m pages_1g resident_bytes proven_bytes accesses elapsed_ns cycles_per_ns",
 )
+THP = _format(
+    "thp 1",
+    "exit_code signal exec_errno anonymous_bytes huge_bytes processes requests filtered disabled "
+    "ptraced left_processes",
+)
+THP_PROCESS = _format(
+    "thp_process 1",
+    "anonymous_before_bytes huge_before_bytes anonymous_bytes huge_bytes requests complete",
+)
 PAGE_SIZES = _format(
     "page_sizes 1", "source machine pattern page_size_bytes cycles time_ns accesses ratio status"
 )

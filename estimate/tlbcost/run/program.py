@@ -73,6 +73,11 @@ def check_simulatable(path: Path) -> None:
         )
 
 
+def rights_gained(path: Path) -> str | None:
+    """What gives a program, or what interprets it, rights of its own: 'setuid'; None: nothing."""
+    return _privilege([path, *_interpreters(path)][-1])
+
+
 def start_failure(name: str, path: Path, error: int) -> TlbcostError:
     """Why execve(2) refused a file that exists and is executable, as an error to raise."""
     why, hint = os.strerror(error).lower(), None

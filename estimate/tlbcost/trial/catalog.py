@@ -17,6 +17,7 @@ from tlbcost.system.glibc import TUNABLES
 from tlbcost.system.hugetlb import default_page_bytes, free_pages, pool_pages
 from tlbcost.system.machine import POOLS, THP, huge_page_bytes, thp_mode
 from tlbcost.system.sudo import calling_user
+from tlbcost.thp import program as thp
 from tlbcost.trial.method import Method, setting
 
 if TYPE_CHECKING:
@@ -27,14 +28,16 @@ _SHM_GROUP = "/proc/sys/vm/hugetlb_shm_group"
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _REMAPPED = {"malloc": "the heap", "shared": "shared memory", "segments": "the program's segments"}
 KNOWN = (
-    "auto, glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE, hugetlb-1g, hugectl[:OPTIONS], "
-    "allocator=PATH, env:NAME=VALUE"
+    "auto, run-thp, glibc-thp, glibc-hugetlb[=SIZE], thp, mthp-SIZE, hugetlb-1g, "
+    "hugectl[:OPTIONS], allocator=PATH, env:NAME=VALUE"
 )
 
 
 def named(text: str) -> Method:
     """The method of this name. Raises TlbcostError: 2 unknown, 4 not possible on this system."""
     name, _, value = text.partition("=")
+    if text == "run-thp":
+        return _run_thp()
     if text == "glibc-thp":
         return _glibc_thp()
     if name == "glibc-hugetlb":
@@ -102,8 +105,7 @@ def _glibc_thp() -> Method:
         "malloc",
         huge_page_bytes(),
         {TUNABLES: f"{glibc.HUGETLB}=1"},
-        # Where all memory gets them, malloc's does too.
-        settings=() if thp_mode() == "always" else ((f"{THP}/enabled", "madvise"),),
+        settings=_on_request(),
     )
 
 
@@ -119,6 +121,24 @@ def _glibc_hugetlb(name: str, size: int | None) -> Method:
         {TUNABLES: f"{glibc.HUGETLB}={value}"},
         pool_bytes=pool,
     )
+
+
+def _run_thp() -> Method:
+    _check_thp("run-thp")
+    return Method(
+        "run-thp",
+        "each of the program's mappings asks for transparent huge pages (tlbcost run --thp)",
+        "anonymous",
+        huge_page_bytes(),
+        prefix=thp.launcher(),
+        settings=_on_request(),
+        notes=("a stop at each of its larger mappings is part of what was measured",),
+    )
+
+
+def _on_request() -> tuple[tuple[str, str], ...]:
+    """Where all memory gets transparent huge pages, what asks for them does too."""
+    return () if thp_mode() == "always" else ((f"{THP}/enabled", "madvise"),)
 
 
 def _thp() -> Method:

@@ -99,7 +99,7 @@ def _why(part: MemoryPart, method: Method, backing: PeakMemory) -> str:
 
 def _by_environment(method: Method) -> bool:
     """Whether it depends on what the program's C library makes of its environment."""
-    return bool(method.environment or method.prefix)
+    return bool(method.environment) or method.name.startswith("hugectl")
 
 
 def _deafness(part: MemoryPart, method: Method, backing: PeakMemory) -> str | None:
