@@ -3,7 +3,7 @@
 
 #define FIRST_COUNTS ((size_t)1 << 14)	/* a power of two */
 #define FIRST_TOUCHES ((size_t)1 << 12)
-/* Entries of page tables have lines of their own, above any user address. */
+/* Page-table entries have their own lines, above any user address. */
 #define PAGE_TABLES (UINT64_C(1) << 60)
 #define ENTRY_SHIFT 3u			/* bytes of a page-table entry, log2 */
 #define NO_LINE UINT64_MAX
@@ -69,7 +69,7 @@ void placement_thread_free(const struct placement *placement,
 	release(placement, thread);
 }
 
-/* The entry of this key, or the free one where it belongs. */
+/* The entry of this key, or the free slot where it belongs. */
 static struct placement_count *find(struct placement_count *counts,
 				    size_t capacity, uint64_t key)
 {
@@ -104,7 +104,7 @@ static int grow(struct placement *placement)
 	return 0;
 }
 
-/* The entry of a thread and the page of a line; NULL once there is no room. */
+/* The entry of a thread and the page of a line; NULL if memory ran out. */
 static struct placement_count *entry_of(struct placement *placement,
 					uint32_t thread, uint64_t line)
 {
@@ -118,7 +118,7 @@ static struct placement_count *entry_of(struct placement *placement,
 		return entry;
 	entry = find(placement->counts, placement->capacity, key);
 	if (!entry->key) {
-		/* At most half full, so that a search stays short. */
+		/* At most half full, so searches are short. */
 		if (placement->used == placement->config.most_counts ||
 		    (2 * placement->used >= placement->capacity &&
 		     grow(placement) != 0)) {

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which thread goes to memory for which page, and which one touched it first?
+ * Which thread accesses memory for which page, and which one touched it first?
  *
- * Each thread has private caches, as if it ran on a core of its own: a filter
- * in the place of the first level, a second level, and its share of the last
- * one; lines leave by LRU.  What they miss goes to DRAM and is counted per
- * base page, thread and interval of time.  Not modelled: prefetchers, caches
- * that threads share, lines that one thread takes from another's cache, lines
- * written back.
+ * Each thread has private caches, as if it had its own core: a filter in place of the first
+ * level, a second level, and its share of the last level, all LRU.  Their misses are DRAM
+ * accesses, counted per base page, thread and interval of time.  Not modelled: prefetchers,
+ * shared caches, transfers between caches, write-backs.
  *
- * No Valgrind and no files here, so that a test can drive it.
+ * No Valgrind and no files here, so a test can drive it.
  */
 #ifndef TLBCOST_PLACEMENT_H
 #define TLBCOST_PLACEMENT_H
@@ -61,8 +59,8 @@ struct placement {
 	void (*release)(void *memory);
 	struct placement_config config;
 
-	bool failed;			/* what is here falls short */
-	uint32_t interval;		/* the one that accesses are counted in */
+	bool failed;			/* counts are too low */
+	uint32_t interval;		/* the interval that accesses are counted in */
 	/* Lookups while counting that missed the second level: of data, and of
 	   last-level page-table entries on base pages. */
 	uint64_t l2_misses, walk_l2_misses;
@@ -74,7 +72,7 @@ struct placement {
 	/* Hash table; free entries have key 0. */
 	struct placement_count *counts;
 	size_t capacity, used;
-	struct placement_count *last;	/* the entry found last; may be NULL */
+	struct placement_count *last;	/* the last entry found; may be NULL */
 };
 
 /*
@@ -93,8 +91,8 @@ void placement_thread_free(const struct placement *placement,
 			   struct placement_thread *thread);
 
 /*
- * The thread refers to `size` bytes; with `counting`, what goes to DRAM is
- * counted, otherwise only the caches change.
+ * The thread accesses `size` bytes; with `counting`, DRAM accesses are counted, otherwise only
+ * the caches change.
  */
 void placement_access(struct placement *placement,
 		      struct placement_thread *thread, uint64_t address,
@@ -110,8 +108,8 @@ void placement_touched(struct placement *placement, uint32_t thread,
 		       uint64_t address, enum placement_kind kind);
 
 /*
- * The current interval is over.  Where there are no more, each two become
- * one; returns true then: intervals are twice as long from now on.
+ * The current interval is over.  If it was the last one available, pairs are merged; returns
+ * true then: intervals are twice as long from now on.
  */
 bool placement_next_interval(struct placement *placement);
 

@@ -20,7 +20,7 @@ void block_predict(const struct block *block, const struct departure *departure,
 
 static void put(struct core *core, const struct operation *op, ticks time)
 {
-	/* The path that the core is on is not the one that gives this value. */
+	/* The value comes from another path than the one that the core is on. */
 	if (core->diverged)
 		time = later(time, core->front);
 	core->registers[op->to] = time;
@@ -29,7 +29,7 @@ static void put(struct core *core, const struct operation *op, ticks time)
 	core_done(core, time);
 }
 
-/* Wrong paths come to this end; registers from `from` on were changed since the one before. */
+/* Wrong paths end here; registers from `from` on were changed since the previous end. */
 static void end_path(const struct outcomes *outcomes, const struct path_end *end,
 		     uint32_t from, struct core *core)
 {
@@ -63,16 +63,16 @@ end_paths(const struct outcomes *outcomes, const struct path_end *next,
 	return next;
 }
 
-/* When the values of a block are there: each on all cores, side by side. */
+/* When the values of a block are available: each on all cores, side by side. */
 static ticks whens[BLOCK_VALUES * BLOCK_CORES];
 
-/* Execute an operation on all cores: what it is, is found out once for all. */
+/* Execute an operation on all cores: it is decoded once for all. */
 static inline __attribute__((always_inline)) void execute(const struct operation *op,
 			   const struct outcomes *outcomes,
 			   const uint64_t *addresses, struct core *cores,
 			   uint32_t count)
 {
-	/* Where they are values, and not other numbers, which are no larger. */
+	/* Whether they are values, or other numbers, which are no larger. */
 	const ticks *a = whens + op->a * count, *b = whens + op->b * count;
 	ticks *to = whens + op->to * count;
 
@@ -116,7 +116,7 @@ static inline __attribute__((always_inline)) void execute(const struct operation
 	}
 }
 
-/* `count` is a constant where the compiler is to make much of it. */
+/* `count` is a constant where the compiler can exploit it. */
 static inline __attribute__((always_inline)) void
 run(const struct block *block, const struct departure *departure,
     const struct outcomes *outcomes, const uint64_t *addresses,
@@ -127,7 +127,7 @@ run(const struct block *block, const struct departure *departure,
 	const struct path_end *next = outcomes->path_ends;
 	const struct path_end *last = next + outcomes->path_end_count;
 
-	/* Value 0 always is there. */
+	/* Value 0 is always available. */
 	for (uint32_t i = 0; i < count; i++)
 		whens[i] = 0;
 	for (; op < end; op++) {
@@ -149,7 +149,7 @@ run(const struct block *block, const struct departure *departure,
 	end_paths(outcomes, next, departure->operations, cores, count);
 }
 
-/* On base and on huge pages, without views: most often. */
+/* On base and on huge pages, without views: the common case. */
 #define MOST_OFTEN 2u
 
 void block_run(const struct block *block, const struct departure *departure,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A block of code as the timing model sees it: which value needs which, and
- * where memory is referred to.  The engine makes one when it translates the
- * block, and runs it with the addresses of its references whenever the block
- * was executed.
+ * A block of code as the timing model sees it: which value depends on which, and where memory
+ * is accessed.  The engine makes one when it translates the block, and runs it with the
+ * addresses of its references whenever the block was executed.
  */
 #ifndef TLBCOST_TIMING_BLOCK_H
 #define TLBCOST_TIMING_BLOCK_H
@@ -14,7 +13,7 @@
 enum operation_kind {
 	/* The next instruction; its address: operation_address(). */
 	OP_INSTRUCTION,
-	/* Value `to` is there `cycles` after values a and b. */
+	/* Value `to` is available `cycles` after values a and b. */
 	OP_JOIN,
 	/* Value `to` is what register a holds. */
 	OP_GET,
@@ -43,7 +42,7 @@ static inline uint64_t operation_address(const struct operation *op)
 	return op->to | (uint64_t)op->a << 16 | (uint64_t)op->b << 32;
 }
 
-/* Value 0 is always there: constants. */
+/* Value 0 is always available: constants. */
 #define BLOCK_VALUES 8192u
 #define BLOCK_REFERENCES 1024u
 #define BLOCK_BRANCHES 256u
@@ -72,7 +71,7 @@ struct departure {
 #define BLOCK_PATH_ENDS 64u
 #define BLOCK_CHANGED 512u
 
-/* Before this operation wrong paths converge with the right one, or are given up. */
+/* Before this operation wrong paths converge with the right one, or are abandoned. */
 struct path_end {
 	uint32_t operation;
 	bool converged;
@@ -84,7 +83,7 @@ struct changed {
 	uint16_t first, count;
 };
 
-/* Which of the executed branches were predicted, and what became of wrong paths? */
+/* Which of the executed branches were predicted, and where did wrong paths end? */
 struct outcomes {
 	bool predicted[BLOCK_BRANCHES];
 	bool target_predicted;
@@ -100,8 +99,8 @@ void block_predict(const struct block *block, const struct departure *departure,
 #define BLOCK_CORES 32u
 
 /*
- * Execute it on so many cores, at most BLOCK_CORES.  `addresses`: of the
- * references, by their numbers; 0: not made, its condition did not hold.
+ * Execute it on this many cores, at most BLOCK_CORES.  `addresses`: of the
+ * references, by their numbers; 0: not executed, its condition did not hold.
  */
 void block_run(const struct block *block, const struct departure *departure,
 	       const struct outcomes *outcomes, const uint64_t *addresses,

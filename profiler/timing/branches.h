@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Would a branch be predicted?  What follows a branch that is not must wait
- * for its outcome, and overlaps with nothing before.
+ * Would a branch be predicted?  Code after a mispredicted branch must wait for its outcome,
+ * and overlaps with nothing before.
  *
  * After McFarling (WRL TN-36, 1993): for each branch the better one of two
  * tables of two-bit counters, one by address, one by address and history.

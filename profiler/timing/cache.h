@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which lines does a data cache hold, and when did or will they arrive? */
+/* Which lines does a data cache hold, and when do they arrive? */
 #ifndef TLBCOST_TIMING_CACHE_H
 #define TLBCOST_TIMING_CACHE_H
 
@@ -13,8 +13,8 @@
 struct cache_line {
 	uint64_t line;		/* address >> LINE_SHIFT; CACHE_NO_LINE: none */
 	ticks arrival : CACHE_TIME_BITS;
-	ticks windows : 11;	/* in which it was wanted before; of the last level alone */
-	ticks changed : 1;	/* it is not as in memory */
+	ticks windows : 11;	/* in which it was accessed before; only of the last level */
+	ticks changed : 1;	/* it differs from memory */
 };
 
 #define CACHE_NO_LINE UINT64_MAX
@@ -34,7 +34,7 @@ static inline size_t cache_lines(uint32_t bytes)
 /* Is this a size that a cache can have? */
 bool cache_valid(uint32_t bytes, uint32_t ways);
 
-/* The largest valid size of at most so many bytes, with 16 to 31 ways if it can. */
+/* The largest valid size of at most this many bytes, with 16 to 31 ways if possible. */
 uint32_t cache_size_within(uint32_t bytes, uint32_t *ways);
 
 /* Make an empty cache of a valid size in the caller's memory. */
@@ -61,10 +61,10 @@ static inline struct cache_line *cache_find(struct cache *cache, uint64_t line)
 	return set->line == line ? set : cache_find_again(cache, line);
 }
 
-/* Put in a line that is not there; returns the least recently used one, which gave way. */
+/* Insert a line that is not there; returns the least recently used one, which it replaces. */
 struct cache_line cache_insert(struct cache *cache, uint64_t line, ticks arrival);
 
-/* The same of one that may never be used: half the set counts as used later. */
+/* The same for one that may never be used: half of the set counts as used later. */
 struct cache_line cache_insert_late(struct cache *cache, uint64_t line,
 				    ticks arrival);
 

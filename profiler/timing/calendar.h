@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When is one of a few servers free?  Page walkers, buffers for lines on their
- * way, the channel to memory.
+ * When is one of a few servers free?  Page walkers, line-fill buffers, the channel to memory.
  *
- * The model visits instructions in program order, but they execute out of
- * order: a request may come before one that was made earlier.  So time is cut
- * into slots, and each has so much work that its servers can do.
+ * The model visits instructions in program order, but they execute out of order: a request may
+ * come before one that was made earlier.  So time is cut into slots, each with the amount of
+ * work that its servers can do.
  */
 #ifndef TLBCOST_TIMING_CALENDAR_H
 #define TLBCOST_TIMING_CALENDAR_H
@@ -23,7 +22,7 @@ struct calendar {
 
 void calendar_init(struct calendar *calendar, uint32_t servers);
 
-/* Nothing will be asked for that starts before `now`: forget what was. */
+/* No later request starts before `now`: forget the past. */
 void calendar_forget(struct calendar *calendar, ticks now);
 
 static inline void calendar_advance(struct calendar *calendar, ticks now)
@@ -33,8 +32,8 @@ static inline void calendar_advance(struct calendar *calendar, ticks now)
 }
 
 /*
- * Have one server work for so long, from `start` on at the earliest.  Returns
- * when it is done.  Beyond the last slot there are servers without end.
+ * Have one server work for this time, from `start` on at the earliest.  Returns when it is
+ * done.  Beyond the last slot the number of servers is unlimited.
  */
 ticks calendar_take(struct calendar *calendar, ticks start, ticks work);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is known of the core that the timing model imitates.
+ * What is known of the modelled core.
  *
- * This folder is the model alone: it allocates nothing, does no I/O and needs
- * no library, so that any engine (a Valgrind tool today) can drive it.
+ * This folder is only the model: it allocates nothing, does no I/O and needs no library, so
+ * any engine (a Valgrind tool today) can drive it.
  */
 #ifndef TLBCOST_TIMING_CONFIG_H
 #define TLBCOST_TIMING_CONFIG_H
@@ -36,14 +36,13 @@ struct timing_config {
 	/* Data. */
 	struct cache_config l1, l2;
 	uint32_t huge_contiguous;	/* 1: a huge page's lines are contiguous in memory */
-	uint32_t pairs;		/* 1: a line comes to L2 with its neighbour */
+	uint32_t pairs;		/* 1: lines are fetched to L2 in pairs */
 	uint32_t fill_buffers;	/* lines in flight to L1 at once */
-	uint32_t l3_bytes;	/* what this program can have of it */
+	uint32_t l3_bytes;	/* the part available to this program */
 	/*
-	 * Cycles after which half of the lines that nobody accesses have left
-	 * it, because others share it: one value for each time that this was
-	 * measured, as others come and go.  A 0 ends them.  If there are none,
-	 * it holds l3_bytes of what the program touched.
+	 * Cycles after which half of the lines that nobody accesses are evicted by others that
+	 * share it: one value for each measurement, since others come and go.  A 0 ends them.
+	 * If there are none, it holds l3_bytes of what the program touched.
 	 */
 	uint32_t l3_half_life_cycles[MOST_HALF_LIVES];
 	uint32_t l3_cycles, memory_cycles;
@@ -52,18 +51,18 @@ struct timing_config {
 	uint32_t memory_apart;	/* and to one anywhere else */
 	uint32_t row_cycles;	/* and to another row of one bank; 0: not known */
 	/* Translation. */
-	uint32_t stlb_cycles;	/* what a second-level hit adds */
+	uint32_t stlb_cycles;	/* the additional cost of a second-level hit */
 	uint32_t walkers;	/* walks at once */
-	/* That a walker is busy apart from its reads, on base and on huge pages. */
+	/* Time that a walker is busy in addition to its reads, on base and on huge pages. */
 	uint32_t walk_cycles[2];
-	/* That each read costs apart from the cache's, on base and on huge pages. */
+	/* Cost of each read in addition to the cache's, on base and on huge pages. */
 	uint32_t read_cycles[2];
 	uint32_t directories;	/* entries of the cache of page directories */
 	uint32_t directory_ways;	/* of it; 0: fully associative */
 	/*
-	 * Entries of the caches of what covers 1 GiB and 512 GiB.  pointers 0:
-	 * nothing is known of these, and all that a walk reads above its last
-	 * two levels is cached, of the last but one as many as `directories`.
+	 * Entries of the caches for 1 GiB and 512 GiB entries.  pointers 0: these are unknown,
+	 * and all that a walk reads above its last two levels is cached, of the last but one
+	 * `directories` entries.
 	 */
 	uint32_t pointers, roots;
 	/* log2 of the pages that a hypervisor's tables map; 0: no hypervisor */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "convergence.h"
 
-/* Instructions of a path that are looked at, and places for them by hash. */
+/* Instructions of a path that are examined, and their hash slots. */
 #define MOST_LOOKED 128u
 #define PLACES 512u
 
@@ -82,7 +82,7 @@ bool convergence_find(const struct path *wrong, const struct path *right,
 			continue;
 		there = &theirs[places[at] - 1];
 		changed = bits_in(there->changed | ours[i].changed);
-		/* Paths mostly converge below; above, a loop has come round. */
+		/* Paths mostly converge at higher addresses; at lower ones a loop repeats. */
 		if (changed > least ||
 		    (changed == least && there->address <= found->address))
 			continue;

@@ -2,9 +2,8 @@
 /*
  * Where do the two paths of a branch converge?
  *
- * Most branches of a program are small: both paths soon come to the same
- * instruction.  The convergence point is the one where they have changed the
- * fewest registers.
+ * Most branches of a program are short: both paths soon reach the same instruction.  The
+ * convergence point is the one where they have changed the fewest registers.
  *
  * After Eyerman et al., "Simulating wrong-path instructions in decoupled
  * functional-first simulation" (ISPASS 2023).

@@ -52,7 +52,7 @@ void core_advance_speculative(struct core *core, ticks room)
 	core->speculative_count = kept;
 }
 
-/* When the load or store in hand can start, whose address is known then. */
+/* When the current load or store can start, whose address is known then. */
 static ticks start(const struct core *core, ticks address_ready)
 {
 	ticks time = later(later(core->front, core->fence), address_ready);

@@ -21,7 +21,7 @@
 #define CORE_MOST_REORDER_BUFFER 1024u
 #define CORE_MOST_STORE_BUFFER 256u
 
-/* What a store wrote not long ago: eight bytes, and when they were known. */
+/* What a recent store wrote: eight bytes, and when they were known. */
 struct forward {
 	uint64_t word;		/* address / 8 */
 	uint64_t store;		/* number of the store */
@@ -42,7 +42,7 @@ struct core {
 	struct translation translation;
 	ticks front;		/* when the next instruction enters the reorder buffer */
 	ticks retired;		/* when the last one left it */
-	ticks done;		/* when the one in hand is done */
+	ticks done;		/* when the current one is done */
 	ticks committed;	/* when the last store reached its line */
 	ticks fence;		/* loads start after this */
 	bool diverged;		/* the wrong path has not yet converged with the right one */
@@ -51,9 +51,12 @@ struct core {
 	ticks slot;		/* from an instruction to the next */
 	uint64_t stores;
 	uint32_t reorder_place, store_place;	/* of the next one in these: */
-	/* Called with ticks that nothing retired because of an address's translation; may be NULL. */
+	/*
+	 * Called with the ticks in which nothing retired because of an address's translation;
+	 * may be NULL.
+	 */
 	void (*waited)(bool huge, uint64_t address, ticks time);
-	ticks translated;	/* time that it cost the instruction in hand */
+	ticks translated;	/* time that it cost the current instruction */
 	uint64_t translating;
 	ticks reorder_buffer[CORE_MOST_REORDER_BUFFER];
 	ticks store_buffer[CORE_MOST_STORE_BUFFER];
@@ -71,11 +74,15 @@ static inline ticks later(ticks a, ticks b)
 	return a > b ? a : b;
 }
 
-/* Parts of core_instruction() that are not often needed: requests never start before `now`. */
+/* Rarely needed parts of core_instruction(): requests never start before `now`. */
 void core_advance(struct core *core, ticks now);
-/* The instruction enters on wrong paths too; `room`: when the reorder buffer has some. */
+/*
+ * The instruction enters on wrong paths too; `room`: when the reorder buffer has a free entry.
+ */
 void core_advance_speculative(struct core *core, ticks room);
-/* Nothing retired for so long: charge it to the translation, at most the translation's time. */
+/*
+ * Nothing retired for this long: charge it to the translation, at most the translation's time.
+ */
 void core_charge(struct core *core, ticks stalled);
 
 /* The next instruction enters the reorder buffer; the one before is complete. */
@@ -97,13 +104,13 @@ static inline void core_instruction(struct core *core)
 		core_advance_speculative(core, place);
 	core->front = later(core->front + slot, place);
 	core->done = core->front + TICKS_PER_CYCLE;
-	/* The oldest wrong path is the first to get here; calendars advance together. */
+	/* The oldest wrong path gets here first; calendars advance together. */
 	now = core->speculative_count ? core->speculative[0].front : core->front;
 	if (now >> CALENDAR_SLOT_SHIFT > core->memory.buffers.first)
 		core_advance(core, now);
 }
 
-/* When a load's data are there; its address is known at `address_ready`. */
+/* When a load's data arrive; its address is known at `address_ready`. */
 ticks core_load(struct core *core, uint64_t address, ticks address_ready);
 
 void core_store(struct core *core, uint64_t address, ticks address_ready,
@@ -116,7 +123,7 @@ static inline void core_done(struct core *core, ticks time)
 		core->done = time;
 }
 
-/* Loads and stores before and after keep their order: returns when they may go on. */
+/* Loads and stores before and after keep their order: returns when they may continue. */
 ticks core_fence(struct core *core);
 
 /*
@@ -126,10 +133,10 @@ ticks core_fence(struct core *core);
  */
 void core_branch(struct core *core, ticks ready, bool predicted);
 
-/* What follows is on the wrong path too: its loads start as soon as they can there. */
+/* What follows is on the wrong path too: its loads start there as soon as they can. */
 void core_converged(struct core *core);
 
-/* Where wrong paths lead is not known: give them up. */
+/* The direction of wrong paths is unknown: abandon them. */
 void core_lost(struct core *core);
 
 #endif

@@ -24,9 +24,9 @@ void last_level_share(struct last_level *level, uint64_t bytes, uint64_t touched
 
 	level->share = touched <= bytes ? all : (bytes << 32) / touched;
 	/*
-	 * Where references are anywhere, a line of a table is wanted as often
-	 * as all data that it translates.  A line is in a cache if it was
-	 * wanted while so much else was as fits in (Che, Tung and Wang, 2002).
+	 * If references are random, a line of a table is accessed as often as all data that it
+	 * translates.  A line is cached if its last access is more recent than a cacheful of
+	 * others (Che, Tung and Wang, 2002).
 	 */
 	gone = all - level->share;
 	for (uint32_t i = 0; i < TABLE_REACH_SHIFT; i++)
@@ -52,8 +52,8 @@ void last_level_begin(struct last_level *level, ticks time, ticks program_time,
 }
 
 /*
- * Do tables' lines follow each other?  Then one is used up before the next is
- * read, and was not wanted since the program was here last.
+ * Do tables' lines follow each other?  Then one is used up before the next is read, and was
+ * last accessed when the program was here before.
  */
 static bool table_follows(struct last_level *level, uint64_t line)
 {
@@ -66,7 +66,7 @@ static bool table_follows(struct last_level *level, uint64_t line)
 	return follows;
 }
 
-/* How long ago was a line of data wanted?  It is wanted now. */
+/* How long ago was a line of data accessed?  It is accessed now. */
 static ticks age_of(struct last_level *level, uint64_t line, ticks now,
 		    uint64_t random)
 {
@@ -95,12 +95,12 @@ static ticks age_of(struct last_level *level, uint64_t line, ticks now,
 	return age < since ? age : since;
 }
 
-/* Has a line that is not in L2 stayed in the last-level cache? */
+/* Is a line that is not in L2 still in the last-level cache? */
 static bool resides(struct last_level *level, uint64_t line, ticks time, uint64_t age)
 {
 	const struct residency *residency = &level->residency;
 	struct sightings *seen = &level->sightings;
-	/* The same for a line in all of a window. */
+	/* The same throughout a window for a line. */
 	const uint64_t random =
 		scatter(line + seen->windows * UINT64_C(0x100000001b3)) >> 32;
 	bool left;
@@ -121,7 +121,7 @@ static bool resides(struct last_level *level, uint64_t line, ticks time, uint64_
 	return left;
 }
 
-/* The same where it is not known how long lines stay: by how much of the program fits. */
+/* The same if the lines' half-life is unknown: by how much of the program fits. */
 static bool in_l3(struct last_level *level, uint64_t line, enum line_kind kind)
 {
 	struct cache_line gone;
@@ -134,7 +134,7 @@ static bool in_l3(struct last_level *level, uint64_t line, enum line_kind kind)
 	if (cache_find(level->cache, line))
 		return true;
 	gone = cache_insert(level->cache, line, 0);
-	/* A full set shows it; where rows are known, so is where lines lie. */
+	/* A full set shows it; where rows are known, the lines' places are too. */
 	if (level->config->row_cycles && gone.line != CACHE_NO_LINE)
 		return kind == LINE_TABLE;
 	return scatter(line) >> 32 < share;

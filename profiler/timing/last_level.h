@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Is a line that is in no nearer cache in the last-level cache, or in memory?
+ * Is a line that no nearer cache holds in the last-level cache, or in memory?
  *
- * The model sees parts of a run.  A last-level cache is too large to be filled
- * in one.  Where it is calibrated how long lines stay there, a line's age
- * decides (residency.h).  Else what the model has not seen yet is taken to be
- * there with the probability that the engine gives, the cache's part in what
- * the program has touched.
+ * The model sees parts of a run.  A last-level cache is too large to be filled in one.  If the
+ * lines' half-life there is calibrated, a line's age decides (residency.h).  Otherwise lines
+ * that the model has not seen yet are there with the probability that the engine gives, the
+ * size of the cache over what the program has touched.
  */
 #ifndef TLBCOST_TIMING_LAST_LEVEL_H
 #define TLBCOST_TIMING_LAST_LEVEL_H
@@ -19,7 +18,7 @@
 
 enum line_kind { LINE_DATA, LINE_TABLE };
 
-/* What is accessed: data, or entries that were last read so many references ago. */
+/* What is accessed: data, or entries last read N references ago. */
 struct wish {
 	enum line_kind kind;
 	uint64_t age;
@@ -30,8 +29,8 @@ struct last_level {
 	const struct timing_config *config;
 	struct cache *cache;	/* all threads' */
 	/*
-	 * Of 2^32 lines that it has not seen, so many are in it: of data, and
-	 * of page tables; last_level_share() sets both.
+	 * The number of lines in it out of 2^32 that it has not seen: of data, and of page
+	 * tables; last_level_share() sets both.
 	 */
 	uint64_t share, table_share;
 	struct residency residency;
@@ -43,12 +42,12 @@ struct last_level {
 void last_level_init(struct last_level *level, const struct timing_config *config,
 		     struct cache *cache);
 
-/* It holds so many of the bytes that the program has touched. */
+/* It holds this many of the bytes that the program has touched. */
 void last_level_share(struct last_level *level, uint64_t bytes, uint64_t touched);
 
 /*
- * A window begins, at this time of the core's and of the program's, which has
- * touched so many bytes; it refers to memory once in `per_reference` ticks.
+ * A window begins, at this time of the core's and of the program's, which has touched this
+ * many bytes; it accesses memory once in `per_reference` ticks.
  */
 void last_level_begin(struct last_level *level, ticks time, ticks program_time,
 		      uint64_t touched, ticks per_reference);
@@ -57,7 +56,7 @@ void last_level_begin(struct last_level *level, ticks time, ticks program_time,
 bool last_level_has(struct last_level *level, uint64_t line, ticks time,
 		    struct wish wish);
 
-/* As good as random, the same for each number, and different for each. */
+/* Pseudo-random: a fixed result for each number. */
 static inline uint64_t scatter(uint64_t number)
 {
 	number = (number ^ number >> 32) * UINT64_C(0x9e3779b97f4a7c15);

@@ -30,7 +30,7 @@ void memory_init(struct memory *memory, const struct timing_config *config,
 	last_level_init(&memory->l3, config, l3);
 }
 
-/* Caches beyond the first are indexed by where a page is in memory. */
+/* Caches beyond the first are indexed by physical address. */
 static uint64_t place(const struct memory *memory, uint64_t line)
 {
 	if (!memory->hashed_frames)
@@ -38,14 +38,14 @@ static uint64_t place(const struct memory *memory, uint64_t line)
 	return scatter(line / PAGE_LINES) * PAGE_LINES | line % PAGE_LINES;
 }
 
-/* How a line comes to be fetched. */
+/* Why a line is fetched. */
 enum reason {
 	WANTED,		/* a load, a store or a walk waits for it */
-	AHEAD,		/* it follows others that were wanted */
-	BESIDE,		/* it comes with another one */
+	AHEAD,		/* it follows others that were accessed */
+	BESIDE,		/* it is the pair of another one */
 };
 
-/* When a bank can have a line's row open, if that is asked for now. */
+/* When a bank can have a line's row open, if requested now. */
 static ticks open_row(struct memory *memory, uint64_t line, ticks time)
 {
 	/* Bits 14 to 16 xored with 18 to 20; rows are from bit 17 on. */
@@ -60,7 +60,7 @@ static ticks open_row(struct memory *memory, uint64_t line, ticks time)
 	return time;
 }
 
-/* From beyond L2: when the line arrives. */
+/* When a line from beyond L2 arrives. */
 static ticks fetch(struct memory *memory, uint64_t line, ticks time,
 		   struct wish wish, enum reason reason)
 {
@@ -82,7 +82,7 @@ static ticks fetch(struct memory *memory, uint64_t line, ticks time,
 	return time + (ticks)cycles * TICKS_PER_CYCLE;
 }
 
-/* What gave way goes back to memory if it was changed, and not only to L3. */
+/* An evicted line is written back to memory if it was modified, not only to L3. */
 static void write_back(struct memory *memory, struct cache_line gone, ticks time)
 {
 	if (gone.changed && scatter(gone.line) >> 32 >= memory->l3.share)
@@ -90,7 +90,7 @@ static void write_back(struct memory *memory, struct cache_line gone, ticks time
 			      memory->config->memory_interval);
 }
 
-/* Bring a line to L2, and its neighbour in an aligned pair; when it arrives. */
+/* Fetch a line to L2, with the other line of its aligned pair; returns when it arrives. */
 static ticks bring(struct memory *memory, uint64_t line, ticks time,
 		   struct wish wish)
 {
@@ -117,12 +117,12 @@ static struct stream *stream_of(struct memory *memory, uint64_t page)
 			return &memory->streams[i];
 	stream = &memory->streams[memory->next_stream++ % MEMORY_STREAMS];
 	stream->page = page;
-	stream->last = 2 * PAGE_LINES;	/* next to no line */
+	stream->last = 2 * PAGE_LINES;	/* not adjacent to any line */
 	stream->step = 0;
 	return stream;
 }
 
-/* A line that was not in L1: fetch those that will follow in its page to L2. */
+/* A miss in L1: prefetch the following lines of its page to L2. */
 static void prefetch(struct memory *memory, uint64_t line, ticks time)
 {
 	struct stream *stream = stream_of(memory, line / PAGE_LINES);
@@ -204,7 +204,7 @@ ticks memory_change(struct memory *memory, uint64_t line, ticks time)
 	struct cache_line *found = cache_find(&memory->l1,
 					      place(memory, line));
 
-	/* It is said to the one that will write it back. */
+	/* The level that will write it back is told. */
 	if (found && !found->changed) {
 		found->changed = 1;
 		found = cache_find(&memory->l2, place(memory, line));

@@ -12,12 +12,12 @@
 
 #define MEMORY_STREAMS 32u
 
-/* Lines of one base page that were missed one after the other. */
+/* Lines of one base page that missed one after the other. */
 struct stream {
 	uint64_t page;
 	uint32_t last;		/* line in the page */
 	int32_t step;		/* 1, -1; 0: not known yet */
-	uint32_t ahead;		/* line up to which it was fetched */
+	uint32_t ahead;		/* line up to which it was prefetched */
 };
 
 /*
@@ -39,7 +39,7 @@ struct memory {
 	struct stream streams[MEMORY_STREAMS];
 	uint32_t next_stream;
 	struct bank banks[MEMORY_BANKS];
-	/* Frames are anywhere in memory, and not contiguous as they are used. */
+	/* Frames are scattered in memory. */
 	bool hashed_frames;
 };
 
@@ -49,15 +49,15 @@ size_t memory_lines(const struct timing_config *config);
 void memory_init(struct memory *memory, const struct timing_config *config,
 		 struct cache_line *lines, struct cache *l3, bool hashed_frames);
 
-/* Read a line at this time; returns when its data are there. */
+/* Read a line at this time; returns when its data arrive. */
 ticks memory_read(struct memory *memory, uint64_t line, ticks time,
 		  enum line_kind kind);
 
-/* The same of page-table entries that were last read so many references ago. */
+/* The same for page-table entries last read N references ago. */
 ticks memory_read_table(struct memory *memory, uint64_t line, ticks time,
 			uint64_t age);
 
-/* Read a line of data in order to change it. */
+/* Read a line of data in order to modify it. */
 ticks memory_change(struct memory *memory, uint64_t line, ticks time);
 
 #endif

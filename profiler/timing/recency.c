@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "recency.h"
 
-/* References that one step of a time is. */
+/* References in one step of time. */
 #define STEP_SHIFT 8u
 
 static uint32_t stamp(uint64_t time)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When was a page last walked to?  So long its page-table entry was not read;
- * and the line of that entry not since any of the eight pages was walked to
- * whose entries are in it.
+ * When was a page last walked to?  Since then its page-table entry has not been read; and the
+ * line of that entry not since the last walk to any of the eight pages whose entries are in
+ * it.
  */
 #ifndef TLBCOST_TIMING_RECENCY_H
 #define TLBCOST_TIMING_RECENCY_H
@@ -14,10 +14,9 @@
 #define RECENCY_BLOCKS (1u << 17)
 
 /*
- * Blocks are of pages whose entries share a line.  Those of pages far from each
- * other may share a place: the last one is known.  If this is aligned to a
- * line of the cache, so is each block: a walk brings one line of these, and one
- * of the blocks' numbers, which many share.
+ * Blocks are of pages whose entries share a line.  Distant blocks may share a slot: the last
+ * one is known.  If this is aligned to a cache line, so is each block: a walk reads one line
+ * of these, and one of the blocks' numbers, which many share.
  */
 struct recency {
 	uint32_t walked[RECENCY_BLOCKS][RECENCY_PAGES];	/* time / 256 + 1; 0: not yet */

@@ -3,9 +3,9 @@
 
 #define QUANTILES 64u
 #define ONE 256u
-/* Of the cache, in bits behind the point. */
+/* Fractional bits of the cache's share. */
 #define FRACTION 20u
-/* Before which too little was seen to know how often lines are wanted. */
+/* Before this, too little was seen to know how often lines are accessed. */
 #define FEWEST_WINDOWS 4u
 #define FEWEST_LINES 64u
 
@@ -26,10 +26,10 @@ static const uint16_t interval[QUANTILES] = {
 };
 
 /*
- * Windows are few.  Twice the lines that are seen in two of them, over those in
- * one, is how often in the time of all windows a line is wanted that was in none
- * before (Good, Biometrika 40, 1953).  Until that is known, one line of all that
- * the program has touched is wanted after the other.
+ * Windows are few.  Twice the number of lines seen in two of them, over the number seen in
+ * one, is how often a line that was in none before is accessed in the time of all windows
+ * (Good, Biometrika 40, 1953).  Until that is known, all lines that the program has touched
+ * are assumed to be accessed in turn.
  */
 static ticks unseen_interval(const struct timing_config *config, ticks time,
 			     uint64_t touched, const struct sightings *seen)
@@ -39,16 +39,15 @@ static ticks unseen_interval(const struct timing_config *config, ticks time,
 
 	if (seen->windows >= FEWEST_WINDOWS && once >= FEWEST_LINES)
 		return time / (2 * twice + 1) * once;
-	/* Before anything was seen, they come from memory one by one. */
+	/* Before anything was seen, they come from memory one after the other. */
 	return touched * (seen->asked ? time / seen->asked :
 					(ticks)config->memory_cycles * TICKS_PER_CYCLE);
 }
 
 /*
- * The age at which a line has gone: others' lines and the program's together
- * fill the cache.  In a time t the program wants as many different lines as were
- * not wanted in what was left of t, rate x sum of P(age > i) over all i < t
- * (StatStack: Eklov and Hagersten, ISPASS 2010).
+ * The age at which a line is evicted: others' lines and the program's together fill the cache.
+ * The number of different lines accessed in a time t is rate x sum of P(age > i) over all i <
+ * t (StatStack: Eklov and Hagersten, ISPASS 2010).
  */
 static ticks leaves_after(const struct sightings *seen, ticks half_life, uint64_t lines)
 {
@@ -76,8 +75,8 @@ static ticks leaves_after(const struct sightings *seen, ticks half_life, uint64_
 }
 
 /*
- * One of the measured times for each window: as many windows for each, also of
- * every second one, or fourth, which are all that may be left in the end.
+ * One of the measured times for each window: equally many windows for each, also among every
+ * second or fourth window, which may be all that remain in the end.
  */
 static ticks half_life_in(const struct timing_config *config, uint64_t window)
 {
@@ -90,7 +89,7 @@ static ticks half_life_in(const struct timing_config *config, uint64_t window)
 	return (ticks)config->l3_half_life_cycles[place * known >> 32] * TICKS_PER_CYCLE;
 }
 
-/* What was long ago counts for less. */
+/* Old observations count less. */
 static void fade(struct sightings *seen, ticks time)
 {
 	seen->span += time - seen->until;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long does a line stay in the last-level cache if nobody accesses it?
+ * How long does a line remain in the last-level cache if nobody accesses it?
  *
- * That cache is shared.  Others bring lines at a pace of their own, whatever
- * this program does; so a line is not gone when this program has brought so
- * much else, but when so much time has passed.  The time after which half of
- * them are gone is calibrated.  Around it the share that is left falls as
- * 2^-(age/half-life)^2: some stay longer, as the others' pace is not even.  The
- * program's own lines need room as well, and shorten that time.
+ * That cache is shared.  Others fetch lines at their own pace, whatever this program does; so
+ * eviction depends on time, not on what this program has fetched.  The lines' half-life is
+ * calibrated.  The remaining share falls as 2^-(age/half-life)^2: some lines remain longer,
+ * because the others' pace varies.  The program's own lines need space as well, and shorten
+ * that time.
  */
 #ifndef TLBCOST_TIMING_RESIDENCY_H
 #define TLBCOST_TIMING_RESIDENCY_H
@@ -16,21 +15,23 @@
 
 #define AGES 40u
 
-/* What windows have seen of lines that were wanted from beyond L2. */
+/* What windows have seen of lines accessed beyond L2. */
 struct sightings {
 	uint64_t windows;		/* that have begun */
 	uint64_t asked, missing;	/* lines of data, and those of them that were in memory */
-	/* Lines of data that were wanted in a first, a second and a third window. */
+	/* Lines of data accessed in a first, a second and a third window. */
 	uint64_t first, second, third;
-	/* Lately: of all lines, by the log2 of their age when they were wanted, and in what time. */
+	/*
+	 * Recently: all lines, by the log2 of their age when accessed, and the time covered.
+	 */
 	uint64_t aged[AGES];
 	ticks span, until;
 };
 
 struct residency {
-	ticks half_life;	/* after this age half of the lines are gone */
-	ticks modelled;		/* time that the core has run for before */
-	bool often;		/* enough windows were seen to know how often lines are wanted */
+	ticks half_life;	/* after this age half of the lines are evicted */
+	ticks modelled;		/* time that the core has run before */
+	bool often;		/* enough windows to know how often lines are accessed */
 	ticks unseen;		/* mean time between two uses of a line not seen before */
 	ticks begin;		/* of this window, in the program's time */
 	ticks ahead;		/* the program's time less the core's: see residency_now() */
@@ -38,14 +39,14 @@ struct residency {
 };
 
 /*
- * What is known when a window begins; config->l3_half_life_cycles is.  The core
- * has run for `time` so far; the program has `touched` so many lines.
+ * What is known when a window begins; config->l3_half_life_cycles is.  The core has run for
+ * `time` so far; the program has touched `touched` lines.
  */
 void residency_begin(struct residency *residency,
 		     const struct timing_config *config, ticks time,
 		     uint64_t touched, struct sightings *seen);
 
-/* A line of this age was wanted. */
+/* A line of this age was accessed. */
 static inline void residency_saw(struct sightings *seen, ticks age)
 {
 	uint32_t log = age ? 63 - (uint32_t)__builtin_clzll(age) : 0;
@@ -53,20 +54,20 @@ static inline void residency_saw(struct sightings *seen, ticks age)
 	seen->aged[log < AGES ? log : AGES - 1]++;
 }
 
-/* The program's time, which runs on between windows. */
+/* The program's time, which continues between windows. */
 static inline ticks residency_now(const struct residency *residency, ticks time)
 {
 	return time + residency->ahead;
 }
 
-/* Is a line of this age there?  `random`: the same for a line in all of a window. */
+/* Is a line of this age there?  `random`: constant for a line throughout a window. */
 bool residency_left(const struct residency *residency, ticks age,
 		    uint64_t random);
 
 /*
- * The age at `now` of a line that was not wanted in this window yet, and was in
- * so many before.  Uses between windows are not seen, so that it is younger than
- * it seems: as old as lines are that are wanted at random as often.
+ * The age at `now` of a line not accessed in this window yet, and accessed in N windows
+ * before.  Uses between windows are not seen, so it is younger than it seems: as old as lines
+ * that are accessed at random equally often.
  */
 ticks residency_age(const struct residency *residency, ticks now,
 		    uint32_t windows, uint64_t random);

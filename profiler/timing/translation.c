@@ -6,14 +6,14 @@
 /* A table has 512 entries. */
 #define FANOUT_SHIFT 9u
 
-/* Where tables lie, beyond any line of data: only distances matter. */
+/* Where tables are, beyond any line of data: only distances matter. */
 enum table {
 	GUEST_TABLE = 1, GUEST_DIRECTORY, HOST_TABLE, HOST_DIRECTORY,
 	TABLES_TABLE, GUEST_POINTERS, GUEST_ROOT,
 };
 #define TABLE_SHIFT 58u
 
-/* Shifts of what an entry covers: 1 GiB, 512 GiB, and all that there is. */
+/* Shifts of what an entry covers: 1 GiB, 512 GiB, and everything. */
 #define POINTER_SHIFT 30u
 #define ROOT_SHIFT 39u
 #define ALL_SHIFT 48u
@@ -88,8 +88,8 @@ void translation_walked(struct translation *translation, uint64_t address,
 
 
 /*
- * Since the line of an entry that covers 1 << shift bytes was read.  What
- * covers more than a huge page was read not long ago.
+ * Time since the line of an entry that covers 1 << shift bytes was read.  Entries that cover
+ * more than a huge page were read recently.
  */
 static uint64_t line_age(const struct translation *translation,
 			 const struct walk_ages *ages, uint32_t shift)
@@ -117,20 +117,20 @@ static bool directory_known(struct directories *directories, uint64_t entry)
 	return false;
 }
 
-/* A walk in hand. */
+/* A walk in progress. */
 struct walk {
 	uint64_t address;
 	const struct walk_ages *ages;	/* NULL: not known */
-	ticks time;			/* at which it goes on */
+	ticks time;			/* at which it continues */
 };
 
-/* Read an entry, whose line was last read so many references ago if ages are known. */
+/* Read an entry whose line was last read N references ago, if ages are known. */
 static void read_entry(struct translation *translation, struct walk *walk,
 		       enum table table, uint64_t index, uint64_t age)
 {
 	uint64_t line = (uint64_t)table << TABLE_SHIFT | index >> ENTRIES_SHIFT;
 
-	/* Tables are pages anywhere in memory, if the data are not. */
+	/* Tables are scattered in memory, even if the data are not. */
 	if (translation->config->pointers && !translation->memory->hashed_frames)
 		line = (uint64_t)table << TABLE_SHIFT |
 		       (index >> FANOUT_SHIFT) * UINT64_C(0x9e3779b97f4a7c15) >>
@@ -152,8 +152,8 @@ static uint64_t age_at(const struct translation *translation,
 }
 
 /*
- * Does a page of the guest's lie alone in the guest's memory?  Kernels hand
- * out what is left between other memory first.
+ * Is a guest page's frame isolated in the guest's memory?  Kernels hand out fragments between
+ * other memory first.
  */
 static bool lies_alone(const struct translation *translation, uint64_t random)
 {
@@ -181,8 +181,8 @@ static void read_host(struct translation *translation, struct walk *walk)
 }
 
 /*
- * What a walk reads before the entry of the page itself, from the first level
- * that no cache has; entries there cover 1 << shift bytes.
+ * What a walk reads before the entry of the page itself, from the first uncached level on;
+ * entries there cover 1 << shift bytes.
  */
 static void read_above(struct translation *translation, struct walk *walk,
 		       uint32_t shift)
@@ -214,7 +214,7 @@ static void read_directory(struct translation *translation, struct walk *walk,
 		return;
 	read_entry(translation, walk, GUEST_DIRECTORY, directory,
 		   age_at(translation, walk, shift));
-	/* A table is a page of the guest's, anywhere in its memory. */
+	/* A table is a guest page, anywhere in its memory. */
 	if (translation->config->host_shift &&
 	    !directory_known(&translation->tables, directory))
 		read_entry(translation, walk, TABLES_TABLE,

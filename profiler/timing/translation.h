@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When is an address translated?  Which references miss the TLBs is known to
- * the engine, whose TLB model sees the whole run; here the misses take time.
+ * When is an address translated?  The engine's TLB model sees the whole run and decides which
+ * references miss; here the misses take time.
  *
- * A walk needs a walker.  It reads the tables' entries one after the other,
- * through the data caches: the last level's always, the directory's where the
- * cache of directories does not have it.  Under a hypervisor each address that
- * the guest's tables give is looked up in the host's tables as well.
+ * A walk needs a walker.  It reads the tables' entries one after the other, through the data
+ * caches: the last level's always, the directory's if the directory cache does not have it.
+ * Under a hypervisor each address that the guest's tables give is looked up in the host's
+ * tables as well.
  */
 #ifndef TLBCOST_TIMING_TRANSLATION_H
 #define TLBCOST_TIMING_TRANSLATION_H
@@ -18,16 +18,18 @@ enum miss { MISS_NONE, MISS_STLB_HIT, MISS_WALK };
 
 #define TRANSLATION_SLOTS 1024u
 
-/* How long ago walks were to an address's page and line, of base and of huge pages. */
+/*
+ * How long ago the last walks to an address's page and line were, for base and for huge pages.
+ */
 struct walk_ages {
 	struct recency_ages base, huge;
 };
 
-/* A page whose translation is asked for, or was not long ago. */
+/* A page whose translation is or recently was requested. */
 struct translation_slot {
 	uint64_t page;
 	ticks ready;
-	enum miss miss;		/* that the next reference will see */
+	enum miss miss;		/* seen by the next reference */
 	bool aged;		/* the ages are known */
 	struct walk_ages ages;
 };
@@ -46,13 +48,13 @@ struct translation {
 	struct calendar walkers;
 	struct translation_slot slots[TRANSLATION_SLOTS];
 	struct directories guest, host, tables;
-	/* What covers 1 GiB and 512 GiB: see config.h. */
+	/* Entries for 1 GiB and 512 GiB: see config.h. */
 	struct directories pointers, roots;
 	uint32_t base_shift, huge_shift;
 	uint32_t page_shift;	/* of the page tables' pages */
 	uint32_t entry_shift;	/* of what a TLB entry covers */
 	bool huge;
-	/* Of 2^32 base pages, this many have frames of their own anywhere in memory. */
+	/* Of 2^32 base pages, this many have scattered frames. */
 	uint64_t isolated_share;
 };
 
@@ -69,11 +71,11 @@ void translation_init(struct translation *translation,
 void translation_missed(struct translation *translation, uint64_t address,
 			enum miss miss);
 
-/* The same of a walk, of whose entries it is known when they were last read. */
+/* The same for a walk whose entries' ages are known. */
 void translation_walked(struct translation *translation, uint64_t address,
 			const struct walk_ages *ages);
 
-/* The address is wanted at this time; returns when it is translated. */
+/* The address is accessed at this time; returns when it is translated. */
 ticks translate(struct translation *translation, uint64_t address, ticks time);
 
 #endif

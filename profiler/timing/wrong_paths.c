@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "wrong_paths.h"
 
-/* A path that has not converged after so many steps is another one. */
+/* A path that has not converged after this many steps never does. */
 #define MOST_STEPS 512u
 
 void wrong_paths_init(struct wrong_paths *paths)
@@ -26,7 +26,7 @@ static void extend(struct path *path, struct stretch stretch)
 		path->stretches[path->count++] = stretch;
 }
 
-/* What followed the oldest branch is what is known of it from now on. */
+/* What followed the oldest branch is now known. */
 static void keep(struct wrong_paths *paths)
 {
 	const struct pending_branch *pending =
@@ -44,7 +44,7 @@ static void keep(struct wrong_paths *paths)
 		extend(path, paths->blocks[i % WRONG_PATHS_RECENT]);
 }
 
-/* What follows this branch is of interest from here on. */
+/* Record what follows this branch from here on. */
 static void note_branch(struct wrong_paths *paths, const struct block *block,
 			const struct departure *departure, uint32_t branch,
 			uint32_t operation, bool taken)
@@ -80,7 +80,7 @@ static void end_paths(struct outcomes *outcomes, uint32_t operation, bool conver
 		operation, converged, outcomes->changed_count };
 }
 
-/* No open wrong path will be found again. */
+/* Abandon all open wrong paths. */
 static void lose(struct wrong_paths *paths, struct outcomes *outcomes,
 		 uint32_t operation)
 {
@@ -153,8 +153,7 @@ static void look_for_convergence(struct wrong_paths *paths, uint64_t at,
 }
 
 /*
- * Of branches where nothing goes wrong it is only of interest what follows.
- * They mostly are at a block's end.
+ * For predicted branches only what follows matters.  They are mostly at a block's end.
  */
 static void pass_branches(struct wrong_paths *paths, const struct block *block,
 			  const struct departure *departure)

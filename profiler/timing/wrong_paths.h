@@ -31,7 +31,7 @@ struct wrong_path {
 	uint32_t steps;		/* of the right path since */
 };
 
-/* A branch of which it is not yet known what followed. */
+/* A branch whose successor is not yet known. */
 struct pending_branch {
 	uint64_t branch;
 	uint64_t first;		/* number of the first block after its own */
@@ -45,7 +45,7 @@ struct wrong_paths {
 	uint64_t executed;	/* blocks */
 	struct pending_branch pending[WRONG_PATHS_PENDING];
 	uint64_t oldest, branches;	/* that are there: numbers of the first and the next */
-	uint32_t open;		/* wrong paths that have not converged */
+	uint32_t open;		/* wrong paths that have not converged yet */
 	struct wrong_path wrong[WRONG_PATHS_OPEN];
 };
 

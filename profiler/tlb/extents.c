@@ -3,7 +3,7 @@
 
 #define FIRST_CAPACITY 256u
 
-/* Index of the first extent that ends behind the address. */
+/* Index of the first extent that ends after the address. */
 static size_t search(const struct extents *extents, uint64_t address)
 {
 	size_t low = 0, high = extents->count;
@@ -19,7 +19,7 @@ static size_t search(const struct extents *extents, uint64_t address)
 	return low;
 }
 
-/* Room for one more at this index. */
+/* Make space for one more at this index. */
 static bool open_up(struct extents *extents, size_t at)
 {
 	if (extents->count == extents->capacity) {
@@ -61,7 +61,7 @@ void extents_remove(struct extents *extents, uint64_t start, uint64_t end)
 		struct extent *split = &extents->extent[at];
 
 		if (split->end > end) {
-			/* A hole in its middle makes two of it. */
+			/* A hole in its middle splits it in two. */
 			if (!open_up(extents, at))
 				return;
 			split = &extents->extent[at];

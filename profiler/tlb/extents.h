@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who mapped this address?  The parts of an address space that were mapped,
- * each with what is known of it, as calls map and unmap them.
+ * Who mapped this address?  The mapped parts of an address space, each with what is known of
+ * it, updated as calls map and unmap them.
  */
 #ifndef TLBCOST_EXTENTS_H
 #define TLBCOST_EXTENTS_H
@@ -21,7 +21,7 @@ struct extents {
 	/* Returns memory, or NULL. */
 	void *(*allocate)(size_t bytes);
 	void (*release)(void *memory);
-	/* Called for what goes; may be NULL. */
+	/* Called for what is removed; may be NULL. */
 	void (*removed)(uint32_t mapping, uint64_t bytes);
 	bool failed;			/* out of memory: some are not known */
 	struct extent *extent;		/* by address; none overlap */
@@ -31,7 +31,7 @@ struct extents {
 /* The addresses from start on, below end, are no longer mapped. */
 void extents_remove(struct extents *extents, uint64_t start, uint64_t end);
 
-/* They are now this one's, and no other's. */
+/* They now belong to this one, and to no other. */
 void extents_add(struct extents *extents, struct extent extent);
 
 /* The one that holds the address; NULL: none.  Valid until one is added or removed. */

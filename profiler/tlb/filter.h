@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which pages may be referred to without a call of the model, and who holds
- * them?
+ * Which pages may be accessed without a call of the model, and who holds them?
  *
- * Nearly every reference hits the first levels of all machines.  All that it
- * changes is the time of last use, so an engine may handle it without a call:
- * it looks the page up in the filter, a direct-mapped table of pages that all
- * first levels hold, and writes the time there.  Time is a count of
- * references, so the LRU order is that of the program's references, exactly as
- * if each had been a call.
+ * Nearly every reference hits the first levels of all machines.  It changes only the time of
+ * last use, so an engine may handle it without a call: it looks the page up in the filter, a
+ * direct-mapped table of pages that all first levels hold, and writes the time there.  Time is
+ * a count of references, so the LRU order is that of the program's references, exactly as if
+ * each were a call.
  *
- * While a page is in the filter, the time of its last use is there alone.
+ * While a page is in the filter, the time of its last use is only there.
  * Taking it out writes that time to each entry that holds the page.
  */
 #ifndef TLBCOST_FILTER_H
@@ -30,7 +28,7 @@ struct tlb_filter {
 	struct tlb_filter_slot slot[TLB_FILTER_SLOTS];
 };
 
-/* Address in an empty slot: no user address lies less than a page above it. */
+/* Address in an empty slot: no user address is less than a page above it. */
 #define TLB_FILTER_EMPTY (UINT64_C(1) << 63)
 
 /*
@@ -79,13 +77,13 @@ struct tlb_slots {
 	struct tlb_filter *filter;		/* NULL: do without */
 	uint32_t base_shift;			/* log2 of a base page's size */
 	/*
-	 * With further machines it costs to put a page in and take it out again,
-	 * but less than a call: above 0, so many pages that are missed are used
-	 * again that they are put in at once.
+	 * With further machines, putting a page in and taking it out has a cost, but a smaller
+	 * one than a call: above 0, so many missed pages are used again that they are put in
+	 * at once.
 	 */
 	int32_t used_again;
 	struct tlb_first_level base, huge;	/* of the machine at hand */
-	/* Of each base entry: where its time is, in `times` or in the filter. */
+	/* For each base entry: where its time is, in `times` or in the filter. */
 	uint64_t **when;
 	struct tlb_filter_link *link;
 	struct tlb_view_slots *views;		/* NULL: there are no further machines */
@@ -103,7 +101,7 @@ static inline uint32_t tlb_filter_index(const struct tlb_slots *slots,
 /* Beyond this, more of the same changes nothing. */
 #define TLB_USED_AGAIN_MOST 128
 
-/* A page was used again after a miss, or was not.  A call costs two puts. */
+/* A page was used again after a miss, or not.  A call costs two puts. */
 static inline void tlb_filter_learn(struct tlb_slots *slots, bool again)
 {
 	if (again && slots->used_again < TLB_USED_AGAIN_MOST)

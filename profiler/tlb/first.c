@@ -111,8 +111,8 @@ static inline uint32_t find(const struct tlb_first_level *level, uint64_t page,
 }
 
 /*
- * Hold a new base page in place of the least recently used of its set; empty
- * entries have time 0.
+ * Replace the least recently used page of the set by a new base page; empty entries have time
+ * 0.
  */
 static inline uint32_t replace_base(struct tlb_slots *slots, uint64_t page,
 				    uint32_t start)
@@ -121,7 +121,7 @@ static inline uint32_t replace_base(struct tlb_slots *slots, uint64_t page,
 	uint64_t least = *when[0];
 	uint32_t entry = 0, ways = slots->base.ways;
 
-	/* Without branches: none of them could be predicted. */
+	/* Without branches: they would be unpredictable. */
 #pragma GCC unroll 8
 	for (uint32_t way = 1; way < ways; way++) {
 		uint64_t time = *when[way];
@@ -211,7 +211,7 @@ void tlb_first_settle(struct tlb_first *first,
 
 		if (slot->time == last || slot->address == TLB_FILTER_EMPTY)
 			continue;
-		/* Of several writes to one slot, the latest stays. */
+		/* Of several writes to one slot, the last one wins. */
 		for (unsigned j = i + 1; j < count; j++)
 			if (tlb_filter_index(slots, writes[j].address) == index)
 				last = writes[j].time;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which pages do the first-level TLBs of two machines hold, one with all
- * memory on base pages and one with all of it on huge pages?
+ * Which pages do the first-level TLBs of two machines hold, one with all memory on base pages
+ * and one with all memory on huge pages?
  */
 #ifndef TLBCOST_FIRST_H
 #define TLBCOST_FIRST_H
@@ -38,9 +38,8 @@ unsigned tlb_first_access(struct tlb_first *first, uint64_t address,
 			  uint64_t time);
 
 /*
- * The engine is about to write these times to the filter slots of these
- * addresses, without looking at what is there.  Empty the slots where that
- * would give a page a time that is not its own.
+ * The engine is about to write these times to the filter slots of these addresses without
+ * checking what is in them.  Empty the slots where that would give a page the wrong time.
  */
 void tlb_first_settle(struct tlb_first *first,
 		      const struct tlb_filter_slot *writes, unsigned count);

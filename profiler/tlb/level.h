@@ -3,8 +3,8 @@
  * Which pages does a TLB level hold?  A set-associative array of page
  * numbers, each set in order of last use (LRU).
  *
- * This folder is the model alone: it allocates nothing, does no I/O and needs
- * no library, so that any engine (a Valgrind tool today) can drive it.
+ * This folder is only the model: it allocates nothing, does no I/O and needs no library, so
+ * any engine (a Valgrind tool today) can drive it.
  */
 #ifndef TLBCOST_LEVEL_H
 #define TLBCOST_LEVEL_H
@@ -28,7 +28,7 @@ struct tlb_level {
 	 * Bits by which a page's number is shifted and xored to itself before
 	 * its set is chosen, as the second levels of Intel's cores since
 	 * Broadwell do (Gras et al., "Translation Leak-aside Buffer", USENIX
-	 * Security 2018); 64: it is taken as it is.
+	 * Security 2018); 64: it is used unchanged.
 	 */
 	uint32_t fold;
 };
@@ -50,16 +50,16 @@ static inline bool tlb_geometry_valid(struct tlb_geometry geometry)
 /* Index of the first entry of the set that `page` belongs to; sets > 0. */
 static inline uint32_t tlb_set_start(uint64_t page, uint32_t sets, uint32_t ways)
 {
-	/* A division takes longer than all the rest of a look-up. */
+	/* A division takes longer than the rest of a look-up. */
 	uint64_t set = (sets & (sets - 1)) == 0 ? page & (sets - 1) : page % sets;
 
 	return (uint32_t)set * ways;
 }
 
 /*
- * Make an empty level of a valid geometry in the caller's memory: `pages`
- * holds geometry.entries numbers.  Pages are not folded; tlb_level_fold()
- * makes them so, if the sets are a power of two.
+ * Make an empty level of a valid geometry in the caller's memory: `pages` holds
+ * geometry.entries numbers.  Pages are not folded unless tlb_level_fold() is called, if the
+ * sets are a power of two.
  */
 void tlb_level_init(struct tlb_level *level, struct tlb_geometry geometry,
 		    uint64_t *pages);
@@ -67,9 +67,9 @@ void tlb_level_init(struct tlb_level *level, struct tlb_geometry geometry,
 void tlb_level_fold(struct tlb_level *level);
 
 /*
- * Look `page` up, and make it the most recently used of its set; if it was
- * not there, the least recently used one gives way.  Returns whether it was
- * there; false if the level does not exist.
+ * Look `page` up, and make it the most recently used of its set; if it was not there, it
+ * replaces the least recently used one.  Returns whether it was there; false if the level does
+ * not exist.
  */
 static inline bool tlb_level_access(struct tlb_level *level, uint64_t page)
 {

@@ -96,7 +96,7 @@ static unsigned access(struct tlb_model *model, struct tlb_first *first,
 	return missed;
 }
 
-/* Missing at least this often is frequent: 1 in 4 references. */
+/* Misses are frequent from this rate on: 1 in 4 references. */
 #define FREQUENT 4u
 
 void tlb_model_work_off(struct tlb_model *model)
@@ -136,7 +136,7 @@ void tlb_model_flush(struct tlb_model *model)
 		tlb_views_flush(model->views);
 }
 
-/* After TLB_BATCH misses: were they a large part of the references? */
+/* After TLB_BATCH misses: were they a large share of the references? */
 static void decide(struct tlb_model *model, uint64_t time)
 {
 	uint64_t references = time - model->window_start;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What do one thread's references do to the TLBs, if all memory were on base
- * pages, and if it were all on huge pages?  Two machines see every reference:
- * each has a first-level dTLB and iTLB and a second level shared by both.
- * More machines can watch: see views.h.
+ * What do one thread's references do to the TLBs if all memory is on base pages, and if it is
+ * all on huge pages?  Two machines see every reference: each has a first-level dTLB and iTLB
+ * and a second level shared by both.  More machines can watch: see views.h.
  */
 #ifndef TLBCOST_MODEL_H
 #define TLBCOST_MODEL_H
@@ -13,11 +12,10 @@
 #include "views.h"
 
 /*
- * A program that misses at every other reference spends its time waiting for
- * memory, many waits at once; work of ours between two references would
- * put them one after the other.  While misses are that frequent, the filter
- * is empty and references only wait here, to be worked off TLB_BATCH at once.
- * Batch or not, the model sees the same references in the same order.
+ * A program that misses at every other reference spends its time waiting for memory, with many
+ * misses in flight; our work between two references would serialize them.  While misses are
+ * that frequent, the filter is empty and references are queued here, to be processed TLB_BATCH
+ * at a time.  Batch or not, the model sees the same references in the same order.
  */
 struct tlb_model {
 	struct tlb_first data, code;
@@ -30,7 +28,7 @@ struct tlb_model {
 		       bool walk);
 	/* Further machines that see every reference; NULL: there are none. */
 	struct tlb_views *views;
-	/* The caller's, of the reference in hand: `missed` finds it here. */
+	/* The caller's, for the current reference: `missed` finds it here. */
 	uint64_t where;
 	uint64_t when;			/* the time of that reference */
 	bool batching, held;
@@ -55,29 +53,28 @@ void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
 /* From now on these views, which are empty, see every reference as well. */
 void tlb_model_watch(struct tlb_model *model, struct tlb_views *views);
 
-/* Work off the references that wait. */
+/* Process the queued references. */
 void tlb_model_work_off(struct tlb_model *model);
 
-/* The same, and the misses that wait for the views; then all counts are up to date. */
+/* The same, and the misses queued for the views; then all counts are up to date. */
 void tlb_model_flush(struct tlb_model *model);
 
 /*
- * While it is held, no reference waits: every call has had its effect when it
- * returns, so that `missed` is called in time.
+ * While it is held, no reference is queued: every call has taken effect when it returns, so
+ * `missed` is called in time.
  */
 void tlb_model_hold(struct tlb_model *model, bool held);
 
 /*
- * One reference to the base page that holds `address` (the caller splits what
- * crosses a page), at a time later than any before.
+ * One reference to the base page that holds `address` (the caller splits references that cross
+ * a page), at a time later than any before.
  */
 void tlb_model_data(struct tlb_model *model, uint64_t address,
 		    enum tlb_side side, uint64_t time);
 void tlb_model_fetch(struct tlb_model *model, uint64_t address, uint64_t time);
 
 /*
- * tlb_model_data() while model->batching.  Inline, because it must cost as
- * little as can be.
+ * tlb_model_data() while model->batching.  Inline, because it must cost as little as possible.
  */
 static inline void tlb_model_batch(struct tlb_model *model, uint64_t address,
 				   enum tlb_side side, uint64_t time)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which page of a large fully associative TLB was used least recently?  Its
- * entries are found by a hash table, and are a list by a time of their use.
- * They may have been used later: an entry is moved when it is about to give
- * way, and not before.
+ * Which page of a large fully associative TLB was used least recently?  Its entries are found
+ * by a hash table, and form a list by time of use.  They may have been used later: an entry is
+ * only moved when it is about to be replaced.
  */
 #ifndef TLBCOST_ORDERED_H
 #define TLBCOST_ORDERED_H
@@ -12,7 +11,7 @@
 
 struct tlb_ordered {
 	uint64_t *pages;	/* the level's own; NULL: there is no such TLB */
-	/* Of each entry, and behind them one that joins both ends of the list. */
+	/* One for each entry, and a last one that joins both ends of the list. */
 	struct tlb_place {
 		uint64_t time;	/* at which its entry was used, or later */
 		uint32_t earlier, later;
@@ -74,7 +73,7 @@ static inline void tlb_ordered_used(struct tlb_ordered *ordered, uint64_t time)
 	const uint32_t entry = tlb_ordered_first(ordered);
 	uint32_t behind = places[ordered->entries].earlier, before = entry;
 
-	/* Its place is near either end: it was used again at once, or just now. */
+	/* Its place is near either end: it was used again immediately, or just now. */
 	places[entry].time = time;
 	for (;;) {
 		if (places[behind].time <= time)
@@ -90,8 +89,7 @@ static inline void tlb_ordered_used(struct tlb_ordered *ordered, uint64_t time)
 }
 
 /*
- * Have the entry hold this page in place of its own, used at a time later
- * than any before.
+ * Replace the entry's page by this one, used at a time later than any before.
  */
 void tlb_ordered_replace(struct tlb_ordered *ordered, uint32_t entry,
 			 uint64_t page, uint64_t time);

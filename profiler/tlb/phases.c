@@ -12,7 +12,7 @@ void phases_start(struct phases *phases, uint64_t time)
 	phases->phase[0] = nothing;
 }
 
-/* Each two become one. */
+/* Merge pairs. */
 static void halve(struct phases *phases)
 {
 	uint32_t count = (phases->last + 2) / 2;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * When did a process miss?  Its misses over its references, in a fixed number
- * of phases that all become twice as long whenever they do not suffice.
+ * When did a process miss?  Its misses during the run, in a fixed number of phases that all
+ * double in length whenever they do not suffice.
  */
 #ifndef TLBCOST_PHASES_H
 #define TLBCOST_PHASES_H
@@ -27,10 +27,10 @@ struct phases {
 /* Start with one phase, at this time. */
 void phases_start(struct phases *phases, uint64_t time);
 
-/* Private: go on to the phase of a time that lies behind the last one. */
+/* Private: advance to the phase of a time after the last one. */
 void phases_advance(struct phases *phases, uint64_t time);
 
-/* A first-level miss at a time that may lie a little in the past. */
+/* A first-level miss at a time that may be slightly in the past. */
 static inline void phases_note(struct phases *phases, uint64_t time,
 			       enum tlb_size size, bool walk)
 {

@@ -11,7 +11,7 @@ static uint64_t *record_at(const struct touched *touched, uint64_t *records,
 	return records + slot * touched->record_words;
 }
 
-/* The record of a region, or the free one where it belongs. */
+/* The record of a region, or the free slot where it belongs. */
 static uint64_t *find(const struct touched *touched, uint64_t *records,
 		      size_t capacity, uint64_t region)
 {
@@ -89,7 +89,7 @@ void touched_note(struct touched *touched, uint64_t address)
 	if (record[NUMBER] != region + 1) {
 		record = find(touched, touched->records, touched->capacity, region);
 		if (!record[NUMBER]) {
-			/* At most half full, so that a search stays short. */
+			/* At most half full, so searches are short. */
 			if (2 * touched->used >= touched->capacity) {
 				if (grow(touched) != 0) {
 					touched->failed = true;

@@ -15,8 +15,8 @@ struct touched {
 	void *(*allocate)(size_t bytes);
 	void (*release)(void *memory);
 	/*
-	 * Is the page at this address anonymous private memory, which huge
-	 * pages can back without a change to the program?
+	 * Is the page at this address anonymous private memory, which huge pages can back
+	 * without changing the program?
 	 */
 	bool (*anonymous)(uint64_t address);
 
@@ -25,7 +25,7 @@ struct touched {
 	uint64_t anonymous_pages;	/* base pages */
 	uint64_t anonymous_regions;	/* huge pages that would hold them */
 	uint64_t other_pages;
-	bool failed;			/* out of memory: counts fall short */
+	bool failed;			/* out of memory: counts are too low */
 
 	/* Private: hash table from region number to a record of
 	   record_words words: number + 1, flags, bitmap. */

@@ -11,7 +11,7 @@ static inline const struct tlb_filter_slot *slot_of(const struct tlb_slots *slot
 	return slot->address == page << slots->base_shift ? slot : NULL;
 }
 
-/* The list of slots with pages of an entry of larger pages; NULL: none is. */
+/* The list of slots with pages of an entry of larger pages; NULL: none. */
 static inline struct tlb_slot_list *list_of(const struct tlb_view_levels *levels,
 					    const struct tlb_view_level *level,
 					    uint32_t entry, uint32_t *head)
@@ -51,7 +51,7 @@ static inline uint64_t time_of(const struct tlb_view_levels *levels,
 	return time;
 }
 
-/* The entry that is to give way; `slots` NULL: no time is in a filter. */
+/* The entry to be replaced; `slots` NULL: no time is in a filter. */
 static inline uint32_t least(const struct tlb_view_levels *levels,
 			     const struct tlb_slots *slots,
 			     struct tlb_view_level *level, uint32_t start)
@@ -80,7 +80,7 @@ static inline uint32_t least(const struct tlb_view_levels *levels,
 	return entry;
 }
 
-/* Take what an entry holds out of the filter. */
+/* Take an entry's pages out of the filter. */
 static void expel(const struct tlb_view_levels *levels, struct tlb_slots *slots,
 		  const struct tlb_view_level *level, uint32_t entry)
 {
@@ -142,7 +142,7 @@ static inline uint32_t use(const struct tlb_view_levels *levels,
 	return entry;
 }
 
-/* Is a page of that size out of the question there? */
+/* Is a page of that size impossible there? */
 static inline bool outside(const struct tlb_view_levels *levels,
 			   const struct tlb_view_level *level, uint64_t address)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How the levels of view_levels.h come to be, and lie in memory. */
+/* How are the levels of view_levels.h made, and laid out in memory? */
 #include "view_levels.h"
 
 /* Larger sets are not searched way by way. */

@@ -6,7 +6,7 @@ static bool same_geometry(struct tlb_geometry a, struct tlb_geometry b)
 	return a.entries == b.entries && (!a.entries || a.ways == b.ways);
 }
 
-/* Are they the same machine as far as TLBs go? */
+/* Do they have the same TLBs? */
 static bool alike(const struct tlb_view_config *a,
 		  const struct tlb_view_config *b)
 {
@@ -18,7 +18,10 @@ static bool alike(const struct tlb_view_config *a,
 	       (!a->mapped || a->rest == b->rest);
 }
 
-/* The bit of a first level: of the machine at hand, if it has the like of it, or of a view. */
+/*
+ * The bit of a first level: that of the machine at hand if it has an identical one, or of a
+ * view.
+ */
 static uint32_t bit_of(struct tlb_view_levels *levels,
 		       const struct tlb_view_config *config,
 		       struct tlb_geometry geometry,
@@ -146,7 +149,10 @@ static void report(struct tlb_views *views, uint32_t view, uint64_t address,
 			views->missed(i, address, side, walk);
 }
 
-/* What view `base` missed, those miss as well that have it on such pages, too. */
+/*
+ * Misses of view `base` in memory that other views also have on its pages are misses of
+ * theirs.
+ */
 static void rest_missed(struct tlb_views *views, uint32_t base,
 			uint64_t address, enum tlb_side side, bool walk)
 {
@@ -172,7 +178,7 @@ void tlb_views_base_missed(struct tlb_views *views, uint64_t address,
 		rest_missed(views, TLB_REST_BASE, address, side, walk);
 }
 
-/* What waits, and missed this view's first levels. */
+/* The queued misses of this view's first levels. */
 static void look_up_all(struct tlb_views *views, uint32_t number)
 {
 	struct tlb_view *view = &views->view[number];

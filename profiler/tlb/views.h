@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What would the same references do to the TLBs of other machines, or of this
- * one on other page sizes?  Each view is such a machine with all of its memory
- * on pages of one size.  Its counts are those of a run with its TLBs alone.
+ * What would the same references do to the TLBs of other machines, or of this one with other
+ * page sizes?  Each view is such a machine with all of its memory on pages of one size.  Its
+ * counts are those of a run with its TLBs alone.
  */
 #ifndef TLBCOST_VIEWS_H
 #define TLBCOST_VIEWS_H
@@ -15,14 +15,14 @@ struct tlb_view_config {
 	uint32_t page_shift;		/* log2 of bytes; at least the base page's */
 	struct tlb_geometry l1d, l1i;	/* must exist */
 	struct tlb_geometry stlb;	/* may have 0 entries */
-	/* Code has a second level of its own, which may have 0 entries. */
+	/* Code has its own second level, which may have 0 entries. */
 	bool split;
 	struct tlb_geometry stlb_code;
 	bool folded;			/* both: see struct tlb_level */
 	/*
-	 * Only what `backed` allows is on such pages (see view_levels.h).  The rest
-	 * misses as the references of view number `rest` do; TLB_REST_BASE: as
-	 * on base pages of the machine at hand.
+	 * Only what `backed` allows is on such pages (see view_levels.h).  The rest misses
+	 * like the references of view number `rest`; TLB_REST_BASE: like those on base pages
+	 * of the machine at hand.
 	 */
 	bool mapped;
 	uint32_t rest;
@@ -33,7 +33,7 @@ struct tlb_view_config {
 struct tlb_view {
 	uint32_t page_shift;
 	uint32_t data_bit, code_bit;	/* of its first levels, as tlb_first_access() has them */
-	/* Number of the first view that is just like it: only that is modelled. */
+	/* Number of the first identical view: only that one is modelled. */
 	uint32_t like;
 	bool split, mapped, followed;	/* followed: it is the rest of another */
 	uint32_t rest;
@@ -42,8 +42,8 @@ struct tlb_view {
 };
 
 /*
- * First-level misses wait until there are as many as TLB_BATCH, so that one
- * view after the other looks them all up.
+ * First-level misses are queued until there are TLB_BATCH, so that one view after the other
+ * looks them all up.
  */
 struct tlb_waiting {
 	uint64_t address;
@@ -62,14 +62,13 @@ struct tlb_views {
 		       bool walk);
 };
 
-/* Bytes that tlb_views_init() needs for so many, at most TLB_MOST_VIEWS. */
+/* Bytes that tlb_views_init() needs for this many views, at most TLB_MOST_VIEWS. */
 size_t tlb_views_bytes(const struct tlb_view_config *configs, uint32_t count,
 		       const struct tlb_config *at_hand);
 
 /*
- * Make views with empty TLBs and zero counts in the caller's memory, which is
- * aligned for uint64_t.  First levels that the machine at hand has as well
- * are not modelled again.
+ * Make views with empty TLBs and zero counts in the caller's memory, which is aligned for
+ * uint64_t.  First levels identical to those of the machine at hand are not modelled again.
  */
 void tlb_views_init(struct tlb_views *views,
 		    const struct tlb_view_config *configs, uint32_t count,
@@ -86,7 +85,7 @@ tlb_view_counts(const struct tlb_views *views, uint32_t view)
 void tlb_views_base_missed(struct tlb_views *views, uint64_t address,
 			   enum tlb_side side, bool walk);
 
-/* Look up what waits. */
+/* Look up the queued misses. */
 void tlb_views_flush(struct tlb_views *views);
 
 /* A reference missed these first levels: a bit for each, as tlb_first_access() has them. */

@@ -106,7 +106,7 @@ values() { # <probe> <column>...
 		[[ $(values load lines | sort -n | paste -sd ,) == "256,2048,8192,65536" ]]
 	[[ $(values stream lines) == 262144 ]]
 	grep -q '^# limited_.*_loads: up to .* of 4194304 lines: memory or time' "${SAMPLES}"
-	grep -q '^# limited_.*_stream: up to 262144 lines of 4194304' "${SAMPLES}"
+	grep -q '^# limited_.*_stream: up to 262144 of 4194304 lines' "${SAMPLES}"
 }
 
 @test "--lines takes numbers in any order, once each; --sweeps repeats them" {
