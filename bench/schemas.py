@@ -20,6 +20,7 @@ from tlbcost.memory.maps_report import MemoryMaps
 from tlbcost.numa.study import Study
 from tlbcost.pagesizes.document import PageSizesDocument
 from tlbcost.processors.events_document import EventsDocument
+from tlbcost.report.comparison import ComparisonDocument
 from tlbcost.thp.reached import Reached
 from tlbcost.trial.document import TrialDocument
 
@@ -28,6 +29,7 @@ SCHEMAS = Path(__file__).resolve().parent.parent / "data" / "schema"
 # The document of each file, and its title.
 DOCUMENTS: dict[str, tuple[type, str]] = {
     "calibrate": (CalibrationDocument, "tlbcost calibrate"),
+    "compare": (ComparisonDocument, "tlbcost compare"),
     "code-profile": (CodeProfileDocument, "tlbcost annotate, of code"),
     "count": (CountDocument, "tlbcost count"),
     "doctor": (Examination, "tlbcost doctor"),

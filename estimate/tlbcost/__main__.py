@@ -16,6 +16,8 @@ from tlbcost.common.errors import FAILED, SIGNAL_BASE, TOOL_FAILED, USAGE, Tlbco
 # Modules are imported only when chosen, so that --help answers at once.
 COMMANDS = {
     "estimate": "predict what huge pages would give a program",
+    "show": "print a saved estimate again, in full if asked",
+    "compare": "compare two saved estimates",
     "calibrate": "measure what address translation costs on this machine",
     "count": "count what a program does in the TLBs, with hardware counters",
     "run": "run a program whose memory asks for transparent huge pages",

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING
 
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.common.arguments import (
+    FAIL_IF_CODES,
     TIMED_OUT,
     add_calibration,
+    add_details,
     add_exit_codes,
+    add_fail_if,
     add_program,
     add_reports,
     add_run_options,
@@ -29,6 +32,7 @@ from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 
 if TYPE_CHECKING:
     from tlbcost.answer.record import Estimate
+    from tlbcost.report.condition import Condition
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_exit_codes(
         parser,
-        {4: "this machine cannot measure it, or the counts do not suffice", **TIMED_OUT},
+        {
+            **FAIL_IF_CODES,
+            4: "this machine cannot measure it, or the counts do not suffice (also --fail-if)",
+            **TIMED_OUT,
+        },
         program=True,
         before="COMMAND keeps its own standard input, output and error; one that fails gives its "
         "own exit code.",
@@ -60,9 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cpu", metavar="MODEL", help="with --from: the CPU that was counted on (tlbcost events)"
     )
-    parser.add_argument(
-        "--details", action="store_true", help="report everything, not the summary alone"
-    )
+    add_details(parser)
+    add_fail_if(parser)
     parser.add_argument(
         "--folded", metavar="FILE", type=to_file,
         help="write the calls that lead to page walks, for tools that draw flame graphs",
@@ -180,12 +187,15 @@ def _estimate(arguments: argparse.Namespace) -> int:
         object_name=arguments.object,
         walk_cycles=arguments.walk_cycles,
     )
+    condition = None if arguments.fail_if is None else _condition(arguments.fail_if)
     files = {"code": arguments.code, "folded": arguments.folded, "plot": arguments.plot}
     asked = [option for option, file in files.items() if file is not None]
     _check_simulated(request, asked, arguments.plot)
     others = "--machine" if arguments.machine else "--page-size" if arguments.page_size else None
     if others is not None:
         _check_others(request, others)
+        if condition is not None:
+            raise TlbcostError(f"{others} excludes --fail-if", "leave one out", USAGE)
     request.check()
     # Whatever can be refused is refused before anything takes time.
     written = {f"--{option}": file for option, file in files.items()}
@@ -196,23 +206,33 @@ def _estimate(arguments: argparse.Namespace) -> int:
     )
     if others is not None:
         _estimate_machines(request, arguments)
-    else:
-        _estimate_here(request, arguments, asked)
-    return 0
+        return 0
+    return _estimate_here(request, arguments, asked, condition)
+
+
+def _condition(text: str) -> Condition:
+    from tlbcost.report.condition import parse_condition
+
+    return parse_condition(text)
 
 
 def _estimate_here(
-    request: EstimateRequest, arguments: argparse.Namespace, asked: Sequence[str]
-) -> None:
+    request: EstimateRequest,
+    arguments: argparse.Namespace,
+    asked: Sequence[str],
+    condition: Condition | None,
+) -> int:
     from tlbcost.answer.document import estimate_document
     from tlbcost.answer.estimate import estimate
     from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report
+    from tlbcost.report.condition import exit_code
     from tlbcost.report.text import print_report
 
     found = estimate(request)
+    document = estimate_document(found)
     give_report(
-        estimate_document(found),
+        document,
         partial(print_report, details=arguments.details),
         to_json,
         arguments.output,
@@ -220,6 +240,7 @@ def _estimate_here(
     )
     if asked:
         _write_attribution(found, arguments, asked[0])
+    return exit_code(condition, document)
 
 
 def _estimate_machines(request: EstimateRequest, arguments: argparse.Namespace) -> None:

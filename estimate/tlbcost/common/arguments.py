@@ -27,6 +27,10 @@ PROGRAM_CODES = {
     126: "COMMAND could not be started",
     127: "COMMAND was not found",
 }
+FAIL_IF_CODES = {
+    3: "the condition of --fail-if holds",
+    4: "it needs a value that was not obtained",
+}
 _SIGNALLED = {"128+N": "ended by signal N"}
 TIMED_OUT = {142: "the time limit passed before there was an answer"}
 
@@ -118,6 +122,21 @@ def add_reports(
             help=f"write the text to FILE instead of {output}; -: to standard output",
         )  # fmt: skip
     add_quiet(parser)
+
+
+def add_details(parser: argparse.ArgumentParser) -> None:
+    """--details."""
+    parser.add_argument(
+        "--details", action="store_true", help="report everything, not the summary alone"
+    )
+
+
+def add_fail_if(parser: argparse.ArgumentParser) -> None:
+    """--fail-if."""
+    parser.add_argument(
+        "--fail-if", metavar="CONDITION",
+        help="exit with 3 if the estimate meets this, such as 'gain>5%%' (tlbcost-show(1))",
+    )  # fmt: skip
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 FAILED = 1
 USAGE = 2
+CONDITION_HOLDS = 3
 CANNOT_MEASURE = 4
 TOOL_FAILED = 125
 NOT_EXECUTABLE = 126

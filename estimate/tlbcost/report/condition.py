@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tlbcost.answer.estimate_document import EstimateDocument
-from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, CONDITION_HOLDS, USAGE, TlbcostError
 from tlbcost.report.keys import UnknownKeyError, value_of, words_of
 
 _TOKEN = re.compile(
@@ -38,7 +38,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,
     "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
-_HINT = "--fail-if 'gain>5% and verdict!=not_proven'; tlbcost-estimate(1) has the grammar"
+_HINT = "--fail-if 'gain>5% and verdict!=not_proven'; tlbcost-show(1) has the grammar"
 
 # True, False, or None where a value is needed that was not obtained.
 Test = Callable[[EstimateDocument], bool | None]
@@ -173,6 +173,20 @@ class _Parser:
         return TlbcostError(
             f"--fail-if: {why}\n  {self._text}\n  {' ' * token.place}^", _HINT, USAGE
         )
+
+
+def exit_code(condition: Condition | None, document: EstimateDocument) -> int:
+    """3 if the condition holds, else 0. Raises TlbcostError with exit code 4: undecided."""
+    if condition is None:
+        return 0
+    meets = condition.meets(document)
+    if meets is None:
+        raise TlbcostError(
+            f"--fail-if '{condition.text}' cannot be decided: a value was not obtained (NA)",
+            "--json has all values: null is not obtained",
+            CANNOT_MEASURE,
+        )
+    return CONDITION_HOLDS if meets else 0
 
 
 def _number(text: str) -> float:

@@ -22,8 +22,8 @@ ALIASES = {
     "faults": "fault_fraction",
     "bound": "bound_fraction",
     "verdict": "verdict.code",
-    "time": "program.wall_ns",
-    "spread": "program.run_time_spread_fraction",
+    "time": "program.cpu_ns",
+    "spread": "program.cpu_spread_fraction",
 }
 _NEAREST = 3
 

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tlbcost compare: what differs between two estimates, and is that more than chance?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tlbcost.common.arguments import add_exit_codes, add_reports, from_file
+from tlbcost.common.errors import FAILED
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.usage = "tlbcost compare [options] A.json B.json"
+    add_exit_codes(parser, {1: "a file cannot be read, or is no estimate of this version"})
+    add_reports(parser, json="the comparison", output="stdout")
+    for name in ("first", "second"):
+        parser.add_argument(
+            name, metavar=f"{'A' if name == 'first' else 'B'}.json", type=from_file,
+            help="what tlbcost estimate --json wrote; -: standard input",
+        )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare; returns 0, raises TlbcostError."""
+    from tlbcost.common.document import to_json
+    from tlbcost.common.output import check_files, give_report
+    from tlbcost.report.comparison import compared
+    from tlbcost.report.comparison_text import print_comparison
+    from tlbcost.report.saved import read_estimate
+
+    given = (arguments.first, arguments.second)
+    files = {"--json": arguments.json, "--output": arguments.output}
+    check_files(files, FAILED, {"A.json": [given[0]], "B.json": [given[1]]})
+    found = compared(
+        read_estimate(given[0]), read_estimate(given[1]), (str(given[0]), str(given[1]))
+    )
+    give_report(
+        found, print_comparison, to_json, arguments.output, arguments.json,
+        stream=sys.stdout, exit_code=FAILED,
+    )  # fmt: skip
+    return 0

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tlbcost show: how does an estimate read that was saved?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tlbcost.common.arguments import (
+    FAIL_IF_CODES,
+    add_details,
+    add_exit_codes,
+    add_fail_if,
+    add_reports,
+    from_file,
+)
+from tlbcost.common.errors import FAILED
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.usage = "tlbcost show [options] FILE"
+    add_exit_codes(
+        parser,
+        {
+            1: "FILE cannot be read, or is no estimate of this version",
+            **FAIL_IF_CODES,
+        },
+    )
+    add_details(parser)
+    add_fail_if(parser)
+    add_reports(parser, json="the estimate", output="stdout")
+    parser.add_argument(
+        "file", metavar="FILE", type=from_file,
+        help="what tlbcost estimate --json wrote; -: standard input",
+    )  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print it; returns the exit code, raises TlbcostError."""
+    from functools import partial
+
+    from tlbcost.common.document import to_json
+    from tlbcost.common.output import check_files, give_report
+    from tlbcost.report.condition import exit_code, parse_condition
+    from tlbcost.report.saved import read_estimate
+    from tlbcost.report.text import print_report
+
+    condition = None if arguments.fail_if is None else parse_condition(arguments.fail_if)
+    files = {"--json": arguments.json, "--output": arguments.output}
+    check_files(files, FAILED, {"FILE": [arguments.file]})
+    document = read_estimate(arguments.file)
+    give_report(
+        document,
+        partial(print_report, details=arguments.details),
+        to_json,
+        arguments.output,
+        arguments.json,
+        stream=sys.stdout,
+        exit_code=FAILED,
+    )
+    return exit_code(condition, document)
