@@ -78,6 +78,6 @@ def _by_malloc(backed: Backing | None, malloc_fraction: float | None) -> bool | 
         return malloc_fraction >= _MOST
     if backed is None:
         return None
-    if backed.arena:
+    if backed.growing is not None:
         return True
     return None if backed.malloc_block_bytes is None else backed.malloc_block_bytes > 0

@@ -18,6 +18,8 @@ from tlbcost.memory.smaps import Mapping
 from tlbcost.system.filesystems import FileSystem, holding
 from tlbcost.system.huge_pages import HugeSettings
 
+# Of these it depends on how far the heap may grow which one malloc takes.
+_BY_MALLOC: dict[MemoryKind, MemoryKind] = {"heap": "anonymous", "anonymous": "heap"}
 _BY_NAME: tuple[MemoryKind, ...] = ("file", "tmpfs", "segment", "memfd", "hugetlbfs")
 _DELETED = " (deleted)"
 
@@ -61,14 +63,24 @@ def _matching(
     region: RegionShare, regions: Sequence[RegionShare], groups: dict[_Key, list[Mapping]]
 ) -> list[Mapping]:
     key = _key(region.program, region.kind, region.name, code=region.code)
-    if key in groups:
-        return groups[key]
+    own = groups.get(key, [])
+    other = _BY_MALLOC.get(region.kind)
+    if other is not None and _resident(own) < (region.touched_bytes or 0) / 2:
+        # Valgrind's heap is short: what brk grows natively is mapped in a simulation.
+        instead = groups.get(_key(region.program, other, region.name, code=region.code), [])
+        return max(own, instead, key=_resident)
+    if own:
+        return own
     # A file with a new name in each run: the only one of its kind is meant.
     alike = [other for other in groups if (other[0], other[1], other[3]) == (*key[:2], key[3])]
     same = [each for each in regions if (each.kind, each.code) == (region.kind, region.code)]
     if region.kind in ("tmpfs", "memfd") and len(alike) == 1 and len(same) == 1:
         return groups[alike[0]]
     return []
+
+
+def _resident(mappings: Sequence[Mapping]) -> int:
+    return sum(mapping.resident_bytes for mapping in mappings)
 
 
 def _with(region: RegionShare, mappings: Sequence[Mapping]) -> RegionShare:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from tlbcost.common import units
 from tlbcost.memory import smaps
-from tlbcost.memory.kinds import Backing, MemoryKind
+from tlbcost.memory.kinds import Backing, Growing, MemoryKind
 from tlbcost.memory.smaps import Mapping
 from tlbcost.system import filesystems
 from tlbcost.system.huge_pages import HugeSettings
@@ -60,8 +60,14 @@ def backing_of(mapping: Mapping) -> Backing:
         mapping.offset_bytes,
         mapping.device,
         mapping.malloc_block_bytes,
-        mapping.name == smaps.ARENA,
+        _growing(mapping),
     )
+
+
+def _growing(mapping: Mapping) -> Growing | None:
+    if mapping.kind == "heap":
+        return "brk"
+    return "arena" if mapping.name == smaps.ARENA else None
 
 
 def kind_of(mapping: Mapping, settings: HugeSettings) -> MemoryKind:

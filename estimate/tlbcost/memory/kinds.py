@@ -18,6 +18,8 @@ MemoryKind = Literal[
     "hugetlbfs", "jit", "unknown",
 ]  # fmt: skip
 
+Growing = Literal["brk", "arena"]
+
 _NAMES: Mapping[MemoryKind, str] = {
     "heap": "[heap]",
     "anonymous": "anonymous memory",
@@ -39,7 +41,7 @@ class Backing:
     largest one, where alignment and size below a huge page matter. `offset_bytes`, `device`: in
     the file that is mapped there, and (major, minor) of its file system. `malloc_block_bytes`: of
     the block of glibc's malloc that it begins with; 0: it begins with none; None: not known.
-    `arena`: it is an arena of that malloc for threads.
+    `growing`: it is memory that grows in small steps.
     """
 
     start: Annotated[int, doc("first address of the largest mapping", minimum=0)]
@@ -58,7 +60,13 @@ class Backing:
         int | None,
         doc("size of the block of glibc's malloc that it begins with; 0: none; null: not known"),
     ] = None
-    arena: Annotated[bool, doc("an arena of glibc's malloc for threads")] = False
+    growing: Annotated[
+        Growing | None,
+        doc(
+            "memory that grows in small steps: the heap, by brk, or an arena of glibc's malloc for "
+            "threads; null: neither"
+        ),
+    ] = None
 
 
 def name_of(kind: MemoryKind) -> str:

@@ -13,7 +13,7 @@ from tlbcost.allocators.recognise import Program
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.memory.eligibility import Standing
 from tlbcost.remedies.cost import growth_bytes
-from tlbcost.remedies.malloc import is_arena
+from tlbcost.remedies.malloc import is_arena, is_brk
 from tlbcost.remedies.remedy import (
     MADVISE,
     Remedy,
@@ -39,15 +39,18 @@ def run_thp(
     regions: Sequence[RegionShare], standing: Standing | None, situation: Situation
 ) -> list[Remedy]:
     """Our own command, which asks for each mapping of the program."""
-    first = allowing(situation)
+    first = ((), ()) if situation.settings.thp == "always" else allowing(situation)
     if first is None or not situation.can_run_thp or _is(standing, *_REFUSED):
+        return []
+    if situation.settings.thp == "always" and not any(is_brk(x) or is_arena(x) for x in regions):
+        # It asks for nothing more then, but makes room for whole huge pages.
         return []
     steps, undo = first
     return [
         transparent(
             "run-thp",
             "command",
-            "tlbcost makes each mapping of the program ask for transparent huge pages",
+            "tlbcost has each mapping of the program ask for transparent huge pages",
             (*steps, f"tlbcost run --thp -- {situation.command}"),
             regions,
             situation,
@@ -82,7 +85,7 @@ def _mode_always(
 ) -> Remedy | None:
     """For all programs: large blocks get them, a heap that grows in small steps does not."""
     thp = situation.settings.thp
-    if thp not in ("madvise", "never") or all(region.kind == "heap" for region in regions):
+    if thp not in ("madvise", "never") or all(map(is_brk, regions)):
         return None
     if any(map(is_arena, regions)) or _is(standing, *_REFUSED):
         return None

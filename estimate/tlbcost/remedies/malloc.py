@@ -114,7 +114,16 @@ def _glibc(
 
 def is_arena(region: RegionShare) -> bool:
     """Whether it is, for the most part, arenas of glibc's malloc for threads."""
-    return region.name == smaps.ARENA or (region.backed is not None and region.backed.arena)
+    return region.name == smaps.ARENA or _growing(region) == "arena"
+
+
+def is_brk(region: RegionShare) -> bool:
+    """Whether it is, for the most part, the heap that brk grows."""
+    return region.kind == "heap" or _growing(region) == "brk"
+
+
+def _growing(region: RegionShare) -> str | None:
+    return None if region.backed is None else region.backed.growing
 
 
 def _glibc_thp(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
@@ -140,7 +149,7 @@ def _glibc_thp(regions: Sequence[RegionShare], situation: Situation) -> Remedy |
 
 def _larger_steps(regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
     """With THP always, a heap gets none while it grows by steps smaller than a huge page."""
-    if situation.settings.thp != "always" or all(region.kind != "heap" for region in regions):
+    if situation.settings.thp != "always" or not any(map(is_brk, regions)):
         return None
     variables = {TUNABLES: f"glibc.malloc.top_pad={_STEP_BYTES}"}
     return transparent(

@@ -108,7 +108,7 @@ def test_runtimes(file: ElfFile, libraries: list[str], runtime: str | None) -> N
 BLOCK, MAPPED, ARENA = (
     backed(malloc_block_bytes=64 << 20),
     backed(malloc_block_bytes=0),
-    backed(malloc_block_bytes=None, arena=True),
+    backed(malloc_block_bytes=None, growing="arena"),
 )
 
 

@@ -93,6 +93,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     monkeypatch.delenv("SUDO_UID", raising=False)
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("os.getuid", lambda: 0)
 
