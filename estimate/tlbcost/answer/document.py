@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from tlbcost.answer.advice import first_steps
+from tlbcost.answer.advice import next_steps
 from tlbcost.answer.estimate_document import (
     AccessMisses,
     CalibrationPart,
@@ -86,7 +86,7 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
         placement=_placement(estimate),
         tried=estimate.track_record,
         caveats=estimate.caveats,
-        next_steps=first_steps(estimate),
+        next_steps=next_steps(estimate),
         what_to_do=[advice_part(advice) for advice in estimate.advice],
     )
 

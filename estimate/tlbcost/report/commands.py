@@ -49,7 +49,11 @@ def _without_remedy(document: EstimateDocument, width: int) -> list[str]:
     first = document.what_to_do[0] if document.what_to_do else None
     if first is not None and first.no_remedy is not None:
         return labelled("Try", first.no_remedy, width)
-    return []
+    if document.verdict.code in ("not_worth_it", "already_huge"):
+        return []
+    where = "" if document.program.runs else "   (where the program runs)"
+    line = _fitted(document, f"tlbcost trial -- {command_of(document)}", width - len(where))
+    return _rows("Prove", [f"{line}{where}"])
 
 
 def _rows(label: str, rows: list[str]) -> list[str]:

@@ -38,7 +38,8 @@ def summary(document: EstimateDocument, width: int) -> tuple[list[str], list[str
     verdict = wrapped(document.verdict.sentence, width)
     caveats = caveat_items(document.caveats, width)
     if document.placement is not None and document.placement.sentence is not None:
-        caveats.insert(0, wrapped(document.placement.sentence, width, "NUMA ", " " * 5))
+        # After the worst, which may be that all of it is wrong.
+        caveats.insert(1, wrapped(document.placement.sentence, width, "NUMA ", " " * 5))
     if document.verdict.code == "not_worth_it":
         caveats = caveats[:1]
     shown = caveats[:MOST_CAVEATS]

@@ -3,35 +3,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pytest
-from builders.answer import (
-    MACHINE,
-    altered,
-    estimated,
-)
+from builders.answer import estimated
+from builders.counted import SKL, counted, imported
+from builders.report import advised
 from tlbcost.answer.advice import next_steps
 
+COMMAND = "./app 'an argument'"
 
-def test_next_steps_depend_on_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tlbcost.system.hints.as_root", lambda command: f"sudo {command}")
-    monkeypatch.setattr("tlbcost.system.hints.write_setting", lambda value, path: f"{value}>{path}")
-    c = estimated()
+
+def test_nothing_is_to_be_done_where_nothing_is_to_gain() -> None:
     assert next_steps(estimated(0)) == ["# Nothing to configure for this program."]
 
-    never = altered(c, machine=replace(MACHINE, thp_mode="never"))
-    assert "madvise>/sys/kernel/mm/transparent_hugepage/enabled" in next_steps(never)
 
-    none = altered(c, machine=replace(MACHINE, thp_mode=None))
-    assert "sudo sysctl vm.nr_hugepages=138" in next_steps(none)
-    assert any("hugetlb=2 ./app" in step for step in next_steps(none))
+def test_the_first_remedy_of_each_region_and_its_proof() -> None:
+    made = advised(("./app", "an argument"))
+    steps = next_steps(made)
+    first = made.advice[0].remedies[0]
+    assert steps[:2] == [f"# {first.words}:", f"GLIBC_TUNABLES=glibc.malloc.hugetlb=1 {COMMAND}"]
+    assert first.proof in steps
+    assert first.proof.endswith(f"-- {COMMAND}")
 
-    old = altered(c, surroundings=replace(c.given.surroundings, glibc=(2, 31)))
-    assert any("glibc 2.31" in step for step in next_steps(old))
-    assert not any("GLIBC_TUNABLES" in step for step in next_steps(old))
 
-    set_already = altered(
-        c, surroundings=replace(c.given.surroundings, glibc_tunables="a.b=1:glibc.malloc.hugetlb=0")
-    )
-    assert any("=a.b=1:glibc.malloc.hugetlb=1 ./app" in step for step in next_steps(set_already))
+def test_without_advice_a_trial_is_the_next_step() -> None:
+    assert next_steps(estimated()) == ["# to prove it:", f"tlbcost trial -- {COMMAND}"]
+    elsewhere = imported(counted(SKL))
+    assert next_steps(elsewhere)[0] == "# to prove it, where the program runs:"

@@ -7,6 +7,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from unittest.mock import patch
 
 from builders.answer import (
     MACHINE,
@@ -23,12 +24,14 @@ from builders.answer import (
 from builders.counted import SKL, ZEN4, both, counted, counted_estimate, imported
 from builders.memory import SETTINGS, backed
 from tlbcost.accuracy.record import TrackRecord
+from tlbcost.allocators.recognise import Malloc, Program
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.record import Estimate
 from tlbcost.answer.surroundings import Surroundings
 from tlbcost.attribution.shares import AllocationSite, Attribution, RegionShare
 from tlbcost.common.document import to_json
 from tlbcost.numa.locality import NodePlacement, Score
+from tlbcost.remedies import advice
 from tlbcost.report.text import print_report
 
 
@@ -77,7 +80,7 @@ def bare() -> Estimate:
     )
 
 
-def advised(argv: tuple[str, ...]) -> Estimate:
+def advised(argv: tuple[str, ...], **changes: object) -> Estimate:
     """A program whose heap misses, and is not on huge pages since it does not ask for them."""
     made = altered(estimated(40_000_000), argv=argv)
     assert made.simulated is not None
@@ -89,9 +92,14 @@ def advised(argv: tuple[str, ...]) -> Estimate:
     other = replace(region, kind="tmpfs", name="/dev/shm/table", misses_fraction=0.05, sites=())
     around = Surroundings(False, (2, 36), None, SETTINGS, hugectl=True)
     attribution = Attribution((region, other), (), (), "prices", 0.0)
-    return altered(
-        made, surroundings=around, simulated=replace(made.simulated, attribution=attribution)
-    )
+    glibc = Malloc("glibc", "libc.so.6", "GLIBC_TUNABLES")
+    with patch.object(advice, "program_of", lambda path, _: Program(path, glibc)):
+        return altered(
+            made,
+            surroundings=around,
+            simulated=replace(made.simulated, attribution=attribution),
+            **changes,
+        )
 
 
 @cache
@@ -123,8 +131,8 @@ def made_up() -> Mapping[str, Estimate]:
         "a track record": altered(
             worth, track_record=TrackRecord(True, "2026-01-01T00:00:00Z", 16, 12, 0.08, 0.26)
         ),
-        "everything is wrong": altered(
-            advised(long),
+        "everything is wrong": advised(
+            long,
             machine=replace(MACHINE, hypervisor="kvm", thp_mode="always"),
             runs=runs,
             codes=(3, 3),
