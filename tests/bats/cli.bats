@@ -7,6 +7,7 @@ load common
 setup() {
 	need_built tlbcost
 	cd "${BATS_TEST_TMPDIR}" || exit
+	export XDG_CACHE_HOME=${PWD}/cache
 }
 
 tlbcost() {
@@ -118,9 +119,11 @@ on_terminal() { # <TERM> <command> [<argument>...]
 	[[ ${stderr} == *"not a duration such as 90, 90s or 5m: soon"* ]]
 }
 
+# bats test_tags=settings
 @test "a line is rewritten on a terminal that can, and none is on one that cannot" {
 	local erase=$'\r\033[K'
-	run on_terminal xterm "${BUILD}/tlbcost" estimate --runs 2 sleep 2
+	run on_terminal xterm "${BUILD}/tlbcost" estimate --runs 2 \
+		--calibration "${TREE}/tests/golden/calibration.tsv" sleep 2
 	[[ ${output} == *"${erase}tlbcost: 2 native runs: run 2 of 2, about "*" left"*"${erase}"* ]]
 	[[ ${output} == *"${erase}tlbcost: simulating: "*" so far, usually "*"${erase}"* ]]
 	run on_terminal xterm "${BUILD}/tlbcost" numa --time-limit 4s --nodes 2 sleep 100
