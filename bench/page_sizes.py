@@ -32,6 +32,7 @@ def rows(found: list[Simulated]) -> list[str]:
         cells = [str(each.pattern)]
         reads = 1 << 22
         for size in each.sizes:
+            assert size.counts is not None, "all three sizes of this machine are on file"
             walks = sum(seen.stlb_misses for side, seen in size.counts.items() if side != "fetch")
             cells.append(f"{walks / reads:.2f}")
         agree, near = True, True

@@ -64,7 +64,7 @@ GIB=page=1073741824,l1d=4:4,l1i=4:4,stlb=16:4
 	run -2 --separate-stderr "${BUILD}/tlbcost" estimate --machine snb,snb -- "${program}"
 	[[ ${stderr_lines[0]} == "tlbcost: not a list of different machines: snb,snb" ]]
 	run -4 --separate-stderr "${BUILD}/tlbcost" estimate --machine nhm --page-size 1G -- "${program}"
-	[[ ${stderr_lines[0]} == "tlbcost: Intel Nehalem has no 1 GiB pages"* ]]
+	[[ ${stderr_lines[0]} == "tlbcost: no estimate: the TLBs of Intel Nehalem for 1 GiB pages are not on file" ]]
 	run -2 --separate-stderr "${BUILD}/tlbcost" estimate --page-size 3K -- "${program}"
 	[[ ${stderr} == *"not a page size as 4K, 64K, 2M or 1G: 3K"* ]]
 	run -2 --separate-stderr "${BUILD}/tlbcost" estimate --machine snb --backend pmu -- "${program}"
@@ -88,6 +88,25 @@ GIB=page=1073741824,l1d=4:4,l1i=4:4,stlb=16:4
 	[[ ${stderr} == *"machine AMD Zen 4 (zen4)"* ]]
 	[[ ${stderr} == *"No times: not published"* ]]
 	[[ $(grep -c '"verdict"' out.json) -eq 6 ]]
+}
+
+@test "estimate --page-size: a size whose TLBs are not known is NA, and the others are answered" {
+	need_simulator
+	run -0 --separate-stderr "${BUILD}/tlbcost" estimate --machine zen5,snb --page-size 4K,64K,2M,1G \
+		--json out.json -- "${BUILD}/workloads/map-lookup" --keys 20000 --count 100000
+	[[ ${stderr} =~ "1 GiB"\ +NA\ +NA\ +NA\ +NA\ +NA\ +NA ]]
+	run -0 python3 -c '
+import json
+for machine in json.load(open("out.json"))["machines"]:
+    print(machine["name"], *(size["misses"] is not None for size in machine["page_sizes"]))'
+	[[ ${output} == "zen5 True True True False"$'\n'"snb True True True True" ]]
+	# The same of the machine at hand, which a calibration says is one of these.
+	sed 's/^# cpu_vendor: .*/# cpu_vendor: AuthenticAMD/; s/^# cpu_family: .*/# cpu_family: 26/
+		s/^# cpu_model: .*/# cpu_model: 2/' "${TREE}/tests/golden/calibration.tsv" >zen5.tsv
+	run -0 --separate-stderr "${BUILD}/tlbcost" estimate --calibration zen5.tsv \
+		--page-size 4K,64K,2M,1G -- "${BUILD}/workloads/map-lookup" --keys 20000 --count 100000
+	[[ ${stderr} =~ "1 GiB"\ +NA\ +NA\ +NA\ +NA\ +NA\ +NA ]]
+	[[ ${stderr} == *"the TLBs of AMD Zen 5 for 1 GiB pages are not on file."* ]]
 }
 
 @test "views: each counts what it counts alone, with the filter and without" {

@@ -44,8 +44,11 @@ class PageSizeEstimate(Part, frozen=True, kw_only=True):
         int | None, doc("the smaller page size whose TLB entries hold such pages in pieces")
     ]
     note: Annotated[str | None, doc("what to know about it")]
-    tlb: Annotated[SimulatedTlb, doc("the TLBs that it was simulated on")]
-    misses: Annotated[dict[Side, SideMisses], doc("by kind of access")]
+    tlb: Annotated[
+        SimulatedTlb | None,
+        doc("the TLBs that it was simulated on; null: they are not known, as note says"),
+    ]
+    misses: Annotated[dict[Side, SideMisses] | None, doc("by kind of access; null: not simulated")]
     cycles_per_reference: Annotated[float | None, doc("modelled core cycles")]
     time_ratio: Annotated[Interval | None, doc("modelled time over that on the first page size")]
     expected_gain_fraction: Annotated[
@@ -77,8 +80,8 @@ class MachineEstimateDocument(Part, frozen=True, kw_only=True):
     """
 
     schema: Annotated[
-        str, doc("form of this document and its version", const="tlbcost-machine-estimate-1")
-    ] = "tlbcost-machine-estimate-1"
+        str, doc("form of this document and its version", const="tlbcost-machine-estimate-2")
+    ] = "tlbcost-machine-estimate-2"
     tlbcost_version: Annotated[str, doc("the version of tlbcost that made it")]
     date: Annotated[str, doc("UTC, ISO 8601")]
     command: Annotated[tuple[str, ...], doc("the program's command line")]
@@ -123,8 +126,12 @@ def _page_size(result: SizeResult, base: SizeResult) -> PageSizeEstimate:
         page_size_bytes=result.size.page_bytes,
         misses_like_bytes=result.size.like,
         note=result.size.note,
-        tlb=SimulatedTlb(dtlb=geometry.dtlb, itlb=geometry.itlb, stlb=geometry.stlb),
-        misses={
+        tlb=None
+        if geometry is None
+        else SimulatedTlb(dtlb=geometry.dtlb, itlb=geometry.itlb, stlb=geometry.stlb),
+        misses=None
+        if result.counts is None
+        else {
             side: SideMisses(
                 l1_tlb_misses=seen.l1_tlb_misses,
                 stlb_hits=seen.stlb_hits,

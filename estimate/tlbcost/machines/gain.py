@@ -33,11 +33,12 @@ Sides = Mapping[Side, SideCounts]
 class SizeResult:
     """One page size of one machine.
 
-    `cycles_per_reference` and `time_ratio` (to the first size) are modelled; None: not obtained.
+    `counts` None: it was not simulated. `cycles_per_reference` and `time_ratio` (to the first
+    size) are modelled; None: not obtained.
     """
 
     size: PageSize
-    counts: Sides
+    counts: Sides | None
     cycles_per_reference: float | None
     time_ratio: Interval | None
     verdict: Verdict
@@ -83,7 +84,8 @@ class MachineEstimates:
                 "calibration brought from such a machine is better (--calibration)."
             )
             found.append(MachineCaveat("M01", text))
-        if any(size.size.page_bytes >= GIB for each in self.machines for size in each.sizes):
+        sizes = [size for each in self.machines for size in each.sizes]
+        if any(each.size.page_bytes >= GIB and each.counts is not None for each in sizes):
             text = (
                 "memory is taken to be on 1 GiB pages where a mapping spans such a page whole, "
                 "and on base pages elsewhere; which memory gets them is the program's matter."
@@ -96,34 +98,46 @@ def results(
     machines: Sequence[OtherMachine], plan: Pass, simulation: Simulation
 ) -> tuple[MachineResult, ...]:
     """Everything that one pass of the simulator tells of the machines."""
-    found = []
-    for m, machine in enumerate(machines):
-        numbers = [i for i, cell in enumerate(plan.cells) if cell[0] == m]
-        columns = [_column(plan, simulation, i) for i in numbers]
-        base = columns[0]
-        sizes, reason = [], machine.no_core
-        windows = 0
-        for size, number, column in zip(machine.sizes, numbers, columns, strict=True):
-            counted = numbers[0] if size.like is not None else number
-            ratio = None
-            none_fits = size.page_bytes >= GIB and _none_fits(plan, simulation, numbers[0], number)
-            if none_fits:
-                notes = [note for note in (size.note, _NONE_FITS) if note is not None]
-                size = replace(size, note="; ".join(notes))
-            elif machine.core is not None:
-                ratio, windows, why = _ratio(simulation, base, column, first=number == numbers[0])
-                reason = reason or why
-            sizes.append(
-                SizeResult(
-                    size,
-                    _counts(plan, simulation, counted),
-                    _cycles(column) if machine.core is not None and ratio else None,
-                    ratio,
-                    _verdict(ratio),
-                )
+    number_of = {cell: number for number, cell in enumerate(plan.cells)}
+    return tuple(
+        _result(
+            machine, [number_of.get((m, s)) for s in range(len(machine.sizes))], plan, simulation
+        )
+        for m, machine in enumerate(machines)
+    )
+
+
+def _result(
+    machine: OtherMachine, numbers: Sequence[int | None], plan: Pass, simulation: Simulation
+) -> MachineResult:
+    """One machine; `numbers` are the cells of its sizes, None: not simulated."""
+    first = numbers[0]
+    assert first is not None
+    base = _column(plan, simulation, first)
+    sizes, reason = [], machine.no_core
+    windows = 0
+    for size, number in zip(machine.sizes, numbers, strict=True):
+        if number is None:
+            sizes.append(SizeResult(size, None, None, None, "unknown"))
+            continue
+        column = _column(plan, simulation, number)
+        ratio = None
+        if size.page_bytes >= GIB and _none_fits(plan, simulation, first, number):
+            notes = [note for note in (size.note, _NONE_FITS) if note is not None]
+            size = replace(size, note="; ".join(notes))
+        elif machine.core is not None:
+            ratio, windows, why = _ratio(simulation, base, column, first=number == first)
+            reason = reason or why
+        sizes.append(
+            SizeResult(
+                size,
+                _counts(plan, simulation, first if size.like is not None else number),
+                _cycles(column) if machine.core is not None and ratio else None,
+                ratio,
+                _verdict(ratio),
             )
-        found.append(MachineResult(machine, tuple(sizes), windows, reason))
-    return tuple(found)
+        )
+    return MachineResult(machine, tuple(sizes), windows, reason)
 
 
 _NONE_FITS = "no mapping of the program spans such a page where it misses: no time"
@@ -225,8 +239,10 @@ def sentence(result: SizeResult, base: SizeResult) -> str:
     """What to make of one page size, in words."""
     pages, first = units.size(result.size.page_bytes), units.size(base.size.page_bytes)
     ratio = result.time_ratio
+    if result.counts is None:
+        return f"{pages} pages: not available (NA)."
     if ratio is None:
-        return f"{pages} pages: only misses are told."
+        return f"{pages} pages: only misses are known."
     times = f"{ratio.value:.2f} times that of {first} pages ({ratio.low:.2f} to {ratio.high:.2f})"
     if result.verdict == "slower":
         return f"{pages} pages would make this slower: the time should be {times}."

@@ -29,11 +29,13 @@ _HUGE_FROM = 1 << 20
 class PageSize:
     """One page size of a machine.
 
-    `like`: the smaller size whose TLB entries hold such pages in pieces; `note` says so.
+    `geometry` None: nothing is known of the TLB entries for such pages, so that they are not
+    simulated. `like`: the smaller size whose TLB entries hold such pages in pieces. `note` says
+    which it is.
     """
 
     page_bytes: int
-    geometry: PageSizeGeometry
+    geometry: PageSizeGeometry | None
     like: int | None = None
     note: str | None = None
 
@@ -119,22 +121,22 @@ def _unverified(figures: Mapping[str, Figure]) -> list[str]:
 def _published_size(core: PublishedCore, size: int) -> tuple[PageSize, list[str]]:
     has = {each for level, each in core.levels if level == "dtlb"}
     if size not in has and BASE_BYTES < size < HUGE_BYTES and BASE_BYTES in has:
-        page, notes = _published_size(core, BASE_BYTES)
+        base, notes = _geometry(core, BASE_BYTES)
         note = (
             f"its TLBs hold {units.size(size)} pages as {units.size(BASE_BYTES)} ones: "
             "only page faults become fewer"
         )
-        geometry = replace(page.geometry, page_size_bytes=size, entry_bytes=BASE_BYTES)
+        geometry = replace(base, page_size_bytes=size, entry_bytes=BASE_BYTES)
         return PageSize(size, geometry, BASE_BYTES, note), notes
     if size not in has:
-        there = ", ".join(units.size(each) for each in sorted(has))
-        raise TlbcostError(
-            f"{core.name} has no {units.size(size)} pages in data/machines/{core.core}.tsv",
-            f"it has {there}",
-            CANNOT_MEASURE,
-        )
+        return _unknown_size(core, size), []
     geometry, notes = _geometry(core, size)
     return PageSize(size, geometry), notes
+
+
+def _unknown_size(core: PublishedCore, size: int) -> PageSize:
+    note = f"the TLBs of {core.name} for {units.size(size)} pages are not on file"
+    return PageSize(size, None, None, note)
 
 
 def _geometry(core: PublishedCore, size: int) -> tuple[PageSizeGeometry, list[str]]:
@@ -209,16 +211,15 @@ def _calibrated_size(calibration: Calibration, size: int, whole: Geometry) -> Pa
         geometry = replace(whole.base, page_size_bytes=size, entry_bytes=base)
         return PageSize(size, geometry, base, f"{why}: it misses as on {units.size(base)} pages")
     if core is not None and size != HUGE_BYTES and not held:
-        raise TlbcostError(
-            f"{core.name} has no {units.size(size)} pages in data/machines/{core.core}.tsv",
-            exit_code=CANNOT_MEASURE,
-        )
+        return _unknown_size(core, size)
     return PageSize(size, geometry_for(calibration, machine, size).huge)
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
     """What one run of the simulator is to do: `cells` are machine and size, by number.
+
+    Sizes whose TLBs are not known have none.
 
     Cell i is view i - 2, after those of the machine at hand, if `first` (its two sizes are the
     first two cells); else view i.
@@ -237,18 +238,32 @@ class Pass:
 
 
 def plan_pass(machines: Sequence[OtherMachine]) -> Pass:
-    """All machines in one run. Raises TlbcostError with exit code 2 if they are too many."""
-    cells = [(m, s) for m, machine in enumerate(machines) for s in range(len(machine.sizes))]
+    """All machines in one run.
+
+    Raises TlbcostError with exit code 2 if they are too many, and 4 if too little is known: not
+    the first size of each machine, with which its others are compared, or none of the others.
+    """
+    _check_known(machines)
+    cells = [
+        (m, s)
+        for m, machine in enumerate(machines)
+        for s, size in enumerate(machine.sizes)
+        if size.geometry is not None
+    ]
     lead = machines[0]
+    first = lead.sizes[0].geometry
+    assert first is not None
     usual = [size.page_bytes for size in lead.sizes[:2]] == [BASE_BYTES, HUGE_BYTES]
+    second = (lead.sizes[1].geometry if usual else None) or _any_huge(first)
+    usual = usual and lead.sizes[1].geometry is not None
     whole = usual and lead.code_stlb is None and (len(machines) == 1 or lead.core is not None)
-    second = lead.sizes[1].geometry if usual else _any_huge(lead.sizes[0].geometry)
     skipped = 2 if whole else 0
     views = []
     for number, (m, s) in enumerate(cells):
         if number < skipped:
             continue
         machine, size = machines[m], machines[m].sizes[s]
+        assert size.geometry is not None
         base = next(i for i, cell in enumerate(cells) if cell[0] == m)
         rest = None
         # Where its entries hold pieces, that tells if there could be such pages at all.
@@ -262,14 +277,26 @@ def plan_pass(machines: Sequence[OtherMachine]) -> Pass:
             f"give at most {MOST_VIEWS}",
             USAGE,
         )
-    base_geometry = lead.sizes[0].geometry
     return Pass(
-        Geometry(base_geometry, second, {}, lead.folded),
+        Geometry(first, second, {}, lead.folded),
         lead.core,
         tuple(cells),
         tuple(views),
         whole,
     )
+
+
+def _check_known(machines: Sequence[OtherMachine]) -> None:
+    unknown = [m.sizes[0] for m in machines if m.sizes[0].geometry is None]
+    others = [size for m in machines for size in m.sizes[1:]]
+    if others and all(size.geometry is None for size in others):
+        unknown += others
+    if unknown:
+        raise TlbcostError(
+            f"no estimate: {unknown[0].note}",
+            "'tlbcost machines NAME' shows what is known of a machine",
+            CANNOT_MEASURE,
+        )
 
 
 def _any_huge(base: PageSizeGeometry) -> PageSizeGeometry:

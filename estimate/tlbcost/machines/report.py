@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
 from tlbcost.common.console import WIDTH, print_whole, section, table
-from tlbcost.machines.gain import MachineEstimates, MachineResult, SizeResult, sentence
-from tlbcost.processors.geometry import TlbLevel
-from tlbcost.simulator.counts import SideCounts
+from tlbcost.machines.gain import MachineEstimates, MachineResult, Sides, sentence
+from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,12 +53,10 @@ def _machine(result: MachineResult, console: Console) -> None:
     _words(console, f"costs   {machine.costs}")
     rows = table("pages", "L1 dTLB", "STLB", "L1 misses", "STLB hits", "walks", "time")
     for size in result.sizes:
-        data = _data(size)
         rows.add_row(
             units.size(size.size.page_bytes),
-            _level(size.size.geometry.dtlb),
-            _level(size.size.geometry.stlb),
-            *(units.count(n) for n in (data.l1_tlb_misses, data.stlb_hits, data.stlb_misses)),
+            *_levels(size.size.geometry),
+            *_data(size.counts),
             units.NOT_OBTAINED if size.time_ratio is None else f"{size.time_ratio.value:.2f}",
         )
     section(console, rows)
@@ -80,14 +77,24 @@ def _machine(result: MachineResult, console: Console) -> None:
         _words(console, f"  {note}.")
 
 
+def _levels(geometry: PageSizeGeometry | None) -> tuple[str, str]:
+    """First and second level for data."""
+    if geometry is None:
+        return units.NOT_OBTAINED, units.NOT_OBTAINED
+    return _level(geometry.dtlb), _level(geometry.stlb)
+
+
 def _level(level: TlbLevel | None) -> str:
     return "none" if level is None else f"{level.entries}:{level.ways}"
 
 
-def _data(size: SizeResult) -> SideCounts:
-    sides = [seen for side, seen in size.counts.items() if side != "fetch"]
-    return SideCounts(
-        sum(seen.l1_tlb_misses for seen in sides),
-        sum(seen.stlb_hits for seen in sides),
-        sum(seen.stlb_misses for seen in sides),
+def _data(counts: Sides | None) -> tuple[str, ...]:
+    """Misses of the first level, hits of the second, and walks."""
+    if counts is None:
+        return (units.NOT_OBTAINED,) * 3
+    sides = [seen for side, seen in counts.items() if side != "fetch"]
+    return (
+        units.count(sum(seen.l1_tlb_misses for seen in sides)),
+        units.count(sum(seen.stlb_hits for seen in sides)),
+        units.count(sum(seen.stlb_misses for seen in sides)),
     )

@@ -65,7 +65,7 @@ def test_without_enough_windows_there_are_misses_but_no_times() -> None:
     assert result.sizes[1].verdict == "unknown"
     assert result.sizes[1].counts["load"].stlb_misses == 3
     assert result.no_times is not None
-    assert sentence(result.sizes[1], result.sizes[0]) == "2 MiB pages: only misses are told."
+    assert sentence(result.sizes[1], result.sizes[0]) == "2 MiB pages: only misses are known."
 
 
 def test_a_machine_without_figures_has_no_times() -> None:
@@ -73,6 +73,17 @@ def test_a_machine_without_figures_has_no_times() -> None:
     other = results(machines, plan_pass(machines), simulation((1000, 500)))[1]
     assert [size.time_ratio for size in other.sizes] == [None, None]
     assert other.sizes[1].counts["store"].stlb_misses == 11
+
+
+def test_a_size_that_was_not_simulated_has_no_figures() -> None:
+    machines = [machine("zen5", BASE, MTHP, HUGE, GIB), machine("skx", BASE, HUGE, GIB)]
+    zen5, skx = results(machines, plan_pass(machines), simulation((9,) * 6))
+    gib = zen5.sizes[3]
+    assert (gib.counts, gib.cycles_per_reference, gib.time_ratio) == (None, None, None)
+    assert gib.verdict == "unknown"
+    assert sentence(gib, zen5.sizes[0]) == "1 GiB pages: not available (NA)."
+    assert [size.counts is not None for size in zen5.sizes[:3]] == [True] * 3
+    assert skx.sizes[2].counts is not None
 
 
 def test_sizes_in_pieces_have_the_counts_of_the_pieces() -> None:

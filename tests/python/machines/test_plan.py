@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from builders.machines import (
     BASE,
@@ -45,11 +47,32 @@ def test_a_size_between_misses_as_base_pages_do_on_x86() -> None:
     assert "page faults" in (size.note or "")
 
 
-def test_a_size_that_a_machine_lacks_is_refused() -> None:
-    with pytest.raises(TlbcostError, match="no 1 GiB pages") as caught:
-        machine("nhm", BASE, GIB)
+def test_a_size_that_a_machine_lacks_is_not_simulated() -> None:
+    made = machine("zen5", BASE, HUGE, GIB)
+    assert made.sizes[2].geometry is None
+    assert made.sizes[2].note == "the TLBs of AMD Zen 5 for 1 GiB pages are not on file"
+    plan = plan_pass([machine("skx", BASE, HUGE, GIB), made])
+    assert plan.cells == ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1))
+
+
+def test_without_2_mib_pages_the_simulator_is_given_any() -> None:
+    made = machine("skx", BASE, HUGE, GIB)
+    unknown = replace(made.sizes[1], geometry=None)
+    plan = plan_pass([replace(made, sizes=(made.sizes[0], unknown, made.sizes[2]))])
+    assert not plan.first
+    assert plan.cells == ((0, 0), (0, 2))
+    assert plan.views[1].rest == 0
+
+
+def test_too_little_that_is_known_is_refused() -> None:
+    with pytest.raises(TlbcostError, match="Nehalem for 1 GiB pages are not on file") as caught:
+        plan_pass([machine("nhm", BASE, GIB)])
     assert caught.value.exit_code == CANNOT_MEASURE
-    assert caught.value.hint == "it has 4 KiB, 2 MiB"
+    made = machine("skx", BASE, HUGE)
+    first = replace(made.sizes[0], geometry=None, note="none")
+    with pytest.raises(TlbcostError, match="no estimate: none"):
+        plan_pass([replace(made, sizes=(first, made.sizes[1]))])
+    assert plan_pass([machine("nhm", BASE)]).cells == ((0, 0),)
 
 
 def test_the_first_machine_needs_no_view_unless_its_second_level_is_split() -> None:
