@@ -192,7 +192,8 @@ $(B)/venv/.accuracy: $(B)/venv/.check
 	touch $@
 
 $(B)/tlbcost: scripts/tlbcost.in $(B)/venv/.run
-	sed -e 's|@PYTHON@|$${here}/venv/bin/python|' -e 's|@ROOT@|$${here}/../estimate|' $< >$@
+	sed -e 's|@PYTHON@|$${here}/venv/bin/python|' -e 's|@ROOT@|$${here}/../estimate|' \
+		-e 's|@REBUILD@|make -C $${here}/.. all|' $< >$@
 	chmod +x $@
 
 install-deps:  ## install what building and running needs (apt; needs root)

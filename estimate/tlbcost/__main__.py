@@ -109,10 +109,12 @@ def _unloadable(error: MemoryError | ImportError) -> TlbcostError:
 
     if isinstance(error, MemoryError) or is_short_of_memory():
         return memory_error("cannot run tlbcost")
-    from tlbcost.system.hints import rebuild
+    from tlbcost.common.paths import source_tree
 
+    tree = source_tree()
+    hint = "install tlbcost again" if tree is None else f"make -C {tree} all"
     why = " ".join(str(error).split()) or type(error).__name__
-    return TlbcostError(f"cannot load a part of tlbcost: {why}", rebuild(), TOOL_FAILED)
+    return TlbcostError(f"cannot load a part of tlbcost: {why}", hint, TOOL_FAILED)
 
 
 def _refused(error: OSError) -> TlbcostError:
@@ -149,6 +151,7 @@ def _give_up(stream: TextIO | None) -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    from tlbcost.common import causes
     from tlbcost.common.arguments import Parser
 
     if not arguments and sys.stdout.isatty():
@@ -181,6 +184,7 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     if chosen.command not in COMMANDS:
         raise _unknown(chosen.command)
+    causes.check_stack()
     command = load(chosen.command)
     sub = Parser(prog=f"tlbcost {chosen.command}", description=COMMANDS[chosen.command])
     command.add_arguments(sub)

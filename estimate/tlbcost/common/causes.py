@@ -14,8 +14,9 @@ from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.units import size
 
 # With less our own programs cannot run.
-_LEAST_STACK_BYTES = 1 << 20
+_LEAST_STACK_BYTES = 512 << 10
 _LEAST_MEMORY_BYTES = 1 << 30
+_LEAST_FILES = 32
 _LEAST_FREE_BYTES = 1 << 20
 
 
@@ -58,9 +59,9 @@ def tool_error(what: str, tool: str, code: int, folder: Path) -> TlbcostError:
 
 
 def _tool_hint(code: int, folder: Path) -> str | None:
-    stack, memory = _limit(resource.RLIMIT_STACK), _limit(resource.RLIMIT_AS)
-    if -code in (signal.SIGSEGV, signal.SIGBUS) and stack < _LEAST_STACK_BYTES:
-        return f"ulimit -s 8192: the limit of stacks is {size(stack)}"
+    memory = _limit(resource.RLIMIT_AS)
+    if _limit(resource.RLIMIT_NOFILE) < _LEAST_FILES:
+        return hint_for(errno.EMFILE)
     if -code == signal.SIGXFSZ:
         return "ulimit -f unlimited"
     if -code == signal.SIGXCPU:
@@ -75,6 +76,17 @@ def _tool_hint(code: int, folder: Path) -> str | None:
 def full_disk_hint(folder: Path) -> str | None:
     """Where next to nothing is free there, what shows it."""
     return hint_for(errno.ENOSPC, folder) if _free_bytes(folder) < _LEAST_FREE_BYTES else None
+
+
+def check_stack() -> None:
+    """Refuse a limit of stacks that Python and its packages overrun, which nothing can catch."""
+    limit = _limit(resource.RLIMIT_STACK)
+    if limit < _LEAST_STACK_BYTES:
+        raise TlbcostError(
+            f"cannot run tlbcost: the limit of stacks is {size(limit)}",
+            "ulimit -s 8192",
+            TOOL_FAILED,
+        )
 
 
 def memory_error(what: str) -> TlbcostError:
