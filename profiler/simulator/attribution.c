@@ -20,7 +20,7 @@
 struct phases attribution_phases;
 
 static ULong heap_end;		/* 0: not known yet */
-/* Memory that nothing could be in before is about to be made writable. */
+/* Memory that could hold nothing before is about to be made writable. */
 static Bool commits;
 
 static ULong up(ULong address)
@@ -135,7 +135,7 @@ static void moved(ThreadId tid, const UWord *args, ULong to)
 	Bool ours = old && old->site;
 
 	if (to != from) {
-		/* Of no bytes: the same pages once more. */
+		/* Zero bytes: the same pages again. */
 		if (before)
 			unmapped(from, before);
 		mapped(tid, to, now, flags, ours);
@@ -195,7 +195,7 @@ void attribution_after(ThreadId tid, UInt number, const UWord *args, UWord resul
 
 	switch (number) {
 	case __NR_mmap:
-		/* Who mapped the pages of private files is of no interest. */
+		/* The site that mapped the pages of private files does not matter. */
 		mapped(tid, result, args[1], flags_of_map(args[3]),
 		       args[3] & (VKI_MAP_ANONYMOUS | VKI_MAP_SHARED));
 		break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page walks by memory region and by code: the misses of the process by the
- * memory that they are in, by the code that makes them, and over time.
+ * Page walks by memory region and by code: the misses of the process by memory, by code, and
+ * over time.
  */
 #ifndef TLBSIM_ATTRIBUTION_H
 #define TLBSIM_ATTRIBUTION_H
@@ -19,7 +19,7 @@ void attribution_missed(enum tlb_size size, uint64_t address,
 Bool attribution_maps(UInt number);
 void attribution_before(UInt number, const UWord *args);
 void attribution_after(ThreadId tid, UInt number, const UWord *args, UWord result);
-/* In a window: a miss that is modelled, and ticks for which the core waited. */
+/* In a window: a modelled miss, and ticks for which the core waited. */
 void attribution_modelled(enum tlb_size size, uint64_t address, bool walk);
 void attribution_waited(bool huge, uint64_t address, uint64_t time);
 

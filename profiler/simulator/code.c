@@ -9,12 +9,12 @@
 
 #define FIRST_CAPACITY 1024u
 /*
- * A stack is sampled once in so many walks of data at first; twice as many
- * whenever that was done often, so that sampling costs no time that matters.
+ * At first a stack is sampled once in this number of data walks, which doubles after many
+ * samples, so that sampling costs little time.
  */
 #define FIRST_INTERVAL 64u
 #define SAMPLES_OF_AN_INTERVAL 1024u
-#define MOST_FRAMES 64u			/* or fewer, as --num-callers says */
+#define MOST_FRAMES 64u			/* or fewer, by --num-callers */
 
 struct code_table code_table;
 struct stack_table stack_table;
@@ -55,7 +55,7 @@ static void grow(void)
 
 static struct code_misses *find(ULong instruction)
 {
-	/* What lies at an address changes as objects come and go. */
+	/* What is at an address changes as objects are mapped and unmapped. */
 	DiEpoch epoch = VG_(current_DiEpoch)();
 	struct code_misses *code;
 
@@ -75,7 +75,7 @@ static struct code_misses *find(ULong instruction)
 	return last = code;
 }
 
-/* The walks since the last sample were on the way to this one. */
+/* The walks since the last sample belong to this one. */
 static void note_stack(ExeContext *stack)
 {
 	ULong at = ((Addr)stack * 0x9e3779b97f4a7c15ULL) >> 32;
@@ -103,7 +103,7 @@ static void note_stack(ExeContext *stack)
 
 static void choose_next(void)
 {
-	/* Marsaglia's xorshift64: no rhythm of the program's fits. */
+	/* Marsaglia's xorshift64, so that no rhythm of the program coincides. */
 	random_state ^= random_state << 13;
 	random_state ^= random_state >> 7;
 	random_state ^= random_state << 17;
@@ -122,7 +122,7 @@ static void sample(ULong instruction)
 		NULL, NULL, 0,
 		current.run->stack_delta);
 
-	/* While references wait, the one that missed was made a little ago. */
+	/* While references are queued, the one that missed was made slightly earlier. */
 	if (!count || !model->batching)
 		frames[0] = instruction;
 	count += !count;
@@ -136,7 +136,7 @@ void code_missed(ULong instruction, enum tlb_size size, enum tlb_side side, bool
 	if (!walk)
 		return;
 	since[size]++;
-	/* Only while the code of the thread refers to data are its registers up to date. */
+	/* The thread's registers are up to date only while its code accesses data. */
 	if (size == TLB_BASE && --due <= 0 && side != TLB_FETCH && current.run)
 		sample(instruction);
 }

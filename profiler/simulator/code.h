@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which instructions miss, and by which calls did the program get there? */
+/* Which instructions miss, and through which calls? */
 #ifndef TLBSIM_CODE_H
 #define TLBSIM_CODE_H
 
@@ -10,7 +10,7 @@
 
 struct code_misses {
 	ULong instruction;
-	DiEpoch epoch;		/* in which debug information says what it is */
+	DiEpoch epoch;		/* whose debug information describes it */
 	Bool used;
 	struct misses counted[TLB_SIZES][MISSES_SIDES];
 };
@@ -38,11 +38,11 @@ struct stack_table {
 
 extern struct stack_table stack_table;
 
-/* Nothing has missed yet. */
+/* Start with no misses. */
 void code_start(void);
 void code_missed(ULong instruction, enum tlb_size size, enum tlb_side side, bool walk);
 
-/* Count the walks since the last sample of the stack, too. */
+/* Also count the walks since the last sample of the stack. */
 void code_settle(void);
 
 #endif

@@ -45,7 +45,7 @@ struct code_row {
 	const struct code_misses *code;
 };
 
-/* What C++ inlines of its containers: the loop around it is what a reader looks for. */
+/* What C++ inlines of its containers: readers look for the loop around it. */
 static Bool is_container(const struct names *names, const struct code_line *line)
 {
 	static const HChar *const headers[] = {

@@ -11,7 +11,7 @@
 
 /* Before any table of a state is written: stacks have no numbers. */
 void code_tables_start(void);
-/* The number of a stack in the table "frames"; NULL has none: NO_NAME. */
+/* The number of a stack in the table "frames"; NO_NAME for NULL. */
 UInt stack_number(ExeContext *stack);
 void code_tables_write(const HChar *state);
 

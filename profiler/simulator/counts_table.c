@@ -17,7 +17,7 @@ static void write_touched(VgFile *file)
 	const struct touched *touched = &tlbsim_touched;
 
 	if (touched->failed) {
-		/* Counts that fell short are no counts. */
+		/* Incomplete counts are not written. */
 		VG_(fprintf)(file, "# touched_anonymous_pages: NA\n"
 			     "# touched_anonymous_huge_pages: NA\n"
 			     "# touched_other_pages: NA\n");

@@ -16,7 +16,7 @@ struct timing;
 struct current {
 	ThreadId thread;
 	struct tlb_model *model;
-	const struct run *run;		/* the model sees its references; or saw them last */
+	const struct run *run;		/* the model sees its references, or saw them last */
 	struct timing **timing;		/* NULL before its first window */
 };
 
@@ -29,9 +29,8 @@ extern struct current current;
 extern struct tlb_filter tlbsim_data_filter, tlbsim_code_filter;
 
 /*
- * Time: the number of references at the end of the block that runs now.  Each
- * block adds its own on entry, whether it will leave early or not, so that
- * times only ever grow.
+ * Time: the number of references at the end of the block that runs now.  Each block adds its
+ * own on entry, even if it exits early, so times never decrease.
  */
 extern ULong tlbsim_clock;
 

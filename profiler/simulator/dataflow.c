@@ -105,7 +105,7 @@ static void compare_and_swap(struct dataflow *flow, const IRCAS *cas)
 	fence(flow);
 }
 
-/* A call of an emulation: an instruction that is not often used. */
+/* A call of an emulation: a rare instruction. */
 static void dirty(struct dataflow *flow, const IRDirty *call)
 {
 	UShort value = 0;
@@ -121,7 +121,7 @@ static void dirty(struct dataflow *flow, const IRDirty *call)
 		flow->values[call->tmp] = dataflow_join(flow, value, 0, LATENCY_CALL);
 }
 
-/* While a window is open, run the block before this one on the model. */
+/* While a window is open, run the previous block on the model. */
 static void add_window_call(struct emitter *emitter)
 {
 	IRExpr *next = emit_load(emitter,

@@ -4,7 +4,7 @@
 
 #include "pub_tool_mallocfree.h"
 
-/* How a value was made, as far as addresses are concerned. */
+/* How a value was computed, for addresses. */
 struct value_origin {
 	UInt instruction;	/* in which an arithmetic cycle was charged; 0: none */
 	UInt operation;		/* that has it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which values does a block have, and which operations make them?  Numbers of
- * values: 0 is what is always there; the last one serves for all beyond.
+ * Which values does a block have, and which operations make them?  Numbers of values: 0 is
+ * always available; the last one stands for all beyond.
  */
 #ifndef TLBSIM_DATAFLOW_VALUES_H
 #define TLBSIM_DATAFLOW_VALUES_H
@@ -31,11 +31,11 @@ void dataflow_values_end(struct dataflow *flow);
 struct operation *dataflow_add(struct dataflow *flow, enum operation_kind kind);
 UShort dataflow_new_value(struct dataflow *flow);
 UShort dataflow_value_of(const struct dataflow *flow, const IRExpr *atom);
-/* A value that is there `cycles` after both of these. */
+/* A value that is available `cycles` after both of these. */
 UShort dataflow_join(struct dataflow *flow, UShort a, UShort b, UInt cycles);
 /*
- * The result of integer arithmetic.  An instruction's is one cycle, however
- * many operations the translation made of it.
+ * The result of integer arithmetic.  One cycle per instruction, however many operations the
+ * translation made of it.
  */
 UShort dataflow_arithmetic(struct dataflow *flow, UShort a, UShort b);
 /* The result of any operation of two values. */
@@ -43,7 +43,7 @@ UShort dataflow_operation(struct dataflow *flow, IROp op, UShort a, UShort b);
 /* What the guest state holds at an offset; and put a value there. */
 UShort dataflow_get(struct dataflow *flow, Int offset);
 void dataflow_put(struct dataflow *flow, Int offset, const IRExpr *data);
-/* An address that the instruction itself makes costs no cycle of its own. */
+/* An address that the instruction itself computes costs no additional cycle. */
 UShort dataflow_address_of(struct dataflow *flow, const IRExpr *address);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A block of the program's code while it is being instrumented: the expressions
- * that our code in it is made of, and the look-up in a filter.
+ * A block of the program's code while it is being instrumented: the expressions of our code in
+ * it, and the look-up in a filter.
  */
 #ifndef TLBSIM_EMIT_H
 #define TLBSIM_EMIT_H
@@ -12,12 +12,12 @@
 
 #include "pub_tool_tooliface.h"
 
-/* A range being gathered. */
+/* A range being collected. */
 struct open_range {
 	IRTemp base;		/* IRTemp_INVALID: absolute */
 	Long low, high;		/* offsets: first byte, and past the last */
 	UInt last;		/* index in the run of its last reference */
-	IRExpr *slot;		/* where its filter slot is: bytes from the table */
+	IRExpr *slot;		/* its filter slot: bytes from the table */
 };
 
 struct emitter {
@@ -32,7 +32,7 @@ struct emitter {
 	ULong code_page;	/* that the last instruction was in */
 	/* Runs made so far: their distance from the end is not known yet. */
 	struct run *runs;
-	/* The run being gathered. */
+	/* The run being collected. */
 	struct reference references[RUN_REFERENCES];
 	UInt count;
 	struct open_range ranges[RUN_BASES];

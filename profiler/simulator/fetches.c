@@ -47,7 +47,7 @@ static void add_fetch(struct emitter *emitter, IRExpr *address, IRExpr *conditio
 
 void fetch_start(struct emitter *emitter, ULong address)
 {
-	/* Whatever led here has noted it. */
+	/* The jump that led here has noted it. */
 	emitter->code_page = page_of(address);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How many cycles does an operation take?  Those of recent server cores, from
- * the makers' optimisation manuals; none of them matters as much as a miss.
+ * How many cycles does an operation take?  Those of recent server cores, from the
+ * manufacturers' optimisation manuals; none matters as much as a miss.
  */
 #ifndef TLBSIM_LATENCIES_H
 #define TLBSIM_LATENCIES_H
@@ -11,7 +11,7 @@
 
 /* Only another name for the same bits: no instruction of its own. */
 #define LATENCY_NONE 254u
-/* Integer arithmetic: one cycle for all that an instruction does. */
+/* Integer arithmetic: one cycle for everything that an instruction does. */
 #define LATENCY_INTEGER 255u
 /* An emulated instruction. */
 #define LATENCY_CALL 20u

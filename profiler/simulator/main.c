@@ -22,7 +22,7 @@
  *   mappings.c, mappings_resolve.c
  *                   which memory it is in,
  *   code.c          and which instruction and calls it is from
- *   numa.c        which thread goes to memory for which page (profiler/numa/)
+ *   numa.c        which thread accesses memory for which page (profiler/numa/)
  *   table.c, *_table.c, *_tables.c, names.c
  *                 the tables that a process leaves behind
  */
@@ -71,7 +71,7 @@ static void start_client_code(ThreadId tid, ULong blocks_done)
 	threads_switch(tid);
 }
 
-/* Those that a process has from its start on; counts NULL: there are none yet. */
+/* Those that a process has from its start; counts NULL: there are none yet. */
 static void write_tables(const HChar *state,
 			 const struct tlb_counts counts[TLB_SIZES][TLB_SIDES],
 			 UInt threads)
@@ -107,7 +107,7 @@ static void start_image(void)
 	write_tables("running", NULL, 0);
 }
 
-/* The child has the one thread that called fork(), and TLBs of its own. */
+/* The child has only the thread that called fork(), and its own TLBs. */
 static void forked(ThreadId tid)
 {
 	(void)tid;
@@ -119,13 +119,13 @@ static void forked(ThreadId tid)
 /*
  * Note touched pages before the call may change what is mapped there.
  *
- * A successful exec ends this image without a word.  Report before it; if it
- * fails, the process goes on and reports again, over this one.
+ * A successful exec ends this image silently.  Write the tables before it; if it fails, the
+ * process continues and writes them again.
  */
 static void pre_syscall(ThreadId tid, UInt number, UWord *args, UInt count)
 {
 	(void)count;
-	/* References of all threads wait that may be to what is unmapped. */
+	/* Queued references of any thread may be to memory that is being unmapped. */
 	if (options.attribute && attribution_maps(number))
 		threads_flush_others(tid);
 	threads_flush(tid);
@@ -178,7 +178,7 @@ static void pre_options(void)
 	VG_(details_copyright_author)("The tlbcost authors, GPL-2.0-or-later");
 	VG_(details_bug_reports_to)("the tlbcost project");
 	VG_(details_avg_translation_sizeB)(500);
-	/* Exact registers at a fault are worth less than speed. */
+	/* Speed matters more than exact registers at a fault. */
 	VG_(clo_vex_control).iropt_register_updates_default =
 		VexRegUpdSpAtMemAccess;
 	VG_(basic_tool_funcs)(post_options, tlbsim_instrument, finish);

@@ -5,7 +5,7 @@
 #include "pub_tool_libcbase.h"
 #include "pub_tool_mallocfree.h"
 
-/* What is kept of a page: its mapping's number, and if it was touched. */
+/* Kept for each page: its mapping's number, and whether it was touched. */
 #define TOUCHED 0x8000u
 #define MAPPING 0x7fffu
 #define FIRST_CAPACITY 1024u
@@ -31,7 +31,7 @@ static UShort *page_in(struct region *region, ULong address)
 			      (pages_in_region() - 1)];
 }
 
-/* The region's slot, or the free one where it belongs. */
+/* The region's slot, or the free slot where it belongs. */
 static struct region **slot_of(ULong number)
 {
 	/* Fibonacci hashing, as in touched.c. */
@@ -78,7 +78,7 @@ static struct region *region_of(ULong address)
 	return last = *slot;
 }
 
-/* Look the page up, and what is around it in the region. */
+/* Look the page up, and its surroundings in the region. */
 static void resolve(struct region *region, ULong address)
 {
 	const UInt shift = options.tlb.page_shift[TLB_BASE];

@@ -8,13 +8,13 @@
 
 #include "mappings_resolve.h"
 
-/* Nothing has missed yet; what is mapped stays. */
+/* Start with no misses; mappings remain. */
 void mappings_start(void);
 /* The mapping of an address; it is known from then on. */
 struct mapping *mappings_find(ULong address);
-/* A page of the mapping was walked to. */
+/* A walk for a page of the mapping. */
 void mappings_walked(ULong address);
-/* What was mapped there is no longer, or is something else. */
+/* The mapping there is gone, or has changed. */
 void mappings_forget(ULong start, ULong end);
 
 #endif

@@ -71,7 +71,7 @@ static Bool begins(const HChar *text, const HChar *with)
 	return VG_(strncmp)(text, with, VG_(strlen)(with)) == 0;
 }
 
-/* A file by its name; what has none that can be opened, by the kernel's for it. */
+/* A file by its name; one that cannot be opened by name, by the kernel's name for it. */
 static enum mapping_kind kind_of_file(const HChar *name)
 {
 	if (begins(name, "/memfd:"))
@@ -160,7 +160,7 @@ static void describe(struct mapping *mapping, const NSegment *segment,
 		if (!mapping->code)
 			name_variable(mapping, address);
 	} else {
-		/* Valgrind's own choice for the heap is to allow execution. */
+		/* Valgrind itself makes the heap executable. */
 		mapping->kind = kind_of_anonymous(segment, extent);
 		mapping->code = mapping->kind == MAPPING_JIT;
 		if (mapping->kind == MAPPING_ANONYMOUS && !(extent && extent->site) &&
@@ -196,7 +196,7 @@ UInt mappings_resolve(ULong address, ULong *start, ULong *end)
 		*end = segment->end + 1;
 	}
 	if (!extent) {
-		/* What lies before and behind may be another's. */
+		/* Memory before and after may belong to another mapping. */
 		*start = address & ~(page - 1);
 		*end = *start + page;
 		return number;

@@ -22,7 +22,7 @@ struct mapping {
 	UInt name, variable;		/* in mapping_names */
 	ULong device;			/* of a file's file system */
 	ExeContext *site;		/* of the call that mapped it, or NULL */
-	ULong bytes, most_bytes;	/* mapped: now, and at most at a time */
+	ULong bytes, most_bytes;	/* mapped: now, and the maximum */
 	ULong pages, most_pages;	/* of them touched */
 	ULong regions, most_regions;	/* huge-page-sized, with a touched page */
 	struct misses counted[TLB_SIZES][MISSES_SIDES];
@@ -36,7 +36,7 @@ enum { EXTENT_HEAP = 1, EXTENT_SHARED = 2, EXTENT_HUGETLB = 4, EXTENT_STACK = 8 
 
 extern struct extents mapping_extents;
 extern struct names mapping_names;
-extern struct mapping *mappings;	/* the first one: what is not known */
+extern struct mapping *mappings;	/* the first one: unknown memory */
 extern UInt mapping_count;
 extern const HChar *mapping_executable;	/* its path: a script's interpreter; NULL: not known */
 
@@ -44,8 +44,8 @@ extern const HChar *mapping_executable;	/* its path: a script's interpreter; NUL
 void mappings_init(void);
 
 /*
- * The number of an address's mapping, and the addresses around it that belong
- * to it as well; 0: nothing is there.
+ * The number of an address's mapping, and the addresses around it that also belong to it; 0:
+ * nothing is there.
  */
 UInt mappings_resolve(ULong address, ULong *start, ULong *end);
 

@@ -17,7 +17,7 @@ static UInt hash_of(const HChar *text)
 	return hash;
 }
 
-/* The slot of the text, or the free one where it belongs. */
+/* The slot of the text, or the free slot where it belongs. */
 static UInt *slot_of(const struct names *names, const HChar *text)
 {
 	UInt mask = SLOTS_PER_NAME * names->capacity - 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Free text belongs in a table's header: names that its cells refer to by
- * their numbers, and where code is by the debug information of its object.
+ * their numbers, and the source lines of code by the debug information of its object.
  */
 #ifndef TLBSIM_NAMES_H
 #define TLBSIM_NAMES_H
@@ -18,7 +18,7 @@ struct names {
 	UInt *slots;		/* 0: empty, else a name's number + 1 */
 };
 
-/* The number of this text; NULL has none. */
+/* The number of this text; NO_NAME for NULL. */
 UInt names_number(struct names *names, const HChar *text);
 void names_free(struct names *names);
 
@@ -33,7 +33,7 @@ struct code_line {
 	UInt object, function, file, line;
 };
 
-/* More functions than that are hardly inlined into each other. */
+/* More functions than that are rarely inlined into each other. */
 #define MOST_INLINED 16u
 
 /* The lines of an instruction: the innermost inlined function first.  Returns how many, at least 1. */

@@ -5,7 +5,7 @@
 #include "pub_tool_machine.h"
 #include "pub_tool_mallocfree.h"
 
-/* Where notes are in a thread's state, and for how many values they have room. */
+/* Where notes are in a thread's state, and how many values they can hold. */
 static Int notes_offset;
 static UInt notes_room;
 
@@ -111,7 +111,7 @@ Int note_reference(struct dataflow *flow, const IRExpr *address, IRExpr *guard)
 
 void note_departure(struct dataflow *flow, Bool taken, const IRExpr *target)
 {
-	/* It lives as long as the translation may, as the block's notes do. */
+	/* It lives as long as the translation, like the block's notes. */
 	struct noted_departure *left =
 		VG_(malloc)("tlbsim.departure", sizeof(*left));
 

@@ -47,8 +47,8 @@ void notes_end(struct dataflow *flow);
 /* Note where a reference is, if the guard holds; its number, or -1 if there are too many. */
 Int note_reference(struct dataflow *flow, const IRExpr *address, IRExpr *guard);
 /*
- * Note that the block may be left here, by the last branch or not, and where it
- * then goes if that is computed.
+ * Note that the block may exit here, by the last branch or not, and its target if that is
+ * computed.
  */
 void note_departure(struct dataflow *flow, Bool taken, const IRExpr *target);
 

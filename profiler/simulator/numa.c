@@ -8,9 +8,9 @@
 #include "pub_tool_mallocfree.h"
 
 /*
- * References of all threads in the first intervals; they double in a long run.
- * Valgrind runs one thread for 100,000 blocks before the next has its turn: an
- * interval must have turns of all.
+ * References of all threads in the first intervals; they double in a long run.  Valgrind runs
+ * one thread for 100,000 blocks before the next has its turn: an interval must contain turns
+ * of all threads.
  */
 #define FIRST_INTERVAL (1ULL << 22)
 /* 200 MB of counts, 64 MB of touches: beyond that there is no table. */
@@ -54,7 +54,7 @@ void numa_start(void)
 	pages_seen = 0;
 }
 
-/* How long a phase of a thread is, in its own references. */
+/* The length of a thread's phase, in its own references. */
 static ULong phase_length(UInt phase)
 {
 	const struct numa_config *config = &options.numa;
@@ -85,7 +85,7 @@ void numa_thread_start(struct numa_thread *thread, UInt number)
 	thread->caches = NULL;
 	if (!options.numa.period)
 		return;
-	/* Numbers that do not fit in a key would be another thread's. */
+	/* Numbers that do not fit a key would be another thread's. */
 	if (number > 0xffff)
 		numa_placement.failed = True;
 	thread->caches = placement_thread_new(&numa_placement, number & 0xffff);
@@ -95,7 +95,7 @@ void numa_thread_start(struct numa_thread *thread, UInt number)
 
 static void attach(void)
 {
-	/* Where every reference is counted, there is nothing to turn to. */
+	/* If every reference is counted, phases do not change. */
 	const Bool all = options.numa.measured == options.numa.period;
 
 	tlbsim_numa_phase = seen->phase;
@@ -120,7 +120,7 @@ void numa_switch(struct numa_thread *next)
 		if (tlbsim_numa_next_turn > tlbsim_clock)
 			seen->left = tlbsim_numa_next_turn - tlbsim_clock;
 	}
-	/* Without memory for its caches a thread is not seen. */
+	/* Without memory for its caches a thread is not modelled. */
 	if (!next->caches) {
 		detach();
 		numa_placement.failed = True;

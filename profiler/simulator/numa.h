@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which thread goes to memory for which page?  Drives the model of
+ * Which thread accesses memory for which page?  Drives the model of
  * profiler/numa/ with the references of threads, all of them or a sample: of
  * each thread's own references `warm` fill its caches, then `measured` are
  * counted, and the rest of each `period` is skipped.
@@ -12,10 +12,10 @@
 
 #include "numa/placement.h"
 
-/* Does the model see the current thread?  Its caches alone, or counted as well. */
+/* Does the model see the current thread?  Only its caches, or counted as well. */
 enum numa_phase { NUMA_SKIP, NUMA_WARM, NUMA_COUNT };
 
-/* What a thread has between its turns. */
+/* A thread's state between its turns. */
 struct numa_thread {
 	struct placement_thread *caches;	/* NULL: no model */
 	UInt phase;
@@ -24,7 +24,7 @@ struct numa_thread {
 
 struct numa_times {
 	ULong origin;		/* time at which the process image began */
-	ULong interval, ends;	/* length of the current one, and its end */
+	ULong interval, ends;	/* length of the current phase, and its end */
 };
 
 extern struct placement numa_placement;
@@ -35,7 +35,7 @@ extern ULong tlbsim_numa_phase;
 /* Time at which that changes. */
 extern ULong tlbsim_numa_next_turn;
 
-/* A new process image: what was found is forgotten. */
+/* A new process image: forget all counts. */
 void numa_start(void);
 
 /* Threads: the new one's state; the next one to run; one that is gone. */

@@ -90,7 +90,7 @@ void numa_tables_write(const HChar *state)
 
 	if (!options.numa.period)
 		return;
-	/* Counts that fell short are no counts. */
+	/* Incomplete counts are not written. */
 	if (rows && (numa_placement.failed || tlbsim_touched.failed))
 		state = "failed";
 	file = open_table("placement", state);

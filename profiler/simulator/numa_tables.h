@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which thread went to memory for which page, and which touched it first?  The
+ * Which thread accessed memory for which page, and which touched it first?  The
  * tables "placement" and "touches" in doc/format.md.
  */
 #ifndef TLBSIM_NUMA_TABLES_H

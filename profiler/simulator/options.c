@@ -12,7 +12,7 @@
 
 /* The same as `options`, which others see: only the command line changes it. */
 static struct options given = {
-	/* What most x86 cores of the 2010s have; the command line says better. */
+	/* Most x86 cores of the 2010s; the command line overrides it. */
 	.tlb = {
 		.page_shift = { 12, 21 },
 		.l1d = { { 64, 4 }, { 32, 4 } },
@@ -21,7 +21,7 @@ static struct options given = {
 	},
 	.windows.core_text = "as built",
 	.windows.core = {
-		/* A server core of 2023 at 3.5 GHz; the command line says better. */
+		/* A server core of 2023 at 3.5 GHz; the command line overrides it. */
 		.width = 6, .reorder_buffer = 512, .store_buffer = 112, .mispredict = 17,
 		.l1 = { 48 << 10, 12, 5 }, .l2 = { 2 << 20, 16, 15 },
 		.fill_buffers = 16, .l3_bytes = 64 << 20, .l3_cycles = 100,
@@ -31,7 +31,7 @@ static struct options given = {
 		.walkers = 4, .walk_cycles = { 10, 10 }, .read_cycles = { 5, 5 },
 		.directories = 32, .host_shift = 0,
 	},
-	/* A second level and a share of the third as the servers of the 2010s had. */
+	/* The second level and the share of the third of servers of the 2010s. */
 	.numa.caches = { .l2_bytes = 1 << 20, .l2_ways = 16,
 			    .l3_bytes = 2 << 20, .l3_ways = 16 },
 	.filter = True,
@@ -182,21 +182,21 @@ static Bool process_option(const HChar *option)
 	else
 		return False;
 	if (!good)
-		VG_(fmsg_bad_option)(option, "not what this option takes\n");
+		VG_(fmsg_bad_option)(option, "not a valid value for this option\n");
 	return True;
 }
 
 static void print_usage(void)
 {
 	VG_(printf)(
-"    --counts-dir=DIR          where each process leaves its counts [.]\n"
+"    --counts-dir=DIR          where each process writes its counts [.]\n"
 "    --attribute=no|yes        write which memory and which code misses, and when,\n"
 "                              in further tables [no]\n"
 "    --base-page=BYTES         size of a base page [4096]\n"
 "    --huge-page=BYTES         size of a huge page [2097152]\n"
 "    --l1d=E:W,E:W             entries and ways of the L1 dTLB for base pages,\n"
 "                              then for huge pages [64:4,32:4]\n"
-"    --l1i=E:W,E:W             the same of the L1 iTLB [64:8,8:8]\n"
+"    --l1i=E:W,E:W             the same for the L1 iTLB [64:8,8:8]\n"
 "    --stlb=E:W,E:W            the same of the STLB; 0:0 if it has none\n"
 "                              [1536:12,1536:12]\n"
 "    --stlb-folded=no|yes      the STLB's sets are chosen by the page's number\n"
@@ -220,7 +220,7 @@ static void print_usage(void)
 "                              the core that the --view before this is timed\n"
 "                              on, in the words of --core [--core]\n"
 "    --placement=PERIOD:WARM:MEASURED\n"
-"                              write which thread goes to memory for which page:\n"
+"                              write which thread accesses memory for which page:\n"
 "                              of each thread's PERIOD references WARM fill its\n"
 "                              caches, and MEASURED are counted [none]\n"
 "    --placement-caches=L2:W,L3:W\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What did the command line ask the tool to do?  Nothing changes it later. */
+/* What was the tool told to do on the command line?  It never changes later. */
 #ifndef TLBSIM_OPTIONS_H
 #define TLBSIM_OPTIONS_H
 
@@ -13,7 +13,7 @@
 struct view_option {
 	const HChar *text;		/* as it was given */
 	const HChar *core_text;
-	struct timing_config core;	/* that it is timed on */
+	struct timing_config core;	/* the core that it is timed on */
 };
 
 /* Where the timing model looks: times are in references. */
@@ -39,7 +39,7 @@ struct options {
 	struct view_option views[TLB_MOST_VIEWS];
 	struct numa_config numa;
 	Bool filter;			/* --filter=no: call for every reference */
-	Bool attribute;			/* misses to memory and code, too */
+	Bool attribute;			/* attribute misses to memory and code */
 	const HChar *counts_dir;
 };
 

@@ -46,7 +46,7 @@ const HChar *parse_page_size(const HChar *text, UInt *shift)
 	return text;
 }
 
-/* Fields of --core: times are cycles, but the intervals, which are ticks. */
+/* Fields of --core: times are in cycles, except the intervals, which are in ticks. */
 static const struct core_field {
 	const HChar *name;
 	SizeT offset;
@@ -109,7 +109,7 @@ static const struct core_field *field_of(const HChar *text)
 	return NULL;
 }
 
-/* Read what a field is set to; where that ends, or NULL if it is wrong. */
+/* Read a field's value; returns its end, or NULL if it is wrong. */
 static const HChar *parse_field(const struct core_field *field, const HChar *text,
 				struct timing_config *core)
 {

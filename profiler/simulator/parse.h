@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What does an option's value say?  Functions that return text return what
- * follows, or NULL if the text is wrong.
+ * What does an option's value say?  Functions that return text return the rest of it, or NULL
+ * if the text is wrong.
  */
 #ifndef TLBSIM_PARSE_H
 #define TLBSIM_PARSE_H
@@ -11,7 +11,7 @@
 
 #include "pub_tool_basics.h"
 
-/* Numbers with a colon between each two. */
+/* Numbers separated by colons. */
 const HChar *parse_numbers(const HChar *text, UInt count, ULong numbers[]);
 
 /* A level of a TLB, "entries:ways". */

@@ -62,7 +62,7 @@ take_all(const struct run *run, const ULong *bases, take_one take)
 	}
 }
 
-/* Make sure that the times which the code writes next are right. */
+/* Make sure that the code writes the right times next. */
 static void settle(const struct run *run, const ULong *bases)
 {
 	ULong time = tlbsim_clock - run->remaining;

@@ -11,7 +11,7 @@ struct reference {
 	UShort size;		/* bytes */
 	UChar base;		/* index of its base, or REFERENCE_ABSOLUTE */
 	UChar side;		/* TLB_LOAD or TLB_STORE */
-	Int instruction;	/* that makes it: bytes from the run's */
+	Int instruction;	/* of its instruction: bytes from the run's */
 };
 
 #define REFERENCE_ABSOLUTE 255
@@ -26,7 +26,7 @@ struct range {
 	UChar base;
 };
 
-/* A run of references that is tested at once, in program order. */
+/* A run of references that are tested together, in program order. */
 struct run {
 	struct run *next;	/* of the same block, while it is instrumented */
 	/* How far its first reference is from the end of its block. */

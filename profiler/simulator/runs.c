@@ -10,7 +10,7 @@
 #include "pub_tool_machine.h"
 #include "pub_tool_mallocfree.h"
 
-/* A longer range would often cross a page and call the model in vain. */
+/* A longer range would often cross a page and call the model needlessly. */
 #define RANGE_BYTES 512
 
 /* How far a range is from the page in its filter slot. */
@@ -135,7 +135,7 @@ static IRDirty *make_call(struct emitter *emitter, const struct run *run)
 				 arguments);
 }
 
-/* A miss may look at the stack, for which these must be up to date. */
+/* A miss may sample the stack, for which these must be up to date. */
 static void show_registers(const struct emitter *emitter, IRDirty *call)
 {
 	const VexGuestLayout *layout = emitter->layout;
@@ -151,7 +151,7 @@ static void show_registers(const struct emitter *emitter, IRDirty *call)
 	}
 }
 
-/* A reference that the NUMA model sees is a call, whether it is in the filter or not. */
+/* A reference that the NUMA model sees is a call, in the filter or not. */
 static IRExpr *or_numa(struct emitter *emitter, IRExpr *guard)
 {
 	IRExpr *phase = emit_load(emitter, emit_word((ULong)(Addr)&tlbsim_numa_phase));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Can the page of 2^shift bytes at this address be one?  Only where anonymous
- * memory spans all of it.  What was found of the last few pages is kept until
- * the next system call, which may change it.
+ * Can there be a page of 2^shift bytes at this address?  Only where anonymous memory spans all
+ * of it.  The results for the last few pages are kept until the next system call, which may
+ * change them.
  */
 #ifndef TLBSIM_SPANS_H
 #define TLBSIM_SPANS_H

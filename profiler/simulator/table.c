@@ -9,10 +9,10 @@
 #include "pub_tool_mallocfree.h"
 #include "pub_tool_vki.h"
 
-/* A process ID may come back in a long run, and exec keeps it. */
+/* A process ID may be reused in a long run, and exec keeps it. */
 #define IMAGES_OF_A_PID 100000
 
-static Int image = -1;		/* -1: none was claimed */
+static Int image = -1;		/* -1: none was taken */
 
 /* The file's path; the caller frees it. */
 static HChar *path_of(const HChar *kind, Int number)

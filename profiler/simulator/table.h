@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How are tables written?  A process image leaves its tables in --counts-dir,
+ * How are tables written?  A process image writes its tables to --counts-dir,
  * each in <kind>.<process ID>.<image>.tsv: doc/format.md.
  */
 #ifndef TLBSIM_TABLE_H
@@ -12,19 +12,19 @@
 #include "pub_tool_libcprint.h"
 
 /*
- * A new process image: claim a number for it, by a new file of this kind.
- * Where that fails, which is complained about, no table is written.
+ * A new process image: take a number for it by creating a new file of this kind.  If that
+ * fails, there is a message and no table is written.
  */
 void table_claim(const HChar *kind);
 
-/* What the header says of the process. */
+/* What the header says about the process. */
 struct table_header {
 	const HChar *kind, *state;
 	Bool parent;			/* name the parent process, too */
 	const HChar *executable;	/* that a script's interpreter is; NULL: no such line */
 };
 
-/* A table with its header; NULL: it cannot be written, which is complained about. */
+/* A table with its header; NULL, with a message: it cannot be written. */
 VgFile *table_open(struct table_header header);
 
 /* The lines of the header that name the sizes of base and huge pages. */
@@ -37,10 +37,10 @@ void table_counts(VgFile *file, ULong number,
 /* Two cells. */
 void table_misses(VgFile *file, const struct misses *misses);
 
-/* Write how many rows there were, and close the file. */
+/* Write the number of rows, and close the file. */
 void table_close(VgFile *file, ULong rows);
 
-/* Close the file of a process that still runs: there are no rows, not even 0 of them. */
+/* Close the file of a process that is still running: without rows and without their number. */
 void table_close_empty(VgFile *file);
 
 #endif

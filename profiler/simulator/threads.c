@@ -10,7 +10,7 @@
 #include "pub_tool_mallocfree.h"
 #include "pub_tool_threadstate.h"
 
-/* Every thread has TLBs of its own, as if each ran on a core of its own. */
+/* Every thread has its own TLBs, as if it had its own core. */
 struct thread {
 	struct tlb_model model;
 	struct tlb_views views;
@@ -26,7 +26,7 @@ static UInt threads_run;
 static struct tlb_counts ended[TLB_SIZES][TLB_SIDES];
 static struct tlb_counts ended_views[TLB_MOST_VIEWS][TLB_SIDES];
 
-/* A page's first touch finds no entry anywhere: only walks can be it. */
+/* A page's first touch finds no entry anywhere, so only a walk can be one. */
 static void walked(uint64_t address)
 {
 	touched_note(&tlbsim_touched, address);
@@ -110,7 +110,7 @@ static void add(struct tlb_counts sum[TLB_SIDES],
 	}
 }
 
-/* Of a thread that need not be the one that runs. */
+/* For any thread, not only the current one. */
 static void flush(struct tlb_model *model)
 {
 	struct tlb_model *running = current.model;

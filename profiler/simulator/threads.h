@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Every thread has TLBs of its own, as if each ran on a core of its own. */
+/* Every thread has its own TLBs, as if it had its own core. */
 #ifndef TLBSIM_THREADS_H
 #define TLBSIM_THREADS_H
 
@@ -16,7 +16,7 @@ void threads_switch(ThreadId tid);
 /* It has ended.  Its ID may be given to a new thread, which starts with empty TLBs. */
 void threads_exit(ThreadId tid);
 
-/* Run the references that wait for the thread's model; for those of all others. */
+/* Process the references queued for the thread's model; for those of all others. */
 void threads_flush(ThreadId tid);
 void threads_flush_others(ThreadId tid);
 

@@ -12,7 +12,7 @@ static const HChar *value_of(const HChar *text, const HChar *name)
 	return VG_(strncmp)(text, name, length) ? NULL : text + length;
 }
 
-/* One field; returns what follows, or NULL. */
+/* One field; returns the rest of the text, or NULL. */
 static const HChar *parse_field(const HChar *text, struct tlb_view_config *view,
 				UInt views)
 {

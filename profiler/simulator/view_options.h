@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What does --view say of a further machine? */
+/* What does --view say about a further machine? */
 #ifndef TLBSIM_VIEW_OPTIONS_H
 #define TLBSIM_VIEW_OPTIONS_H
 
@@ -7,7 +7,7 @@
 
 #include "pub_tool_basics.h"
 
-/* The machine, when so many were named before it; False: the text is wrong. */
+/* The machine, after this number of others; False: the text is wrong. */
 Bool view_option(const HChar *text, UInt views, struct tlb_view_config *view);
 
 #endif

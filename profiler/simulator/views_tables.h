@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What did further machines count, and how long did they take?  The tables
+ * The counts and times of further machines.  The tables
  * "views" and "timings" in doc/format.md.
  */
 #ifndef TLBSIM_VIEWS_TABLES_H

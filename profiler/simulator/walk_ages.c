@@ -12,8 +12,8 @@ enum { BASE_PAGES, HUGE_BY_BASE, HUGE_PAGES, RECENCIES };
 static struct recency *recencies[RECENCIES];	/* NULL: nobody asks */
 
 /*
- * Walks that are not noted yet.  What is noted of one is in no near cache; many
- * in a row wait for theirs side by side, and not in the way of other work.
+ * Walks that are not noted yet.  The record of a walk is in no near cache; processing many
+ * together overlaps these misses and keeps them off other work.
  */
 #define MOST_WAITING 128u
 
@@ -22,7 +22,7 @@ static struct waiting {
 	struct { uint64_t address, when; } walks[MOST_WAITING];
 } waiting[TLB_SIZES];
 
-/* The last walk of a window, of each size. */
+/* The last walk of a window, for each size. */
 static struct {
 	uint64_t page, when;
 	struct walk_ages ages;
@@ -94,7 +94,7 @@ static struct recency_ages age_in(UInt which, uint64_t page)
 	return recency_look(recencies[which], page, current.model->when);
 }
 
-/* Until now, of the walks that are noted. */
+/* The ages until now, from the walks noted. */
 static struct walk_ages ages_at(enum tlb_size size, uint64_t address)
 {
 	const uint64_t huge = page_of(TLB_HUGE, address);
@@ -126,7 +126,7 @@ const struct walk_ages *walk_ages_of(enum tlb_size size, uint64_t address)
 
 	if (!recencies[0])
 		return NULL;
-	/* The machine at hand may have walked just now. */
+	/* The machine at hand may have walked just before. */
 	if (last[size].page == page_of(size, address) &&
 	    last[size].when == current.model->when)
 		return &last[size].ages;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long ago was a walk to a page?  Walks are noted in the whole run, so that
- * a window knows how old the page-table entries are that its walks read.
+ * How long ago was a walk to a page?  Walks are noted throughout the run, so a window knows
+ * the age of the page-table entries that its walks read.
  */
 #ifndef TLBSIM_WALK_AGES_H
 #define TLBSIM_WALK_AGES_H
@@ -9,18 +9,18 @@
 #include "timing/translation.h"
 #include "tlb/model.h"
 
-/* Nothing was walked to yet; does nothing if no core asks for ages. */
+/* Start with no walks; does nothing if no core uses ages. */
 void walk_ages_start(void);
 
 /* A machine walks to the address's page, of this size, now. */
 void walk_ages_walked(enum tlb_size size, uint64_t address);
 
-/* The same in a window, where walk_ages_of() this walk are wanted. */
+/* The same in a window, where walk_ages_of() this walk are needed. */
 void walk_ages_walked_now(enum tlb_size size, uint64_t address);
 
 /*
- * For the walk in hand, of a machine whose TLB entries are of this size: since
- * the walks before it.  NULL: not known.
+ * For the current walk of a machine whose TLB entries are of this size: since the walks before
+ * it.  NULL: not known.
  */
 const struct walk_ages *walk_ages_of(enum tlb_size size, uint64_t address);
 

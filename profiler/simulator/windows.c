@@ -12,8 +12,8 @@ struct windows windows;
 ULong tlbsim_next_window = ~0ULL;
 
 /*
- * Code that hardly refers to memory would keep a window open for long, and pay
- * for it: so many operations for each reference are enough.
+ * Code with few memory references would keep a window open for long, at a high cost: this many
+ * operations for each reference are enough.
  */
 #define MOST_OPERATIONS 64u
 
@@ -28,7 +28,7 @@ static void choose_next(void)
 	tlbsim_next_window = schedule_next(&windows.schedule, tlbsim_clock);
 }
 
-/* There are too many: one of each two goes. */
+/* There are too many: drop every other one. */
 static void thin_out(void)
 {
 	const ULong stays = schedule_double(&windows.schedule);
@@ -62,8 +62,8 @@ void windows_start(void)
 }
 
 /*
- * TLB entries hold pieces of larger pages if the host's pages are smaller: the
- * machine at hand then misses as on base pages.
+ * TLB entries hold pieces of larger pages if the host's pages are smaller: the machine at hand
+ * then misses like on base pages.
  */
 static Bool splintered(UInt core)
 {
@@ -143,7 +143,7 @@ static ULong share_of_touched(ULong bytes)
 	return all <= bytes ? 1ULL << 32 : (bytes << 32) / all;
 }
 
-/* The thread that runs now is the one that the model sees. */
+/* The model sees the thread that runs now. */
 static void attach(void)
 {
 	const ULong since = tlbsim_clock - windows.program_clock;
@@ -175,7 +175,7 @@ static void attach(void)
 		current.model->views->missed = view_missed;
 }
 
-/* Add what it took since it was attached, or measured, to the window. */
+/* Add its time since it was attached, or measured, to the window. */
 static void take_time(void)
 {
 	for (UInt core = 0; core < core_count(); core++) {
@@ -186,7 +186,7 @@ static void take_time(void)
 	}
 }
 
-/* Another thread may run next: the window goes on with that. */
+/* Another thread may run next: the window continues with it. */
 void windows_switch(void)
 {
 	if (!windows.seen)
@@ -215,13 +215,13 @@ static void end_window(void)
 {
 	windows.open.references = tlbsim_clock - windows.open.start;
 	windows_switch();
-	/* Programs change their pace: old windows count for less. */
+	/* Programs change their speed: old windows count less. */
 	windows.recent_references -= windows.recent_references / 4;
 	windows.recent_references += windows.open.references;
 	for (UInt core = 0; core < core_count(); core++)
 		windows.recent[core] += windows.open.time[core] - windows.recent[core] / 4;
 	windows.rows[windows.count++] = windows.open;
-	/* All may be of even periods, or all of odd ones. */
+	/* All may be in even periods, or all in odd ones. */
 	while (windows.count == options.windows.most)
 		thin_out();
 	windows.phase = WINDOW_CLOSED;

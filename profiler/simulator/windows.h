@@ -10,10 +10,10 @@
 #include "cores.h"
 #include "schedule.h"
 
-/* What was found in one window. */
+/* The result of one window. */
 struct window {
 	ThreadId thread;		/* that ran when it began */
-	ULong period;			/* number of the one that it stands for */
+	ULong period;			/* number of the period that it stands for */
 	ULong start, references;
 	ticks time[MOST_CORES];
 };
@@ -28,7 +28,7 @@ struct windows {
 	struct window open;		/* the one that is */
 	struct timing *seen;		/* by the model in it; NULL: none yet */
 	ticks seen_since[MOST_CORES];
-	/* Of the last few windows: what each core took, and for how many references. */
+	/* The last few windows: each core's time, and for how many references. */
 	ticks recent[MOST_CORES];
 	ULong recent_references;
 	/* The program's time on each core when the last window began, and when that was. */
@@ -41,12 +41,12 @@ extern struct windows windows;
 /* Time at which the next window opens; past while one is open. */
 extern ULong tlbsim_next_window;
 
-/* A new process image: what was found so far is forgotten. */
+/* A new process image: forget all results. */
 void windows_start(void);
 /* A miss while no window is open: the model's `missed`. */
 void windows_missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 		    bool walk);
-/* Another thread is about to run: a window that is open goes on with it. */
+/* Another thread is about to run: an open window continues with it. */
 void windows_switch(void);
 
 /* Called at a block's start while a window is open: the thread's last one is over. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which thread goes to memory for which page: caches, counts, intervals, limits. */
+/* Which thread accesses memory for which page: caches, counts, intervals, limits. */
 #include "timing.h"
 #include "numa/placement.h"
 
