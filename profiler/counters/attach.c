@@ -49,9 +49,8 @@ static size_t count_new(const struct numbers *old, const struct numbers *now)
 }
 
 /*
- * A thread that appears while others are being attached to may be counted with
- * the thread that made it, or not: nothing tells.  So all is done again, until
- * none appears.
+ * A thread that appears while others are being attached may or may not be counted with its
+ * creator: there is no way to know.  So everything is repeated until none appears.
  */
 static int attach_process(struct attached *attached, const struct count_options *options,
 			  const struct open_target *like)
@@ -98,7 +97,7 @@ static int attach_cpus(struct attached *attached, const struct count_options *op
 	error = errno;
 	attached->cpus = cpus.count;
 	numbers_free(&cpus);
-	/* A folder, but no cgroup, or one of a hierarchy without counters. */
+	/* A folder that is no cgroup, or a cgroup of a hierarchy without counters. */
 	if (rc < 0 && error == EBADF && like->is_cgroup) {
 		errno = EOPNOTSUPP;
 		return fail(attached, options->cgroup);

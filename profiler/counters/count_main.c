@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What do the hardware's and the kernel's counters say about a program? */
+/* What do the counters of the hardware and the kernel show about a program? */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static int fail(const char *what)
 	return complain(EXIT_OWN_FAILURE, what, strerror(errno), NULL);
 }
 
-/* The table of --encode: what each specification stands for. */
+/* The table of --encode: the encoding of each specification. */
 static int write_encodings(const char *output, char *const *specs)
 {
 	struct encoding encoding;
@@ -52,7 +52,7 @@ static int write_encodings(const char *output, char *const *specs)
 	return table_close(&table) < 0 ? fail(output) : 0;
 }
 
-/* Nothing could be opened: the table tells of each event, this of the first. */
+/* Nothing could be opened: the table has all events, the message the first. */
 static int tell_refusal(const struct session *session, const struct event *first)
 {
 	fprintf(stderr, "tlbcost: no event can be counted: %s: ", first->name);
@@ -61,7 +61,7 @@ static int tell_refusal(const struct session *session, const struct event *first
 	else
 		fprintf(stderr, "%s (%s)\n", refusal_state(session->refused),
 			strerror(session->refused));
-	fputs("tlbcost: hint: tlbcost doctor tells what can be counted here\n", stderr);
+	fputs("tlbcost: hint: tlbcost doctor shows what can be counted here\n", stderr);
 	return EXIT_CANNOT_MEASURE;
 }
 
@@ -77,7 +77,7 @@ static void raise_file_limit(struct program_options *options, struct rlimit *bef
 		options->files = before;
 }
 
-/* Returns the exit code to pass on; or -1 with errno, and what failed is known. */
+/* Returns the exit code to pass on; or -1 with errno, and ->failed is set. */
 static int count(struct session *session, struct program *program,
 		 const struct count_options *options)
 {
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
 	if (options.specs)
 		return write_encodings(options.output, options.specs);
 	raise_file_limit(&options.program, &files);
-	/* Before any table: a signal must not leave half of it behind. */
+	/* Before any table: a signal must not leave an incomplete one. */
 	if (program_open(&program, &options.program) < 0)
 		return fail(program.failed);
 	if (session_open(&session, &options) < 0) {

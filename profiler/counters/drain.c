@@ -7,7 +7,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* Buffers that do not become half full are emptied as often, so that what they tell is fresh. */
+/*
+ * Buffers that do not become half full are emptied this often, so that their contents are
+ * recent.
+ */
 enum { PERIOD_NS = 100000000 };
 
 static int watch(const struct drain *drain, int fd)
@@ -54,7 +57,7 @@ static void fetch(struct drain *drain)
 		long damaged;
 
 		if (!room) {
-			/* It stays in the buffer: the next round may find memory. */
+			/* It remains in the buffer: the next round may find memory. */
 			profile->failed += size != 0;
 			continue;
 		}
@@ -81,7 +84,7 @@ int drain_ready(void *context)
 	uint64_t expirations;
 	int count = epoll_wait(drain->fd, events, 64, 0);
 
-	/* A buffer whose thread has ended says so for ever. */
+	/* The buffer of an ended thread stays readable for ever. */
 	for (int i = 0; i < count; i++)
 		if (events[i].events & (EPOLLHUP | EPOLLERR))
 			epoll_ctl(drain->fd, EPOLL_CTL_DEL, events[i].data.fd, NULL);

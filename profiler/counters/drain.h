@@ -19,10 +19,10 @@ struct drain {
 /* Begin, with a sampler that is open.  Returns 0, or -1 with errno. */
 int drain_open(struct drain *drain, struct sampler *sampler, struct profile *profile);
 
-/* Empty the buffers.  Returns 0; what found no memory is counted in the profile. */
+/* Empty the buffers.  Returns 0; records without memory are counted in the profile. */
 int drain_ready(void *drain);
 
-/* Stop sampling and take in all that is left. */
+/* Stop sampling and process the rest. */
 void drain_close(struct drain *drain);
 
 #endif

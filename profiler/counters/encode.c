@@ -27,7 +27,7 @@ static const struct {
 	{ "raw", PERF_TYPE_RAW },
 };
 
-/* Refuse with `error`; the sentence part goes to `why`. */
+/* Refuse with `error`; `why` gets the sentence part. */
 static int refuse(int error, char *why, size_t size, const char *what,
 		  const char *reason)
 {
@@ -37,9 +37,9 @@ static int refuse(int error, char *why, size_t size, const char *what,
 }
 
 /*
- * libpfm4 encodes the events of other CPUs only when told so before it starts,
- * and a CPU newer than the library needs them: Emerald Rapids counts by the
- * codes of Sapphire Rapids.  The program that is counted must not see it.
+ * libpfm4 encodes the events of other CPUs only if told so before it starts, and a CPU newer
+ * than the library needs them: Emerald Rapids counts with the codes of Sapphire Rapids.  The
+ * counted program must not see it.
  */
 static int start_libpfm4(void)
 {
@@ -68,7 +68,7 @@ static int has_more(const struct perf_event_attr *attr)
 	rest.config = 0;
 	rest.config1 = 0;
 	rest.precise_ip = 0;
-	/* The library's own choice; whoever opens the counter decides on it. */
+	/* The library's own choice; the code that opens the counter decides. */
 	rest.exclude_hv = 0;
 	rest.exclude_guest = 0;
 	for (size_t i = 0; i < sizeof(rest); i++)
@@ -87,8 +87,8 @@ static int look_up(const char *text, struct perf_event_attr *attr)
 }
 
 /*
- * A string that names no table is one of this machine's.  Left to itself the
- * library would now try those of other CPUs too, and take the first that fits.
+ * A string that names no table is of this machine's.  By default the library would also try
+ * those of other CPUs, and take the first match.
  */
 static int look_up_here(const char *text, struct perf_event_attr *attr)
 {
@@ -121,7 +121,7 @@ static int encode_libpfm4(const char *text, struct encoding *encoding, char *why
 			      text, pfm_strerror(rc));
 	if (has_more(&attr))
 		return refuse(EINVAL, why, size, text,
-			      "says more than what to count (such as :u, :k or :period=)");
+			      "has modifiers beyond the event itself (such as :u, :k or :period=)");
 	*encoding = (struct encoding){
 		.type = attr.type,
 		.config = attr.config,
@@ -220,7 +220,7 @@ int encode_event(const char *spec, struct encoding *encoding, char *why,
 			*encoding = found;
 			return 0;
 		}
-		/* What is merely unknown here is the more telling refusal. */
+		/* "Unknown here" is the more helpful refusal. */
 		if (!error || errno == ENOENT)
 			error = errno;
 		if (used < why_size) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which numbers does the kernel know a counter by? */
+/* By which numbers does the kernel know a counter? */
 #ifndef TLBCOST_COUNTERS_ENCODE_H
 #define TLBCOST_COUNTERS_ENCODE_H
 
@@ -8,7 +8,7 @@
 
 enum encoded_by { ENCODED_BY_LIBPFM4, ENCODED_BY_CODE };
 
-/* The fields of perf_event_attr that say what is counted. */
+/* The fields of perf_event_attr that select the event. */
 struct encoding {
 	uint32_t type;
 	uint64_t config, config1;
@@ -17,12 +17,12 @@ struct encoding {
 };
 
 /*
- * Encode the first alternative of "ALTERNATIVE|ALTERNATIVE..." that can be.
+ * Encode the first valid alternative of "ALTERNATIVE|ALTERNATIVE...".
  * An alternative is a libpfm4 string, of any CPU whose table the library has
  * ("skl::DTLB_LOAD_MISSES:WALK_ACTIVE"; of this machine, if it names no table), or "code:TYPE:CONFIG[:CONFIG1[:PRECISE]]"
  * with numbers as in C; TYPE may also be hardware, software, cache or raw, or
  * the name of an event source below /sys/bus/event_source/devices.
- * A libpfm4 string may say what is counted, but not whom (:u, :k, :period=...).
+ * A libpfm4 string may select the event, but not its modifiers (:u, :k, :period=...).
  * Returns 0; or -1 with errno (ENOENT: not known here; EINVAL: malformed, or
  * more than an encoding holds; ENOSYS: libpfm4 did not start) and in `why` a
  * part of a sentence for each alternative.

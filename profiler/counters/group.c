@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Counted by the kernel itself: joins any group, and takes no counter. */
+/* Counted by the kernel itself: joins any group, and uses no counter. */
 enum { SOURCE_KERNEL = 0 };
 
 /*
@@ -109,7 +109,7 @@ static int group_for(const struct bank *bank, uint32_t source)
 	return -1;
 }
 
-/* Put the first event into a new group too, so that its ratios are of the same time. */
+/* Put the first event into a new group too, so that ratios are of the same time. */
 static int add_copy(struct bank *bank, int group, uint32_t source, size_t target)
 {
 	const struct event *first = bank->members[0].event;
@@ -131,7 +131,7 @@ static int add_copy(struct bank *bank, int group, uint32_t source, size_t target
 
 /*
  * Find a group for an event.  `index`, because members move when one is added.
- * Returns 0 if that is settled, with the member's error if it was refused; -1
+ * Returns 0 if that is decided, with the member's error if it was refused; -1
  * with errno if there is no memory.
  */
 static int settle(struct bank *bank, size_t index, size_t target)
@@ -147,7 +147,7 @@ static int settle(struct bank *bank, size_t index, size_t target)
 		fd = try_open(bank, event, group, target);
 		full = fd < 0 && errno == EINVAL;
 	}
-	/* No room, or refused for itself?  Alone it shows. */
+	/* No free counter, or refused for another reason?  Opening it alone shows. */
 	if (group < 0 || full)
 		fd = try_open(bank, event, -1, target);
 	if (fd < 0) {
@@ -172,7 +172,7 @@ static int settle(struct bank *bank, size_t index, size_t target)
 	return full ? add_copy(bank, group, source, target) : 0;
 }
 
-/* Is the event merely not there, on a target among others? */
+/* Is the event just missing on one target among others? */
 static int is_absent(int error)
 {
 	return error == ESRCH || error == ENODEV || error == ENOENT ||
@@ -201,7 +201,7 @@ static int open_target(struct bank *bank, size_t target)
 			continue;
 		}
 		member->fds[target] = try_open(bank, member->event, member->group, target);
-		/* One that is refused somewhere would silently count too little. */
+		/* One refused on some targets would silently count too little. */
 		if (member->fds[target] < 0 && !is_absent(errno))
 			member->error = errno;
 	}
@@ -232,7 +232,7 @@ int bank_open(struct bank *bank, const struct event *events, size_t event_count,
 	return opened ? 0 : -1;
 }
 
-/* The leader carries the group with it; others are already as it is. */
+/* The leader switches the whole group. */
 static int on_leaders(struct bank *bank, int (*act)(int leader))
 {
 	for (size_t t = 0; t < bank->target_count; t++)

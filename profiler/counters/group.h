@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which events fit into one group of counters, and what did all of them say? */
+/* Which events fit into one group of counters, and what did they count? */
 #ifndef TLBCOST_COUNTERS_GROUP_H
 #define TLBCOST_COUNTERS_GROUP_H
 
@@ -9,26 +9,26 @@
 #include "encode.h"
 #include "open.h"
 
-/* An event that was asked for. */
+/* A requested event. */
 struct event {
 	const char *name;
 	struct encoding encoding;
 	int encode_error;	/* errno of encode_event(); 0: it has an encoding */
 	char *why;		/* its sentence part; NULL */
-	int is_fixed;		/* has a counter of its own, so that it always fits */
+	int is_fixed;		/* has its own counter, so it always fits */
 };
 
-/* An event's place.  Of a first event that leads several groups there are several. */
+/* An event's place.  A first event that leads several groups has several. */
 struct member {
 	const struct event *event;
 	int group;		/* -1: in none */
-	int is_left_over;	/* could be counted, but there is no room */
+	int is_left_over;	/* could be counted, but no counter is free */
 	int error;		/* errno of the refusal; 0: none */
 	int *fds;		/* for each target; -1: not open there */
 };
 
 struct group {
-	uint32_t source;	/* what counts for all of it; 0: the kernel alone so far */
+	uint32_t source;	/* the source of all its events; 0: only the kernel so far */
 	int programmable;	/* events in it that share the programmable counters */
 };
 
@@ -41,17 +41,16 @@ struct bank {
 	struct group *groups;
 	int group_count;
 	int room;		/* programmable counters of a group; 0: the kernel knows */
-	int multiplex;		/* what does not fit makes a further group */
+	int multiplex;		/* events that do not fit form a further group */
 };
 
 /*
- * Open the events on each target, in as few groups as the kernel takes: one
- * for each source of events, or, if bank->multiplex, as many as are needed, each
- * with the first event in it.  What there is no room for is left over.
- * A target that ended (ESRCH), or a CPU that lacks the event, is left out.
- * Events and targets stay the caller's and must outlive the bank.
- * Returns 0; or -1 with errno if nothing at all could be opened (the members
- * tell why), or ENOMEM; bank_close() is due either way.
+ * Open the events on each target, in as few groups as the kernel takes: one for each source of
+ * events, or, if bank->multiplex, as many as are needed, each with the first event in it.
+ * Events that do not fit are left over.  A target that ended (ESRCH), or a CPU that lacks the
+ * event, is left out.  Events and targets stay the caller's and must outlive the bank.
+ * Returns 0; or -1 with errno if nothing at all could be opened (the members say why), or
+ * ENOMEM; call bank_close() either way.
  */
 int bank_open(struct bank *bank, const struct event *events, size_t event_count,
 	      const struct open_target *targets, size_t target_count);
@@ -65,7 +64,7 @@ int bank_stop(struct bank *bank);
 /* Sum each member over the targets into values[].  Returns 0, or -1 with errno. */
 int bank_read(const struct bank *bank, struct counter_value *values);
 
-/* Is it open on at least one target, and was it refused on none? */
+/* Is it open on at least one target, and refused on none? */
 int member_is_open(const struct bank *bank, const struct member *member);
 
 /* Close all counters.  Safe on a bank that is zeroed or closed. */

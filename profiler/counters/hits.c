@@ -28,7 +28,7 @@ static size_t hash(const struct hit *hit)
 	return (size_t)(value * 0x9e3779b97f4a7c15u >> 32);
 }
 
-/* Where it is, or belongs. */
+/* Its slot, or the free one where it belongs. */
 static struct hit *find(const struct hits *hits, const struct hit *hit)
 {
 	size_t at = hash(hit);

@@ -29,16 +29,15 @@ struct hits {
 };
 
 /*
- * One sample more at this place, that stands for `hit->weight` events.
+ * One more sample at this place, which stands for `hit->weight` events.
  * Returns 0, or -1 with errno ENOMEM: it is then not counted.
  */
 int hits_add(struct hits *hits, const struct hit *hit);
 
 /*
- * Write the names that hits refer to as header keys `object_<n>`, `data_<n>`
- * and `build_id_<n>`, then columns and rows: by event, most events first.  The
- * hits are sorted for that, and no more can be added.
- * Returns 0, or -1 with errno ENOMEM.
+ * Write the names that hits refer to as header keys `object_<n>`, `data_<n>` and
+ * `build_id_<n>`, then columns and rows: by event, most events first.  This sorts the hits,
+ * and no more can be added.  Returns 0, or -1 with errno ENOMEM.
  */
 int hits_write(struct hits *hits, const struct names *names,
 	       const char *const *event_names, struct table *table);

@@ -57,7 +57,7 @@ static void write_event(struct table *table, size_t i, const struct sampled_even
 	number_or_na(table, key, event->period != 0, event->period);
 	snprintf(key, sizeof(key), "frequency_%zu", i);
 	number_or_na(table, key, event->frequency != 0, event->frequency);
-	/* An event that counts in all modes counted what was left out too. */
+	/* An event that counts in all modes also counted what was excluded. */
 	snprintf(key, sizeof(key), "count_%zu", i);
 	number_or_na(table, key, event->counted && event->running_ns && !event->all_modes,
 		     event->count);
@@ -78,7 +78,7 @@ static void write_header(struct table *table, const struct hits_table *hits)
 
 	for (size_t i = 0; i < sampler->event_count; i++)
 		write_event(table, i, &sampler->events[i]);
-	/* The counters know of what was lost at the end; the records of mappings too. */
+	/* Lost records: those that the counters report at the end, and those of mappings. */
 	table_key(table, "lost", "%" PRIu64, lost > sampler->lost ? lost : sampler->lost);
 	table_key(table, "throttled", "%" PRIu64, hits->profile->throttled);
 	table_key(table, "duration_ns", "%" PRIu64, hits->duration_ns);
@@ -87,7 +87,7 @@ static void write_header(struct table *table, const struct hits_table *hits)
 	table_key(table, "mode", "%s", options->user_only ? "user" :
 		  options->kernel_only ? "kernel" : "both");
 	table_key(table, "kernel", "%s", uname(&system) == 0 ? system.release : "NA");
-	/* The kernel's addresses mean something until the next boot. */
+	/* Kernel addresses are valid until the next boot. */
 	if (sysfile_line(line, sizeof(line), "/proc/sys/kernel/random/boot_id") == 0)
 		table_key(table, "boot_id", "%s", line);
 }

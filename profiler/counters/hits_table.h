@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How does a table of hits tell what was recorded, and how well? */
+/* How does a table of hits show what was recorded, and how completely? */
 #ifndef TLBCOST_COUNTERS_HITS_TABLE_H
 #define TLBCOST_COUNTERS_HITS_TABLE_H
 
@@ -15,12 +15,12 @@ struct hits_table {
 
 /*
  * Find out whether a table can be written to the path ("-": standard output),
- * and leave nothing behind: whoever is killed while recording leaves nothing.
+ * and leave nothing behind: a killed recording leaves nothing.
  * Returns 0, or -1 with errno.
  */
 int hits_table_try(const char *path);
 
-/* Write the table.  Returns 0; or -1 with errno, and then there is none. */
+/* Write the table.  Returns 0; or -1 with errno and no table. */
 int hits_table_write(const struct hits_table *table, const char *path);
 
 #endif

@@ -44,7 +44,7 @@ static void forget(struct mappings *mappings, uint32_t pid)
 	free(gone);
 }
 
-/* The first mapping that ends behind the address: where it is, or would be. */
+/* The first mapping that ends after the address: where it is, or would be. */
 static size_t search(const struct space *space, uint64_t address)
 {
 	size_t low = 0, high = space->count;
@@ -94,7 +94,7 @@ static int put(struct space *space, const struct mapping *mapping)
 		return -1;
 	while (to < space->count && space->list[to].start < mapping->end)
 		to++;
-	/* What it does not cover of the first and the last one stays. */
+	/* Parts of the first and the last one that it does not cover remain. */
 	if (from < to && space->list[from].start < mapping->start) {
 		parts[count] = space->list[from];
 		parts[count++].end = mapping->start;
@@ -211,8 +211,8 @@ static const struct mapping *look_up(const struct mappings *mappings,
 	if (!mapping || mapping->start <= address)
 		return mapping;
 	/*
-	 * A stack grows by the fault below it, which the kernel tells of
-	 * before it tells of the growth.
+	 * A stack grows by a fault below it, which the kernel reports before it reports the
+	 * growth.
 	 */
 	if (mapping->start - address <= STACK_GROWTH &&
 	    strcmp(mappings->names.list[mapping->name].text, STACK_NAME) == 0)

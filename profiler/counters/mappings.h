@@ -20,7 +20,7 @@ struct mapping {
 struct space {
 	struct space *next;	/* of the same hash */
 	uint32_t pid;
-	uint64_t read;		/* the round that it was read from /proc in, + 1 */
+	uint64_t read;		/* the round in which it was read from /proc, + 1 */
 	struct mapping *list;
 	size_t count, room;
 };
@@ -28,9 +28,9 @@ struct space {
 enum { SPACE_HASHES = 1024, ENDED_KEPT = 1024 };
 
 /*
- * The address spaces of all processes that were heard of.  Zeroed is empty.
- * What a process unmaps is not told by the kernel, and stays until something
- * else is mapped there.  Fields are private but `names`.
+ * The address spaces of all known processes.  Zeroed is empty.  The kernel does not report
+ * unmapping, so a mapping remains until something else is mapped there.  Fields are private
+ * but `names`.
  */
 struct mappings {
 	struct names names;
@@ -41,7 +41,7 @@ struct mappings {
 	uint64_t rounds;
 };
 
-/* All that change something return 0, or -1 with errno ENOMEM. */
+/* All functions that change something return 0, or -1 with errno ENOMEM. */
 
 /*
  * Something was mapped: it replaces what was there.  `name` is the kernel's;
@@ -50,33 +50,32 @@ struct mappings {
 int mappings_add(struct mappings *mappings, uint32_t pid,
 		 const struct mapping *mapping);
 
-/* The process starts with its parent's mappings; a thread (pid is parent) has them. */
+/* The process starts with its parent's mappings; a thread (pid is parent) shares them. */
 int mappings_fork(struct mappings *mappings, uint32_t pid, uint32_t parent);
 
-/* The process starts afresh. */
+/* The process starts with no mappings. */
 int mappings_exec(struct mappings *mappings, uint32_t pid);
 
 /* The process ended; its number may be given to another. */
 void mappings_exit(struct mappings *mappings, uint32_t pid);
 
 /*
- * Add what /proc/PID/maps says now; where a process cannot be read, nothing.
- * With `code_only`, of what cannot be executed nothing.
+ * Add the current /proc/PID/maps; nothing if the process cannot be read.  With `code_only`,
+ * only what can be executed.
  */
 int mappings_read(struct mappings *mappings, uint32_t pid, int code_only);
 
 /*
- * What is at the address; NULL: nothing that we know of.  What is closely below
- * the stack is the stack.  A process that was
- * never heard of, or has no mapping there, is looked up in /proc once between
- * two calls of mappings_round(): the kernel does not tell what mremap() moves.
+ * What is at the address; NULL: nothing known.  Addresses slightly below the stack are the
+ * stack.  A process that is unknown, or has no mapping there, is looked up in /proc once
+ * between two calls of mappings_round(): the kernel does not report what mremap() moves.
  */
 const struct mapping *mappings_find(struct mappings *mappings, uint32_t pid,
 				    uint64_t address, int code_only);
 
 /*
- * Whether the address is in the bss of the executable: memory without a name
- * that begins where the file ends that is mapped lowest.
+ * Whether the address is in the bss of the executable: memory without a name that begins where
+ * the lowest mapped file ends.
  */
 int mappings_is_bss(struct mappings *mappings, uint32_t pid, uint64_t address);
 

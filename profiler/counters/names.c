@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a: few names, none of them chosen to collide. */
+/* FNV-1a: few names, none chosen to collide. */
 static uint32_t hash(const char *text, size_t length)
 {
 	uint32_t value = 2166136261u;
@@ -100,7 +100,7 @@ static int starts_with(const char *text, size_t length, const char *start)
 
 const char *mapping_name(const char *text, size_t *length)
 {
-	/* Without a folder that holds them: memory that processes may share. */
+	/* Files outside any folder: memory that processes may share. */
 	static const char *const shared[] = { "/dev/zero", "/memfd:", "/SYSV" };
 	static const char *const anonymous[] = {
 		"//anon", "[anon", "/anon_hugepage", "anon_inode:",
@@ -109,7 +109,7 @@ const char *mapping_name(const char *text, size_t *length)
 
 	if (*length == 0)
 		name = ANONYMOUS_NAME;
-	/* Thread stacks had numbers for a while. */
+	/* Some kernels numbered thread stacks. */
 	if (starts_with(text, *length, "[stack"))
 		name = STACK_NAME;
 	for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++)

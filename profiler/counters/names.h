@@ -13,7 +13,7 @@
 struct name {
 	char *text;
 	unsigned char build_id[20];	/* of the file, as mapped */
-	size_t build_id_size;		/* 0: not told */
+	size_t build_id_size;		/* 0: not known */
 };
 
 /* Numbered from 0.  Zeroed is empty.  Only `list` and `count` are public. */
@@ -26,8 +26,8 @@ struct names {
 };
 
 /*
- * The number of the text of this length; the same text with another build id
- * is another name.  Returns NO_NAME with errno ENOMEM.
+ * The number of the text of this length; the same text with a different build id is a
+ * different name.  Returns NO_NAME with errno ENOMEM.
  */
 uint32_t names_number(struct names *names, const char *text, size_t length,
 		      const unsigned char *build_id, size_t build_id_size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How is one counter opened in the kernel, and what does its refusal mean? */
+/* How is one counter opened in the kernel, and what does a refusal mean? */
 #ifndef TLBCOST_COUNTERS_OPEN_H
 #define TLBCOST_COUNTERS_OPEN_H
 
@@ -11,7 +11,7 @@
 /* In which mode of the CPU it counts; the hypervisor is always left out. */
 enum count_mode { COUNT_BOTH, COUNT_USER, COUNT_KERNEL };
 
-/* What is counted, as perf_event_open() wants it. */
+/* What to count, as arguments of perf_event_open(). */
 struct open_target {
 	pid_t pid;		/* a thread, 0: this one; -1: all; or a cgroup's descriptor */
 	int cpu;		/* -1: wherever it runs */
@@ -21,7 +21,7 @@ struct open_target {
 	enum count_mode mode;
 };
 
-/* What one counter said.  Times are in ns, and sums over all threads. */
+/* What one counter read.  Times are in ns, and sums over all threads. */
 struct counter_value {
 	uint64_t count;
 	uint64_t enabled_ns, running_ns;

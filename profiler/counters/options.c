@@ -22,14 +22,14 @@ static const char help[] =
 	"  --all-cpus         count all processes, on all CPUs\n"
 	"  --cgroup PATH      count the processes of a cgroup: an absolute path, or one\n"
 	"                     below the mount of the hierarchy\n"
-	"  --counters N       programmable counters that one group has room for\n"
+	"  --counters N       programmable counters of one group\n"
 	"  --discard          drop what COMMAND prints; with --run FILE the end of its\n"
 	"                     standard error is kept in FILE.stderr\n"
 	"  --encode           write an 'encoding' table of the SPECs and stop\n"
 	"  --event NAME=SPEC  count this, under this name.  SPEC: alternatives separated\n"
 	"                     by |, each a libpfm4 string or\n"
 	"                     code:TYPE:CONFIG[:CONFIG1[:PRECISE]]\n"
-	"  --fixed NAME,...   events that have counters of their own\n"
+	"  --fixed NAME,...   events with their own counters\n"
 	"  --help             print this and stop\n"
 	"  --interval MS      rows at each interval, of what was counted in it\n"
 	"  --kernel-only      count while the CPU is in the kernel\n"
@@ -40,7 +40,7 @@ static const char help[] =
 	"  --pid PID          count a running process, and what it starts\n"
 	"  --probe            open the counters on this program itself, and let them run\n"
 	"                     for a moment\n"
-	"  --quiet            say nothing if no event can be counted: the table tells why\n"
+	"  --quiet            print nothing if no event can be counted: the table says why\n"
 	"  --run FILE         write a 'run' table too, as tlbcost-run does\n"
 	"  --user UID:GID     run COMMAND as this user (needs root)\n"
 	"  --user-only        count while the CPU is not in the kernel\n"
@@ -93,7 +93,7 @@ static int read_number(const char *option, const char *text, long max)
 	errno = 0;
 	number = strtol(text, &end, 10);
 	if (!isdigit((unsigned char)*text) || *end || errno || number < 1 || number > max)
-		misused(option, "not a number of the range that makes sense");
+		misused(option, "not a number in the valid range");
 	return (int)number;
 }
 
@@ -123,7 +123,7 @@ static void mark_fixed(struct count_options *options, const char *names)
 	}
 }
 
-/* What fits together, once all options are known. */
+/* Which options go together, once all are known. */
 static void check(const struct count_options *options)
 {
 	const struct program_options *program = &options->program;
@@ -200,7 +200,7 @@ static void take_flag(struct count_options *options, int option)
 		set_mode(options, COUNT_USER);
 		break;
 	default:
-		misused("an option", "not known, or without its value");
+		misused("an option", "unknown option, or its value is missing");
 	}
 }
 
@@ -263,7 +263,7 @@ void count_options_read(struct count_options *options, int argc, char **argv)
 	}
 	options->program.argv = argv[optind] ? argv + optind : NULL;
 	mark_fixed(options, fixed);
-	/* These cannot be repeated to count the rest. */
+	/* These cannot be repeated in order to count the rest. */
 	options->multiplex |= options->interval_ms || options->scope == SCOPE_SYSTEM ||
 			      options->scope == SCOPE_CGROUP ||
 			      options->scope == SCOPE_PROCESS;

@@ -12,7 +12,7 @@
 /* Newer than the headers of some systems that this is built on. */
 #define READ_LOST (1u << 4)
 
-/* What read() gives of a counter. */
+/* What read() of a counter returns. */
 struct reading {
 	uint64_t count, enabled_ns, running_ns, lost;
 };
@@ -68,7 +68,7 @@ static struct perf_event_attr event_attr(const struct sampled_event *event,
 	attr.config = event->encoding.config;
 	attr.config1 = event->encoding.config1;
 	attr.precise_ip = (unsigned)event->encoding.precise & 3u;
-	/* Of a virtual machine's guests nothing precise can be had. */
+	/* Guests cannot be sampled precisely. */
 	attr.exclude_guest = attr.precise_ip != 0;
 	if (!event->all_modes) {
 		attr.exclude_user = options->kernel_only != 0;
@@ -79,8 +79,8 @@ static struct perf_event_attr event_attr(const struct sampled_event *event,
 		attr.freq = 1;
 		attr.sample_freq = event->frequency;
 		/*
-		 * Asked for with a fixed period, it makes the kernel sample
-		 * each single event of its own (page faults) instead.
+		 * With a fixed period it would make the kernel sample every single one of its
+		 * own events (page faults) instead.
 		 */
 		attr.sample_type |= PERF_SAMPLE_PERIOD;
 	} else {
@@ -91,7 +91,7 @@ static struct perf_event_attr event_attr(const struct sampled_event *event,
 	return attr;
 }
 
-/* Kernels before 6.0 do not tell what a counter lost, before 5.12 no build ids. */
+/* Kernels before 6.0 do not report what a counter lost, kernels before 5.12 no build ids. */
 int overflow_open_watcher(const struct sampler_options *options, pid_t pid, int cpu)
 {
 	struct perf_event_attr attr = watcher_attr(options, pid);
@@ -109,7 +109,7 @@ int overflow_open_watcher(const struct sampler_options *options, pid_t pid, int 
 }
 
 /*
- * Open a counter with less and less of what only some have: the count of lost
+ * Open a counter with fewer and fewer optional features: the count of lost
  * samples; periods that are no multiple of 16, and leaving out a mode (AMD's
  * instruction-based sampling has neither).
  */
@@ -123,7 +123,7 @@ int overflow_open(struct sampled_event *event, const struct sampler_options *opt
 		attr.read_format &= ~(uint64_t)READ_LOST;
 		fd = open_event(&attr, pid, cpu);
 	}
-	/* Only event sources that are no core's have numbers of their own. */
+	/* Only event sources outside the core have their own numbers. */
 	if (fd >= 0 || errno != EINVAL || event->encoding.type < PERF_TYPE_MAX)
 		return fd;
 	if (event->period >= 16) {
@@ -143,7 +143,7 @@ void overflow_read(struct sampled_event *event, int fd, uint64_t *lost)
 {
 	struct reading reading = { 0 };
 
-	/* Without the last one from kernels that do not know it. */
+	/* Kernels that do not know the last field do not return it. */
 	if (read(fd, &reading, sizeof(reading)) < (ssize_t)(3 * sizeof(uint64_t)))
 		return;
 	event->counted = 1;

@@ -8,14 +8,14 @@
 /* Newer than the headers of some systems that this is built on. */
 #define MISC_MMAP_BUILD_ID (1u << 14)
 
-/* The fields that end each record but samples: pid and tid, time, cpu, id. */
+/* The last fields of each record except samples: pid and tid, time, cpu, id. */
 enum { TRAILER_BYTES = 32 };
 
-/* What is left to read of a record. */
+/* The rest of a record. */
 struct span {
 	const unsigned char *next;
 	size_t left;
-	int short_of;	/* something was asked for beyond the end */
+	int short_of;	/* something beyond the end was read */
 };
 
 static void take(struct span *span, void *to, size_t size)
@@ -90,8 +90,8 @@ static void parse_sample(struct span *span, int addresses, struct record *record
 		sample->address = take_u64(span);
 	take_u64(span);		/* CPU */
 	/*
-	 * Events with and without a fixed period share a buffer: the length
-	 * tells whether the period is in the sample.
+	 * Events with and without a fixed period share a buffer: the length shows whether the
+	 * sample has the period.
 	 */
 	if (span->left >= (addresses ? 16 : 8))
 		sample->period = take_u64(span);
@@ -151,7 +151,7 @@ static void parse_body(struct span *span, const struct perf_event_header *header
 		break;
 	case PERF_RECORD_LOST:
 		record->kind = RECORD_LOST;
-		take_u64(span);	/* the event whose record found room again */
+		take_u64(span);	/* the event of the first record that fitted again */
 		record->lost = take_u64(span);
 		break;
 	case PERF_RECORD_THROTTLE:
@@ -214,6 +214,6 @@ const char *data_tlb_name(uint64_t data_source)
 		return NULL;
 	if (levels == PERF_MEM_TLB_L1)
 		return "l1_hit";
-	/* Intel's load latency tells both levels where it does not know which. */
+	/* Intel's load latency event sets both levels if it does not know which. */
 	return levels == PERF_MEM_TLB_L2 ? "stlb_hit" : "hit";
 }

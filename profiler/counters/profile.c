@@ -30,7 +30,7 @@ static int learn_modules(struct profile *profile)
 		struct mapping mapping = { .start = start, .end = start + size };
 
 		if (!start)
-			continue;	/* this user may not know */
+			continue;	/* this user may not see it */
 		snprintf(bracketed, sizeof(bracketed), "[%s]", name);
 		mapping.name = names_number(&profile->mappings.names, bracketed,
 					    strlen(bracketed), NULL, 0);
@@ -102,7 +102,7 @@ static int place(struct profile *profile, const struct record *record, struct hi
 					hit->offset, !profile->addresses);
 	if (mapping) {
 		hit->object = mapping->name;
-		/* What is in no file has no offset there. */
+		/* Code in no file has no offset. */
 		if (profile->mappings.names.list[mapping->name].text[0] == '/')
 			hit->offset += mapping->offset - mapping->start;
 	} else if (kernel) {

@@ -33,7 +33,7 @@ static void fail(const char *what)
 	exit(complain(EXIT_OWN_FAILURE, what, strerror(errno), NULL));
 }
 
-/* Events that cannot be sampled: what to type depends on who refuses. */
+/* Events that cannot be sampled: the hint depends on who refuses. */
 static const char *remedy(const struct record_options *options, int error)
 {
 	switch (error) {
@@ -86,7 +86,7 @@ static int open_events(struct recording *recording, pid_t pid)
 	return sampler_open(sampler, target < 0 ? -1 : pid);
 }
 
-/* Open the counters and begin.  Is called while the program waits for it. */
+/* Open the counters and begin.  Called while the program waits. */
 static int attach(pid_t pid, void *context)
 {
 	struct recording *recording = context;
@@ -101,7 +101,7 @@ static int attach(pid_t pid, void *context)
 	recording->attached = 1;
 	recording->hook.fd = recording->drain.fd;
 	recording->start_ns = clock_ns();
-	/* After the start: what changes while it is read is in the buffers. */
+	/* After the start: changes during reading are in the buffers. */
 	return profile_begin(&recording->profile, recording->options->pid);
 }
 
@@ -115,7 +115,7 @@ static int record_program(struct recording *recording, struct program *program)
 static int record_others(struct recording *recording, struct program *program)
 {
 	pid_t pid = recording->options->pid;
-	/* It has to be told of a process's end before the process is looked at. */
+	/* The end of a process must be known before the process is read. */
 	int ended = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	int rc = 0;
 
@@ -139,14 +139,14 @@ static void tell_losses(const struct recording *recording)
 	const struct profile *profile = &recording->profile;
 
 	if (profile->failed)
-		fprintf(stderr, "tlbcost: %llu records found no memory and are lost\n",
+		fprintf(stderr, "tlbcost: %llu records were lost because memory ran out\n",
 			(unsigned long long)profile->failed);
 	if (profile->damaged_bytes)
-		fprintf(stderr, "tlbcost: %llu bytes of the kernel's were no records\n",
+		fprintf(stderr, "tlbcost: %llu bytes from the kernel were not valid records\n",
 			(unsigned long long)profile->damaged_bytes);
 }
 
-/* Write what was found, or that nothing could be.  Returns 0, or -1 with errno. */
+/* Write the samples, or that nothing could be sampled.  Returns 0, or -1 with errno. */
 static int finish(struct recording *recording, const struct program *program)
 {
 	const struct record_options *options = recording->options;
@@ -164,7 +164,7 @@ static int finish(struct recording *recording, const struct program *program)
 	return hits_table_write(&table, options->output);
 }
 
-/* Nothing was recorded: tell why.  Returns the exit code. */
+/* Nothing was recorded: print why.  Returns the exit code. */
 static int give_up(struct recording *recording, struct program *program)
 {
 	const struct record_options *options = recording->options;
@@ -173,7 +173,7 @@ static int give_up(struct recording *recording, struct program *program)
 	program_discard(program);
 	if (!recording->refused)
 		return complain(EXIT_OWN_FAILURE, program->failed, strerror(error), NULL);
-	/* What concerns all of them, such as too few descriptors, concerns each. */
+	/* An error of all events, such as too few descriptors, is one of each. */
 	for (size_t i = 0; i < options->event_count; i++)
 		if (!options->events[i].error)
 			options->events[i].error = recording->refused;
@@ -182,7 +182,7 @@ static int give_up(struct recording *recording, struct program *program)
 	return EXIT_CANNOT_MEASURE;
 }
 
-/* Recorded, or not: write what there is.  Returns the exit code. */
+/* Write what was recorded, if anything.  Returns the exit code. */
 static int conclude(struct recording *recording, struct program *program, int code)
 {
 	const struct record_options *options = recording->options;
@@ -192,7 +192,7 @@ static int conclude(struct recording *recording, struct program *program, int co
 	drain_close(&recording->drain);
 	if (program_close(program) < 0)
 		fail(program->failed);
-	/* What never ran hit nothing.  The table of the run tells why. */
+	/* A program that never ran has no samples.  The table of the run says why. */
 	if (options->program.argv && !program->started) {
 		if (!options->quiet)
 			fprintf(stderr, "tlbcost: cannot start %s: %s\n",
@@ -231,7 +231,7 @@ static int record(const struct record_options *options)
 	}
 	if (sampler_init(&recording.sampler, &options->sampler, options->events,
 			 options->event_count) < 0)
-		fail("cannot tell the CPUs of this machine");
+		fail("cannot list the CPUs of this machine");
 	code = options->program.argv ? record_program(&recording, &program) :
 				       record_others(&recording, &program);
 	recording.end_ns = clock_ns();

@@ -13,10 +13,10 @@ static const char help[] =
 	"usage: tlbcost-record [options] [--] COMMAND [ARG...]\n"
 	"       tlbcost-record [options] --pid PID | --all-cpus [[--] COMMAND [ARG...]]\n"
 	"\n"
-	"Write a 'hits' table of where events of COMMAND happen: at each PERIODth event\n"
-	"the kernel notes the instruction.\n"
+	"Write a 'hits' table of where events of COMMAND occur: at every PERIODth event\n"
+	"the kernel records the instruction.\n"
 	"\n"
-	"  --addresses        note the address of the data too, where a sample has it\n"
+	"  --addresses        record the address of the data too, if a sample has it\n"
 	"  --all-cpus         sample all processes, until COMMAND or SIGINT ends it\n"
 	"  --discard          drop what COMMAND prints; with --run FILE the end of its\n"
 	"                     standard error is kept in FILE.stderr\n"
@@ -26,16 +26,16 @@ static const char help[] =
 	"  --frequency N      take N samples a second of the last --event, or, before the\n"
 	"                     first, of each; the default is 1000\n"
 	"  --help             print this and stop\n"
-	"  --kernel-only      sample only what happens in the kernel\n"
+	"  --kernel-only      sample in the kernel only\n"
 	"  --output FILE      where the table goes; '-' is standard output, the default\n"
 	"  --period N         take each Nth of the last --event, or, before the first, of\n"
 	"                     each\n"
 	"  --pid PID          sample this process, until COMMAND, SIGINT or its own end\n"
-	"  --quiet            print nothing of events that cannot be sampled: the table\n"
-	"                     tells\n"
+	"  --quiet            print nothing about events that cannot be sampled: the table\n"
+	"                     has them\n"
 	"  --run FILE         write a 'run' table of COMMAND\n"
 	"  --user UID:GID     run COMMAND as this user (needs root)\n"
-	"  --user-only        sample only what happens outside the kernel\n"
+	"  --user-only        sample outside the kernel only\n"
 	"\n"
 	"Exits as COMMAND does, or with 128 + the signal that killed it; 4 if nothing\n"
 	"can be sampled here, 125 if tlbcost-record itself failed, 126 or 127 if COMMAND\n"
@@ -96,7 +96,7 @@ static int add_event(struct parser *parser, char *text)
 		return misuse("not NAME=SPEC: ", text);
 	*equals = '\0';
 	if (strstr(equals + 1, "arm_spe")) {
-		/* Arm's sampling unit fills a buffer of its own with packets. */
+		/* Arm's sampling unit fills its own buffer with packets. */
 		event.unknown = 1;
 		event.error = EOPNOTSUPP;
 	} else if (encode_event(equals + 1, &event.encoding, why, sizeof(why)) < 0) {
@@ -164,7 +164,7 @@ static int take_option(struct parser *parser, int c)
 		options->sampler.user_only = 1;
 		return -1;
 	default:
-		return misuse("tlbcost-record was not understood", "");
+		return misuse("the command line of tlbcost-record is wrong", "");
 	}
 }
 

@@ -12,7 +12,7 @@ struct record_options {
 	struct program_options program;
 	struct sampler_options sampler;
 	const char *output;
-	int quiet;		/* what the table tells of events is not printed */
+	int quiet;		/* what the table has about events is not printed */
 	pid_t pid;		/* 0: the program; -1: all processes */
 	struct sampled_event *events;
 	size_t event_count;

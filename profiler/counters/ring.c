@@ -14,7 +14,7 @@ int ring_map(struct ring *ring, int fd, size_t data_bytes)
 
 	memset(ring, 0, sizeof(*ring));
 	for (; data_bytes >= page_bytes; data_bytes /= 2) {
-		/* Writable, so that the kernel waits for what we have not fetched. */
+		/* Writable, so that the kernel does not overwrite what we have not fetched. */
 		void *memory = mmap(NULL, page_bytes + data_bytes,
 				    PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -38,7 +38,7 @@ void ring_unmap(struct ring *ring)
 size_t ring_waiting(const struct ring *ring)
 {
 	const struct perf_event_mmap_page *page = ring->memory;
-	/* Records up to the head are whole before the head is seen. */
+	/* Records up to the head are complete before the head is seen. */
 	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
 
 	return (size_t)(head - page->data_tail);
@@ -54,6 +54,6 @@ void ring_take(struct ring *ring, void *to, size_t size)
 
 	memcpy(to, data + from, first);
 	memcpy((unsigned char *)to + first, data, size - first);
-	/* Not before the copy is made: the kernel overwrites what is behind the tail. */
+	/* Only after copying: the kernel overwrites everything behind the tail. */
 	__atomic_store_n(&page->data_tail, tail + size, __ATOMIC_RELEASE);
 }

@@ -13,20 +13,20 @@ struct ring {
 
 /*
  * Map the buffer of an event that was opened for one CPU: `data_bytes`, a power
- * of two of pages, or as much less as the kernel allows this user to lock.
+ * of two of pages, or as much as the kernel allows this user to lock.
  * Returns 0, or -1 with errno (EPERM: not even one page).
  */
 int ring_map(struct ring *ring, int fd, size_t data_bytes);
 
-/* Give it back; the event writes nothing any more.  Safe on a zeroed ring. */
+/* Unmap it; the event writes nothing any more.  Safe on a zeroed ring. */
 void ring_unmap(struct ring *ring);
 
-/* Bytes of records that wait to be fetched. */
+/* Bytes of records ready to be fetched. */
 size_t ring_waiting(const struct ring *ring);
 
 /*
- * Fetch the next `size` bytes, at most ring_waiting() of them, and make room
- * for the kernel.  They need not end where a record does unless they are all.
+ * Fetch the next `size` bytes, at most ring_waiting() of them, and free their space for the
+ * kernel.  They need not end with a record unless they are all.
  */
 void ring_take(struct ring *ring, void *to, size_t size);
 

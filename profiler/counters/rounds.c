@@ -53,7 +53,7 @@ long rounds_add(struct rounds *rounds, size_t size, int addresses)
 		const unsigned char *bytes = rounds->bytes + rounds->size;
 		size_t length = record_size(bytes, size);
 
-		/* Where one record ends wrong, no later one can be found. */
+		/* After a record with a wrong length, no later one can be found. */
 		if (length == 0 || record_parse(bytes, length, addresses, &record) < 0)
 			break;
 		if (note(rounds, record.time_ns, length) < 0)
@@ -63,7 +63,7 @@ long rounds_add(struct rounds *rounds, size_t size, int addresses)
 	return (long)size;
 }
 
-/* By time; what one CPU wrote at the same time stays as it is. */
+/* By time; what one CPU wrote at the same time keeps its order. */
 static int compare(const void *left, const void *right)
 {
 	const struct rounds_entry *a = left, *b = right;
@@ -80,7 +80,7 @@ static int by_place(const void *left, const void *right)
 	return a->at < b->at ? -1 : a->at > b->at;
 }
 
-/* Move what is left to the front, in the order that it lies in. */
+/* Move the rest to the front, keeping its order. */
 static void close_up(struct rounds *rounds, size_t used)
 {
 	struct rounds_entry *entries = rounds->entries;

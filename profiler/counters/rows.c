@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Less time than this share is lost in switching groups on and off, and no count. */
+/*
+ * Losing less time than this share is due to switching groups on and off, not to missing
+ * counts.
+ */
 enum { TOLERATED_PARTS = 1000 };
 
 static const char columns[] =
@@ -42,7 +45,7 @@ void rows_header(struct table *table, const struct bank *bank,
 			  (unsigned long long)header->uncounted_ns);
 	if (header->stopped)
 		table_key(table, "stopped",
-			  "the kernel counts no program that gains rights when it starts (setuid)");
+			  "the kernel counts no program that gains privileges as it starts (setuid)");
 	if (header->missed_threads)
 		table_key(table, "missed_threads", "%zu", header->missed_threads);
 	for (size_t m = 0; m < bank->member_count; m++) {

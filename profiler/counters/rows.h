@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How is what the counters said written down? */
+/* How are the counters' values written? */
 #ifndef TLBCOST_COUNTERS_ROWS_H
 #define TLBCOST_COUNTERS_ROWS_H
 
@@ -10,16 +10,16 @@
 
 enum scope { SCOPE_PROGRAM, SCOPE_PROCESS, SCOPE_CGROUP, SCOPE_SYSTEM, SCOPE_PROBE };
 
-/* What the header of a table of counters says. */
+/* The header of a table of counters. */
 struct rows_header {
 	enum scope scope;
 	enum count_mode mode;
 	size_t cpus;		/* 0: those of the program */
 	uint64_t duration_ns;	/* 0: not known yet */
-	int stopped;		/* the kernel stopped counting when the program got rights */
+	int stopped;		/* the kernel stopped: the program gained privileges */
 	int has_uncounted;
-	uint64_t uncounted_ns;	/* CPU time in which nothing of the program was counted */
-	size_t missed_threads;	/* at most so many of the process are not counted */
+	uint64_t uncounted_ns;	/* CPU time of the program without counting */
+	size_t missed_threads;	/* at most this many of the process are not counted */
 };
 
 /* Write the header of a table that was opened as counters 1, and its columns. */
@@ -29,7 +29,7 @@ void rows_header(struct table *table, const struct bank *bank,
 /*
  * Write one row for each member: values[] minus before[] (NULL: nothing), at
  * end_ns since counting began.  A value of NULL: nothing was counted.
- * stopped: what was counted is not the whole, and no count of it.
+ * stopped: the counts are incomplete and not valid.
  */
 void rows_write(struct table *table, const struct bank *bank, uint64_t end_ns,
 		const struct counter_value *values, const struct counter_value *before,

@@ -12,8 +12,8 @@
 #include "targets.h"
 
 /*
- * A buffer holds what comes in while we are not running: at most 64 MiB on all
- * CPUs, where the kernel allows that, which is 40 ms of the fastest sampling.
+ * A buffer holds what arrives while we are not running: at most 64 MiB on all CPUs, if the
+ * kernel allows that, which is 40 ms of the fastest sampling.
  */
 enum { ALL_BUFFERS = 64 << 20, LEAST_BUFFER = 512 << 10, MOST_BUFFER = 4 << 20 };
 
@@ -41,7 +41,7 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
 	return list_cpus(sampler);
 }
 
-/* Many CPUs and threads need many descriptors; those that we may have are ours to use. */
+/* Many CPUs and threads need many descriptors: raise our limit as far as allowed. */
 static void allow_descriptors(void)
 {
 	struct rlimit limit;
@@ -123,8 +123,8 @@ static int add_counter(struct sampler *sampler, const struct sampler_cpu *cpu,
 		.fd = overflow_open(event, &sampler->options, pid, cpu->cpu),
 		.event = number,
 		/*
-		 * A thread's time passes for the counters of all CPUs, though
-		 * it is on one: it is taken from the first.
+		 * A thread's time passes for the counters of all CPUs, though it runs on one:
+		 * the first one's is used.
 		 */
 		.times = pid < 0 || cpu == sampler->cpus,
 	};
@@ -142,7 +142,7 @@ static int add_counter(struct sampler *sampler, const struct sampler_cpu *cpu,
 	return -1;
 }
 
-/* Is it the machine's or the user's limit, whatever the event? */
+/* Is it a limit of the machine or the user, independent of the event? */
 static int is_general(int error)
 {
 	return error == EMFILE || error == ENFILE || error == ENOMEM || error == ESRCH;
@@ -155,7 +155,7 @@ static int compare_ids(const void *left, const void *right)
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* Open what can be of the events on one CPU, and note what was. */
+/* Open those events that can be opened on one CPU, and record which. */
 static int open_on_cpu(struct sampler *sampler, struct sampler_cpu *cpu, pid_t pid,
 		       int *opened)
 {
@@ -208,7 +208,7 @@ int sampler_open_process(struct sampler *sampler, pid_t pid)
 	struct numbers seen = { 0 }, now = { 0 };
 	int rc = targets_threads(&now, pid);
 
-	/* Threads that are being started while we look are there in the next look. */
+	/* Threads that start while we read the list are in the next list. */
 	while (rc == 0 && !numbers_include(&seen, &now)) {
 		for (size_t i = 0; i < now.count && rc == 0; i++) {
 			const struct numbers one = { &now.at[i], 1 };

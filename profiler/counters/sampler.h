@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is open while the overflows of events are sampled, on each CPU? */
+/* What is open on each CPU while overflows are sampled? */
 #ifndef TLBCOST_COUNTERS_SAMPLER_H
 #define TLBCOST_COUNTERS_SAMPLER_H
 
@@ -13,7 +13,7 @@
 /* The buffer of one CPU, that all events counted on it write to. */
 struct sampler_cpu {
 	int cpu;
-	int fd;			/* of the event that tells of mappings; -1: none yet */
+	int fd;			/* of the event that reports mappings; -1: none yet */
 	struct ring ring;
 };
 
@@ -33,7 +33,7 @@ struct sampler {
 	size_t cpu_count;
 	struct sampler_counter *counters;	/* by id */
 	size_t count, room;
-	int *watchers;		/* events that tell of mappings but own no buffer */
+	int *watchers;		/* events that report mappings but own no buffer */
 	size_t watcher_count, watcher_room;
 	uint64_t lost;
 };
@@ -48,19 +48,19 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
 /*
  * Open the events for a thread (pid > 0) and the children that it will have,
  * or for all processes (-1), on each CPU.  May be called for more threads.
- * An event that cannot be opened has its `error`, and is left out.
+ * An event that cannot be opened has its `error` set, and is left out.
  * Returns 0; or -1 with errno if none is open, ESRCH if there is no such
  * thread, EMFILE if there are too few descriptors; then call sampler_close().
  */
 int sampler_open(struct sampler *sampler, pid_t pid);
 
-/* The same for every thread of a process that runs already. */
+/* The same for every thread of a running process. */
 int sampler_open_process(struct sampler *sampler, pid_t pid);
 
 /* Sampling begins now, unless it waits for execve().  Returns 0, or -1 with errno. */
 int sampler_start(struct sampler *sampler);
 
-/* Nothing is written to the buffers any more; the events' counts are read. */
+/* Stop writing to the buffers, and read the events' counts. */
 void sampler_stop(struct sampler *sampler);
 
 /* The event of the counter with this id, or NULL. */

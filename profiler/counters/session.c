@@ -13,11 +13,11 @@
 
 #include "clock.h"
 
-/* How late the end of a process may be seen. */
+/* Maximum delay until the end of a process is noticed. */
 enum { POLL_MS = 100 };
-/* Less time than this that was not counted is no sign of anything. */
+/* Less uncounted time than this means nothing. */
 #define UNSEEN_NS 20000000u
-/* No program is through with its execve() and its end in this time. */
+/* No program completes its execve() and its exit in this time. */
 #define SHORTEST_NS 10000u
 
 static int fail(struct session *session, const char *what)
@@ -26,7 +26,7 @@ static int fail(struct session *session, const char *what)
 	return -1;
 }
 
-/* The process itself tells of its end; kernels before 5.3 are asked at each tick. */
+/* A pidfd reports the end of the process; kernels before 5.3 are polled at each tick. */
 static int watch_process(struct session *session)
 {
 	if (session->options->scope != SCOPE_PROCESS || session->options->program.argv)
@@ -63,7 +63,7 @@ static int write_part(struct session *session, uint64_t now_ns)
 		   session->before, 0);
 	session->values = session->before;
 	session->before = values;
-	/* The program is not to suffer from a full disk; the end of the table tells of it. */
+	/* A full disk must not harm the program; the missing end of the table shows it. */
 	table_flush(&session->table);
 	return 0;
 }
@@ -102,7 +102,7 @@ int session_open(struct session *session, const struct count_options *options)
 	}
 	if (table_open(&session->table, options->output, "counters", 1) < 0)
 		return fail(session, options->output);
-	/* Now, not after the program; on standard output it waits for the program's own. */
+	/* Now, not after the program; on standard output after the program's own output. */
 	if (session->table.file == stdout || table_flush(&session->table) == 0)
 		return 0;
 	error = errno;
@@ -135,7 +135,7 @@ int session_attach(pid_t pid, void *context)
 	session->before = calloc(count, sizeof(*session->before));
 	if (!session->values || !session->before)
 		return fail(session, "cannot hold the counts");
-	/* After fork(): a reader of the rows that goes away must not end the program. */
+	/* After fork(): a reader of the rows that closes the pipe must not end the program. */
 	if (sigaction(SIGPIPE, &ignore, NULL) < 0 || watch_process(session) < 0)
 		return fail(session, "cannot watch the process");
 	session->start_ns = clock_ns();
@@ -167,11 +167,10 @@ void session_exercise(void)
 }
 
 /*
- * A program that gains rights when it starts (setuid) is no longer counted, nor
- * is what it starts: the time that its counters were meant to count falls short
- * of what it ran for.  So it does, by less, where each of many processes ends,
- * which gives its memory back uncounted, and for a process that is not the
- * program yet: on a slow machine that takes long.
+ * A program that gains privileges when it starts (setuid) is no longer counted, nor are its
+ * children: the enabled time of its counters is less than its run time.  The same happens to a
+ * lesser degree if many processes end, which release their memory uncounted, and before a
+ * process becomes the program, which takes long on a slow machine.
  */
 static void find_uncounted(struct session *session, const struct program *program)
 {

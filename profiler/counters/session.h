@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How does one run of counting go, from its table to its last row? */
+/* How does one counting run proceed, from its table to its last row? */
 #ifndef TLBCOST_COUNTERS_SESSION_H
 #define TLBCOST_COUNTERS_SESSION_H
 
@@ -24,21 +24,20 @@ struct session {
 	struct rows_header header;
 	struct watch_hook tick;
 	int timer_fd;
-	int polls;		/* without a pidfd the process is asked for at each tick */
+	int polls;		/* without a pidfd the process is polled at each tick */
 	uint64_t start_ns;
 };
 
-/* Make the table, unless it cannot be written.  Returns 0, or -1 with errno and ->failed. */
+/* Create the table, unless it cannot be written.  Returns 0, or -1 with errno and ->failed. */
 int session_open(struct session *session, const struct count_options *options);
 
 /*
- * Open the counters, and let them count unless they wait for the program's
- * execve(); fits struct child_plan.  Returns 0; or -1 with errno, and ->refused
- * or ->failed.
+ * Open the counters, and start them unless they wait for the program's execve(); for struct
+ * child_plan.  Returns 0; or -1 with errno, and ->refused or ->failed.
  */
 int session_attach(pid_t pid, void *session);
 
-/* What is to be done while the program runs, or NULL. */
+/* The hook to call while the program runs, or NULL. */
 const struct watch_hook *session_hook(const struct session *session);
 
 /* Give the counters of this program itself something to count. */
@@ -46,12 +45,12 @@ void session_exercise(void);
 
 /*
  * Stop counting, write the rows and give the table its name.  program: it ran,
- * or was refused, or others were watched.  Returns 0, or -1 with errno and
+ * or was refused, or a running process was counted.  Returns 0, or -1 with errno and
  * ->failed; then nothing is left of the table.
  */
 int session_close(struct session *session, const struct program *program);
 
-/* Give the table up. */
+/* Abandon the table. */
 void session_discard(struct session *session);
 
 #endif

@@ -18,7 +18,7 @@ static int append(struct numbers *numbers, int number)
 {
 	size_t count = numbers->count;
 
-	/* The room doubles at powers of two. */
+	/* The capacity doubles at powers of two. */
 	if ((count & (count - 1)) == 0) {
 		int *at = reallocarray(numbers->at, count ? 2 * count : 1, sizeof(*at));
 

@@ -39,7 +39,7 @@ static const struct {
 	LIBPFM4("skl::MEM_TRANS_RETIRED:LOAD_LATENCY:ldlat=30:precise=2", PERF_TYPE_RAW,
 		0x1cd, 30, 2),
 	BAD("skl::DTLB_LOAD_MISSES", EINVAL, "unit mask"),
-	BAD("skl::DTLB_LOAD_MISSES:WALK_ACTIVE:u", EINVAL, "more than what to count"),
+	BAD("skl::DTLB_LOAD_MISSES:WALK_ACTIVE:u", EINVAL, "has modifiers beyond the event"),
 #endif
 	CODE("code:4:0x1001008", PERF_TYPE_RAW, 0x1001008, 0, 0),
 	CODE("code:4:0x11d0:0x3:2", PERF_TYPE_RAW, 0x11d0, 3, 2),
@@ -50,8 +50,8 @@ static const struct {
 	CODE("no_such_cpu::X|code:4:0x34", PERF_TYPE_RAW, 0x34, 0, 0),
 	CODE("code:no_such_source:1|code:4:2", PERF_TYPE_RAW, 2, 0, 0),
 	CODE("code:made_up:7", 12, 7, 0, 0),
-	BAD("perf::CYCLES:u", EINVAL, "more than what to count"),
-	BAD("perf::CYCLES:pinned", EINVAL, "more than what to count"),
+	BAD("perf::CYCLES:u", EINVAL, "has modifiers beyond the event"),
+	BAD("perf::CYCLES:pinned", EINVAL, "has modifiers beyond the event"),
 	BAD("perf::NO-SUCH-EVENT", ENOENT, "perf::NO-SUCH-EVENT: event not found"),
 	BAD("no_such_cpu::X", ENOENT, "event not found"),
 	BAD("NO_SUCH_EVENT_AT_ALL", ENOENT, "event not found"),
@@ -95,7 +95,7 @@ static void every_row(void)
 		CHECK_EQUAL(encoding.by, cases[i].encoding.by);
 		if (!strstr(why, cases[i].why)) {
 			printf("# row at line %d: %s\n", cases[i].line, why);
-			CHECK(!"the reason is told");
+			CHECK(!"the reason is given");
 		}
 	}
 }
