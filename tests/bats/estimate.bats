@@ -187,6 +187,12 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ $(json 'report["simulation"]["exit_code"]') == 0 ]]
 }
 
+@test "of a pipe without end only what the program reads is kept" {
+	run -0 --separate-stderr bash -c 'yes | "$@"' - "${ESTIMATE[@]}" --runs 2 -- head -n 2
+	[[ ${output} == $'y\ny' ]]
+	[[ ${stderr} == *"NOT WORTH IT"* ]]
+}
+
 @test "standard input from a file is read again from the same place" {
 	seq 100 >numbers
 	run -0 --separate-stderr bash -c '{ read -r _; "$@"; } <numbers' _ "${ESTIMATE[@]}" -- \

@@ -85,7 +85,7 @@ class Launcher:
                 self.runs -= 1
                 raise TlbcostError(f"{tool[0]} could measure nothing", None, CANNOT_MEASURE)
             name = tool[0] if tool else "tlbcost-run"
-            raise tool_error("cannot run the program", name, code, self.folder.parent)
+            raise tool_error("cannot time the program", name, code, self.folder.parent)
         killed = (after.oom_kills or 0) > (before.oom_kills or 0)
         return read_outcome(output, (after.limit_bytes or 0) if killed else None)
 
@@ -124,7 +124,7 @@ class Launcher:
         try:
             if started is not None:
                 started(process.pid)
-            return _wait(process, tick)
+            return _wait(process, tick, self.stdin)
         except BaseException:
             process_tree.end(process)
             raise
@@ -203,8 +203,11 @@ def _transparent_huge_pages(allowed: bool | None) -> Iterator[None]:
         prctl(_PR_SET_THP_DISABLE, before & 1, before & ~1 if before & 1 else 0, 0, 0)
 
 
-def _wait(process: subprocess.Popen[bytes], tick: Callable[[float], None] | None) -> int:
-    if tick is None:
+def _wait(
+    process: subprocess.Popen[bytes], tick: Callable[[float], None] | None, stdin: ProgramInput
+) -> int:
+    """Its exit code. `tick` as in execute(); raises TlbcostError if `stdin` cannot be fed."""
+    if tick is None and stdin.alarm is None:
         return process.wait()
     start = time.monotonic()
     # Popen.wait(timeout) wakes up twenty times a second beside the program that is being timed.
@@ -213,10 +216,17 @@ def _wait(process: subprocess.Popen[bytes], tick: Callable[[float], None] | None
         try:
             end = select.poll()
             end.register(handle, select.POLLIN)
-            while not end.poll(1000 * _TICK_S):
-                tick(time.monotonic() - start)
+            if stdin.alarm is not None:
+                end.register(stdin.alarm, select.POLLIN)
+            while not end.poll(1000 * _TICK_S if tick is not None else None):
+                if tick is not None:
+                    tick(time.monotonic() - start)
         finally:
             os.close(handle)
+        stdin.check()
         return process.wait()
     # Before Linux 5.3 there are no pidfds.
-    return process.wait()
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=_TICK_S)
+        stdin.check()

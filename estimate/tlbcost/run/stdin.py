@@ -9,29 +9,31 @@ import select
 import shutil
 import stat
 import tempfile
-import time
+import threading
 from collections.abc import Iterator
 
 from tlbcost.common import units
+from tlbcost.common.causes import hint_for
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.progress import say
 
-_SPOOL_LIMIT_BYTES = 4 << 30
-_SPOOL_SILENCE_S = 2.0
+# The most of a pipe that is kept: what a run reads beyond that cannot be given to the next one.
+LIMIT_BYTES = 1 << 30
+_CHUNK_BYTES = 1 << 16
 
 
 class ProgramInput:
-    """Standard input, given whole to every run.
+    """Standard input, the same for every run.
 
-    The first run gets the real one. Later ones read a regular file from the same offset again;
-    of a pipe they get a copy, made beforehand, because it can be read only once; of a terminal
-    nothing, because what was typed is gone. Raises TlbcostError if the copy does not fit.
+    The first run gets the real one. Later ones read a regular file from the same offset again; of
+    a terminal nothing, because what was typed is gone. A pipe can be read only once: each run gets
+    a pipe of ours, with what the runs before it were given and then, if it reads on, more of the
+    real one. So no more is read of that than the program asks for, but for a pipe's capacity.
     """
 
     def __init__(self, fd: int = 0, limit_bytes: int | None = None) -> None:
         self._fd = fd
         self._offset = 0
-        self._spool: int | None = None
+        self._kept: _Kept | None = None
         self._replay = "same"
         try:
             mode = os.fstat(fd).st_mode
@@ -43,33 +45,48 @@ class ProgramInput:
         elif os.isatty(fd):
             self._replay = "nothing"
         elif not stat.S_ISCHR(mode):
-            self._replay = "spool"
-            self._spool = _spool(fd, limit_bytes)
+            self._replay = "feed"
+            self._kept = _Kept(fd, limit_bytes or LIMIT_BYTES)
+
+    @property
+    def alarm(self) -> int | None:
+        """A descriptor that is readable once a run cannot be fed any more; None: always can."""
+        return None if self._kept is None else self._kept.alarm
+
+    def check(self) -> None:
+        """Raise TlbcostError if a run could not be fed, because too much would have to be kept."""
+        if self._kept is not None and self._kept.error is not None:
+            raise self._kept.error
 
     @contextlib.contextmanager
     def opened(self, *, first: bool) -> Iterator[int | None]:
-        """The descriptor to give to a run; None: the one that tlbcost itself has."""
-        fd: int | None = None
-        if self._replay == "spool":
-            assert self._spool is not None
-            fd = self._reopen(self._spool)
-        elif not first and self._replay == "nothing":
-            fd = os.open(os.devnull, os.O_RDONLY)
+        """The descriptor to give to a run; None: the one that tlbcost itself has.
+
+        Raises TlbcostError as check() does.
+        """
+        if self._kept is not None:
+            with self._kept.fed() as fd:
+                yield fd
+            self.check()
+            return
+        given: int | None = None
+        if not first and self._replay == "nothing":
+            given = os.open(os.devnull, os.O_RDONLY)
         elif not first and self._replay == "reopen":
-            fd = self._reopen(self._fd)
-            if fd is not None:
-                os.lseek(fd, self._offset, os.SEEK_SET)
+            given = self._reopen(self._fd)
+            if given is not None:
+                os.lseek(given, self._offset, os.SEEK_SET)
         try:
-            yield fd
+            yield given
         finally:
-            if fd is not None:
-                os.close(fd)
+            if given is not None:
+                os.close(given)
 
     def close(self) -> None:
-        """Give the copy's room back."""
-        if self._spool is not None:
-            os.close(self._spool)
-            self._spool = None
+        """Give back the room of what was kept."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
 
     @staticmethod
     def _reopen(fd: int) -> int | None:
@@ -80,40 +97,100 @@ class ProgramInput:
             return None
 
 
-def _spool(fd: int, limit_bytes: int | None) -> int:
-    """Copy what is left in `fd` to a file without a name; returns its descriptor."""
-    folder = tempfile.gettempdir()
-    limit = limit_bytes or min(_SPOOL_LIMIT_BYTES, shutil.disk_usage(folder).free // 2)
-    hint = "put the input into a file and give that: tlbcost estimate COMMAND <FILE"
-    total = 0
-    announce_at = time.monotonic() + _SPOOL_SILENCE_S
-    with contextlib.ExitStack() as stack:
-        copy = stack.enter_context(tempfile.TemporaryFile(dir=folder, buffering=0))
-        while True:
-            if announce_at and not select.select([fd], [], [], _SPOOL_SILENCE_S)[0]:
-                say(
-                    "waiting for the end of standard input, which the program will read "
-                    "several times"
+class _Kept:
+    """What was read of a pipe so far, in a file without a name, and what feeds it to a run."""
+
+    def __init__(self, fd: int, limit_bytes: int) -> None:
+        self._fd, self._limit_bytes = fd, limit_bytes
+        self._copy: int | None = None
+        self._bytes = 0
+        self._ended = False
+        self.error: TlbcostError | None = None
+        self.alarm = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def close(self) -> None:
+        os.close(self.alarm)
+        if self._copy is not None:
+            os.close(self._copy)
+
+    @contextlib.contextmanager
+    def fed(self) -> Iterator[int]:
+        """The reading end of a pipe that is fed meanwhile."""
+        reader, writer = os.pipe2(os.O_CLOEXEC)
+        stop = os.eventfd(0, os.EFD_CLOEXEC)
+        os.set_blocking(writer, False)
+        thread = threading.Thread(target=self._feed, args=(writer, stop), daemon=True)
+        thread.start()
+        try:
+            yield reader
+        finally:
+            os.eventfd_write(stop, 1)
+            thread.join()
+            os.close(stop)
+            os.close(reader)
+
+    def _feed(self, writer: int, stop: int) -> None:
+        try:
+            offset = 0
+            while self._available(offset, stop):
+                assert self._copy is not None
+                data = memoryview(os.pread(self._copy, _CHUNK_BYTES, offset))
+                offset += len(data)
+                while data:
+                    if not _ready(writer, select.POLLOUT, stop):
+                        return
+                    with contextlib.suppress(BlockingIOError):
+                        data = data[os.write(writer, data) :]
+        except BrokenPipeError:
+            pass  # it reads no more
+        except OSError as error:
+            folder = tempfile.gettempdir()
+            self._fail(f"{folder}: {error.strerror}", hint_for(error.errno))
+        finally:
+            # After an error it must not look like the end of the input: the run is ended first.
+            if self.error is not None:
+                _ready(stop, select.POLLIN, stop)
+            os.close(writer)
+
+    def _available(self, offset: int, stop: int) -> bool:
+        """Whether there is something at this offset; reads on, and keeps it, if need be."""
+        while offset >= self._bytes:
+            if self._ended or not _ready(self._fd, select.POLLIN, stop):
+                return False
+            if self._bytes >= self._limit():
+                self._fail(
+                    f"it is longer than {units.size(self._bytes)}",
+                    "put the input into a file and give that: tlbcost estimate COMMAND <FILE",
                 )
-                announce_at = 0
-            data = os.read(fd, 1 << 20)
-            if not data:
-                return os.dup(copy.fileno())
-            total += len(data)
-            if total > limit:
-                raise TlbcostError(
-                    f"cannot keep standard input for later runs: it is longer than "
-                    f"{units.size(limit)}",
-                    hint,
-                    TOOL_FAILED,
-                )
-            try:
-                view = memoryview(data)
-                while view:
-                    view = view[copy.write(view) :]
-            except OSError as error:
-                raise TlbcostError(
-                    f"cannot keep standard input for later runs: {folder}: {error.strerror}",
-                    hint,
-                    TOOL_FAILED,
-                ) from error
+                return False
+            with contextlib.suppress(BlockingIOError):
+                self._keep(os.read(self._fd, _CHUNK_BYTES))
+        return True
+
+    def _limit(self) -> int:
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+        return min(self._limit_bytes, self._bytes + free // 2)
+
+    def _keep(self, data: bytes) -> None:
+        self._ended = not data
+        if self._copy is None:
+            with tempfile.TemporaryFile(buffering=0) as copy:
+                self._copy = os.dup(copy.fileno())
+        view = memoryview(data)
+        while view:
+            n = os.pwrite(self._copy, view, self._bytes)
+            self._bytes += n
+            view = view[n:]
+
+    def _fail(self, why: str, hint: str | None) -> None:
+        message = f"cannot keep standard input for later runs: {why}"
+        self.error = TlbcostError(message, hint, TOOL_FAILED)
+        os.eventfd_write(self.alarm, 1)
+
+
+def _ready(fd: int, event: int, stop: int) -> bool:
+    """Wait until `fd` is ready; False: the run is over."""
+    poll = select.poll()
+    poll.register(fd, event)
+    poll.register(stop, select.POLLIN)
+    return all(found != stop for found, _ in poll.poll())

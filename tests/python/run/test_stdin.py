@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tlbcost.common.errors import TlbcostError
+from tlbcost.run.launch import Launcher
 from tlbcost.run.stdin import ProgramInput
 
 
@@ -38,11 +42,54 @@ def test_a_pipe_is_given_whole_to_every_run(pipe: tuple[int, int]) -> None:
     stdin.close()
 
 
-def test_a_pipe_without_end_is_refused(pipe: tuple[int, int]) -> None:
-    os.write(pipe[1], b"x" * 2000)
-    with pytest.raises(TlbcostError, match="longer than") as error:
-        ProgramInput(pipe[0], limit_bytes=1000)
+@pytest.fixture
+def endless() -> Iterator[int]:
+    """A pipe that `yes` writes to."""
+    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as source:
+        assert source.stdout is not None
+        yield source.stdout.fileno()
+        source.kill()
+
+
+def test_of_a_pipe_without_end_each_run_reads_what_it_asks_for(
+    endless: int, tmp_path: Path
+) -> None:
+    with contextlib.closing(ProgramInput(endless, limit_bytes=1 << 20)) as stdin:
+        launcher = Launcher(tmp_path, stdin)
+        # Later runs read on where those before them stopped.
+        for lines in (2, 60_000, 100_000):
+            command = f"head -n {lines} | md5sum >{tmp_path}/sum{lines}"
+            assert launcher.execute(["sh", "-c", command], discard=False).exit_code == 0
+            expected = hashlib.md5(b"y\n" * lines).hexdigest()
+            assert (tmp_path / f"sum{lines}").read_text(encoding="ascii").startswith(expected)
+
+
+def test_a_pipe_that_is_read_without_end_is_refused_and_the_program_ended(
+    endless: int, tmp_path: Path
+) -> None:
+    with contextlib.closing(ProgramInput(endless, limit_bytes=100_000)) as stdin:
+        launcher = Launcher(tmp_path, stdin)
+        command = f"cat >{tmp_path}/read; touch {tmp_path}/ended"
+        with pytest.raises(TlbcostError, match="longer than") as error:
+            launcher.execute(["sh", "-c", command], discard=False)
     assert error.value.exit_code == 125
+    assert "<FILE" in (error.value.hint or "")
+    assert (tmp_path / "read").stat().st_size <= 2 * 100_000
+    # It never saw an end that is none.
+    assert not (tmp_path / "ended").exists()
+
+
+def test_a_run_need_not_wait_for_the_end_of_its_input(
+    pipe: tuple[int, int], tmp_path: Path
+) -> None:
+    with contextlib.closing(ProgramInput(pipe[0])) as stdin:
+        launcher = Launcher(tmp_path, stdin)
+        for _ in range(2):
+            assert launcher.execute(["true"], discard=False).exit_code == 0
+        os.write(pipe[1], b"line\n")
+        command = ["sh", "-c", f"head -n 1 >{tmp_path}/read"]
+        assert launcher.execute(command, discard=False).exit_code == 0
+    assert (tmp_path / "read").read_text(encoding="ascii") == "line\n"
 
 
 def test_a_file_is_read_again_from_where_it_stood(tmp_path: Path) -> None:
