@@ -29,6 +29,11 @@ json() { # <expression>
 	python3 -c 'import json, sys; report = json.load(open("report.json")); print(eval(sys.argv[1]))' "$1"
 }
 
+# Whether the output says so, wherever its lines end.
+says() { # <words>
+	[[ $(tr -s ' \n' ' ' <<<"${output}") == *"$1"* ]]
+}
+
 # A C program from standard input.
 build() { # <name> [<option>...]
 	local name=$1
@@ -54,7 +59,9 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 		sh -c 'echo out; echo err >&2'
 	[[ ${output} == out ]]
 	[[ ${stderr} == err ]]
-	grep -q 'expected gain' report.txt
+	grep -q '^NOT WORTH IT: ' report.txt
+	(($(wc -l <report.txt) <= 15))
+	run ! grep -E '.{81}' report.txt
 	[[ $(json 'report["verdict"]["code"]') == not_worth_it ]]
 	[[ $(json 'len(report["program"]["runs"])') == 3 ]]
 	[[ $(json 'report["simulation"]["exit_code"]') == 0 ]]
@@ -63,7 +70,37 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 @test "the report goes to stderr without --output" {
 	run -0 --separate-stderr "${ESTIMATE[@]}" --runs 1 true
 	[[ ${output} == "" ]]
-	[[ ${stderr} == *"page walks"*"Not worth it:"* ]]
+	[[ ${stderr} == *"NOT WORTH IT:"*"page walks"* ]]
+}
+
+@test "the report is 24 lines of the terminal's width, and --details has the rest" {
+	need_built workloads/random-update
+	dear_walks >dear.tsv
+	dear=("${BUILD}/tlbcost" estimate --calibration dear.tsv --runs 1)
+	program=("${BUILD}/workloads/random-update" --size 64M --count 300k)
+	run -0 --separate-stderr "${dear[@]}" --json report.json -- "${program[@]}"
+	printf '%s\n' "${stderr}" >report.txt
+	(($(wc -l <report.txt) <= 24))
+	run ! grep -E '.{81}' report.txt
+	head -n 15 report.txt >first
+	head -n 1 first | grep -Eq '^(WORTH TRYING|NOT PROVEN|ALREADY THERE): '
+	grep -q '^Upper bound for all address translation: ' first
+	grep -q '^Memory ' first
+	grep -q '^Run ' first
+	run -0 --separate-stderr env COLUMNS=120 "${dear[@]}" --details -- "${program[@]}"
+	((${#stderr_lines[@]} > 40))
+	[[ ${stderr} == *"page walks by code"*"cost in ns"*"What to do:"* ]]
+}
+
+@test "--fail-if: 3 if it holds, 4 if it cannot be decided, 2 before anything runs if it is wrong" {
+	run -3 "${ESTIMATE[@]}" --runs 1 --fail-if 'verdict==not_worth_it' true
+	run -0 "${ESTIMATE[@]}" --runs 1 --fail-if 'gain>50%' true
+	run -4 "${ESTIMATE[@]}" --runs 1 --fail-if 'counters.translation_fraction>1%' true
+	[[ ${output} == *"cannot be decided: a value was not obtained (NA)"*"hint:"* ]]
+	run -2 "${ESTIMATE[@]}" --fail-if 'gainn>5%' touch made
+	[[ ${output} == *"there is no key gainn; the nearest are gain"*$'\n'"  gainn>5%"$'\n'"  ^"*"hint:"* ]]
+	run -2 "${ESTIMATE[@]}" --machine zen4 --fail-if 'gain>5%' touch made
+	[[ ! -e made ]]
 }
 
 @test "options after COMMAND are the program's" {
@@ -83,11 +120,12 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 }
 
 @test "the model that was used is told, and why it is not the other one" {
-	run -0 "${ESTIMATE[@]}" --runs 1 --json report.json true
-	[[ ${output} == *"simulation, simple model"*"T35: the simple model was used"* ]]
+	run -0 "${ESTIMATE[@]}" --details --runs 1 --json report.json true
+	says "Basis: simulation, simple model"
+	says "T35 The simple model was used"
 	[[ $(json 'report["simulation"]["model"]') == simple ]]
 	[[ $(json 'report["simulation"]["expected_overlap_fraction"]') == None ]]
-	run -0 "${ESTIMATE[@]}" --runs 1 --model simple --json report.json true
+	run -0 "${ESTIMATE[@]}" --details --runs 1 --model simple --json report.json true
 	[[ ${output} != *T35* ]]
 	[[ $(json 'report["simulation"]["no_overlap"]') == None ]]
 }
@@ -109,7 +147,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 		printf 'cycles_per_ns\tNA\tNA\tNA\t3.5\t3.4\t3.6\t9\n'
 		printf '# end: 29\n'
 	} >loads.tsv
-	run -0 "${BUILD}/tlbcost" estimate --backend sim --calibration loads.tsv --runs 1 \
+	run -0 "${BUILD}/tlbcost" estimate --details --backend sim --calibration loads.tsv --runs 1 \
 		--model overlap --json report.json "${BUILD}/workloads/chase" --size 64M --count 2000000
 	[[ ${output} == *"simulation, overlap model"* ]]
 	[[ $(json 'report["simulation"]["model"]') == overlap ]]
@@ -152,7 +190,8 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	dear_walks >dear.tsv
 	run -0 "${BUILD}/tlbcost" estimate --calibration dear.tsv --runs 1 --json report.json -- ./asks
 	[[ $(json 'report["verdict"]["code"]') == already_huge ]]
-	[[ ${output} == *"Already there"*"T22:"* ]]
+	says "ALREADY THERE: the program was timed with most of its memory on 2 MiB pages"
+	says "T22 The program took only"
 }
 
 @test "each process of a pipeline has its counts" {
@@ -172,13 +211,13 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 
 @test "threads are counted and their serialisation is told" {
 	need_built workloads/threads
-	run -0 "${ESTIMATE[@]}" --runs 1 -- "${BUILD}/workloads/threads" --size 16M --count 100k
-	[[ ${output} == *"T05: 3 threads"* || ${output} == *"T05: 2 threads"* ]]
+	run -0 "${ESTIMATE[@]}" --details --runs 1 -- "${BUILD}/workloads/threads" --size 16M --count 100k
+	[[ ${output} == *"T05  3 threads"* || ${output} == *"T05  2 threads"* ]]
 }
 
 @test "a short program is told to be one" {
-	run -0 "${ESTIMATE[@]}" true
-	[[ ${output} == *"T02: a run takes only"* ]]
+	run -0 "${ESTIMATE[@]}" --details true
+	says "The run is short ("
 }
 
 @test "standard input from a pipe is given to every run" {
@@ -253,29 +292,29 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 
 @test "--ignore-failure estimates it all the same" {
 	run -0 "${ESTIMATE[@]}" --runs 1 --ignore-failure sh -c 'exit 3'
-	[[ ${output} == *"T17: the program failed in 1 of 1 runs (exit code 3)"* ]]
+	says "T17 The program failed in 1 of 1 runs (exit code 3)"
 }
 
 @test "a program that cannot be repeated is told so, and --prepare helps" {
 	run -1 "${ESTIMATE[@]}" mkdir made
 	[[ ${output} == *"cannot be repeated"*"File exists"*"--prepare"* ]]
-	run -0 "${ESTIMATE[@]}" --prepare 'rm -rf made' mkdir made
-	[[ ${output} != *"T14:"* ]]
+	run -0 "${ESTIMATE[@]}" --details --prepare 'rm -rf made' mkdir made
+	[[ ${output} != *"T14 "* ]]
 }
 
 @test "another exit code in the simulator is told" {
 	run -0 "${ESTIMATE[@]}" --runs 1 bash -c "! ${simulated}"
-	[[ ${output} == *"T14: the program exited with 0 natively but with 1 in the simulator"* ]]
+	says "T14 The program exited with 0 natively but with 1 in the simulator"
 }
 
 @test "a process that was killed is told to be missing" {
 	# Not before its own program is at work: until then it is the shell's copy.
 	mkfifo never
-	run -0 "${ESTIMATE[@]}" --runs 1 --json report.json sh -c 'rm -f works
+	run -0 "${ESTIMATE[@]}" --details --runs 1 --json report.json sh -c 'rm -f works
 		sh -c ": >works; read -r line <never" &
 		until [ -e works ]; do sleep 0.1; done
 		kill -9 $!'
-	[[ ${output} == *"T04: 1 process"* ]]
+	says "T04 1 process ended without reporting any counts"
 	[[ $(json '[p["counts"] for p in report["simulation"]["processes"]].count(None)') == 1 ]]
 }
 
@@ -345,7 +384,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	found=$(ls -A disk)
 	umount disk
 	((status == 125))
-	[[ ${output} == *"Not worth it:"*"No space left on device"* ]]
+	[[ ${output} == *"NOT WORTH IT:"*"No space left on device"* ]]
 	[[ -z ${found} ]]
 }
 
@@ -354,13 +393,13 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	local option
 	for option in --folded --code; do
 		run -125 --separate-stderr "${ESTIMATE[@]}" --runs 1 "${option}" /dev/full true
-		[[ ${stderr} == *"Not worth it:"*"cannot write /dev/full: No space left on device"*"hint: "* ]]
+		[[ ${stderr} == *"NOT WORTH IT:"*"cannot write /dev/full: No space left on device"*"hint: "* ]]
 	done
 	run -125 bash -c '"$@" 2>/dev/full' - "${ESTIMATE[@]}" --runs 1 true
 	need_program gnuplot
 	ln -s /dev/full full.png
 	run -125 --separate-stderr "${ESTIMATE[@]}" --runs 1 --plot full.png true
-	[[ ${stderr} == *"Not worth it:"*"cannot write full.png: No space left on device"*"hint: "* ]]
+	[[ ${stderr} == *"NOT WORTH IT:"*"cannot write full.png: No space left on device"*"hint: "* ]]
 	[[ -L full.png && -c /dev/full ]]
 	need_root
 	mkdir disk

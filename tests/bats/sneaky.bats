@@ -92,7 +92,7 @@ follow() { # <code> <where the file is then>
 	cat file.txt
 	[[ $(value file.json "d['what_to_do'][0]['regions'][0]") == "{'name': '${FILE}', 'kind': 'tmpfs', 'code': False}" ]]
 	[[ $(value file.json "d['expected_fraction'] is not None") == True ]]
-	[[ $(<file.txt) == *"What to do:"*"${FILE}"* ]]
+	[[ $(<file.txt) == *"Memory "*"${FILE##*/}"* ]]
 }
 
 @test "it is said to be on 4 KiB pages because its tmpfs is mounted without huge pages" {

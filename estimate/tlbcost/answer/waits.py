@@ -63,13 +63,10 @@ def load_words(runs: Sequence[Run]) -> str | None:
     """How other load on the machine disturbed the runs; None: not, as far as can be seen."""
     waited = waited_fraction(runs)
     if waited is not None and waited > WORTH_SAYING_FRACTION:
-        return (
-            f"the machine was busy: the program waited for a CPU {units.percent(waited)} of the "
-            "time"
-        )
+        return f"the program waited for a CPU {units.percent(waited)} of the time"
     spread = spread_fraction([run.cpu_ns for run in runs]) if runs else None
     if spread is not None and spread > SPREAD_FRACTION:
-        return f"its CPU time varied by {units.percent(spread)} between runs, as on a busy machine"
+        return f"its CPU time varied by {units.percent(spread)} between runs"
     return None
 
 

@@ -14,7 +14,7 @@ from tlbcost.model.gain import (
 from tlbcost.numa.locality import direction_words, placement_words, translation_direction
 
 _DECIDERS: dict[Decider, str] = {
-    "quiet": "{load}; repeat it when that is quiet",
+    "quiet": "{load}: repeat when the machine is quiet",
     "runs": "more runs would decide (--runs 10)",
     "trial": "a trial would decide",
 }
@@ -62,10 +62,7 @@ def verdict_sentence(estimate: Estimate) -> str:
             return f"NOT WORTH IT: {pages} would save nothing."
         if high == units.ABOUT_ZERO:
             return f"NOT WORTH IT: {pages} would save next to nothing."
-        return (
-            f"NOT WORTH IT: {pages} would save {high} of the {time} at most; below "
-            f"{100 * WORTHWHILE_FRACTION:.0f} % no change pays off."
-        )
+        return f"NOT WORTH IT: {pages} would save {high} of the {time} at most."
     by = decider(estimate)
     assert by is not None
     decides = _DECIDERS[by].format(load=load_words(given.runs))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.common import units
@@ -11,6 +12,7 @@ from tlbcost.remedies.remedy import Remedy
 from tlbcost.report.lines import LABEL, labelled, middle, visible
 
 _MOST_STEPS = 3
+_DOTS = "..."
 
 
 def command_of(document: EstimateDocument) -> str:
@@ -42,7 +44,7 @@ def command_lines(document: EstimateDocument, width: int) -> list[str]:
         )
     if remedy.proof is not None:
         lines += _rows("Prove", [_fitted(document, remedy.proof, width)])
-    return lines
+    return _explained(document, lines, width)
 
 
 def _without_remedy(document: EstimateDocument, width: int) -> list[str]:
@@ -53,7 +55,25 @@ def _without_remedy(document: EstimateDocument, width: int) -> list[str]:
         return []
     where = "" if document.program.runs else "   (where the program runs)"
     line = _fitted(document, f"tlbcost trial -- {command_of(document)}", width - len(where))
-    return _rows("Prove", [f"{line}{where}"])
+    return _explained(document, _rows("Prove", [f"{line}{where}"]), width)
+
+
+def _explained(document: EstimateDocument, lines: list[str], width: int) -> list[str]:
+    """With what the dots stand for, unless the command line is there in full."""
+    if any(command_of(document) in line for line in lines):
+        return lines
+    return [*lines, *program_line(_DOTS, document, width)]
+
+
+def program_line(label: str, document: EstimateDocument, width: int) -> list[str]:
+    """The program's command line, shortened to one line."""
+    command = command_of(document)
+    # Relative to where we are, or to the user's folder.
+    for folder, shown in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if len(folder.parts) > 1 and command.startswith(f"{folder}/"):
+            command = shown + command.removeprefix(f"{folder}/")
+            break
+    return _rows(label, [middle(visible(command), width - LABEL)])
 
 
 def _rows(label: str, rows: list[str]) -> list[str]:
@@ -64,7 +84,7 @@ def _fitted(document: EstimateDocument, step: str, width: int) -> str:
     room = width - LABEL
     command = command_of(document)
     if len(step) > room or not step.isprintable():
-        step = step.replace(command, "...")
+        step = step.replace(command, _DOTS)
     return middle(visible(step), room)
 
 

@@ -19,8 +19,6 @@ _KINDS: dict[MemoryKind, str] = {"anonymous": "anonymous", "heap": "heap", "stac
 _NAME_COLUMNS = 30
 # An allocation site has most of the misses.
 _MOST = 0.5
-# Memory with less of the walks is left to --details.
-_LEAST = 0.1
 
 
 def mode_words(mode: str | None) -> str:
@@ -55,20 +53,11 @@ def counted_words(document: EstimateDocument) -> str | None:
     return f"{counters.source}: {counters.pmu_name}, {mode_words(counters.mode)}"
 
 
-def memory_words(document: EstimateDocument, columns: int) -> list[str]:
-    """The memory that misses most, most first, in so many columns; empty: not known."""
-    if document.attribution is None:
-        return []
-    regions = sorted(document.attribution.memory, key=_weight, reverse=True)
-    named = [region for region in regions if (region.misses_fraction or 0.0) >= _LEAST]
-    return [_region(region, columns) for region in named or regions[:1]]
-
-
-def _weight(region: RegionShare) -> float:
-    return region.time_fraction or region.misses_fraction or 0.0
-
-
-def _region(region: RegionShare, columns: int) -> str:
+def memory_words(document: EstimateDocument, columns: int) -> str | None:
+    """The memory that misses most, in so many columns if it can be; None: not known."""
+    if document.attribution is None or not document.attribution.memory:
+        return None
+    region = max(document.attribution.memory, key=_weight)
     size = region.touched_bytes or region.size_bytes
     start = "" if size is None else f"{units.size(size)} "
     start += _KINDS.get(region.kind, middle(region.name.rpartition("/")[2], _NAME_COLUMNS))
@@ -80,6 +69,10 @@ def _region(region: RegionShare, columns: int) -> str:
     sites = [f" ({site})" for site in _sites(region)]
     fitting = (site for site in sites if len(start + site + end) <= columns)
     return start + next(fitting, "") + end
+
+
+def _weight(region: RegionShare) -> float:
+    return region.time_fraction or region.misses_fraction or 0.0
 
 
 def _sites(region: RegionShare) -> list[str]:

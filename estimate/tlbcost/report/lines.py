@@ -35,13 +35,17 @@ def wrapped(text: str, width: int, first: str = "", later: str = "") -> list[str
 
 def labelled(label: str, text: str, width: int, most: int = 2) -> list[str]:
     """A label and its text, in `most` lines at most."""
-    found = wrapped(text, width, f"{label:<{LABEL}}", " " * LABEL)
-    if len(found) > most:
-        found = [
-            *found[: most - 1],
-            middle(" ".join([found[most - 1], *map(str.strip, found[most:])]), width),
-        ]
-    return found
+    return cut(wrapped(text, width, f"{label:<{LABEL}}", " " * LABEL), most, width)
+
+
+def cut(lines: list[str], most: int, width: int) -> list[str]:
+    """So many lines at most; the last one says if there were more."""
+    if len(lines) <= most:
+        return lines
+    last = lines[most - 1]
+    while len(last) + len(_DOTS) >= width:
+        last = last.rpartition(" ")[0]
+    return [*lines[: most - 1], f"{last} {_DOTS}"]
 
 
 def middle(text: str, columns: int) -> str:

@@ -21,7 +21,7 @@ class _Head(msgspec.Struct):
 
 def read_estimate(path: Path) -> EstimateDocument:
     """The document. Raises TlbcostError with exit code 1 naming the file and what is wrong."""
-    text = read_text(path)
+    text = read_text(path, hint=_HINT)
     try:
         found = msgspec.json.decode(text, type=_Head).schema
     except msgspec.DecodeError as error:

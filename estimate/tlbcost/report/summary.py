@@ -7,30 +7,49 @@ At most 24 lines; what does not fit is left to --details.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.common import units
 from tlbcost.report.caveats import caveat_items
-from tlbcost.report.commands import command_lines, command_of
+from tlbcost.report.commands import command_lines, program_line
 from tlbcost.report.facts import cause_words, counted_words, memory_words, run_words
 from tlbcost.report.gain_table import gain_table
-from tlbcost.report.lines import LABEL, labelled, middle, visible, wrapped
+from tlbcost.report.lines import LABEL, cut, labelled, wrapped
 
-MOST_LINES = 24
-MOST_CAVEATS = 3
-_MOST_REGIONS = 2
+_MOST_LINES = 24
 # Of what is not worth it, less is to be said.
 _FEW_LINES = 15
 _BACKENDS = {"sim": "simulation", "both": "hardware counters and simulation"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
-    """Lines; those of the largest `spare` are left out first, those of 0 never."""
+class _Room:
+    """How much is said: so many caveats of so many lines, the track record, memory, a table."""
 
-    lines: list[str]
-    spare: int = 0
+    caveats: int
+    caveat_lines: int = 99
+    record: bool = False
+    memory: bool = True
+    table: bool = True
+
+
+# The first that fits is taken.
+_ROOMS = (
+    _Room(3, record=True),
+    _Room(2, record=True),
+    _Room(1, record=True),
+    _Room(1),
+    _Room(1, 2),
+    _Room(0),
+)
+_FEW_ROOMS = (
+    _Room(1, record=True),
+    _Room(1),
+    _Room(1, table=False),
+    _Room(1, 2, table=False),
+    _Room(1, 2, memory=False, table=False),
+    _Room(0, memory=False, table=False),
+)
 
 
 def summary(document: EstimateDocument, width: int) -> tuple[list[str], list[str]]:
@@ -40,48 +59,30 @@ def summary(document: EstimateDocument, width: int) -> tuple[list[str], list[str
     if document.placement is not None and document.placement.sentence is not None:
         # After the worst, which may be that all of it is wrong.
         caveats.insert(1, wrapped(document.placement.sentence, width, "NUMA ", " " * 5))
-    if document.verdict.code == "not_worth_it":
-        caveats = caveats[:1]
-    shown = caveats[:MOST_CAVEATS]
-    most = MOST_LINES if document.verdict.code != "not_worth_it" else _FEW_LINES
-    while True:
-        groups = _groups(document, shown, len(caveats) - len(shown), width)
-        blocks = [block for group in groups for block in group]
-        while (spare := max(blocks, key=lambda block: block.spare)).spare:
-            if _height(groups) + len(verdict) <= most:
-                break
-            groups = [[block for block in group if block is not spare] for group in groups]
-            blocks.remove(spare)
-        if _height(groups) + len(verdict) <= most or len(shown) <= 1:
-            break
-        shown = shown[:-1]
+    few = document.verdict.code == "not_worth_it"
     rest: list[str] = []
-    for group in groups:
-        lines = [line for block in group for line in block.lines]
-        rest += ["", *lines] if lines else []
+    for room in _FEW_ROOMS if few else _ROOMS:
+        rest = _below(document, caveats, room, width)
+        if len(verdict) + len(rest) <= (_FEW_LINES if few else _MOST_LINES):
+            break
     return verdict, rest
 
 
-def _height(groups: list[list[_Block]]) -> int:
-    sizes = [sum(len(block.lines) for block in group) for group in groups]
-    return sum(size + 1 for size in sizes if size)
-
-
-def _groups(
-    document: EstimateDocument, caveats: list[list[str]], hidden: int, width: int
-) -> list[list[_Block]]:
-    """The blocks of the report below the verdict, in groups with an empty line between."""
+def _below(
+    document: EstimateDocument, caveats: list[list[str]], room: _Room, width: int
+) -> list[str]:
+    """Groups of lines with an empty line before each."""
     commands = command_lines(document, width)
-    ending = [_Block(_basis(document, hidden, width))]
-    if caveats:
-        lines = [line for item in caveats for line in item]
-        ending.insert(0, _Block(["Before you rely on it:", *lines]))
-    return [
-        [_Block(gain_table(document)), _Block(_bound(document, width))],
-        _facts(document, commands, width),
-        [_Block(commands)],
-        ending,
+    table = gain_table(document) if room.table else []
+    shown = [cut(item, room.caveat_lines, width) for item in caveats[: room.caveats]]
+    doubts = ["Before you rely on it:", *(line for item in shown for line in item)] if shown else []
+    groups = [
+        [*table, *_bound(document, width)],
+        _facts(document, commands, room, width),
+        commands,
+        [*doubts, *_basis(document, len(caveats) - len(shown), room, width)],
     ]
+    return [line for group in groups if group for line in ("", *group)]
 
 
 def _bound(document: EstimateDocument, width: int) -> list[str]:
@@ -90,33 +91,19 @@ def _bound(document: EstimateDocument, width: int) -> list[str]:
     return wrapped(f"Upper bound for all address translation: {share}{capped}.", width)
 
 
-def _facts(document: EstimateDocument, commands: list[str], width: int) -> list[_Block]:
-    command = command_of(document)
-    blocks = []
-    if not any(command in line for line in commands):
-        shown = middle(visible(_from_here(command)), width - LABEL)
-        blocks.append(_Block([f"{'Program':<{LABEL}}{shown}"]))
-    for label, words in (("Run", run_words(document)), ("Counts", counted_words(document))):
-        if words is not None:
-            blocks.append(_Block(labelled(label, words, width)))
-    memory = memory_words(document, width - LABEL)[:_MOST_REGIONS]
-    for n, words in enumerate(memory):
-        blocks.append(_Block(labelled("" if n else "Memory", words, width), spare=n))
-    cause = cause_words(document)
-    if cause is not None:
-        blocks.append(_Block(labelled("Cause", cause, width)))
-    return blocks
+def _facts(document: EstimateDocument, commands: list[str], room: _Room, width: int) -> list[str]:
+    lines = [] if commands else program_line("Program", document, width)
+    for label, words in (
+        ("Run", run_words(document)),
+        ("Counts", counted_words(document)),
+        ("Memory", memory_words(document, width - LABEL) if room.memory else None),
+        ("Cause", cause_words(document)),
+    ):
+        lines += [] if words is None else labelled(label, words, width)
+    return lines
 
 
-def _from_here(command: str) -> str:
-    """The command line with the path of a program below this folder, or of the user, shortened."""
-    for folder, shown in ((Path.cwd(), ""), (Path.home(), "~/")):
-        if len(folder.parts) > 1 and command.startswith(f"{folder}/"):
-            return shown + command.removeprefix(f"{folder}/")
-    return command
-
-
-def _basis(document: EstimateDocument, hidden: int, width: int) -> list[str]:
+def _basis(document: EstimateDocument, hidden: int, room: _Room, width: int) -> list[str]:
     counters, calibration = document.counters, document.calibration
     parts = [_BACKENDS.get(document.backend, "hardware counters")]
     if counters is not None:
@@ -125,7 +112,7 @@ def _basis(document: EstimateDocument, hidden: int, width: int) -> list[str]:
         parts.append("simple model")
     parts.append("no calibration" if calibration is None else f"calibrated {calibration.date[:10]}")
     text = f"Basis: {', '.join(parts)}"
-    tried = document.tried
+    tried = document.tried if room.record else None
     if tried is not None:
         where = "machine" if tried.here else "CPU"
         text += (
@@ -133,5 +120,5 @@ def _basis(document: EstimateDocument, hidden: int, width: int) -> list[str]:
             f"{100 * tried.mean_error_fraction:.1f} points on average, "
             f"{100 * tried.largest_error_fraction:.0f} at most"
         )
-    more = f" and {hidden} more caveats" if hidden > 1 else " and a caveat" if hidden else ""
-    return wrapped(f"{text}. Details{more}:\u00a0--details", width)
+    more = f"{hidden} more caveats" if hidden > 1 else "A caveat more" if hidden else "Details"
+    return wrapped(f"{text}. {more}:\u00a0--details", width)
