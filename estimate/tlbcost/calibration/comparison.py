@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from tlbcost.calibration.consistency import presentable
 from tlbcost.calibration.document import read_document
 from tlbcost.calibration.loads import UNIT_BYTES
 from tlbcost.calibration.records import Calibration, Cost
-from tlbcost.calibration.report import cpu, wrap
+from tlbcost.calibration.report import WIDTH, cpu, wrap
+from tlbcost.calibration.sections import short
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.system.machine import Machine
@@ -18,6 +21,8 @@ from tlbcost.system.machine import Machine
 # Shares of this and more are written without decimals.
 _WHOLE_PERCENT = 10
 _ABOUT_ZERO_PERCENT = 0.05
+_HEADS = ("quantity", "page", "access", "footprint", "A", "B", "change", "95 %")
+_WORDS = ("quantity", "page", "access", "95 %")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +83,17 @@ def compare(first: Calibration, second: Calibration, names: tuple[str, str]) -> 
 
     `names` are those of the files.
     """
+    first, second = presentable(first), presentable(second)
     lines: list[str] = []
     for letter, name, calibration in zip("AB", names, (first, second), strict=True):
         lines += wrap(f"{letter}  ", name)
         lines += wrap("   ", f"{cpu(calibration.machine)}; {calibration.extent}, "
                       f"{calibration.date}, tlbcost {calibration.version}")  # fmt: skip
+        if calibration.grade_reasons:
+            lines += wrap("   ", f"poor calibration: {calibration.grade_reasons[0]}")
     lines += ["", *_machines(first.machine, second.machine), ""]
-    lines.append(f"{'quantity':<19}{'page':<8}{'access':<10}{'footprint':>9}"
-                 f"{'A':>9}{'B':>9}{'change':>8} 95 %")  # fmt: skip
     found = cost_pairs(first, second)
-    lines += [_row(pair) for pair in found]
+    lines += _columns([_HEADS, *(_row(pair) for pair in found)])
     apart = sum(pair.overlap is False for pair in found)
     both = sum(pair.overlap is not None for pair in found)
     lines += ["", *wrap("", f"{both} figures are in both; of {apart} the 95 % intervals do not "
@@ -117,15 +123,26 @@ def _rows(calibration: Calibration) -> Counter[tuple[object, ...]]:
     return Counter(_kind(cost) for cost in calibration.costs)
 
 
-def _row(pair: CostPair) -> str:
+def _row(pair: CostPair) -> tuple[str, ...]:
     cost = pair.cost
     page = "" if cost.page_size_bytes is None else units.size(cost.page_size_bytes)
-    values = "".join(
-        f"{_value(cost.quantity, _interval(side)):>9}" for side in (pair.first, pair.second)
-    )
+    values = (_value(cost.quantity, _interval(side)) for side in (pair.first, pair.second))
     words = {None: units.NOT_OBTAINED, True: "overlap", False: "apart"}[pair.overlap]
-    return (f"{cost.quantity:<19}{page:<8}{cost.access or '':<10}{_footprint(pair):>9}{values}"
-            f"{_change(pair.change_fraction):>8} {words}")  # fmt: skip
+    change = _change(pair.change_fraction)
+    return (cost.quantity, page, cost.access or "", _footprint(pair), *values, change, words)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines whose columns never touch: words to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    between = "  " if sum(widths) + 2 * len(widths) - 2 <= WIDTH else " "
+    return [
+        between.join(
+            f"{cell:<{width}}" if head in _WORDS else f"{cell:>{width}}"
+            for cell, width, head in zip(row, widths, _HEADS, strict=True)
+        )
+        for row in rows
+    ]
 
 
 def _footprint(pair: CostPair) -> str:
@@ -143,7 +160,7 @@ def _value(quantity: str, interval: Interval | None) -> str:
         return units.NOT_OBTAINED
     if quantity.endswith("_bytes"):
         return units.size(round(interval.value))
-    return units.nanoseconds(interval.value)
+    return short(interval.value)
 
 
 def _change(fraction: float | None) -> str:

@@ -26,10 +26,11 @@ _BEYOND = 4
 _SAME = 1.5
 # A walk of twice as many pages costs so much more at most; in good calibrations 1.7.
 _STEEPEST = 3.0
-# Page tables of so many pages are in a core's own caches: there a walk's cost is well known.
-_NEAR_PAGES = 16384
+# Page tables of so many pages are in a core's own caches: there a walk's cost is well known. Farther
+# out other tenants of the host have their part in it.
+_NEAR_PAGES, _MIDDLE_PAGES = 16384, 65536
 # The whole interval of such a cost over its value.
-_WIDEST = 1.0
+_WIDEST, _WIDEST_MIDDLE = 1.0, 1.5
 # Costs that are hidden behind other work are nothing, give or take this.
 _HIDDEN_NS = 0.5
 
@@ -70,15 +71,19 @@ def without_negative(costs: Sequence[Cost]) -> tuple[tuple[Cost, ...], tuple[str
         if at is None or not cost.quantity.endswith("_ns") or at.low >= 0:
             shown.append(cost)
         elif at.value >= 0 or _is_hidden(at):
-            shown.append(replace(cost, interval=cut(at)))
+            shown.append(replace(cost, interval=_cut(at)))
         else:
             shown.append(replace(cost, interval=None))
             notes.append(f"{_name(cost)} was measured as {_ns(at)}, below zero: not reported")
     return tuple(shown), tuple(notes)
 
 
-def cut(interval: Interval) -> Interval:
-    """The part of an interval that is not below zero."""
+def presentable(calibration: Calibration) -> Calibration:
+    """As it can be shown: one that an earlier version measured may have costs below zero."""
+    return replace(calibration, costs=without_negative(calibration.costs)[0])
+
+
+def _cut(interval: Interval) -> Interval:
     return Interval(*(max(0.0, x) for x in (interval.value, interval.low, interval.high)))
 
 
@@ -101,12 +106,13 @@ def _too_wide(costs: Sequence[Cost]) -> Iterator[str]:
     found: list[tuple[float, str]] = []
     for cost in costs:
         at = cost.interval
-        walk = cost.quantity == "walk_ns" and (cost.pages or 0) <= _NEAR_PAGES
+        walk = cost.quantity == "walk_ns" and (cost.pages or 0) <= _MIDDLE_PAGES
+        widest = _WIDEST_MIDDLE if walk and (cost.pages or 0) > _NEAR_PAGES else _WIDEST
         known = walk or cost.quantity == "stlb_hit_ns" or _is_memory(cost)
         if at is None or not known or cost.access != "serial" or at.value <= 0:
             continue
         width = (at.high - at.low) / at.value
-        if cost.page_size_bytes in (None, _base(costs)) and width > _WIDEST:
+        if cost.page_size_bytes in (None, _base(costs)) and width > widest:
             low, high = (units.nanoseconds(x) for x in (at.low, at.high))
             words = f"{_name(cost)} is only known to be between {low} and {high} ns"
             found.append((width, words))

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from tlbcost.calibration.consistency import without_negative
+from tlbcost.calibration.consistency import presentable
 from tlbcost.calibration.file import MOST_BYTES, QUANTITIES, graded, quantity_named
 from tlbcost.calibration.other_sources import ReportedFigure
 from tlbcost.calibration.records import Access, Calibration, Cost, Extent, Grade, Obtained
@@ -111,7 +111,7 @@ def calibration_document(
                 high=cost.interval.high if cost.interval else None,
                 samples=cost.samples,
             )
-            for cost in without_negative(calibration.costs)[0]
+            for cost in presentable(calibration).costs
         ),
         expected=tuple(reported),
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
+from tlbcost.calibration.consistency import presentable
 from tlbcost.calibration.other_sources import (
     WORDS,
     ReportedFigure,
     disagreements,
 )
-from tlbcost.calibration.records import Obtained
+from tlbcost.calibration.records import POOR, Obtained
 from tlbcost.calibration.sections import CODE, COUNTS, LATENCIES, Sections
 from tlbcost.common import units
 from tlbcost.processors import cpuid
@@ -23,11 +25,15 @@ WIDTH = 80
 
 def describe(obtained: Obtained, reported: Sequence[ReportedFigure] = ()) -> str:
     """The calibration as text. `reported` is what other sources say of the machine."""
+    obtained = replace(obtained, calibration=presentable(obtained.calibration))
     calibration = obtained.calibration
     lines = machine_lines(calibration.machine)
     lines += [f"Measured   {calibration.date}, {calibration.extent}, "
               f"in {calibration.duration_s:.1f} s"]  # fmt: skip
     lines += wrap("Source     ", obtained.source)
+    lines += wrap("Grade      ", calibration.grade if calibration.grade == "good" else POOR)
+    for reason in calibration.grade_reasons:
+        lines += wrap("           ", reason)
     if calibration.machine.hypervisor:
         lines += wrap("Guest      ", "measured inside a virtual machine: a page walk goes through "
                       "the hypervisor's page tables too (nested paging)")  # fmt: skip

@@ -156,7 +156,7 @@ class Sections:
     def _cycles(self, interval: Interval | None) -> str:
         if interval is None or self._clock is None:
             return units.NOT_OBTAINED
-        return _short(interval.value * self._clock.value)
+        return short(interval.value * self._clock.value)
 
     def _ordered(self, name: str) -> list[Cost]:
         found = [cost for cost in self._calibration.costs if cost.quantity == name]
@@ -192,10 +192,10 @@ def _cited(figure: ReportedFigure | None) -> str:
 
 
 def _number(interval: Interval | None) -> str:
-    return units.NOT_OBTAINED if interval is None else _short(interval.value)
+    return units.NOT_OBTAINED if interval is None else short(interval.value)
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """Three figures, or as many as stand before the point; millions with a letter, for room."""
     if abs(value) < _MILLION:
         return units.nanoseconds(value)
@@ -209,7 +209,7 @@ def _size(name: str, interval: Interval | None) -> str:
 def _figure(name: str, value: float) -> str:
     if name.endswith("_bytes"):
         return units.size(round(value))
-    return f"{value:.0f}" if name in WORDS else _short(value)
+    return f"{value:.0f}" if name in WORDS else short(value)
 
 
 def _between(interval: Interval | None, name: str = "") -> str:

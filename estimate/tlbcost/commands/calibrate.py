@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--page-size", action="append", default=[], type=page_size, metavar="SIZE",
         help="measure this page size and the base page alone, e.g. 64K or 2M; may be repeated",
     )  # fmt: skip
+    parser.add_argument("--details", action="store_true", help="print all figures")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw it (.png or .svg)")
     parser.add_argument(
         "--recalibrate", action="store_true", help="measure again, even if a calibration is cached"
@@ -70,6 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     from tlbcost.calibration.figure import draw
     from tlbcost.calibration.other_sources import reported_figures, sysfs_caches
     from tlbcost.calibration.report import describe
+    from tlbcost.calibration.summary import summarize
+    from tlbcost.common.console import WIDTH, width_of
 
     if arguments.show:
         obtained = cached_calibration(curve=arguments.plot is not None)
@@ -77,8 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
         with Progress("calibration") as progress:
             obtained = obtain(_request(arguments), say, progress.calibrating)
     reported = reported_figures(obtained.calibration, sysfs_caches())
+    if arguments.details:
+        text = describe(obtained, reported)
+    else:
+        width = width_of(sys.stdout) if arguments.output is None else WIDTH
+        text = summarize(obtained, reported, width)
     give_report(
-        describe(obtained, reported), _print,
+        text, _print,
         lambda _: to_json(calibration_document(obtained, reported)),
         arguments.output, arguments.json, stream=sys.stdout, exit_code=FAILED,
     )  # fmt: skip
@@ -94,7 +102,11 @@ def _check(arguments: argparse.Namespace) -> None:
     mode = "--show" if arguments.show else "--compare" if arguments.compare else None
     useless = {"--page-size": arguments.page_size, "--recalibrate": arguments.recalibrate}
     if arguments.compare:
-        useless |= {"--json": arguments.json, "--plot": arguments.plot}
+        useless |= {
+            "--json": arguments.json,
+            "--plot": arguments.plot,
+            "--details": arguments.details,
+        }
     for option, given in useless.items():
         if mode and given:
             raise TlbcostError(
