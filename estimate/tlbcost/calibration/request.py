@@ -138,7 +138,8 @@ def _kept(
     """What was measured now, in the cache if it is good; or the good one that is there."""
     calibration = measured.calibration
     if calibration.grade_reasons:
-        announce(f"{POOR} ({'; '.join(calibration.grade_reasons)})")
+        first, *others = calibration.grade_reasons
+        announce(f"{POOR} ({first}{f'; {len(others)} more' if others else ''})")
     if request.page_sizes:
         unsaved = "not kept for later: only the page sizes asked for were measured"
     elif not calibration.grade_reasons:

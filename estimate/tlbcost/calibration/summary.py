@@ -34,8 +34,8 @@ def summarize(obtained: Obtained, reported: Sequence[ReportedFigure] = (), width
     calibration = presentable(obtained.calibration)
     lines = [
         *_grade(calibration, width),
-        *_wrapped(f"Machine  {_machine(calibration.machine)}", width, 9),
-        *_wrapped(f"Source   {obtained.source}", width, 9),
+        *_wrapped(f"Machine  {_machine(calibration.machine)}", width, 9)[:2],
+        *_wrapped(f"Source   {obtained.source}", width, 9)[:2],
         "",
         *_table(calibration),
         "",
@@ -56,9 +56,10 @@ def _grade(calibration: Calibration, width: int) -> list[str]:
     if calibration.grade == "good":
         return [f"Good calibration: {when}"]
     first, *others = calibration.grade_reasons
+    what, _, remedy = POOR.partition(": ")
     more = f"; {len(others)} more" if others else ""
     return [
-        f"{POOR.upper()}",
+        f"{what.upper()}: {remedy}",
         *_wrapped(f"Because  {first}{more}", width, 9)[:2],
         f"Taken    {when}",
     ]

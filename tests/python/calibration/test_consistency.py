@@ -80,7 +80,7 @@ def test_what_cannot_be_true_is_found(costs: list[Cost], words: str) -> None:
         [walk(8192, 14.8), walk(16384, 21.7), walk(65536, 56.8), walk(262144, 156)],
         # Within their intervals both may be equal.
         [walk(8192, 15), wide(walk(8192, 24, HUGE), 12, 30)],
-        [wide(walk(65536, 340), 82, 866), walk(16384, 82)],
+        [wide(walk(65536, 340), 50, 400), wide(walk(16384, 30), 25, 54)],
         # Hidden behind other work.
         [cost("stlb_hit_ns", -0.02, access="overlapped", pages=512)],
         [wide(walk(8192, -0.61, HUGE, "overlapped"), -3.65, 6.03)],

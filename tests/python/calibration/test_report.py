@@ -57,14 +57,26 @@ def test_walks_over_footprint_with_their_page_tables() -> None:
                             "8", "6.8", "..", "9.2", "25.6"]  # fmt: skip
 
 
-def test_a_negative_low_end_is_shown_as_measured() -> None:
+def test_a_cost_is_not_below_zero() -> None:
     obtained = quick()
     costs = tuple(
         replace(c, interval=Interval(12, -4.7, 40)) if c.quantity == "walk_ns" else c
         for c in obtained.calibration.costs
     )
     shown = replace(obtained, calibration=replace(obtained.calibration, costs=costs))
-    assert "-4.7 .. 40" in describe(shown)
+    assert "0 .. 40" in describe(shown)
+    assert "-4.7" not in describe(shown)
+
+
+def test_the_grade_and_each_reason() -> None:
+    assert "\nGrade      good\n" in describe(quick())
+    made = quick()
+    poor = replace(made.calibration, grade_reasons=("steal 12 %", "another"))
+    text = describe(replace(made, calibration=poor))
+    assert (
+        "\nGrade      poor calibration: repeat it when the machine is quiet\n"
+        "           steal 12 %\n           another\n"
+    ) in text
 
 
 def wide(obtained: Obtained) -> Obtained:

@@ -64,7 +64,7 @@ def test_show_measures_nothing(
     monkeypatch.setattr(cache, "look_up", lambda: (full(), ""))
     monkeypatch.setattr(calibrate, "obtain", lambda *_: pytest.fail("measured"))
     assert main(["calibrate", "--show"]) == 0
-    assert "L1 dTLB entries" in capsys.readouterr().out
+    assert "L1 dTLB, entries" in capsys.readouterr().out
     assert main(["calibrate", "--show", "--plot", "curve.png"]) == 1
     assert "curve" in capsys.readouterr().err
 
