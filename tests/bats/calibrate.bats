@@ -226,7 +226,7 @@ setup() {
 @test "calibrate: a busy machine is waited for, and what it gives is poor and not kept" {
 	need_program taskset
 	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache TLBCOST_WAIT_S=1
-	[[ $(awk '{ print $2 }' /proc/self/schedstat) -ge 0 ]] || skip "this kernel does not tell how long a task waits"
+	[[ -r /proc/self/schedstat ]] || skip "this kernel does not say how long a task waits"
 	local cpus busy=() i
 	cpus=$(nproc)
 	# Three to one on each CPU.

@@ -26,8 +26,8 @@ _BEYOND = 4
 _SAME = 1.5
 # A walk of twice as many pages costs so much more at most; in good calibrations 1.7.
 _STEEPEST = 3.0
-# Page tables of so many pages are in a core's own caches: there a walk's cost is well known. Farther
-# out other tenants of the host have their part in it.
+# Page tables of so many pages are in a core's own caches: there a walk's cost is well known.
+# Farther out other tenants of the host have their part in it.
 _NEAR_PAGES, _MIDDLE_PAGES = 16384, 65536
 # The whole interval of such a cost over its value.
 _WIDEST, _WIDEST_MIDDLE = 1.0, 1.5

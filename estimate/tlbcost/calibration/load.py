@@ -51,7 +51,7 @@ class Load:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why figures measured meanwhile are not to be trusted; empty: they are."""
+        """Why figures measured during that time are not to be trusted; empty: they are."""
         waited, stolen = self.waited_fraction or 0.0, self.stolen_fraction or 0.0
         found = []
         if waited > _MOST_WAITED:

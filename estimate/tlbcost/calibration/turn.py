@@ -40,7 +40,7 @@ class Turn:
 
 @contextlib.contextmanager
 def our_turn(path: Path, most_s: float, announce: Callable[[str], None]) -> Iterator[Turn]:
-    """Wait until nobody else has the lock on `path`; have it meanwhile.
+    """Wait until nobody else has the lock on `path`; hold it during the block.
 
     Where no lock can be had (an unwritable folder, a file system without locks), or the other one
     has it for more than `most_s` seconds, it is our turn all the same.

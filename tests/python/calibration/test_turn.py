@@ -124,7 +124,7 @@ def test_where_no_lock_can_be_had_it_is_our_turn(
     with our_turn(tmp_path / "link", 5, never):
         assert not (tmp_path / "elsewhere").exists()
 
-    def refuse(fd: int, operation: int) -> None:  # noqa: ARG001
+    def refuse(*_: int) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
