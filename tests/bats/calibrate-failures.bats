@@ -74,9 +74,10 @@ disturb() { # <text> <command>...
 		done' - "${text}" "$@" 2>/dev/null
 }
 
-nothing_left() {
+nothing_left() { # [<what find may see>...]
 	[[ -z $(ls -A "${TMPDIR}") ]]
-	[[ -z $(find "${XDG_CACHE_HOME}" -type f 2>/dev/null) ]]
+	# A lock that was left is empty, and nobody has it.
+	[[ -z $(find "${XDG_CACHE_HOME}" -type f "$@" 2>/dev/null) ]]
 	[[ ! -e ${SAMPLES} && -z $(find "${BATS_TEST_TMPDIR}" -name 's.tsv*') ]]
 }
 
@@ -223,12 +224,14 @@ need_spare_cpu() {
 	machine_without_huge_pages
 	export XDG_CACHE_HOME=/proc/no-such-place
 	disturb "echo performance >${GOVERNOR@Q}" "${BUILD}/tlbcost" calibrate \
-		--output "${BATS_TEST_TMPDIR}/report" >"${BATS_TEST_TMPDIR}/said"
+		--details --output "${BATS_TEST_TMPDIR}/report" >"${BATS_TEST_TMPDIR}/said"
 	[[ $(<"${BATS_TEST_TMPDIR}/said") == *"code 0"* ]]
 	local err
 	err=$(<"${BATS_TEST_TMPDIR}/err")
 	[[ ${err} == *"the frequency governor changed from powersave to performance while it was measured: measuring again"* ]]
-	[[ ${err} == *"the calibration could not be saved: /proc/no-such-place/"* ]]
+	# On a machine that others keep busy it may be one that is not to be kept.
+	[[ ${err} == *"the calibration could not be saved: /proc/no-such-place/"* ||
+		${err} == *"poor calibration"* ]]
 	# The figures belong to the later setting, and to base pages alone.
 	[[ $(tr -s ' \n' ' ' <"${BATS_TEST_TMPDIR}/report") == *"governor performance"* ]]
 	[[ -z $(ls -A "${TMPDIR}") ]]
@@ -237,7 +240,7 @@ need_spare_cpu() {
 @test "SIGINT and SIGTERM end a calibration with 130 and 143, and leave nothing" {
 	run -0 disturb 'kill -INT -- "-$group"' "${BUILD}/tlbcost" calibrate --output "${SAMPLES}"
 	[[ ${output} == *"code 130"*"no process" ]]
-	[[ $(<"${BATS_TEST_TMPDIR}/err") == *"tlbcost: interrupted"* ]]
+	[[ $(<"${BATS_TEST_TMPDIR}/err") == *"tlbcost: ended by SIGINT"* ]]
 	nothing_left
 	# To tlbcost alone: its calibrator ends with it.
 	run -0 disturb 'kill -TERM "$command"' "${BUILD}/tlbcost" calibrate --output "${SAMPLES}"
@@ -248,7 +251,7 @@ need_spare_cpu() {
 @test "SIGKILL of tlbcost ends its calibrator too" {
 	run -0 disturb 'kill -KILL "$command"' "${BUILD}/tlbcost" calibrate --output "${SAMPLES}"
 	[[ ${output} == *"code 137"*"no process" ]]
-	nothing_left
+	nothing_left -size +0
 }
 
 @test "SIGKILL of the calibrator is told by name, with a hint" {

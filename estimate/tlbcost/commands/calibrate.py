@@ -12,6 +12,7 @@ from typing import TextIO
 from tlbcost.calibration.cache import cached_calibration
 from tlbcost.calibration.request import CalibrationRequest, obtain
 from tlbcost.common.arguments import add_exit_codes, add_reports
+from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
@@ -59,6 +60,10 @@ def page_size(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Measure or look up, print, and draw if asked; or compare."""
     _check(arguments)
+    return until_stopped(lambda: _calibrate(arguments))
+
+
+def _calibrate(arguments: argparse.Namespace) -> int:
     if arguments.compare:
         from tlbcost.calibration.comparison import compare_files
 
