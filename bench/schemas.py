@@ -20,7 +20,7 @@ from tlbcost.memory.maps_report import MemoryMaps
 from tlbcost.numa.study import Study
 from tlbcost.pagesizes.document import PageSizesDocument
 from tlbcost.processors.events_document import EventsDocument
-from tlbcost.report.comparison import ComparisonDocument
+from tlbcost.report.comparison_document import ComparisonDocument
 from tlbcost.thp.reached import Reached
 from tlbcost.trial.document import TrialDocument
 

@@ -260,7 +260,8 @@ def _estimate_machines(request: EstimateRequest, arguments: argparse.Namespace) 
             ignore_failure=request.ignore_failure,
         )
     )
-    give_report(found, print_report, to_json, arguments.output, arguments.json)
+    text = partial(print_report, details=arguments.details)
+    give_report(found, text, to_json, arguments.output, arguments.json)
 
 
 def _check_simulated(request: EstimateRequest, asked: Sequence[str], plot: Path | None) -> None:

@@ -80,15 +80,15 @@ class MachineEstimates:
         assumed = [each.machine.name for each in self.machines if each.machine.assumed]
         if assumed:
             text = (
-                f"figures of {', '.join(assumed)} are assumed or unchecked, as shown above; a "
+                f"Figures of {', '.join(assumed)} are assumed or unchecked (--details); a "
                 "calibration brought from such a machine is better (--calibration)."
             )
             found.append(MachineCaveat("M01", text))
         sizes = [size for each in self.machines for size in each.sizes]
         if any(each.size.page_bytes >= GIB and each.counts is not None for each in sizes):
             text = (
-                "memory is taken to be on 1 GiB pages where a mapping spans such a page whole, "
-                "and on base pages elsewhere; which memory gets them is the program's matter."
+                "Memory is taken to be on 1 GiB pages where a mapping spans such a page whole, "
+                "and on base pages elsewhere; which memory gets them is up to the program."
             )
             found.append(MachineCaveat("M02", text))
         return tuple(found)
@@ -248,4 +248,4 @@ def sentence(result: SizeResult, base: SizeResult) -> str:
         return f"{pages} pages would make this slower: the time should be {times}."
     if result.verdict == "faster":
         return f"{pages} pages should be faster: the time should be {times}."
-    return f"{pages} pages: too close to call; the time should be {times}."
+    return f"{pages} pages: not proven; the time should be {times}."

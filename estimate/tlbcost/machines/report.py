@@ -3,17 +3,30 @@
 
 from __future__ import annotations
 
-import textwrap
+import math
+import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
-from tlbcost.common.console import WIDTH, print_whole, section, table
-from tlbcost.machines.gain import MachineEstimates, MachineResult, Sides, sentence
+from tlbcost.common.console import print_whole, section, table
+from tlbcost.machines.gain import (
+    MachineCaveat,
+    MachineEstimates,
+    MachineResult,
+    Sides,
+    SizeResult,
+    sentence,
+)
 from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
+from tlbcost.report.lines import LABEL, labelled, middle, visible, wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+_MOST_LINES = 24
+_VERDICTS = {"faster": "faster", "slower": "slower", "alike": "not proven"}
+_BASIS = "Basis: simulation; times are of modelled cores, on which the program did not run."
 _MODEL = (
     "Times are shares of modelled core cycles: the program did not run on these machines. On the "
     "machine that the model was made on its errors are those of tlbcost-validate(1); on others it "
@@ -21,28 +34,101 @@ _MODEL = (
 )
 
 
-def print_report(report: MachineEstimates, file: TextIO) -> None:
-    """Print it whole."""
-    print_whole(lambda console: _fill(report, console), file)
+def print_report(report: MachineEstimates, file: TextIO, *, details: bool = False) -> None:
+    """Print it whole: what is best, and a line for each machine and page size."""
+    print_whole(lambda console: _fill(report, console, details=details), file)
 
 
-def _fill(report: MachineEstimates, console: Console) -> None:
-    console.print(f"tlbcost {report.version}: {' '.join(report.argv)}")
-    if report.run is not None and report.simulated_ns is not None:
-        console.print(
-            f"Ran natively in {units.time(report.run.wall_ns)}, simulated once for all in "
-            f"{units.time(report.simulated_ns)}."
+def _fill(report: MachineEstimates, console: Console, *, details: bool) -> None:
+    width = console.width
+    for line in wrapped(verdict(report.machines), width):
+        console.print(line, style="bold")
+    below = [_program(report, width), *labelled("Run", _run_words(report), width)]
+    codes = [line for each in report.caveats for line in _caveat(each, width)]
+    ending = [*codes, *wrapped(f"{_BASIS} Details: --details", width)]
+    _sizes(console, report.machines, _MOST_LINES - len(below) - len(ending) - 6)
+    for line in ("", *below, "", *ending):
+        console.print(line, soft_wrap=True)
+    if details:
+        for result in report.machines:
+            _machine(result, console)
+        console.print()
+        _words(console, _MODEL)
+
+
+def verdict(machines: Sequence[MachineResult]) -> str:
+    """The best of all, or that nothing is clearly faster, in a sentence."""
+    others = [
+        (size, result)
+        for result in machines
+        for size in result.sizes[1:]
+        if size.time_ratio is not None
+    ]
+    if not others:
+        return "NOT KNOWN: no times could be modelled; misses alone are known."
+    size, result = min(others, key=lambda each: _value(each[0]))
+    if size.verdict == "faster":
+        pages = f"{units.size(size.size.page_bytes)} pages"
+        first = units.size(result.sizes[0].size.page_bytes)
+        where = f" on {result.machine.title}" if len(machines) > 1 else ""
+        most = "most" if len(others) > 1 else "time"
+        return (
+            f"FASTER: {pages} should save {most}{where}: {_value(size):.2f} of the time on "
+            f"{first} pages ({_range(size)})."
         )
-    for result in report.machines:
-        _machine(result, console)
-    console.print()
-    _words(console, _MODEL)
-    for caveat in report.caveats:
-        _words(console, f"{caveat.code}: {caveat.text}")
+    if all(size.verdict == "slower" for size, _ in others):
+        return "SLOWER: larger pages should take more time."
+    return "NOT PROVEN: no larger page size is clearly faster."
+
+
+def _value(size: SizeResult) -> float:
+    return math.inf if size.time_ratio is None else size.time_ratio.value
+
+
+def _range(size: SizeResult) -> str:
+    ratio = size.time_ratio
+    return units.NOT_OBTAINED if ratio is None else f"{ratio.low:.2f} to {ratio.high:.2f}"
+
+
+def _sizes(console: Console, machines: Sequence[MachineResult], most: int) -> None:
+    """A line for each page size of each machine, `most` at most."""
+    shown = table("machine", "pages", "walks", "time", "range", "")
+    shown.columns[-1].justify = "left"
+    rows = [(result, size) for result in machines for size in result.sizes]
+    for result, size in rows[: most if len(rows) <= most else most - 1]:
+        first = size is result.sizes[0]
+        shown.add_row(
+            result.machine.title if first else "",
+            units.size(size.size.page_bytes),
+            _data(size.counts)[2],
+            units.NOT_OBTAINED if size.time_ratio is None else f"{size.time_ratio.value:.2f}",
+            "" if first or size.time_ratio is None else _range(size),
+            "" if first or size.time_ratio is None else _VERDICTS[size.verdict],
+        )
+    section(console, shown)
+    if len(rows) > most:
+        console.print(f"{len(rows) - most + 1} more lines: --details")
+
+
+def _program(report: MachineEstimates, width: int) -> str:
+    return f"{'Program':<{LABEL}}{middle(visible(shlex.join(report.argv)), width - LABEL)}"
+
+
+def _run_words(report: MachineEstimates) -> str:
+    if report.run is None or report.simulated_ns is None:
+        return "not timed"
+    return (
+        f"{units.time(report.run.wall_ns)} natively, simulated once for all in "
+        f"{units.time(report.simulated_ns)}"
+    )
+
+
+def _caveat(caveat: MachineCaveat, width: int) -> list[str]:
+    return wrapped(caveat.text, width, f"{caveat.code:<5}", " " * 5)
 
 
 def _words(console: Console, text: str) -> None:
-    for line in textwrap.wrap(text, WIDTH):
+    for line in wrapped(text, console.width):
         console.print(line)
 
 

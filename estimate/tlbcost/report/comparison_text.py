@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.interval import Interval
-from tlbcost.report.comparison import Compared, ComparedEstimate, ComparisonDocument
+from tlbcost.report.comparison_document import Compared, ComparedEstimate, ComparisonDocument
 from tlbcost.report.lines import middle, visible, wrapped
 
 if TYPE_CHECKING:

@@ -3,29 +3,65 @@
 
 from __future__ import annotations
 
+import io
 import json
-from pathlib import Path
+from dataclasses import replace
 
 import jsonschema
+import pytest
 from builders.machines import (
     BASE,
     HUGE,
+    MTHP,
     machine,
     report,
 )
 from builders.tree import SCHEMAS
 from tlbcost.machines.document import to_json
+from tlbcost.machines.gain import MachineEstimates
 from tlbcost.machines.plan import GIB
-from tlbcost.machines.report import print_report
+from tlbcost.machines.report import print_report, verdict
 
 
-def test_the_report_says_what_is_assumed(tmp_path: Path) -> None:
+def text_of(made: MachineEstimates, *, details: bool = True) -> str:
+    file = io.StringIO()
+    print_report(made, file, details=details)
+    return file.getvalue()
+
+
+def test_the_summary_fits() -> None:
+    names = ("skx", "icx", "zen4", "zen3", "skl")
+    machines = [machine(name, BASE, MTHP, HUGE, GIB) for name in names]
+    for made in (
+        report([machine("skx", BASE, HUGE, GIB), machine("arm_n1")], (2500, 1, 1)),
+        report([machine("skx")], ()),
+        report(machines, tuple(range(500, 800, 15))),
+    ):
+        lines = text_of(made, details=False).splitlines()
+        assert len(lines) <= 24
+        assert max(map(len, lines)) <= 80
+        assert lines[-1].endswith("--details")
+    assert "more lines: --details" in "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("cycles", "words"),
+    [
+        ((2500,), "SLOWER: larger pages should take more time."),
+        ((990,), "NOT PROVEN: no larger page size is clearly faster."),
+        ((300,), "FASTER: 1 GiB pages should save time: 0.30 of the time on 4 KiB pages ("),
+    ],
+)
+def test_the_verdict(cycles: tuple[int, ...], words: str) -> None:
+    [made] = report([machine("skx", BASE, HUGE, GIB)], cycles).machines
+    sizes = (made.sizes[0], made.sizes[2])
+    assert verdict([replace(made, sizes=sizes)]).startswith(words)
+
+
+def test_the_report_says_what_is_assumed() -> None:
     made = report([machine("skx", BASE, HUGE, GIB), machine("arm_n1")], (2500, 1, 1))
     assert [caveat.code for caveat in made.caveats] == ["M01", "M02"]
-    with (tmp_path / "text").open("w+") as file:
-        print_report(made, file)
-        file.seek(0)
-        text = file.read()
+    text = text_of(made)
     assert "1 GiB pages would make this slower" in text
     assert "No times: not published" in text
     document = json.loads(to_json(made))
@@ -35,13 +71,10 @@ def test_the_report_says_what_is_assumed(tmp_path: Path) -> None:
     assert document["machines"][1]["page_sizes"][1]["time_ratio"] is None
 
 
-def test_a_size_that_is_not_known_is_na(tmp_path: Path) -> None:
+def test_a_size_that_is_not_known_is_na() -> None:
     made = report([machine("zen5", BASE, HUGE, GIB)], (1, 1))
     assert made.caveats == ()
-    with (tmp_path / "text").open("w+") as file:
-        print_report(made, file)
-        file.seek(0)
-        text = file.read()
+    text = text_of(made)
     row = next(line for line in text.splitlines() if line.startswith("1 GiB "))
     assert row.split() == ["1", "GiB", *["NA"] * 6]
     assert "1 GiB pages: not available (NA)." in text

@@ -16,7 +16,8 @@ from tlbcost.answer.document import estimate_document
 from tlbcost.answer.record import Estimate
 from tlbcost.common.document import to_json
 from tlbcost.common.interval import Interval
-from tlbcost.report.comparison import Compared, ComparisonDocument, compared
+from tlbcost.report.comparison import compared
+from tlbcost.report.comparison_document import Compared, ComparisonDocument
 from tlbcost.report.comparison_text import print_comparison
 
 
