@@ -67,6 +67,7 @@ worth_trying_or_load() {
 	[[ $(cell run.tsv waited_ns) == NA ]]
 }
 
+# bats test_tags=settings
 @test "beside a busy loop on its CPU the verdict is the same, or names the load" {
 	occupy
 	estimate "${BUILD}/workloads/random-update" --size 64M --count 3M
@@ -76,6 +77,7 @@ worth_trying_or_load() {
 	[[ $(json '[c["code"] for c in report["caveats"] if c["code"] == "T40"]') == "['T40']" ]]
 }
 
+# bats test_tags=settings
 @test "a program that sleeps has the shares of its CPU time, and is told to be idle" {
 	estimate sh -c "${BUILD@Q}/workloads/random-update --size 64M --count 3M; sleep 3"
 	worth_trying_or_load

@@ -20,9 +20,10 @@ import pytest
 from builders.tree import TREE
 
 MARK = "TLBCOST_TESTS_RUNNER"
-# What a test has to do with settings: a word of its text, unless the machine is a made-up one.
+# What a test has to do with settings: a word of its text, unless the machine is a made-up one. A
+# program is worth trying only if it does not run on huge pages already.
 SETTINGS = re.compile(
-    r"/sys/kernel/mm/|/proc/sys/kernel/perf_event_paranoid|nr_hugepages"
+    r"(?<!=)worth_trying|/sys/kernel/mm/|/proc/sys/kernel/perf_event_paranoid|nr_hugepages"
     r"|tlbcost\" (?:pool reserve|trial|validate|pagesizes|calibrate)\b"
 )
 MADE_UP = re.compile(r"TLBCOST_ROOT=")
@@ -166,13 +167,14 @@ def test_a_signal_ends_both_lanes_and_settings_are_put_back(
 
 
 def parts(file: Path) -> list[tuple[str, str]]:
-    """The tests of a bats file, each with its tags, and what stands before them."""
+    """The tests of a bats file, each with its tags."""
     found, tags = [], ""
     for block in re.split(r"^(?=@test |# bats test_tags=)", file.read_text("utf-8"), flags=re.M):
         if block.startswith("# bats test_tags="):
             tags = block
             continue
-        found.append((tags, block))
+        if block.startswith("@test "):
+            found.append((tags, block))
         tags = ""
     return found
 
