@@ -97,7 +97,7 @@ print(eval(sys.argv[1]))' "$1"
 	[[ ${stderr} != *"memory is in pieces"* ]] || skip "no 1 GiB of memory is in one piece"
 	((status == 0))
 	if [[ $(json 'd["scaled_bytes"] >> 30') == 24 ]]; then
-		[[ ${output} == *"NA 1 GiB, pattern 2: 5 pages of 1 GiB at least are needed, and there are "* ||
+		[[ ${output} == *"NA 1 GiB, pattern 2: 5 pages of 1 GiB are needed at least, and there are "* ||
 			$(json 'len(d["patterns"][0]["page_sizes"][1]["runs"])') == 3 ]]
 	else
 		[[ $(json 'd["patterns"][0]["chunks"] == d["scaled_bytes"] >> 30') == True ]]
@@ -181,7 +181,7 @@ ended_with() { # <exit code>
 	[[ $(<"${POOLS}/hugepages-2048kB/free_hugepages") == 0 ]] || skip "there are free huge pages"
 	run --separate-stderr "${unprivileged[@]}" --only 9 --size 1G
 	((status == 4))
-	[[ ${stderr} == *"the pool of 1 GiB pages is empty, and root alone can fill it"*"hint: "*"tlbcost pagesizes --rounds 3 --only 9 --size 1G"* ||
+	[[ ${stderr} == *"the pool of 1 GiB pages is empty, and only root can fill it"*"hint: "*"tlbcost pagesizes --rounds 3 --only 9 --size 1G"* ||
 		${stderr} == *"this kernel has no pages of 1 GiB"* ]]
 	grep -q '\[madvise\]\|\[always\]' "${THP}/enabled" || skip "transparent huge pages are off"
 	run --separate-stderr "${unprivileged[@]}" --only 9 --accesses 100000 --size 2M

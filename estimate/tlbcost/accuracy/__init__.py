@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far were predictions from what huge pages gave?
+"""How far were predictions from what huge pages saved?
 
 record.track_records   how predictions held on this machine, for an estimate to quote
 record.read_record     what `tlbcost validate` found; record.save_record keeps it

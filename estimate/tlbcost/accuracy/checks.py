@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which predictions were checked by trials, and by how much was each of them off?"""
+"""Which predictions were checked by trials, and how far off was each?"""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tlbcost.system.machine import Machine
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What `tlbcost estimate` said; shares of the base run time. `fault_fraction` None: NA.
+    """What `tlbcost estimate` predicted; shares of the base run time. `fault_fraction` None: NA.
 
-    `models`: what the models of a simulation said each, where they did; one of them is the
-    expected gain that was reported, unless it is from counters.
+    `models`: the predictions of a simulation's models, where known; one of them is the reported
+    expected gain, unless that is from counters.
     """
 
     bound_fraction: float
@@ -26,7 +26,7 @@ class Prediction:
     models: Mapping[ModelName, Interval] = field(default_factory=dict)
 
     def of(self, model: ModelName | None) -> Interval | None:
-        """The expected gain by a model; None: the one that was reported."""
+        """The expected gain by a model; None: the reported one."""
         return self.expected_fraction if model is None else self.models.get(model)
 
     @property
@@ -68,7 +68,7 @@ class PairOfRuns:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One program of a record. `excluded`: why its runs, if any, measure no huge pages."""
+    """One program of a record. `excluded`: why its runs, if any, do not measure huge pages."""
 
     name: str
     command: str
@@ -80,7 +80,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What huge pages gave: 1 - t_huge / t_base of CPU time, whole and its user and system parts.
+    """What huge pages saved: 1 - t_huge / t_base of CPU time, whole and its user and system parts.
 
     `bootstrap.median` of the pairs' differences, with 95 % intervals.
     """
@@ -108,7 +108,7 @@ class CheckedPrediction:
         return self.prediction.bound_fraction - self.gain.user.value
 
     def expected_error(self, model: ModelName | None = None) -> float | None:
-        """Of the expected gain, as in Prediction.of; None if the model said nothing."""
+        """Of the expected gain, as in Prediction.of; None if the model has no prediction."""
         expected = self.prediction.of(model)
         return None if expected is None else expected.value - self.gain.user.value
 
@@ -131,7 +131,7 @@ class CheckedPrediction:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The programs that were tried on one machine; see `checks` and `left_out`."""
+    """The programs that were run on one machine; see `checks` and `left_out`."""
 
     machine: Machine
     date: str
@@ -151,12 +151,12 @@ class Record:
 
     @property
     def models(self) -> tuple[ModelName, ...]:
-        """The models that any prediction is known of; () in records of before there were two."""
+        """The models with any known prediction; () in records from before there were two."""
         return tuple(m for m in MODELS if any(m in c.prediction.models for c in self.checks))
 
 
 def prediction_of(estimate: PredictedGain) -> Prediction:
-    """What an estimate says, for a record."""
+    """An estimate's prediction, for a record."""
     fault = estimate.fault_fraction
     return Prediction(
         estimate.bound_fraction.value,
@@ -167,7 +167,7 @@ def prediction_of(estimate: PredictedGain) -> Prediction:
 
 
 def gain_of(pairs: Sequence[PairOfRuns]) -> Gain | None:
-    """What the pairs show; None if they are too few for an interval."""
+    """The gain that the pairs show; None if they are too few for an interval."""
     import numpy as np
 
     from tlbcost.common import bootstrap
@@ -196,7 +196,7 @@ def _why(program: Program) -> str:
         return program.excluded
     if program.prediction is None:
         return "not estimated"
-    return f"{len(program.pairs)} pairs of runs tell no interval"
+    return f"{len(program.pairs)} pairs of runs are too few for an interval"
 
 
 def covered_fraction(program: Program) -> float | None:

@@ -10,7 +10,7 @@ from typing import Literal, cast
 from tlbcost.accuracy.checks import CheckedPrediction
 from tlbcost.model.gain import MODELS, ModelName
 
-# "expected": the gain that was reported, by whichever model; "total": with page faults.
+# "expected": the reported gain, by whichever model; "total": with page faults.
 Predicted = Literal["expected", "bound", "total"] | ModelName
 
 
@@ -18,7 +18,7 @@ Predicted = Literal["expected", "bound", "total"] | ModelName
 class Accuracy:
     """Sizes of the errors of one figure over several programs, as shares of the run time.
 
-    `inside`: programs whose measured gain lay within the expected interval. `worst` names the
+    `inside`: programs whose measured gain was within the expected interval. `worst` names the
     program of the largest error.
     """
 

@@ -12,7 +12,7 @@ from tlbcost.common.interval import Interval
 
 _COLUMNS = ("name", "number", "expected", "low", "high", "measured", "measured_low",
             "measured_high", "bound", "simple")  # fmt: skip
-# Room around the points, as a share of the range.
+# Margin around the points, as a share of the range.
 _MARGIN = 0.05
 
 
@@ -35,7 +35,7 @@ def _settings(
         "\t".join(cell if isinstance(cell, str) else f"{cell:.6g}" for cell in row) for row in rows
     ]
     (folder / "checks.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    # Bounds are many times as large: those beyond are drawn at the end of the axis.
+    # Bounds are many times as large: those beyond the axis are drawn at its end.
     ends = [
         cell
         for row in rows
@@ -65,7 +65,7 @@ def _row(n: int, check: CheckedPrediction) -> tuple[str | float, ...]:
 
 
 def _simple(check: CheckedPrediction) -> str | float:
-    """What the simple model expected, where another one was reported."""
+    """The simple model's prediction, where another one was reported."""
     said = check.prediction
     simple = said.of("simple")
     if simple is None or simple == said.expected_fraction:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where is what `tlbcost validate` found kept? A `trials` table (doc/format.md), and its places."""
+"""Where are the results of `tlbcost validate` kept? A `trials` table (doc/format.md), and its
+places.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,7 @@ from tlbcost.system.sudo import as_calling_user
 
 RECORD = "trials.tsv"
 _ENDS = ("low", "value", "high")
-# What machines must share for a record of one to speak for the other; kernels and microcode come
-# and go.
+# What machines must share for a record of one to apply to the other; kernels and microcode change.
 _SAME = ("cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping", "hypervisor", "base_page_bytes")
 
 
@@ -34,18 +35,18 @@ _SAME = ("cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping", "hypervisor", 
 class TrackRecord:
     """How far predictions were off where `tlbcost validate` ran these programs.
 
-    `here`: on this machine, and not on another one of the same CPU. Errors are sizes, as shares of
-    the run time; `inside`: programs whose measured gain lay in the expected interval.
+    `here`: on this machine, not on another one with the same CPU. Errors are absolute, as shares of
+    the run time; `inside`: programs whose measured gain was within the expected interval.
     """
 
-    here: Annotated[bool, doc("on this machine; false: on another one of the same CPU")]
-    date: Annotated[str, doc("when that was found")]
+    here: Annotated[bool, doc("on this machine; false: on another one with the same CPU")]
+    date: Annotated[str, doc("date of the record")]
     programs: Annotated[int, doc("how many were run", minimum=1)]
     inside: Annotated[
-        int, doc("programs whose measured gain lay within the expected interval", minimum=0)
+        int, doc("programs whose measured gain was within the expected interval", minimum=0)
     ]
-    mean_error_fraction: Annotated[float, doc("size of the error, on average", minimum=0)]
-    largest_error_fraction: Annotated[float, doc("size of the largest error", minimum=0)]
+    mean_error_fraction: Annotated[float, doc("absolute error, on average", minimum=0)]
+    largest_error_fraction: Annotated[float, doc("largest absolute error", minimum=0)]
 
 
 def format_record(record: Record) -> str:
@@ -76,7 +77,7 @@ def format_record(record: Record) -> str:
 
 
 def _expected(said: Prediction | None) -> dict[str, Interval | None]:
-    """The expected gains by what their keys begin with: the one that was told, and each model's."""
+    """The expected gains by the start of their keys: the reported one, and each model's."""
     found = {"expected": None if said is None else said.expected_fraction}
     for model in MODELS:
         found[f"expected_{model}"] = None if said is None else said.of(model)
@@ -145,7 +146,7 @@ def _pair(row: Mapping[str, str | None]) -> PairOfRuns:
         cells = [count(row[f"{which}_{field.name}"]) for field in fields(PairedRun)]
         known = [cell for cell in cells if cell is not None]
         if len(known) != len(cells) or not known[0]:
-            raise ValueError(f"a run without its times ({which} pages)")
+            raise ValueError(f"a run without times ({which} pages)")
         return PairedRun(*known)
 
     return PairOfRuns(
@@ -154,7 +155,7 @@ def _pair(row: Mapping[str, str | None]) -> PairOfRuns:
 
 
 def save_record(record: Record) -> str:
-    """Keep it for estimates to quote, in place of an earlier one; if that fails, why."""
+    """Keep it for estimates to quote, replacing an earlier one; returns why if that fails."""
     path = cache_folder() / RECORD
     if not record.checks:
         return "the record is not kept: nothing in it was both predicted and measured"
@@ -168,10 +169,10 @@ def save_record(record: Record) -> str:
 
 
 def record_of(machine: Machine) -> tuple[Record, bool] | None:
-    """What was found on this machine, or else on one of the same CPU; None if nothing was.
+    """The record of this machine, or else of one with the same CPU; None without one.
 
-    The user's own record is in the cache, beside the calibrations: then the second is True.
-    tlbcost brings along some of other machines.
+    The user's own record is in the cache, with the calibrations: then the second value is True.
+    tlbcost comes with some of other machines.
     """
     own = cache_folder() / RECORD
     for file in (own, *sorted(data("samples").glob(f"*/{RECORD}"))):
@@ -186,14 +187,14 @@ def record_of(machine: Machine) -> tuple[Record, bool] | None:
 
 
 def track_records(machine: Machine) -> dict[ModelName, TrackRecord]:
-    """How the predictions of each model held on this machine, or else on one of the same CPU."""
+    """How far off each model's predictions were here, or else on another machine with this CPU."""
     found = record_of(machine)
     if found is None:
         return {}
     record, here = found
     by_model = accuracy(record.checks)
     if not any(model in by_model for model in MODELS):
-        # It is from before there were two models.
+        # From before there were two models.
         by_model["simple"] = by_model["expected"]
     return {
         model: TrackRecord(here, record.date, each.programs, each.inside, each.mean, each.largest)

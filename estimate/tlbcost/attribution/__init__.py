@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory and which code cause page walks, and what would huge pages for each alone give?
+"""Which memory and which code cause page walks, and what would huge pages for each alone save?
 
 simulation.simulated_attribution   by the simulator's tables, with times and gains
 samples.sample_misses              a run of the program with samples of its misses

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """On which pages was each memory region when the program ran natively?
 
-The simulator and the kernel name memory apart from each other: what has a file meets by its name,
-all else by its kind.
+The simulator and the kernel name memory independently: files are matched by name, everything else
+by kind.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DELETED = " (deleted)"
 
 # The kinds of files by the file systems that they are on.
 _FILES: dict[str, MemoryKind] = {"tmpfs": "tmpfs", "hugetlbfs": "hugetlbfs"}
-# A program's mappings as they were looked at, each with the path of the executable.
+# A program's sampled mappings, each with the path of the executable.
 Seen = Sequence[tuple[str, Mapping]]
 _Key = tuple[str, MemoryKind, str, bool]
 
@@ -33,7 +33,7 @@ _Key = tuple[str, MemoryKind, str, bool]
 def backed(
     attribution: Attribution | None, seen: Seen, settings: HugeSettings | None
 ) -> Attribution | None:
-    """The attribution, with what was seen of its regions where anything was."""
+    """The attribution, with the pages of its regions where these were sampled."""
     if attribution is None or settings is None:
         return attribution
     regions = with_backed(attribution.regions, seen, settings)
@@ -43,7 +43,7 @@ def backed(
 def with_backed(
     regions: Sequence[RegionShare], seen: Seen, settings: HugeSettings
 ) -> tuple[RegionShare, ...]:
-    """The regions, each with what was seen of it; those that were not seen stay as they are."""
+    """The regions, each with its sampled pages; those not sampled are unchanged."""
     groups: dict[_Key, list[Mapping]] = {}
     for program, mapping in seen:
         kind = kind_of(mapping, settings)
@@ -71,7 +71,7 @@ def _matching(
         return max(own, instead, key=_resident)
     if own:
         return own
-    # A file with a new name in each run: the only one of its kind is meant.
+    # A file with a new name in each run: it is the only one of its kind.
     alike = [other for other in groups if (other[0], other[1], other[3]) == (*key[:2], key[3])]
     same = [each for each in regions if (each.kind, each.code) == (region.kind, region.code)]
     if region.kind in ("tmpfs", "memfd") and len(alike) == 1 and len(same) == 1:
@@ -87,7 +87,7 @@ def _with(region: RegionShare, mappings: Sequence[Mapping]) -> RegionShare:
     present = [each for each in mappings if each.resident_bytes]
     if not present:
         return region
-    # Where huge pages are missing is of interest: the largest part of it.
+    # The largest part without huge pages matters.
     first = max(present, key=lambda each: (each.resident_bytes - each.huge_bytes, each.start))
     resident = sum(each.resident_bytes for each in present)
     huge = sum(each.huge_bytes for each in present)

@@ -13,7 +13,7 @@ from tlbcost.simulator.memory_tables import ImageAttribution, Line, Misses, read
 
 
 def is_code_table(path: Path) -> bool:
-    """Does the file begin as a table of code? False, too, if it cannot be read."""
+    """Does the file begin like a table of code? False also if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(64).startswith(b"# tlbcost code ")

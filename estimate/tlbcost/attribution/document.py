@@ -40,12 +40,12 @@ class AttributionPart(Part, frozen=True, kw_only=True):
     costed_by: Annotated[
         CostedBy | None,
         doc(
-            "what times rest on: cycles waited in modelled windows, or calibrated prices; null: "
+            "the basis of times: stall cycles in modelled windows, or calibrated costs; null: "
             "samples have no times"
         ),
     ]
     other_fraction: Annotated[
-        float, doc("of the walks, those in memory that is not known", minimum=0, maximum=1)
+        float, doc("of the walks, those in unknown memory", minimum=0, maximum=1)
     ]
     memory: Annotated[tuple[RegionShare, ...], doc("memory of one kind and name in one program")]
     code: Annotated[tuple[CodeLine, ...], doc("lines of code, most walks first")]

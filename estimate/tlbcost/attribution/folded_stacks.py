@@ -11,8 +11,8 @@ from tlbcost.simulator.memory_tables import ImageAttribution, SourceLocation
 def folded(images: Sequence[ImageAttribution]) -> str:
     """One line for each stack of calls, outermost first, and the walks on base pages it stands for.
 
-    The format is that of Gregg's stackcollapse scripts: frames apart by semicolons, then a blank
-    and the count.
+    The format is that of Gregg's stackcollapse scripts: frames separated by semicolons, then a
+    blank and the count.
     """
     sums: dict[str, int] = {}
     for image in images:

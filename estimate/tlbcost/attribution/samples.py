@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory and which code miss, by samples of counters that have the data's address?
+"""Which memory and which code miss, by counter samples that have the data's address?
 
-One more run of the program, with tlbcost-record, and pure functions from what it noted. Samples
-tell how many misses are whose. They tell neither what these cost nor what misses on huge pages.
+One more run of the program, with tlbcost-record, and pure functions of its samples. Samples show
+how many misses belong to which memory. They show neither their cost nor what misses on huge pages.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from tlbcost.simulator.memory_tables import SourceLocation
 from tlbcost.symbols.resolver import Resolver
 from tlbcost.system.huge_pages import HugeSettings
 
-# What rests on fewer samples has no share: it may as well be half or twice as much.
+# With fewer samples there is no share: it may just as well be half or twice as much.
 FEWEST = 10
-# Takes samples of operations of all kinds, which tell themselves whether they missed.
+# Samples operations of all kinds; each sample says whether it missed.
 _OF_ALL = "ibs_op"
 _NAMED: Mapping[str, tuple[MemoryKind, str]] = {
     "[heap]": ("heap", name_of("heap")),
     "[stack]": ("stack", name_of("stack")),
     smaps.BSS: ("segment", smaps.BSS),
 }
-# What samples have one name for, and smaps several; the first: what it is if nothing was seen.
+# Samples have one name, smaps several; the first one is used if smaps was not read.
 _NAMELESS: Mapping[str, tuple[MemoryKind, ...]] = {
     "[anonymous]": ("anonymous", "jit", "hugetlbfs"),
     "[shared]": ("shared", "memfd", "sysv"),
@@ -78,7 +78,7 @@ def sample_misses(
     wanted = tuple(EventRequest.of(event) for event in addressed(pmu))
     if not wanted:
         return Sampled(
-            path, pmu, None, f"{pmu.name} has no event whose samples tell addresses of data"
+            path, pmu, None, f"{pmu.name} has no event whose samples hold addresses of data"
         )
     recording = SamplingPlan(wanted, "user", Pace(), PROGRAM_ITSELF, addresses=True)
     try:
@@ -100,7 +100,7 @@ def sampled_attribution(
     seen: Seen,
     settings: HugeSettings | None,
 ) -> tuple[Attribution | None, tuple[str, ...]]:
-    """By memory region and code; and notes: why there is none, or what makes it less than exact."""
+    """By memory region and code; and notes: why there is none, or what limits it."""
     if sampled is None or settings is None:
         return None, ()
     found, why_not = attribute_samples(sampled, expected, seen, settings)
@@ -113,13 +113,13 @@ def sampled_attribution(
 def attribute_samples(
     sampled: Sampled, expected: Interval, seen: Seen, settings: HugeSettings
 ) -> tuple[Attribution | None, str | None]:
-    """By memory and code, or why not. `expected`: the gain, shared out to regions by misses."""
+    """By memory and code, or why not. `expected`: the gain, divided among regions by misses."""
     if sampled.hits is None:
         return None, sampled.why_not
     weights = _misses(sampled.hits, sampled.pmu)
     samples = sum(hit.samples for hit, _ in weights)
     if samples < FEWEST:
-        return None, f"{samples} misses of data were sampled, too few to tell"
+        return None, f"{samples} misses of data were sampled: too few"
     if not any(hit.data for hit, _ in weights):
         return None, "the samples hold no addresses of data"
     regions = _regions(weights, sampled.path, expected, seen, settings)
@@ -198,13 +198,13 @@ def _regions(
 
 
 def _gain(expected: Interval, share: Interval) -> Interval:
-    """As if each miss were worth the same."""
+    """As if each miss cost the same."""
     ends = [end * part for end in (expected.low, expected.high) for part in (share.low, share.high)]
     return Interval(expected.value * share.value, min(ends), max(ends))
 
 
 def _programs(weights: _Weights, path: Path, seen: Seen) -> dict[int | None, str]:
-    """The executable of each process: of those that were seen, the one that most code was of."""
+    """The executable of each process: of those sampled, the one with most code."""
     executables = {os.path.realpath(program): program for program, _ in seen}
     started = os.path.realpath(path)
     # A script's is its interpreter's.
@@ -221,7 +221,7 @@ def _programs(weights: _Weights, path: Path, seen: Seen) -> dict[int | None, str
 def _memory(
     hit: SampleHit, program: str, seen: Seen, settings: HugeSettings
 ) -> tuple[MemoryKind, str]:
-    """What the data of a sample is in."""
+    """The memory that a sample's data is in."""
     data = hit.data
     if data is None or _is_unknown(hit):
         return "unknown", name_of("unknown")
@@ -237,7 +237,7 @@ def _memory(
 def _nameless(
     data: str, own: Sequence[smaps.Mapping], settings: HugeSettings
 ) -> tuple[MemoryKind, str]:
-    """Of memory that samples have one name for, what there was most of."""
+    """The largest kind of the memory that samples have one name for."""
     kinds = _NAMELESS[data]
     resident = {(kinds[0], name_of(kinds[0])): 0}
     for mapping in own:

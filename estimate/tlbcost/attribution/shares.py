@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which share of the page walks has each memory region and line of code, and what would it give?
+"""What share of the page walks does each memory region and line of code have, and what would it
+save?
 
-One RegionShare is one mapping, or all of the same kind and name in one program. What was not
-obtained is None. Shares of all regions of an estimate sum to the whole.
+One RegionShare is one mapping, or all of the same kind and name in one program. A figure that was
+not obtained is None. Shares of all regions of an estimate sum to the whole.
 """
 
 from __future__ import annotations
@@ -26,21 +27,22 @@ class AllocationSite(SourceLocation):
 
 @dataclass(frozen=True, slots=True)
 class RegionShare:
-    """One mapping's part in the misses, the time and the gain.
+    """One mapping's part of the misses, the time and the gain.
 
     `name`: the path, or `[heap]`, `[stack]`, `[bss]`, `anonymous memory`. `touched_bytes`: base
-    pages that the program referred to; `touched_huge_bytes`: what it takes on huge pages, by the
-    regions that they lie in. `misses_fraction`, `huge_misses_fraction`: of all walks on base pages,
-    and on huge ones. `time_fraction`: of the time in translation on base pages. `gain_fraction`:
-    part of the run time that huge pages for this memory alone should give back. `sites`: where it
-    was allocated, with their share of its misses, most first. `samples`: that `misses_fraction`
-    rests on, with its 95 % interval; None: it was simulated. `malloc_fraction`: of its walks, those
-    on memory that calls of malloc mapped; None: the calls are not known.
+    pages that the program accessed; `touched_huge_bytes`: what they use on huge pages, by the
+    regions that contain them. `misses_fraction`, `huge_misses_fraction`: of all walks on base
+    pages, and on huge ones. `time_fraction`: of the time in translation on base pages.
+    `gain_fraction`: part of the run time that huge pages for this memory alone should save.
+    `sites`: where it was allocated, with their share of its misses, most first. `samples`: the
+    number behind `misses_fraction`, with its 95 % interval; None: it was simulated.
+    `malloc_fraction`: of its walks, those on memory that calls of malloc mapped; None: the calls
+    are unknown.
     """
 
     program: Annotated[str, doc("the executable")]
     kind: Annotated[MemoryKind, doc("what kind of memory it is")]
-    name: Annotated[str, doc("its path, or what it is called")]
+    name: Annotated[str, doc("its path or name")]
     size_bytes: Annotated[int | None, doc("mapped; null: not known", minimum=0)]
     touched_bytes: Annotated[int | None, doc("base pages that it touched", minimum=0)]
     touched_huge_bytes: Annotated[
@@ -51,7 +53,7 @@ class RegionShare:
         float | None,
         doc(
             "of all page walks on base pages; of samples: of the loads and stores that missed, "
-            "null where there are too few",
+            "null if there are too few",
             minimum=0,
             maximum=1,
         ),
@@ -69,7 +71,7 @@ class RegionShare:
         Interval | None,
         doc(
             "part of expected_fraction from huge pages for this memory alone; of samples: as if "
-            "each miss were worth the same"
+            "each miss cost the same"
         ),
     ]
     sites: Annotated[tuple[AllocationSite, ...], doc("where it was allocated, most first")] = ()
@@ -103,8 +105,8 @@ SIMULATION = "simulation"
 class CodeLine:
     """A line of code and its share of all walks on base pages.
 
-    `walks`, `huge_walks`: how many it makes on each page size, of data and of fetches; None: not
-    told. `samples`: that the others are estimated from; None: they are simulated.
+    `walks`, `huge_walks`: its number on each page size, of data and of fetches; None: not known.
+    `samples`: the number that the others are estimated from; None: they are simulated.
     """
 
     site: Annotated[SourceLocation, doc("where it is")]
@@ -116,10 +118,10 @@ class CodeLine:
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Walks by memory and code. `costed_by`: what times rest on; None: there are none.
+    """Walks by memory and code. `costed_by`: the basis of times; None: there are none.
 
-    `windows`: what was modelled of the images. `other_fraction`: the share of the walks that no
-    memory is known for; that is a region as well. `source`: what found the misses.
+    `windows`: what was modelled of the images. `other_fraction`: the share of the walks in unknown
+    memory, which is a region as well. `source`: what found the misses.
     """
 
     regions: tuple[RegionShare, ...]
@@ -132,9 +134,9 @@ class Attribution:
 
 
 def on_huge_bytes(touched_bytes: int, huge_pages: int, mapped_bytes: int, huge_bytes: int) -> int:
-    """What touched memory takes on huge pages, of which it touches so many.
+    """What touched memory uses on huge pages, of which it touches this many.
 
-    A huge page does not fit into less, and no more is taken than is mapped.
+    A huge page needs a whole region, and no more is used than is mapped.
     """
     if mapped_bytes < huge_bytes:
         return touched_bytes

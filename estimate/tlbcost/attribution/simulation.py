@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Page walks by memory region, by code and by phase, simulated: what would each region alone give?
+"""Page walks by memory region, by code and by phase, simulated: what would each region alone save?
 
-Functions from the simulator's tables. Misses are counted in the whole run. What they cost is
-the modelled core's stall cycles on the translation of this memory, in windows, scaled to all of
-its misses; where no window saw them, the mean of what did; and without windows the
-calibrated prices of hits and walks. Shares are of the sum over all memory, so that none is left.
+Functions from the simulator's tables. Misses are counted in the whole run. Their cost is the
+modelled core's stall cycles on the translation of this memory, in windows, scaled to all its
+misses; where no window saw them, the mean cost of those seen; and without windows the calibrated
+costs of hits and walks. Shares are of the sum over all memory, so they add up to one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tlbcost.system.huge_pages import HugeSettings
 
 @dataclass(frozen=True, slots=True)
 class _Priced:
-    """One place and what its translation takes on each page size, in units of their own."""
+    """One place and the time of its translation on each page size, in arbitrary units."""
 
     program: str
     place: RegionMisses
@@ -62,7 +62,7 @@ def simulated_attribution(
     seen: Seen,
     settings: HugeSettings | None,
 ) -> Attribution | None:
-    """None: no process image has tables. `expected`: the gain that is shared out to regions."""
+    """None: no process image has tables. `expected`: the gain that is divided among regions."""
     base, huge = geometry.base, geometry.huge
     found = attribute(
         simulation.attributions,
@@ -88,11 +88,10 @@ def attribute(
     *,
     splintered: bool,
 ) -> Attribution | None:
-    """By memory and code; None without tables. `expected`: the gain, of data, that is
-    shared out to regions.
+    """By memory and code; None without tables. `expected`: the gain, of data, that is divided among
+    regions.
 
-    `splintered`: TLB entries hold base pages whatever the kernel maps, so that both sizes miss
-    alike.
+    `splintered`: TLB entries hold base pages whatever the kernel maps, so both sizes miss equally.
     """
     images = [whole_entries(image) for image in images] if splintered else list(images)
     places = [
@@ -117,7 +116,7 @@ def attribute(
 
 
 def whole_entries(image: ImageAttribution) -> ImageAttribution:
-    """The image where huge pages miss as base pages do."""
+    """The image, with huge pages missing like base pages."""
     return dataclasses.replace(
         image,
         regions=tuple(
@@ -156,7 +155,7 @@ def _priced(
     base_cost, huge_cost = costs
     base = Scale([place.modelled_base for _, place in places], base_cost)
     huge = Scale([place.modelled_huge for _, place in places], huge_cost)
-    # One unit for both. Where huge pages miss next to never, windows see none of it.
+    # One unit for both: if huge pages hardly miss, windows see none of their misses.
     huge.per_price = huge.per_price if base.per_price is not None else None
     if huge.per_price is None:
         huge.per_price = base.per_price
@@ -246,7 +245,7 @@ def _data_walks(each: _Priced) -> int:
 
 
 def _gain(group: Sequence[_Priced], total: _Totals, expected: Interval | None) -> Interval | None:
-    """Its part of the expected gain: by what its data save, or where all save nothing, by walks."""
+    """Its part of the expected gain: by what its data save, or by walks if nothing is saved."""
     if expected is None:
         return None
     if total.saving > 0:
@@ -260,7 +259,7 @@ def _gain(group: Sequence[_Priced], total: _Totals, expected: Interval | None) -
 
 
 def _sites(group: Sequence[_Priced]) -> tuple[AllocationSite, ...]:
-    """Where it was allocated, by walks; what is not told is in the sum alone."""
+    """Where it was allocated, by walks; unknown sites are only in the sum."""
     walks: dict[SourceLocation, int] = {}
     for each in group:
         site = _site(each.place)
@@ -276,7 +275,7 @@ def _sites(group: Sequence[_Priced]) -> tuple[AllocationSite, ...]:
 
 
 def _malloc_fraction(group: Sequence[_Priced]) -> float | None:
-    """Of the walks on memory whose mapping was seen."""
+    """Of the walks on memory whose mapping is known."""
     known = [(each.place.base.walks, is_by_malloc(each.place.stack)) for each in group]
     whole = sum(walks for walks, by_malloc in known if by_malloc is not None)
     return sum(walks for walks, by_malloc in known if by_malloc) / whole if whole else None
@@ -289,7 +288,7 @@ def _site(place: RegionMisses) -> SourceLocation | None:
 
 
 def _kind(place: RegionMisses, mounts: Sequence[FileSystem]) -> MemoryKind:
-    """What the simulator says; of files, by the file system that they are on."""
+    """The kind by the simulator; of files, by their file system."""
     if place.kind == "file":
         return file_kind(mounts, place.name or "", place.device)
     known: dict[str, MemoryKind] = {kind: kind for kind in get_args(MemoryKind)}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which of the frames that mapped memory is where the program allocated it?
 
-The innermost one that belongs neither to an allocator nor to the library that one comes with.
+The innermost one that belongs neither to an allocator nor to its library.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from tlbcost.simulator.memory_tables import SourceLocation
 
-# By the names of their files: C and C++ libraries, loaders and allocators that take malloc's place.
+# By the names of their files: C and C++ libraries, loaders and allocators that replace malloc.
 _LIBRARIES = re.compile(
     r"(ld-linux|ld-musl|ld64|libc|libc-\d|libpthread|librt|libdl|libm|libstdc\+\+|libc\+\+|libgcc_s"
     r"|libjemalloc|libtcmalloc|libmimalloc|libhugetlbfs|vgpreload)\b.*"
@@ -30,7 +30,7 @@ _HEADERS = re.compile(
     r"(stl_\w+|new_allocator|alloc_traits|allocator|basic_string|hashtable|hashtable_policy"
     r"|shared_ptr\w*|unique_ptr|unordered_(map|set)|memory_resource)\.h|\w+\.tcc"
 )
-# malloc itself, and what else the C library maps memory by for its callers.
+# malloc itself, and other functions by which the C library maps memory for its callers.
 _MALLOC = re.compile(
     r"(__libc_|_int_)?(malloc|calloc|realloc|reallocarray|memalign|aligned_alloc|posix_memalign"
     r"|valloc|pvalloc)"
@@ -38,24 +38,24 @@ _MALLOC = re.compile(
 
 
 def is_by_malloc(stack: Sequence[SourceLocation]) -> bool | None:
-    """Whether a call of malloc mapped memory, by the frames of that; None: they are not known."""
+    """Whether a call of malloc mapped memory, by its frames; None: they are unknown."""
     if not stack:
         return None
     return any(frame.function and _MALLOC.fullmatch(frame.function) for frame in stack)
 
 
 def allocation_site(stack: Sequence[SourceLocation]) -> SourceLocation | None:
-    """The frame of a stack, innermost first, in which the program asked; None: there is none."""
+    """The frame of a stack, innermost first, in which the program allocated; None: none."""
     told = [frame for frame in stack if frame.object or frame.function]
     for frame in told:
         if not _allocates(frame):
             return frame
-    # All of it is a library's own: the outermost call says most of what it is for.
+    # All frames are a library's own: the outermost call says most about its purpose.
     return told[-1] if told else None
 
 
 def words(site: SourceLocation) -> str:
-    """'function (file:line)', or as much of it as is known."""
+    """'function (file:line)', or the known part of it."""
     if site.variable is not None:
         return site.variable
     file = (site.object or "").rpartition("/")[2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How long does translation of some memory take: cycles waited in windows, for all its misses."""
+"""How long does translation of some memory take? Windows' stall cycles, scaled to all misses."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.simulator.memory_tables import Misses, ModelledMisses
 
-# Misses of the same memory in windows that its own cost rests on as much as on the mean.
+# With this number of sampled misses, a region's own cost and the mean of all have equal weight.
 _TRUSTED = 64
 
 
 def _price(misses: Misses, costs: PageCosts) -> float:
-    """In ns, by the prices of accesses that overlap; walks alone where none is known."""
+    """In ns, at the cost of overlapped accesses; the number of walks where none is known."""
     hit, walk = costs.stlb_hit_overlapped_ns, costs.walk_overlapped_ns or costs.walk_serial_ns
     if walk is None or walk.value <= 0:
         return float(misses.walks)
@@ -21,7 +21,7 @@ def _price(misses: Misses, costs: PageCosts) -> float:
 
 
 class Scale:
-    """From misses to time: cycles waited in windows per price of what these saw."""
+    """From misses to time: stall cycles in windows per calibrated cost of the misses in them."""
 
     def __init__(self, modelled: Sequence[ModelledMisses], costs: PageCosts) -> None:
         self._costs = costs
@@ -32,7 +32,7 @@ class Scale:
         self._trusted = _TRUSTED * price / misses if misses else 0.0
 
     def time(self, misses: Misses, modelled: ModelledMisses) -> float:
-        """Of all these misses, of which windows saw a part."""
+        """The time of all these misses, of which windows saw a part."""
         price = _price(misses, self._costs)
         if self.per_price is None:
             return price

@@ -46,7 +46,7 @@ class PageSizeEstimate(Part, frozen=True, kw_only=True):
     note: Annotated[str | None, doc("what to know about it")]
     tlb: Annotated[
         SimulatedTlb | None,
-        doc("the TLBs that it was simulated on; null: they are not known, as note says"),
+        doc("the TLBs that it was simulated on; null: not known, see note"),
     ]
     misses: Annotated[dict[Side, SideMisses] | None, doc("by kind of access; null: not simulated")]
     cycles_per_reference: Annotated[float | None, doc("modelled core cycles")]
@@ -68,7 +68,7 @@ class MachineEstimate(Part, frozen=True, kw_only=True):
     core: Annotated[str | None, doc("what was modelled, as given to the simulator")]
     windows: Annotated[int, doc("how many were modelled", minimum=0)]
     no_times: Annotated[str | None, doc("why there are no times")]
-    assumed: Annotated[tuple[str, ...], doc("what is assumed or unchecked of it")]
+    assumed: Annotated[tuple[str, ...], doc("which of its figures are assumed or unchecked")]
     page_sizes: Annotated[list[PageSizeEstimate], doc("ascending", minItems=1)]
 
 

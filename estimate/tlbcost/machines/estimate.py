@@ -29,8 +29,8 @@ from tlbcost.run.program import check_simulatable, resolve
 from tlbcost.simulator.run import find_valgrind, simulate
 from tlbcost.simulator.windows import MEASURED, WARM, WindowPlan, plan_for
 
-# Windows that are modelled for one machine on two sizes; for more they become fewer, since each is
-# modelled on every machine and size.
+# Windows modelled for one machine on two sizes; fewer for more, since each is modelled on every
+# machine and size.
 _USUAL_CELLS = 2
 # The simulator keeps at least half of these, and the overlap model needs ten.
 _FEWEST_WINDOWS = 20
@@ -53,7 +53,7 @@ class MachinesRequest:
 
 
 def chosen(request: MachinesRequest) -> list[OtherMachine]:
-    """The machines and sizes that were asked for. Raises TlbcostError."""
+    """The requested machines and sizes. Raises TlbcostError."""
     sizes = request.page_sizes or (BASE_BYTES, HUGE_BYTES)
     if not request.names:
         obtained = calibration_for(request.calibration, recalibrate=request.recalibrate)
@@ -74,7 +74,7 @@ def _brought(request: MachinesRequest, names: list[str]) -> Calibration | None:
     if len(names) > 1:
         raise TlbcostError(
             "--calibration is of one machine, and several are named",
-            "name that machine alone, or leave --calibration out",
+            "name only that machine, or drop --calibration",
             USAGE,
         )
     try:
@@ -116,7 +116,7 @@ def estimate_machines(request: MachinesRequest) -> MachineEstimates:
 
 
 def windows_for(runs: list[Run], cells: int) -> WindowPlan:
-    """Fewer and shorter windows where each is timed on more machines and sizes."""
+    """Fewer and shorter windows if each is timed on more machines and sizes."""
     usual = plan_for(runs)
     if cells <= _USUAL_CELLS:
         return usual

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do the machines' counts and modelled times come to, for each page size? Pure functions.
+"""What gain follows from the machines' counts and modelled times, for each page size? Pure
+functions.
 
 Times are relative: modelled core cycles on a size over those on the machine's first size. There is
 no native run on such a machine to scale them by.
@@ -46,7 +47,7 @@ class SizeResult:
 
 @dataclass(frozen=True, slots=True)
 class MachineResult:
-    """One machine: `no_times` tells why there are none."""
+    """One machine: `no_times` says why there are none."""
 
     machine: OtherMachine
     sizes: tuple[SizeResult, ...]
@@ -64,7 +65,7 @@ class MachineCaveat:
 
 @dataclass(frozen=True, slots=True)
 class MachineEstimates:
-    """What one run of the simulator says of a program on other machines and page sizes."""
+    """The result of one run of the simulator for other machines and page sizes."""
 
     version: str
     date: str
@@ -81,14 +82,14 @@ class MachineEstimates:
         if assumed:
             text = (
                 f"Figures of {', '.join(assumed)} are assumed or unchecked (--details); a "
-                "calibration brought from such a machine is better (--calibration)."
+                "calibration taken on such a machine is better (--calibration)."
             )
             found.append(MachineCaveat("M01", text))
         sizes = [size for each in self.machines for size in each.sizes]
         if any(each.size.page_bytes >= GIB and each.counts is not None for each in sizes):
             text = (
-                "Memory is taken to be on 1 GiB pages where a mapping spans such a page whole, "
-                "and on base pages elsewhere; which memory gets them is up to the program."
+                "Memory is assumed to be on 1 GiB pages where a mapping spans a whole such page, "
+                "and on base pages elsewhere; the program decides which memory gets them."
             )
             found.append(MachineCaveat("M02", text))
         return tuple(found)
@@ -97,7 +98,7 @@ class MachineEstimates:
 def results(
     machines: Sequence[OtherMachine], plan: Pass, simulation: Simulation
 ) -> tuple[MachineResult, ...]:
-    """Everything that one pass of the simulator tells of the machines."""
+    """Everything that one pass of the simulator yields for the machines."""
     number_of = {cell: number for number, cell in enumerate(plan.cells)}
     return tuple(
         _result(
@@ -140,18 +141,18 @@ def _result(
     return MachineResult(machine, tuple(sizes), windows, reason)
 
 
-_NONE_FITS = "no mapping of the program spans such a page where it misses: no time"
+_NONE_FITS = "no mapping in which the program misses spans such a page: no time"
 
 
 def _none_fits(plan: Pass, simulation: Simulation, base: int, number: int) -> bool:
-    """Did all memory stay on base pages, since no mapping spans a larger one?
+    """Did all memory remain on base pages, since no mapping spans a larger one?
 
     Then each miss there is one here, and nothing else is.
     """
     return number != base and _counts(plan, simulation, base) == _counts(plan, simulation, number)
 
 
-# Of each process image: of each of its windows, references and cycles.
+# For each process image, for each of its windows: references and cycles.
 _Column = list[list[tuple[int, int]]]
 
 
@@ -195,7 +196,9 @@ def _cycles(column: _Column) -> float | None:
 def _ratio(
     simulation: Simulation, base: _Column, column: _Column, *, first: bool
 ) -> tuple[Interval | None, int, str | None]:
-    """Time on this size over that on the first, how many windows say so, and why none do."""
+    """Time on this size over that on the first, the number of windows behind it, and why there are
+    none.
+    """
     if not simulation.windows:
         return None, 0, overlap.shortfall(None)
     images = [

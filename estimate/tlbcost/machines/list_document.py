@@ -27,23 +27,23 @@ class ListedLevel(Part, frozen=True, kw_only=True):
 class CoreFigure(Part, frozen=True, kw_only=True):
     """One figure of the core's timing."""
 
-    value: Annotated[float, doc("the figure, in the unit that its name says")]
+    value: Annotated[float, doc("the figure, in the unit of its name")]
     source: Annotated[str, doc("key of `sources`")]
     verified: Annotated[bool, doc("the figure was checked against its source")]
 
 
 class KnownMachine(Part, frozen=True, kw_only=True):
-    """All that is published of one core."""
+    """Everything published about one core."""
 
     name: Annotated[str, doc("the core's name for --machine")]
     title: Annotated[str, doc("its full name")]
     aliases: Annotated[tuple[str, ...], doc("other names that --machine takes")]
     walkers: Annotated[int | None, doc("page walks at once; null: not published")]
-    notes: Annotated[str | None, doc("what else matters")]
+    notes: Annotated[str | None, doc("other remarks")]
     levels: Annotated[list[ListedLevel], doc("its TLBs, by level and page size")]
     figures: Annotated[dict[str, CoreFigure], doc("its timing")]
     missing_for_times: Annotated[
-        tuple[str, ...], doc("what keeps it from being timed; empty: it can be")
+        tuple[str, ...], doc("what is missing for timing it; empty: nothing")
     ]
     sources: Annotated[dict[str, str], doc("what each source is")]
 

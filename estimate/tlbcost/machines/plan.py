@@ -2,7 +2,7 @@
 """Whose TLBs should a program's references go through, and on which page sizes?
 
 A machine is a core of data/machines/, or the one at hand. Everything is decided here before the
-program runs, and refused if it cannot be done.
+program runs, and refused if it is impossible.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ _HUGE_FROM = 1 << 20
 class PageSize:
     """One page size of a machine.
 
-    `geometry` None: nothing is known of the TLB entries for such pages, so that they are not
-    simulated. `like`: the smaller size whose TLB entries hold such pages in pieces. `note` says
-    which it is.
+    `geometry` None: the TLB entries for such pages are unknown, so they are not simulated. `like`:
+    the smaller size whose TLB entries hold such pages in pieces. `note` says which it is.
     """
 
     page_bytes: int
@@ -56,7 +55,7 @@ class OtherMachine:
 
 
 def names_of(core: PublishedCore) -> tuple[str, ...]:
-    """What a core can be called: its file's name, and the other names in it."""
+    """The names of a core: its file's name, and the other names in it."""
     return (core.core, *figures_of(core.core).aliases)
 
 
@@ -76,7 +75,7 @@ def named(name: str) -> PublishedCore:
 def machine_named(
     name: str, sizes: Sequence[int], calibration: Calibration | None, source: str | None
 ) -> OtherMachine:
-    """A core of data/machines/, by a calibration brought from one, or by what is published.
+    """A core of data/machines/, by a calibration taken there, or by published figures.
 
     Raises TlbcostError if the machine has no pages of a size, or the calibration is of another.
     """
@@ -87,7 +86,7 @@ def machine_named(
         if found is None or found.core != core.core:
             whose = found.name if found else calibration.machine.cpu_name or "an unknown CPU"
             raise TlbcostError(
-                f"the calibration is of {whose}, and not of {core.name}",
+                f"the calibration is of {whose}, not of {core.name}",
                 f"tlbcost estimate --machine {name} without --calibration, or one from there",
                 USAGE,
             )
@@ -108,7 +107,7 @@ def machine_named(
         known.code_stlb,
         timed,
         "published" if timed else "none",
-        None if timed else f"not published, or not written down here: {missing or 'its pipeline'}",
+        None if timed else f"not published, or not on file here: {missing or 'its pipeline'}",
         (*assumed, *_unverified(known.figures if timed else {})),
     )
 
@@ -124,7 +123,7 @@ def _published_size(core: PublishedCore, size: int) -> tuple[PageSize, list[str]
         base, notes = _geometry(core, BASE_BYTES)
         note = (
             f"its TLBs hold {units.size(size)} pages as {units.size(BASE_BYTES)} ones: "
-            "only page faults become fewer"
+            "only page faults are saved"
         )
         geometry = replace(base, page_size_bytes=size, entry_bytes=BASE_BYTES)
         return PageSize(size, geometry, BASE_BYTES, note), notes
@@ -140,7 +139,7 @@ def _unknown_size(core: PublishedCore, size: int) -> PageSize:
 
 
 def _geometry(core: PublishedCore, size: int) -> tuple[PageSizeGeometry, list[str]]:
-    """A core's TLBs for one page size by what is published alone, and what is assumed of them."""
+    """A core's TLBs for one page size by published figures alone, and what is assumed of them."""
     assumed = ASSUMED_BASE if size < _HUGE_FROM else ASSUMED_HUGE
     found = {
         name: choose_level(name, size, core, None, None, assumed[name])
@@ -163,7 +162,7 @@ def of_calibration(
     costs: str,
     code_stlb: TlbLevel | None = None,
 ) -> OtherMachine:
-    """The machine that was calibrated, on each size: what a TLB entry covers is measured."""
+    """The calibrated machine, on each size: what a TLB entry covers was measured."""
     machine = calibration.machine
     base = machine.base_page_bytes
     pages: list[PageSize] = []
@@ -172,7 +171,7 @@ def of_calibration(
     whole = geometry_for(calibration, machine, HUGE_BYTES if base < HUGE_BYTES else huge)
     core = core_for(calibration, machine, whole)
     if core is None:
-        why = "the calibration does not tell what loads cost"
+        why = "the calibration lacks the cost of loads"
     for size in sizes:
         if size < base:
             raise TlbcostError(
@@ -217,7 +216,7 @@ def _calibrated_size(calibration: Calibration, size: int, whole: Geometry) -> Pa
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one run of the simulator is to do: `cells` are machine and size, by number.
+    """What one run of the simulator has to do: `cells` are machine and size, by number.
 
     Sizes whose TLBs are not known have none.
 
@@ -233,7 +232,7 @@ class Pass:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The simulator's, beside those of the geometry and the core."""
+        """The simulator's options, besides those of the geometry and the core."""
         return ("--attribute=no", *options(self.views))
 
 
@@ -266,7 +265,7 @@ def plan_pass(machines: Sequence[OtherMachine]) -> Pass:
         assert size.geometry is not None
         base = next(i for i, cell in enumerate(cells) if cell[0] == m)
         rest = None
-        # Where its entries hold pieces, that tells if there could be such pages at all.
+        # If its entries hold pieces, this shows whether such pages are possible at all.
         if size.page_bytes >= GIB and s > 0:
             rest = base - skipped if base >= skipped else -1
         core = machine.core.option if machine.core else None
@@ -300,5 +299,5 @@ def _check_known(machines: Sequence[OtherMachine]) -> None:
 
 
 def _any_huge(base: PageSizeGeometry) -> PageSizeGeometry:
-    """What the simulator is given where nobody asks for it."""
+    """What the simulator is given by default."""
     return replace(base, page_size_bytes=base.page_size_bytes * 512, entry_bytes=None)

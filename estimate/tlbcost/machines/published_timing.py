@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is published of a core beside its TLBs, and is it enough to time a program on?
+"""What is published about a core besides its TLBs, and is it enough to time a program?
 
 The `core_...` lines of data/machines/ (doc/format.md, "machine"), each with its source.
 """
@@ -18,13 +18,13 @@ from tlbcost.simulator.core import Core, pipeline_options
 
 _PREFIX = "core_"
 _TICKS_PER_CYCLE = 64
-# What the overlap model cannot do without.
+# Figures that the overlap model needs.
 NEEDED = (
     "ghz", "l1d_bytes", "l1d_ways", "l1d_cycles", "l2_bytes", "l2_ways", "l2_cycles", "l3_bytes",
     "l3_cycles", "memory_ns", "fill_buffers", "l3_line_cycles", "memory_line_cycles",
     "stlb_hit_cycles", "walk_cycles", "page_directories",
 )  # fmt: skip
-# The simulator's name of a figure that it takes as it is.
+# The simulator's name of a figure that it uses unchanged.
 _FIELDS = {
     "l1d_bytes": "l1-bytes", "l1d_ways": "l1-ways", "l1d_cycles": "l1-cycles",
     "l2_bytes": "l2-bytes", "l2_ways": "l2-ways", "l2_cycles": "l2-cycles",
@@ -47,14 +47,14 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class CoreFigures:
-    """What a machine file says beside its rows. `code_stlb`: code has a second level of its own."""
+    """What a machine file has besides its rows. `code_stlb`: code has its own second level."""
 
     aliases: tuple[str, ...]
     figures: Mapping[str, Figure]
     code_stlb: TlbLevel | None
 
     def missing(self) -> tuple[str, ...]:
-        """What would be needed to time on this core, and is not there."""
+        """Figures needed for timing on this core that are missing."""
         return tuple(name for name in NEEDED if name not in self.figures)
 
 
@@ -84,7 +84,7 @@ def figures_of(core: str) -> CoreFigures:
 
 
 def published_core(core: PublishedCore, known: CoreFigures) -> Core | None:
-    """The core to time on, by published figures alone; None if these do not suffice."""
+    """The core to time on, by published figures alone; None if they do not suffice."""
     if known.missing() or core.pipeline is None or core.walkers is None:
         return None
     value = {name: figure.value for name, figure in known.figures.items()}
@@ -100,7 +100,7 @@ def published_core(core: PublishedCore, known: CoreFigures) -> Core | None:
         "l3-interval": round(value["l3_line_cycles"] * _TICKS_PER_CYCLE),
         "memory-cycles": memory,
         "memory-interval": line,
-        # At best as many lines at once as there are buffers.
+        # At best as many outstanding lines as there are buffers.
         "memory-apart": max(line, round(memory / value["fill_buffers"] * _TICKS_PER_CYCLE)),
         "walkers": core.walkers,
         "walk-cycles": round(value["walk_cycles"]),

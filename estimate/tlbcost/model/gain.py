@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What would huge pages give a program, and is that worth trying? The result of every model.
+"""What would huge pages save a program, and is that worth trying? The result of every model.
 
 Pure functions: no I/O, no pandas. The formulas and their sources are in doc/method.md.
 """
@@ -25,23 +25,23 @@ ModelName = Literal["overlap", "simple"]
 MODELS: tuple[ModelName, ...] = ("overlap", "simple")
 VerdictCode = Literal["worth_trying", "not_worth_it", "not_proven", "already_huge"]
 
-# With fewer page faults than this share of the pages it touched, a program's memory came in larger
-# pieces. Below so many pages the start of any program hides it.
+# With fewer page faults than this share of the pages it touched, a program got its memory in larger
+# pieces. Below this number of pages the start of any program hides that.
 FAULTS_PER_PAGE = 0.5
 SURE_PAGES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedGain:
-    """What translation costs, and what huge pages would give. None: not obtained.
+    """What translation costs, and what huge pages would save. None: not obtained.
 
     Fractions are shares of `cpu_ns`, or of the cycles counted where no CPU time is known.
 
-    Times in translation run from the lowest costs, of overlapped accesses, to the highest, of
-    ones that wait for each other; in ns. So does the bound, whose value is its high end.
+    Times in translation, in ns, range from the lowest costs (overlapped accesses) to the highest
+    (serialized ones). So does the bound, whose value is its upper end.
 
-    `expected_fraction` is what `model` says, of the two that a simulation allows; None: counters
-    tell. `models` has what each of them says, where it is known.
+    `expected_fraction` is the result of `model`, one of the two of a simulation; None: it is from
+    counters. `models` has the result of each, where known.
     """
 
     cpu_ns: float | None
@@ -68,7 +68,7 @@ def total_interval(gain: PredictedGain) -> Interval:
 
 
 def speedup_ratio(fraction: float) -> float | None:
-    """t / (t - saved); None where the whole run time would be saved."""
+    """t / (t - saved); None if the whole run time would be saved."""
     return 1 / (1 - fraction) if fraction < 1 else None
 
 
@@ -99,13 +99,13 @@ def fault_saving(
 ) -> Interval | None:
     """The page faults that huge pages avoid, less what their own faults cost (see doc/method.md).
 
-    A page costs the kernel time of its first touch and, where it was obtained, of giving it back.
+    A page costs the kernel time of its first touch and, if it was obtained, of unmapping it.
 
-    How many huge pages there will be is known within limits: at most every region touched, at
-    least as many as would hold the touched pages if these were dense. The value takes the latter:
-    the sparse regions are mostly stacks and libraries' data, too small for a huge page. Memory
-    that is given back and touched again, or read before it is written, shows as more faults than
-    pages: then both sides are repeated, but for the low end.
+    The number of huge pages is known within limits: at most every region touched, at least as many
+    as would hold the touched pages densely. The value uses the latter: sparse regions are mostly
+    stacks and libraries' data, too small for a huge page. Memory that is unmapped and touched
+    again, or read before it is written, shows as more faults than pages: then both sides are
+    multiplied, except for the lower end.
     """
     if base.fault_ns is None or huge.fault_ns is None:
         return None
@@ -134,9 +134,9 @@ def _sum(one: Interval, other: Interval) -> Interval:
 
 
 def already_huge(runs: Sequence[Run], memory: Footprint) -> bool:
-    """Did the native runs have most of their memory on huge pages as it is?
+    """Did the native runs already have most of their memory on huge pages?
 
-    The largest process alone is looked at: a forked child reads its parent's memory without faults.
+    Only the largest process counts: a forked child reads its parent's memory without faults.
     """
     pages = memory.largest_anonymous_pages
     faults = median([run.minor_faults for run in runs])

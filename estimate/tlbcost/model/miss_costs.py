@@ -70,7 +70,7 @@ def _high(interval: Interval | None) -> float:
 def _time(
     counts: Counts, page_size_bytes: int, sides: Iterable[Side], hit_ns: float, walk_ns: float
 ) -> float:
-    """Level matched: second-level hits at the price of a hit, walks at the price of a walk."""
+    """Each level at its own cost: second-level hits at that of a hit, walks at that of a walk."""
     hits = walks = 0
     for side in sides:
         seen = counts.get((page_size_bytes, side))
@@ -81,7 +81,7 @@ def _time(
 
 
 def _kinds(costs: PageCosts) -> list[tuple[Interval | None, Interval | None]]:
-    """What an STLB hit and a walk may cost together: the same kinds in the same order."""
+    """The costs of an STLB hit and a walk that go together: the same kinds in the same order."""
     return [
         (costs.stlb_hit_overlapped_ns, costs.walk_cached_ns),
         (costs.stlb_hit_overlapped_ns, costs.walk_overlapped_ns),
@@ -90,7 +90,7 @@ def _kinds(costs: PageCosts) -> list[tuple[Interval | None, Interval | None]]:
 
 
 def _ends(counts: Counts, costs: PageCosts, sides: tuple[Side, ...]) -> list[tuple[float, float]]:
-    """For each kind of cost the time in translation at its low and at its high end."""
+    """For each kind of cost the time in translation at its lower and at its upper end."""
     size = costs.page_size_bytes
     return [
         (
@@ -108,7 +108,7 @@ def _translation(counts: Counts, costs: PageCosts, sides: tuple[Side, ...]) -> I
 
 
 def _bound(runs: Sequence[Run], data: Interval, code: Interval) -> Interval:
-    """The share of all translation on base pages; its high end is the bound itself.
+    """The share of all translation on base pages; its upper end is the bound itself.
 
     Misses taken in user mode cannot cost more than the time spent there.
     """
@@ -117,17 +117,17 @@ def _bound(runs: Sequence[Run], data: Interval, code: Interval) -> Interval:
 
 
 def _expected(runs: Sequence[Run], counts: Counts, base: PageCosts, huge: PageCosts) -> Interval:
-    """Data side only: code stays on base pages, whatever the heap does.
+    """Data only: code remains on base pages, whatever the heap does.
 
-    Costs of one kind are compared, base pages' lowest with huge pages' highest for the low end
-    and the other way round for the high end; which kind holds for the program is not known. The
-    low end is negative if huge pages may lose (fewer first-level entries).
+    Costs of one kind are compared, base pages' lowest with huge pages' highest for the lower end
+    and vice versa for the upper end; which kind applies to the program is not known. The lower end
+    is negative if huge pages may lose (fewer first-level entries).
     """
     differences: list[tuple[float, float]] = []
     size, huge_size = base.page_size_bytes, huge.page_size_bytes
     for (hit, walk), (huge_hit, huge_walk) in zip(_kinds(base), _kinds(huge), strict=True):
         # A walk of a huge page has one step less: whatever the noise of either figure, it is not
-        # the dearer one.
+        # the more expensive one.
         dear = min(_high(huge_walk), _low(walk))
         cheap = min(_low(huge_walk), dear)
         on_base = _time(counts, size, DATA, _low(hit), _low(walk))

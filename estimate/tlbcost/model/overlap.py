@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do modelled windows of a program say that huge pages give it? Pure functions.
+"""What would huge pages save, by modelled windows of the program? Pure functions.
 
-One window lies in each period of a process image's references, at a random place. The saving is a
-ratio of two estimated totals, of core cycles on huge and on base pages. Its variance is the
+There is one window in each period of a process image's references, at a random place. The saving is
+a ratio of two estimated totals, of core cycles on huge and on base pages. Its variance is the
 linearised one of a ratio of totals, each window being one cluster (W. G. Cochran, Sampling
 Techniques, 3rd ed., 1977: sections 2.11 and 6.3, chapter 9A), from the differences of successive
-windows (K. M. Wolter, Introduction to Variance Estimation, 2nd ed., 2007, section 8.2): that a
-program begins in another way than it goes on is no uncertainty, since all of it was sampled.
+windows (K. M. Wolter, Introduction to Variance Estimation, 2nd ed., 2007, section 8.2): a program
+that starts differently from how it continues adds no uncertainty, since all of it was sampled.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Footprint
 from tlbcost.simulator.windows import ImageWindows, Window
 
-# How far the modelled saving is from the real one, apart from sampling: as a share of the CPU
-# time, and of the saving itself.
+# The model's own error, without sampling: as a share of the CPU time, and of the saving itself.
 MODEL_POINTS = 0.05
 MODEL_RELATIVE = 0.5
-# What windows must cover to speak for the program.
+# What windows must cover to represent the program.
 MIN_WINDOWS = 10
 MIN_FRACTION = 0.9
 _NORMAL_97_5 = 1.959964
@@ -36,12 +35,11 @@ _NORMAL_97_5 = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the windows of all finished process images come to.
+    """The result of the windows of all finished process images.
 
-    `references`: of these images, `sampled_references` of them in windows; `modelled_fraction`:
-    the part of the references that is in images with windows. `saving`: the share of user time
-    that huge pages save, with its 95 % sampling interval; None where the windows are too few
-    (`shortfall`).
+    `references`: of these images, `sampled_references` of them in windows; `modelled_fraction`: the
+    part of the references in images with windows. `saving`: the share of user time that huge pages
+    save, with its 95 % sampling interval; None if there are too few windows (`shortfall`).
     """
 
     core: str
@@ -82,20 +80,22 @@ def sample_of(images: Sequence[ImageWindows]) -> Sample | None:
 
 
 def shortfall(sample: Sample | None) -> str:
-    """Why there is no saving by the windows, where there is none."""
+    """Why the windows give no saving, if they do not."""
     if sample is None:
-        return "no process that finished left windows to model"
+        return "no finished process has modelled windows"
     if sample.windows < MIN_WINDOWS:
         number = str(sample.windows or "none")
         return f"{number} of its windows could be modelled, and {MIN_WINDOWS} are needed"
     return (
-        f"processes of which windows were modelled have {100 * sample.modelled_fraction:.0f} % of "
+        f"processes with modelled windows have {100 * sample.modelled_fraction:.0f} % of "
         f"the references, and {100 * MIN_FRACTION:.0f} % are needed"
     )
 
 
 def _saving(weighted: Sequence[tuple[float, Window]], part: float) -> Interval:
-    """1 - huge / base cycles, with its interval. Of what was not modelled, from none to as much."""
+    """1 - huge / base cycles, with its interval. For what was not modelled, from no saving to the
+    same.
+    """
     base = sum(weight * window.base_cycles for weight, window in weighted)
     ratio = sum(weight * window.huge_cycles for weight, window in weighted) / base
     residuals = [
@@ -123,9 +123,9 @@ def _t_97_5(freedom: float) -> float:
 def expected_gain(saving: Interval, runs: Sequence[Run], bound: Interval) -> Interval:
     """The expected gain as a share of the CPU time, at most the bound.
 
-    `saving` is the share of user time, with its sampling interval. The ends hold the sampling, the
-    spread of the runs, and the error of the model itself, which is independent of both. The low
-    end is negative if huge pages may lose. Raises ValueError if there is no run.
+    `saving` is the share of user time, with its sampling interval. The interval contains the
+    sampling error, the spread of the runs, and the model's own error, which is independent of both.
+    The lower end is negative if huge pages may lose. Raises ValueError if there is no run.
     """
     shares = [fraction(run.user_ns, run) for run in runs]
     value = saving.value * median(shares)

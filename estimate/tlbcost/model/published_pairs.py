@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do huge pages give a program whose share of cycles in page walks was counted?
+"""What do huge pages save a program whose share of cycles in page walks was counted?
 
 The constants are fitted to the single-socket pairs of data/published by `make accuracy-published`,
 which also compares them with other forms; see doc/published-gains.md.
@@ -17,7 +17,7 @@ from tlbcost.common.interval import Interval
 # fitted to.
 SHARE_SLOPE = 0.621
 SHARE_SPREAD = 0.245
-# The same of the walk cycles that huge pages took away, as a share of the base run; the slope is
+# The same for the walk cycles that huge pages eliminated, as a share of the base run; the slope is
 # that of least absolute errors.
 REMOVED_SLOPE = 0.904
 REMOVED_SPREAD = 0.208
@@ -26,10 +26,10 @@ REMOVED_SPREAD = 0.208
 def expected_from_share(share: Interval | float) -> Interval:
     """The gain on huge pages as a fraction of the base run, from its walk share alone.
 
-    `share`, 0 to 1, of cycles with a page walk in progress on base pages. The low end may be
-    negative, as some programs lose. The high end is at most the share, which is what there is to
-    give back: 1 of the 22 pairs gained more than that by over half a percentage point.
-    Raises ValueError if the share is not within 0 and 1.
+    `share`, 0 to 1, of cycles with a page walk in progress on base pages. The lower end may be
+    negative, as some programs lose. The upper end is at most the share, which is all that can be
+    saved: 1 of the 22 pairs gained over half a percentage point more than that. Raises ValueError
+    if the share is not within 0 and 1.
     """
     within = _checked(share)
     low, high = _band(within, SHARE_SLOPE, SHARE_SPREAD)
@@ -37,11 +37,11 @@ def expected_from_share(share: Interval | float) -> Interval:
 
 
 def expected_with_remaining(share: Interval | float, remaining: float) -> Interval:
-    """The same where it is known what part of the walk cycles stays on huge pages.
+    """The same if it is known what part of the walk cycles remains on huge pages.
 
-    `remaining`: walk cycles on huge pages over those on base pages, as a simulation of both tells;
-    above 1 if huge pages walk more. Raises ValueError if the share is not within 0 and 1, or
-    `remaining` is below 0.
+    `remaining`: walk cycles on huge pages over those on base pages, by a simulation of both; above
+    1 if huge pages walk more. Raises ValueError if the share is not within 0 and 1, or `remaining`
+    is below 0.
     """
     within = _checked(share)
     if not 0 <= remaining < math.inf:
@@ -61,7 +61,7 @@ def _checked(share: Interval | float) -> Interval:
 
 def _band(over: Interval, slope: float, spread: float) -> tuple[float, float]:
     """The lowest and the highest gain over an interval, at slope * x -+ spread * sqrt(|x|)."""
-    # Each side of zero the band turns at this distance from it.
+    # On each side of zero the band turns at this distance.
     turn = (spread / (2 * slope)) ** 2
     points = [over.low, over.high]
     points += [x for x in (-turn, 0.0, turn) if over.low < x < over.high]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hardware counts in, gain out: the share of the cycles in page walks, and what it is worth.
+"""From hardware counts to a gain: the share of the cycles in page walks, and what huge pages save
+of it.
 
-Pure functions: no I/O, no pandas. The formulas of each CPU are data (data/events); what they mean
-and where they are from is in doc/method.md.
+Pure functions: no I/O, no pandas. The formulas of each CPU are data (data/events); doc/method.md
+has their meaning and sources.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ Way = Literal["walk_cycles", "pending_cycles", "walks_times_cost", "stall_cycles
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The share of the counted cycles that goes into translation. None: not obtained.
+    """The share of the counted cycles spent in translation. None: not obtained.
 
-    `data` is the part of loads and stores, or all of it where that of code is not known (`split`
-    is False then). `exposed` is a lower bound. `ept` is the second stage of a virtual
-    machine, where it is counted apart; `total` does not have it. `missing` are the events whose
-    part is not in `total` because they were not counted.
+    `data` is the part of loads and stores, or all of it if that of code is not known (`split` is
+    False then). `exposed` is a lower bound. `ept` is the second stage of a virtual machine, if it
+    is counted separately; `total` does not contain it. `missing` are the events whose part is not
+    in `total` because they were not counted.
     """
 
     way: Way
@@ -56,7 +57,9 @@ class Prices:
 
 
 def prices_of(costs: PageCosts, cycles_per_ns: float) -> Prices | None:
-    """Calibrated costs in cycles, from the cheapest kind to the dearest; None: none obtained."""
+    """Calibrated costs in cycles, from the cheapest kind to the most expensive; None: none
+    obtained.
+    """
     if missing_costs(costs):
         return None
     priced = with_substitutes(costs, costs)
@@ -82,12 +85,11 @@ def witness(
     prices: Prices | None,
     partial: Mapping[str, PartialSum] = MappingProxyType({}),
 ) -> Witness | None:
-    """What the counts say of translation; None if they do not bound it.
+    """What the counts say about translation; None if they do not bound it.
 
-    Cycles with a walk in progress are taken before everything else, then pending cycles divided
-    by the walkers, then walks times their cost, then what lacks counts of loads or stores
-    (`partial`), then stalls, which bound it from below alone. `cycles` and `prices` are needed
-    for walks times their cost only.
+    Cycles with a walk in progress come first, then pending cycles divided by the walkers, then
+    walks times their cost, then what lacks counts of loads or stores (`partial`), then stalls,
+    which are only a lower bound. `cycles` and `prices` are needed for walks times their cost only.
     """
     exposed, ept = _share(found.get("exposed_share")), _share(found.get("ept_share"))
     candidates = [
@@ -106,7 +108,7 @@ def witness(
 
 
 def without_spread(seen: Witness) -> Witness:
-    """The same, as if all runs had counted alike; what is priced keeps its prices' interval."""
+    """The same, as if all runs had counted the same; calibrated costs keep their interval."""
     if seen.way == "walks_times_cost":
         return seen
     total, data = (Interval(x.value, x.value, x.value) for x in (seen.total, seen.data))
@@ -116,12 +118,12 @@ def without_spread(seen: Witness) -> Witness:
 def _by_cycles(
     way: Way, key: str, found: Mapping[str, Interval | None], partial: Mapping[str, PartialSum]
 ) -> Witness | None:
-    """Cycles counted as such; where counts are missing, those of the other accesses."""
+    """Cycles as counted; if counts are missing, those of the other accesses."""
     value, missing = _sum(key, found, partial)
     share = _share(value)
     if share is None:
         return None
-    # Where code's walks are not counted, the share of data is all there is.
+    # If code's walks are not counted, only the share of data is known.
     data = _share(found.get("data_share")) if way == "walk_cycles" and not missing else None
     split = data is not None and found.get("code_share") is not None
     return Witness(way, share, data or share, split, None, None, share.high >= 1, missing)
@@ -133,7 +135,7 @@ def _by_walks(
     prices: Prices | None,
     partial: Mapping[str, PartialSum],
 ) -> Witness | None:
-    """Level matched: walks at the price of a walk, second-level hits at the price of a hit."""
+    """Each level at its own cost: walks at that of a walk, second-level hits at that of a hit."""
     if not cycles or prices is None:
         return None
     walks, missing = _sum("walks", found, partial)
@@ -153,7 +155,7 @@ def _by_walks(
 def _sum(
     key: str, found: Mapping[str, Interval | None], partial: Mapping[str, PartialSum]
 ) -> tuple[Interval | None, tuple[str, ...]]:
-    """The value of a formula, or of the part of it that was counted, and what that lacks."""
+    """The value of a formula, or of its counted part, and what that lacks."""
     whole, part = found.get(key), partial.get(key)
     if whole is not None or part is None:
         return whole, ()
@@ -178,7 +180,7 @@ def _divided(interval: Interval, by: float) -> Interval:
 
 
 def _share(interval: Interval | None) -> Interval | None:
-    """A formula's value as a share: what noise takes out of 0 to 1 is put back."""
+    """A formula's value as a share, clamped to 0 to 1."""
     if interval is None:
         return None
     low, value, high = (
@@ -201,7 +203,7 @@ def counted_fraction(counted: EventCounts) -> float | None:
 
 
 def cpu_ns(counted: EventCounts) -> float | None:
-    """CPU time, as of a native run; None: the file does not say."""
+    """CPU time, as of a native run; None: not in the file."""
     if counted.user_ns is None or counted.system_ns is None:
         return None
     return counted.user_ns + counted.system_ns
@@ -210,8 +212,8 @@ def cpu_ns(counted: EventCounts) -> float | None:
 def memory_of(runs: Sequence[Run], base_bytes: int, pages_per_huge: int) -> Footprint | None:
     """The memory that a native run shows: its page faults, at most its peak size.
 
-    How densely the pages lie is not seen; for the low end twice as many huge pages are taken as
-    would hold them.
+    The pages' density is not known; the lower end assumes twice as many huge pages as would hold
+    them.
     """
     if not runs:
         return None
@@ -232,8 +234,8 @@ def predicted(
     """The gain predicted from the counters' share.
 
     `runs` are the native runs, empty where the counts are from elsewhere. `costs` (base and huge
-    pages) and `memory` are for the page faults alone. `remaining` is the part of the translation
-    time that stays on huge pages, where a simulation tells; None: not known.
+    pages) and `memory` are only for the page faults. `remaining` is the part of the translation
+    time that remains on huge pages, by a simulation; None: not known.
     """
     part = counted_fraction(counted)
     scale = 1.0 if part is None else part

@@ -2,7 +2,7 @@
 """What do huge pages do to the placement of a program's memory on NUMA nodes?
 
 runs.study_placement          `tlbcost numa`: a study of one program
-runs.node_placement           what an estimate says of it
+runs.node_placement what an estimate says about it
 nodes.choose_nodes            the nodes that placements are for
 locality.placement_direction  whether a page size makes a program slower or faster
 report.print_study            the report; study.Study is the document for programs

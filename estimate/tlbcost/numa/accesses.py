@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tlbcost.numa.nodes import Spread
 from tlbcost.numa.placement_table import KINDS, ImagePlacement
 
-# User addresses end below 2^57: pages of another process image are told apart above that.
+# User addresses end below 2^57: the bits above distinguish process images.
 _IMAGE_SHIFT = 46
 
 Ints = NDArray[np.signedinteger[Any]]
@@ -24,14 +24,14 @@ Ints = NDArray[np.signedinteger[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What nodes accessed, base page by base page, of all process images together.
+    """The nodes' accesses by base page, for all process images together.
 
     `accesses` is indexed by interval, page and node. `unit`: the page that a base page belongs to
-    where there are huge pages, from 0; those with `is_huge` are huge. `first_node`: of the thread
-    that touched it first; `unit_first` the same of the unit, and `unit_page` its base page that
-    was. `number`: of the base page, for interleaving. `written`: bit i if it was in interval i.
-    `faults` and `huge_faults`: anonymous pages first touched by each thread on base pages, and
-    (base, huge) pages where there are huge ones.
+    with huge pages, from 0; those with `is_huge` are huge. `first_node`: of the thread that touched
+    it first; `unit_first` the same of the unit, and `unit_page` its first touched base page.
+    `number`: of the base page, for interleaving. `written`: bit i if it was in interval i. `faults`
+    and `huge_faults`: anonymous pages first touched by each thread on base pages, and (base, huge)
+    pages with huge ones.
     """
 
     nodes: int
@@ -60,7 +60,7 @@ class Pages:
 
 
 def gather(images: Sequence[ImagePlacement], nodes: int, spread: Spread = "round-robin") -> Pages:
-    """Put all process images together: their threads spread over so many nodes.
+    """Combine all process images: their threads spread over this many nodes.
 
     Raises ValueError if there is none.
     """
@@ -78,7 +78,7 @@ def gather(images: Sequence[ImagePlacement], nodes: int, spread: Spread = "round
     number, index = np.unique(np.concatenate([touched, rows[0]]), return_inverse=True)
     index = index.reshape(-1)
     at_touch, at_row = index[: len(touched)], index[len(touched) :]
-    # A page without a first touch of its own is of no anonymous memory: it stays a base page.
+    # A page without its own first touch is not anonymous memory: it remains a base page.
     order = np.full(len(number), len(touched), dtype=np.int64)
     order[at_touch[::-1]] = np.arange(len(touched))[::-1]
     kind = np.full(len(number), KINDS.index("other"), dtype=np.int64)
@@ -86,7 +86,7 @@ def gather(images: Sequence[ImagePlacement], nodes: int, spread: Spread = "round
     first = np.zeros(len(number), dtype=np.int64)
     first[at_row[::-1]] = threads[::-1]
     first[at_touch[::-1]] = toucher[::-1]
-    # All intervals of all pages: this is what takes memory.
+    # All intervals of all pages: this uses most memory.
     used = max(image.intervals for image in images)
     accesses = np.zeros((used, len(number), nodes), dtype=np.int32)
     counted = np.concatenate([image.accesses for image in images])
@@ -125,7 +125,7 @@ def _tagged(image: int, pages: Ints) -> Ints:
 def _units(
     number: Ints, order: Ints, kind: Ints, per_huge: int
 ) -> tuple[Ints, NDArray[np.bool_], Ints, Ints]:
-    """The pages that there are with huge pages: of each base page, its unit.
+    """The pages that exist with huge pages: for each base page, its unit.
 
     A region gets a huge page if one fitted when it was touched first; else it, and what is not
     anonymous, stays on base pages.
@@ -140,7 +140,7 @@ def _units(
         members = first[begin:end]
         if ids[members[0]] >= 0 and kind[members[0]] == KINDS.index("huge"):
             huge[members] = True
-    # Regions are told from base pages by a number that no page has.
+    # Regions are distinguished from base pages by a number that no page has.
     key = np.where(huge, -1 - region, number)
     unique, unit = np.unique(key, return_inverse=True)
     unit = unit.reshape(-1)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What would Carrefour-LP do with a program's large pages, and what would come of it?
+"""What would Carrefour-LP do with a program's large pages, and with what effect?
 
 Its thresholds are those of its authors' code (doc/numa.md has the sources). It starts with huge
-pages where threads touched them first, and looks at each interval of the run. Pure functions.
+pages where threads touched them first, and examines each interval of the run. Pure functions.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tlbcost.numa import placement
 from tlbcost.numa.accesses import Pages
 from tlbcost.numa.locality import INTERLEAVE_ABOVE, SPLIT_GAIN, Score
 
-# Fractions, as everywhere; its code has percent.
-SPLIT_INTERVALS = 2  # in a row, in which the LAR gains SPLIT_GAIN
-VETO_GAIN = 0.15  # relative: what moving huge pages alone would give
+# Fractions, as everywhere; its code uses percent.
+SPLIT_INTERVALS = 2  # consecutive ones in which the LAR gains SPLIT_GAIN
+VETO_GAIN = 0.15  # relative: the gain of moving huge pages alone
 VETO_BELOW_LAR = 0.10
 MIGRATE_BELOW = 0.80  # LAR
 PROMOTE_FROM = 0.05  # share of L2 misses that page walks cause
@@ -58,24 +58,24 @@ class Decision:
     split: Annotated[Split, doc("all shared huge pages, the hot ones (interleaved then), or none")]
     lar_split: Annotated[
         bool | None,
-        doc("whether the LAR asks for splitting; null: too few intervals with accesses to say"),
+        doc("whether the LAR calls for splitting; null: too few intervals with accesses"),
     ]
     vetoed: Annotated[
-        int, doc("intervals in which moving huge pages was to be tried first", minimum=0)
+        int, doc("intervals in which it would try moving huge pages first", minimum=0)
     ]
     interleave: Annotated[bool, doc("whether it interleaves what is not split")]
     migrate: Annotated[bool, doc("whether it moves pages to their users")]
     promote: Annotated[bool | None, doc("whether it makes huge pages of base pages")]
     allocate: Annotated[bool | None, doc("whether page faults get huge pages")]
-    after: Annotated[Score, doc("what its decision would give")] = _UNKNOWN
+    after: Annotated[Score, doc("the effect of its decision")] = _UNKNOWN
     reasons: Annotated[tuple[str, ...], doc("each figure with its threshold")] = ()
 
 
 def intervals_of(pages: Pages) -> tuple[IntervalFigures, ...]:
     """Each interval, with huge pages where they were first touched.
 
-    Those with less than half of the accesses of the middle one are left out: while a program only
-    starts, and what is left over at its end.
+    Those with less than half of the median's accesses are left out: the program's start, and the
+    rest at its end.
     """
     home = placement.first_touch(pages, huge=True)
     counts = pages.accesses.sum(axis=(1, 2))
@@ -135,13 +135,13 @@ def _wants_split(each: IntervalFigures) -> bool:
 
 
 def _vetoed(each: IntervalFigures) -> bool:
-    """Moving huge pages alone should do, or hardly any access is local now."""
+    """Moving huge pages alone should suffice, or hardly any access is local now."""
     now = each.now.local_fraction or 0.0
     return now < VETO_BELOW_LAR or each.migrated_lar - now >= VETO_GAIN * now
 
 
 def remedies(pages: Pages) -> Mapping[Remedy, Score]:
-    """What each remedy would give, applied for the whole run to huge pages by first touch."""
+    """The effect of each remedy, applied for the whole run to huge pages by first touch."""
     by = pages.totals
     home = placement.first_touch(pages, huge=True)
     placements = {
@@ -160,13 +160,13 @@ def remedies(pages: Pages) -> Mapping[Remedy, Score]:
 
 
 def after(pages: Pages, decision: Decision) -> Score:
-    """What its decision would give: splitting, then interleaving or moving what is left."""
+    """The effect of its decision: splitting, then interleaving or moving the rest."""
     by = pages.totals
     if decision.split == "shared":
         return placement.score(by, placement.by_main_user(pages, by, huge=False))
     home = placement.first_touch(pages, huge=True)
     if decision.split == "hot":
-        # What is not hot stays: spreading the hot pages is what evens the load.
+        # Pages that are not hot stay: spreading the hot ones evens out the load.
         return placement.score(by, placement.hot_split(pages, by, home))
     if decision.interleave:
         return placement.score(by, placement.interleaved(pages, huge=True))

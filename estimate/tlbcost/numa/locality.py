@@ -36,8 +36,9 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class NodePlacement:
-    """First touch on base and on huge pages, on N nodes; `source`: where their number is from, in
-    words."""
+    """First touch on base and on huge pages, on N nodes; `source`: the source of their number, in
+    words.
+    """
 
     nodes: int
     source: str
@@ -53,9 +54,9 @@ class NodePlacement:
 def placement_direction(base: Score, huge: Score) -> Direction:
     """Does placement on huge pages make a program slower or faster than on base pages?
 
-    By Carrefour's thresholds: a LAR that differs by SPLIT_GAIN, or an imbalance that passes
-    INTERLEAVE_ABOVE on one page size alone. Where both speak and differ, memory that is contended
-    counts, as in the slides.
+    By Carrefour's thresholds: a LAR that differs by SPLIT_GAIN, or an imbalance above
+    INTERLEAVE_ABOVE on one page size only. If both differ in direction, the imbalance decides, as
+    in the slides.
     """
     if base.local_fraction is None or huge.local_fraction is None:
         return "same"
@@ -69,7 +70,7 @@ def placement_direction(base: Score, huge: Score) -> Direction:
 
 
 def translation_direction(low: float, high: float, worthwhile: float) -> Direction | None:
-    """The same of translation, by the interval of its expected gain; None: not clear.
+    """The same for translation, by the interval of its expected gain; None: not clear.
 
     Fractions of the run time; gains below `worthwhile` count as none.
     """
@@ -99,5 +100,5 @@ def placement_words(base: Score, huge: Score) -> str:
 
 
 def share(fraction: float | None) -> str:
-    """A share for people; NA where there is none."""
+    """A share for people; NA if there is none."""
     return units.NOT_OBTAINED if fraction is None else units.percent(fraction)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""On which NUMA nodes did a program's memory really lie while it ran?
+"""On which NUMA nodes was a program's memory really while it ran?
 
-/proc/PID/numa_maps tells it mapping by mapping; move_pages(2), which moves nothing when it is
-given no nodes, tells it page by page, for a sample.
+/proc/PID/numa_maps shows it by mapping; move_pages(2), which moves nothing without target nodes,
+shows it by page, for a sample.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tlbcost.common.document import doc
 from tlbcost.run import process_tree
 from tlbcost.system.machine import read_text
 
-# A look at numa_maps goes through all page tables, as one at smaps does.
+# Reading numa_maps walks all page tables, as reading smaps does.
 _FIRST_S, _LATER_S, _SLOWER = 0.02, 0.5, 1.5
-# The call's number, where it is not the generic one of newer architectures.
+# The system call's number, where it is not the generic one of newer architectures.
 _CALL = {"x86_64": 279, "ppc64le": 301, "s390x": 310}
 _GENERIC_CALL = 239
 SAMPLE_PAGES = 4096
@@ -35,14 +35,14 @@ _PAGE = re.compile(r"kernelpagesize_kB=(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class NodeMemory:
-    """Where a program's memory lay, by node."""
+    """Where a program's memory was, by node."""
 
     bytes_on: Annotated[Mapping[int, int], doc("bytes on each node, of all mappings")]
     anonymous_bytes_on: Annotated[Mapping[int, int], doc("the same of the anonymous ones")]
     policies: Annotated[tuple[str, ...], doc("the memory policies in force")]
     sampled_pages: Annotated[
         Mapping[int, int] | None,
-        doc("anonymous base pages that move_pages was asked about; null: it could not be asked"),
+        doc("anonymous base pages queried by move_pages; null: it could not be called"),
     ] = None
 
     @property
@@ -52,7 +52,7 @@ class NodeMemory:
 
 
 def parse(text: str, base_page_bytes: int) -> NodeMemory:
-    """What /proc/PID/numa_maps says; lines of no memory and unknown words are passed over.
+    """The contents of /proc/PID/numa_maps; lines without memory and unknown words are skipped.
 
     Counts are in pages of the mapping's kernelpagesize_kB; transparent huge pages are counted in
     base pages there.
@@ -94,9 +94,9 @@ def together(parts: Sequence[NodeMemory]) -> NodeMemory:
 
 
 def page_nodes(pid: int, addresses: Sequence[int]) -> list[int | None]:
-    """The node of the page at each address of a process; None: no page is there.
+    """The node of the page at each address of a process; None: there is no page.
 
-    Raises OSError where the kernel cannot tell, or may not tell us of that process.
+    Raises OSError if the kernel does not support it, or refuses it for that process.
     """
     n = len(addresses)
     pages = (ctypes.c_void_p * n)(*addresses)
@@ -119,7 +119,7 @@ def page_nodes(pid: int, addresses: Sequence[int]) -> list[int | None]:
 
 
 def _sample(pid: int, base_page_bytes: int) -> Mapping[int, int] | None:
-    """Ask about pages of anonymous memory, as many from each part of it."""
+    """Query pages of anonymous memory, equally many from each part of it."""
     ranges: list[tuple[int, int]] = []
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines():
@@ -140,13 +140,13 @@ def _sample(pid: int, base_page_bytes: int) -> Mapping[int, int] | None:
 
 
 class PlacementSampler:
-    """Looks at a program and all that it starts, from a thread, until it has ended.
+    """Samples a program and everything that it starts, from a thread, until it has ended.
 
         sampler = PlacementSampler(base_page_bytes)
         launcher.execute(argv, discard=False, started=sampler.start)
         memory = sampler.stop()
 
-    Of all looks the one with most memory stays.
+    The sample with most memory is kept.
     """
 
     def __init__(self, base_page_bytes: int) -> None:
@@ -156,12 +156,12 @@ class PlacementSampler:
         self._most: NodeMemory | None = None
 
     def start(self, launcher_pid: int) -> None:
-        """Watch the descendants of this process."""
+        """Sample the descendants of this process."""
         self._thread = threading.Thread(target=self._watch, args=(launcher_pid,), daemon=True)
         self._thread.start()
 
     def stop(self) -> NodeMemory | None:
-        """End the watch. None: nothing was seen; it ended too soon, or may not be looked at."""
+        """Stop sampling. None: no sample; the program ended too soon, or may not be read."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -180,7 +180,7 @@ class PlacementSampler:
 
 
 def look(pids: Iterable[int], base_page_bytes: int) -> NodeMemory | None:
-    """The memory of these processes now; None if that of none can be seen."""
+    """The memory of these processes now; None if none can be read."""
     parts = []
     for pid in pids:
         memory = parse(read_text(f"/proc/{pid}/numa_maps") or "", base_page_bytes)

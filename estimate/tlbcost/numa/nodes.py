@@ -14,7 +14,7 @@ from tlbcost.system.machine import current_machine, read_line, sys_path
 Spread = Literal["round-robin", "blocks"]
 SPREADS: tuple[Spread, ...] = ("round-robin", "blocks")
 
-# The machine of the slides that this is after has four.
+# The machine of the slides has four.
 ASSUMED_NODES = 4
 MOST_NODES = 64
 
@@ -25,12 +25,13 @@ class Nodes:
 
     count: Annotated[int, doc("how many nodes", minimum=2)]
     source: Annotated[
-        Literal["asked", "machine", "assumed"], doc("why so many; machine: this machine's")
+        Literal["asked", "machine", "assumed"],
+        doc("source of that number; machine: this machine's"),
     ]
 
     @property
     def sentence(self) -> str:
-        """Where the number is from, in words."""
+        """The source of the number, in words."""
         return {
             "asked": "as asked for",
             "machine": "of this machine",
@@ -46,7 +47,7 @@ def parse_count(text: str) -> int:
 
 
 def machine_nodes() -> list[int]:
-    """Numbers of this machine's nodes that have CPUs; [] where the kernel tells of none."""
+    """Numbers of this machine's nodes with CPUs; [] if the kernel reports none."""
     numbers = []
     for path in sys_path("/sys/devices/system/node").glob("node*"):
         number = path.name.removeprefix("node")
@@ -56,7 +57,7 @@ def machine_nodes() -> list[int]:
 
 
 def choose_nodes(asked: int | None) -> Nodes:
-    """As many as asked for; else as this machine has, if these are several; else ASSUMED_NODES."""
+    """The requested number; else this machine's, if it has several; else ASSUMED_NODES."""
     if asked is not None:
         return Nodes(asked, "asked")
     here = len(machine_nodes())
@@ -64,10 +65,10 @@ def choose_nodes(asked: int | None) -> Nodes:
 
 
 def cache_sizes() -> tuple[int, int, str]:
-    """Bytes of the L2 cache that one thread has, of its share of the L3, and where they are from.
+    """Bytes of one thread's L2 cache, of its share of the L3, and their source.
 
-    The share is the L3's size over the CPUs that use it. What a hypervisor tells of the L3 is of
-    the host's CPUs, not of the guest's: then the share is assumed to be as large as the L2.
+    The share is the L3's size over the CPUs that use it. A hypervisor reports the L3 of the host's
+    CPUs, not of the guest's: then the share is assumed to be as large as the L2.
     """
     level = {
         cache.level: cache.size_bytes // cache.cpus
@@ -75,10 +76,10 @@ def cache_sizes() -> tuple[int, int, str]:
         if cache.kind != "instruction"
     }
     if 2 not in level:
-        return 1 << 20, 1 << 20, "assumed, since this machine does not tell its caches"
+        return 1 << 20, 1 << 20, "assumed, since this machine does not report its caches"
     l2 = level[2]
     if 3 not in level:
         return l2, 0, "of this machine, which has no L3"
     if current_machine().hypervisor is not None:
-        return l2, l2, "L2 as the hypervisor tells, the share of the L3 assumed"
+        return l2, l2, "L2 as reported by the hypervisor, the share of the L3 assumed"
     return l2, level[3], "of this machine"

@@ -2,8 +2,8 @@
 """How local and how even would a program's DRAM accesses be on a NUMA machine?
 
 Pure functions from what each node accessed to figures of placements. A placement gives each base
-page the node that it lies on; on huge pages all base pages of one have the same. Definitions and
-their sources are in doc/numa.md.
+page its node; all base pages of a huge page have the same one. Definitions and their sources are in
+doc/numa.md.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def interleaved(pages: Pages, *, huge: bool) -> Ints:
 def by_main_user(pages: Pages, accesses: Ints, *, huge: bool) -> Ints:
     """Each page is on the node that accesses it most; without accesses, where it was.
 
-    Of nodes that access it equally, the one that touched it first is taken, else the first.
+    Among equals, the node that touched it first is taken, else the first.
     """
     before = pages.unit_first if huge else pages.first_node
     by = pages.by_unit(accesses) if huge else accesses
@@ -66,7 +66,7 @@ def touched_by_users(pages: Pages, *, huge: bool) -> Ints:
 
 
 def score(accesses: Ints, home: Ints) -> Score:
-    """The figures of a placement: of each page, its accesses by node and the node it is on."""
+    """The figures of a placement: for each page, its accesses by node and its node."""
     everything = int(accesses.sum())
     if everything == 0:
         return Score(None, None)
@@ -76,7 +76,7 @@ def score(accesses: Ints, home: Ints) -> Score:
 
 
 def replicated(accesses: Ints, home: Ints, copied: NDArray[np.bool_]) -> Score:
-    """The same, but of each page in `copied` every node has a copy of its own."""
+    """The same, but every node has its own copy of each page in `copied`."""
     everything = int(accesses.sum())
     if everything == 0:
         return Score(None, None)
@@ -89,7 +89,7 @@ def replicated(accesses: Ints, home: Ints, copied: NDArray[np.bool_]) -> Score:
 
 
 def imbalance(served: Floats) -> float | None:
-    """Sample standard deviation over mean, as Carrefour's daemon has it; None of one node."""
+    """Sample standard deviation over mean, as in Carrefour's daemon; None for one node."""
     if len(served) < 2 or served.mean() == 0:
         return None
     return float(served.std(ddof=1) / served.mean())
@@ -98,7 +98,7 @@ def imbalance(served: Floats) -> float | None:
 def read_only(pages: Pages) -> NDArray[np.bool_]:
     """Pages that are not written after the first interval in which they are accessed.
 
-    Of a run of one interval, pages that are not written at all.
+    For a run of one interval, pages that are not written at all.
     """
     if len(pages.accesses) < 2:
         return np.asarray(pages.written == 0)
@@ -108,7 +108,7 @@ def read_only(pages: Pages) -> NDArray[np.bool_]:
 
 
 def hot_shared(pages: Pages, accesses: Ints) -> NDArray[np.bool_]:
-    """Of each unit, whether it is a hot huge page that several nodes access: one to be split."""
+    """For each unit, whether it is a hot huge page that several nodes access: one to split."""
     by = pages.by_unit(accesses)
     hot = by.sum(axis=1) > HOT_FRACTION * by.sum()
     return np.asarray(hot & pages.is_huge & ((by > 0).sum(axis=1) > 1))
@@ -131,10 +131,10 @@ def hot_split(pages: Pages, accesses: Ints, home: Ints) -> Ints:
 
 
 def false_sharing(pages: Pages) -> float | None:
-    """Share of the accesses that go to huge pages whose base pages belong on different nodes.
+    """Share of the accesses to huge pages whose base pages belong to different nodes.
 
-    A base page belongs on a node that makes more than half of its accesses; one that several use
-    alike belongs nowhere. None without accesses.
+    A base page belongs to a node that makes more than half of its accesses; one that several use
+    equally belongs to none. None without accesses.
     """
     by = pages.totals
     each = by.sum(axis=1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which thread went to memory for which page, and which one touched it first?
+"""Which thread accessed memory for which page, and which one touched it first?
 
-The simulator's tables `placement` and `touches` (doc/format.md), and what to ask it for.
+The simulator's tables `placement` and `touches` (doc/format.md), and the options for them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TouchKind = Literal["huge", "anonymous", "other"]
 KINDS: tuple[TouchKind, ...] = ("huge", "anonymous", "other")
 LINE_BYTES = 64
 
-# Every reference is followed as long as that takes a few minutes at most; of a longer program this
-# part, whose first quarter only fills the caches.
+# Every reference is followed if that takes at most a few minutes; of a longer program this part,
+# whose first quarter only fills the caches.
 _ALL_BELOW_NS = 5_000_000_000
 _PERIOD, _WARM, _MEASURED = 4_000_000, 250_000, 750_000
 
@@ -34,7 +34,7 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementPlan:
-    """What the simulator is to follow: the references of each thread, and the caches it has.
+    """What the simulator has to follow: the references of each thread, and its caches.
 
     Of each `period_references` of a thread `warm_references` fill its caches and
     `measured_references` are counted.
@@ -45,11 +45,11 @@ class PlacementPlan:
     measured_references: Annotated[int, doc("of these, followed", minimum=0)] = 1
     l2_bytes: Annotated[int, doc("L2 that a thread has", minimum=0)]
     l3_share_bytes: Annotated[int, doc("share of the L3 that a thread has", minimum=0)]
-    caches_source: Annotated[str, doc("where the sizes of the caches are from")]
+    caches_source: Annotated[str, doc("source of the caches' sizes")]
 
     @property
     def options(self) -> list[str]:
-        """As the simulator takes them."""
+        """As options of the simulator."""
         l2, l3 = cache_within(self.l2_bytes), cache_within(self.l3_share_bytes)
         sample = (self.period_references, self.warm_references, self.measured_references)
         return [
@@ -62,7 +62,7 @@ class PlacementPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementSample(PlacementPlan):
-    """Which references of each thread were followed, and the caches that each had."""
+    """Which references of each thread were followed, and its caches."""
 
     interval_references: Annotated[int, doc("of the run, in an interval", minimum=0)]
 
@@ -94,7 +94,7 @@ class ImagePlacement:
 
 
 def plan_for(run: Run, l2_bytes: int, l3_share_bytes: int, caches_source: str) -> PlacementPlan:
-    """Every reference of a program that ran as this run, or a sample of them."""
+    """Every reference of a program like this run's, or a sample of them."""
     plan = PlacementPlan(
         l2_bytes=l2_bytes, l3_share_bytes=l3_share_bytes, caches_source=caches_source
     )
@@ -109,9 +109,9 @@ def plan_for(run: Run, l2_bytes: int, l3_share_bytes: int, caches_source: str) -
 
 
 def cache_within(n_bytes: int) -> tuple[int, int]:
-    """The largest cache of at most so many bytes whose sets are a power of two, and its ways.
+    """The largest cache of at most this many bytes whose sets are a power of two, and its ways.
 
-    It has 16 to 31 ways where it can; (0, 0) where it has no line.
+    It has 16 to 31 ways if possible; (0, 0) if it has no line.
     """
     lines = n_bytes // LINE_BYTES
     if lines == 0:
@@ -146,7 +146,7 @@ def _image(path: Path, touches_path: Path) -> ImagePlacement | None:
     if state == "failed":
         raise TlbcostError(
             f"the simulation of {table.key('program')} could not note all its pages: "
-            "there were too many of them, or no memory",
+            "there were too many of them, or memory ran out",
             "give the program less memory to work on, or fewer threads",
             TOOL_FAILED,
         )
@@ -180,7 +180,7 @@ def _image(path: Path, touches_path: Path) -> ImagePlacement | None:
 def _read(path: Path, expected: TableFormat) -> tuple[Table, Counts | None]:
     """The header of a table, and its rows as numbers; None: its writer did not finish.
 
-    There may be millions of rows: they are not read one by one. Raises TlbcostError.
+    There may be millions of rows: they are read in bulk. Raises TlbcostError.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -195,14 +195,14 @@ def _read(path: Path, expected: TableFormat) -> tuple[Table, Counts | None]:
     for number, word in enumerate(KINDS):
         rows = rows.replace(f"\t{word}\n", f"\t{number}\n")
     with warnings.catch_warnings():
-        # NumPy only warns of what is no number.
+        # NumPy only warns about invalid numbers.
         warnings.simplefilter("error", DeprecationWarning)
         try:
             cells = np.fromstring(rows, dtype=np.int64, sep="\t")
         except (ValueError, DeprecationWarning) as error:
             raise TlbcostError(f"{path}: not a table of {expected.name}: {error}") from error
     width = len(expected.columns)
-    # What is too large a number comes back as the largest one.
+    # Numbers that are too large are read as the largest one.
     if n.strip() != str(rows.count("\n")) or len(cells) != width * rows.count("\n"):
         raise TlbcostError(f"{path}: not a table of {expected.name}: cells are missing")
     if len(cells) and (cells.min() < 0 or cells.max() == np.iinfo(np.int64).max):

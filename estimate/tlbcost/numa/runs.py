@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is a program's placement found? Runs it natively, then once in the simulator."""
+"""How is a program's placement found? By a native run, then one in the simulator."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from tlbcost.system.machine import Machine, current_machine, huge_page_or_assume
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumaRequest:
-    """What to study. None: as this machine has it.
+    """What to study. None: this machine's.
 
     `caches`: bytes of L2 and of the share of the L3 that a thread has. `prepare`: shell command
-    before each run. `ignore_failure`: go on with a program that fails.
+    before each run. `ignore_failure`: continue if the program fails.
     """
 
     argv: tuple[str, ...]
@@ -90,7 +90,7 @@ def node_placement(
 ) -> NodePlacement | None:
     """First touch on both page sizes; None: there is one node, or the program is not simulated.
 
-    `asked`: nodes that the user asked for; None: those of the machine. Raises TlbcostError.
+    `asked`: number of nodes requested by the user; None: those of the machine. Raises TlbcostError.
     """
     if asked is None and (len(machine_nodes()) < 2 or not simulated):
         return None
@@ -102,7 +102,7 @@ def node_placement(
     pages = gather(images, nodes.count)
     base, huge = (score(pages.totals, first_touch(pages, huge=huge)) for huge in (False, True))
     if base.local_fraction is None:
-        say("NUMA nodes are left out: the program's data stay in its caches")
+        say("NUMA nodes are left out: the program's data fits its caches")
         return None
     return NodePlacement(nodes.count, nodes.sentence, base, huge)
 
@@ -130,7 +130,7 @@ def _follow(
     if not found or not found[0]:
         raise TlbcostError(
             "the simulation reports no process that finished",
-            "a program that is killed leaves no placement: let it end by itself",
+            "a killed program has no placement: let it exit by itself",
             TOOL_FAILED,
         )
     return found[0], simulation
@@ -139,7 +139,7 @@ def _follow(
 def _native(
     launcher: Launcher, request: NumaRequest, path: Path, machine: Machine
 ) -> tuple[Outcome, NodeMemory | None]:
-    """Run it once with its own output; watch where its memory is if there are several nodes."""
+    """Run it once with its own output; sample where its memory is if there are several nodes."""
     argv = request.argv
     sampler = None if len(machine_nodes()) < 2 else PlacementSampler(machine.base_page_bytes)
     try:
@@ -161,12 +161,12 @@ def _native(
 
 
 def _calibration(file: Path | None) -> tuple[Calibration | None, str]:
-    """That in the file, else the cached one; nothing is measured for this."""
+    """The one in the file, else the cached one; nothing is measured for this."""
     if file is not None:
         try:
             return read_calibration(file), f"from {file}"
         except TlbcostError as error:
-            hint = "leave --calibration out"
+            hint = "drop --calibration"
             raise TlbcostError(f"cannot use the calibration: {error}", hint, TOOL_FAILED) from error
     cached, why = look_up()
     if cached is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do the tables of a program's placement come to? A study is what reports and JSON say."""
+"""What follows from the tables of a program's placement? A study has what reports and JSON show."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SizeFigures:
         float | None, doc("calibrated time of the faults; null: not calibrated", minimum=0)
     ]
     largest_thread_fault_fraction: Annotated[
-        float | None, doc("share of the run, of the thread with most of it", minimum=0)
+        float | None, doc("share of the run, for the thread with the most", minimum=0)
     ]
 
 
@@ -85,18 +85,18 @@ class Study:
     ]
     walk_l2_miss_fraction: Annotated[
         float | None,
-        doc("of the L2 misses, those by page walks on base pages", minimum=0, maximum=1),
+        doc("of the L2 misses, those of page walks on base pages", minimum=0, maximum=1),
     ]
     false_sharing_fraction: Annotated[
         float | None,
         doc(
-            "of the DRAM accesses, those to huge pages whose base pages belong on different nodes",
+            "of the DRAM accesses, those to huge pages whose base pages belong to different nodes",
             minimum=0,
             maximum=1,
         ),
     ]
     page_sizes: Annotated[tuple[SizeFigures, SizeFigures], doc("on base and on huge pages")]
-    costs_source: Annotated[str, doc("where the price of a page fault is from")]
+    costs_source: Annotated[str, doc("source of a page fault's cost")]
     intervals: Annotated[
         tuple[IntervalFigures, ...],
         doc(
@@ -112,7 +112,7 @@ class Study:
     carrefour_lp: Annotated[Decision, doc("what Carrefour-LP would do, and why")]
     real: Annotated[
         NodeMemory | None,
-        doc("bytes on each node, by numa_maps, and pages asked about by move_pages"),
+        doc("bytes on each node, by numa_maps, and pages queried by move_pages"),
     ]
     why_not_real: Annotated[str | None, doc("why `real` is null")]
 
@@ -140,7 +140,7 @@ def conclude(
     costs_source: str,
     real: NodeMemory | None,
 ) -> Study:
-    """What the tables come to. Raises TlbcostError with exit code 4 without DRAM accesses."""
+    """The study of the tables. Raises TlbcostError with exit code 4 without DRAM accesses."""
     pages = gather(images, nodes.count, spread)
     scale = images[0].period_references / images[0].measured_references
     accesses = float(pages.totals.sum()) * scale
@@ -204,7 +204,7 @@ def _size(
     size = sizes[1] if huge else sizes[0]
     small, large = pages.huge_faults if huge else (pages.faults, pages.faults * 0)
     times = None
-    # A price that is not needed need not be known.
+    # A cost that is not needed need not be known.
     if (fault_ns[0] is not None or not small.sum()) and (
         fault_ns[1] is not None or not large.sum()
     ):
@@ -230,7 +230,7 @@ def _fault_ns(calibrated: Calibration | None, size: int) -> float | None:
 
 def _nothing_to_place(plan: PlacementPlan) -> TlbcostError:
     return TlbcostError(
-        "nothing to place: all that the program refers to stays in a thread's caches of "
+        "nothing to place: all memory that the program accesses fits a thread's caches of "
         f"{_cache_words(plan)}",
         "--cache 256K,0 to see what smaller caches would miss, or give it more memory",
         CANNOT_MEASURE,
@@ -250,4 +250,4 @@ def _why_not_real(real: NodeMemory | None) -> str | None:
         return "this kernel reports no NUMA nodes"
     if nodes == 1:
         return "this machine has one node"
-    return "the program's memory could not be looked at (it ended too soon, or may not be read)"
+    return "the program's memory could not be sampled (it ended too soon, or may not be read)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do runs on pages of several sizes come to, for people and for programs?"""
+"""What are the results of runs on pages of several sizes, for people and for programs?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tlbcost.system.machine import Machine
 
 
 class MissingSize(Part, frozen=True, kw_only=True):
-    """A page size that was asked for and is not available."""
+    """A requested page size that is not available."""
 
     page_size_bytes: Annotated[int, doc("size of the pages", minimum=1)]
     reason: Annotated[str, doc("why there are no such pages")]
@@ -44,13 +44,13 @@ class PatternResult(Places):
     """One pattern, and what it reads; null: it was not run, or draws nothing."""
 
     pattern: Annotated[int, doc("its number", minimum=1, maximum=11)]
-    words: Annotated[str, doc("what it is called")]
+    words: Annotated[str, doc("its name")]
     size_bytes: Annotated[int, doc("of its memory", minimum=1)]
     page_sizes: Annotated[tuple[PatternOnPages, ...], doc("base pages first")]
 
     @property
     def label(self) -> str:
-        """Its number and what it is called."""
+        """Its number and name."""
         return f"{self.pattern} {self.words}"
 
     def on(self, page_size_bytes: int) -> PatternOnPages:
@@ -75,22 +75,22 @@ class PageSizesDocument(Part, frozen=True, kw_only=True):
         int, doc("memory of patterns 1 to 6, which is 24 GiB in the article", minimum=1)
     ]
     page_sizes: Annotated[tuple[PageSupply, ...], doc("base pages first")]
-    missing: Annotated[tuple[MissingSize, ...], doc("sizes asked for that are not available")]
-    patterns: Annotated[tuple[PatternResult, ...], doc("one for each pattern that was asked for")]
-    published: Annotated[tuple[PublishedFigure, ...], doc("what others measured")]
+    missing: Annotated[tuple[MissingSize, ...], doc("requested sizes that are not available")]
+    patterns: Annotated[tuple[PatternResult, ...], doc("one for each requested pattern")]
+    published: Annotated[tuple[PublishedFigure, ...], doc("published figures")]
     tlbs: Annotated[tuple[str, ...], doc("entries of the data TLBs by page size")]
     notes: Annotated[tuple[str, ...], doc("what limits the figures; without a full stop")]
     worst: Annotated[
         str | None,
         doc("the pattern and size whose ratio is largest, where its interval is beyond 1"),
     ]
-    best: Annotated[str | None, doc("the same of the smallest")]
+    best: Annotated[str | None, doc("the same for the smallest")]
 
 
 def document_of(
     times: PageTimes, machine: Machine, calibration: Calibration | None
 ) -> PageSizesDocument:
-    """All that the report says."""
+    """Everything in the report."""
     worst, best = _extremes(times)
     return PageSizesDocument(
         tlbcost_version=version(),
@@ -137,7 +137,7 @@ def _on(times: PageTimes, pattern: int, size: PageSupply) -> PatternOnPages:
 
 
 def _extremes(times: PageTimes) -> tuple[str | None, str | None]:
-    """The largest loss and the largest gain, as sentences; None where no interval is beyond 1."""
+    """The largest loss and the largest gain, as sentences; None if no interval is beyond 1."""
     found = [
         (ratio, pattern, size)
         for pattern in times.patterns

@@ -12,7 +12,7 @@ from tlbcost.common.units import NOT_OBTAINED
 from tlbcost.pagesizes.document import PageSizesDocument, PatternResult
 from tlbcost.pagesizes.published import ratio_of
 
-# The axis has at least these ends, and room beyond the outermost point.
+# The axis covers at least this range, and a margin beyond the outermost point.
 _LEAST, _MOST, _ROOM = 0.5, 2.0, 1.2
 
 
@@ -58,6 +58,6 @@ def _cell(cell: float | None) -> str:
 
 
 def _number(end: float) -> str:
-    """For gnuplot, which takes a quoted number as one, down to two digits."""
+    """For gnuplot, which reads quoted numbers, with two digits."""
     digits = 2 - math.floor(math.log10(end))
     return f"{end:.{max(digits, 0)}f}"

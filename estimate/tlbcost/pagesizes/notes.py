@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What must be known to read times on pages of several sizes: this machine's TLBs, and its host."""
+"""What to know when reading times on pages of several sizes: this machine's TLBs, and its host."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tlbcost.system.machine import Machine
 
 
 def tlbs(machine: Machine, calibration: Calibration | None, times: PageTimes) -> tuple[str, ...]:
-    """Entries of the data TLBs by page size, as far as they are measured or published."""
+    """Entries of the data TLBs by page size, where measured or published."""
     words = []
     pieces = None
     for size in times.sizes:
         geometry = geometry_for(calibration, machine, size.page_size_bytes)
         served = geometry.base if size.way == "base" else geometry.huge
-        # What a host holds in pieces of 4 KiB is in such pieces in larger pages, too.
+        # What a host holds in 4 KiB pieces is in such pieces on larger pages, too.
         pieces = served.entry_bytes or pieces
         if pieces is not None:
-            words.append(f"{size.name}: as for {units.size(pieces)} pages, in pieces of these")
+            words.append(f"{size.name}: as for {units.size(pieces)} pages, split into these")
             continue
         first = _entries(geometry, "dtlb", size.page_size_bytes, served.dtlb)
         second = _entries(geometry, "stlb", size.page_size_bytes, served.stlb)
@@ -45,12 +45,12 @@ def notes(machine: Machine, calibration: Calibration | None, times: PageTimes) -
     found = []
     if any(pattern.scaled for pattern in times.patterns):
         found.append(
-            "only the pages that are read are there, where the article fills all "
-            f"{ARTICLE_GIB} GiB; their frames lie closer together on small pages"
+            "only the pages that are read are resident, whereas the article fills all "
+            f"{ARTICLE_GIB} GiB; their frames are closer together on small pages"
         )
         if times.gib < ARTICLE_GIB:
             found.append(
-                f"patterns 1 to 6 have {times.gib} pages of 1 GiB, as many as this machine gave: "
+                f"patterns 1 to 6 have {times.gib} pages of 1 GiB, all that this machine provided: "
                 "the strides of 2 to 6 are the article's, that of pattern 1 is "
                 f"{units.size(times.gib * GIB // 512)} instead of 48 MiB"
             )
@@ -58,7 +58,7 @@ def notes(machine: Machine, calibration: Calibration | None, times: PageTimes) -
 
 
 def _host(machine: Machine, calibration: Calibration | None, times: PageTimes) -> list[str]:
-    """Of what the host holds the guest's pages in; T21 of doc/caveats.md."""
+    """The host's pages for the guest's; T21 of doc/caveats.md."""
     if machine.hypervisor is None:
         return []
     base = units.size(machine.base_page_bytes)
@@ -72,13 +72,13 @@ def _host(machine: Machine, calibration: Calibration | None, times: PageTimes) -
         return [
             f"the host holds this guest's memory in pieces: the calibration found that one TLB "
             f"entry covers {base} of a page of {units.size(pieces[0])}. Larger pages then save no "
-            "misses here, nor take entries away; they make each walk shorter (T21)"
+            "misses here, nor have fewer entries; they make each walk shorter (T21)"
         ]
     if any(_covered(calibration, size.page_size_bytes) is not None for size in times.sizes[1:]):
         return []
     return [
         "whether the host holds this guest's memory in pieces of its own, so that larger pages "
-        "have no TLB entries of their size, is not known: 'tlbcost calibrate' tells (T21)"
+        "have no TLB entries of their size, is not known: 'tlbcost calibrate' finds out (T21)"
     ]
 
 

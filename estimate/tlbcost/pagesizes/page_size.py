@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is a program of ours given pages of one size here, and if it is not, why not?"""
+"""How does one of our programs get pages of one size here, and if not, why not?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PageSupply:
 
 
 def supply_of(n_bytes: int, base_bytes: int) -> PageSupply | Shortage:
-    """How pages of this size are had here: from a pool before by madvise(2)."""
+    """How to get pages of this size here: from a pool if possible, else by madvise(2)."""
     if n_bytes == base_bytes:
         return PageSupply(n_bytes, "base")
     pool = n_bytes in hugetlb.sizes()
@@ -52,12 +52,12 @@ def supply_of(n_bytes: int, base_bytes: int) -> PageSupply | Shortage:
     name = units.size(n_bytes)
     if pool:
         return Shortage(
-            f"the pool of {name} pages is empty, and root alone can fill it",
+            f"the pool of {name} pages is empty, and only root can fill it",
             hints.again_as_root(),
         )
     if n_bytes in thp_sizes():
         return Shortage(
-            f"transparent pages of {name} are off, and root alone can turn them on and prove them",
+            f"transparent pages of {name} are off, and only root can turn them on and prove them",
             hints.again_as_root(),
         )
     known = sorted({*hugetlb.sizes(), *thp_sizes()})
@@ -68,7 +68,7 @@ def supply_of(n_bytes: int, base_bytes: int) -> PageSupply | Shortage:
 
 
 def _transparent_here(n_bytes: int) -> bool:
-    """Whether this user can have them: root turns them on, others may find them on.
+    """Whether this user can get them: root turns them on, others may find them on.
 
     Only the huge page can be proven without root.
     """
@@ -79,7 +79,9 @@ def _transparent_here(n_bytes: int) -> bool:
 
 @contextlib.contextmanager
 def turned_on(size: PageSupply, settings: Settings | None) -> Iterator[None]:
-    """Transparent pages of this size are on within it, for who asks; nothing is done for others."""
+    """Within it, transparent pages of this size are on for programs that request them; nothing
+    changes for others.
+    """
     if settings is None or size.way != "transparent":
         yield
         return
@@ -89,7 +91,7 @@ def turned_on(size: PageSupply, settings: Settings | None) -> Iterator[None]:
 
 
 def _turn_on(size: PageSupply, settings: Settings) -> None:
-    """Of the sizes that are on a page fault takes the largest."""
+    """Of the enabled sizes a page fault takes the largest."""
     if not thp_sizes():
         settings.write(f"{THP}/enabled", "madvise")
     for each in thp_sizes():
@@ -99,7 +101,7 @@ def _turn_on(size: PageSupply, settings: Settings) -> None:
 
 
 def check_room(size: PageSupply, pages: int) -> None:
-    """Refuse pages of no pool that the machine cannot spare. Raises TlbcostError, exit code 4."""
+    """Refuse pages outside pools that the machine cannot spare: TlbcostError, exit code 4."""
     spare = hugetlb.spare_bytes()
     needed = pages * size.page_size_bytes
     if spare is not None and needed > spare:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which places does each pattern of workloads/page-patterns read, and how many pages are these?
+"""Which places does each pattern of workloads/page-patterns read, and on how many pages are they?
 
 Sources: P. Khuong, "How bad can 1GB pages be?" (2014), in the order of its last table; the last one
 is of E. Jones, "Huge Pages are a Good Idea" (2023). Pure arithmetic.
@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _KIB, _MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-# What the article read its first six patterns in.
+# The article's memory for its first six patterns.
 ARTICLE_GIB = 24
-# The fewest chunks, one in each GiB, that are more than its processor's entries for such pages.
+# The smallest number of chunks, one in each GiB, that exceeds its processor's entries for such
+# pages.
 LEAST_GIB = 5
 
 
@@ -21,7 +22,7 @@ LEAST_GIB = 5
 class Pattern:
     """One pattern: a byte at (x * stride + x * offset mod 1 GiB) mod size, x drawn below `chunks`.
 
-    `size_bytes` None: as many GiB as there are, the article's 24 at best. `chunks` None: one in
+    `size_bytes` None: as many GiB as are available, at most the article's 24. `chunks` None: one in
     each GiB; 0: nothing is drawn, all words are read at random.
     """
 
@@ -33,11 +34,11 @@ class Pattern:
 
     @property
     def scaled(self) -> bool:
-        """Whether its memory is what there is, and not what the article says."""
+        """Whether its memory depends on what is available."""
         return self.size_bytes is None
 
     def size(self, gib: int) -> int:
-        """Bytes of its memory where the scaled ones have so many GiB."""
+        """Bytes of its memory if the scaled ones have this many GiB."""
         return gib * GIB if self.size_bytes is None else self.size_bytes
 
     def places(self, gib: int) -> Iterator[int]:
@@ -48,7 +49,7 @@ class Pattern:
             yield (x * (size // chunks) + x * self.offset_bytes % GIB) % size
 
     def pages(self, page_bytes: int, gib: int) -> int:
-        """Pages of this size that its places lie on, and no run touches more."""
+        """Pages of this size that contain its places; no run touches more."""
         if self.chunks == 0:
             return -(-self.size(gib) // page_bytes)
         return len({place // page_bytes for place in self.places(gib)})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What did others measure of the access patterns on pages of several sizes?"""
+"""What is published about the access patterns on pages of several sizes?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tlbcost.common.table import count, number, read_table
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """One figure: the time on this size over that on 4 KiB pages; None where it is of these."""
+    """One figure: the time on this size over that on 4 KiB pages; None for these."""
 
     source: Annotated[str, doc("key of its source")]
     explanation: Annotated[str, doc("what the source is")]
@@ -26,7 +26,7 @@ class PublishedFigure:
     time_ns: Annotated[float | None, doc("of all accesses")]
     accesses: Annotated[int | None, doc("how many there were", minimum=0)]
     ratio: Annotated[float | None, doc("time over that on 4 KiB pages; null on these")]
-    computed: Annotated[bool, doc("from other figures of the source, not read there")]
+    computed: Annotated[bool, doc("computed from other figures of the source")]
 
 
 def published() -> list[PublishedFigure]:

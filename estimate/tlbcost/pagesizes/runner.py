@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How long does an access of each pattern take on pages of each size? Runs them in turn.
 
-Each round runs a pattern on all sizes, one after the other, and begins with another size each time:
-what drifts between runs does not favour one of them.
+Each round runs a pattern on all sizes, one after the other, starting with a different size each
+time: drift between runs favours none of them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from tlbcost.system.hugetlb import free_pages
 from tlbcost.system.machine import current_machine, huge_page_bytes, thp_sizes
 from tlbcost.validation.listener import Listener, listener
 
-# For another tlbcost to put the settings back.
+# For another tlbcost to restore the settings.
 _WAIT_S = 60.0
-# Ratios of fewer have no interval.
+# Fewer ratios have no interval.
 FEWEST_ROUNDS = 3
-# Left to everything else than the pages of one run: page tables, and the program's vector.
+# Reserved for everything but the pages of one run: page tables, and the program's vector.
 _BESIDE_BYTES = 512 << 20
 
 
@@ -47,12 +47,12 @@ class PageSizesRequest:
 
 
 def measure(request: PageSizesRequest, announce: Callable[[str], None]) -> PageTimes:
-    """Run the patterns on all sizes that this user can have here. Raises TlbcostError."""
+    """Run the patterns on all sizes available to this user here. Raises TlbcostError."""
     patterns = [p for p in PATTERNS if not request.patterns or p.number in request.patterns]
     sizes, missing = _sizes(request, announce)
     if len(sizes) == 1:
         reason, hint = next(
-            ((each.reason, each.hint) for each in missing.values()), ("none asked for", None)
+            ((each.reason, each.hint) for each in missing.values()), ("none requested", None)
         )
         raise TlbcostError(f"no larger page size to measure: {reason}", hint, CANNOT_MEASURE)
     settings: Settings | None = None
@@ -77,7 +77,7 @@ def measure(request: PageSizesRequest, announce: Callable[[str], None]) -> PageT
 def _sizes(
     request: PageSizesRequest, announce: Callable[[str], None]
 ) -> tuple[list[PageSupply], Mapping[int, Shortage]]:
-    """Base pages and the larger sizes that can be tried, ascending; and why others cannot."""
+    """Base pages and the available larger sizes, ascending; and why others are not."""
     base, huge = current_machine().base_page_bytes, huge_page_bytes()
     asked = {base, *(request.sizes or (huge or 2 << 20, 1 << 30))}
     if request.multi_size:
@@ -108,7 +108,7 @@ class Runner:
     def run(
         self, patterns: Sequence[Pattern], sizes: Sequence[PageSupply], rounds: int
     ) -> tuple[PatternRun, ...]:
-        """All of it; what cannot be run is in `shortages`.
+        """All runs; what cannot be run is in `shortages`.
 
         Raises TlbcostError if the program fails.
         """
@@ -132,9 +132,10 @@ class Runner:
 
     @contextlib.contextmanager
     def _held(self, patterns: Sequence[Pattern], sizes: Sequence[PageSupply]) -> Iterator[None]:
-        """Pools are filled before anything runs, the largest pages first: memory is in one piece.
+        """Pools are filled before anything runs, the largest pages first, while memory is
+        unfragmented.
 
-        Smaller ones get what the patterns need, the largest what is left.
+        Smaller ones get what the patterns need, the largest the rest.
         """
         pools = [size for size in reversed(sizes) if size.way == "pool"]
         with contextlib.ExitStack() as stack:
@@ -155,7 +156,7 @@ class Runner:
     def _take(
         self, size: PageSupply, patterns: Sequence[Pattern], others: Sequence[PageSupply]
     ) -> int:
-        """As many pages as the patterns need, or as are left by what smaller sizes need."""
+        """As many pages as the patterns need, or as the needs of smaller sizes leave."""
         wanted = self._most(patterns, size)
         if self.settings is None:
             return min(wanted, free_pages(size.page_size_bytes))
@@ -170,7 +171,7 @@ class Runner:
         return self.settings.reserve(size.page_size_bytes, wanted, 1)
 
     def _most(self, patterns: Sequence[Pattern], size: PageSupply) -> int:
-        """Pages of the pattern that needs most."""
+        """Pages of the pattern that needs the most."""
         return max(each.pages(size.page_size_bytes, self.gib) for each in patterns)
 
     def _note_shortage(
@@ -203,12 +204,12 @@ class Runner:
         held = self.held[n_bytes]
         if pattern.pages(n_bytes, self.gib) <= held:
             return
-        # Were there so many, the pattern would be scaled to them.
+        # With that many, the pattern would be scaled to them.
         pages = pattern.pages(n_bytes, LEAST_GIB if n_bytes >= GIB else self.gib)
         name = hugetlb.size_name(n_bytes)
         command = f"tlbcost pool reserve --page-size {name} {pages - held}"
         raise TlbcostError(
-            f"{hugetlb.describe(pages, n_bytes)} at least are needed, and there are {held}",
+            f"{hugetlb.describe(pages, n_bytes)} are needed at least, and there are {held}",
             "reserve them when the system starts: "
             f"hugepagesz={name} hugepages={pages} on the kernel's command line"
             if self.settings is not None

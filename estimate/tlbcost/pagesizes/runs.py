@@ -20,7 +20,7 @@ from tlbcost.pagesizes.page_size import PageSupply, Shortage
 from tlbcost.pagesizes.patterns import Pattern
 from tlbcost.system import hints
 
-# What a pattern without chunks has none of.
+# Keys that a pattern without chunks lacks.
 _DRAWN = ("chunks", "stride_bytes", "offset_bytes", "draws")
 
 
@@ -31,8 +31,8 @@ class Places:
     chunks: Annotated[int | None, doc("places that are drawn from", minimum=0)] = None
     stride_bytes: Annotated[int | None, doc("between these", minimum=0)] = None
     offset_bytes: Annotated[int | None, doc("added to each, once more each time", minimum=0)] = None
-    draws: Annotated[int | None, doc("how often one is drawn", minimum=0)] = None
-    lines: Annotated[int | None, doc("how many different ones are read", minimum=0)] = None
+    draws: Annotated[int | None, doc("number of draws", minimum=0)] = None
+    lines: Annotated[int | None, doc("different ones that are read", minimum=0)] = None
     pages_4k: Annotated[int | None, doc("the same of pages of 4 KiB", minimum=0)] = None
     pages_2m: Annotated[int | None, doc("the same of pages of 2 MiB", minimum=0)] = None
     pages_1g: Annotated[int | None, doc("the same of pages of 1 GiB", minimum=0)] = None
@@ -51,7 +51,7 @@ class RunTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternRun:
-    """One run of a pattern on pages of one size, which were proven."""
+    """One run of a pattern on proven pages of one size."""
 
     pattern: int
     page_size_bytes: int
@@ -72,10 +72,10 @@ class PatternRun:
 
 @dataclass(frozen=True, slots=True)
 class PageTimes:
-    """All runs, and what there is no run of: `shortages` by pattern and bytes of a page.
+    """All runs, and those missing: `shortages` by pattern and bytes of a page.
 
-    `sizes`: base pages first. `missing`: sizes that cannot be had at all. `gib`: memory of the
-    patterns that are scaled.
+    `sizes`: base pages first. `missing`: sizes that are not available at all. `gib`: memory of the
+    scaled patterns.
     """
 
     patterns: tuple[Pattern, ...]
@@ -115,8 +115,8 @@ def _median(values: Sequence[float]) -> Interval | None:
 
 
 def read_run(round_: int, text: str) -> PatternRun:
-    """What the program printed with --table 1. Raises TlbcostError if it is no such table."""
-    # After the table comes the sum of what was read.
+    """The program's output with --table 1. Raises TlbcostError if it is not such a table."""
+    # After the table comes the sum of the bytes read.
     table_text = re.sub(r"^checksum [0-9a-f]+\n", "", text, flags=re.MULTILINE)
     rows = parse_table(table_text, "page-patterns", formats.PATTERN).records()
     if len(rows) != 1:

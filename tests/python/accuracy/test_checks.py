@@ -28,7 +28,7 @@ def test_several_threads_share_the_time_of_all_cpus() -> None:
 def test_too_few_pairs_are_no_measurement() -> None:
     few = replace(TWO.programs[0], pairs=TWO.programs[0].pairs[:2])
     assert check_of(few) is None
-    assert record(few).left_out[0][1] == "2 pairs of runs tell no interval"
+    assert record(few).left_out[0][1] == "2 pairs of runs are too few for an interval"
 
 
 def test_excluded_programs_count_for_nothing_and_are_told() -> None:

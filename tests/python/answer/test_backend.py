@@ -301,6 +301,6 @@ def test_without_such_samples_the_reason_is_told(
     monkeypatch.setattr(backend, "pmu_of", lambda _: None)
     found = report(tmp_path, "--backend", "pmu", "--runs", "1")
     assert found["attribution"] is None
-    assert "no event whose samples tell addresses of data" in str(found["notes"])
+    assert "no event whose samples hold addresses of data" in str(found["notes"])
     counted = (tmp_path / "fake.json.calls").read_text(encoding="utf-8").splitlines()
     assert len([call for call in counted if "--probe" not in call]) == 1

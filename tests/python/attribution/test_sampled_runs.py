@@ -115,4 +115,4 @@ def test_a_cpu_without_such_an_event_runs_nothing(tmp_path: Path) -> None:
         run = sample_misses(own, ["/bin/true"], Path("/bin/true"), generic_pmu(), before)
         assert own.runs == 1
     assert run.hits is None
-    assert "no event whose samples tell addresses" in str(run.why_not)
+    assert "no event whose samples hold addresses" in str(run.why_not)

@@ -199,8 +199,8 @@ def test_processes_are_told_apart_by_their_code(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        ([], "0 misses of data were sampled, too few"),
-        ([(LOADS, "[heap]", None, FEWEST - 1, 1, APP)], "9 misses of data were sampled, too few"),
+        ([], "0 misses of data were sampled: too few"),
+        ([(LOADS, "[heap]", None, FEWEST - 1, 1, APP)], "9 misses of data were sampled: too few"),
         ([(LOADS, None, None, 500, 1, APP)], "hold no addresses"),
     ],
 )

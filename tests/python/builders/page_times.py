@@ -53,5 +53,5 @@ def full() -> PageTimes:
         for size, ns in zip((BASE, HUGE, GIGANTIC), costs, strict=True)
         if (number, size) != (2, GIGANTIC)
     ]
-    lack = Shortage("5 pages of 1 GiB at least are needed, and there are 2", "reserve more")
+    lack = Shortage("5 pages of 1 GiB are needed at least, and there are 2", "reserve more")
     return times(runs, shortages={(2, GIB): lack}, missing={64 << 10: Shortage("none here", None)})

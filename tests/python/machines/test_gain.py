@@ -54,7 +54,7 @@ def test_gigabyte_pages_that_no_mapping_spans_have_no_time(like: int | None) -> 
     assert (found[2].time_ratio, found[2].cycles_per_reference) == (None, None)
     assert found[2].verdict == "unknown"
     assert found[2].size.note is not None
-    assert "no mapping of the program spans such a page" in found[2].size.note
+    assert "no mapping in which the program misses spans such a page" in found[2].size.note
     assert ("in pieces; " in found[2].size.note) == (like is not None)
 
 

@@ -65,7 +65,7 @@ def test_a_window_cut_short_counts_for_its_part() -> None:
 def test_nothing_left_is_nothing() -> None:
     assert sample_of(()) is None
     assert sample_of([image(references=None)]) is None
-    assert "no process that finished" in overlap.shortfall(None)
+    assert "no finished process" in overlap.shortfall(None)
 
 
 def test_few_windows_do_not_speak_for_a_program() -> None:

@@ -25,8 +25,8 @@ def test_a_host_that_holds_pages_in_pieces_is_told() -> None:
     assert "one TLB entry covers 4 KiB of a page of 2 MiB" in words
     assert "T21" in words
     assert tlbs(guest, calibration(4096.0), result)[1:] == (
-        "2 MiB: as for 4 KiB pages, in pieces of these",
-        "1 GiB: as for 4 KiB pages, in pieces of these",
+        "2 MiB: as for 4 KiB pages, split into these",
+        "1 GiB: as for 4 KiB pages, split into these",
     )
     assert "is not known" in " ".join(notes(guest, None, result))
     assert "T21" not in " ".join(notes(guest, calibration(2.0**21), result))

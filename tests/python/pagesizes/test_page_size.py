@@ -26,8 +26,8 @@ def test_sizes_that_a_kernel_has_or_lacks(tmp_path: Path, monkeypatch: pytest.Mo
     assert supply_of(4096, 4096) == BASE
     assert supply_of(2 << 20, 4096) == PageSupply(2 << 20, "transparent")
     for size, reason in (
-        (GIB, "the pool of 1 GiB pages is empty, and root alone can fill it"),
-        (64 << 10, "transparent pages of 64 KiB are off, and root alone can turn them on"),
+        (GIB, "the pool of 1 GiB pages is empty, and only root can fill it"),
+        (64 << 10, "transparent pages of 64 KiB are off, and only root can turn them on"),
         (1 << 20, "this kernel has no pages of 1 MiB"),
     ):
         found = supply_of(size, 4096)

@@ -44,7 +44,7 @@ def test_the_report_has_the_articles_table() -> None:
     ]  # fmt: skip
     assert ratios[2].split()[-5:] == ["(0.33-0.38)", "0.19", "(0.17-0.22)", "0.34", "0.34"]
     whole = " ".join(text.getvalue().split())
-    assert "NA 1 GiB, pattern 2: 5 pages of 1 GiB at least are needed" in whole
+    assert "NA 1 GiB, pattern 2: 5 pages of 1 GiB are needed at least" in whole
     assert "type: reserve more" in whole
     assert "NA 64 KiB: none here." in whole
     assert "Worst here: pattern 2 on 2 MiB pages takes 2.82 (2.67-3.00) times" in whole

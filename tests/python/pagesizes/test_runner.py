@@ -85,7 +85,7 @@ def test_patterns_are_scaled_to_the_pages_there_are(
     assert (8, GIB) in fake.ran
     if not ran:
         lack = made.shortages[2, GIB]
-        assert lack.reason == "5 pages of 1 GiB at least are needed, and there are 4"
+        assert lack.reason == "5 pages of 1 GiB are needed at least, and there are 4"
         assert lack.hint is not None
         assert lack.hint.endswith("tlbcost pool reserve --page-size 1G 1")
 
