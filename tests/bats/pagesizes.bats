@@ -82,7 +82,7 @@ print(eval(sys.argv[1]))' "$1"
 	need_pool
 	[[ -w ${POOLS}/hugepages-1048576kB/nr_hugepages ]] || skip "this kernel has no pool of 1 GiB pages"
 	run --separate-stderr "${PAGESIZES[@]}" --only 10 --size 1G --json report.json
-	[[ ${stderr} != *"memory is in pieces"* ]] || skip "no 1 GiB of memory is in one piece"
+	[[ ${stderr} != *"memory is fragmented"* ]] || skip "no 1 GiB of memory is in one piece"
 	((status == 0))
 	[[ $(json '{r["proven_bytes"] for r in d["patterns"][0]["page_sizes"][1]["runs"]}') == "{$((1 << 30))}" ]]
 	[[ $(json 'd["patterns"][0]["page_sizes"][1]["ratio"]["value"] > 0') == True ]]
@@ -94,7 +94,7 @@ print(eval(sys.argv[1]))' "$1"
 	local gib=${POOLS}/hugepages-1048576kB/nr_hugepages
 	[[ -w ${gib} ]] || skip "this kernel has no pool of 1 GiB pages"
 	run --separate-stderr "${PAGESIZES[@]}" --only 2,10 --size 1G --json report.json
-	[[ ${stderr} != *"memory is in pieces"* ]] || skip "no 1 GiB of memory is in one piece"
+	[[ ${stderr} != *"memory is fragmented"* ]] || skip "no 1 GiB of memory is in one piece"
 	((status == 0))
 	if [[ $(json 'd["scaled_bytes"] >> 30') == 24 ]]; then
 		[[ ${output} == *"NA 1 GiB, pattern 2: 5 pages of 1 GiB are needed at least, and there are "* ||
@@ -161,7 +161,7 @@ ended_with() { # <exit code>
 	rm -rf "${TMPDIR:?}"/*
 	[[ -e ${JOURNAL} ]]
 	run --separate-stderr -0 "${PAGESIZES[@]}" --only 10 --size 2M
-	[[ ${stderr} == *"putting back what process ${pid} changed (tlbcost pagesizes "* ]]
+	[[ ${stderr} == *"undoing what process ${pid} changed (tlbcost pagesizes "* ]]
 	as_before
 }
 

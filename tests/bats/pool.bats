@@ -105,10 +105,10 @@ while not pathlib.Path("go").exists():
 	[[ ${output} == *"${SIZE}/nr_hugepages: ${BEFORE} -> $((BEFORE + 16))"* ]]
 	[[ ${output} == *"(tlbcost pool reserve --page-size 2M 16), stays until"* ]]
 	run --separate-stderr -0 "${POOL[@]}" restore
-	[[ ${stderr} == *"putting back what process "*" changed (tlbcost pool reserve"* ]]
+	[[ ${stderr} == *"undoing what process "*" changed (tlbcost pool reserve"* ]]
 	as_before
 	run --separate-stderr -0 "${POOL[@]}" restore
-	[[ ${stderr} == *"nothing to put back"* ]]
+	[[ ${stderr} == *"nothing to restore"* ]]
 }
 
 @test "pool: for a command, with its exit code, input and output; a pool that was not empty" {
@@ -131,7 +131,7 @@ while not pathlib.Path("go").exists():
 	[[ -e ${gib} ]] || skip "this kernel has no pool of 1 GiB pages"
 	before=$(<"${gib}")
 	run "${POOL[@]}" reserve --page-size 1G 1 -- cat "${gib}"
-	[[ ${output} != *"memory is in pieces"* ]] || skip "no 1 GiB of memory is in one piece"
+	[[ ${output} != *"memory is fragmented"* ]] || skip "no 1 GiB of memory is in one piece"
 	[[ ${status} == 0 && ${output} == "$((before + 1))" && $(<"${gib}") == "${before}" ]]
 	as_before
 }
@@ -160,8 +160,8 @@ while not pathlib.Path("go").exists():
 	printf '%s\n' "${output}"
 	[[ ${output} == *"process ${pid} ("*"), which was killed; 'tlbcost pool restore'"* ]]
 	run --separate-stderr -0 "${POOL[@]}" restore
-	[[ ${stderr} == *"putting back what process ${pid} changed"* ]]
-	[[ ${stderr} != *"nothing to put back"* ]]
+	[[ ${stderr} == *"undoing what process ${pid} changed"* ]]
+	[[ ${stderr} != *"nothing to restore"* ]]
 	as_before
 }
 
@@ -172,7 +172,7 @@ while not pathlib.Path("go").exists():
 	# Its folder for temporary files is all that nobody can clear up.
 	rm -rf "${TMPDIR:?}"/*
 	run --separate-stderr -0 "${POOL[@]}" reserve 2 -- cat "${SIZE}/nr_hugepages"
-	[[ ${output} == "$((BEFORE + 2))" && ${stderr} == *"putting back what process ${pid}"* ]]
+	[[ ${output} == "$((BEFORE + 2))" && ${stderr} == *"undoing what process ${pid}"* ]]
 	as_before
 }
 
@@ -199,7 +199,7 @@ while not pathlib.Path("go").exists():
 	grep "waiting up to 30 s: process ${pid} (tlbcost pool reserve 16 " waited
 	[[ $(pages) == "$((BEFORE + 16))" ]]
 	run -0 "${POOL[@]}" status
-	[[ ${output} == *"process ${pid} ("*"which puts it back when it ends"* ]]
+	[[ ${output} == *"process ${pid} ("*"which restores it when it ends"* ]]
 	kill -TERM "${pid}"
 	ended_with 143
 	wait "${second}"
@@ -208,7 +208,7 @@ while not pathlib.Path("go").exists():
 
 @test "pool: a tlbcost below one that reserves does not wait for its own end" {
 	run --separate-stderr -4 "${POOL[@]}" reserve 2 -- "${POOL[@]}" reserve 2 -- true
-	[[ ${stderr} == *" runs us, and puts them back"*"hint: run this command by itself"* ]]
+	[[ ${stderr} == *" runs us, and restores them"*"hint: run this command by itself"* ]]
 	as_before
 }
 
@@ -274,7 +274,7 @@ while not pathlib.Path("go").exists():
 	run -1 unshare -m sh -c 'mount -t tmpfs -o size=4k,nr_inodes=10 none /run/tlbcost
 		echo filled >/run/tlbcost/full; "$@"' _ "${POOL[@]}" reserve 4
 	printf '%s\n' "${output}"
-	[[ ${output} == *"cannot note in /run/tlbcost"*"so nothing was: No space left on device"* ]]
+	[[ ${output} == *"cannot record in /run/tlbcost"*"so nothing was: No space left on device"* ]]
 	as_before
 	run -125 unshare -m sh -c 'mount -t tmpfs -o ro none /run/tlbcost; "$@"' _ \
 		"${POOL[@]}" reserve 4 -- true
@@ -291,7 +291,7 @@ while not pathlib.Path("go").exists():
 		rm /run/tlbcost/full
 		"$1" pool restore' "${SIZE}" "${POOL[@]}" reserve 3>&-
 	printf '%s\n' "${output}"
-	[[ ${output} == *"what was put back is still noted there"*$'\n'"$((BEFORE + 2))"$'\n'* ]]
+	[[ ${output} == *"what was restored is still recorded there"*$'\n'"$((BEFORE + 2))"$'\n'* ]]
 	as_before
 }
 
@@ -299,7 +299,7 @@ while not pathlib.Path("go").exists():
 	mkdir -p /run/tlbcost
 	echo '{"format": "tlbcost journal 1", "boot_id"' >"${JOURNAL}"
 	run --separate-stderr -1 "${POOL[@]}" restore
-	[[ ${stderr} == *"cannot tell what tlbcost changed: ${JOURNAL}: it is damaged"*"rm ${JOURNAL}" ]]
+	[[ ${stderr} == *"cannot find out what tlbcost changed: ${JOURNAL}: it is damaged"*"rm ${JOURNAL}" ]]
 	run -1 "${POOL[@]}" reserve 2
 	rm "${JOURNAL}"
 	as_before

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is known of a CPU: its TLBs, its core, the counters that it has?
+"""What is known about a CPU: its TLBs, its core, its counters?
 
 published.published
 event_tables.pmu_of

@@ -15,8 +15,8 @@ from tlbcost.system.machine import Machine
 class Processors:
     """Processors as /proc/cpuinfo describes them; doc/format.md, "machine", has the notation.
 
-    `family`, `models` and `steppings` are None where they do not matter; `vendor` None: the file
-    is about no processor in particular.
+    `family`, `models` and `steppings` are None if they do not matter; `vendor` None: the file is
+    not about a particular processor.
     """
 
     vendor: str | None
@@ -27,7 +27,7 @@ class Processors:
     def include(self, machine: Machine) -> bool:
         """Whether this machine's processor is one of them."""
         vendor, model, stepping = machine.cpu_vendor, machine.cpu_model, machine.cpu_stepping
-        # POWER kernels tell no vendor; the version is in "revision: 2.2 (pvr 004e 1202)".
+        # POWER kernels report no vendor; the version is in "revision: 2.2 (pvr 004e 1202)".
         power = re.search(r"\(pvr ([0-9a-f]{4}) ", stepping or "")
         if power:
             vendor, model = "IBM", f"0x{power[1]}"
@@ -42,7 +42,7 @@ class Processors:
 
 
 def processors(table: Table) -> Processors:
-    """What the header of a table says. Raises ValueError or TlbcostError if it is wrong."""
+    """The header of a table. Raises ValueError or TlbcostError if it is wrong."""
     family = table.known("cpu_family")
     return Processors(
         vendor=table.known("cpu_vendor"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does the CPU, or the hypervisor in its place, report of its TLBs and caches by CPUID?
+"""What does the CPU, or the hypervisor, report about its TLBs and caches by CPUID?
 
-Pure functions from the raw words that the calibrator wrote down (doc/format.md, `samples`). A
-leaf that is all zero reports nothing: processors leave it so, and hypervisors mask it so.
+Pure functions of the raw words recorded by the calibrator (doc/format.md, `samples`). A leaf of
+zeros reports nothing: some processors leave it empty, and hypervisors mask it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PAGE_SIZES = (_4K, _2M, _4M, _1G)
 _SEE_LEAF_18 = 0xFE
 _CACHE_KINDS: dict[int, CacheKind] = {1: "data", 2: "instruction", 3: "unified"}
 _FULLY = 0xFF
-# AMD's codes for ways in leaves 0x80000006 and 0x80000019; what is left out is not reported there.
+# AMD's codes for ways in leaves 0x80000006 and 0x80000019; other codes are not used there.
 _AMD_WAYS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 16, 10: 32, 11: 48, 12: 64, 13: 96, 14: 128}
 _AMD_FULLY = 15
 
@@ -45,7 +45,7 @@ class ReportedTlb:
 
 @dataclass(frozen=True, slots=True)
 class ReportedCache:
-    """A cache: level from 1, its size, and how many CPUs share it, where that is known."""
+    """A cache: level from 1, its size, and the number of CPUs that share it, if known."""
 
     level: int
     kind: CacheKind
@@ -55,7 +55,7 @@ class ReportedCache:
 
 @dataclass(frozen=True, slots=True)
 class CpuidReport:
-    """What CPUID reports. Both empty: nothing, and `silence` says why in words."""
+    """What CPUID reports. Both empty: nothing, and `silence` says why."""
 
     tlbs: tuple[ReportedTlb, ...]
     caches: tuple[ReportedCache, ...]
@@ -63,9 +63,9 @@ class CpuidReport:
 
 
 def decode(raw: Mapping[str, str]) -> CpuidReport:
-    """Decode the `cpuid_<leaf>_<subleaf>` keys of a samples header; others are passed over.
+    """Decode the `cpuid_<leaf>_<subleaf>` keys of a samples header; others are ignored.
 
-    Words that cannot be right (no hexadecimal, a TLB of no entries) report nothing.
+    Invalid words (not hexadecimal, a TLB without entries) report nothing.
     """
     leaves = dict(_leaves(raw))
     if not leaves:
@@ -76,7 +76,7 @@ def decode(raw: Mapping[str, str]) -> CpuidReport:
     if not tlbs and _SEE_LEAF_18 in _descriptors(leaves.get((2, 0))):
         silence = "CPUID leaf 2 refers to leaf 0x18 for the TLBs, which is empty"
     elif not tlbs:
-        silence = "CPUID reports nothing of the TLBs"
+        silence = "CPUID reports nothing about the TLBs"
     return CpuidReport(_merged(tlbs), caches, silence)
 
 
@@ -114,7 +114,7 @@ def _leaf_18(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ReportedTlb]:
 
 def _structure(kind: int, level: int) -> tuple[Level, ...]:
     if level > 1:
-        # One for data or for both; a second level for code alone is not measured here.
+        # For data or for both; a second level for code alone is not measured here.
         return ("stlb",) if level == 2 and kind in (1, 3) else ()
     names: dict[int, tuple[Level, ...]] = {
         1: ("dtlb",), 2: ("itlb",), 3: ("dtlb", "itlb"), 4: ("dtlb",), 5: ("dtlb_store",)
@@ -134,7 +134,7 @@ def _descriptors(words: Words | None) -> list[int]:
 
 
 def _leaf_2(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ReportedTlb]:
-    """Intel, until leaf 0x18 came: a byte for each TLB.
+    """Intel, before leaf 0x18: a byte for each TLB.
 
     Its names for two data TLBs differ from core to core: the smaller one is the first level.
     """
@@ -213,7 +213,7 @@ def _merged(tlbs: Iterable[ReportedTlb]) -> tuple[ReportedTlb, ...]:
     """Structures of one level that share a page size, as one.
 
     Ice Lake reports its second level as one of 4 KiB and 2 MiB pages and one of 4 KiB and 1 GiB
-    pages: a 4 KiB page may lie in either.
+    pages: a 4 KiB page may be in either.
     """
     found: dict[tuple[Level, int], ReportedTlb] = {}
     for tlb in tlbs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which event table is a CPU's, and which of its events have these names?"""
+"""Which event table belongs to a CPU, and which of its events have these names?"""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def generic_pmu() -> Pmu:
 
 
 def pmu_of(machine: Machine) -> Pmu | None:
-    """The table of this machine's CPU, or None if there is none for it.
+    """The table of this machine's CPU, or None.
 
-    On a hybrid machine: that of the cores that work is given to first (Intel's P-cores).
+    On a hybrid machine: that of the cores that get work first (Intel's P-cores).
     """
     return next((pmu for pmu in all_pmus() if pmu.processors.include(machine)), None)
 
@@ -66,8 +66,8 @@ def named(text: str) -> Pmu:
 def select(pmu: Pmu, names: Sequence[str]) -> tuple[Event, ...]:
     """The events of these names, each once, in this order; the kernel's software events too.
 
-    `walk_active_cycles` means every access of it, without those of a page size. Raises
-    TlbcostError (usage) with the names that there are.
+    `walk_active_cycles` means every access of it, without those of one page size. Raises
+    TlbcostError (usage) with the valid names.
     """
     software = tuple(event for event in generic_pmu().events if event.type == "software")
     known = pmu.events + tuple(e for e in software if e not in pmu.events)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What are the counters of a CPU called, and what do they mean? One table of data/events."""
+"""What are the counters of a CPU, and what do they mean? One table of data/events."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FORMULAS = (
 
 # Of perf_event_attr; other types are names of event sources in /sys.
 _TYPES = {"hardware": 0, "software": 1, "cache": 3, "raw": 4}
-# What Intel's PEBS needs to tell the instruction itself.
+# The level that Intel's PEBS needs for the instruction itself.
 _PRECISE = 2
 
 
@@ -74,11 +74,11 @@ class Event:
         return event_name(self.role, self.access, self.page_size_bytes)
 
     def spec(self) -> str:
-        """What tlbcost-count is asked for: the string, then the code where libpfm4 is older."""
+        """The argument of tlbcost-count: the string, then the code in case libpfm4 is older."""
         alternatives = [] if self.string is None else [self.string]
         if self.code is not None:
             alternatives.append(self._code(str(_TYPES.get(self.type, self.type))))
-            # A CPU with one of a hybrid's kinds of core has no event source of this name.
+            # A CPU with only one of a hybrid's kinds of core has no event source of this name.
             if self.type in ("cpu_core", "cpu_atom"):
                 alternatives.append(self._code(str(_TYPES["raw"])))
         return "|".join(alternatives)
@@ -104,7 +104,7 @@ class Event:
 class GenericEvent:
     """What one of the kernel's generic events counts on this CPU.
 
-    `counts` is spelt as an event's name, and is the quantity whether or not the table has a row.
+    `counts` is the quantity, spelt like an event's name; the table may have no such row.
     """
 
     counts: Annotated[str | None, doc("the event that it counts; null: it is refused")]
@@ -115,9 +115,9 @@ class GenericEvent:
 class Pmu:
     """The counters of one kind of CPU.
 
-    `key` is the name of its file, `pmu` libpfm4's name (None: it has none). `counters` is how many
-    events besides those in `fixed` (roles) one group can hold, None: not known. `formulas` and
-    `generic` are keyed by the names in doc/format.md.
+    `key` is the name of its file, `pmu` libpfm4's name (None: it has none). `counters` is the
+    number of events besides those in `fixed` (roles) that one group can hold, None: not known.
+    `formulas` and `generic` are keyed by the names in doc/format.md.
     """
 
     key: str
@@ -139,7 +139,7 @@ class Pmu:
 
 
 def event_name(role: str, access: str | None = None, page_size_bytes: int | None = None) -> str:
-    """`role[.access[.size]]`, as events are called everywhere. The size needs an access."""
+    """`role[.access[.size]]`, an event's name. The size needs an access."""
     words = [role] if access is None else [role, access]
     if page_size_bytes is not None:
         words.append(next(name for name, size in SIZES.items() if size == page_size_bytes))
@@ -197,7 +197,7 @@ def _event(row: dict[str, str | None]) -> Event:
 
 
 def _check(pmu: Pmu) -> None:
-    """What holds between the parts of a table."""
+    """Check the consistency of a table's parts."""
     known = [event.name for event in pmu.events]
     for name in known:
         if known.count(name) > 1:

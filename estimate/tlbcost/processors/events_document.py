@@ -21,7 +21,7 @@ class ListedEvent(Part, frozen=True, kw_only=True):
         str, doc("role[.access[.size]]", pattern="^[a-z0-9_]+(\\.[a-z]+(\\.[0-9]+[KMG])?)?$")
     ]
     role: Annotated[str, doc('what it counts, as in doc/format.md, "events"')]
-    access: Annotated[Access | None, doc("of which accesses; null: the role says it")]
+    access: Annotated[Access | None, doc("of which accesses; null: implied by the role")]
     page_size_bytes: Annotated[int | None, doc("of which pages; null: of all")]
     event: Annotated[str | None, doc("libpfm4's string")]
     type: Annotated[str, doc("hardware, software, cache, raw, or the name of an event source")]
@@ -41,22 +41,22 @@ class EventsDocument(Part, frozen=True, kw_only=True):
         "tlbcost-events-1"
     )
     pmu: Annotated[str, doc("the key of the table, the name of its file in data/events")]
-    name: Annotated[str, doc("the CPUs that the table is of")]
+    name: Annotated[str, doc("the CPUs that the table is for")]
     libpfm4_pmu: Annotated[str | None, doc("libpfm4's name of these counters")]
     aliases: Annotated[tuple[str, ...], doc("other names that --pmu takes")]
     architecture: Annotated[str, doc("x86_64, aarch64, ppc64le, s390x, riscv64, or any")]
     counters: Annotated[int | None, doc("programmable counters that one group can use")]
-    fixed: Annotated[tuple[str, ...], doc("roles with counters of their own")]
+    fixed: Annotated[tuple[str, ...], doc("roles with their own counters")]
     walkers: Annotated[int | None, doc("page walks at once")]
-    stlb_hit_cycles: Annotated[int | None, doc("what a hit of the second-level TLB costs")]
+    stlb_hit_cycles: Annotated[int | None, doc("cost of a hit of the second-level TLB")]
     here: Annotated[
         Sequence[str], doc("sentences on what can be counted and encoded on this machine")
     ]
     events: Annotated[list[ListedEvent], doc("the events that are shown")]
     formulas: Annotated[dict[str, str], doc("arithmetic over names of events, by name")]
     generic: Annotated[dict[str, GenericEvent], doc("the kernel's generic events, by perf's name")]
-    notes: Annotated[tuple[str, ...], doc("what else matters")]
-    errata: Annotated[tuple[str, ...], doc("the maker's errata on these events")]
+    notes: Annotated[tuple[str, ...], doc("other remarks")]
+    errata: Annotated[tuple[str, ...], doc("the manufacturer's errata for these events")]
     sources: Annotated[dict[str, str], doc("what each source is")]
 
 

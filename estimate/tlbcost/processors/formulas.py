@@ -29,7 +29,7 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {"min": min, "max": max}
 
 @dataclass(frozen=True, slots=True)
 class _Formula:
-    """Its tree, in which numbers and names are those of `leaves` by place: `_0`, `_1`..."""
+    """Its tree, in which numbers and names are references into `leaves`: `_0`, `_1`..."""
 
     tree: ast.expr
     leaves: dict[str, str | float]
@@ -84,7 +84,7 @@ def _parse(expression: str) -> _Formula:
 
 
 def _value(node: ast.expr, values: Mapping[str, float]) -> float | None:
-    """None: something is divided by zero. Raises ValueError for what is no part of a formula."""
+    """None: a division by zero. Raises ValueError for anything that is not part of a formula."""
     if isinstance(node, ast.Name) and node.id in values:
         return values[node.id]
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
@@ -97,7 +97,7 @@ def _value(node: ast.expr, values: Mapping[str, float]) -> float | None:
     ):
         apply, parts = _FUNCTIONS[node.func.id], node.args
     else:
-        raise ValueError(f"{type(node).__name__} is no part of a formula")
+        raise ValueError(f"{type(node).__name__} is not part of a formula")
     found = [_value(part, values) for part in parts]
     known = [value for value in found if value is not None]
     if len(known) < len(found) or (apply is operator.truediv and known[1] == 0):

@@ -37,7 +37,7 @@ class PageSizeGeometry:
 
 @dataclass(frozen=True, slots=True)
 class LevelSource:
-    """Where the figures of a TLB level come from; `confirmed`: published, and measured alike."""
+    """The source of a TLB level's figures; `confirmed`: published, and the measurement agrees."""
 
     kind: SourceKind
     sentence: str
@@ -49,7 +49,7 @@ class Geometry:
     """The TLBs to simulate, and for each level where its figures come from.
 
     `sources` is keyed by the level and its page size in bytes. `stlb_folded`: the set of an STLB
-    entry is chosen by its page number xored with the number's next higher bits.
+    entry is its page number xored with the number's next higher bits.
     """
 
     base: PageSizeGeometry

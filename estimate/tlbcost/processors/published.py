@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is published of the TLBs and the pipeline of each core?"""
+"""What is published about the TLBs and the pipeline of each core?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tlbcost.system.machine import Machine
 LEVELS: tuple[Level, ...] = ("dtlb", "dtlb_store", "itlb", "stlb")
 
 # A measured knee and the size that it confirms may differ by this share: the calibrator's
-# footprints lie some 10 % apart, and other pages (the stack, its own code) use entries too.
+# footprints are some 10 % apart, and other pages (the stack, its own code) use entries too.
 AGREEMENT_FRACTION = 0.15
 
 
@@ -49,7 +49,7 @@ class Pipeline:
 class PublishedCore:
     """The published TLBs of one core; `levels` is keyed by level and page size in bytes.
 
-    `directories`: entries of the cache of page directories and its ways, where they are known.
+    `directories`: entries and ways of the cache of page directories, if known.
     """
 
     core: str
@@ -104,7 +104,7 @@ def read_core(path: Path) -> PublishedCore:
 
 
 def record_name(machine: Machine) -> str:
-    """The folder of data/samples for records of such a machine: emerald-rapids-guest."""
+    """The folder in data/samples for records of such a machine: emerald-rapids-guest."""
     core = published(machine)
     name = core.name if core is not None else machine.cpu_name or "unknown"
     words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-").removeprefix("intel-")
@@ -113,7 +113,7 @@ def record_name(machine: Machine) -> str:
 
 
 def _pipeline(table: Table) -> Pipeline | None:
-    """What the header says of the pipeline; None if it does not say all of it."""
+    """The header's figures of the pipeline; None if any is missing."""
     keys = ("width", "reorder_buffer", "store_buffer", "mispredict_cycles")
     found = [count(table.known(key) if key in table.header else None) for key in keys]
     known = [number for number in found if number is not None]
@@ -121,7 +121,7 @@ def _pipeline(table: Table) -> Pipeline | None:
 
 
 def _directories(table: Table) -> TlbLevel | None:
-    """Of the published timing, the figure that a calibration lacks as well."""
+    """The published figure that a calibration lacks too."""
     found = [
         table.header.get(f"core_page_{name}", "").split()
         for name in ("directories", "directory_ways")
@@ -138,5 +138,5 @@ def cores() -> list[PublishedCore]:
 
 
 def published(machine: Machine) -> PublishedCore | None:
-    """The published TLBs of this machine's core, or None if nobody wrote them down."""
+    """The published TLBs of this machine's core, or None if they are not on file."""
     return next((core for core in cores() if core.processors.include(machine)), None)

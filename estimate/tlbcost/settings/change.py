@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are the system's settings changed so that they are put back, whatever happens?
+"""How are the system's settings changed so that they are restored, whatever happens?
 
-Pools are resized through sysfs and not by hugeadm: that also lowers nr_overcommit_hugepages when
-it raises a pool (libhugetlbfs 2.23), which nobody would put back.
+Pools are resized through sysfs, not by hugeadm, which also lowers nr_overcommit_hugepages when it
+raises a pool (libhugetlbfs 2.23); nobody would restore that.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _COMPACT = "/proc/sys/vm/compact_memory"
 
 @contextlib.contextmanager
 def system_settings(announce: Announce = say, wait_s: float = _WAIT_S) -> Iterator[Settings]:
-    """The right to change settings: what is changed is put back on leaving, however that happens.
+    """The right to change settings: changes are undone on leaving, however that happens.
 
-    First puts back what a tlbcost that was killed left. From the main thread only, and with root's
-    rights. Raises TlbcostError, with exit code 4 without them or if another tlbcost does not end
-    within `wait_s` seconds, and 1 if the journal cannot be read or written.
+    First undoes the changes of a killed tlbcost. Only from the main thread, and as root. Raises
+    TlbcostError, with exit code 4 without them or if another tlbcost does not end within `wait_s`
+    seconds, and 1 if the journal cannot be read or written.
     """
     if os.geteuid() != 0 and not os.environ.get("TLBCOST_ROOT"):
         raise TlbcostError(
@@ -60,7 +60,7 @@ def system_settings(announce: Announce = say, wait_s: float = _WAIT_S) -> Iterat
 class Settings:
     """The system's settings, for the one that holds the lock: see system_settings.
 
-    `found`: there were changes, of any tlbcost in this boot, that were not undone.
+    `found`: there were changes of any tlbcost in this boot that were not undone.
     """
 
     def __init__(self, announce: Announce) -> None:
@@ -70,7 +70,7 @@ class Settings:
         self.found = bool(self._changes)
 
     def write(self, path: str, text: str) -> None:
-        """Write a setting; one that says so already stays untouched.
+        """Write a setting; one that already has this value is not touched.
 
         Raises TlbcostError, with exit code 4 if the kernel refuses.
         """
@@ -81,7 +81,7 @@ class Settings:
 
     @contextlib.contextmanager
     def temporarily(self) -> Iterator[None]:
-        """What is changed within it is put back at its end; what was changed before stays."""
+        """Changes within it are undone at its end; earlier changes stay."""
         first = len(self._changes)
         try:
             yield
@@ -89,7 +89,7 @@ class Settings:
             self._undo(lambda index, _: index >= first)
 
     def reserve(self, page_size_bytes: int, pages: int, least: int | None = None) -> int:
-        """Add so many pages to a pool; returns how many there are for us now: `pages`.
+        """Add pages to a pool; returns how many we have now: `pages`.
 
         With `least`, between that and `pages`. Raises TlbcostError with exit code 4 if there are
         fewer, and then none is kept.
@@ -101,7 +101,7 @@ class Settings:
             if got < pages:
                 self._announce(f"{got} of {pages} huge pages at once; memory is compacted for more")
                 with contextlib.suppress(OSError):
-                    # A request, not a setting: there is nothing to put back.
+                    # A request, not a setting: there is nothing to restore.
                     sys_path(_COMPACT).write_text("1", encoding="utf-8")
                 got += self._grow(page_size_bytes, pages - got)
         except BaseException:
@@ -111,8 +111,8 @@ class Settings:
             self._undo(lambda index, _: index >= first)
             what = hugetlb.describe(pages, page_size_bytes)
             raise TlbcostError(
-                f"cannot reserve {what}: memory is in pieces, and there were only {got}",
-                "ask for fewer; end what uses memory; or reserve them when the system starts: "
+                f"cannot reserve {what}: memory is fragmented, and there were only {got}",
+                "reserve fewer; end programs that use memory; or reserve them at boot: "
                 f"hugepagesz={hugetlb.size_name(page_size_bytes)} hugepages={pages} on the "
                 "kernel's command line",
                 CANNOT_MEASURE,
@@ -142,9 +142,9 @@ class Settings:
         return Path(name)
 
     def keep(self) -> None:
-        """What was changed here stays when we leave, until 'tlbcost pool restore'.
+        """Changes made here stay when we leave, until 'tlbcost pool restore'.
 
-        Raises TlbcostError if that cannot be noted; then it does not stay.
+        Raises TlbcostError if that cannot be recorded; then they do not stay.
         """
         with signals_deferred():
             before = list(self._changes)
@@ -159,13 +159,13 @@ class Settings:
                 raise
 
     def restore(self) -> None:
-        """Put back what was changed here, except what is kept; also done on leaving."""
+        """Undo the changes made here, except those kept; also done on leaving."""
         self._undo(lambda _, change: change.owner == self._owner and not change.kept)
 
     def restore_left(self, *, kept: bool = False) -> int:
-        """Put back what tlbcosts left that were killed, and with `kept` what was to stay, too.
+        """Undo the changes of killed tlbcosts, and with `kept` also those meant to stay.
 
-        Returns how many changes are left, because they cannot be undone now.
+        Returns the number of changes that cannot be undone now.
         """
 
         def left(change: Change) -> bool:
@@ -173,12 +173,12 @@ class Settings:
 
         killed = {each.owner.pid: each.owner for each in self._changes if left(each)}
         for owner in killed.values():
-            self._announce(f"putting back what process {owner.pid} changed ({owner.command})")
+            self._announce(f"undoing what process {owner.pid} changed ({owner.command})")
         self._undo(lambda _, change: left(change))
         return sum(left(change) for change in self._changes)
 
     def _do(self, change: Change, act: Callable[[], None]) -> None:
-        """Note a change, make it, and note what came of it."""
+        """Record a change, make it, and record the result."""
         self._changes.append(change)
         index = len(self._changes) - 1
         try:
@@ -190,11 +190,11 @@ class Settings:
         after = self._read(change.path) if change.kind == "write" else change.after
         self._changes[index] = replace(change, after=after, done=True)
         with contextlib.suppress(TlbcostError):
-            # What is on the disk is enough to undo it.
+            # The journal on disk is enough to undo it.
             self._save()
 
     def _undo(self, chosen: Callable[[int, Change], bool]) -> None:
-        """Undo the chosen changes, the latest first; what asks us to end waits for it."""
+        """Undo the chosen changes, the latest first; signals to end wait for it."""
         with signals_deferred():
             left: list[Change] = []
             for index in reversed(range(len(self._changes))):
@@ -212,7 +212,7 @@ class Settings:
                 except OSError as error:
                     self._announce(
                         f"{sys_path(journal.FOLDER)} cannot be written ({error.strerror}): what "
-                        "was put back is still noted there; 'tlbcost pool restore' fixes that"
+                        "was restored is still recorded there; 'tlbcost pool restore' fixes that"
                     )
 
     def _save(self) -> None:
@@ -222,7 +222,7 @@ class Settings:
             raise journal.unwritable(error) from error
 
     def _grow(self, page_size_bytes: int, pages: int) -> int:
-        """Add pages, as evenly over memory nodes as they have them; returns how many there were."""
+        """Add pages, as evenly over memory nodes as possible; returns how many there were."""
         files = hugetlb.size_files(page_size_bytes)
         missing = pages
         shares = [(file, len(files) - i) for i, file in enumerate(files)]
@@ -230,8 +230,8 @@ class Settings:
             wanted = -(-missing // parts)
             if wanted <= 0:
                 continue
-            # Written is the number of pages that stay; the kernel first turns pages lent beyond
-            # that (surplus) into such, so that they are counted here and subtracted in `value`.
+            # The written number is that of permanent pages; the kernel first turns surplus pages
+            # into these, so they are counted here and subtracted in `value`.
             now = int(sys_path(file).read_text(encoding="utf-8"))
             text = str(now + wanted)
             change = Change("write", file, self._read(file), text, self._owner)
@@ -253,7 +253,7 @@ class Settings:
         except OSError as error:
             raise TlbcostError(
                 f"cannot write {text} to {path}: {error.strerror}",
-                "in a container, run tlbcost on the host, or one that may change settings",
+                "run tlbcost on the host, or in a container that may change settings",
                 CANNOT_MEASURE,
             ) from error
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What has tlbcost changed on this system, what was there before, and who may change it now?
+"""What has tlbcost changed on this system, what were the former values, and who may change it now?
 
 The journal is on the disk before a change is made, so that a crash loses nothing. Everything is
-below $TLBCOST_ROOT: who reads a made-up machine must not change the real one.
+below $TLBCOST_ROOT: a test of a fake machine must not change the real one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Announce = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process, told from a later one of its number by its start, in ticks since boot."""
+    """A process, distinguished from a later one of its number by its start, in ticks since boot."""
 
     pid: int
     start_ticks: int
@@ -47,8 +47,8 @@ class Owner:
 class Change:
     """One change. `write`: `path` held `before`, and `after` was written; `mount`: of `after`.
 
-    `done`: `after` is what the system held when the change was made, not what we were about to
-    write. `kept`: it is meant to outlive its owner.
+    `done`: `after` is the system's value once the change was made, not the one about to be written.
+    `kept`: it is meant to outlive its owner.
     """
 
     kind: Literal["write", "mount"]
@@ -77,7 +77,7 @@ def read_journal() -> list[Change]:
         if document["format"] != _FORMAT:
             raise ValueError(f"it is not a '{_FORMAT}'")
         if document["boot_id"] != _boot_id():
-            # Settings and mounts went with the boot that had them.
+            # Settings and mounts do not survive a reboot.
             return []
         return [Change(**{**each, "owner": Owner(**each["owner"])}) for each in document["changes"]]
     except FileNotFoundError:
@@ -85,8 +85,8 @@ def read_journal() -> list[Change]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         why = error.strerror if isinstance(error, OSError) else f"it is damaged ({error})"
         raise TlbcostError(
-            f"cannot tell what tlbcost changed: {path}: {why}",
-            f"look at it, put back what it names, then: rm {path}",
+            f"cannot find out what tlbcost changed: {path}: {why}",
+            f"read it, undo the changes in it, then: rm {path}",
             FAILED,
         ) from error
 
@@ -131,13 +131,13 @@ def lock(announce: Announce, wait_s: float) -> Iterator[None]:
     path = sys_path(f"{FOLDER}/lock")
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        # Without a buffer, that a full disk would fail to empty when the file is closed.
+        # Unbuffered: a full disk would make flushing at close fail.
         file = path.open("a+b", buffering=0)
     except OSError as error:
         raise unwritable(error) from error
     with file:
         _wait_for(file.fileno(), path, announce, wait_s)
-        # Only for the message of one that waits: the lock itself is the kernel's.
+        # Only for the message of a waiting process: the lock itself is the kernel's.
         with contextlib.suppress(OSError):
             file.truncate(0)
             file.write(f"{os.getpid()} ({myself().command})".encode())
@@ -148,10 +148,10 @@ def lock(announce: Announce, wait_s: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def undisturbed(announce: Announce, wait_s: float) -> Iterator[None]:
-    """Keep every tlbcost from changing settings inside the block, but the one that runs us.
+    """Keep every tlbcost from changing settings inside the block, except the one that runs us.
 
-    Where none ever changed any there is nothing to hold. Raises TlbcostError with exit code 4 if
-    another one is still at it after `wait_s`.
+    If none ever changed any there is nothing to lock. Raises TlbcostError with exit code 4 if
+    another one is still changing some after `wait_s`.
     """
     path = sys_path(f"{FOLDER}/lock")
     try:
@@ -187,7 +187,7 @@ def _wait_for(
             if shared:
                 return
             raise TlbcostError(
-                f"cannot {what}: {holder} runs us, and puts them back",
+                f"cannot {what}: {holder} runs us, and restores them",
                 "run this command by itself: it reserves what it needs",
                 CANNOT_MEASURE,
             )
@@ -204,13 +204,13 @@ def _wait_for(
 
 
 def unwritable(error: OSError) -> TlbcostError:
-    """The error to raise where the journal cannot be written: nothing was changed then."""
+    """The error to raise if the journal cannot be written: nothing was changed then."""
     folder = sys_path(FOLDER)
     hint = hint_for(error.errno, folder)
     return TlbcostError(
-        f"cannot note in {folder} what is about to be changed, so nothing was: "
+        f"cannot record in {folder} what is about to be changed, so nothing was: "
         f"{error.strerror or error}",
-        "; ".join([*([hint] if hint else []), "tlbcost pool restore puts back what was changed"]),
+        "; ".join([*([hint] if hint else []), "tlbcost pool restore undoes the changes"]),
         FAILED,
     )
 
@@ -236,7 +236,7 @@ def _start_ticks(pid: int) -> int | None:
 
 
 def _stat(pid: int) -> list[str]:
-    """What /proc/PID/stat tells from the state on; nothing if the process is gone."""
+    """/proc/PID/stat from the state on; nothing if the process is gone."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

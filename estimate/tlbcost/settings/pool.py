@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is a pool of huge pages filled and given back, and what do the pools hold now?"""
+"""How is a pool of huge pages filled and released, and what do the pools hold now?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tlbcost.system import hints, hugetlb
 
 @dataclass(frozen=True, slots=True)
 class PoolRequest:
-    """Pages to reserve: so many, or as many as hold `n_bytes`, of which one is None.
+    """Pages to reserve: `pages`, or as many as hold `n_bytes`; one of the two is None.
 
     `page_size_bytes` None: the kernel's default.
     """
@@ -29,7 +29,7 @@ class PoolRequest:
 
 
 def reserve(request: PoolRequest, program: Callable[[], int] | None) -> int:
-    """Reserve pages while `program` runs, and return its exit code; without it they stay.
+    """Reserve pages while `program` runs, and return its exit code; without a program they stay.
 
     Raises TlbcostError, with exit code 4 if there are no such pages for this user.
     """
@@ -52,20 +52,20 @@ def reserve(request: PoolRequest, program: Callable[[], int] | None) -> int:
 
 
 def _mount(settings: Settings, page_size_bytes: int) -> None:
-    """Pages serve without one, too: malloc and shared memory need none, libhugetlbfs does."""
+    """Pages are useful without one: malloc and shared memory need none, libhugetlbfs does."""
     try:
         settings.mount_hugetlbfs(page_size_bytes)
     except TlbcostError as error:
         if error.exit_code != CANNOT_MEASURE:
             raise
-        say(f"{error}; hugectl will find no place for these pages")
+        say(f"{error}; hugectl will not find these pages")
 
 
 def restore() -> int:
-    """Put back all that tlbcost changed; returns how many changes are left. Raises TlbcostError."""
+    """Undo all changes of tlbcost; returns how many are left. Raises TlbcostError."""
     with system_settings() as settings:
         if not settings.found:
-            say("nothing to put back: no change of tlbcost's is left")
+            say("nothing to restore: no change of tlbcost's is left")
         return settings.restore_left(kept=True)
 
 
@@ -105,7 +105,7 @@ def _words(change: Change) -> str:
     if change.kept:
         state = "stays until 'tlbcost pool restore'"
     elif change.owner.alive():
-        state = "which puts it back when it ends"
+        state = "which restores it when it ends"
     else:
-        state = "which was killed; 'tlbcost pool restore' puts it back"
+        state = "which was killed; 'tlbcost pool restore' restores it"
     return f"{what}\n    by process {change.owner.pid} ({change.owner.command}), {state}"

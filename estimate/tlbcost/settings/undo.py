@@ -15,10 +15,10 @@ from tlbcost.system.machine import sys_path
 
 
 def value(path: str) -> str:
-    """What a setting holds, as it would be written. Raises OSError.
+    """A setting's value, as it would be written. Raises OSError.
 
-    Of "always [madvise] never" that is "madvise". A pool tells its pages with those lent beyond
-    its size (surplus); what is written is the size alone.
+    Of "always [madvise] never" that is "madvise". A pool reports its pages including surplus ones;
+    the size alone is written.
     """
     text = sys_path(path).read_text(encoding="utf-8").strip()
     if path.endswith("/nr_hugepages") and text.isdigit():
@@ -28,7 +28,7 @@ def value(path: str) -> str:
 
 
 def undo(change: Change, announce: Announce) -> Change | None:
-    """Undo a change; returns what is left to undo another time. Raises nothing but tells."""
+    """Undo a change; returns what remains to undo another time. Reports errors, raises none."""
     return (_unmount if change.kind == "mount" else _write_back)(change, announce)
 
 
@@ -41,24 +41,24 @@ def _write_back(change: Change, announce: Announce) -> Change | None:
         if not _is_ours(change, now):
             announce(
                 f"{path} is {now}, not {change.after} as tlbcost wrote: somebody else changed it "
-                f"since, so it stays (it was {change.before})"
+                f"since, so it is left as it is (it was {change.before})"
             )
             return None
         lent = _surplus(path)
         sys_path(path).write_text(change.before, encoding="utf-8")
         now = value(path)
     except OSError as error:
-        announce(f"cannot put back {change.before} in {path}: {error.strerror}")
+        announce(f"cannot restore {change.before} in {path}: {error.strerror}")
         return change
     if now != change.before:
-        announce(f"{path} is {now} after {change.before} was put back")
+        announce(f"{path} is {now} after {change.before} was restored")
         return replace(change, after=now)
-    # The kernel does not take pages that are in use: it lends them until they are given back.
+    # The kernel does not take pages in use: they become surplus until they are released.
     in_use = _surplus(path) - lent
     if in_use > 0:
         announce(
             f"{in_use} huge page{' is' if in_use == 1 else 's are'} in use by another program; "
-            "the kernel takes them out of the pool when that gives them back"
+            "the kernel takes them out of the pool when that program releases them"
         )
     return None
 

@@ -129,7 +129,7 @@ def test_caches_of_leaf_4_and_of_amd() -> None:
          "refers to leaf 0x18"),
         ({"cpuid_2_0": NOTHING, "cpuid_18_0": NOTHING, "cpuid_80000005_0": NOTHING,
           "cpuid_80000006_0": NOTHING, "cpuid_80000019_0": NOTHING, "cpuid_4_0": NOTHING},
-         "nothing of the TLBs"),
+         "nothing about the TLBs"),
     ],
 )  # fmt: skip
 def test_what_is_masked_is_not_told(raw: dict[str, str], why: str) -> None:

@@ -216,7 +216,7 @@ CASES: dict[str, tuple[Change, Change]] = {
         ),
         lambda _: imported(counted(SKL)),
     ),
-    "T35": (lambda c: simulated(c, no_overlap="3 windows could be modelled"), overlapped),
+    "T35": (lambda c: simulated(c, no_overlap="3 of its windows could be modelled"), overlapped),
     "T40": (_with_run(waited_ns=200_000_000), _with_run(waited_ns=50_000_000)),
     "T41": (
         _with_run(wall_ns=1_200_000_000, waited_ns=0),
