@@ -44,7 +44,7 @@ setup() {
 
 @test "show --details has the sections" {
 	run -0 "${TLBCOST}" show --details saved.json
-	[[ ${output} == *"Details"*"Shares of the"*"page walks by memory"*"cost in ns"*"Caveats:"* ]]
+	[[ ${output} == *"--details"*"Shares of the"*"page walks by memory"*"cost in ns"*"Caveats:"* ]]
 	[[ ${output} == *"sort"*"tail"* ]]
 }
 

@@ -30,10 +30,10 @@ from tlbcost.answer.record import CountedPart, Estimate, Simulated
 from tlbcost.answer.waits import idle_fraction, waited_fraction
 from tlbcost.answer.words import decider, placement_sentence, time_name, verdict_sentence
 from tlbcost.attribution.document import attribution_part
+from tlbcost.common.document import part_of
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import spread_fraction
 from tlbcost.model.gain import speedup_ratio, total_interval
-from tlbcost.model.overlap import Sample
 from tlbcost.processors.geometry import Geometry, Level, PageSizeGeometry, TlbLevel
 from tlbcost.remedies.document import advice_part
 from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
@@ -132,13 +132,8 @@ def _footprint(estimate: Estimate) -> FootprintPart | None:
     footprint = estimate.footprint
     if footprint is None:
         return None
-    return FootprintPart(
-        anonymous_pages=footprint.anonymous_pages,
-        anonymous_huge_pages=footprint.anonymous_huge_pages,
-        dense_huge_pages=footprint.dense_huge_pages,
-        other_pages=footprint.other_pages,
-        source="runs" if estimate.simulated is None else "simulation",
-    )
+    source = "runs" if estimate.simulated is None else "simulation"
+    return part_of(FootprintPart, footprint, source=source)
 
 
 def _counters(part: CountedPart) -> CountersPart:
@@ -166,7 +161,7 @@ def _counters(part: CountedPart) -> CountersPart:
 
 
 def _simulation(simulated: Simulated) -> SimulationPart:
-    gain, geometry = simulated.gain, simulated.geometry
+    gain, geometry, sample = simulated.gain, simulated.geometry, simulated.sample
     return SimulationPart(
         wall_ns=None if simulated.run is None else simulated.run.wall_ns,
         exit_code=simulated.code,
@@ -178,7 +173,9 @@ def _simulation(simulated: Simulated) -> SimulationPart:
         model=gain.model,
         expected_overlap_fraction=gain.models.get("overlap"),
         expected_simple_fraction=gain.models.get("simple"),
-        modelled=None if simulated.sample is None else _modelled(simulated.sample),
+        modelled=None
+        if sample is None
+        else part_of(ModelledPart, sample, user_saved_fraction=sample.saving),
         no_overlap=simulated.no_overlap,
     )
 
@@ -207,17 +204,8 @@ def _geometry(geometry: Geometry, each: PageSizeGeometry) -> GeometryPart:
 
 
 def _process(process: ProcessCounts) -> ProcessPart:
-    touched = process.touched
-    return ProcessPart(
-        pid=process.pid,
-        parent_pid=process.parent_pid,
-        program=process.program,
-        threads=process.threads,
-        touched_anonymous_pages=touched.anonymous_pages if touched else None,
-        touched_anonymous_huge_pages=touched.anonymous_huge_pages if touched else None,
-        touched_other_pages=touched.other_pages if touched else None,
-        counts=None if process.counts is None else _counts(process.counts),
-    )
+    counts = None if process.counts is None else _counts(process.counts)
+    return part_of(ProcessPart, process, counts=counts)
 
 
 def _counts(counts: Mapping[tuple[int, Side], SideCounts]) -> list[AccessMisses]:
@@ -225,17 +213,6 @@ def _counts(counts: Mapping[tuple[int, Side], SideCounts]) -> list[AccessMisses]
         AccessMisses(**asdict(seen), page_size_bytes=size, access=side)
         for (size, side), seen in sorted(counts.items())
     ]
-
-
-def _modelled(sample: Sample) -> ModelledPart:
-    return ModelledPart(
-        core=sample.core,
-        windows=sample.windows,
-        references=sample.references,
-        sampled_references=sample.sampled_references,
-        modelled_fraction=sample.modelled_fraction,
-        user_saved_fraction=sample.saving,
-    )
 
 
 def _saved(share: Interval, cpu_ns: float | None) -> Interval | None:
@@ -256,11 +233,4 @@ def _placement(estimate: Estimate) -> PlacementPart | None:
     placed = estimate.given.placed
     if placed is None:
         return None
-    return PlacementPart(
-        nodes=placed.nodes,
-        source=placed.source,
-        base=placed.base,
-        huge=placed.huge,
-        direction=placed.direction,
-        sentence=placement_sentence(estimate),
-    )
+    return part_of(PlacementPart, placed, sentence=placement_sentence(estimate))

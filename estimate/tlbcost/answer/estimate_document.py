@@ -19,7 +19,7 @@ from tlbcost.numa.locality import Direction, Score
 from tlbcost.processors.geometry import SourceKind, TlbLevel
 from tlbcost.remedies.document import AdvicePart
 from tlbcost.run.outcome import Run
-from tlbcost.simulator.counts import Side, SideCounts
+from tlbcost.simulator.counts import Side, SideCounts, Touched
 from tlbcost.system.machine import Machine
 
 SCHEMA = "tlbcost-estimate-4"
@@ -156,13 +156,7 @@ class ProcessPart(Part, frozen=True, kw_only=True):
     parent_pid: Annotated[int, doc("of the process that started it", minimum=0)]
     program: Annotated[str, doc("what it ran")]
     threads: Annotated[int | None, doc("how many it had", minimum=0)]
-    touched_anonymous_pages: Annotated[int | None, doc("base pages", minimum=0)]
-    touched_anonymous_huge_pages: Annotated[
-        int | None, doc("huge pages that hold any of them", minimum=0)
-    ]
-    touched_other_pages: Annotated[
-        int | None, doc("base pages of files and shared memory", minimum=0)
-    ]
+    touched: Annotated[Touched | None, doc("the memory that it touched")]
     counts: Annotated[list[AccessMisses] | None, doc("its misses")]
 
 

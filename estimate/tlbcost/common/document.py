@@ -39,7 +39,7 @@ def doc(text: str, **schema: object) -> msgspec.Meta:
     return msgspec.Meta(description=text, extra_json_schema=schema or None)
 
 
-def part_of(kind: type[_P], source: object, **others: object) -> _P:
+def part_of(kind: type[_P], source: object, /, **others: object) -> _P:
     """A part with the attributes of `source` that its fields are named for, but for `others`."""
     same = {name: getattr(source, name) for name in kind.__struct_fields__ if hasattr(source, name)}
     return kind(**same | others)

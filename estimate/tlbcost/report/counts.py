@@ -94,15 +94,13 @@ def _processes(console: Console, processes: Sequence[ProcessPart], size: int, hu
     )  # fmt: skip
     ordered = sorted(processes, key=lambda each: walks(each, size) or 0, reverse=True)
     for process in ordered[:_MOST_PROCESSES]:
-        anonymous, other = process.touched_anonymous_pages, process.touched_other_pages
-        known = anonymous is not None and other is not None
-        memory = units.size(((anonymous or 0) + (other or 0)) * size)
+        touched = process.touched
         n_walks = [walks(process, page_size) for page_size in (size, huge)]
         shown.add_row(
             process.program.rpartition("/")[2],
             str(process.pid),
             units.NOT_OBTAINED if process.threads is None else str(process.threads),
-            memory if known else units.NOT_OBTAINED,
+            units.NOT_OBTAINED if touched is None else units.size(touched.pages * size),
             *(units.NOT_OBTAINED if n is None else units.count(n) for n in n_walks),
         )
     section(console, shown)

@@ -37,9 +37,9 @@ class Touched:
     of files and shared memory.
     """
 
-    anonymous_pages: int
-    anonymous_huge_pages: int
-    other_pages: int
+    anonymous_pages: Annotated[int, doc("base pages of anonymous memory", minimum=0)]
+    anonymous_huge_pages: Annotated[int, doc("huge pages that hold any of them", minimum=0)]
+    other_pages: Annotated[int, doc("base pages of files and shared memory", minimum=0)]
 
     @property
     def pages(self) -> int:

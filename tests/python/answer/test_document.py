@@ -96,4 +96,4 @@ def test_absent_is_null_in_json() -> None:
     assert report["costs"][1]["walk_serial_ns"] is None
     assert report["simulation"]["geometry"][1]["stlb"] is None
     assert report["simulation"]["processes"][1]["counts"] is None
-    assert report["simulation"]["processes"][1]["touched_anonymous_pages"] is None
+    assert report["simulation"]["processes"][1]["touched"] is None
