@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Which memory does a method reach?  Has 96 MiB of one kind for a while.
 //
-//	memory <malloc|mmap|bss|steps|arena|shared|segment|memfd|file:PATH> [<milliseconds>]
+//	memory <malloc|mmap|bss|steps|blocks|arena|shared|segment|memfd|file:PATH> [<milliseconds>]
 //	memory who
 //
 // steps: many small blocks, so that the heap grows little by little; arena: the same in a thread;
+// blocks: of 1 MiB each, which malloc maps one by one;
 // segment: of System V; who: prints whose rights it has. With SMAPS=FILE in the environment, it
 // copies what the kernel tells of its memory there before it ends.
 #include <fcntl.h>
@@ -34,6 +35,17 @@ static void *in_steps(void *unused)
 		memset(block, 1, SMALL);
 	}
 	return NULL;
+}
+
+static void in_blocks(void)
+{
+	for (size_t got = 0; got < SIZE; got += (size_t)1 << 20) {
+		char *block = malloc((size_t)1 << 20);
+
+		if (!block)
+			exit(1);
+		memset(block, 1, (size_t)1 << 20);
+	}
 }
 
 static void in_thread(void)
@@ -113,6 +125,8 @@ int main(int argc, char **argv)
 		fill(array);
 	else if (!strcmp(kind, "steps"))
 		in_steps(NULL);
+	else if (!strcmp(kind, "blocks"))
+		in_blocks();
 	else if (!strcmp(kind, "arena"))
 		in_thread();
 	else if (!strcmp(kind, "memfd"))

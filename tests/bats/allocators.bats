@@ -1,0 +1,403 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=settings
+# Is the allocator of a real program recognised, and does the first remedy that its estimate gives,
+# followed to the letter, put its memory onto huge pages?  By what the kernel's smaps shows.
+# shellcheck disable=SC2154  # run sets stderr
+
+load common
+
+THP=/sys/kernel/mm/transparent_hugepage
+LIBRARIES=/usr/lib/$(uname -m)-linux-gnu
+
+setup_file() {
+	PROGRAMS=$(mktemp -d /tmp/tlbcost-allocators.XXXXXX)
+	chmod 0755 "${PROGRAMS}"
+	export PROGRAMS MEMORY=${PROGRAMS}/memory
+	type -P cc >/dev/null || return 0
+	cc -std=c11 -D_GNU_SOURCE -O1 -pthread -o "${MEMORY}" "${BATS_TEST_DIRNAME}/../backing/memory.c"
+}
+
+teardown_file() {
+	rm -rf "${PROGRAMS}"
+}
+
+setup() {
+	need_built tlbcost libexec/tlbcost-run libexec/valgrind venv/bin/python
+	need_program cc valgrind
+	[[ $(sed 's/.*\[\(.*\)\].*/\1/' "${THP}/enabled") == madvise ]] ||
+		skip "needs transparent huge pages on request (madvise)"
+	unset TLBCOST_ROOT GLIBC_TUNABLES MALLOC_CONF JAVA_TOOL_OPTIONS LD_PRELOAD
+	export SMAPS=${BATS_TEST_TMPDIR}/smaps
+	PATH=${BUILD}:${PATH}
+	cd "${BATS_TEST_TMPDIR}" || return
+	dear_walks >dear.tsv
+}
+
+need_file() { # <file>
+	[[ -e $1 ]] || skip "needs $1"
+}
+
+need_glibc_tunable() {
+	local version
+	version=$(getconf GNU_LIBC_VERSION 2>/dev/null) || skip "needs glibc"
+	((${version#*.} >= 35)) || skip "needs glibc 2.35"
+}
+
+need_run_thp() {
+	need_built libexec/tlbcost-thp
+	[[ $(uname -m) == x86_64 ]] || skip "tlbcost run --thp is of x86-64"
+}
+
+# Estimate a program; what is advised for most of its memory is in estimate.json.
+estimate() { # <command>...
+	tlbcost estimate --backend sim --model simple --runs 1 --calibration dear.tsv \
+		--json estimate.json --output estimate.txt -- "$@" >program.txt
+	cat estimate.txt
+}
+
+# Of the first advice: who allocated the memory, the names of its remedies, or a part of the first.
+advised() { # allocated_by|codes|steps|proof
+	"${BUILD}/venv/bin/python" - "$1" <<-'PYTHON'
+		import json, sys
+		advice = json.load(open("estimate.json"))["what_to_do"][0]
+		match sys.argv[1]:
+		    case "allocated_by":
+		        print(advice["allocated_by"])
+		    case "codes":
+		        print(*(each["code"] for each in advice["remedies"]))
+		    case part:
+		        value = advice["remedies"][0][part]
+		        print(*(value if isinstance(value, list) else [value]), sep="\n")
+	PYTHON
+}
+
+allocated_by() { # <words>
+	echo "allocated by: $(advised allocated_by)"
+	[[ $(advised allocated_by) == "$1" ]]
+}
+
+# The remedy that the report shows, and no switch of another allocator, which would do nothing.
+first_is() { # <code> [<another switch of the same>]
+	local codes each
+	codes=" $(advised codes) "
+	echo "advised:${codes}"
+	[[ ${codes} == " $1 "* ]]
+	for each in glibc-thp jemalloc-thp mimalloc-thp java-thp python-malloc; do
+		[[ ${each} == "$1" || ${each} == "${2:-}" || ${codes} != *" ${each} "* ]]
+	done
+}
+
+# Where no switch is known there is tlbcost's own way, whose proof is thp.bats.
+no_switch_is_known() {
+	local codes each
+	codes=" $(advised codes) "
+	echo "advised:${codes}"
+	for each in glibc-thp glibc-pool glibc-top-pad jemalloc-thp mimalloc-thp java-thp python-malloc; do
+		[[ ${codes} != *" ${each} "* ]]
+	done
+	[[ ! -e ${BUILD}/libexec/tlbcost-thp || $(uname -m) != x86_64 || ${codes} == " run-thp "* ]]
+}
+
+# No lines of C for a program that is not written in C.
+no_code_is_advised() {
+	[[ $(advised codes) != *madvise* && $(advised codes) != *collapse* ]]
+	[[ $(advised codes) != *map-hugetlb* ]]
+}
+
+# Type what is advised first.
+follow() {
+	local steps
+	steps=$(advised steps)
+	printf '%s\n' "${steps}"
+	bash -euc "${steps}" 3>&- >/dev/null
+}
+
+# The share of the anonymous memory that is on huge pages, in %.
+covered() {
+	awk '$1 == "Anonymous:" { n += $2 } $1 == "AnonHugePages:" { huge += $2 }
+		END { if (!n) exit 1; print int(100 * huge / n) }' "${SMAPS}"
+}
+
+proven() { # [<least %>]
+	echo "on huge pages: $(covered) %"
+	(($(covered) >= ${1:-85}))
+}
+
+# The same program has next to none without the remedy.
+missing_without() { # <command>...
+	"$@" >/dev/null
+	echo "on huge pages without the remedy: $(covered) %"
+	(($(covered) <= 15))
+}
+
+@test "glibc: a large block" {
+	need_glibc_tunable
+	estimate "${MEMORY}" malloc 0
+	allocated_by "glibc's malloc"
+	first_is glibc-thp
+	[[ $(advised proof) == "tlbcost trial --with glibc-thp -- ${MEMORY} malloc 0" ]]
+	missing_without "${MEMORY}" malloc 0
+	follow
+	proven
+}
+
+@test "glibc: a heap that grows by brk" {
+	need_glibc_tunable
+	estimate "${MEMORY}" steps 0
+	allocated_by "glibc's malloc"
+	first_is glibc-thp
+	missing_without "${MEMORY}" steps 0
+	follow
+	proven
+}
+
+@test "glibc: blocks that are mapped one by one, smaller than what whole huge pages fit into" {
+	need_glibc_tunable
+	estimate "${MEMORY}" blocks 300
+	allocated_by "glibc's malloc"
+	first_is glibc-thp
+	[[ $(advised steps) == *glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=* ]]
+	# By the first tunable alone there would be none.
+	missing_without env GLIBC_TUNABLES=glibc.malloc.hugetlb=1 "${MEMORY}" blocks 0
+	follow
+	proven
+	# What proves it runs, and finds the memory covered.
+	bash -euc "$(advised proof | sed 's/--with/--no-estimate --pairs 3 --with/')" 2>trial.txt >/dev/null
+	[[ $(<trial.txt) != *"No trial of huge pages"* ]]
+}
+
+@test "glibc: arenas of threads, which no tunable serves" {
+	estimate "${MEMORY}" arena 300
+	allocated_by "glibc's malloc"
+	[[ " $(advised codes) " != *" glibc-thp "* ]]
+	need_run_thp
+	first_is run-thp
+	follow
+	proven
+}
+
+@test "glibc: a static executable" {
+	need_glibc_tunable
+	cc -std=c11 -D_GNU_SOURCE -O1 -pthread -static -o static "${TREE}/tests/backing/memory.c" ||
+		skip "needs a static C library"
+	estimate ./static malloc 0
+	allocated_by "glibc's malloc"
+	first_is glibc-thp
+	follow
+	proven
+}
+
+@test "memory that a program maps for itself is not malloc's" {
+	estimate "${MEMORY}" mmap 300
+	allocated_by "the program itself (mmap)"
+	no_switch_is_known
+	[[ " $(advised codes) " == *" madvise "* ]]
+	need_run_thp
+	follow
+	proven
+}
+
+@test "jemalloc: preloaded, by MALLOC_CONF" {
+	need_file "${LIBRARIES}/libjemalloc.so.2"
+	local kind
+	for kind in malloc steps; do
+		estimate env LD_PRELOAD="${LIBRARIES}/libjemalloc.so.2" "${MEMORY}" "${kind}" 0
+		allocated_by jemalloc
+		first_is jemalloc-thp
+		missing_without env LD_PRELOAD="${LIBRARIES}/libjemalloc.so.2" "${MEMORY}" "${kind}" 0
+		follow
+		proven
+	done
+}
+
+@test "jemalloc: linked statically, its options kept" {
+	need_file "${LIBRARIES}/libjemalloc.a"
+	cc -std=c11 -D_GNU_SOURCE -O1 -pthread -o static "${TREE}/tests/backing/memory.c" \
+		"${LIBRARIES}/libjemalloc.a" -lm -ldl -lstdc++ || skip "libjemalloc.a cannot be linked with"
+	strip static
+	export MALLOC_CONF=background_thread:false
+	estimate ./static malloc 0
+	allocated_by jemalloc
+	first_is jemalloc-thp
+	[[ $(advised steps) == MALLOC_CONF=background_thread:false,thp:always,* ]]
+	follow
+	proven
+}
+
+@test "jemalloc: redis-server" {
+	need_program redis-cli redis-check-rdb
+	ldd "$(type -P redis-check-rdb)" | grep -q jemalloc || skip "needs a redis with jemalloc"
+	# Debian's server is a link to it.
+	ln -s "$(type -P redis-check-rdb)" redis-server
+	cat >serve <<-'BASH'
+		#!/bin/bash
+		# A server that is filled, and told to end.
+		cli() { redis-cli -s "${PWD}/socket" "$@"; }
+		./redis-server --port 0 --unixsocket "${PWD}/socket" --save "" --enable-debug-command yes &
+		until [[ $(cli ping 2>/dev/null) == PONG ]]; do sleep 0.1; done
+		cli debug populate 600000 key 64
+		sleep 0.3
+		cat "/proc/$!/smaps" >"${SMAPS}"
+		cli shutdown nosave
+		wait
+	BASH
+	chmod +x serve
+	estimate ./serve
+	allocated_by jemalloc
+	first_is jemalloc-thp
+	no_code_is_advised
+	missing_without ./serve
+	follow
+	proven 80
+}
+
+@test "tcmalloc (gperftools) has no switch" {
+	need_file "${LIBRARIES}/libtcmalloc_minimal.so.4"
+	estimate env LD_PRELOAD="${LIBRARIES}/libtcmalloc_minimal.so.4" "${MEMORY}" malloc 300
+	allocated_by tcmalloc
+	no_switch_is_known
+	need_run_thp
+	follow
+	proven
+}
+
+@test "mimalloc: by its environment, or it asks by itself" {
+	local library
+	for library in "${LIBRARIES}"/libmimalloc.so.[23]; do
+		[[ -e ${library} ]] && break
+	done
+	need_file "${library}"
+	env LD_PRELOAD="${library}" "${MEMORY}" malloc 0
+	if (($(covered) >= 85)); then
+		skip "this mimalloc asks by itself"
+	fi
+	estimate env LD_PRELOAD="${library}" "${MEMORY}" malloc 0
+	allocated_by mimalloc
+	first_is mimalloc-thp
+	follow
+	proven
+}
+
+@test "musl has no switch" {
+	need_program musl-gcc
+	musl-gcc -D_GNU_SOURCE -O1 -pthread -o musl "${TREE}/tests/backing/memory.c"
+	estimate ./musl malloc 300
+	allocated_by "musl's malloc"
+	no_switch_is_known
+	need_run_thp
+	follow
+	proven
+}
+
+@test "Go's runtime has no switch" {
+	local go
+	go=$(type -P go || echo /usr/local/go/bin/go)
+	[[ -x ${go} ]] || skip "needs go"
+	GOCACHE=${BUILD}/go-cache GO111MODULE=off "${go}" build -o hog "${TREE}/tests/backing/hog.go"
+	estimate ./hog
+	allocated_by "Go's runtime"
+	no_switch_is_known
+	no_code_is_advised
+	need_run_thp
+	follow
+	proven
+}
+
+@test "Java: by the option of its heap" {
+	need_program java javac
+	javac -d . "${TREE}/tests/backing/Hog.java"
+	# Fewer threads: the simulation runs one at a time.
+	estimate java -Xmx200m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp . Hog
+	allocated_by "the Java VM"
+	first_is java-thp
+	[[ $(advised steps) == "java -XX:+UseTransparentHugePages "* ]]
+	[[ $(advised proof) == "tlbcost trial --with env:JAVA_TOOL_OPTIONS=-XX:+UseTransparentHugePages "* ]]
+	no_code_is_advised
+	missing_without java -Xmx200m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp . Hog
+	follow
+	proven 80
+}
+
+@test "node: objects are V8's, which has no switch" {
+	need_program node
+	cat >objects.js <<-'JS'
+		const fs = require("fs"), held = [];
+		for (let i = 0; i < 500000; i++) held.push({ x: i, y: [i, i + 1] });
+		if (process.env.SMAPS)
+			fs.writeFileSync(process.env.SMAPS, fs.readFileSync("/proc/self/smaps"));
+		setTimeout(() => console.log(held.length), 300);
+	JS
+	estimate node objects.js
+	allocated_by V8
+	no_switch_is_known
+	no_code_is_advised
+	need_run_thp
+	missing_without node objects.js
+	follow
+	# Memory of its threads, and of code, is too small.
+	proven 60
+}
+
+@test "node: typed arrays are malloc's" {
+	need_program node
+	need_glibc_tunable
+	cat >typed.js <<-'JS'
+		const fs = require("fs"), held = new Float64Array(16 << 20).fill(1);
+		if (process.env.SMAPS)
+			fs.writeFileSync(process.env.SMAPS, fs.readFileSync("/proc/self/smaps"));
+		setTimeout(() => console.log(held[7]), 300);
+	JS
+	estimate node typed.js
+	allocated_by "glibc's malloc"
+	first_is glibc-thp
+	no_code_is_advised
+	follow
+	proven 80
+}
+
+@test "python: small objects are of its own arenas" {
+	local python
+	python=$(readlink -f "${BUILD}/venv/bin/python")
+	cat >objects.py <<-'PYTHON'
+		import os, shutil, time
+		held = [str(i) * 3 for i in range(1_200_000)]
+		if "SMAPS" in os.environ:
+		    with open("/proc/self/smaps") as smaps, open(os.environ["SMAPS"], "w") as copy:
+		        shutil.copyfileobj(smaps, copy)
+		time.sleep(0.3)
+	PYTHON
+	estimate "${python}" objects.py
+	allocated_by Python
+	[[ " $(advised codes) " == *" python-malloc "* ]]
+	no_code_is_advised
+	missing_without "${python}" objects.py
+	need_run_thp
+	first_is run-thp python-malloc
+	follow
+	# Its arenas of 1 MiB do not all lie side by side.
+	proven 50
+}
+
+@test "python: arrays of numpy, where numpy is told not to ask, are malloc's" {
+	need_glibc_tunable
+	local python
+	python=$(readlink -f "${BUILD}/venv/bin/python")
+	export PYTHONPATH NUMPY_MADVISE_HUGEPAGE=0 OPENBLAS_NUM_THREADS=1
+	PYTHONPATH=$("${BUILD}/venv/bin/python" -c 'import numpy, os; print(os.path.dirname(os.path.dirname(numpy.__file__)))')
+	cat >arrays.py <<-'PYTHON'
+		import os, shutil, time
+		import numpy
+		held = numpy.ones(12 << 20)
+		if "SMAPS" in os.environ:
+		    with open("/proc/self/smaps") as smaps, open(os.environ["SMAPS"], "w") as copy:
+		        shutil.copyfileobj(smaps, copy)
+		time.sleep(0.3)
+	PYTHON
+	estimate "${python}" arrays.py
+	allocated_by "glibc's malloc"
+	[[ " $(advised codes) " == *" numpy-thp "* ]]
+	missing_without "${python}" arrays.py
+	follow
+	proven 75
+}
