@@ -399,6 +399,7 @@ two_lines() { # <file>
 	[[ ${lines[1]} == "[0, 1] true user" ]]
 }
 
+# bats test_tags=settings
 @test "count: under sudo the program runs as the user who called it" {
 	need_root
 	setpriv --reuid=65534 --regid=65534 --clear-groups test -x "${BUILD}/libexec/tlbcost-count" ||
