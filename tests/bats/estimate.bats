@@ -547,3 +547,24 @@ grow() { # build a program that touches <MiB>
 	[[ ${output} == 65534 ]]
 	[[ $(json 'report["simulation"]["exit_code"]') == 0 ]]
 }
+
+@test "what the program leaves behind lives on; its copy in the simulator ends, and nothing stays" {
+	local left
+	run -0 "${ESTIMATE[@]}" --runs 2 --json report.json --output report.txt -- \
+		sh -c 'sleep 1000 >/dev/null 2>&1 3>&- & echo $! >>left; sleep 1'
+	# Two native runs and the simulated one: the processes of the first two live.
+	mapfile -t left <left
+	[[ ${#left[@]} == 3 ]]
+	[[ $(<"/proc/${left[0]}/comm") == sleep && $(<"/proc/${left[1]}/comm") == sleep ]]
+	kill "${left[0]}" "${left[1]}"
+	has_ended "${left[2]}"
+	[[ $(json '"T42" in [caveat["code"] for caveat in report["caveats"]]') == True ]]
+	# Asked to end, the copy is counted as far as it got: it is not one of those without counts.
+	[[ $(json '"T04" in [caveat["code"] for caveat in report["caveats"]]') == False ]]
+	# One that does not end when asked to is ended all the same.
+	run -0 "${ESTIMATE[@]}" --runs 1 --json report.json --output report.txt -- \
+		sh -c 'sh -c "trap : TERM; while :; do sleep 0.2; done" >/dev/null 2>&1 3>&- & echo $! >>stubborn; sleep 1'
+	mapfile -t left <stubborn
+	kill -KILL "${left[0]}"
+	has_ended "${left[1]}"
+}

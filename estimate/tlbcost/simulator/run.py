@@ -17,6 +17,7 @@ from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.counts import ProcessCounts, read_counts
 from tlbcost.simulator.failures import check_simulated, reason_of
+from tlbcost.simulator.left_behind import end_left_behind
 from tlbcost.simulator.memory_tables import OPTIONS, ImageAttribution, read_attributions
 from tlbcost.simulator.views import ImageViews, read_views
 from tlbcost.simulator.windows import ImageWindows, WindowPlan, read_windows
@@ -25,13 +26,17 @@ from tlbcost.system import hints
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What was counted, modelled and attributed in each process image, and how the run ended."""
+    """What was counted, modelled and attributed in each process image, and how the run ended.
+
+    `left_behind`: processes that still ran when the program had ended; counted until then.
+    """
 
     processes: tuple[ProcessCounts, ...]
     outcome: Outcome
     windows: tuple[ImageWindows, ...] = ()
     attributions: tuple[ImageAttribution, ...] = ()
     views: tuple[ImageViews, ...] = ()
+    left_behind: int = 0
 
 
 def find_valgrind() -> Path:
@@ -113,13 +118,17 @@ def simulate(
     folder.mkdir()
     if launcher.user is not None:
         os.chown(folder, launcher.user.uid, launcher.user.gid)
-    with Progress("simulation") as progress:
-        outcome = launcher.execute(
-            [*simulator_command(valgrind, folder, geometry, windows, core, options), *argv],
-            discard=True,
-            environment={**os.environ, "VALGRIND_LIB": str(paths.valgrind_lib())},
-            tick=_ticks(progress, native),
-        )
+    try:
+        with Progress("simulation") as progress:
+            outcome = launcher.execute(
+                [*simulator_command(valgrind, folder, geometry, windows, core, options), *argv],
+                discard=True,
+                environment={**os.environ, "VALGRIND_LIB": str(paths.valgrind_lib())},
+                tick=_ticks(progress, native),
+            )
+    finally:
+        # Else the folder could not be removed: they make files in it.
+        left_behind = end_left_behind(folder)
     if outcome.exec_errno is not None:
         raise TlbcostError(
             f"cannot run {valgrind}: {os.strerror(outcome.exec_errno).lower()}",
@@ -145,7 +154,12 @@ def simulate(
     if read is not None:
         read(folder)
     return Simulation(
-        processes, outcome, read_windows(folder), read_attributions(folder), read_views(folder)
+        processes,
+        outcome,
+        read_windows(folder),
+        read_attributions(folder),
+        read_views(folder),
+        left_behind,
     )
 
 

@@ -21,6 +21,18 @@ def _where_simulated(rule: _Rule) -> CaveatRule:
     )
 
 
+def _left_behind(estimate: Estimate, _simulated: Simulated) -> tuple[str, str] | None:
+    left = 0 if estimate.given.simulation is None else estimate.given.simulation.left_behind
+    if not left:
+        return None
+    which = "a process" if left == 1 else f"{left} processes"
+    return (
+        f"The program ended while {which} that it started still ran: what they do afterwards is "
+        "neither timed nor simulated.",
+        "To estimate it, have the program wait for them.",
+    )
+
+
 def _killed_process(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
     killed = [process for process in simulated.processes if process.counts is None]
     if killed:
@@ -146,5 +158,6 @@ RULES: dict[str, CaveatRule] = {
         "T15": _files,
         "T21": _splintered,
         "T35": _no_overlap,
+        "T42": _left_behind,
     }.items()
 }

@@ -13,6 +13,7 @@ from builders.answer import (
     altered,
     estimated,
     killed,
+    outcomes,
     overlapped,
     process,
     rebuilt,
@@ -27,6 +28,7 @@ from tlbcost.calibration.records import Obtained
 from tlbcost.processors.event_tables import load_pmu
 from tlbcost.processors.geometry import Geometry, LevelSource
 from tlbcost.simulator.counts import Touched
+from tlbcost.simulator.run import Simulation
 from tlbcost.system.glibc import tunable
 from tlbcost.system.machine import Machine
 
@@ -83,6 +85,11 @@ def _of_machine(c: Estimate, machine: Machine) -> Obtained:
     """The calibration as if it were of this machine."""
     assert c.given.calibrated is not None
     return Obtained(replace(c.given.calibrated.calibration, machine=machine), "from a file")
+
+
+def _with_left_behind(processes: int) -> Change:
+    ran = Simulation((), outcomes([RUN])[0], left_behind=processes)
+    return lambda c: altered(c, simulation=ran)
 
 
 def _with_formulas(name: str) -> Change:
@@ -222,6 +229,7 @@ CASES: dict[str, tuple[Change, Change]] = {
         _with_run(wall_ns=1_200_000_000, waited_ns=0),
         _with_run(wall_ns=1_200_000_000, waited_ns=150_000_000),
     ),
+    "T42": (_with_left_behind(1), _with_left_behind(0)),
     "T45": (lambda c: _graded(c, "steal 12 %"), _graded),
 }
 
