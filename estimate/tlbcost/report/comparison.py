@@ -65,7 +65,7 @@ def _walks(document: EstimateDocument, size: int) -> Interval | None:
 
 
 _FIGURES: dict[str, tuple[Unit, Callable[[EstimateDocument], Interval | None]]] = {
-    "gain in all": ("fraction", lambda document: document.total_fraction),
+    "total gain": ("fraction", lambda document: document.total_fraction),
     "fewer page faults": ("fraction", lambda document: document.fault_fraction),
     "cheaper TLB misses": ("fraction", lambda document: document.expected_fraction),
     "upper bound": ("fraction", lambda document: _exact(document.bound_fraction.value)),

@@ -48,5 +48,5 @@ class ComparisonDocument(Part, frozen=True, kw_only=True):
     first: Annotated[ComparedEstimate, doc("the first estimate")]
     second: Annotated[ComparedEstimate, doc("the second estimate")]
     verdict_changed: Annotated[bool, doc("their verdicts differ")]
-    rows: Annotated[list[Compared], doc("what is compared; the gain in all first")]
+    rows: Annotated[list[Compared], doc("what is compared; the total gain first")]
     notes: Annotated[list[str], doc("why they may not be comparable")]

@@ -156,7 +156,7 @@ def _results(console: Console, document: EstimateDocument) -> None:
          document.expected_speedup_ratio),
         ("fewer page faults", document.fault_fraction, document.fault_saved_ns,
          document.fault_speedup_ratio),
-        ("in all", document.total_fraction, document.total_saved_ns,
+        ("total", document.total_fraction, document.total_saved_ns,
          document.total_speedup_ratio),
     ):  # fmt: skip
         shown.add_row(label, *_saving(share, saved, speedup))

@@ -42,7 +42,7 @@ def gain_table(document: EstimateDocument) -> list[str]:
     rows: list[tuple[str, ...]] = [
         (_name(name, value), value, low if low == high else f"{low} to {high}", time)
         for name, value, low, high, time in zip(
-            [*known, "in all"], values, lows, highs, times, strict=True
+            [*known, "total"], values, lows, highs, times, strict=True
         )
     ]
     if document.fault_fraction is None:

@@ -60,7 +60,7 @@ def test_intervals_apart_are_a_difference(second: float, change: str) -> None:
         return altered(made, gain=gain)
 
     found = comparison(exact(0.2), exact(second))
-    assert row(found, "gain in all").change == change
+    assert row(found, "total gain").change == change
     assert text_of(found).startswith("DIFFERENT: the gain goes from 20 % to ")
 
 

@@ -42,7 +42,7 @@ def test_the_first_15_lines_have_the_answer(name: str) -> None:
     text = "\n".join(lines)
     assert "Upper bound for all address translation" in text
     if shown.gain.fault_fraction is not None and "cheaper TLB misses" in text:
-        assert ("in all" in text) == ("page faults " in text)
+        assert ("total" in text) == ("page faults " in text)
     if shown.advice:
         assert any(line.startswith("Cause ") for line in lines)
         assert any(line.startswith("Try ") for line in lines)
@@ -81,7 +81,7 @@ shares = st.tuples(*[st.floats(-0.2, 0.45)] * 3).map(
 @given(shares, shares)
 def test_the_rows_add_up_to_the_total_as_written(fault: Interval, expected: Interval) -> None:
     lines = summary_of(_with_gains(fault, expected))
-    rows = [line for line in lines if re.match(r"(fewer )?page faults |cheaper TLB|in all ", line)]
+    rows = [line for line in lines if re.match(r"(fewer )?page faults |cheaper TLB|total ", line)]
     if len(rows) < 3:
         return
     parts, total = [_figures(row) for row in rows[:2]], _figures(rows[2])
@@ -95,7 +95,7 @@ def test_the_rows_add_up_to_the_total_as_written(fault: Interval, expected: Inte
 @given(shares, shares)
 def test_the_verdict_has_the_figures_of_the_total(fault: Interval, expected: Interval) -> None:
     lines = summary_of(_with_gains(fault, expected))
-    total = next((line for line in lines if line.startswith("in all ")), None)
+    total = next((line for line in lines if line.startswith("total ")), None)
     named = re.search(r"should save (\S+) % of the .*, at least (\S+) %", " ".join(lines[:2]))
     if total is None or named is None:
         return
@@ -105,10 +105,10 @@ def test_the_verdict_has_the_figures_of_the_total(fault: Interval, expected: Int
 def test_what_is_about_nothing_has_no_row() -> None:
     shown = _with_gains(Interval(0.3, 0.25, 0.35), Interval(0.0001, 0.0, 0.0002))
     lines = summary_of(shown)
-    assert not any(line.startswith(("cheaper TLB misses", "in all")) for line in lines)
+    assert not any(line.startswith(("cheaper TLB misses", "total")) for line in lines)
     # It would be missed if the others did not add up without it.
     shown = _with_gains(Interval(0.3, 0.25, 0.35), Interval(0.0001, -0.05, 0.0002))
-    assert any(line.startswith("in all") for line in summary_of(shown))
+    assert any(line.startswith("total") for line in summary_of(shown))
 
 
 def test_page_faults_that_cost_more_are_not_called_fewer() -> None:
