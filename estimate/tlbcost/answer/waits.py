@@ -66,7 +66,7 @@ def load_words(runs: Sequence[Run]) -> str | None:
         return f"the program waited for a CPU {units.percent(waited)} of the time"
     spread = spread_fraction([run.cpu_ns for run in runs]) if runs else None
     if spread is not None and spread > SPREAD_FRACTION:
-        return f"its CPU time varied by {units.percent(spread)} between runs"
+        return f"the program's CPU time varied by {units.percent(spread)} between runs"
     return None
 
 

@@ -73,7 +73,7 @@ _FIGURES: dict[str, tuple[Unit, Callable[[EstimateDocument], Interval | None]]] 
     "CPU time": ("ns", _cpu_ns),
     "page faults": ("count", lambda document: _of_runs(document, "minor_faults")),
     "page walks": ("count", lambda document: _walks(document, 0)),
-    "... on huge pages": ("count", lambda document: _walks(document, 1)),
+    "walks on huge pages": ("count", lambda document: _walks(document, 1)),
 }
 
 

@@ -59,7 +59,7 @@ def _sentence(document: ComparisonDocument) -> str:
         )
     text = f"NO CLEAR DIFFERENCE: the gain is {before} and {after}, and the intervals overlap."
     clear = [row.name for row in document.rows[1:] if row.change in ("larger", "smaller")]
-    return f"{text} What does differ: {', '.join(clear)}." if clear else text
+    return f"{text} These differ: {', '.join(clear)}." if clear else text
 
 
 def _head(label: str, each: ComparedEstimate, width: int) -> str:
@@ -67,7 +67,8 @@ def _head(label: str, each: ComparedEstimate, width: int) -> str:
     file = visible(each.file)
     room = width - len(start)
     command = visible(shlex.join(each.argv))
-    return start + middle(f"{middle(file, room // 2)}  {command}", room)
+    start += f"{middle(file, room // 3)}  "
+    return start + middle(command, width - len(start))
 
 
 def _cell(row: Compared, interval: Interval | None) -> str:
