@@ -124,6 +124,8 @@ def _calibration(estimate: Estimate) -> CalibrationPart | None:
     return CalibrationPart(
         source=calibrated.source,
         date=calibrated.calibration.date,
+        grade=calibrated.calibration.grade,
+        grade_reasons=calibrated.calibration.grade_reasons,
         notes=estimate.given.cost_notes,
     )
 

@@ -10,6 +10,7 @@ from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer.record import Backend, Caveat, Decider, TimeName
 from tlbcost.attribution.document import AttributionPart
 from tlbcost.calibration.costs import PageCosts
+from tlbcost.calibration.records import Grade
 from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
 from tlbcost.counters.event_counts import EventCount, Mode
@@ -76,6 +77,8 @@ class CalibrationPart(Part, frozen=True, kw_only=True):
 
     source: Annotated[str, doc("measured now, cached, or from which file")]
     date: Annotated[str, doc("UTC, ISO 8601")]
+    grade: Annotated[Grade, doc("whether estimates may rely on them")]
+    grade_reasons: Annotated[tuple[str, ...], doc("why they are poor")]
     notes: Annotated[tuple[str, ...], doc("what to know about them")]
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Backend = Literal["pmu", "sim", "both"]
 Severity = Literal["high", "medium", "low"]
 # What would decide a verdict that is not proven: a quiet machine, more runs, a trial.
-Decider = Literal["quiet", "runs", "trial"]
+Decider = Literal["quiet", "calibration", "runs", "trial"]
 TimeName = Literal["run time", "CPU time", "cycles counted"]
 
 

@@ -15,6 +15,7 @@ from tlbcost.numa.locality import direction_words, placement_words, translation_
 
 _DECIDERS: dict[Decider, str] = {
     "quiet": "{load}: repeat when the machine is quiet",
+    "calibration": "poor calibration ({reason}): repeat when the machine is quiet",
     "runs": "more runs would decide (--runs 10)",
     "trial": "a trial would decide",
 }
@@ -37,8 +38,18 @@ def decider(estimate: Estimate) -> Decider | None:
         return None
     if load_words(runs) is not None:
         return "quiet"
+    if poor_because(estimate):
+        return "calibration"
     narrow = (estimate.spread_part or 0) > 0.5 and len(runs) < _MOST_RUNS
     return "runs" if narrow else "trial"
+
+
+def poor_because(estimate: Estimate) -> tuple[str, ...]:
+    """Why the costs that the estimate takes are not to be relied on; empty: they are, or none."""
+    calibrated = estimate.given.calibrated
+    if calibrated is None or estimate.base_costs is None:
+        return ()
+    return calibrated.calibration.grade_reasons
 
 
 def verdict_sentence(estimate: Estimate) -> str:
@@ -65,7 +76,8 @@ def verdict_sentence(estimate: Estimate) -> str:
         return f"NOT WORTH IT: {pages} would save {high} of the {time} at most."
     by = decider(estimate)
     assert by is not None
-    decides = _DECIDERS[by].format(load=load_words(given.runs))
+    reason = next(iter(poor_because(estimate)), None)
+    decides = _DECIDERS[by].format(load=load_words(given.runs), reason=reason)
     return f"NOT PROVEN: {pages} should save between {low} and {high} of the {time}; {decides}."
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from builders.answer import (
     estimated,
 )
-from tlbcost.answer.words import verdict_sentence
+from tlbcost.answer.words import decider, verdict_sentence
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
 from tlbcost.model.gain import total_interval
@@ -34,3 +34,17 @@ def test_a_tiny_gain_is_next_to_nothing() -> None:
     c = estimated(0)
     small = replace(c.gain, fault_fraction=None)
     assert verdict_sentence(replace(c, gain=small)).endswith("would save next to nothing.")
+
+
+def test_what_is_not_proven_by_a_poor_calibration_says_so() -> None:
+    c = estimated(10**6)
+    assert c.given.calibrated is not None
+    poor = replace(c.given.calibrated.calibration, grade_reasons=("steal 12 %", "more"))
+    given = replace(c.given, calibrated=replace(c.given.calibrated, calibration=poor))
+    disturbed = replace(c, given=given)
+    assert decider(disturbed) == "calibration"
+    assert verdict_sentence(disturbed).endswith(
+        "; poor calibration (steal 12 %): repeat when the machine is quiet."
+    )
+    # Without costs the estimate has nothing of it.
+    assert decider(replace(disturbed, base_costs=None)) == decider(c) != "calibration"

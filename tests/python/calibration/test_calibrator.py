@@ -63,7 +63,7 @@ def test_failures_are_told(program: Path, script: str, words: str) -> None:
 
 
 def test_a_probe_that_is_missing_has_a_hint(program: Path) -> None:
-    with pytest.raises(TlbcostError, match="cannot start") as caught:
+    with pytest.raises(TlbcostError, match="cannot run") as caught:
         run_calibrator([], 1, None)
     assert caught.value.hint
     assert not program.exists()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from tlbcost.answer.record import CaveatRule, Estimate
+from tlbcost.answer.words import poor_because
 from tlbcost.calibration.records import POOR
 from tlbcost.common import units
 
@@ -74,11 +75,7 @@ def _overlapped(estimate: Estimate) -> tuple[str, str] | None:
 
 
 def _poor(estimate: Estimate) -> tuple[str, str] | None:
-    calibrated = estimate.given.calibrated
-    # Without costs in it, an estimate has nothing of the calibration's.
-    if calibrated is None or estimate.base_costs is None:
-        return None
-    reasons = calibrated.calibration.grade_reasons
+    reasons = poor_because(estimate)
     if not reasons:
         return None
     what, _, remedy = POOR.partition(": ")
