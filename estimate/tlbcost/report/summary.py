@@ -19,6 +19,8 @@ from tlbcost.report.lines import LABEL, cut, labelled, wrapped
 _MOST_LINES = 24
 # Of what is not worth it, less is to be said.
 _FEW_LINES = 15
+# What the verdict itself says, by what would decide it.
+_SAID = {"quiet": ("T03", "T40")}
 _BACKENDS = {"sim": "simulation", "both": "hardware counters and simulation"}
 
 
@@ -55,7 +57,8 @@ _FEW_ROOMS = (
 def summary(document: EstimateDocument, width: int) -> tuple[list[str], list[str]]:
     """The lines of the verdict, and those below it."""
     verdict = wrapped(document.verdict.sentence, width)
-    caveats = caveat_items(document.caveats, width)
+    said = _SAID.get(document.verdict.decided_by or "", ())
+    caveats = caveat_items([each for each in document.caveats if each.code not in said], width)
     if document.placement is not None and document.placement.sentence is not None:
         # After the worst, which may be that all of it is wrong.
         caveats.insert(1, wrapped(document.placement.sentence, width, "NUMA ", " " * 5))

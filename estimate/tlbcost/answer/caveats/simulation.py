@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tlbcost.answer.record import CaveatRule, Estimate, Simulated
 from tlbcost.common import units
+from tlbcost.model.gain import WORTHWHILE_FRACTION
 from tlbcost.processors.geometry import SourceKind
 from tlbcost.simulator.counts import ProcessCounts
 
@@ -119,6 +120,8 @@ def _files(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
 def _splintered(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
     huge, base_costs, huge_costs = simulated.geometry.huge, estimate.base_costs, estimate.huge_costs
     if huge.entry_bytes in (None, huge.page_size_bytes):
+        return None
+    if estimate.gain.bound_fraction.value < WORTHWHILE_FRACTION:
         return None
     assert huge.entry_bytes is not None
     costs = [each.walk_serial_ns if each else None for each in (base_costs, huge_costs)]
