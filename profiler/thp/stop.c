@@ -16,6 +16,10 @@
 /* Of bss: as traced_calls.h of mmap. */
 #define LEAST_BYTES (16u << 10)
 #define PAGE_BYTES 4096u
+/* x86's alone. */
+#ifndef MAP_32BIT
+#define MAP_32BIT 0
+#endif
 
 static void go_on(const struct task *task)
 {
