@@ -84,7 +84,7 @@ record() {
 	on_huge_pages
 	run -0 --separate-stderr "${VALIDATE[@]}" --stream --size 96M --pairs 3 --table trials.tsv -- --rounds 30
 	# shellcheck disable=SC2154  # run sets stderr
-	[[ ${stderr} == *"static arrays have one size"* ]]
+	[[ ${stderr} == *"static arrays have a fixed size"* ]]
 	[[ ${output} == *"arrays from malloc, hugectl --heap: 3 pairs of runs"* ]]
 	local word
 	for word in Copy Scale Add Triad; do

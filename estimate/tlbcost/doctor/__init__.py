@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be measured here, and what must be typed to fix what cannot?
+"""What can be measured here, and which commands enable the rest?
 
-examination.examine    one check per thing that tlbcost uses
+examination.examine one check for each thing that tlbcost uses
 report.text_of         the findings for people
 """

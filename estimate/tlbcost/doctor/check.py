@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was found when one thing was checked, and what `tlbcost doctor --json` writes of it all."""
+"""The result of one check, and the document that `tlbcost doctor --json` writes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Check:
 
     name: Annotated[str, doc("what was checked")]
     state: Annotated[State, doc("limited: it works in part")]
-    finding: Annotated[str, doc("what was found, in words")]
+    finding: Annotated[str, doc("the finding, in words")]
     command: Annotated[
-        str | None, doc("what to type to close a gap; null: there is none, or no command does")
+        str | None, doc("command that fixes it; null: nothing to fix, or no command does")
     ] = None
     blocks_estimate: Annotated[
-        bool, doc("whether tlbcost estimate cannot work until the gap is closed")
+        bool, doc("whether tlbcost estimate cannot work until it is fixed")
     ] = False
     values: Annotated[
         Mapping[str, Value], doc("figures; units are in the keys, null: not obtained")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be measured here? One check per thing that tlbcost uses; none changes anything."""
+"""What can be measured here? One check for each thing that tlbcost uses; none changes anything."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from tlbcost.system.machine import (
     thp_mode,
 )
 
-# Enough to try a program on; more is the reader's choice.
+# Enough to try a program; the user may want more.
 _POOL_BYTES = 1 << 30
-# The cost of page walks is measured far beyond the reach of the STLB: 1 GiB of 4 KiB pages,
-# inside half of the free memory.
+# The cost of page walks is measured far beyond the reach of the STLB: 1 GiB of 4 KiB pages, within
+# half of the free memory.
 _COMFORTABLE_BYTES = 2 << 30
 
 
 def examine() -> Examination:
-    """Look at everything, in the order of the report. Raises nothing that a user can cause."""
+    """Check everything, in the order of the report. Raises nothing that a user can cause."""
     machine = current_machine()
     checks = [
         _cpu(machine),
@@ -73,7 +73,7 @@ def examine() -> Examination:
 
 def _cpu(machine: Machine) -> Check:
     # Vendors pad the name with blanks.
-    name = " ".join((machine.cpu_name or "CPU of unknown name").split())
+    name = " ".join((machine.cpu_name or "unnamed CPU").split())
     values = {"cpu_name": machine.cpu_name, "base_page_bytes": machine.base_page_bytes}
     try:
         core = published(machine)
@@ -84,7 +84,7 @@ def _cpu(machine: Machine) -> Check:
         return Check(
             "cpu",
             "limited",
-            f"{name}, {pages}: its TLB sizes are not on file; what cannot be measured is assumed",
+            f"{name}, {pages}: its TLB sizes are not on file; unmeasured ones are assumed",
             values={**values, "core": None},
         )
     unsure = any(not level.verified for level in core.levels.values())
@@ -154,7 +154,7 @@ def _pool(pool: hugetlb.Pool) -> Check:
         )
     if size != huge_page_bytes():
         return Check(name, "ok", "no pages; tlbcost uses none of this size", values=values)
-    # The kernel takes the pages from what is free; a quarter of that does no harm.
+    # The kernel takes the pages from free memory; a quarter of it does no harm.
     room = min(_POOL_BYTES, (meminfo_bytes("MemAvailable") or 0) // 4) // size
     command = write_setting(str(room), file) if room else None
     finding = "no pages: enough to estimate, too few to try hugetlb pages"
@@ -165,14 +165,14 @@ def _memory() -> Check:
     available, limit = meminfo_bytes("MemAvailable"), memory_limit().limit_bytes
     values = {"available_bytes": available, "cgroup_limit_bytes": limit}
     if available is None:
-        finding = "/proc/meminfo does not tell MemAvailable"
+        finding = "/proc/meminfo has no MemAvailable"
         return Check("memory", "limited", finding, values=values)
     room = available if limit is None else min(available, limit)
     finding = (
         f"{units.size(available)} available, cgroup limit {units.size(limit) if limit else 'none'}"
     )
     if room < _COMFORTABLE_BYTES:
-        finding += ": little room to measure page walks in"
+        finding += ": too little for measuring page walks well"
         return Check("memory", "limited", finding, values=values)
     return Check("memory", "ok", finding, values=values)
 
@@ -180,7 +180,7 @@ def _memory() -> Check:
 def _cache() -> Check:
     folder = cache.cache_folder()
     place = folder
-    # os.access answers for folders that may not be looked into, where Path.exists raises.
+    # os.access works for unreadable folders, where Path.exists raises.
     while not os.access(place, os.F_OK) and place != place.parent:
         place = place.parent
     if os.access(place, os.W_OK | os.X_OK) and place.is_dir():
@@ -188,7 +188,7 @@ def _cache() -> Check:
     return Check(
         "cache",
         "limited",
-        f"{folder} cannot be written: each estimate calibrates anew",
+        f"{folder} cannot be written: every estimate calibrates again",
         'export XDG_CACHE_HOME="$(mktemp -d)"',
         values={"cache_folder": str(folder)},
     )

@@ -17,10 +17,10 @@ from tlbcost.system.hints import is_root, write_setting
 from tlbcost.system.machine import Machine
 
 _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
-# Up to this level every kernel lets a user count his own programs.
+# Up to this level every kernel lets users count their own programs.
 _PARANOID_USER = 2
 _COUNTABLE = ("counted", "multiplexed", "left_over")
-# What an estimate can be made from, best first, and what it is called.
+# What an estimate can be based on, best first, and its name.
 _WITNESSES = {
     "share": "the cycles with a page walk",
     "pending_share": "the cycles of page walks",
@@ -30,7 +30,7 @@ _WITNESSES = {
 
 
 def check_pmu(machine: Machine) -> Check:
-    """Counters of hardware events: are they there, what do they count, how many at once?"""
+    """Counters of hardware events: do they exist, what do they count, how many at once?"""
     found = find_pmu()
     own = pmu_of(machine)
     pmu = own or generic_pmu()
@@ -74,7 +74,7 @@ def check_paranoid() -> Check:
 
 
 def _countable(pmu: Pmu) -> list[Event]:
-    """What opens here, of the events that the formulas need."""
+    """Which of the formulas' events can be opened here."""
     events = default_events(pmu)
     opened = {each.event for each in probe(pmu, events) if each.state in _COUNTABLE}
     return [event for event in events if event.name in opened]

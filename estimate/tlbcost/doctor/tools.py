@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are the programs and libraries that tlbcost uses here, and do they fit each other?"""
+"""Are the programs and libraries that tlbcost uses here, and do they match?"""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_valgrind() -> Check:
         return Check("valgrind", "missing", finding, install("valgrind"), blocks_estimate=True)
     version = _valgrind_version()
     if version is None:
-        finding = f"{path} does not tell its version"
+        finding = f"{path} does not report its version"
         return Check("valgrind", "missing", finding, install("valgrind"), blocks_estimate=True)
     values = {"valgrind_version": version}
     return Check("valgrind", "ok", f"{version}, {path}", values=values)
@@ -66,7 +66,7 @@ def _valgrind_version() -> str | None:
 
 
 def check_tlbsim() -> Check:
-    """Does the simulator start under the valgrind that is installed?"""
+    """Does the simulator start under the installed valgrind?"""
     folder = paths.valgrind_lib()
     tools = sorted(folder.glob("tlbsim-*"))
     if not tools:
@@ -75,7 +75,7 @@ def check_tlbsim() -> Check:
     version, built = _valgrind_version(), _built_against(tools[0])
     values = {"tlbsim_valgrind_version": built}
     if version is None:
-        return Check("tlbsim", "limited", "cannot be tried without valgrind", values=values)
+        return Check("tlbsim", "limited", "cannot be tested without valgrind", values=values)
     if built is not None and built != version:
         finding = f"built against valgrind {built}, but {version} is installed"
         return Check(
@@ -115,7 +115,7 @@ def check_hugectl() -> Check:
         return Check("hugectl", "missing", f"not installed{instead}", command)
     version = _package_version("libhugetlbfs-bin", "libhugetlbfs-utils", "libhugetlbfs")
     values = {"hugectl_version": version}
-    finding = f"version {version}" if version else "version unknown (no package tells it)"
+    finding = f"version {version}" if version else "version unknown (not from a package)"
     if glibc is not None and not hook:
         text = f"{finding}: --heap does nothing with glibc {glibc[0]}.{glibc[1]}{instead}"
         return Check("hugectl", "limited", text, values=values)
@@ -123,10 +123,10 @@ def check_hugectl() -> Check:
 
 
 def check_glibc() -> Check:
-    """Can this C library's malloc be asked for huge pages?"""
+    """Can this C library's malloc use huge pages?"""
     version = glibc_version()
     if version is None:
-        finding = "this C library is not glibc: its malloc cannot be asked for huge pages"
+        finding = "this C library is not glibc: its malloc has no switch for huge pages"
         return Check("glibc", "missing", finding, values={"glibc_version": None})
     text = f"{version[0]}.{version[1]}"
     values = {"glibc_version": text}
@@ -166,7 +166,7 @@ def _first_line(command: Sequence[str]) -> str | None:
 
 
 def _output(command: Sequence[str], environment: Mapping[str, str] | None) -> str | None:
-    """What a program says on stdout, or None if it is missing, fails or hangs."""
+    """A program's standard output, or None if it is missing, fails or hangs."""
     try:
         done = subprocess.run(
             command,

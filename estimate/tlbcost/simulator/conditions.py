@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was the machine like when the program ran? Other tenants come and go, and frames are reused.
+"""What were the conditions on the machine during the run? Other tenants come and go, and frames are
+reused.
 
-How long lines stay in a last-level cache that others share changes within seconds, five- to tenfold
-on one host; so it is measured around each run, and not in the calibration alone.
+The half-life of lines in a shared last-level cache changes within seconds, five- to tenfold on one
+host; so it is measured around each run, not only in the calibration.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from tlbcost.calibration.records import Calibration
 from tlbcost.common.errors import TlbcostError
 from tlbcost.simulator.core import Core, as_it_ran
 
-# Measured so often each time, which takes some 50 ms; what the core can take of all.
+# Measurements each time, which take some 50 ms; the maximum that the core accepts.
 _SWEEPS, _LIMIT_S = 4, 1.0
 _MOST = 16
 
 
 @dataclass(slots=True)
 class Conditions:
-    """Measures the machine between a program's runs, for the core that it will be timed on.
+    """Measures the machine between a program's runs, for the core on which it will be timed.
 
-    `own`: whether the calibration is of this machine; else its figure is kept.
+    `own`: whether the calibration is of this machine; otherwise its figure is kept.
     """
 
     core: Core | None
@@ -34,21 +35,21 @@ class Conditions:
 
     @property
     def frames_matter(self) -> bool:
-        """Whether it is asked where the program's pages are in memory."""
+        """Whether the program's physical frames are looked up."""
         return self.core is not None and "isolated-pages" in dict(self.core.fields)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What had to be taken from elsewhere."""
+        """Figures that had to come from elsewhere."""
         if self._failure is None or self.l3_half_lives_ns:
             return ()
         return (
-            "how long lines stay in the last-level cache is what the calibration found; it could "
+            "the half-life of lines in the last-level cache is the calibration's; it could "
             f"not be measured alongside the runs ({self._failure})",
         )
 
     def measure(self) -> None:
-        """How long do lines stay now? Takes some 60 ms, or nothing where that is not modelled."""
+        """What is the lines' half-life now? Takes some 60 ms, or nothing if it is not modelled."""
         if self.core is None or not self.own or "l3-half-life-cycles" not in dict(self.core.fields):
             return
         page = str(self.calibration.machine.base_page_bytes)
@@ -68,9 +69,9 @@ class Conditions:
         self.l3_half_lives_ns += found
 
     def core_then(self, isolated: int | None) -> Core | None:
-        """The core, as measured then; `isolated`: the program's pages whose frames lay alone."""
+        """The core, as measured then; `isolated`: the program's pages with isolated frames."""
         if self.core is None:
             return None
-        # As many of each time.
+        # The same number for each time.
         step = max(1, -(-len(self.l3_half_lives_ns) // _MOST))
         return as_it_ran(self.core, self.calibration, self.l3_half_lives_ns[::step], isolated)

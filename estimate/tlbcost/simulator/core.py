@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which core should the simulator time a program on? What was calibrated, and what is published.
+"""On which core should the simulator time a program? Calibrated and published figures.
 
 The model itself is profiler/timing/; doc/method.md explains it.
 """
@@ -23,23 +23,23 @@ from tlbcost.system.machine import Machine
 # Used where nothing is published: a core of the late 2010s.
 _ASSUMED_PIPELINE = Pipeline(width=4, reorder_buffer=224, store_buffer=56, mispredict_cycles=16)
 _ASSUMED_WALKERS = 2
-# What a kernel that has run for some hours was seen to have.
+# Observed on a kernel after some hours of uptime.
 _ASSUMED_ISOLATED = 8192
-# Entries of page directories that walks need not read, and their ways, where nothing is published:
-# the figures of Intel cores' calibrations are about that.
+# Cached page directories, and their ways, where nothing is published: about the figures of Intel
+# cores' calibrations.
 _ASSUMED_DIRECTORIES = TlbLevel(32, 32)
-# Costs of walks are taken where the tables fit into L2 and the regions into their caches.
+# Costs of walks are taken where the tables fit L2 and the regions their caches.
 _WALK_PAGES = 8192
 _MOST_WAYS = 16
 _TICKS_PER_CYCLE = 64
-# Of one field of the simulator's --core.
+# A value of one field of the simulator's --core.
 _MOST_CYCLES = (1 << 32) - 1
 _MOST_L3_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """The core to model: fields of the simulator's --core, and what is only assumed of it."""
+    """The core to model: fields of the simulator's --core, and its assumed figures."""
 
     fields: tuple[tuple[str, int | tuple[int, ...]], ...]
     notes: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class _Clock:
 
 
 def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> Core | None:
-    """The core that the calibration tells of; None if it does not tell what its loads cost."""
+    """The calibrated core; None if the calibration lacks the cost of loads."""
     found, rate = loads(calibration), cost_at(calibration, "cycles_per_ns", None)
     if found is None or rate is None or rate.value <= 0:
         return None
@@ -77,7 +77,7 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
     core, notes = published(machine), []
     pipeline = core.pipeline if core else None
     if pipeline is None:
-        notes.append(f"how much the core has in flight is assumed: {_words(_ASSUMED_PIPELINE)}")
+        notes.append(f"the size of the core's buffers is assumed: {_words(_ASSUMED_PIPELINE)}")
     walkers = core.walkers if core else None
     if walkers is None:
         at_once = _walks_at_once(calibration, machine.base_page_bytes)
@@ -96,14 +96,14 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
         if isolated is None:
             isolated = _ASSUMED_ISOLATED
             notes.append(
-                f"how far apart the frames of base pages are is assumed: {isolated} of them lie "
-                "alone (root may look)"
+                f"the scatter of base pages' frames is assumed: {isolated} of them are "
+                "isolated (root may look them up)"
             )
         fields["isolated-pages"] = isolated
     if fields["l3-bytes"] and "l3-half-life-cycles" not in fields:
         notes.append(
-            "how long lines stay in the last-level cache is not in the calibration: it is taken to "
-            "hold its part of what the program touched"
+            "the half-life of lines in the last-level cache is not calibrated: it is assumed to "
+            "hold its share of what the program touched"
         )
     return Core(tuple(fields.items()), tuple(notes))
 
@@ -111,10 +111,10 @@ def core_for(calibration: Calibration, machine: Machine, geometry: Geometry) -> 
 def as_it_ran(
     core: Core, calibration: Calibration, l3_half_lives_ns: Sequence[float], isolated: int | None
 ) -> Core:
-    """The core with what was seen when the program ran, in place of what was before.
+    """The core, updated with the conditions during the program's run.
 
     `l3_half_lives_ns`: of lines in the last-level cache, at different times; empty: not known.
-    `isolated`: the program's pages whose frames lay alone; None: not known.
+    `isolated`: the program's pages with isolated frames; None: not known.
     """
     rate = cost_at(calibration, "cycles_per_ns", None)
     assert rate is not None
@@ -130,7 +130,9 @@ def as_it_ran(
 
 
 def _walks_at_once(calibration: Calibration, page: int) -> float | None:
-    """How many walks are in flight: as measured, else by what one takes of the time."""
+    """How many walks are in flight: as measured, else the time of a walk over the interval between
+    walks.
+    """
     found = cost_at(calibration, "walks_at_once", page, None, _WALK_PAGES)
     if found is not None:
         return found.value
@@ -162,7 +164,7 @@ def _directories(core: PublishedCore | None) -> dict[str, int]:
 
 
 def _cache(name: str, size: int, latency: Interval, clock: _Clock) -> dict[str, int]:
-    """Sets are a power of two; ways, which hardly matter, are what then comes next to 16."""
+    """Sets are a power of two; ways, which hardly matter, are close to 16."""
     lines = size // 64
     ways = lines
     while ways > _MOST_WAYS and ways % 2 == 0:
@@ -180,7 +182,7 @@ def _caches(
     assert levels.l1 is not None
     assert levels.l2 is not None
     far = levels.memory or levels.l3 or levels.l2
-    # Lines that neighbours took away only add to what the cache takes.
+    # Lines evicted by other tenants only add to the cache's latency.
     last = Interval(levels.l3.low, levels.l3.low, levels.l3.low) if levels.l3 else far
     interval = _nearest(found.stream, 16 << 20) or _nearest(found.overlapped, 16 << 20) or last
     memory_interval = _nearest(found.stream, 256 << 20) or interval
@@ -202,7 +204,7 @@ def _caches(
 def _last_level(
     found: Loads, levels: LevelLatencies, sizes: Mapping[int, int], clock: _Clock
 ) -> dict[str, int]:
-    """What the last-level cache holds: all that fits, for a time; or what was measured."""
+    """What the last-level cache holds: everything that fits, for a time; or as measured."""
     if found.l3_half_life_ns is not None and found.l3_half_life_ns.value > 0 and 3 in sizes:
         half_life = min(clock.cycles(found.l3_half_life_ns.value), _MOST_CYCLES)
         return {"l3-bytes": min(sizes[3], _MOST_L3_BYTES), "l3-half-life-cycles": half_life}
@@ -215,7 +217,7 @@ def _nearest(points: tuple[tuple[int, Interval], ...], footprint: int) -> Interv
 
 
 def _fill_buffers(found: Loads) -> int:
-    """Lines in flight: how much cheaper loads are side by side than in a row."""
+    """Lines in flight: how much cheaper overlapped loads are than serial ones."""
     serial = dict(found.serial)
     ratios = [
         serial[size].value / ns.value
@@ -239,7 +241,7 @@ def _walks(
     hit = cost_at(calibration, "stlb_hit_ns", base, "serial")
     hit_ns = max(hit.value, 0.0) if hit else 0.0
     host = _host_shift(machine, geometry.huge)
-    # Where entries lie when tables are small: the last level's in L2, a directory's in L1.
+    # Where entries are if tables are small: the last level's in L2, a directory's in L1.
     last, directory = levels.l2.value, levels.l1.value
     reads_base, reads_huge = [last], [directory]
     if host:
@@ -249,11 +251,11 @@ def _walks(
     left = [_left(calibration, size, reads, hit_ns) for size, reads in sizes]
     known = [ns for ns in left if ns is not None]
     if 1 << host == base:
-        # Scattered frames make the walks of base pages longer, which the model knows.
+        # Scattered frames make walks of base pages longer; the model knows that.
         left = [min(known, default=0.0)] * 2
     fields = {"stlb-cycles": clock.cycles(hit_ns) if hit else 0, "host-shift": host}
     for prefix, (size, reads), own in zip(("", "huge-"), sizes, left, strict=True):
-        # What is not known of one page size is taken from the other.
+        # Figures missing for one page size are taken from the other.
         beside = own if own is not None else (known[0] if known else 0.0)
         interval = cost_at(calibration, "walk_interval_ns", size, None, _WALK_PAGES)
         read_ns = sum(reads) + len(reads) * beside
@@ -264,9 +266,9 @@ def _walks(
 
 
 def _left(calibration: Calibration, size: int, reads: list[float], hit_ns: float) -> float | None:
-    """ns that each of a walk's reads takes beside the cache's, on pages of this size.
+    """ns of each of a walk's reads in addition to the cache's latency, on pages of this size.
 
-    None where its walks were not timed.
+    None if its walks were not timed.
     """
     walk = cost_at(calibration, "walk_ns", size, "serial", _WALK_PAGES)
     if walk is None:
@@ -275,7 +277,7 @@ def _left(calibration: Calibration, size: int, reads: list[float], hit_ns: float
 
 
 def _host_shift(machine: Machine, huge: PageSizeGeometry) -> int:
-    """log2 of the host's pages under a hypervisor, as far as a TLB entry tells them; else 0."""
+    """log2 of the host's pages under a hypervisor, as shown by a TLB entry; else 0."""
     if not machine.hypervisor:
         return 0
     covered = huge.entry_bytes or huge.page_size_bytes

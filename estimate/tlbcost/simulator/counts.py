@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What did the simulator count in each process image, and what is that of all together?"""
+"""What did the simulator count in each process image, and in all together?"""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class SideCounts:
 class Touched:
     """The memory that a process touched.
 
-    Base pages of anonymous memory, the huge-page-sized regions that these lie in, and base pages
-    of files and shared memory.
+    Base pages of anonymous memory, the huge-page-sized regions that contain them, and base pages of
+    files and shared memory.
     """
 
     anonymous_pages: Annotated[int, doc("base pages of anonymous memory", minimum=0)]
@@ -72,8 +72,8 @@ class Footprint:
     """The memory that was touched.
 
     Anonymous memory in base pages, in the huge pages that hold any of it, and in as many as would
-    hold it if each process's lay dense; the base pages of files and shared memory; and the
-    anonymous memory of the process with most of it.
+    hold each process's densely; the base pages of files and shared memory; and the anonymous memory
+    of the process with most of it.
     """
 
     anonymous_pages: int
@@ -150,7 +150,7 @@ def total_counts(processes: Iterable[ProcessCounts]) -> dict[tuple[int, Side], S
 
 
 def total_footprint(processes: Iterable[ProcessCounts], pages_per_huge: int) -> Footprint:
-    """The memory of the processes that reported theirs: each takes its own page faults."""
+    """The memory of the processes that reported theirs: each has its own page faults."""
     anonymous = huge = dense = other = largest = 0
     for process in processes:
         if process.touched is not None:
@@ -163,7 +163,7 @@ def total_footprint(processes: Iterable[ProcessCounts], pages_per_huge: int) -> 
 
 
 def footprint_pages(processes: Iterable[ProcessCounts]) -> int:
-    """Base pages of the largest process: the footprint that walk costs are taken at.
+    """Base pages of the largest process: the footprint for walk costs.
 
     Raises ValueError if no process reported its pages.
     """
@@ -173,7 +173,7 @@ def footprint_pages(processes: Iterable[ProcessCounts]) -> int:
 def splintered(process: ProcessCounts, base_bytes: int, huge_bytes: int) -> ProcessCounts:
     """The process where a TLB entry holds a base page whatever the guest maps.
 
-    Huge pages then miss as base pages do; only the walks are shorter.
+    Huge pages then miss like base pages; only the walks are shorter.
     """
     if process.counts is None:
         return process

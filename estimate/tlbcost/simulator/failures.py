@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why did a simulation fail where the program by itself does not, and what to do about it?"""
+"""Why did a simulation fail if the program by itself does not, and what to do about it?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.run.outcome import Outcome, describe_limit
 
-# What Valgrind says of faults of its own, the tool's among them.
+# Valgrind's messages about its own faults, including the tool's.
 _BROKEN = re.compile(r"VALGRIND INTERNAL ERROR|[`']impossible' happened")
 _EVEX = "62"  # the first byte of every AVX-512 instruction
 _LIBC = ("libc.so", "libm.so", "ld-linux", "libc-")
@@ -20,7 +20,7 @@ _LIBC = ("libc.so", "libm.so", "ld-linux", "libc-")
 
 @dataclass(frozen=True, slots=True)
 class BadInstruction:
-    """An instruction that the simulator does not know, and where it was met."""
+    """An instruction that the simulator does not know, and where it is."""
 
     instruction_bytes: str
     function: str | None
@@ -32,7 +32,7 @@ class BadInstruction:
 
 
 def find_bad_instruction(logs: Sequence[str]) -> BadInstruction | None:
-    """The first instruction that the simulator's logs say it does not know."""
+    """The first unknown instruction in the simulator's logs."""
     for log in logs:
         found = re.search(r"unhandled instruction bytes:((?: 0x[0-9A-Fa-f]{1,2})+)", log)
         if found is None:
@@ -44,7 +44,7 @@ def find_bad_instruction(logs: Sequence[str]) -> BadInstruction | None:
 
 
 def bad_instruction_error(name: str, bad: BadInstruction) -> TlbcostError:
-    """What to tell the user who ran the program of this name."""
+    """The message for the user who ran the program of this name."""
     kind = "an AVX-512 instruction" if bad.is_avx512 else "an instruction"
     where = f" in {bad.function}" if bad.function else ""
     message = (
@@ -66,7 +66,7 @@ def bad_instruction_error(name: str, bad: BadInstruction) -> TlbcostError:
 
 
 def check_simulated(name: str, outcome: Outcome, native: Outcome, folder: Path) -> None:
-    """Raise TlbcostError if the simulation failed, and not the program as it does by itself."""
+    """Raise TlbcostError if the simulation failed where the program by itself does not."""
     if outcome.code == native.code:
         return
     logs = _logs(folder)
@@ -77,20 +77,20 @@ def check_simulated(name: str, outcome: Outcome, native: Outcome, folder: Path) 
         raise TlbcostError(
             f"the simulation of {name} was killed at "
             f"{describe_limit(outcome.memory_limit_bytes)}; natively it fits",
-            "raise the limit (the simulator takes about 100 MB and a little per page "
-            "that the program touches), or give the program less to do",
+            "raise the limit (the simulator needs about 100 MB and a little per page "
+            "that the program touches), or give the program a smaller input",
             TOOL_FAILED,
         )
     if any("memory management: out of memory" in log for log in logs):
         raise TlbcostError(
             f"the simulation of {name} ran out of memory",
-            "ulimit -v unlimited, or give the program less to do",
+            "ulimit -v unlimited, or give the program a smaller input",
             TOOL_FAILED,
         )
     broken = [line for log in logs for line in log.splitlines() if _BROKEN.search(line)]
     if broken:
         raise TlbcostError(
-            f"the simulator broke down in {name}: {broken[0]}",
+            f"the simulator crashed in {name}: {broken[0]}",
             "please report it, with the program and that line",
             TOOL_FAILED,
         )
@@ -111,7 +111,7 @@ def _logs(folder: Path) -> list[str]:
 
 
 def reason_of(folder: Path, outcome: Outcome) -> str:
-    """What Valgrind complained about first, else said last, where we have no message of our own."""
+    """Valgrind's first complaint, else its last message, if we have no message of our own."""
     for text in (outcome.last_words, *reversed(_logs(folder))):
         lines = [re.sub(r"^==\d+== ?", "", line).strip() for line in text.splitlines()]
         complaints = [line for line in lines if line.startswith("valgrind: ")]

@@ -13,7 +13,7 @@ from tlbcost.processors.geometry import Geometry, Level, LevelSource, PageSizeGe
 from tlbcost.processors.published import AGREEMENT_FRACTION, LEVELS, PublishedCore, published
 from tlbcost.system.machine import Machine
 
-# Measured entries may be moved by this share to make whole sets.
+# Measured entries may be changed by this share to make whole sets.
 _ROUNDING_FRACTION = 0.05
 # Used where nothing is measured or published: common to most x86 cores since 2011.
 ASSUMED_BASE: dict[Level, TlbLevel] = {
@@ -26,7 +26,7 @@ ASSUMED_HUGE: dict[Level, TlbLevel] = {
     "itlb": TlbLevel(8, 8),
     "stlb": TlbLevel(1536, 12),
 }
-# Ways to aim at where they are not published.
+# Ways to aim for if they are not published.
 _USUAL_WAYS: dict[Level, int] = {"dtlb": 8, "itlb": 8, "stlb": 12}
 # Arrays as small as this are usually fully associative.
 _SMALL_ENTRIES = 16
@@ -38,8 +38,8 @@ def geometry_for(
     """The TLBs to simulate for the base page and for `huge_page_bytes`, each with its source.
 
     A published level that the measurement confirms is used as published (ways cannot be measured
-    well); a measurement that contradicts it wins; without either, stated defaults are assumed.
-    Where a hypervisor splinters huge pages, `huge` has the TLBs of base pages: see `entry_bytes`.
+    well); a measurement that contradicts it wins; without either, stated defaults are assumed. If a
+    hypervisor splits huge pages, `huge` has the TLBs of base pages: see `entry_bytes`.
     """
     core = published(machine)
     folded = core is not None and core.stlb_folded
@@ -64,8 +64,8 @@ def geometry_for(
     covered, whole = units.size(machine.base_page_bytes), units.size(huge_page_bytes)
     pieces_source = LevelSource(
         "measured",
-        f"measured: one entry covers {covered} of a {whole} page in this virtual machine, so "
-        f"that this level is as for {covered} pages",
+        f"measured: one entry covers {covered} of a {whole} page in this virtual machine: "
+        f"this level is as for {covered} pages",
     )
     for name in LEVELS:
         if (name, machine.base_page_bytes) in sources:
@@ -123,7 +123,7 @@ def choose_level(
 
 def _measured(calibration: Calibration | None, name: Level, size: int) -> Interval | None:
     interval = cost_at(calibration, f"{name}_entries", size) if calibration else None
-    # Less than one entry is no TLB: the knee was not found.
+    # Less than one entry is not a TLB: the knee was not found.
     return interval if interval and interval.value >= 1 else None
 
 
@@ -153,7 +153,7 @@ def _fit(measured: Interval, ways: int | None, name: Level) -> TlbLevel:
 
 
 def _shape(entries: int, ways: int, rounding_fraction: float) -> TlbLevel:
-    """Whole sets, a power of two of them, with about so many entries and nearly so many ways."""
+    """A power of two of whole sets, with about these entries and nearly these ways."""
     shapes: list[TlbLevel] = []
     sets = 1
     while sets <= entries:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which memory and which code missed, by which calls, and when? The simulator's tables of it.
+"""Which memory and which code missed, through which calls, and when? The simulator's tables.
 
 `mappings`, `code`, `stacks`, `frames` and `phases` of doc/format.md, one of each for a process
 image.
@@ -20,7 +20,7 @@ from tlbcost.common.table import Table, TableFormat, count, counts_in, read_tabl
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """Where memory was allocated, or where in the code it is referred to; None: not known.
+    """Where memory was allocated, or where in the code it is accessed; None: not known.
 
     `variable`: the name of a static one of the object's, which has no function.
     """
@@ -32,13 +32,13 @@ class SourceLocation:
     variable: Annotated[str | None, doc("a static variable of the object")] = None
 
 
-# Code and calls that miss are reported by their lines, also of what is unloaded before the end.
+# Code and calls that miss are reported by line, including code unloaded before the end.
 OPTIONS = "--attribute=yes --read-inline-info=yes --keep-debuginfo=yes --num-callers=40"
 
 
 @dataclass(frozen=True, slots=True)
 class Misses:
-    """First-level misses that the second level had (`hits`), or that needed a walk."""
+    """First-level misses that hit the second level (`hits`), or needed a walk."""
 
     hits: int = 0
     walks: int = 0
@@ -65,7 +65,7 @@ class SidedMisses:
 
 @dataclass(frozen=True, slots=True)
 class ModelledMisses:
-    """What windows saw of it: its misses, and cycles that the core waited for translation."""
+    """Its misses in windows, and the cycles that the core waited for translation."""
 
     misses: Misses = Misses()
     waited_cycles: int = 0
@@ -182,7 +182,7 @@ def _image(path: Path) -> ImageAttribution | None:
             executable=tables["mappings"].known("executable"),
         )
     except (ValueError, KeyError) as error:
-        raise TlbcostError(f"{path}: not what the simulator writes: {error}") from error
+        raise TlbcostError(f"{path}: not a table of the simulator: {error}") from error
 
 
 def _table(path: Path, expected: TableFormat) -> Table | None:

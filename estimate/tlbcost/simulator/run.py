@@ -40,7 +40,7 @@ class Simulation:
 
 
 def find_valgrind() -> Path:
-    """Valgrind's own launcher, and not Debian's wrapper, which changes the environment.
+    """Valgrind's own launcher, not Debian's wrapper, which changes the environment.
 
     Raises TlbcostError with exit code 4 if it or the simulator is missing.
     """
@@ -69,9 +69,9 @@ def simulator_command(
     core: str | None = None,
     options: Sequence[str] = (),
 ) -> list[str]:
-    """The command line that stands before the program's own.
+    """The command line before the program's own.
 
-    `windows` of it are modelled on `core` as well; either without the other is of no use.
+    `windows` of it are modelled on `core` as well; each needs the other.
     """
     base, huge = geometry.base, geometry.huge
     modelled = []
@@ -81,7 +81,7 @@ def simulator_command(
         str(valgrind),
         "--tool=tlbsim",
         "--trace-children=yes",
-        # The debugger's pipes would stay behind in TMPDIR when a process is killed.
+        # The debugger's pipes would remain in TMPDIR when a process is killed.
         "--vgdb=no",
         f"--log-file={folder}/log.%p",
         f"--counts-dir={folder}",
@@ -110,9 +110,9 @@ def simulate(
 ) -> Simulation:
     """Run the program once in the simulator; `windows` and `core` as for `simulator_command`.
 
-    `options`: more of the simulator's; `read` gets the folder of its tables before it goes.
-    `native` is how it ends by itself. Raises TlbcostError with exit code 125 if the simulation
-    was stopped by something that does not happen natively, or counted nothing.
+    `options`: more of the simulator's; `read` gets the folder of its tables before it is removed.
+    `native` is how it ends by itself. Raises TlbcostError with exit code 125 if the simulation was
+    stopped by something that does not happen natively, or counted nothing.
     """
     folder = launcher.folder / f"counts{launcher.runs}"
     folder.mkdir()
@@ -147,7 +147,7 @@ def simulate(
         )
     if all(process.touched is None for process in processes):
         raise TlbcostError(
-            "the simulator had no memory to note which pages the program touches",
+            "the simulator ran out of memory for noting which pages the program touches",
             "ulimit -v unlimited, or give the program less to do",
             TOOL_FAILED,
         )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What did the same references do on other machines and page sizes?
 
-The simulator's views: what to ask it for, and its tables "views" and "timings" (doc/format.md).
+The simulator's views: their options, and its tables "views" and "timings" (doc/format.md).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tlbcost.common.table import Table, counts_in, read_table, required_count
 from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
 from tlbcost.simulator.counts import SIDES, Side, SideCounts, side_counts
 
-# As many as the simulator takes.
+# The simulator's maximum.
 MOST_VIEWS = 24
 
 
@@ -24,8 +24,8 @@ MOST_VIEWS = 24
 class View:
     """The TLBs of one machine with its memory on pages of one size, and the core to time them on.
 
-    `rest`: number of the view that has this machine on base pages, where memory stays that no such
-    page can span; -1: the machine at hand has; None: all memory is on these pages.
+    `rest`: number of the view that has this machine on base pages, for memory that no such page can
+    span; -1: the machine at hand; None: all memory is on these pages.
     """
 
     geometry: PageSizeGeometry
@@ -35,7 +35,7 @@ class View:
     rest: int | None = None
 
     def options(self) -> list[str]:
-        """As the simulator takes it."""
+        """As an option of the simulator."""
         levels = {"l1d": self.geometry.dtlb, "l1i": self.geometry.itlb, "stlb": self.geometry.stlb}
         if self.code_stlb is not None:
             levels["code-stlb"] = self.code_stlb
@@ -72,7 +72,7 @@ def read_views(folder: Path) -> tuple[ImageViews, ...]:
         return tuple(_image(path) for path in sorted(folder.glob("views.*.tsv")))
     except (TlbcostError, ValueError, KeyError) as error:
         raise TlbcostError(
-            f"not what the simulator writes: {error}", "tlbcost doctor", TOOL_FAILED
+            f"not a table of the simulator: {error}", "tlbcost doctor", TOOL_FAILED
         ) from error
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which windows of a program were modelled cycle by cycle, and with what result?
 
-The simulator's `windows` tables (doc/format.md), and how many windows to ask it for.
+The simulator's `windows` tables (doc/format.md), and how many windows to request.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from tlbcost.run.outcome import Run
 
 # References in each window, and before it to warm the core's and the caches' state.
 MEASURED, WARM = 40_000, 40_000
-# At first every so many references, at least; the simulator doubles that whenever the windows are
-# MOST, and drops half of them. Few programs refer to memory less often than so, and those that wait
-# for it every time: what they need is not dropped.
+# The initial period, in references; the simulator doubles it whenever there are MOST windows, and
+# drops half of them. Few programs access memory less often than this, and those that stall every
+# time: their windows are not dropped.
 _FIRST_PERIOD = 2 * (MEASURED + WARM)
 _FEW_REFERENCES_PER_NS = 0.03
-# The model is some hundred times slower than the program: what it takes grows with the number of
-# windows, which is kept below a few times what the rest of the simulation takes.
+# The model is some hundred times slower than the program: its time grows with the number of
+# windows, which is limited to a few times the rest of the simulation.
 _FEWEST, _MOST = 32, 96
 _PER_SECOND = 64
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
-    """Where windows lie, in references of a process: one in each `period`.
+    """Where windows are, in references of a process: one in each `period`.
 
     `warm` references are modelled before each window of `measured` ones. The period doubles
     whenever there are `most` windows, so that the length of a run need not be known.
@@ -44,7 +44,7 @@ class WindowPlan:
 
     @property
     def option(self) -> str:
-        """As the simulator takes it."""
+        """As an option of the simulator."""
         return f"{self.period}:{self.warm}:{self.measured}:{self.most}"
 
 
@@ -65,8 +65,8 @@ class Window:
 class ImageWindows:
     """The windows of one process image, and the references that they are a sample of.
 
-    `references` None: the image did not finish, so that what its windows stand for is not known;
-    they are left out then. `core`: what was modelled, as it was given.
+    `references` None: the image did not finish, so it is unknown what its windows stand for, and
+    they are left out. `core`: what was modelled, as given.
     """
 
     pid: int
@@ -77,7 +77,7 @@ class ImageWindows:
 
 
 def plan_for(runs: Sequence[Run]) -> WindowPlan:
-    """The windows for a program that ran so long natively."""
+    """The windows for a program that ran this long natively."""
     ns = median([run.user_ns for run in runs])
     most = min(max(round(_PER_SECOND * ns / 1e9), _FEWEST), _MOST)
     period = max(_FIRST_PERIOD, round(_FEW_REFERENCES_PER_NS * ns / most))
@@ -115,7 +115,7 @@ def _windows(table: Table) -> tuple[Window, ...]:
         Window(*counts_in(row, "references", "base_cycles", "huge_cycles", "start"))
         for row in table.records()
     )
-    # Only the few references of a window cut short can take less than a cycle.
+    # Only the few references of a truncated window can take less than a cycle.
     for cycles in ("base_cycles", "huge_cycles"):
         if any(window.references for window in found) and not any(
             getattr(window, cycles) for window in found

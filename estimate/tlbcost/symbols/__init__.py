@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which function, and which line of source, is an instruction of?
+"""To which function and source line does an instruction belong?
 
 resolver.Resolver
 binutils.source_lines

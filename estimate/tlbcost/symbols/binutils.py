@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do addr2line and c++filt say? Empty answers where binutils is not installed."""
+"""What do addr2line and c++filt report? Empty answers without binutils."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
-# Debug information of a browser takes longer; what is known without has to do then.
+# Debug information of a browser takes longer; then it is not used.
 _TIMEOUT_S = 20
 _LINE = re.compile(r"(.+):(\d+)(?: \(discriminator \d+\))?")
 _MANGLED = ("_Z", "_R")
 
-# The innermost function, also where it is inlined, its file without folders, and the line.
+# The innermost function, even if inlined, its file without folders, and the line.
 Source = tuple[str, str, int]
 
 
 def source_lines(path: str, addresses: Sequence[int]) -> dict[int, Source]:
-    """The source of addresses in an ELF file, as its segments have them, where it is known."""
+    """The source of addresses in an ELF file (as in its segments), where known."""
     command = ["addr2line", "--functions", "--demangle", f"--exe={path}"]
     words = _answers(command, [f"{address:#x}" for address in addresses], each=2)
     if words is None:
@@ -33,7 +33,7 @@ def source_lines(path: str, addresses: Sequence[int]) -> dict[int, Source]:
 
 
 def demangled(names: Iterable[str]) -> dict[str, str]:
-    """C++ and Rust names as they are written; other names are left out."""
+    """Demangled C++ and Rust names; other names are left out."""
     mangled = sorted(name for name in names if name.startswith(_MANGLED) and "\n" not in name)
     readable = _answers(["c++filt"], mangled)
     return {} if readable is None else dict(zip(mangled, readable, strict=True))

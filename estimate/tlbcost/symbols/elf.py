@@ -25,7 +25,7 @@ _EXECUTABLE = 4  # SHF_EXECINSTR
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """Code from `start` on, `size` bytes of it; 0: as far as the next symbol."""
+    """`size` bytes of code from `start` on; 0: up to the next symbol."""
 
     start: int
     size: int
@@ -58,7 +58,9 @@ class SymbolTable:
 
 
 def _preference(symbol: Symbol) -> tuple[int, bool, int, int, str]:
-    """Of several names for one place: global, with a size, without underscores, short."""
+    """Preference among several names for one place: global, with a size, without underscores,
+    short.
+    """
     name = symbol.name
     underscores = len(name) - len(name.lstrip("_"))
     return symbol.rank, symbol.size == 0, underscores, len(name), name
@@ -79,7 +81,7 @@ class ElfObject:
     def read(cls, path: Path, build_id: str | None) -> ElfObject:
         """Read the file, which must have this build id if both have one.
 
-        Raises OSError, ChangedError, and ValueError for a file that is no sound ELF file.
+        Raises OSError, ChangedError, and ValueError for a file that is not a sound ELF file.
         """
         try:
             return cls._read(path, build_id)
@@ -105,7 +107,7 @@ class ElfObject:
         return cls(SymbolTable(symbols), segments)
 
     def address(self, offset_bytes: int) -> int | None:
-        """Where the file has what is at this offset loaded; None: it is not."""
+        """The address at which this offset of the file is loaded; None: it is not loaded."""
         for offset, size, address in self.segments:
             if offset <= offset_bytes < offset + size:
                 return offset_bytes - offset + address
@@ -118,7 +120,7 @@ class ElfObject:
 
 
 def damage_errors() -> tuple[type[Exception], ...]:
-    """What a damaged file makes the library raise."""
+    """Exceptions of the library for damaged files."""
     from elftools.common.exceptions import ELFError
     from elftools.construct import ConstructError
 
@@ -139,7 +141,7 @@ def _build_id(elf: ELFFile) -> str | None:
 
 
 def _debug_symbols(build_id: str | None) -> list[Symbol]:
-    """The symbols that a distribution ships apart from the object."""
+    """The symbols that a distribution ships separately from the object."""
     if not build_id:
         return []
     from elftools.elf.elffile import ELFFile
@@ -162,7 +164,7 @@ def _symbols(elf: ELFFile, section: str) -> list[Symbol]:
     code = _code_sections(list(elf.iter_sections()))
     order = "<" if elf.little_endian else ">"
     found: list[Symbol] = []
-    # Unpacked here, and not symbol by symbol through the library: that takes seconds for a browser.
+    # Unpacked here, not symbol by symbol through the library, which takes seconds for a browser.
     if elf.elfclass == 64:
         layout = struct.Struct(f"{order}IBBHQQ")
     else:

@@ -22,9 +22,9 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 @dataclass(slots=True)
 class Resolver:
-    """Names the places of hits; what it could not resolve is said in `notes`, each thing once.
+    """Names the places of hits; `notes` has what it could not resolve, each thing once.
 
-    `boot_id` is that of the recording: the kernel's addresses mean something in that boot only.
+    `boot_id` is that of the recording: kernel addresses are valid only in that boot.
     """
 
     boot_id: str | None = None
@@ -79,7 +79,7 @@ class Resolver:
         except ChangedError:
             self._note(f"{name} is not the file that was recorded: its symbols are NA")
         except ValueError:
-            self._note(f"{name} is no ELF file that can be read: its symbols are NA")
+            self._note(f"{name} is not a readable ELF file: its symbols are NA")
         return None
 
     def _kernel_symbols(self) -> SymbolTable:
@@ -110,7 +110,7 @@ class Resolver:
         return self._jits[pid]
 
     def _read_jit(self, path: Path) -> SymbolTable | None:
-        """What a JIT compiler wrote about its code, if it is there and nobody else's."""
+        """A JIT compiler's map of its code, if it exists and belongs to nobody else."""
         try:
             with path.open(encoding="utf-8", errors="replace") as file:
                 status = os.fstat(file.fileno())
@@ -156,6 +156,6 @@ def parse_jit(lines: Iterable[str]) -> list[Symbol]:
 
 
 def _trusted() -> set[int]:
-    """Whose files may tell us names: root's, ours, and those of who called sudo."""
+    """Whose files are trusted for names: root's, ours, and those of the user who called sudo."""
     caller = os.environ.get("SUDO_UID", "")
     return {0, os.geteuid(), *([int(caller)] if caller.isdigit() else [])}

@@ -5,11 +5,11 @@ Everything is read below $TLBCOST_ROOT, and nothing is changed.
 
     machine.current_machine     what a calibration depends on
     machine.read_line           a file under /proc or /sys; and read_number, read_text, selected
-    huge_pages.huge_settings    what decides on which pages memory lies
-    hugetlb.pool, check_spare   the pools of huge pages, and what can be spared for them
-    cgroup.memory_limit         the memory limit that holds here
+    huge_pages.huge_settings what decides which pages memory is on
+    hugetlb.pool, check_spare the pools of huge pages, and the memory available for them
+    cgroup.memory_limit the memory limit that applies here
     filesystems.mounted         what is mounted, and with which huge pages
-    glibc.glibc_version         what this malloc can be asked for
+    glibc.glibc_version which switches this malloc has
     hints.as_root, install      commands for error hints that work here
     sudo.calling_user           the user who called sudo
 """

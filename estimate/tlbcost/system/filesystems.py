@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""On which file system does a mapped file lie, and how is that mounted?"""
+"""On which file system is a mapped file, and how is that mounted?"""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 
 from tlbcost.system.machine import read_text
 
-# Since which Linux a mapping that is advised (MADV_HUGEPAGE) has huge pages read into the file's
-# cache: those whose cache takes large folios (5.18 for mappings, and each when it learned it).
+# The first Linux in which an advised mapping (MADV_HUGEPAGE) gets huge pages in the file's page
+# cache: file systems with large folios (5.18 for mappings, and each since it supports them).
 _ADVISABLE = {"xfs": (5, 18), "ext4": (6, 16)}
 _DELETED = " (deleted)"
 
@@ -20,7 +20,7 @@ _DELETED = " (deleted)"
 class FileSystem:
     """One mount. `huge`: tmpfs's option of that name; without one it is never.
 
-    `device`: (major, minor), as mappings of its files tell it.
+    `device`: (major, minor), as in mappings of its files.
     """
 
     folder: str
@@ -30,14 +30,14 @@ class FileSystem:
 
 
 def mounted(pid: int | None = None) -> tuple[FileSystem, ...]:
-    """What is mounted, as this process sees it, the latest last; empty if it is not told."""
+    """What is mounted, as this process sees it, the latest last; empty if not known."""
     text = read_text(f"/proc/{pid or 'self'}/mountinfo") or ""
     found = (_parse(line) for line in text.splitlines())
     return tuple(each for each in found if each is not None)
 
 
 def _parse(line: str) -> FileSystem | None:
-    """One line of mountinfo: its fields are told apart from the file system's by a hyphen."""
+    """One line of mountinfo: a hyphen separates its fields from the file system's."""
     own, separator, rest = line.partition(" - ")
     fields, kinds = own.split(), rest.split()
     device = re.fullmatch(r"(\d{1,9}):(\d{1,9})", fields[2]) if len(fields) > 4 else None
@@ -60,7 +60,7 @@ def holding(
 ) -> FileSystem | None:
     """The file system of a mapped file: by its device, else by its path; None: not among them.
 
-    Some (btrfs, overlayfs) tell other devices in mappings than in mounts.
+    Some (btrfs, overlayfs) report other devices in mappings than in mounts.
     """
     best: FileSystem | None = None
     name = PurePosixPath(path.removesuffix(_DELETED))
@@ -73,7 +73,7 @@ def holding(
 
 
 def _nearer(one: FileSystem, other: FileSystem, name: PurePosixPath) -> FileSystem:
-    """Of two mounts the one whose folder is the longer part of the path; the later if alike."""
+    """Of two mounts the one whose folder is the longer part of the path; the later one if equal."""
     if not name.is_relative_to(other.folder):
         return one
     parts = len(PurePosixPath(one.folder).parts) if name.is_relative_to(one.folder) else 0

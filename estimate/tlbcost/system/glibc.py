@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which C library is this, and how can its malloc be asked for huge pages?"""
+"""Which C library is this, and which switches for huge pages does its malloc have?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 
 # The first version with the tunable glibc.malloc.hugetlb.
 FIRST_WITH_HUGETLB = (2, 35)
-# The first version without the hook that `hugectl --heap` hangs on.
+# The first version without the hook that `hugectl --heap` needs.
 FIRST_WITHOUT_HOOK = (2, 34)
 
 TUNABLES = "GLIBC_TUNABLES"

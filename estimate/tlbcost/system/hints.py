@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which command, typed on this system by this user, fixes a gap? None where no command does."""
+"""Which command, typed on this system by this user, fixes a gap? None if no command does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.paths import libexec, source_tree
 from tlbcost.system.machine import sys_path
 
-# How each package manager is asked, and what it calls what we need where names differ.
+# Each package manager's command, and its names for our needs where they differ.
 _MANAGERS = {
     "apt-get": "apt-get install -y",
     "dnf": "dnf install -y",
@@ -64,7 +64,7 @@ def install(program: str) -> str | None:
 
 
 def write_setting(value: str, path: str) -> str | None:
-    """Write a kernel setting; None if it is not there or cannot be written at all."""
+    """Write a kernel setting; None if it does not exist or cannot be written at all."""
     try:
         if os.statvfs(sys_path(path)).f_flag & os.ST_RDONLY:
             return None
@@ -91,7 +91,7 @@ def cannot_run(tool: str, error: OSError) -> TlbcostError:
 
 
 def rebuild() -> str:
-    """Get back a program of tlbcost's own that is not there."""
+    """Restore a missing program of tlbcost's own."""
     if source_tree() is None and not libexec("").is_dir():
         return "make install in tlbcost's source tree: what pip installs has no C programs"
     return build("all") or "install tlbcost again: one of its own programs is missing"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does this system let onto huge pages, and how much of it is there?
+"""What does this system allow on huge pages, and how much is on them?
 
 Read below $TLBCOST_ROOT; changes nothing.
 """
@@ -30,12 +30,12 @@ _READ_ONLY_FILES = "CONFIG_READ_ONLY_THP_FOR_FS"
 
 @dataclass(frozen=True, slots=True)
 class HugeSettings:
-    """Settings that decide on which pages memory lies; None: this kernel has no such setting.
+    """Settings that decide which pages memory is on; None: this kernel has no such setting.
 
-    `thp`, `shmem`: always, madvise, never; always, within_size, advise, never, deny, force: as they
-    hold for pages of `huge_page_bytes`, which have settings of their own since Linux 6.8. `mthp`:
-    smaller transparent pages that anonymous memory may have, by size in bytes. `files`: whether
-    khugepaged puts code of files onto huge pages. `mounts`: as the process in question sees them.
+    `thp`, `shmem`: always, madvise, never; always, within_size, advise, never, deny, force: those
+    for pages of `huge_page_bytes`, which have their own settings since Linux 6.8. `mthp`: smaller
+    transparent pages that anonymous memory may have, by size in bytes. `files`: whether khugepaged
+    puts code of files onto huge pages. `mounts`: as the process in question sees them.
     """
 
     huge_page_bytes: int | None
@@ -75,7 +75,7 @@ def kernel_version() -> tuple[int, int] | None:
 
 
 def process_disabled(pid: int) -> bool | None:
-    """Whether the process has transparent huge pages off (prctl(2)); None: not told."""
+    """Whether the process has transparent huge pages off (prctl(2)); None: not known."""
     text = read_text(f"/proc/{pid}/status") or ""
     found = re.search(r"^THP_enabled:\s+([01])$", text, re.MULTILINE)
     return None if found is None else found[1] == "0"
@@ -102,7 +102,7 @@ def grown(
 
 
 def fallbacks() -> int | None:
-    """Faults of the whole system that got no transparent huge page although they might have."""
+    """Page faults of the whole system that failed to get a transparent huge page."""
     text = read_text("/proc/vmstat") or ""
     found = re.search(r"^thp_fault_fallback (\d+)$", text, re.MULTILINE)
     return int(found[1]) if found else None
@@ -127,7 +127,7 @@ def _smaller(huge: int | None) -> dict[int, str]:
 
 
 def _configured(option: str) -> bool | None:
-    """Whether the kernel was built with an option; None: it does not tell how it was built."""
+    """Whether the kernel was built with an option; None: its configuration is not available."""
     release = read_line("/proc/sys/kernel/osrelease")
     text: str | None = None
     try:

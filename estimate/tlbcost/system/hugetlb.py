@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do the kernel's pools of huge pages hold, and what can this machine spare for them?"""
+"""What do the kernel's pools of huge pages hold, and how much memory can this machine spare for
+them?
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,14 @@ from tlbcost.system.machine import (
 
 _NODES = "/sys/devices/system/node"
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-# What huge pages must leave to everything else: the machine still has to run the program.
+# What huge pages must leave for everything else: the machine still has to run the program.
 _LEAST_LEFT_BYTES = 256 << 20
 _LEAST_LEFT_FRACTION = 0.05
-# What malloc needs beyond the memory that a run on base pages shows: room to round up in each
-# arena, and blocks that the program never touches.
+# What malloc needs beyond the memory of a run on base pages: rounding up in each arena, and blocks
+# that the program never touches.
 _SPARE_FRACTION = 8
 _SPARE_PAGES = 16
-# Of pages of this size and above, one is spare.
+# For pages of this size and above, one is spare.
 _LARGE_BYTES = 64 << 20
 
 
@@ -76,7 +78,7 @@ def free_pages(page_size_bytes: int) -> int:
 
 
 def default_page_bytes() -> int | None:
-    """The page size of the pool that is used where no size is named; None: there are no pools."""
+    """The page size of the default pool; None: there are no pools."""
     return meminfo_bytes("Hugepagesize")
 
 
@@ -88,7 +90,7 @@ def pool_file(page_size_bytes: int, name: str = "nr") -> str:
 def size_files(page_size_bytes: int) -> list[str]:
     """The files that set a pool's size: one, or one for each memory node if there are several.
 
-    Putting back the sum alone would spread the pages anew over the nodes.
+    Restoring only the sum would spread the pages differently over the nodes.
     """
     name = f"hugepages-{page_size_bytes // 1024}kB"
     found = sys_path(_NODES).glob(f"node[0-9]*/hugepages/{name}/nr_hugepages")
@@ -99,7 +101,7 @@ def size_files(page_size_bytes: int) -> list[str]:
 
 
 def spare_bytes() -> int | None:
-    """Bytes that huge pages may take; None where the kernel does not tell MemAvailable."""
+    """Bytes that huge pages may use; None if the kernel does not report MemAvailable."""
     available, total = meminfo_bytes("MemAvailable"), meminfo_bytes("MemTotal")
     if available is None or total is None:
         return None
@@ -108,7 +110,7 @@ def spare_bytes() -> int | None:
 
 
 def cgroup_spare_bytes(page_size_bytes: int) -> int | None:
-    """Bytes of huge pages that this process's cgroups let it still use; None: no limit."""
+    """Bytes of huge pages that this process's cgroups still allow; None: no limit."""
     name = f"hugetlb.{size_name(page_size_bytes)}B"
     spare = []
     for folder, mount, version in cgroup.folders("hugetlb"):
@@ -139,8 +141,8 @@ def check_spare(page_size_bytes: int, pages: int) -> None:
     machine = spare_bytes()
     if machine is None:
         raise TlbcostError(
-            f"cannot reserve {what}: the kernel does not tell MemAvailable, so nobody knows "
-            "what it can spare",
+            f"cannot reserve {what}: the kernel does not report MemAvailable, so it is unknown "
+            "how much it can spare",
             None,
             CANNOT_MEASURE,
         )
@@ -150,7 +152,7 @@ def check_spare(page_size_bytes: int, pages: int) -> None:
             most = spare // page_size_bytes
             raise TlbcostError(
                 f"cannot reserve {what}: {who} can spare {most}",
-                "ask for fewer, or give the program less to do" if most else None,
+                "reserve fewer, or give the program a smaller input" if most else None,
                 CANNOT_MEASURE,
             )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which machine is this? Everything is read below $TLBCOST_ROOT; None where it is not told."""
+"""Which machine is this? Everything is read below $TLBCOST_ROOT; None: not known."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ class Machine:
 
 THP = "/sys/kernel/mm/transparent_hugepage"
 POOLS = "/sys/kernel/mm/hugepages"
-# The names that vendors give their virtual machines in DMI, for hypervisors that /sys/hypervisor
-# does not know.
+# The vendors' names of virtual machines in DMI, for hypervisors unknown to /sys/hypervisor.
 _DMI_HYPERVISORS = {
     "qemu": "kvm",
     "kvm": "kvm",
@@ -51,7 +50,7 @@ _DMI_HYPERVISORS = {
 
 
 def sys_path(path: str) -> Path:
-    """Where a file under /proc or /sys is: on the machine itself, or on a made-up one."""
+    """Where a file under /proc or /sys is: on the machine itself, or on a test's fake one."""
     return Path(os.environ.get("TLBCOST_ROOT", "") + path)
 
 
@@ -114,13 +113,13 @@ def huge_page_or_assumed(machine: Machine) -> tuple[int, tuple[str, ...]]:
         return size, ()
     # One level of page tables, with 8 bytes per entry, up from the base page.
     size = machine.base_page_bytes * (machine.base_page_bytes // 8)
-    return size, (f"this kernel tells no huge page size; {units.size(size)} is assumed",)
+    return size, (f"this kernel reports no huge page size; {units.size(size)} is assumed",)
 
 
 def larger_page_bytes() -> list[int]:
     """Bytes of every page size larger than the base page that this kernel knows; ascending.
 
-    Whether it gives such pages now is another question.
+    Whether it provides such pages now is another question.
     """
     huge = huge_page_bytes()
     return sorted({*thp_sizes(), *sizes_below(POOLS), *([huge] if huge else [])})
@@ -146,17 +145,17 @@ def current_machine() -> Machine:
 
 
 def is_online(cpu: str) -> bool:
-    """Whether the CPU of this number is online; one that cannot be told of is."""
+    """Whether the CPU of this number is online; True if not known."""
     return read_line(f"/sys/devices/system/cpu/cpu{cpu}/online") != "0"
 
 
 def _uname_release() -> str | None:
-    # A made-up machine does not run this kernel.
+    # A fake machine does not run this kernel.
     return None if os.environ.get("TLBCOST_ROOT") else os.uname().release
 
 
 def _base_page_bytes() -> int:
-    """Page size of the running kernel; a made-up machine tells it in smaps."""
+    """Page size of the running kernel; a fake machine has it in smaps."""
     if os.environ.get("TLBCOST_ROOT"):
         text = read_text("/proc/self/smaps") or ""
         size = re.search(r"^KernelPageSize:\s+(\d+) kB", text, re.MULTILINE)
@@ -176,7 +175,7 @@ def _cpuinfo() -> dict[str, str]:
 
 
 def _risc_v(cpu: dict[str, str]) -> str | None:
-    """RISC-V kernels tell the instruction set, and the vendor by numbers that many leave 0."""
+    """RISC-V kernels report the instruction set, and the vendor by numbers that are often 0."""
     return "riscv" if cpu.get("isa", "").startswith("rv") else None
 
 
@@ -187,7 +186,7 @@ def _z_model(cpu: dict[str, str]) -> str | None:
 
 
 def _hypervisor(cpu: dict[str, str]) -> str | None:
-    """The hypervisor's name, "unknown" if there is one that does not tell, None on bare metal."""
+    """The hypervisor's name, "unknown" for an unnamed one, None on bare metal."""
     kind = read_line("/sys/hypervisor/type")
     if kind:
         return kind
@@ -212,6 +211,6 @@ def _has_flag(cpu: dict[str, str]) -> bool:
 
 
 def meminfo_bytes(field: str) -> int | None:
-    """A field of /proc/meminfo that is in kB, in bytes; None if it is not told."""
+    """A field of /proc/meminfo that is in kB, in bytes; None if not known."""
     value = re.search(rf"^{field}:\s+(\d+) kB", read_text("/proc/meminfo") or "", re.MULTILINE)
     return int(value[1]) * 1024 if value else None

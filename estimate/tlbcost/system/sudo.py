@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """The user who called sudo. `home` None: the user database does not know him."""
+    """The user who called sudo. `home` None: not in the user database."""
 
     uid: int
     gid: int
@@ -35,7 +35,9 @@ def calling_user() -> User | None:
 
 @contextlib.contextmanager
 def as_calling_user() -> Iterator[None]:
-    """Touch files as the user who called sudo: his cache stays his, and no link leads elsewhere."""
+    """Access files as the user who called sudo: the cache keeps its owner, and no link leads
+    elsewhere.
+    """
     user = calling_user()
     if user is None or user.home is None:
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far are estimates from what huge pages really give on this machine?
+"""How far off are estimates from what huge pages really save on this machine?
 
 session.validate_suite        `tlbcost validate`: the suite predicted, run, and kept as a record
 stream.run_stream             `tlbcost validate --stream`: STREAM alone, with its rates

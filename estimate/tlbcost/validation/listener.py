@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do programs print that are run several times?"""
+"""What do programs print in several runs?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tlbcost.run.outcome import Outcome
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.system.sudo import calling_user
 
-# The shell opens the file, and is gone before the program begins.
+# The shell opens the file, and is replaced by the program.
 _TO_FILE = ("sh", "-c", 'exec "$@" >"$0"')
 
 
@@ -46,7 +46,7 @@ class Listener(Launcher):
 
 @contextlib.contextmanager
 def listener() -> Iterator[Listener]:
-    """A launcher with a folder of its own, for the user who called sudo where one did."""
+    """A launcher with its own folder, for the user who called sudo, if any."""
     with temporary_folder() as folder, contextlib.closing(ProgramInput()) as stdin:
         # An estimate, too, is of the program on base pages.
         launcher = Listener(folder, stdin, calling_user(), transparent=False)

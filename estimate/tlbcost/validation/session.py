@@ -32,7 +32,7 @@ from tlbcost.validation.suite import Task, check_there, portable_command, read_s
 
 @dataclass(frozen=True, slots=True)
 class SuiteRequest:
-    """The suite's programs, or those of the names `only`, in so many pairs of runs.
+    """The suite's programs, or those named in `only`, with this number of pairs of runs.
 
     `recalibrate`: this machine's costs are measured again before each program. `table`: the file
     to write the record to after each program.
@@ -73,7 +73,7 @@ def validate_suite(request: SuiteRequest, announce: Announce) -> Record:
 
 
 def record_of_programs(programs: Sequence[Program]) -> Record:
-    """A record of this machine, of now."""
+    """A new record of this machine."""
     return Record(current_machine(), now(), version(), tuple(programs))
 
 
@@ -82,7 +82,7 @@ def _numbered(n: int, of: int, announce: Announce) -> Announce:
 
 
 def check_rights(names: Sequence[str], command: str) -> None:
-    """Refuse what would fail for want of rights, before it takes time.
+    """Refuse what would fail for lack of privileges, before it takes time.
 
     Raises TlbcostError with exit code 4; the hint has `command`.
     """
@@ -93,15 +93,15 @@ def check_rights(names: Sequence[str], command: str) -> None:
         pool = method.pool_bytes
         if method.needs_root or (pool is not None and not hugetlb.free_pages(pool)):
             raise TlbcostError(
-                f"{name} needs huge pages that are reserved first, or other settings of the "
-                "system, which root alone can change",
+                f"{name} needs reserved huge pages, or other settings of the "
+                "system, which only root can change",
                 hints.as_root(command),
                 CANNOT_MEASURE,
             )
 
 
 def validate(task: Task, pairs: int, announce: Announce, *, recalibrate: bool = False) -> Program:
-    """Predict and run one program; what goes wrong with it becomes the reason to leave it out.
+    """Predict and run one program; an error becomes the reason to leave it out.
 
     With `recalibrate` this machine's costs are measured again first.
     """
@@ -118,7 +118,7 @@ def predict_and_try(
 ) -> Program:
     """Predict and run one program; `launcher.heard` are then the runs of the trial.
 
-    The system's settings are put back at the end. Raises TlbcostError with the program's own exit
+    The system's settings are restored at the end. Raises TlbcostError with the program's own exit
     code if it failed.
     """
     check_there(task.argv)

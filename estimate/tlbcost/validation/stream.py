@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does STREAM say of memory's rates, on base and on huge pages?"""
+"""What memory rates does STREAM report, on base and on huge pages?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StreamResult:
 
 @dataclass(frozen=True, slots=True)
 class StreamRequest:
-    """STREAM with arrays of `size` bytes, in its own words (None: 1G), and these options."""
+    """STREAM with arrays of `size` bytes, in its notation (None: 1G), and these options."""
 
     size: str | None = None
     options: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ def rates_heard(argv: Sequence[str], heard: Sequence[tuple[tuple[str, ...], str]
 def variants(size: str | None, options: Sequence[str]) -> tuple[list[tuple[str, Task]], str]:
     """Both ways to give STREAM huge pages, in words and as tasks; and why one is missing, if so.
 
-    `size`: bytes of the arrays, as STREAM takes them; None: its own, those of the static ones.
+    `size`: bytes of the arrays, in STREAM's notation; None: the default, that of the static ones.
 
     Raises TlbcostError with exit code 4 if not even the first one is.
     """
@@ -90,9 +90,9 @@ def variants(size: str | None, options: Sequence[str]) -> tuple[list[tuple[str, 
         )
     ]
     if size is not None:
-        return found, "static arrays have one size, and are left out with --size"
+        return found, "static arrays have a fixed size, and are left out with --size"
     if not (folder / "stream-static").is_file():
-        return found, "no STREAM with static arrays: ld.hugetlbfs was not there to link it"
+        return found, "no STREAM with static arrays: ld.hugetlbfs was not available to link it"
     static = Task(
         "stream-static", (str(folder / "stream-static"), *options), "hugectl --bss --data"
     )

@@ -17,7 +17,7 @@ from tlbcost.common.table import read_table
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One program of a suite: what it is called, its command, and how it gets huge pages."""
+    """One program of a suite: its name, its command, and how it gets huge pages."""
 
     name: str
     argv: tuple[str, ...]
@@ -46,7 +46,7 @@ def read_suite(only: Sequence[str] = ()) -> list[Task]:
 
 
 def command_of(text: str) -> tuple[str, ...]:
-    """The words of a command, with what its placeholders stand for here."""
+    """The words of a command, with its placeholders replaced."""
     places = {"{workloads}": str(paths.workloads()), "{python}": sys.executable}
     words = shlex.split(text)
     for place, here in places.items():
@@ -57,7 +57,7 @@ def command_of(text: str) -> tuple[str, ...]:
 def check_there(argv: Sequence[str]) -> None:
     """Refuse a command, perhaps behind env(1), whose program or input is not on this system.
 
-    Raises TlbcostError with exit code 127; what it says is enough without the hint.
+    Raises TlbcostError with exit code 127; the message suffices without the hint.
     """
     name = next((word for word in argv if word != "env" and "=" not in word), argv[0])
     if "/" not in name and shutil.which(name) is None:
@@ -71,6 +71,6 @@ def check_there(argv: Sequence[str]) -> None:
 
 
 def portable_command(task: Task) -> str:
-    """For a record, which is read elsewhere, where the folders of this system mean nothing."""
+    """For a record that is read elsewhere, where this system's folders mean nothing."""
     command = shlex.join(word.replace(f"{paths.workloads()}/", "") for word in task.argv)
     return command.replace(sys.executable, "python3")

@@ -134,7 +134,7 @@ def test_cache_that_cannot_be_written(host: Host, tmp_path: Path) -> None:
     host.monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     check = host.checks()["cache"]
     assert check.state == "limited"
-    assert "calibrates anew" in check.finding
+    assert "calibrates again" in check.finding
 
 
 def test_cached_calibration(host: Host) -> None:

@@ -30,7 +30,7 @@ def test_valgrind_that_fails(host: Host) -> None:
     host.program("valgrind", "exit 1")
     check = host.checks()["valgrind"]
     assert check.blocks_estimate
-    assert "does not tell its version" in check.finding
+    assert "does not report its version" in check.finding
 
 
 def test_simulator_built_against_another_valgrind(host: Host) -> None:

@@ -132,7 +132,7 @@ def test_pages_that_were_not_noted_are_none(launcher: Launcher, tmp_path: Path) 
     (process,) = read_counts(tmp_path)
     assert process.counts is not None
     assert process.touched is None
-    with pytest.raises(TlbcostError, match="no memory to note"):
+    with pytest.raises(TlbcostError, match="ran out of memory for noting"):
         run(launcher, fake(tmp_path, text))
 
 
@@ -204,7 +204,7 @@ def test_another_exit_code_is_kept_for_the_caveat(launcher: Launcher, tmp_path: 
 
 def test_a_simulator_that_breaks_down_gives_no_estimate(launcher: Launcher, tmp_path: Path) -> None:
     log = "--7-- VALGRIND INTERNAL ERROR: Valgrind received a signal 8 (SIGFPE) - exiting"
-    with pytest.raises(TlbcostError, match=r"broke down in .*signal 8") as error:
+    with pytest.raises(TlbcostError, match=r"crashed in .*signal 8") as error:
         run(launcher, fake(tmp_path, table(), log=log, end="kill -FPE $$"))
     assert error.value.exit_code == 125
 

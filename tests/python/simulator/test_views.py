@@ -16,5 +16,5 @@ def test_a_damaged_table_of_views_is_refused(tmp_path: Path, wrong: str) -> None
     (tmp_path / "views.1.0.tsv").write_text(
         f"{header}view\taccess\tl1_tlb_misses\tstlb_hits\tstlb_misses\n{wrong}\n"
     )
-    with pytest.raises(TlbcostError, match="not what the simulator writes"):
+    with pytest.raises(TlbcostError, match="not a table of the simulator"):
         read_views(tmp_path)
