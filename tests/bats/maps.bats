@@ -71,10 +71,9 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	echo "${output}" "${stderr}"
 	((status == 0))
 	[[ -z ${stderr} ]]
-	[[ ${output} == *"memory of process ${pid}"* ]]
-	[[ ${output} == *"program ${MEMORY}"* ]]
+	[[ ${output} == *"Memory of process ${pid}, ${MEMORY}"* ]]
 	[[ ${output} == *"/dev/zero (deleted)"* ]]
-	[[ ${output} == *"An opinion by size, no estimate"* ]]
+	[[ ${output} == *"A rough guess from sizes alone"* ]]
 	[[ $(value report.json 'a[0]["kind"]') == shared ]]
 	[[ $(value report.json 'a[0]["resident_bytes"] == 96 << 20') == True ]]
 	[[ $(value report.json 'a[0]["touched_bytes"]') == None ]]
@@ -90,10 +89,10 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 @test "memory that is there but not used does not exceed the reach" {
 	start shared
 	[[ -w /proc/${pid}/clear_refs ]] || skip "needs /proc/PID/clear_refs"
-	run --separate-stderr "${MAPS[@]}" --touched 0.2 --json report.json "${pid}"
+	run --separate-stderr "${MAPS[@]}" --details --touched 0.2 --json report.json "${pid}"
 	echo "${output}" "${stderr}"
 	((status == 0))
-	[[ ${output} == *"Nothing alone exceeds the reach by what is touched."* ]]
+	[[ ${output} == *"No mapping exceeds the TLB's reach"*"by what is touched."* ]]
 	[[ $(tr -s ' \n' ' ' <<<"${output}") == *"Marking its pages unused took"* ]]
 	[[ $(value report.json '[x for x in a if x["kind"] == "shared"][0]["touched_bytes"]') == 0 ]]
 	[[ $(value report.json 'd["processes"][0]["clearing_ns"] > 0') == True ]]
@@ -147,7 +146,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	((status == 2))
 	run --separate-stderr "${MAPS[@]}" --touched 1 true
 	((status == 2))
-	[[ ${stderr} == *"--touched watches a process that runs"* ]]
+	[[ ${stderr} == *"--touched watches a running process"* ]]
 	run --separate-stderr "${MAPS[@]}" --touched nan 1
 	((status == 2))
 	run -127 --separate-stderr "${MAPS[@]}" no-such-program
@@ -165,7 +164,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	run --separate-stderr "${MAPS[@]}" "${kernel}"
 	echo "${stderr}"
 	((status == 4))
-	[[ ${stderr} == *"it is a thread of the kernel"* ]]
+	[[ ${stderr} == *"it is a kernel thread"* ]]
 	# Its parent does not wait for it.
 	bash -c 'sleep 0.05 & echo $! >child; exec sleep 600' 3>&- &
 	pid=$!
@@ -189,7 +188,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 		env HOME=/nonexistent "${MAPS[@]}" "${pid}"
 	echo "${stderr}"
 	((status == 4))
-	[[ ${stderr} == *"process ${pid} may not be looked at"* ]]
+	[[ ${stderr} == *"memory of process ${pid} may not be read"* ]]
 	[[ ${stderr} == *"hint: su"* ]]
 }
 
@@ -244,4 +243,23 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	run -1 --separate-stderr bash -c '"$@" >/dev/full' - "${MAPS[@]}" "${pid}"
 	[[ ${stderr} == "tlbcost: cannot write standard output: No space left on device" ]]
 	run -125 bash -c '"$@" 2>/dev/full' - "${MAPS[@]}" -- "${MEMORY}" shared 1000
+}
+
+@test "a process started by a symlink has the symlink's name" {
+	ln -s "$(type -P sleep)" server
+	./server 600 3>&- &
+	pid=$!
+	wait_until grep -qx server "/proc/${pid}/comm"
+	run -0 --separate-stderr "${MAPS[@]}" --json report.json "${pid}"
+	[[ ${lines[0]} == "Memory of process ${pid}, server (/"*"sleep)" ]]
+	[[ $(value report.json 'd["processes"][0]["name"]') == server ]]
+}
+
+@test "root that may not look is not told to become root" {
+	need_root
+	need_program setpriv
+	run --separate-stderr setpriv --bounding-set -sys_ptrace,-perfmon --inh-caps -sys_ptrace \
+		bash -c '"$@"' _ "${MAPS[@]}" 1
+	((status == 4)) || skip "this root may look without CAP_SYS_PTRACE"
+	[[ ${stderr} == *"hint: this root lacks CAP_SYS_PTRACE"* ]]
 }

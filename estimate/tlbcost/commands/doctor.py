@@ -6,7 +6,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tlbcost.common.arguments import add_exit_codes, add_reports
+from tlbcost.common.arguments import add_details, add_exit_codes, add_reports
+from tlbcost.common.console import width_of
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED
 from tlbcost.common.output import check_files, give_report
@@ -17,6 +18,7 @@ from tlbcost.doctor.report import text_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_exit_codes(parser, {0: "'tlbcost estimate' works here", 1: "failed", 4: "it does not"})
+    add_details(parser)
     add_reports(parser, json="the findings", output=None)
 
 
@@ -26,7 +28,9 @@ def run(arguments: argparse.Namespace) -> int:
     found = examine()
     give_report(
         found,
-        lambda findings, file: print(text_of(findings.checks), file=file),
+        lambda findings, file: print(
+            text_of(findings.checks, width_of(file), details=arguments.details), file=file
+        ),
         to_json, None, arguments.json, stream=sys.stdout, exit_code=FAILED,
     )  # fmt: skip
     return 0 if found.estimate_works else CANNOT_MEASURE

@@ -10,7 +10,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.common.arguments import add_calibration, add_exit_codes, add_reports, program_words
+from tlbcost.common.arguments import (
+    add_calibration,
+    add_details,
+    add_exit_codes,
+    add_reports,
+    program_words,
+)
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
 
@@ -37,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         before="The report on a process goes to standard output. The report on a COMMAND, taken "
         "when it uses most memory, goes to standard error, and COMMAND's exit code is ours.",
     )
-    parser.add_argument("--all", action="store_true", help="list small mappings one by one, too")
+    add_details(parser)
     add_calibration(parser, "take the TLB's size from this calibration table")
     add_reports(parser, output="where it goes otherwise")
     parser.add_argument(
@@ -140,7 +146,7 @@ def _print(maps: MemoryMaps, arguments: argparse.Namespace) -> None:
 
     give_report(
         maps,
-        functools.partial(print_maps, everything=arguments.all),
+        functools.partial(print_maps, details=arguments.details),
         to_json,
         arguments.output,
         arguments.json,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 NOT_OBTAINED = "NA"
+_DOTS = "..."
 ABOUT_ZERO = "about 0"
 ZERO = "0 %"
 _MORE_PLACES = 3
@@ -93,6 +94,14 @@ def range_of(interval: Interval) -> str:
 def shortened(text: str, columns: int) -> str:
     """The end of what is too long for its column: the end of a path says most."""
     return text if len(text) <= columns else f"...{text[3 - columns :]}"
+
+
+def middle(text: str, columns: int) -> str:
+    """The start and the end of what is too long."""
+    if len(text) <= columns:
+        return text
+    kept = columns - len(_DOTS)
+    return text[: kept - kept // 2] + _DOTS + text[len(text) - kept // 2 :]
 
 
 def nanoseconds(ns: float) -> str:

@@ -8,27 +8,31 @@ from collections.abc import Sequence
 
 from tlbcost.doctor.check import Check
 
-_COLUMNS = 80
 
+def text_of(checks: Sequence[Check], width: int, *, details: bool) -> str:
+    """The findings in lines of `width` columns; commands stand on one line, however long.
 
-def text_of(checks: Sequence[Check]) -> str:
-    """The findings as text of 80 columns; commands stand alone on a line, however long."""
-    width = max(len(check.name) for check in checks)
-    lines: list[str] = []
-    for check in checks:
-        head = f"{check.state:<8} {check.name:<{width}}  "
-        lines += textwrap.wrap(
-            check.finding,
-            _COLUMNS,
-            initial_indent=head,
-            subsequent_indent=" " * len(head),
-            break_on_hyphens=False,
-        )
+    Without `details` what is well is only named.
+    """
+    blocking = [check.name for check in checks if check.blocks_estimate]
+    verdict = "'tlbcost estimate' works here."
+    if blocking:
+        verdict = f"'tlbcost estimate' cannot work here: fix {', '.join(blocking)} first."
+    shown = [check for check in checks if details or check.state != "ok"]
+    names = max((len(check.name) for check in shown), default=0)
+    lines = [verdict, ""]
+    for check in shown:
+        head = f"{check.state:<8} {check.name:<{names}}  "
+        lines += _wrapped(check.finding, head, width)
         if check.command:
             lines.append(f"{'':9}-> {check.command}")
-    blocking = [check.name for check in checks if check.blocks_estimate]
-    if blocking:
-        lines += ["", f"'tlbcost estimate' cannot work here: fix {', '.join(blocking)} first."]
-    else:
-        lines += ["", "'tlbcost estimate' works here."]
+    if not details:
+        fine = [check.name for check in checks if check not in shown]
+        lines += _wrapped(f"{', '.join(fine)} (--details)", f"{'ok':<8} ", width)
     return "\n".join(lines)
+
+
+def _wrapped(text: str, head: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        text, width, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False
+    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
+from tlbcost.common.units import middle
 from tlbcost.machines.gain import (
     MachineCaveat,
     MachineEstimates,
@@ -19,7 +20,7 @@ from tlbcost.machines.gain import (
     sentence,
 )
 from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
-from tlbcost.report.lines import LABEL, labelled, middle, visible, wrapped
+from tlbcost.report.lines import LABEL, labelled, visible, wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console

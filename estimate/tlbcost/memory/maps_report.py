@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
 from tlbcost.common import units
@@ -18,12 +20,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 OPINION = (
-    "An opinion by size, no estimate: memory beyond the reach misses if it is used in a scattered "
-    "order, and hardly if it is read from end to end; tlbcost estimate tells."
+    "A rough guess from sizes alone: memory beyond the reach misses if it is accessed in a "
+    "scattered order, and hardly if it is read sequentially. tlbcost estimate measures that."
 )
-# Mappings with less in memory are told together.
+# Mappings with less in memory are summed up, and in a summary those beyond the largest ones.
 _SMALL_BYTES = 1 << 20
-_NAME_COLUMNS = 27
+_MOST_ROWS, _MOST_PROCESSES, _MOST_REASONS, _MOST_NAMES = 8, 3, 3, 2
+_NAME_COLUMNS, _COMMAND_COLUMNS = 27, 60
 
 
 class MemoryMaps(Part, frozen=True, kw_only=True):
@@ -31,8 +34,8 @@ class MemoryMaps(Part, frozen=True, kw_only=True):
     had most. Units are in the keys; null means that a figure was not obtained.
     """
 
-    schema: Annotated[Literal["tlbcost-maps-1"], doc("form of this document and its version")] = (
-        "tlbcost-maps-1"
+    schema: Annotated[Literal["tlbcost-maps-2"], doc("form of this document and its version")] = (
+        "tlbcost-maps-2"
     )
     tlbcost_version: Annotated[str, doc("version of tlbcost that wrote it")]
     date: Annotated[str, doc("UTC, ISO 8601")]
@@ -43,27 +46,81 @@ class MemoryMaps(Part, frozen=True, kw_only=True):
     processes: Annotated[tuple[ProcessMemory, ...], doc("one or more")]
 
 
-def print_maps(maps: MemoryMaps, file: TextIO, *, everything: bool) -> None:
-    """Print the report; with `everything`, small mappings one by one, too."""
-    print_whole(lambda console: _fill(console, maps, everything=everything), file)
+def print_maps(maps: MemoryMaps, file: TextIO, *, details: bool) -> None:
+    """Print the report; with `details`, all mappings and processes, and what looking cost."""
+    print_whole(lambda console: _fill(console, maps, details=details), file)
 
 
-def _fill(console: Console, maps: MemoryMaps, *, everything: bool) -> None:
-    for number, process in enumerate(maps.processes):
+def _fill(console: Console, maps: MemoryMaps, *, details: bool) -> None:
+    shown = maps.processes if details else maps.processes[:_MOST_PROCESSES]
+    for number, process in enumerate(shown):
         if number:
             console.print()
         _head(console, maps, process)
-        _areas(console, process, everything=everything)
+        listed = process.areas if details else _largest(process, len(shown))
+        _beyond(console, maps, process, details=details)
+        if details:
+            _system(console, maps, process)
+        _areas(console, process, listed)
     console.print()
+    if len(shown) < len(maps.processes):
+        console.print(f"{len(maps.processes) - len(shown)} more processes: --details")
     console.print(maps.opinion)
     process = maps.processes[0]
-    if process.looking_ns is not None:
+    if details and process.looking_ns is not None:
         console.print(_cost(process.looking_ns, process.clearing_ns))
 
 
+def _largest(process: ProcessMemory, processes: int) -> Sequence[Area]:
+    """The mappings that a summary lists, in the order of their addresses."""
+    by_use = sorted(process.areas, key=lambda area: -area.used_bytes)[: _MOST_ROWS // processes]
+    return [area for area in process.areas if area in by_use and area.used_bytes >= _SMALL_BYTES]
+
+
 def _head(console: Console, maps: MemoryMaps, process: ProcessMemory) -> None:
-    what = shlex.join(maps.argv) if maps.argv else f"process {process.pid}"
-    console.print(f"tlbcost {maps.tlbcost_version}: memory of {what}\n", style="bold")
+    if maps.argv is None:
+        what = f"process {process.pid}, {_called(process)}"
+    elif len(maps.processes) > 1:
+        what = f"{process.program or 'an unknown program'}, run by {_command(maps.argv)}"
+    else:
+        what = _command(maps.argv)
+    console.print(f"Memory of {what}", style="bold")
+
+
+def _command(argv: Sequence[str]) -> str:
+    return units.middle(shlex.join(argv), _COMMAND_COLUMNS)
+
+
+def _called(process: ProcessMemory) -> str:
+    """By the name of a symlink that started it, if there was one, and its executable."""
+    path = process.program or units.NOT_OBTAINED
+    same = process.name is None or PurePosixPath(path).name.startswith(process.name)
+    return path if same else f"{process.name} ({path})"
+
+
+def _beyond(console: Console, maps: MemoryMaps, process: ProcessMemory, *, details: bool) -> None:
+    """What exceeds the TLB's reach, and why it is not on huge pages."""
+    used = "touched" if process.watched_s is not None else "in memory"
+    reach = ", ".join(
+        f"{units.size(each.reach_bytes)} on {units.size(each.page_size_bytes)} pages"
+        for each in maps.reach
+    )
+    over = [area for area in process.areas if area.exceeds_reach]
+    what = f"{len(over)} mapping{'s' if len(over) > 1 else ''}" if over else "No mapping"
+    verb = "exceed" if len(over) > 1 else "exceeds"
+    console.print(f"{what} {verb} the TLB's reach ({reach}) by what is {used}.", style="bold")
+    by_reason: dict[str, list[Area]] = {}
+    for area in over:
+        by_reason.setdefault(area.words, []).append(area)
+    most = sorted(by_reason.values(), key=lambda areas: -sum(a.used_bytes for a in areas))
+    rows = grid()
+    for areas in most if details else most[:_MOST_REASONS]:
+        rows.add_row("-", f"{_names(areas)}: {_why(areas)}")
+    console.print(rows)
+
+
+def _system(console: Console, maps: MemoryMaps, process: ProcessMemory) -> None:
+    console.print()
     rows = grid()
     rows.add_row("program", process.program or "NA")
     rows.add_row(
@@ -82,11 +139,9 @@ def _head(console: Console, maps: MemoryMaps, process: ProcessMemory) -> None:
     console.print(rows)
 
 
-def _areas(console: Console, process: ProcessMemory, *, everything: bool) -> None:
-    listed = [area for area in process.areas if everything or area.used_bytes >= _SMALL_BYTES]
+def _areas(console: Console, process: ProcessMemory, listed: Sequence[Area]) -> None:
     rest = [area for area in process.areas if area not in listed]
     watched = process.watched_s is not None
-    used = "touched" if watched else "in memory"
     columns = ["size", "in memory", "on huge", *(["touched"] if watched else [])]
     shown = table("memory", *columns, "x reach")
     for area in listed:
@@ -109,17 +164,6 @@ def _areas(console: Console, process: ProcessMemory, *, everything: bool) -> Non
             _times(sum(area.reach_ratio for area in rest)),
         )
     section(console, shown)
-    over = [area for area in listed if area.exceeds_reach]
-    console.print()
-    if not over:
-        console.print(f"Nothing alone exceeds the reach by what is {used}.", style="bold")
-    else:
-        console.print(f"Beyond the reach by what is {used}:", style="bold")
-    rows = grid()
-    for area in over:
-        rows.add_row("-", f"{_name(area)}: {_why(area)}")
-    if over:
-        console.print(rows)
 
 
 def _name(area: Area) -> str:
@@ -128,12 +172,18 @@ def _name(area: Area) -> str:
     return area.name
 
 
-def _why(area: Area) -> str:
-    """On which pages it is, and why not on huge ones."""
-    base = area.resident_bytes - area.huge_bytes
-    if area.page_bytes is None or not base:
-        return area.words
-    return f"{units.size(base)} not on huge pages: {area.words}"
+def _names(areas: Sequence[Area]) -> str:
+    names = [_name(area) for area in areas[:_MOST_NAMES]]
+    more = len(areas) - len(names)
+    return ", ".join([*names, f"{more} more"] if more else names)
+
+
+def _why(areas: Sequence[Area]) -> str:
+    """On which pages these are, and why not on huge ones, which has one reason."""
+    base = sum(area.resident_bytes - area.huge_bytes for area in areas)
+    if areas[0].page_bytes is None or not base:
+        return areas[0].words
+    return f"{units.size(base)} not on huge pages: {areas[0].words}"
 
 
 def _touched(area: Area) -> str:
@@ -149,10 +199,10 @@ def _cost(looking_ns: int, clearing_ns: int | None) -> str:
     text = f"Reading its mappings took {units.time(looking_ns)}, in which it could not map memory."
     if clearing_ns is None:
         return (
-            f"{text} --touched SECONDS tells which pages it uses; each then takes one page walk "
-            "more, and the kernel forgets which were used before."
+            f"{text} --touched SECONDS shows which pages it uses; each of these then costs one "
+            "more page walk, and the kernel forgets which were used before."
         )
     return (
-        f"{text} Marking its pages unused took {units.time(clearing_ns)} more, and each "
-        "page that it used since one page walk."
+        f"{text} Marking its pages unused took {units.time(clearing_ns)} more, and each page "
+        "that it has used since cost one more page walk."
     )

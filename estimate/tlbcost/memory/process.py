@@ -37,6 +37,9 @@ class ProcessMemory:
 
     pid: Annotated[int | None, doc("the process; null: a program that was run")]
     program: Annotated[str | None, doc("path of its executable; null: not known")]
+    name: Annotated[str | None, doc("what ps calls it; null: several processes, or not known")] = (
+        None
+    )
     thp_mode: Annotated[str | None, doc("of transparent huge pages; null: not in this kernel")]
     thp_defrag: Annotated[str | None, doc("their setting defrag")]
     shmem_enabled: Annotated[str | None, doc("their setting for shared memory")]
@@ -78,6 +81,7 @@ def look(pid: int, reaches: Reaches, touched_s: float | None = None) -> ProcessM
     return ProcessMemory(
         pid=pid,
         program=program,
+        name=_name(folder),
         thp_mode=settings.thp,
         thp_defrag=settings.defrag,
         shmem_enabled=settings.shmem,
@@ -105,8 +109,8 @@ def run_program(
     peak = sampler.peak()
     if not peak:
         raise TlbcostError(
-            f"nothing to tell of {argv[0]}: {sampler.why_not}",
-            "tlbcost maps PID looks at one that runs",
+            f"the memory of {argv[0]} was not seen: {sampler.why_not}",
+            "tlbcost maps PID reports on a running process",
             outcome.code or CANNOT_MEASURE,
         )
     settings = huge_settings()
@@ -140,6 +144,13 @@ def _program(folder: Path) -> str | None:
         return None
 
 
+def _name(folder: Path) -> str | None:
+    try:
+        return (folder / "comm").read_text(encoding="utf-8", errors="replace").strip() or None
+    except OSError:
+        return None
+
+
 def _mark_unused(pid: int, folder: Path) -> int:
     """Mark all pages unused; the time it took in ns."""
     begin = time.monotonic_ns()
@@ -160,9 +171,11 @@ def _without_memory(pid: int, folder: Path) -> TlbcostError:
         state = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
     except OSError:
         return _gone(pid)
-    what = "it has ended, and waits for its parent" if state.split()[:1] == ["Z"] else None
+    what = (
+        "it has ended, and its parent has not noticed yet" if state.split()[:1] == ["Z"] else None
+    )
     return TlbcostError(
-        f"process {pid} has no memory to look at: {what or 'it is a thread of the kernel'}",
+        f"process {pid} has no memory: {what or 'it is a kernel thread'}",
         "ps -e lists the processes",
         CANNOT_MEASURE,
     )
@@ -173,13 +186,16 @@ def _refused(pid: int, folder: Path, error: OSError, file: str) -> TlbcostError:
         return _gone(pid)
     if error.errno in (errno.EACCES, errno.EPERM):
         return TlbcostError(
-            f"process {pid} may not be looked at: {folder / file}: {error.strerror}",
-            hints.again_as_root(),
+            f"the memory of process {pid} may not be read: {folder / file}: {error.strerror}",
+            "this root lacks CAP_SYS_PTRACE, as in containers: add it (docker run --cap-add "
+            "SYS_PTRACE), or run tlbcost outside"
+            if hints.is_root()
+            else hints.again_as_root(),
             CANNOT_MEASURE,
         )
     if error.errno == errno.ENOENT:
         return TlbcostError(
-            f"this kernel does not tell of a process's pages: it has no {folder / file} "
+            f"this kernel does not report the pages of a process: it has no {folder / file} "
             "(CONFIG_PROC_PAGE_MONITOR)",
             None,
             CANNOT_MEASURE,

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.common import units
+from tlbcost.common.units import middle
 from tlbcost.remedies.remedy import Remedy
-from tlbcost.report.lines import LABEL, labelled, middle, visible
+from tlbcost.report.lines import LABEL, labelled, visible
 
 _MOST_STEPS = 3
 _DOTS = "..."

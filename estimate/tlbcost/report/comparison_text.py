@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TextIO
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.interval import Interval
+from tlbcost.common.units import middle
 from tlbcost.report.comparison_document import Compared, ComparedEstimate, ComparisonDocument
-from tlbcost.report.lines import middle, visible, wrapped
+from tlbcost.report.lines import visible, wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,9 +10,9 @@ from tlbcost.answer.waits import waits_words
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.attribution.sites import words
 from tlbcost.common import units
+from tlbcost.common.units import middle
 from tlbcost.memory.kinds import MemoryKind
 from tlbcost.model.gain import WORTHWHILE_FRACTION
-from tlbcost.report.lines import middle
 
 _MODES = {"user": "user mode", "kernel": "kernel mode", "both": "user and kernel mode"}
 _KINDS: dict[MemoryKind, str] = {"anonymous": "anonymous", "heap": "heap", "stack": "stack"}

@@ -46,11 +46,3 @@ def cut(lines: list[str], most: int, width: int) -> list[str]:
     while len(last) + len(_DOTS) >= width:
         last = last.rpartition(" ")[0]
     return [*lines[: most - 1], f"{last} {_DOTS}"]
-
-
-def middle(text: str, columns: int) -> str:
-    """The start and the end of what is too long."""
-    if len(text) <= columns:
-        return text
-    kept = columns - len(_DOTS)
-    return text[: kept - kept // 2] + _DOTS + text[len(text) - kept // 2 :]

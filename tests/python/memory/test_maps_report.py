@@ -67,13 +67,37 @@ def test_json_follows_its_schema() -> None:
         jsonschema.validate(document, schema)
 
 
-def test_the_text_says_that_it_is_an_opinion() -> None:
+def test_the_text_says_that_it_is_a_guess() -> None:
     text = io.StringIO()
-    print_maps(maps(AREA), text, everything=False)
+    print_maps(maps(AREA), text, details=False)
     whole = " ".join(text.getvalue().split())
     assert "64 MiB not on huge pages: its tmpfs is mounted without huge pages" in whole
-    assert "An opinion by size, no estimate" in whole
+    assert "A rough guess from sizes alone" in whole
     assert max(map(len, text.getvalue().splitlines())) <= 80
     text = io.StringIO()
-    print_maps(maps(UNTOUCHED, watched_s=2.0), text, everything=True)
-    assert "Nothing alone exceeds the reach by what is touched." in text.getvalue()
+    print_maps(maps(UNTOUCHED, watched_s=2.0), text, details=True)
+    assert "No mapping exceeds the TLB's reach" in text.getvalue()
+
+
+def test_the_summary_fits_a_screen() -> None:
+    areas = [replace(AREA, name=f"/dev/shm/{n}", start=n) for n in range(40)]
+    text = io.StringIO()
+    print_maps(maps(*areas), text, details=False)
+    assert "40 mappings exceed the TLB's reach" in text.getvalue()
+    assert "32 others" in text.getvalue()
+    assert len(text.getvalue().splitlines()) <= 24
+    text = io.StringIO()
+    print_maps(maps(*areas), text, details=True)
+    assert "others" not in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("redis-server", "redis-server (/opt/app)"), ("app", ", /opt/app"), (None, ", /opt/app")],
+)
+def test_a_process_has_the_name_that_it_was_started_by(name: str | None, shown: str) -> None:
+    found = maps(AREA)
+    process = replace(found.processes[0], name=name)
+    text = io.StringIO()
+    print_maps(of_process(process), text, details=False)
+    assert f"{shown}\n" in text.getvalue()
