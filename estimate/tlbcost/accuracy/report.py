@@ -17,35 +17,53 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+_MOST_CHECKS, _MOST_LEFT_OUT = 8, 2
+
+
 def points(fraction: float) -> str:
     """A difference of shares in percentage points: '+2.1'."""
     return f"{100 * fraction:+.1f}"
 
 
-def print_record(record: Record, file: TextIO) -> None:
-    """Print the table of the checks and what they come to."""
+def print_record(record: Record, file: TextIO, *, details: bool) -> None:
+    """Print what the checks come to, and their table; without `details`, the largest errors."""
 
     def fill(console: Console) -> None:
-        if record.checks:
-            models: tuple[ModelName | None, ...] = record.models or (None,)
-            heads = [model or "error" for model in models]
-            rows = table("program", "bound", "expected", "", "user", "", "whole", *heads)
-            for check in record.checks:
-                rows.add_row(*_cells(check), *(_error(check, model) for model in models))
-            section(console, rows)
-            console.print()
-            console.print(
-                "Percent of the base run time. bound, expected: predicted of cheaper translation; "
-                f"user, whole: measured of user time and of all time. {_explained(heads)} less "
-                "user, in points."
-            )
-        console.print()
-        for sentence in sentences(record):
-            console.print(sentence)
-        for program, why in record.left_out:
+        for n, sentence in enumerate(sentences(record)):
+            console.print(sentence, style="bold" if n == 0 else None)
+        shown = record.checks if details else _worst(record)
+        if shown:
+            _table(console, record, shown)
+        if len(shown) < len(record.checks):
+            console.print(f"The {len(shown)} largest errors of {len(record.checks)}: --details")
+        for n, (program, why) in enumerate(record.left_out):
+            if not details and n == _MOST_LEFT_OUT:
+                console.print(f"Not compared: {len(record.left_out) - n} more")
+                break
             console.print(f"Not compared: {program.name}: {why}")
 
     print_whole(fill, file)
+
+
+def _worst(record: Record) -> Sequence[CheckedPrediction]:
+    """The largest errors, in the order of the record."""
+    model = record.models[0] if record.models else None
+    by_error = sorted(record.checks, key=lambda check: -abs(check.expected_error(model) or 0))
+    return [check for check in record.checks if check in by_error[:_MOST_CHECKS]]
+
+
+def _table(console: Console, record: Record, checks: Sequence[CheckedPrediction]) -> None:
+    models: tuple[ModelName | None, ...] = record.models or (None,)
+    heads = [model or "error" for model in models]
+    rows = table("program", "bound", "expected", "", "user", "", "whole", *heads)
+    for check in checks:
+        rows.add_row(*_cells(check), *(_error(check, model) for model in models))
+    section(console, rows)
+    console.print(
+        "Percent of the base run time. bound, expected: predicted of cheaper translation; "
+        f"user, whole: measured of user time and of all time. {_explained(heads)} less "
+        "user, in points."
+    )
 
 
 def _cells(check: CheckedPrediction) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tlbcost.common.arguments import (
     add_counted,
+    add_details,
     add_exit_codes,
     add_program,
     add_reports,
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_counted(parser, "count")
     parser.add_argument("--cgroup", metavar="PATH", help="count what runs in this cgroup")
+    add_details(parser)
     parser.add_argument(
         "-I", "--interval", metavar="MS", type=whole_number(_SHORTEST_MS, _LONGEST_MS),
         help="print the counts every MS ms too",
@@ -146,10 +148,10 @@ def _print(arguments: argparse.Namespace, findings: CountFindings, intervals: _I
 
     # The text first: a report must not be lost because a second copy cannot be written.
     if arguments.output is None:
-        print_counts(findings, sys.stderr)
+        print_counts(findings, sys.stderr, details=arguments.details)
     else:
         text = io.StringIO()
-        print_counts(findings, text)
+        print_counts(findings, text, details=arguments.details)
         if not intervals.finish(text.getvalue()):
             write(arguments.output, text.getvalue(), TOOL_FAILED)
     for file, write_text in ((arguments.json, to_json), (arguments.table, to_table)):

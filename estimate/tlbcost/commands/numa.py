@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import argparse
+import functools
 
 from tlbcost.common.arguments import (
     TIMED_OUT,
     add_calibration,
+    add_details,
     add_exit_codes,
     add_program,
     add_reports,
@@ -39,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "such as 512K,1M (default: those of this machine)",
     )  # fmt: skip
     add_calibration(parser, "use the cost of page faults in this calibration table")
+    add_details(parser)
     add_run_options(parser, ignore_failure=True)
     add_reports(parser)
     parser.add_argument(
@@ -98,5 +101,6 @@ def _study(arguments: argparse.Namespace) -> int:
         prepare=arguments.prepare,
         ignore_failure=arguments.ignore_failure,
     )
-    give_report(study_placement(request), print_study, to_json, arguments.output, arguments.json)
+    print_text = functools.partial(print_study, details=arguments.details)
+    give_report(study_placement(request), print_text, to_json, arguments.output, arguments.json)
     return 0

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from pathlib import Path
 
 from tlbcost.common.arguments import (
     TIMED_OUT,
+    add_details,
     add_exit_codes,
     add_reports,
     add_time_limit,
@@ -36,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="the sizes of multi-size transparent pages, too"
     )
+    add_details(parser)
     add_reports(parser, json="the runs", output=None)
     parser.add_argument(
         "--only", metavar="NUMBERS", type=_numbers, default=None,
@@ -105,8 +108,8 @@ def _measure(arguments: argparse.Namespace) -> int:
     cached, _ = look_up()
     report = document_of(times, current_machine(), cached.calibration if cached else None)
     give_report(
-        report, print_page_sizes, to_json, None, arguments.json,
-        stream=sys.stdout, exit_code=FAILED,
+        report, functools.partial(print_page_sizes, details=arguments.details), to_json, None,
+        arguments.json, stream=sys.stdout, exit_code=FAILED,
     )  # fmt: skip
     if arguments.plot is not None:
         from tlbcost.pagesizes.figure import draw_page_sizes

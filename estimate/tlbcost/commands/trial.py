@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import functools
 
 from tlbcost.common.arguments import (
     TIMED_OUT,
+    add_details,
     add_exit_codes,
     add_pairs,
     add_program,
@@ -31,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "hugetlb-1g, hugectl[:OPTIONS] or allocator=PATH: see tlbcost-trial(1). A COMMAND that\n"
         "fails gives its own exit code.",
     )
+    add_details(parser)
     parser.add_argument("--no-estimate", action="store_true", help="measure only; predict nothing")
     add_run_options(parser)
     add_reports(parser, json="the trials")
@@ -75,7 +78,7 @@ def _try(arguments: argparse.Namespace) -> int:
     found = run_trials(request, say)
     give_report(
         found,
-        print_trials,
+        functools.partial(print_trials, details=arguments.details),
         lambda trials: to_json(trial_document(trials)),
         arguments.output,
         arguments.json,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tlbcost.common.arguments import (
     TIMED_OUT,
+    add_details,
     add_exit_codes,
     add_pairs,
     add_program,
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         },
         before="Each OPTION is given to STREAM; a STREAM that fails gives its own exit code.",
     )
+    add_details(parser)
     parser.add_argument(
         "--from", metavar="FILE", type=from_file, dest="recorded",
         help="run nothing: report on this record, written by --table",
@@ -137,7 +139,7 @@ def _stream(arguments: argparse.Namespace, options: tuple[str, ...]) -> int:
         for result in run_stream(request, say):
             text.write("\n" if results else "")
             results.append(result)
-            print_stream(result, text)
+            print_stream(result, text, details=arguments.details)
     finally:
         # Of two variants the first is not lost if the second one fails.
         if results:
@@ -156,7 +158,7 @@ def _suite(arguments: argparse.Namespace) -> int:
 
     record = _recorded(arguments)
     text = io.StringIO()
-    print_record(record, text)
+    print_record(record, text, details=arguments.details)
     _print(text.getvalue(), arguments.output)
     if arguments.plot is not None:
         draw_record(record, arguments.plot)

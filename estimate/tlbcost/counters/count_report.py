@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _INSTRUCTIONS = "instructions"
+_COMMAND_COLUMNS = 80
 # Not events that happen now and then while instructions run.
 _NO_RATE = (
     "cycles", _INSTRUCTIONS, "task_clock_ns",
@@ -43,16 +44,18 @@ _MEANING = {
 }
 
 
-def print_counts(findings: CountFindings, file: TextIO) -> None:
-    """Print the report, whole."""
+def print_counts(findings: CountFindings, file: TextIO, *, details: bool) -> None:
+    """Print the report, whole; with `details`, what each event is counted as."""
 
     def fill(console: Console) -> None:
-        _head(console, findings)
-        print_events(console, findings.counts)
+        console.print(units.middle(findings.counts.command or "", _COMMAND_COLUMNS), style="bold")
         print_figures(console, findings.figures)
-        _events(console, findings)
+        print_events(console, findings.counts)
+        console.print()
+        _head(console, findings)
+        if details:
+            _events(console, findings)
         if findings.counts.notes:
-            console.print()
             rows = grid()
             for note in findings.counts.notes:
                 rows.add_row("note:", f"{note}.")
@@ -77,7 +80,6 @@ def print_interval(
 
 def _head(console: Console, findings: CountFindings) -> None:
     counts, machine = findings.counts, findings.machine
-    console.print(f"tlbcost {findings.version}: {counts.command}\n", style="bold")
     rows = grid()
     where = "" if machine.hypervisor is None else f", virtual ({machine.hypervisor})"
     rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}{where}")

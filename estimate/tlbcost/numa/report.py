@@ -26,6 +26,7 @@ from tlbcost.numa.study import SizeFigures, Study
 if TYPE_CHECKING:
     from rich.console import Console
 
+_COMMAND_COLUMNS, _MOST_REMEDIES = 70, 3
 _REMEDIES: dict[Remedy, str] = {
     "interleave": "interleave the huge pages",
     "migrate": "move each to its main user",
@@ -39,39 +40,48 @@ _CODES: dict[Split, DecisionCode] = {
 }  # fmt: skip
 
 
-def print_study(study: Study, file: TextIO) -> None:
-    """Print the report, whole."""
-    print_whole(lambda console: _fill(console, study), file)
+def print_study(study: Study, file: TextIO, *, details: bool) -> None:
+    """Print the report, whole; without `details`, what decides alone."""
+    print_whole(lambda console: _fill(console, study, details=details), file)
 
 
-def _fill(console: Console, study: Study) -> None:
-    _head(console, study)
-    _sizes(console, study)
-    _remedies(console, study)
-    _real(console, study)
-    console.print()
+def _fill(console: Console, study: Study, *, details: bool) -> None:
     console.print(study.verdict, style="bold")
-    console.print()
     console.print(study.carrefour_lp.sentence, style="bold")
+    _sizes(console, study, details=details)
+    _remedies(console, study, details=details)
     console.print()
+    _head(console, study, details=details)
+    if details:
+        _real(console, study)
+        console.print()
+        _reasons(console, study)
+        if study.threads > 1:
+            console.print(
+                "Threads are simulated in turn: where two race for the first touch of a page, the "
+                "simulator decides which one wins."
+            )
+
+
+def _reasons(console: Console, study: Study) -> None:
     rows = grid()
     for reason in study.carrefour_lp.reasons:
         component, _, text = reason.partition(": ")
         rows.add_row(f"{component}:" if text else "", f"{text or component}.")
     console.print(rows)
-    if study.threads > 1:
-        console.print(
-            "\nThreads are simulated in turn: where two of them race for the first touch of a "
-            "page, the winner is the simulator's."
-        )
 
 
-def _head(console: Console, study: Study) -> None:
+def _head(console: Console, study: Study, *, details: bool) -> None:
     rows = grid()
     machine = study.machine
+    rows.add_row("program", units.middle(shlex.join(study.argv), _COMMAND_COLUMNS))
+    rows.add_row("run", _times(study))
+    rows.add_row("nodes", f"{study.nodes.count} ({study.nodes.sentence})")
+    if not details:
+        console.print(rows)
+        return
     where = "bare metal" if machine.hypervisor is None else f"virtual ({machine.hypervisor})"
     rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}, {where}")
-    rows.add_row("nodes", f"{study.nodes.count} ({study.nodes.sentence})")
     rows.add_row("threads", f"{study.threads}, {study.spread} over the nodes")
     sample = study.sample
     l2, l3 = cache_within(sample.l2_bytes)[0], cache_within(sample.l3_share_bytes)[0]
@@ -85,9 +95,7 @@ def _head(console: Console, study: Study) -> None:
             f"thread, after {units.count(sample.warm_references)} to fill its caches"
         )
     rows.add_row("followed", followed)
-    rows.add_row("faults", f"priced {study.costs_source}")
-    rows.add_row("run", _times(study))
-    console.print(f"tlbcost {study.tlbcost_version}: numa {shlex.join(study.argv)}\n", style="bold")
+    rows.add_row("faults", f"costs {study.costs_source}")
     console.print(rows)
 
 
@@ -99,22 +107,29 @@ def _times(study: Study) -> str:
     return f"{native}, simulated in {units.time(study.simulated_ns)} ({times:.0f} times as long)"
 
 
-def _sizes(console: Console, study: Study) -> None:
+def _sizes(console: Console, study: Study, *, details: bool) -> None:
     both = study.page_sizes
     shown = table("by first touch", *(f"{units.size(each.page_size_bytes)} pages" for each in both))
     shown.add_row("local access ratio", *(share(e.first_touch.local_fraction) for e in both))
     shown.add_row("imbalance", *(share(e.first_touch.imbalance) for e in both))
-    shown.add_row("hot pages", *(_hot(e.hot_pages) for e in both))
-    shown.add_row("false sharing", "-", share(study.false_sharing_fraction))
-    shown.add_row("interleaved: LAR", *(share(e.interleaved.local_fraction) for e in both))
-    shown.add_row("interleaved: imbalance", *(share(e.interleaved.imbalance) for e in both))
+    if details or any(e.hot_pages is None or e.hot_pages.count for e in both):
+        shown.add_row("hot pages", *(_hot(e.hot_pages) for e in both))
+    if details or study.false_sharing_fraction:
+        shown.add_row("false sharing", "-", share(study.false_sharing_fraction))
+    if details:
+        shown.add_row("interleaved: LAR", *(share(e.interleaved.local_fraction) for e in both))
+        shown.add_row("interleaved: imbalance", *(share(e.interleaved.imbalance) for e in both))
     shown.add_row("data page walks", *(units.count(e.data_walks) for e in both))
     shown.add_row("page faults", *(units.count(e.page_faults) for e in both))
     shown.add_row("page-fault time", *(_fault_time(e, study) for e in both))
     section(console, shown)
+    accesses = f"{units.count(round(study.dram_accesses))} DRAM accesses"
+    if not details:
+        console.print(f"{accesses}. Details: --details")
+        return
     console.print(
-        f"{units.count(round(study.dram_accesses))} DRAM accesses; hot: more than 6 % of them; "
-        "false sharing: those to huge pages whose base pages belong on several nodes."
+        f"{accesses}; hot: a page with more than {100 * HOT_FRACTION:g} % of them; false sharing: "
+        "those to huge pages whose base pages belong on several nodes; LAR: local access ratio."
     )
 
 
@@ -131,14 +146,28 @@ def _fault_time(figures: SizeFigures, study: Study) -> str:
     return f"{units.time(figures.fault_time_ns)} ({share(part)})"
 
 
-def _remedies(console: Console, study: Study) -> None:
-    shown = table("huge pages, simulated", "LAR", "imbalance")
-    rows: list[tuple[str, Score]] = [("as touched first", study.huge.first_touch)]
+def _remedies(console: Console, study: Study, *, details: bool) -> None:
+    """What placing the huge pages otherwise would do; a summary has what would change anything."""
+    first = study.huge.first_touch
+    rows: list[tuple[str, Score]] = [("as touched first", first)]
     rows += [(_REMEDIES[name], score) for name, score in study.remedies.items()]
     rows.append(("as Carrefour-LP decides", study.carrefour_lp.after))
+    if not details:
+        rows = [row for row in rows[1:] if _differs(row[1], first)]
+        rows = sorted(rows, key=lambda row: -(row[1].local_fraction or 0))[:_MOST_REMEDIES]
+    if not rows:
+        return
+    shown = table("huge pages, simulated", "local accesses", "imbalance")
     for words, score in rows:
         shown.add_row(words, share(score.local_fraction), share(score.imbalance))
     section(console, shown)
+
+
+def _differs(one: Score, other: Score) -> bool:
+    return (share(one.local_fraction), share(one.imbalance)) != (
+        share(other.local_fraction),
+        share(other.imbalance),
+    )
 
 
 def _real(console: Console, study: Study) -> None:
@@ -219,7 +248,7 @@ def _reactive(study: Study) -> list[str]:
     if decision.vetoed:
         found.append(
             f"reactive: in {decision.vetoed} of {len(study.intervals)} intervals moving huge pages "
-            "is to be tried first, or hardly any access is local"
+            "has to be tried first, or hardly any access is local"
         )
     hot = study.huge.hot_pages
     if hot is not None:

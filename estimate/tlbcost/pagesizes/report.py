@@ -22,31 +22,35 @@ from tlbcost.pagesizes.published import PublishedFigure, ratio_of
 if TYPE_CHECKING:
     from rich.console import Console
 
-# As many as fit beside each other.
+# What fits on a line.
 _COSTS, _RATIOS = 3, 2
 _WAYS = {"base": "", "pool": " from a pool", "transparent": " by madvise"}
 
 
-def print_page_sizes(report: PageSizesDocument, file: TextIO) -> None:
-    """Print the report, whole."""
-    print_whole(lambda console: _fill(console, report), file)
+def print_page_sizes(report: PageSizesDocument, file: TextIO, *, details: bool) -> None:
+    """Print the report, whole; without `details`, the ratios alone."""
+    print_whole(lambda console: _fill(console, report, details=details), file)
 
 
-def _fill(console: Console, report: PageSizesDocument) -> None:
-    console.print(
-        f"tlbcost {report.tlbcost_version}: access patterns on pages of "
-        + ", ".join(size.name for size in report.page_sizes),
-        style="bold",
-    )
+def _fill(console: Console, report: PageSizesDocument, *, details: bool) -> None:
+    for words in (report.worst, report.best):
+        if words is not None:
+            console.print(words, style="bold")
+    for sizes in _groups(report.page_sizes[1:], _RATIOS):
+        _ratios(console, report, sizes)
+    _missing(console, report)
     console.print()
+    if not details:
+        console.print(
+            f"Time per access relative to {report.page_sizes[0].name} pages, {report.rounds} "
+            "rounds; published: on other machines. Details: --details"
+        )
+        return
     _head(console, report)
     _structure(console, report)
     for sizes in _groups(report.page_sizes, _COSTS):
         _costs(console, report, sizes)
-    for sizes in _groups(report.page_sizes[1:], _RATIOS):
-        _ratios(console, report, sizes)
-    _missing(console, report)
-    _ending(console, report)
+    _sources(console, report)
 
 
 def _groups(sizes: Sequence[PageSupply], n: int) -> Iterator[Sequence[PageSupply]]:
@@ -67,7 +71,7 @@ def _head(console: Console, report: PageSizesDocument) -> None:
     )
     rows.add_row(
         "time",
-        "by the clock; core cycles by additions that wait for each other, alongside each run",
+        "by the clock; core cycles by dependent additions, measured alongside each run",
     )
     if any(PATTERNS[each.pattern - 1].scaled for each in report.patterns):
         rows.add_row(
@@ -156,7 +160,7 @@ def _missing(console: Console, report: PageSizesDocument) -> None:
         section(console, rows)
 
 
-def _ending(console: Console, report: PageSizesDocument) -> None:
+def _sources(console: Console, report: PageSizesDocument) -> None:
     console.print()
     numbers = {each.pattern for each in report.patterns}
     known = [p for p in report.published if p.pattern in numbers and p.ratio is not None]
@@ -167,9 +171,6 @@ def _ending(console: Console, report: PageSizesDocument) -> None:
     console.print(
         f"Published: {', '.join(sources)}; data/published/page-sizes.tsv has the sources."
     )
-    for words in (report.worst, report.best):
-        if words is not None:
-            console.print(words)
 
 
 def _numbers(figures: Sequence[PublishedFigure], machine: str) -> str:

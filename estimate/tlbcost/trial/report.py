@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 Verdict = Literal["inside", "outside"]
 # Hugetlb pages are seen by samples, which may miss this share of the peak.
 _SEEN_FRACTION = 0.1
+_COMMAND_COLUMNS = 70
 
 
-def print_trials(trials: ProgramTrials, file: TextIO) -> None:
-    """Print the report, whole."""
-    print_whole(lambda console: _fill(console, trials), file)
+def print_trials(trials: ProgramTrials, file: TextIO, *, details: bool) -> None:
+    """Print the report, whole; without `details`, what was gained and the runs of one method."""
+    print_whole(lambda console: _fill(console, trials, details=details), file)
 
 
 def verdict(trial: Trial, trials: ProgramTrials) -> Verdict | None:
@@ -50,22 +51,26 @@ def bloat_bytes(pairs: Sequence[Pair]) -> int | None:
     return round(median([pair.huge_peak_bytes - pair.base_peak_bytes for pair in pairs]))
 
 
-def _fill(console: Console, trials: ProgramTrials) -> None:
-    console.print(f"tlbcost {trials.version}: trial of {shlex.join(trials.argv)}\n", style="bold")
+def _fill(console: Console, trials: ProgramTrials, *, details: bool) -> None:
+    for trial in trials.trials:
+        _results(console, trial, trials, details=details)
+    _gains(console, trials, details=details)
+    shown = trials.trials if details or len(trials.trials) == 1 else ()
+    for trial in shown:
+        _trial(console, trial)
+    console.print()
     rows = grid()
-    machine = trials.machine
-    where = "bare metal" if machine.hypervisor is None else f"virtual ({machine.hypervisor})"
-    rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}, {where}")
-    pairs = len(trials.trials[0].pairs)
-    rows.add_row("runs", f"{pairs} pairs: base huge, huge base, base huge, ...")
+    rows.add_row("program", units.middle(shlex.join(trials.argv), _COMMAND_COLUMNS))
+    if details:
+        machine = trials.machine
+        where = "bare metal" if machine.hypervisor is None else f"virtual ({machine.hypervisor})"
+        rows.add_row("machine", f"{machine.cpu_name or 'unknown CPU'}, {where}")
+        rows.add_row("runs", "base huge, huge base, base huge, ...")
     for note in trials.notes:
         rows.add_row("note", f"{note}.")
     console.print(rows)
-    for trial in trials.trials:
-        _trial(console, trial)
-    _gains(console, trials)
-    for trial in trials.trials:
-        _ending(console, trial, trials)
+    if not details:
+        console.print("Details: --details")
 
 
 def _trial(console: Console, trial: Trial) -> None:
@@ -114,7 +119,7 @@ def _covered(pairs: Sequence[Pair], *, base: bool) -> str:
     return units.size(round(median(huge)))
 
 
-def _gains(console: Console, trials: ProgramTrials) -> None:
+def _gains(console: Console, trials: ProgramTrials, *, details: bool) -> None:
     shown = table("saved of the run time", "value", "95 % interval")
     for trial in trials.trials:
         name = trial.method.name
@@ -126,9 +131,10 @@ def _gains(console: Console, trials: ProgramTrials) -> None:
             shown.add_row(name, units.NOT_OBTAINED, "not on huge pages")
     if trials.estimate is not None:
         estimate = trials.estimate
-        _share(shown.add_row, "estimate: translation and faults", total_interval(estimate))
-        _share(shown.add_row, "  expected of translation", estimate.expected_fraction)
-        _share(shown.add_row, "  bound of translation", estimate.bound_fraction)
+        _share(shown.add_row, "predicted: translation and faults", total_interval(estimate))
+        _share(shown.add_row, "  cheaper translation", estimate.expected_fraction)
+        if details:
+            _share(shown.add_row, "  bound of translation", estimate.bound_fraction)
         _share(shown.add_row, "  fewer page faults", estimate.fault_fraction)
     section(console, shown)
 
@@ -140,32 +146,33 @@ def _share(add_row: Callable[..., None], name: str, share: Interval | None) -> N
         add_row(name, units.percent(share.value), units.range_of(share))
 
 
-def _ending(console: Console, trial: Trial, trials: ProgramTrials) -> None:
-    console.print()
-    rows = grid()
-    for n, sentence in enumerate(sentences(trial, trials)):
-        rows.add_row(f"{trial.method.name}:" if n == 0 else "", sentence)
-    console.print(rows)
+def _results(console: Console, trial: Trial, trials: ProgramTrials, *, details: bool) -> None:
+    first, *rest = sentences(trial, trials, details=details)
+    console.print(f"{trial.method.name}: {first}", style="bold")
+    for sentence in rest:
+        console.print(sentence)
 
 
-def sentences(trial: Trial, trials: ProgramTrials) -> list[str]:
-    """What is to be said of one trial."""
+def sentences(trial: Trial, trials: ProgramTrials, *, details: bool = True) -> list[str]:
+    """What is to be said of one trial, the result first; with `details`, how it was done."""
     method = trial.method
     if not trial.proven or trial.measured_fraction is None:
-        found = [f"No trial of huge pages: {trial.why_not}."]
+        found = [f"no result: {trial.why_not}."]
     else:
         found = [_result(trial)]
         where = verdict(trial, trials)
         if trials.estimate is not None and where is not None:
             expected = units.range_of(total_interval(trials.estimate))
             measured = units.percent(trial.measured_fraction.value)
-            found.append(f"Measured {measured} lies {where} what was expected, {expected}.")
+            is_in = "within" if where == "inside" else "outside"
+            found.append(f"Measured {measured} is {is_in} the predicted range, {expected}.")
         grown = bloat_bytes(trial.proven_pairs)
         base = median([pair.base_peak_bytes for pair in trial.proven_pairs])
         if grown is not None and abs(grown) >= _SEEN_FRACTION * base:
             less = "more" if grown > 0 else "less"
-            found.append(f"It takes {units.size(abs(grown))} {less} memory on huge pages.")
-    found.append(f"How: {method.words}.")
+            found.append(f"It uses {units.size(abs(grown))} {less} memory on huge pages.")
+    if details:
+        found.append(f"How: {method.words}.")
     return found + [f"Note: {note}." for note in trial.notes]
 
 
@@ -175,11 +182,13 @@ def _result(trial: Trial) -> str:
     fractions = [covered_fraction(trial.method, pair.backing) for pair in trial.proven_pairs]
     known = [fraction for fraction in fractions if fraction is not None]
     reach = _REACHES[trial.method.reach]
+    pairs = f"{len(trial.proven_pairs)} pairs of runs"
     proof = f"{units.percent(min(known))} of {reach} was on huge pages"
     if not trial.difference_proven:
-        return f"No difference proven: {proof}, and the interval holds 0."
-    faster = "less" if measured.value > 0 else "more"
-    return f"{units.percent(abs(measured.value))} {faster} time: {proof}."
+        return f"no difference proven, the interval holds 0; {proof} ({pairs})."
+    saved = "saved" if measured.value > 0 else "cost"
+    share = units.percent(abs(measured.value))
+    return f"huge pages {saved} {share} of the run time; {proof} ({pairs})."
 
 
 _REACHES = {

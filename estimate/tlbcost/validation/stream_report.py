@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def print_stream(result: StreamResult, file: TextIO) -> None:
-    """Print rates, times and faults on both kinds of pages, then predicted against measured."""
+def print_stream(result: StreamResult, file: TextIO, *, details: bool) -> None:
+    """Print predicted against measured, then rates; with `details`, times and faults, too."""
 
     def fill(console: Console) -> None:
         program = result.program
@@ -33,24 +33,24 @@ def print_stream(result: StreamResult, file: TextIO) -> None:
             f"{result.words}: {len(program.pairs)} pairs of runs; {share} of the memory was on "
             "huge pages"
         )
+        check = check_of(program)
+        if check is None:
+            console.print("Too few runs, or no prediction, to compare with.")
+        else:
+            section(console, _comparison(check))
         rows = table("", "base pages", "huge pages", "difference")
         for rate in result.rates:
             rows.add_row(f"{rate.function} (MB/s)", *_compared(rate.base, rate.huge, _rate))
-        for name, of, shown in _LINES:
+        for name, of, shown in _LINES if details else ():
             base = median([of(pair.base) for pair in program.pairs])
             huge = median([of(pair.huge) for pair in program.pairs])
             rows.add_row(name, *_compared(base, huge, shown))
         section(console, rows)
-        check = check_of(program)
-        if check is None:
-            console.print("\nToo few runs, or no prediction, to compare with.")
-            return
-        section(console, _comparison(check))
-        console.print()
-        console.print(
-            "Shares of the base run time; errors in points. Rates are no times: what they gain is "
-            "not what the run gains."
-        )
+        if details:
+            console.print(
+                "Shares of the base run time; errors in points. Rates are no times: what they "
+                "gain is not what the run gains."
+            )
 
     print_whole(fill, file)
 

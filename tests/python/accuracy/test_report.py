@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
-from builders.record import TWO, record, text_of
+from builders.record import TWO, program, record, text_of
 from tlbcost.accuracy.errors import accuracy
-from tlbcost.accuracy.report import markdown
+from tlbcost.accuracy.report import markdown, print_record
 
 
 def test_nothing_compared_is_said() -> None:
@@ -28,3 +29,14 @@ def test_section_has_a_row_for_each_check() -> None:
     assert section.count("\n| chase |") == 1
     assert "| sort | 5.0 % | 20 % (15 % to 25 %) | 10 % (10 %) | " in section
     assert "| bound against user time | 12.5 | 20.0 | chase |" in section
+
+
+def test_a_summary_has_the_largest_errors() -> None:
+    others = [program(f"small{n}", 0.9, 0.8, (0.1, 0.05, 0.2), 0.05) for n in range(30)]
+    text = io.StringIO()
+    print_record(record(*others, *TWO.programs), text, details=False)
+    lines = text.getvalue().splitlines()
+    assert len(lines) <= 24
+    assert lines[0].startswith("32 programs")
+    assert "chase" in text.getvalue()
+    assert "The 8 largest errors of 32: --details" in text.getvalue()

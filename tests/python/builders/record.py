@@ -53,7 +53,7 @@ TWO = record(
 
 def text_of(some: Record) -> str:
     text = io.StringIO()
-    print_record(some, text)
+    print_record(some, text, details=True)
     return text.getvalue()
 
 

@@ -27,7 +27,7 @@ def test_the_report_keeps_to_80_columns(machine: CountingMachine) -> None:
             formula_values(relevant(pmu, plan.requests), counted),
         )  # fmt: skip
         text = io.StringIO()
-        print_counts(findings, text)
+        print_counts(findings, text, details=True)
         lines = text.getvalue().splitlines()
         assert max(map(len, lines)) <= 80
         # Each event has one line, with all its figures.

@@ -158,13 +158,17 @@ def test_cached_calibration(host: Host) -> None:
     assert check.values["calibration_date"] == "2026-02-03T04:05:06Z"
 
 
-def test_report_fits_in_80_columns(host: Host) -> None:
+@pytest.mark.parametrize("details", [False, True])
+def test_report_fits_in_80_columns(host: Host, details: bool) -> None:
     for machine in sorted(MACHINES.iterdir()):
         host.machine(machine.name)
-        text = text_of(examine().checks)
+        checks = examine().checks
+        text = text_of(checks, 80, details=details)
         for line in text.splitlines():
             assert len(line) <= 80 or line.lstrip().startswith("-> ")
-        assert text.endswith("'tlbcost estimate' works here.")
+        assert text.startswith("'tlbcost estimate' works here.")
+        assert details or len(text.splitlines()) <= 24
+        assert all(check.name in text for check in checks)
 
 
 def test_json(host: Host, tmp_path: Path) -> None:

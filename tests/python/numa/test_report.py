@@ -117,8 +117,18 @@ KINDS = (
 
 def text_of(study: Study) -> str:
     file = io.StringIO()
-    print_study(worded(study), file)
+    print_study(worded(study), file, details=True)
     return file.getvalue()
+
+
+@pytest.mark.parametrize("study", [STUDY, UNPRICED, REAL, *KINDS])
+def test_a_summary_fits_a_screen_and_begins_with_the_verdict(study: Study) -> None:
+    file = io.StringIO()
+    print_study(worded(study), file, details=False)
+    lines = file.getvalue().splitlines()
+    assert len(lines) <= 24
+    assert lines[0].startswith("2 MiB pages by first touch on ")
+    assert any(line.startswith("Carrefour-LP would ") for line in lines[:4])
 
 
 @pytest.mark.parametrize("study", [STUDY, UNPRICED, REAL, *KINDS])
@@ -132,7 +142,7 @@ def test_the_report_names_what_was_assumed() -> None:
     text = text_of(STUDY)
     assert "4 (assumed: this machine has one)" in text
     assert "Where the memory really lay: NA: this machine has one node." in text
-    assert "the winner is the simulator's" in " ".join(text.split())
+    assert "the simulator decides which one wins" in " ".join(text.split())
     joined = " ".join(text.split())
     assert "about the same by translation, slower by placement" in joined
     assert "Carrefour-LP would split the hot huge pages" in joined

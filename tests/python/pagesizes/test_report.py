@@ -35,7 +35,7 @@ def report(result: PageTimes) -> PageSizesDocument:
 
 def test_the_report_has_the_articles_table() -> None:
     text = io.StringIO()
-    print_page_sizes(report(full()), text)
+    print_page_sizes(report(full()), text, details=True)
     lines = text.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     ratios = lines[next(i for i, line in enumerate(lines) if line.startswith("time over 4 KiB")) :]
@@ -49,6 +49,15 @@ def test_the_report_has_the_articles_table() -> None:
     assert "NA 64 KiB: none here." in whole
     assert "Worst here: pattern 2 on 2 MiB pages takes 2.82 (2.67-3.00) times" in whole
     assert "Best here: pattern 9 on 1 GiB pages takes 0.19 (0.17-0.22) times" in whole
+
+
+def test_a_summary_begins_with_the_worst_and_the_best() -> None:
+    text = io.StringIO()
+    print_page_sizes(report(full()), text, details=False)
+    lines = text.getvalue().splitlines()
+    assert len(lines) <= 24
+    assert lines[0].startswith("Worst here: ")
+    assert "core cycles" not in text.getvalue()
 
 
 def test_what_may_be_noise_is_neither_worst_nor_best() -> None:

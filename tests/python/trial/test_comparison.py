@@ -14,7 +14,7 @@ from tlbcost.trial.report import bloat_bytes, print_trials, verdict
 
 def text_of(report: ProgramTrials) -> str:
     file = io.StringIO()
-    print_trials(report, file)
+    print_trials(report, file, details=True)
     return file.getvalue()
 
 
@@ -35,7 +35,7 @@ def test_an_interval_that_holds_0_proves_nothing() -> None:
     trial = judge(METHOD, tuple(pair(w) for w in (0.9, 1.1, 0.95, 0.97, 1.02)))
     assert trial.proven
     assert not trial.difference_proven
-    assert "No difference proven" in text_of(made_trials(trial))
+    assert "no difference proven" in text_of(made_trials(trial))
 
 
 def test_half_of_the_memory_must_be_on_huge_pages() -> None:
@@ -45,7 +45,7 @@ def test_half_of_the_memory_must_be_on_huge_pages() -> None:
     assert trial.why_not is not None
     assert "131 MiB of the 256 MiB that a-method should reach stayed" in trial.why_not
     shown = text_of(made_trials(trial))
-    assert "No trial of huge pages" in shown
+    assert "no result" in shown
     assert "50 %" not in shown
     assert judge(METHOD, (pair(0.5, 0.5),) * 5).proven
 
@@ -83,7 +83,7 @@ def test_memory_that_grew_counts_hugetlb_pages() -> None:
     grown = Pair(BASE, huge, backing(300 * MIB, resident=300 * MIB), backing(0))
     assert bloat_bytes([grown] * 3) == 44 * MIB
     assert bloat_bytes([]) is None
-    assert "It takes 44 MiB more memory" in text_of(made_trials(judge(METHOD, (grown,) * 3)))
+    assert "It uses 44 MiB more memory" in text_of(made_trials(judge(METHOD, (grown,) * 3)))
 
 
 def test_the_estimate_is_compared_with_pages_of_its_size() -> None:
@@ -96,9 +96,20 @@ def test_the_estimate_is_compared_with_pages_of_its_size() -> None:
     trial = judge(METHOD, (pair(0.8),) * 3)
     report = made_trials(trial, estimate=estimate)
     assert verdict(trial, report) == "inside"
-    assert "Measured 20 % lies inside what was expected, 10 % to 30 %" in text_of(report)
+    assert "Measured 20 % is within the predicted range, 10 % to 30 %" in text_of(report)
     assert verdict(judge(METHOD, (pair(0.65),) * 3), report) == "outside"
     assert verdict(judge(METHOD, (pair(0.8, 0.0),) * 3), report) is None
     small = replace(METHOD, page_bytes=65536)
     assert verdict(judge(small, (pair(0.8),) * 3), report) is None
     assert verdict(trial, made_trials(trial)) is None
+
+
+def test_a_summary_fits_a_screen_and_begins_with_the_result() -> None:
+    trials = [judge(METHOD, (pair(0.8),) * 5)] * 2
+    for shown in (trials[:1], trials):
+        file = io.StringIO()
+        print_trials(replace(made_trials(*shown), estimate=estimated().gain), file, details=False)
+        lines = file.getvalue().splitlines()
+        assert len(lines) <= 24
+        assert lines[0].startswith("a-method: huge pages saved 20 % of the run time; ")
+        assert "A made-up CPU" not in file.getvalue()

@@ -35,12 +35,12 @@ def test_a_rate_that_no_run_told_is_none() -> None:
     rates = rates_heard(["stream"], [(("stream",), STREAM)])
     assert [rate.huge for rate in rates] == [None] * 4
     text = io.StringIO()
-    print_stream(StreamResult("STREAM", TWO.programs[0], tuple(rates)), text)
+    print_stream(StreamResult("STREAM", TWO.programs[0], tuple(rates)), text, details=True)
     assert re.search(r"^Copy \(MB/s\) +13,490 +NA +NA$", text.getvalue(), re.MULTILINE)
 
 
 def test_an_unproven_stream_shows_no_figures() -> None:
     unproven = replace(TWO.programs[0], excluded="0 B of 1 GiB")
     text = io.StringIO()
-    print_stream(StreamResult("STREAM", unproven, ()), text)
+    print_stream(StreamResult("STREAM", unproven, ()), text, details=True)
     assert text.getvalue() == "STREAM: no result: 0 B of 1 GiB\n"
