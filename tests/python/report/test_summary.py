@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.answer.record import Estimate
 from tlbcost.common.interval import Interval
+from tlbcost.common.units import middle
 from tlbcost.model import gain as model
-from tlbcost.report.lines import middle, visible, wrapped
+from tlbcost.report.lines import visible, wrapped
 
 VERDICTS = ("WORTH TRYING: ", "NOT WORTH IT: ", "NOT PROVEN: ", "ALREADY THERE: ")
 
