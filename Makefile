@@ -68,7 +68,8 @@ $(B)/san/%.o: %.c
 # may have files of the same name.
 $(B)/obj/modules.a: $(MODULES:%.c=$(B)/obj/%.o)
 $(B)/san/modules.a: $(MODULES:%.c=$(B)/san/%.o)
-# The timing model and when it looks are the simulator's alone; names are the same as of others.
+# The timing model and its schedule are only the simulator's; their files have names that
+# others have too.
 TIMING := $(wildcard profiler/timing/*.c profiler/numa/*.c) profiler/simulator/schedule.c
 $(B)/obj/timing.a: $(TIMING:%.c=$(B)/obj/%.o)
 $(B)/san/timing.a: $(TIMING:%.c=$(B)/san/%.o)
@@ -283,7 +284,7 @@ schemas: $(B)/venv/.run  ## write data/schema from the documents' types
 check-events:  ## each event's code with libpfm4 of every architecture (writes doc/events.md)
 	$(B)/venv/bin/python bench/check_events.py
 
-bench-calibrator: all  ## ten full calibrations, five with other programs beside them (20 minutes)
+bench-calibrator: all  ## ten full calibrations, five with other programs alongside (20 minutes)
 	$(B)/venv/bin/python bench/calibrator.py
 
 install: all  ## install below $(DESTDIR)$(PREFIX)

@@ -41,8 +41,8 @@ PENALTY = 5.0
 
 # lmbench: a chain over pages misses if it takes this many times as long as one that is packed.
 LMBENCH_RATIO = 1.15
-# Calibrator: this many neighbours within so many cycles are a plateau, a level is so many times
-# as slow as the one before, and no chain has more than so many times the L1 cache's lines.
+# Calibrator: this many neighbours within N cycles are a plateau, a level is N times
+# as slow as the one before, and no chain has more than N times the L1 cache's lines.
 PLATEAU_POINTS, PLATEAU_CYCLES, PLATEAU_RATIO, L1_LINES = 3, 1.0, 10**0.3, 1.25
 CYCLES_PER_NS = 3.0
 # Of the recorded machines.
@@ -271,9 +271,9 @@ def main() -> int:
     others = [head("procedure"), ours.row("tlbcost", curves)]
     others += [found.row(name, curves) for name, found in score_others(curves).items()]
     others.append(score(curves, "random", None).row("tlbcost, random replacement", curves))
-    beside = ["| recorded | procedure | first level | second | first one's miss | walk |",
+    recorded = ["| recorded | procedure | first level | second | first one's miss | walk |",
               "| --- | --- | --- | --- | --- | --- |", *side_by_side()]  # fmt: skip
-    tables = {"segmentations": lines, "procedures": others, "side by side": beside}
+    tables = {"segmentations": lines, "procedures": others, "side by side": recorded}
     for name, table in tables.items():
         print("\n".join(table))
         if not arguments.show:

@@ -48,7 +48,7 @@ MARKS = ("<!-- ten runs: begin -->", "<!-- ten runs: end -->")
 class Turn:
     """One calibration; figures are None if it did not obtain them (an unconfirmed knee too)."""
 
-    beside: str
+    load: str
     number: int
     figures: dict[str, float | None]
     duration_s: float
@@ -56,7 +56,7 @@ class Turn:
     @property
     def name(self) -> str:
         """For people."""
-        return f"{self.beside} {self.number}"
+        return f"{self.load} {self.number}"
 
 
 FIGURES = ("dtlb_entries", "stlb_entries", "stlb_hit_ns", "walk_ns")
@@ -119,7 +119,7 @@ def calibrate(extent: str, file: Path) -> None:
     new.rename(file)
 
 
-def read_turn(file: Path, beside: str, number: int) -> Turn:
+def read_turn(file: Path, load: str, number: int) -> Turn:
     """The figures of one calibration. Raises TlbcostError naming the file and its defect."""
     try:
         document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -133,7 +133,7 @@ def read_turn(file: Path, beside: str, number: int) -> Turn:
                 name != "walk_ns" or cost["footprint_pages"] == WALK_PAGES
             ):
                 figures[name] = cost["value"]
-        return Turn(beside, number, figures, float(document["duration_s"]))
+        return Turn(load, number, figures, float(document["duration_s"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TlbcostError(f"{file}: not a calibration: {error!r}", f"rm {file}") from error
 
@@ -142,13 +142,13 @@ def run_turns(extent: str, runs: int, folder: Path) -> list[Turn]:
     """All calibrations, quiet and busy in turns; those that the folder has are not repeated."""
     turns = []
     for number in range(1, runs + 1):
-        for beside in ("quiet", "stress-ng"):
-            file = folder / f"{extent}-{beside}-{number}.json"
+        for load in ("quiet", "stress-ng"):
+            file = folder / f"{extent}-{load}-{number}.json"
             kept = file.exists()
             if not kept:
-                with other_programs(beside != "quiet"):
+                with other_programs(load != "quiet"):
                     calibrate(extent, file)
-            turn = read_turn(file, beside, number)
+            turn = read_turn(file, load, number)
             turns.append(turn)
             said = "  ".join(f"{name} {_text(turn.figures[name])}" for name in FIGURES)
             print(f"{turn.name:<12}{turn.duration_s:6.1f} s  {said}{'  (kept)' if kept else ''}",
@@ -194,15 +194,15 @@ def conclusions(turns: list[Turn]) -> list[str]:
             f"{name}: within {near * 100:.0f} % of the published {published.entries} in {good} of "
             f"{len(turns)} runs; not obtained in {values.count(None)}"
         )
-    for beside in ("quiet", "stress-ng"):
-        found = [t.figures["walk_ns"] for t in turns if t.beside == beside]
+    for load in ("quiet", "stress-ng"):
+        found = [t.figures["walk_ns"] for t in turns if t.load == load]
         walks = [v for v in found if v is not None]
         if len(walks) < 2:
-            lines.append(f"walk_ns, {beside}: too few figures for a variation")
+            lines.append(f"walk_ns, {load}: too few figures for a variation")
             continue
         share = statistics.stdev(walks) / statistics.mean(walks)
         lines.append(
-            f"walk_ns, {beside}: {statistics.mean(walks):.1f} ns on average, coefficient of "
+            f"walk_ns, {load}: {statistics.mean(walks):.1f} ns on average, coefficient of "
             f"variation {share * 100:.1f} %"
         )
     return lines

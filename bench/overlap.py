@@ -48,7 +48,7 @@ FIGURE = TREE / "doc" / "overlap.png"
 RECORD = "overlap.tsv"
 MARKS = ("<!-- this machine: begin -->", "<!-- this machine: end -->")
 BASE_BYTES, HUGE_BYTES = 4096, 2 << 20
-# Beside the table itself: what malloc aligns, and the program's other memory.
+# In addition to the table itself: what malloc aligns, and the program's other memory.
 SPARE_PAGES = 8
 CHAINS = (1, 2, 4, 8, 16)
 # User time of the steps that are timed; the kernel divides a run's time into user's and its own
@@ -79,7 +79,7 @@ class Model:
     cycles_per_ns: float
 
     def on(self, isolated: int | None) -> Model:
-        """The same where so many base pages lie alone; None: as it was looked up."""
+        """The same with this many isolated base pages; None: as looked up."""
         known = dict(self.core.fields)
         if isolated is None or "isolated-pages" not in known:
             return self
@@ -131,7 +131,7 @@ def _total(rows: Sequence[dict[str, str | None]], column: str) -> int:
 
 
 def model_here() -> Model:
-    """What models this machine. Raises TlbcostError without a calibration that tells enough."""
+    """The model of this machine. Raises TlbcostError without a sufficient calibration."""
     machine = current_machine()
     obtained, reason = look_up()
     if obtained is None:

@@ -21,7 +21,7 @@ FACTOR = 1.5
 
 
 def rows(found: list[Simulated]) -> list[str]:
-    """The table, simulated beside published."""
+    """The table, simulated alongside published."""
     figures = [each for each in published() if each.machine == "E5-4617"]
     lines = [
         "| pattern | walks per read, 4 KiB | 2 MiB | 1 GiB | 2 MiB / 4 KiB | published | "

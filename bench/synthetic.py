@@ -47,7 +47,7 @@ class Tlb:
     miss_ns: float
 
     def missing(self, lines: Floats) -> Floats:
-        """Share of the accesses of a ring over so many pages, one after the other, that miss."""
+        """Share of the accesses of a ring over this many pages, one after the other, that miss."""
         if self.smear == 0:
             return self._sharp(lines)
         offsets = np.linspace(-2, 2, 9)
@@ -64,7 +64,7 @@ class Tlb:
         return np.asarray(missing / (lines / sets))
 
     def _set(self, pages: Floats) -> Floats:
-        """Share of misses in a set that so many pages take turns in."""
+        """Share of misses in a set that this many pages share in turn."""
         beyond = pages > self.ways + 1e-9
         if self.policy == "lru":
             return beyond.astype(np.float64)
@@ -131,7 +131,8 @@ class Machine:
             below = self.levels[i - 1].miss_ns if i else 0.0
             time += here * (level.miss_ns - below)
             misses = here
-        # Page-table entries that the caches do not hold beside the lines make walks dearer.
+        # Page-table entries that do not fit the caches together with the lines make walks more
+        # expensive.
         if self.levels:
             grows = self._beyond(pages, bytes_per_page)
             time += misses * (grows[0] * self.beyond_l1_ns + grows[1] * self.beyond_l2_ns)
@@ -205,7 +206,7 @@ def _published() -> list[tuple[str, tuple[int, int | None], tuple[int, int | Non
 def _residuals() -> list[tuple[Floats, Floats]]:
     """Of each recorded curve: its lines, and what its sweeps differ from the medians, in ns."""
     found = []
-    # Records of trials stand beside them.
+    # Records of trials are in the same folder.
     files = [*RECORDED.glob("*/samples.tsv"), *RECORDED.glob("*/confirmation-*.tsv")]
     for file in sorted(files):
         samples = read_samples([read_table(file, formats.SAMPLES)])

@@ -21,7 +21,7 @@ readonly BOUND_S=30
 
 probe_pid=""
 
-# Find the probe beside us: installed, or where make builds it.
+# Find the calibrator next to us: installed, or where make builds it.
 find_probe() { # <folder of the scripts>
 	local place
 	for place in "$1/../libexec" "$1/../build/libexec"; do

@@ -41,7 +41,7 @@ int sampler_init(struct sampler *sampler, const struct sampler_options *options,
 	return list_cpus(sampler);
 }
 
-/* Many CPUs and threads need many descriptors: raise our limit as far as allowed. */
+/* Many CPUs and threads need many descriptors: raise our limit to the maximum allowed. */
 static void allow_descriptors(void)
 {
 	struct rlimit limit;

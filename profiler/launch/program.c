@@ -189,7 +189,7 @@ int program_close(struct program *program)
 
 	if (!options->table)
 		return 0;
-	/* Before the table, so that a table that exists has all beside it. */
+	/* Before the table, so that a table that exists has everything with it. */
 	if (options->discard && strcmp(options->table, "-") != 0) {
 		if (asprintf(&words, "%s.stderr", options->table) < 0)
 			words = NULL;

@@ -12,7 +12,7 @@
 #include "user.h"
 #include "watch.h"
 
-/* Exit codes of a tool that runs a program, beside the program's own. */
+/* Exit codes of a tool that runs a program, besides the program's own. */
 enum { EXIT_OWN_FAILURE = 125, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_SIGNAL };
 
 struct program_options {
@@ -23,7 +23,7 @@ struct program_options {
 	const struct rlimit *files;	/* its RLIMIT_NOFILE; NULL: ours */
 };
 
-/* What a tool does beside running the program; all may be NULL. */
+/* What a tool does besides running the program; all may be NULL. */
 struct program_hooks {
 	int (*attach)(pid_t pid, void *context);	/* see child.h */
 	void *context;

@@ -16,7 +16,7 @@
 #define SHORTEST_NS 10000000u
 /* The next one is after this part of the time so far. */
 #define PART 20
-/* ... and not before so many times what the last one took. */
+/* ... and not before N times the duration of the last one. */
 #define REST 100
 #define MOST_TASKS 1024
 /* Reading the processes' lists of children stops here. */

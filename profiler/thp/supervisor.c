@@ -30,7 +30,7 @@ struct word {
 	int code;		/* to exit with; -1: it failed */
 	int error;
 	const char *failed;	/* a literal: both have the same */
-	int remains;		/* it goes on tracing */
+	int remains;		/* it continues tracing */
 };
 
 /* What the program's process says if it does not execute the program. */

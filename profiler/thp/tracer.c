@@ -98,7 +98,7 @@ static void executed(struct tracer *tracer, struct task *task)
 	tasks_renew(task);
 }
 
-/* Returns 1 if the thread ended meanwhile, with *status changed to say how. */
+/* Returns 1 if the thread ended in between, with *status changed to say how. */
 static int stopped(struct tracer *tracer, struct task *task, int *status)
 {
 	int signal = WSTOPSIG(*status);

@@ -42,7 +42,7 @@ static uint64_t place(const struct memory *memory, uint64_t line)
 enum reason {
 	WANTED,		/* a load, a store or a walk waits for it */
 	AHEAD,		/* it follows others that were accessed */
-	BESIDE,		/* it is the pair of another one */
+	PAIRED,		/* it is the pair of another one */
 };
 
 /* When a bank can have a line's row open, if requested now. */
@@ -77,7 +77,7 @@ static ticks fetch(struct memory *memory, uint64_t line, ticks time,
 		if (reason == WANTED)
 			time = open_row(memory, line, time);
 	}
-	if (reason != BESIDE)
+	if (reason != PAIRED)
 		time = calendar_take(channel, time, interval) - interval;
 	return time + (ticks)cycles * TICKS_PER_CYCLE;
 }
@@ -94,13 +94,13 @@ static void write_back(struct memory *memory, struct cache_line gone, ticks time
 static ticks bring(struct memory *memory, uint64_t line, ticks time,
 		   struct wish wish)
 {
-	ticks there = fetch(memory, line, time, wish, WANTED), beside;
+	ticks there = fetch(memory, line, time, wish, WANTED), paired;
 
 	write_back(memory, cache_insert(&memory->l2, line, there), time);
 	if (memory->config->pairs && !cache_find(&memory->l2, line ^ 1)) {
-		beside = fetch(memory, line ^ 1, time, wish, BESIDE);
+		paired = fetch(memory, line ^ 1, time, wish, PAIRED);
 		write_back(memory,
-			   cache_insert_late(&memory->l2, line ^ 1, beside),
+			   cache_insert_late(&memory->l2, line ^ 1, paired),
 			   time);
 	}
 	return there;

@@ -78,7 +78,7 @@ struct tlb_slots {
 	uint32_t base_shift;			/* log2 of a base page's size */
 	/*
 	 * With further machines, putting a page in and taking it out has a cost, but a smaller
-	 * one than a call: above 0, so many missed pages are used again that they are put in
+	 * one than a call: above 0, enough missed pages are used again that they are put in
 	 * at once.
 	 */
 	int32_t used_again;

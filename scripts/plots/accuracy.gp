@@ -26,7 +26,7 @@ set rmargin 24
 set lmargin 9
 set key at graph 0.03, graph 0.97 left top Left reverse samplen 2 font "sans,10" opaque
 
-# Labels in the plot would lie on each other where gains are alike: numbers, and their names beside.
+# Labels in the plot would overlap where gains are similar: numbers, and a list of names.
 step = words(names) > 19 ? 0.97 / words(names) : 0.05
 do for [i = 1:words(names)] {
 	set label i sprintf("%s  %s", word(numbers, i), word(names, i)) at graph 1.03, graph 1.0 - step * i \

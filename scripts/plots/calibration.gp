@@ -90,7 +90,7 @@ set yrange [0.5:1000]
 set xlabel "footprint (TLB entries needed)"
 set ylabel "cost of a page walk (ns)"
 set ytics ("0.5" 0.5, "1" 1, "2" 2, "5" 5, "10" 10, "20" 20, "50" 50, "100" 100, "200" 200, "500" 500, "1000" 1000)
-set x2label "page-table entries of so many pages, 8 bytes each, and the caches that they fill" offset 0,-0.6
+set x2label "page-table entries of these pages, 8 bytes each, and the caches that they fill" offset 0,-0.6
 set x2range [8*1024:8.0*last_page]
 set x2tics ("8 KiB" 2.0**13, "32 KiB" 2.0**15, "128 KiB" 2.0**17, "512 KiB" 2.0**19, "2 MiB" 2.0**21, \
 	"8 MiB" 2.0**23, "32 MiB" 2.0**25) font "sans,9"

@@ -28,7 +28,7 @@ set key at graph 0.97, graph 0.97 right top Left reverse samplen 2 font "sans,10
 
 base = "#0060ad"
 huge = "#c04000"
-# The points of the two sizes beside each other, so that neither hides the other.
+# The points of the two sizes next to each other, so that neither hides the other.
 aside = 1.03
 do for [pages in footprints] {
 	here(name) = column("pages") == pages + 0 ? column(name) : NaN

@@ -18,7 +18,7 @@ set title title_words . "\nfull: measured here; hollow: as published, of other p
 sizes = words(size_words)
 patterns = words(names)
 colour(i) = word("#c04000 #0060ad #2e8b57 #8a4fbf #b8860b #00868b #8b5a2b #d6498f #606060 #4060ff", i)
-# Beside each other around the pattern's position.
+# Next to each other around the pattern's position.
 shift(i) = (i - (sizes + 1) / 2.0) * 0.7 / sizes
 
 set logscale y 2

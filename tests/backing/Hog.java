@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // A program whose memory is mapped by the Java runtime. With SMAPS=FILE in the environment, it copies
-// what the kernel tells of its memory there.
+// what the kernel shows of its memory there.
 import java.nio.file.Files;
 import java.nio.file.Path;
 

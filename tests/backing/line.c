@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Does a line of a remedy, written into a program, put its memory onto huge pages?
-// Has 96 MiB, and copies what the kernel tells of its memory to the file named by SMAPS.
+// Has 96 MiB, and copies what the kernel shows of its memory to the file named by SMAPS.
 //
 // The line is given by one of -DMAP=... (gives the memory), -DDESCRIPTOR=... or -DSEGMENT=... (make
 // what is mapped then), -DBEFORE=... or -DAFTER=... (done before or after the memory is touched),

@@ -7,7 +7,7 @@
 // steps: many small blocks, so that the heap grows little by little; arena: the same in a thread;
 // blocks: of 1 MiB each, which malloc maps one by one;
 // segment: of System V; who: prints whose rights it has. With SMAPS=FILE in the environment, it
-// copies what the kernel tells of its memory there before it ends.
+// copies what the kernel shows of its memory there before it ends.
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,9 +1,8 @@
 #!/usr/bin/env bats
-# SPDX-License-Identifier: GPL-2.0-or-later
-# bats file_tags=settings
-# When a calibration cannot be had, or is disturbed or ended: is that said, and is nothing left?
-# shellcheck disable=SC2030,SC2031  # each test has a shell of its own
-# shellcheck disable=SC2154  # run sets output, lines and stderr
+# SPDX-License-Identifier: GPL-2.0-or-later bats file_tags=settings When a calibration is not
+# available, or is disturbed or ended: is that said, and is nothing left? shellcheck
+# disable=SC2030,SC2031  # each test has a shell of its own shellcheck disable=SC2154  # run
+# sets output, lines and stderr
 
 bats_require_minimum_version 1.5.0
 load common
@@ -12,7 +11,7 @@ setup() {
 	need_built tlbcost libexec/tlbcost-calibrate
 	need_program pgrep
 	PROBE=${BUILD}/libexec/tlbcost-calibrate
-	# A run of a second, and one that goes on until it is stopped.
+	# A run of a second, and one that continues until it is stopped.
 	SHORT=(--measure "cycles,near" --lines "64,256,3328" --sweeps 3 --time-limit 3)
 	LONG=(--measure near --sweeps 100000 --time-limit 60)
 	PAGE=$(getconf PAGESIZE)
@@ -151,7 +150,7 @@ in_cgroup() { # <bytes> <command> [argument...]
 	[[ $(sort -u <<<"${output}") == "${PAGE}" ]]
 }
 
-@test "a pool that is too small limits the footprints, and its pages are given back" {
+@test "a pool that is too small limits the footprints, and its pages are released" {
 	need_root
 	local pool=/sys/kernel/mm/hugepages/hugepages-2048kB before free
 	[[ -w ${pool}/nr_hugepages ]] || skip "needs a hugetlb pool of 2 MiB pages"

@@ -173,7 +173,7 @@ setup() {
 	[[ -z ${stderr} ]]
 }
 
-@test "calibrate: --compare sets two documents beside each other" {
+@test "calibrate: --compare sets two documents side by side" {
 	run -0 "${BUILD}/tlbcost" calibrate --json "${BATS_TEST_TMPDIR}/a.json" --output /dev/null
 	run -0 "${BUILD}/tlbcost" calibrate --compare "${BATS_TEST_TMPDIR}/"{a,a}.json
 	[[ ${output} == *"The same machine with the same settings."* ]]

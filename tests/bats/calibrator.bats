@@ -135,7 +135,7 @@ values() { # <probe> <column>...
 	grep -q '^# end: [1-9]' "${SAMPLES}"
 }
 
-@test "a page size that cannot be had is skipped with the reason" {
+@test "a page size that is not available is skipped with the reason" {
 	run -0 "${PROBE}" --measure near,large --page-size 12k --output -
 	[[ ${output} == *"# skipped_12288: this page size is not available here"* ]]
 	[[ ${lines[-1]} == "# end: 0" ]]
@@ -185,7 +185,7 @@ values() { # <probe> <column>...
 	[[ ${stderr} == *"cannot stay on one CPU: Invalid argument"*"tlbcost: hint: "* ]]
 }
 
-@test "beside a task on the same CPU: the time that it waited is known" {
+@test "alongside a task on the same CPU: the time that it waited is known" {
 	need_program taskset
 	local cpu other
 	cpu=$(taskset -cp $$ | sed 's/.*[:,-] *//')

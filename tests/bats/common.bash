@@ -4,7 +4,8 @@
 
 bats_require_minimum_version 1.5.0
 
-# Tests run beside others: a calibration does not wait for a quiet machine, unless that is asked for.
+# Tests run alongside others: a calibration does not wait for a quiet machine, unless that is
+# asked for.
 export TLBCOST_WAIT_S=${TLBCOST_WAIT_S-0}
 
 TREE=$(cd "${BATS_TEST_DIRNAME}/../.." && pwd -P)

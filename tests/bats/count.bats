@@ -19,7 +19,7 @@ teardown() {
 	umount "${BATS_TEST_TMPDIR}/full" 2>/dev/null || true
 }
 
-# A tlbcost whose tlbcost-count is the fake, which says what the JSON tells it.
+# A tlbcost whose tlbcost-count is the fake, which prints what the JSON says.
 made_up() { # <JSON>
 	own_tree home
 	ln -sf "${BUILD}/libexec/tlbcost-run" home/build/libexec/
@@ -31,7 +31,7 @@ made_up() { # <JSON>
 	COUNT=("${PWD}/home/build/tlbcost" count --pmu skl)
 }
 
-# A program that touches so many pages, between two files that the test makes.
+# A program that touches this many pages, between two files that the test makes.
 pages() { # <pages>
 	cat >pages.c <<-'C'
 		#include <stdlib.h>
@@ -96,7 +96,7 @@ number_of() { # <event>: its count in $output
 	nothing_left
 }
 
-@test "count: an event that is not there beside one that is: NA, never 0" {
+@test "count: an event that is missing next to one that is not: NA, never 0" {
 	run -0 "${COUNT[@]}" --json report.json -e cycles,page_faults -- true
 	[[ ${output} != *"cycles was not obtained"* ]] && skip "this machine counts cycles"
 	[[ $(number_of cycles) == NA ]]

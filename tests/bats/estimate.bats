@@ -559,7 +559,8 @@ grow() { # build a program that touches <MiB>
 	kill "${left[0]}" "${left[1]}"
 	has_ended "${left[2]}"
 	[[ $(json '"T42" in [caveat["code"] for caveat in report["caveats"]]') == True ]]
-	# Asked to end, the copy is counted as far as it got: it is not one of those without counts.
+	# Asked to end, the copy is counted up to that point: it is not one of those without
+	# counts.
 	[[ $(json '"T04" in [caveat["code"] for caveat in report["caveats"]]') == False ]]
 	# One that does not end when asked to is ended all the same.
 	run -0 "${ESTIMATE[@]}" --runs 1 --json report.json --output report.txt -- \

@@ -37,7 +37,7 @@ setup() {
 	[[ ${output} == *"No hardware counter can be read here: "* ]]
 }
 
-@test "events: an unknown name exits 2 and tells what comes near" {
+@test "events: an unknown name exits 2 and names what comes near" {
 	run -2 --separate-stderr "${BUILD}/tlbcost" events --pmu zen44
 	[[ ${output} == "" ]]
 	[[ ${stderr_lines[0]} == "tlbcost: no event table is called 'zen44'" ]]

@@ -34,7 +34,7 @@ nothing_left() {
 	[[ -z $(find "${BATS_TEST_TMPDIR}/out" -type f 2>/dev/null) ]]
 }
 
-@test "another distribution's apt is told of" {
+@test "another distribution's apt is reported" {
 	printf 'ID=ubuntu\nVERSION_CODENAME=noble\n' >"${TLBCOST_ROOT}/etc/os-release"
 	run -1 packages
 	[[ ${output} == "tlbcost: cannot get Debian's packages: "*"(ubuntu)" ]]

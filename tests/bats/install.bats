@@ -131,7 +131,7 @@ install_deps() {
 	[[ ${output} == *"python3 is older than 3.11: Python 3.9.2"* ]]
 }
 
-@test "install-deps --all: installs what only some tests need, and goes on without it" {
+@test "install-deps --all: installs what only some tests need, and continues without it" {
 	need_root
 	bare_machine
 	ln -s "$(type -P true)" "${FAKES}/aarch64-linux-gnu-gcc"
@@ -166,7 +166,7 @@ install_deps() {
 	[[ $(tail -n 1 "${RECORD}") == *" qemu-system-misc qemu-user" ]]
 }
 
-@test "install-deps --accuracy: installs the programs of the suite, and goes on without them" {
+@test "install-deps --accuracy: installs the programs of the suite, and continues without them" {
 	need_root
 	bare_machine
 	ln -s "$(type -P true)" "${FAKES}/brotli"

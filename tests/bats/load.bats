@@ -68,7 +68,7 @@ worth_trying_or_load() {
 }
 
 # bats test_tags=settings
-@test "beside a busy loop on its CPU the verdict is the same, or names the load" {
+@test "alongside a busy loop on its CPU the verdict is the same, or names the load" {
 	occupy
 	estimate "${BUILD}/workloads/random-update" --size 64M --count 3M
 	worth_trying_or_load

@@ -43,7 +43,7 @@ GIB=page=1073741824,l1d=4:4,l1i=4:4,stlb=16:4
 	[[ ${output} == *"memory: general knowledge, not checked against a source"* ]]
 }
 
-@test "machines: an unknown name exits 2 and tells what comes near" {
+@test "machines: an unknown name exits 2 and names what comes near" {
 	run -2 --separate-stderr "${BUILD}/tlbcost" machines zen9
 	[[ ${stderr_lines[0]} == "tlbcost: no machine is called 'zen9'" ]]
 	[[ ${stderr_lines[1]} == "tlbcost: hint: did you mean "*"zen4"* ]]
@@ -79,7 +79,7 @@ GIB=page=1073741824,l1d=4:4,l1i=4:4,stlb=16:4
 	[[ ${stderr_lines[0]} == "tlbcost: the calibration is of "*", and not of Intel Sandy Bridge" ]]
 }
 
-@test "estimate --machine: one run tells of several machines, and the program is its own" {
+@test "estimate --machine: one run covers several machines, and the program is its own" {
 	need_simulator
 	run -0 --separate-stderr "${BUILD}/tlbcost" estimate --details --machine snb,zen4,arm_n1 --json out.json -- \
 		"${BUILD}/workloads/map-lookup" --keys 20000 --count 100000

@@ -210,7 +210,7 @@ refused() { # <words of the message> <words of the hint>
 	refused "this kernel has no performance events" "'tlbcost estimate' simulates instead"
 }
 
-@test "permissions: what this machine's counters do not have, beside what they have" {
+@test "permissions: what this machine's counters do not have, next to what they have" {
 	run -4 "${BUILD}/tlbcost" count -e code:raw:0xffffffffffffffff -- touch started
 	[[ ${lines[0]} == "tlbcost: cannot count: "* ]]
 	[[ ! -e started ]]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=settings
-# Are huge pages reserved and given back, whatever happens between, and nobody else's touched?
+# Are huge pages reserved and released, whatever happens between, and nobody else's touched?
 # On the real kernel: the pool of 2 MiB pages is changed, and put back however a test ends.
 # shellcheck disable=SC2154  # run sets stderr
 
@@ -94,7 +94,7 @@ while not pathlib.Path("go").exists():
 	await holds
 }
 
-@test "pool: 16 pages are reserved, stay, are shown, and given back" {
+@test "pool: 16 pages are reserved, stay, are shown, and released" {
 	free=$(<"${SIZE}/free_hugepages")
 	run --separate-stderr -0 "${POOL[@]}" reserve --page-size 2M 16
 	[[ ${stderr} == *"16 pages are reserved, 2 MiB each; they stay until: tlbcost pool restore" ]]

@@ -252,7 +252,7 @@ about() { # <actual> <expected>
 	[[ $(key event_0) == "x unsupported 95 NA NA NA NA" ]]
 }
 
-@test "an event that is not here beside one that is: the other one is sampled" {
+@test "an event that is missing next to one that is not: the other one is sampled" {
 	run -0 "${RECORD}" --event "x=code:4711:0x1" "${FAULTS[@]}" -- "${PLACES}" here 100
 	[[ ${output} == *"cannot sample x: "* ]]
 	[[ $(key event_0) == "x unsupported "* && $(key count_0) == NA ]]

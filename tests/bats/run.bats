@@ -50,7 +50,7 @@ last_line() {
 	done
 }
 
-@test "a C test that dies, or tells of fewer tests than planned, is a failure" {
+@test "a C test that dies, or reports fewer tests than planned, is a failure" {
 	fake_test build/tests/test_c '1..2\nok 1 a\n' 0
 	run -1 run_fake c
 	[[ $(last_line) == "1 passed, 1 failed, 0 skipped" ]]

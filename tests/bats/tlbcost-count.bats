@@ -296,7 +296,7 @@ end_process() {
 	sum=$(awk -F '\t' '/^[0-9]/ { sum += $4 } END { print sum }' "${TABLE}")
 	((sum >= 2000))
 	(($(grep -c '^[0-9]' "${TABLE}") >= 4))
-	# Ends of intervals ascend, and no row tells of nothing as if it were missing.
+	# Ends of intervals ascend, and no row reports nothing as if it were missing.
 	awk -F '\t' '/^[0-9]/ { if ($1 <= last || $4 == "NA") exit 1; last = $1 }' "${TABLE}"
 	# The sum is what one row over all says.
 	echo go >go &

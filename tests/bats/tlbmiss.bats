@@ -16,8 +16,8 @@ setup() {
 	COST=${HOME_FOLDER}/scripts/tlbmiss_cost.sh
 }
 
-# Put the scripts beside a probe that gives these costs in ns, one footprint after the other (the
-# last again and again); a cycle takes half a nanosecond.
+# Put the scripts next to a calibrator that gives these costs in ns, one footprint after the
+# other (the last again and again); a cycle takes half a nanosecond.
 fake_probe() { # <ns>...
 	printf '%s\n' "$@" >"${BATS_TEST_TMPDIR}/costs"
 	fake_code "

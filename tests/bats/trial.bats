@@ -136,7 +136,7 @@ print(eval(sys.argv[1]))' "$1"
 	unchanged
 }
 
-@test "glibc-hugetlb: root has a pool reserved, and given back" {
+@test "glibc-hugetlb: root has a pool reserved, and released" {
 	need_pool
 	local HOLD_MS=1500
 	memory heap 'char *p = malloc(n);'
@@ -235,7 +235,7 @@ print(eval(sys.argv[1]))' "$1"
 @test "multi-size pages" {
 	need_root
 	local size=/sys/kernel/mm/transparent_hugepage/hugepages-64kB
-	[[ -e ${size}/stats/nr_anon ]] || skip "this kernel has or tells no pages of 64 KiB"
+	[[ -e ${size}/stats/nr_anon ]] || skip "this kernel has or reports no pages of 64 KiB"
 	local HOLD_MS=1500
 	memory heap 'char *p = malloc(n);'
 	run -0 "${TRIAL[@]}" --with mthp-64k --json report.json -- ./heap

@@ -101,7 +101,7 @@ whole() { # <file>
 	whole "${file}"
 	pid=${file#*/windows.}
 	pid=${pid%%.*}
-	# It stands beside the counts of the same image.
+	# It accompanies the counts of the same image.
 	[[ -e ${COUNTS}/counts.${pid}.0.tsv ]]
 	[[ ${file} == */windows.${pid}.0.tsv ]]
 	[[ $(key "${file}" pid) == "${pid}" ]]

@@ -180,7 +180,7 @@ static const struct check_test tests[] = {
 	{ "a round runs every line", every_line_runs },
 	{ "two chains have different orders", orders_differ },
 	{ "chains that cannot be are refused", impossible_chains },
-	{ "a chain reaches as far as it says, and no further", reaches_as_far_as_it_says },
+	{ "a chain reaches up to its stated length, and no further", reaches_as_far_as_it_says },
 };
 
 CHECK_MAIN(tests)

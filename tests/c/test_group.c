@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Are counters opened on what was asked for, grouped as they fit, and told of as they are? */
+/* Are counters opened on what was requested, grouped as they fit, and reported as they are? */
 #include "check.h"
 
 #include <dirent.h>

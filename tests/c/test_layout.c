@@ -176,7 +176,7 @@ static void regions_are_visited_in_turn(void)
 
 static const struct check_test tests[] = {
 	{ "spread lines have a page each, packed ones few", spread_lines },
-	{ "strided lines are exactly so many pages apart", strided_lines },
+	{ "strided lines are exactly this many pages apart", strided_lines },
 	{ "windows are no larger than promised", windows },
 	{ "regions: other directory entries, equally many lines of page tables", regions },
 	{ "regions are visited in turn, every line once", regions_are_visited_in_turn },

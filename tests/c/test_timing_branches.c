@@ -74,7 +74,7 @@ static void branches_are_told_apart(void)
 }
 
 /* What others do tells nothing of it, and does not disturb. */
-static void one_way_is_learnt_beside_chance(void)
+static void one_way_is_learnt_next_to_a_random_one(void)
 {
 	int wrong = 0;
 
@@ -127,8 +127,8 @@ static const struct check_test tests[] = {
 	{ "alternation and short loops are learnt", rhythms_are_learnt },
 	{ "a long loop is wrong at its end only", a_long_loop_is_wrong_at_its_end },
 	{ "chance is not learnt", chance_is_not_learnt },
-	{ "a branch that always goes one way is learnt beside chance",
-	  one_way_is_learnt_beside_chance },
+	{ "a branch that always goes one way is learnt next to a random one",
+	  one_way_is_learnt_next_to_a_random_one },
 	{ "branches are told apart", branches_are_told_apart },
 	{ "targets of indirect jumps: one, two in turn, any", targets },
 	{ "nothing is known of a target at first", nothing_is_known_of_a_target_at_first },

@@ -74,7 +74,7 @@ static void least_recently_used_gives_way(void)
 	compare_with_naive(2, 31);
 }
 
-/* Does a line outlast so many others that are put in its set after it? */
+/* Does a line outlast this many others that are put in its set after it? */
 static bool outlasts(uint32_t ways, bool late, uint32_t others)
 {
 	struct cache cache = make(ways << LINE_SHIFT, ways);

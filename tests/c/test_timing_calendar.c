@@ -65,7 +65,7 @@ static void earlier_requests_fit_in_before_later_ones(void)
 	calendar_init(&calendar, 1);
 	CHECK_EQUAL(calendar_take(&calendar, 10 * SLOT, SLOT), 11 * SLOT);
 	CHECK_EQUAL(calendar_take(&calendar, 2 * SLOT, 500), 2 * SLOT + 500);
-	/* What does not fit goes on behind. */
+	/* What does not fit continues behind. */
 	CHECK_EQUAL(calendar_take(&calendar, 9 * SLOT, SLOT + 50), 11 * SLOT + 50);
 }
 
@@ -108,7 +108,7 @@ static void the_past_is_forgotten(void)
 		    100000 * SLOT + 13);
 }
 
-/* As time goes on, slots are used again and again. */
+/* As time passes, slots are used again and again. */
 static void slots_come_round(void)
 {
 	calendar_init(&calendar, 2);

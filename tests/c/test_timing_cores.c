@@ -39,7 +39,7 @@ static void run(const struct block *block, bool predicted,
 	block_run(block, &departure, &outcomes, addresses, cores, count);
 }
 
-/* The rig's core where it stands beside another one; its caches stay the rig's. */
+/* The rig's core next to another one; its caches remain the rig's. */
 static void move(struct core *to, const struct rig *rig)
 {
 	*to = rig->core;

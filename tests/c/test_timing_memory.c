@@ -114,7 +114,7 @@ static void a_line_in_flight_is_waited_for(void)
 	drop_rig(rig);
 }
 
-/* When so many lines of as many pages have come that were asked for at once. */
+/* When this many lines of as many pages have arrived that were requested together. */
 static ticks all_at_once(const struct timing_config *config, uint64_t lines)
 {
 	struct rig *rig = in_order(config);

@@ -34,7 +34,7 @@ static ticks visit(struct rig *rig, enum pages pages, uint64_t step, ticks ready
 	return core_load(&rig->core, place(step), ready);
 }
 
-/* Ticks per step of so many chases in turn, with so many other instructions. */
+/* Ticks per step of this many chases in turn, with this many other instructions. */
 static double chase(const struct timing_config *config, enum pages pages,
 		    uint32_t chains, uint32_t others)
 {
@@ -136,7 +136,7 @@ static void misses_limit(void)
 		}
 }
 
-static void arithmetic_beside_a_chase(void)
+static void arithmetic_alongside_a_chase(void)
 {
 	struct timing_config config = plain_config();
 	double before[2] = { 0, 0 };
@@ -232,7 +232,7 @@ static const struct check_test tests[] = {
 	{ "k chases take a kth where nothing limits", k_chases_take_a_kth },
 	{ "walkers limit chases", walkers_limit },
 	{ "misses limit chases", misses_limit },
-	{ "arithmetic beside a chase", arithmetic_beside_a_chase },
+	{ "arithmetic alongside a chase", arithmetic_alongside_a_chase },
 	{ "updates of a table, waiting for each other or not", updates_of_a_table },
 	{ "stores hide their misses", stores_hide_their_misses },
 };

@@ -48,7 +48,7 @@ static void half_are_left_after_the_calibrated_time(void)
 	CHECK_EQUAL(before, 0);
 }
 
-/* The half-life after a million cycles in which so many lines of this age were wanted. */
+/* The half-life after a million cycles in which this many lines of this age were accessed. */
 static ticks half_with(uint64_t lines, ticks age)
 {
 	struct timing_config config = shared();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* When is an address translated, alone and beside others? */
+/* When is an address translated, alone and alongside others? */
 #include "timing.h"
 
 #define L1 CYCLES(4)
@@ -62,7 +62,7 @@ static void a_walk_reads_through_the_caches(void)
 	}
 }
 
-static void reads_get_dearer_with_distance(void)
+static void reads_cost_more_with_distance(void)
 {
 	struct timing_config config = plain_config();
 	ticks near, from_l2, from_l3, far;
@@ -233,7 +233,7 @@ static const struct check_test tests[] = {
 	{ "without a miss it takes no time", without_a_miss_it_takes_no_time },
 	{ "a second-level hit takes its cycles", a_second_level_hit_takes_its_cycles },
 	{ "a walk reads through the caches", a_walk_reads_through_the_caches },
-	{ "reads get dearer with distance", reads_get_dearer_with_distance },
+	{ "reads cost more with distance", reads_cost_more_with_distance },
 	{ "directories are remembered", directories_are_remembered },
 	{ "directories are kept by use", directories_are_kept_by_use },
 	{ "each size of pages has its cycles", each_size_has_its_cycles },

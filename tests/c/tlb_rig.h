@@ -17,7 +17,7 @@ struct rig {
 	uint64_t time;
 };
 
-/* A model with so many views, maybe none, that watch it. */
+/* A model watched by this many views, maybe none. */
 static inline struct rig *make_rig(const struct tlb_config *config,
 				   const struct tlb_view_config *views, uint32_t count,
 				   bool filter)

@@ -18,8 +18,8 @@ from pathlib import Path, PurePosixPath
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build"
 QEMU = "qemu-system-riscv64"
-# Beside ten other programs on two processors a boot with all its steps was seen to take more than
-# three minutes: one that hangs is a failure, a slow one is not.
+# Alongside ten other programs on two processors a boot with all its steps was seen to take more
+# than three minutes: one that hangs is a failure, a slow one is not.
 TIMEOUT_S = 800
 RESULTS_BEGIN, RESULTS_END = "@@results", "@@end"
 

@@ -258,10 +258,10 @@ def test_in_a_group_with_such_a_counter_none_has_a_count_that_did_not_run(
     counting: Results,
 ) -> None:
     # The leader's count is not 0 although it ran for no time: it is not available either.
-    for row in rows(counting, "never-beside"):
+    for row in rows(counting, "never-with-others"):
         assert (row.state == "counted") == (row.running_ns == row.enabled_ns)
         assert (row.count is None) == (row.running_ns == 0)
-    assert {row.state for row in rows(counting, "never-beside") if row.event == "never"} == {
+    assert {row.state for row in rows(counting, "never-with-others") if row.event == "never"} == {
         "never_ran"
     }
 

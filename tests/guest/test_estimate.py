@@ -22,7 +22,7 @@ HUGE_BYTES = 2 << 20
 
 
 def estimated(results: Results, name: str, folder: Path) -> Estimate:
-    """The estimate of the run `name`, were a walk to cost so many cycles."""
+    """The estimate of the run `name`, if a walk cost this many cycles."""
     pmu = load_pmu("riscv_sbi")
     plan = CountPlan(pmu, tuple(EventRequest.of(event) for event in pmu.events))
     readings = by_event(parse_readings(results.text(f"{name}.tsv"), name), plan.requests)

@@ -23,8 +23,8 @@ SLACK = 20
 VISIT = str(BUILD / "riscv64/tests/visit")
 # Samples of the making of the pages, where the counters overflow in the kernel's page fault.
 FEW = 20
-# Of them, or of a program's own, so many are told apart for certain: one of 44 was seen to come
-# late.
+# Of them, or of a program's own, this many are distinguished for certain: one of 44 was seen to
+# come late.
 MOST = 0.8
 
 

@@ -8,7 +8,7 @@
  */
 #include "team.h"
 
-/* Of so many regions the first few are begun by the first thread. */
+/* Of this many regions the first few are begun by the first thread. */
 #define GROUP 16u
 #define FIRST_THREADS 4u
 

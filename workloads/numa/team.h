@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Threads that do the same work on parts of memory, for workloads about NUMA.
- * The thread that starts them is the first of them, so that so many threads
+ * The thread that starts them is the first of them, so that this many threads
  * are there, and no more.
  */
 #ifndef TLBCOST_TEAM_H
@@ -51,7 +51,7 @@ static inline void team_check(int error, const char *what)
 	}
 }
 
-/* Do the work in so many threads; the sum of their sums. */
+/* Do the work in this many threads; returns the sum of their sums. */
 static inline uint64_t team_run(uint64_t threads,
 				void (*work)(struct team_member *member),
 				void *shared)

@@ -58,7 +58,7 @@ static void place(struct line *lines, uint64_t pages, struct line **at,
 
 /*
  * A step of each chain in each round.  Inlined with a constant number of
- * chains, and unrolled: the pointers shall be in registers, as far as there
+ * chains, and unrolled: the pointers shall be in registers, if there
  * are enough.
  */
 static inline __attribute__((always_inline)) void

@@ -13,7 +13,7 @@ Owner = Literal[
     "go", "java", "v8", "dotnet", "python", "program",
 ]  # fmt: skip
 
-# These have no part in the heap that brk grows: beside them it is the C library's.
+# These have no part in the heap that brk grows: next to them it is the C library's.
 _WITHOUT_BRK = ("jemalloc", "mimalloc")
 # These map the heap of their objects themselves, not by malloc.
 _OWN_HEAPS: dict[str, Owner] = {
@@ -53,7 +53,7 @@ def owner_of(
     """Who allocated anonymous memory of this kind; None: it is not known, or of another kind.
 
     `malloc_fraction`: the share of it, by page walks, that calls of malloc mapped; None: calls
-    were not seen. Without that, what the kernel showed of it decides, as far as glibc's malloc
+    were not seen. Without that, what the kernel showed of it decides, where glibc's malloc
     goes, which leaves its mark at the start of each block that it maps.
     """
     if kind not in ("heap", "anonymous", "jit"):

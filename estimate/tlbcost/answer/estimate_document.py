@@ -219,7 +219,7 @@ class PlacementPart(Part, frozen=True, kw_only=True):
     base: Annotated[Score, doc("on base pages")]
     huge: Annotated[Score, doc("on huge pages")]
     direction: Annotated[Direction, doc("what huge pages do to placement")]
-    sentence: Annotated[str | None, doc("beside what they do to translation")]
+    sentence: Annotated[str | None, doc("in addition to what they do to translation")]
 
 
 class EstimateDocument(Part, frozen=True, kw_only=True):
@@ -258,17 +258,17 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
     bound_fraction: Annotated[
         Interval,
         doc(
-            "what cheaper translation could give back at most: value and high are the bound "
+            "what cheaper translation could save at most: value and high are the bound "
             "itself, low the share at the lowest costs; code is included"
         ),
     ]
     bound_saved_ns: Annotated[Interval | None, doc("the same as CPU time")]
     bound_speedup_ratio: Annotated[Ratios, doc("the same as a speed-up; null: no limit")]
     bound_capped: Annotated[bool, doc("the upper end was cut to the user time")]
-    expected_fraction: Annotated[Interval, doc("what huge pages should give back, of translation")]
+    expected_fraction: Annotated[Interval, doc("what huge pages should save, of translation")]
     expected_saved_ns: Annotated[Interval | None, doc("the same as CPU time")]
     expected_speedup_ratio: Annotated[Ratios, doc("the same as a speed-up")]
-    fault_fraction: Annotated[Interval | None, doc("what fewer page faults should give back")]
+    fault_fraction: Annotated[Interval | None, doc("what fewer page faults should save")]
     fault_saved_ns: Annotated[Interval | None, doc("the same as CPU time")]
     fault_speedup_ratio: Annotated[Ratios | None, doc("the same as a speed-up")]
     total_fraction: Annotated[

@@ -60,7 +60,7 @@ def time_words(runs: Sequence[Run]) -> Literal["run time", "CPU time"]:
 
 
 def load_words(runs: Sequence[Run]) -> str | None:
-    """How other load on the machine disturbed the runs; None: not, as far as can be seen."""
+    """How other load on the machine disturbed the runs; None: not that we know."""
     waited = waited_fraction(runs)
     if waited is not None and waited > WORTH_SAYING_FRACTION:
         return f"the program waited for a CPU {units.percent(waited)} of the time"

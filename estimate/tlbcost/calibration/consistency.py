@@ -26,7 +26,7 @@ _BEYOND = 4
 _SAME = 1.5
 # A walk of twice as many pages costs so much more at most; in good calibrations 1.7.
 _STEEPEST = 3.0
-# Page tables of so many pages are in a core's own caches: there a walk's cost is well known.
+# Page tables of this many pages are in a core's own caches: there a walk's cost is well known.
 # Farther out other tenants of the host have their part in it.
 _NEAR_PAGES, _MIDDLE_PAGES = 16384, 65536
 # The whole interval of such a cost over its value.
@@ -174,7 +174,9 @@ def _hits(costs: Sequence[Cost]) -> Iterator[str]:
 
 
 def _faults(costs: Sequence[Cost]) -> Iterator[str]:
-    """A larger page has more to zero, and one fault is not dearer than many for the same memory."""
+    """A larger page has more to zero, and one fault does not cost more than many for the same
+    memory.
+    """
     faults = [
         (c.page_size_bytes, c.interval)
         for c in costs

@@ -75,7 +75,7 @@ class CalibrationDocument(Part, frozen=True, kw_only=True):
     expected: Annotated[
         tuple[ReportedFigure, ...],
         doc(
-            "what other sources report of the same quantities; shown beside what was measured, "
+            "what other sources report of the same quantities; shown alongside what was measured, "
             "never in its place"
         ),
     ]

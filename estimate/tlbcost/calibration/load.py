@@ -19,7 +19,7 @@ from tlbcost.common.table import Table, count
 from tlbcost.system.machine import read_line, read_text
 
 # Interrupted timings are taken again, so that half of the time is enough for most figures; but the
-# caches and TLBs are another task's after each of its turns: walks become a third dearer.
+# caches and TLBs are another task's after each of its turns: walks cost a third more.
 _MOST_WAITED = 0.25
 # Steal interrupts timings unseen. A few percent are usual, and medians bear it.
 _MOST_STOLEN = 0.10

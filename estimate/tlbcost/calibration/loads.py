@@ -19,7 +19,7 @@ from tlbcost.common.interval import Interval
 if TYPE_CHECKING:
     from tlbcost.calibration.other_sources import ReportedFigure
 
-# Footprints of these rows are counted in pieces of so many bytes.
+# Footprints of these rows are counted in pieces of this many bytes.
 UNIT_BYTES = 64
 # A footprint shows a cache's latency if it is at most this share of it,
 _MOST = 0.5

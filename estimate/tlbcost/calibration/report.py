@@ -60,7 +60,7 @@ def machine_lines(machine: Machine) -> list[str]:
 
 
 def cpu(machine: Machine) -> str:
-    """The CPU's name, as far as it is known."""
+    """The CPU's name, or the known part of it."""
     return machine.cpu_name or machine.cpu_vendor or "unknown CPU"
 
 
@@ -88,7 +88,7 @@ def _legend() -> list[str]:
     return wrap(
         "",
         "serial: the next access waits for this one; overlapped: it does not. footprint: pages in "
-        "use, one cache line in each; tables: the page-table entries of so many pages. "
+        "use, one cache line in each; tables: the page-table entries of these pages. "
         "NA: not obtained. ?: published without a source that was checked.",
     )
 

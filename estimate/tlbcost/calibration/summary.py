@@ -102,7 +102,7 @@ def _walks(calibration: Calibration, sizes: Sequence[int]) -> Iterator[str]:
 
 
 def _spread(footprints: Sequence[int]) -> list[int]:
-    """At most so many of them, the first and the last among them."""
+    """At most this many of them, including the first and the last."""
     n = len(footprints)
     most = min(n, _MOST_WALKS)
     return [footprints[round(i * (n - 1) / max(1, most - 1))] for i in range(most)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whose turn is it to calibrate? Two at once would disturb each other, and one is enough.
 
-A lock on a file beside the cached calibration. Who gets it at once calibrates; who waits for it
+A lock on a file next to the cached calibration. Who gets it at once calibrates; who waits for it
 then finds the calibration in the cache, or what the other one left to those who waited: a poor
 calibration, which the cache does not keep. The file is gone afterwards; one that was left by a
 killed process is locked by nobody, and the next one takes it over.
@@ -42,7 +42,7 @@ class Turn:
 def our_turn(path: Path, most_s: float, announce: Callable[[str], None]) -> Iterator[Turn]:
     """Wait until nobody else has the lock on `path`; hold it during the block.
 
-    Where no lock can be had (an unwritable folder, a file system without locks), or the other one
+    If no lock is available (an unwritable folder, a file system without locks), or the other one
     has it for more than `most_s` seconds, it is our turn all the same.
     """
     with contextlib.ExitStack() as stack:
@@ -60,7 +60,7 @@ def our_turn(path: Path, most_s: float, announce: Callable[[str], None]) -> Iter
 
 
 def _locked(path: Path, most_s: float, announce: Callable[[str], None]) -> tuple[int | None, bool]:
-    """The file, locked, and whether we waited; None: no lock can be had."""
+    """The file, locked, and whether we waited; None: no lock is available."""
     end = time.monotonic() + most_s
     waited = False
     while True:
@@ -77,7 +77,7 @@ def _locked(path: Path, most_s: float, announce: Callable[[str], None]) -> tuple
         if not got:
             os.close(fd)
             if got is False:
-                announce("the other tlbcost does not end: measuring beside it")
+                announce("the other tlbcost does not end: measuring alongside it")
             return None, waited
         # Removed: who had it has left, with something for us or without.
         if _is(path, fd) or (waited and _text(fd)):

@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--nodes",
         metavar="N",
         type=_nodes,
-        help="tell what huge pages do to placement on so many NUMA nodes, too, by a simulation of "
+        help="also predict what huge pages do to placement on N NUMA nodes, by a simulation of "
         "its own (default: those of this machine, if it has several and the program is simulated)",
     )
     parser.add_argument(

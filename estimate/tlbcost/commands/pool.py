@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tlbcost pool: what is in the pools of huge pages, and how is one filled and given back?"""
+"""tlbcost pool: what is in the pools of huge pages, and how is one filled and released?"""
 
 from __future__ import annotations
 

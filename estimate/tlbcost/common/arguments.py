@@ -98,7 +98,7 @@ def add_exit_codes(
 ) -> None:
     """List the exit codes of a command at the end of its help, below `before`.
 
-    `codes`: those beside success, usage and signals; `program`: it starts one.
+    `codes`: those besides success, usage and signals; `program`: it starts one.
     """
     listed: dict[int, str] = {**_USAGE, **codes, **(PROGRAM_CODES if program else {})}
     rows = {**{str(code): listed[code] for code in sorted(listed)}, **_SIGNALLED}

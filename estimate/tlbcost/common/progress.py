@@ -151,7 +151,7 @@ class RunProgress(Progress):
 
     @contextlib.contextmanager
     def run(self, *, own_output: bool = False) -> Iterator[Tick | None]:
-        """The ticks of one run. With `own_output` a terminal is the program's meanwhile."""
+        """The ticks of one run. With `own_output` a terminal is the program's during the run."""
         start = time.monotonic()
         yield None if own_output and _STDERR.is_terminal() else self._tick
         self._seconds.append(time.monotonic() - start)

@@ -2,7 +2,7 @@
 """How is a file that a user names read, so that no file keeps us for ever or takes all memory?
 
 A device, a directory and a file that is too large are refused before anything is read; a pipe is
-read as far as the limit, and not waited for without end.
+read up to the limit, and not waited for without end.
 """
 
 from __future__ import annotations

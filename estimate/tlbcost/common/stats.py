@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-# 95 % of a normal distribution lie so many standard deviations around its mean.
+# 95 % of a normal distribution are within this number of standard deviations of its mean.
 _Z95 = 1.96
 _OUTSIDE = 0.05
 

@@ -86,7 +86,7 @@ def no_process(pid: int) -> TlbcostError:
 
 
 def explain(refusal: Refusal) -> str:
-    """One event that was not counted beside others that were: a sentence for the report."""
+    """One event that was not counted while others were: a sentence for the report."""
     if refusal.why is not None:
         return f"{refusal.event} was not obtained: {refusal.why}"
     if refusal.state == "forbidden" and refusal.error is None:

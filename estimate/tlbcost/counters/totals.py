@@ -7,7 +7,8 @@ that the core lacks reads 0. The kernel lists the architecture's events that it 
 some of the events, so that a 0 of another one cannot be distinguished from one that is not there.
 
 Firmware that hands out counters may give an event none if another one counts it already: QEMU's
-does, for RISC-V. Of two names for one event, the one that reads 0 beside the other is no count.
+does, for RISC-V. Of two names for one event, the one that reads 0 while the other does not is no
+count.
 """
 
 from __future__ import annotations

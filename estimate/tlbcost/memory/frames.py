@@ -24,8 +24,8 @@ _PAGES = 16384
 _ENTRIES = 8
 _FRAME = (1 << 55) - 1
 _PRESENT = 1 << 63
-# Of a program's pages so many are looked up at most, in runs of so many: lines have their pages
-# near each other.
+# At most this many of a program's pages are looked up, in runs of this length: lines have their
+# pages near each other.
 _MOST_PAGES, _RUN_PAGES = 1 << 18, 1 << 12
 _ENTRY = struct.Struct("=Q")
 

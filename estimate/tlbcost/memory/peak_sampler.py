@@ -45,7 +45,7 @@ class _Sample:
 
 
 class PeakSampler:
-    """Looks at a program and all that it starts, from a thread, until it has ended.
+    """Samples a program and all that it starts, from a thread, until it has ended.
 
         sampler = PeakSampler()
         launcher.execute(argv, discard=True, started=sampler.start)
@@ -91,7 +91,7 @@ class PeakSampler:
         return _peak_memory(self._samples, self._count)
 
     def peak(self) -> tuple[tuple[str, smaps.Mapping], ...]:
-        """After stop(): each mapping that it told of, with its program; empty: none was seen."""
+        """After stop(): each mapping that it read, with its program; empty: none was seen."""
         sample = _middle(self._samples)
         return () if sample is None else sample.mappings
 
@@ -209,7 +209,7 @@ def _parts(sample: _Sample) -> tuple[MemoryPart, ...]:
 
 
 def _limited(sample: _Sample) -> dict[int, int] | None:
-    """mTHP of the whole system, as far as the program's anonymous memory has room for it."""
+    """mTHP of the whole system, at most the program's anonymous memory."""
     if sample.mthp_bytes is None:
         return None
     room = sum(

@@ -30,7 +30,7 @@ _WAIT_S = 60.0
 # Fewer ratios have no interval.
 FEWEST_ROUNDS = 3
 # Reserved for everything but the pages of one run: page tables, and the program's vector.
-_BESIDE_BYTES = 512 << 20
+_EXTRA_BYTES = 512 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +166,8 @@ class Runner:
                 self._most(patterns, o) * o.page_size_bytes for o in others if o.way == "pool"
             )
             run = [self._most(patterns, o) * o.page_size_bytes for o in others if o.way != "pool"]
-            beside = pools + max(run, default=0) + _BESIDE_BYTES
-            wanted = min(wanted, max(1, (spare - beside) // size.page_size_bytes))
+            extra = pools + max(run, default=0) + _EXTRA_BYTES
+            wanted = min(wanted, max(1, (spare - extra) // size.page_size_bytes))
         return self.settings.reserve(size.page_size_bytes, wanted, 1)
 
     def _most(self, patterns: Sequence[Pattern], size: PageSupply) -> int:

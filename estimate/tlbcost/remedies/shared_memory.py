@@ -108,7 +108,7 @@ def _remount(region: RegionShare, situation: Situation) -> Remedy | None:
     return transparent(
         "tmpfs-remount",
         "setting",
-        f"every file written to {mount.folder} from then on gets huge pages as far as it is long",
+        f"every file written to {mount.folder} from then on gets huge pages within its length",
         (
             hints.as_root(f"mount -o remount,huge=within_size {folder}"),
             situation.command,
@@ -164,7 +164,7 @@ def _shmem_enabled(region: RegionShare, situation: Situation) -> Remedy | None:
         return None
     return mode_remedy(
         "shmem-enabled",
-        "shared memory of every program gets transparent huge pages as far as it is long",
+        "shared memory of every program gets transparent huge pages within its length",
         (mode, "within_size"),
         [region],
         situation,

@@ -49,13 +49,13 @@ class Situation:
         return shlex.join(self.argv)
 
     def can_pool(self, pages: int) -> bool:
-        """Whether so many pages of the pool could be reserved now."""
+        """Whether this many pages of the pool could be reserved now."""
         spare = hugetlb.spare_bytes()
         has = self.huge_page_bytes in hugetlb.sizes()
         return has and spare is not None and spare >= pages * self.huge_page_bytes
 
     def pages_of(self, n_bytes: int) -> int:
-        """Huge pages that hold so many bytes."""
+        """Huge pages that hold this many bytes."""
         return -(-n_bytes // self.huge_page_bytes)
 
 

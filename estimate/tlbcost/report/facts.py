@@ -54,7 +54,7 @@ def counted_words(document: EstimateDocument) -> str | None:
 
 
 def memory_words(document: EstimateDocument, columns: int) -> str | None:
-    """The memory that misses most, in so many columns if it can be; None: not known."""
+    """The memory that misses most, in this many columns if possible; None: not known."""
     if document.attribution is None or not document.attribution.memory:
         return None
     region = max(document.attribution.memory, key=_weight)

@@ -87,7 +87,7 @@ def _columns(
 
 
 def _percent(fraction: float, total: float, more: int) -> str:
-    """As others write it; or with so many places more than the total."""
+    """As others write it; or with as many places more as the total needs."""
     if not more:
         return units.percent(fraction)
     places = more if abs(total) >= 0.0995 else more + 1

@@ -39,7 +39,7 @@ def labelled(label: str, text: str, width: int, most: int = 2) -> list[str]:
 
 
 def cut(lines: list[str], most: int, width: int) -> list[str]:
-    """So many lines at most; the last one says if there were more."""
+    """At most this many lines; the last one says if there were more."""
     if len(lines) <= most:
         return lines
     last = lines[most - 1]

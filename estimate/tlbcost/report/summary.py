@@ -26,7 +26,7 @@ _BACKENDS = {"sim": "simulation", "both": "hardware counters and simulation"}
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """How much is said: so many caveats of so many lines, the track record, memory, a table."""
+    """How much is shown: caveats and their lines, the track record, memory, a table."""
 
     caveats: int
     caveat_lines: int = 99

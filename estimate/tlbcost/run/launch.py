@@ -210,7 +210,7 @@ def _wait(
     if tick is None and stdin.alarm is None:
         return process.wait()
     start = time.monotonic()
-    # Popen.wait(timeout) wakes up twenty times a second beside the program that is being timed.
+    # Popen.wait(timeout) wakes up twenty times a second alongside the program that is being timed.
     with contextlib.suppress(OSError):
         handle = os.pidfd_open(process.pid)
         try:

@@ -83,7 +83,7 @@ class ProgramInput:
                 os.close(given)
 
     def close(self) -> None:
-        """Give back the room of what was kept."""
+        """Release the memory of what was kept."""
         if self._kept is not None:
             self._kept.close()
             self._kept = None
@@ -115,7 +115,7 @@ class _Kept:
 
     @contextlib.contextmanager
     def fed(self) -> Iterator[int]:
-        """The reading end of a pipe that is fed meanwhile."""
+        """The reading end of a pipe that is fed during the run."""
         reader, writer = os.pipe2(os.O_CLOEXEC)
         stop = os.eventfd(0, os.EFD_CLOEXEC)
         os.set_blocking(writer, False)

@@ -256,11 +256,11 @@ def _walks(
     fields = {"stlb-cycles": clock.cycles(hit_ns) if hit else 0, "host-shift": host}
     for prefix, (size, reads), own in zip(("", "huge-"), sizes, left, strict=True):
         # Figures missing for one page size are taken from the other.
-        beside = own if own is not None else (known[0] if known else 0.0)
+        added = own if own is not None else (known[0] if known else 0.0)
         interval = cost_at(calibration, "walk_interval_ns", size, None, _WALK_PAGES)
-        read_ns = sum(reads) + len(reads) * beside
+        read_ns = sum(reads) + len(reads) * added
         busy = max(0.0, interval.value * walkers - read_ns) if interval else 0.0
-        fields[f"{prefix}read-cycles"] = round(beside * clock.cycles_per_ns)
+        fields[f"{prefix}read-cycles"] = round(added * clock.cycles_per_ns)
         fields[f"{prefix}walk-cycles"] = round(busy * clock.cycles_per_ns)
     return fields
 

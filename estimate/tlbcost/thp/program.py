@@ -138,6 +138,6 @@ def _notes(cells: dict[str, int | None]) -> Iterator[str]:
         yield "a process called ptrace(), which fails here: a debugger cannot run in tlbcost run"
     if left := cells["left_processes"]:
         yield (
-            f"{left} of its processes {'remains' if left == 1 else 'remain'}; their memory goes on "
+            f"{left} of its processes {'remains' if left == 1 else 'remain'}; their memory keeps "
             "asking for huge pages"
         )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How much faster is a program on huge pages, once it is proven to have them?
 
-session.run_trials         `tlbcost trial`: one program by several methods, beside its estimate
+session.run_trials         `tlbcost trial`: one program by several methods, with its estimate
 runs.run_trial             one method: pairs of runs, compared
 record.program_of          a trial as part of a record of predictions
 catalog.named              a way to give a program huge pages, by its name

@@ -235,7 +235,7 @@ def _allocator(path: Path) -> Method:
         "malloc",
         huge_page_bytes(),
         {"LD_PRELOAD": str(path.resolve())},
-        notes=("the other malloc itself is part of what was measured, beside its huge pages",),
+        notes=("the other malloc itself is part of what was measured, besides its huge pages",),
     )
 
 

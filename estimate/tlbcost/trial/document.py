@@ -103,9 +103,9 @@ class TrialOfMethod(Part, frozen=True, kw_only=True):
 class TrialEstimate(Part, frozen=True, kw_only=True):
     """What `tlbcost estimate` says, of pages of `huge_page_bytes`."""
 
-    bound_fraction: Annotated[Interval, doc("what cheaper translation could give back at most")]
-    expected_fraction: Annotated[Interval, doc("what it should give back")]
-    fault_fraction: Annotated[Interval | None, doc("what fewer page faults should give back")]
+    bound_fraction: Annotated[Interval, doc("what cheaper translation could save at most")]
+    expected_fraction: Annotated[Interval, doc("what it should save")]
+    fault_fraction: Annotated[Interval | None, doc("what fewer page faults should save")]
     total_fraction: Annotated[Interval, doc("translation and page faults together")]
 
 

@@ -87,7 +87,7 @@ def test_splintered_pages_are_priced_at_the_base_pages_counts() -> None:
 
 
 def evidence(model: AskedModel, windows: int, no_core: str | None = None) -> Evidence:
-    """A simulation of one process that left so many windows, which save a tenth."""
+    """A simulation of one process with this many windows, which save a tenth."""
     native = Outcome(RUN, "", None, 0, None, None)
     modelled = ImageWindows(100, "/app", 10**9, "width=6", (Window(10**5, 1000, 900),) * windows)
     return Evidence(

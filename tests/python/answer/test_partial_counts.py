@@ -47,7 +47,7 @@ def test_walk_cycles_of_loads_and_stores_are_an_answer_without_those_of_code() -
     assert part.counted is not None
     assert part.counted.witness.missing == ("walk_active_cycles.fetch",)
     assert part.counted.witness.way == "walk_cycles"
-    # What huge pages for data give back is the same; the bound has no code in it.
+    # What huge pages for data save is the same; the bound has no code in it.
     assert part.gain.expected_fraction == whole.gain.expected_fraction
     assert part.gain.bound_fraction.value == pytest.approx(0.9 * 6e8 / 3e9)
     assert part.gain.code_fraction is None

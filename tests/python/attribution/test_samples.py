@@ -62,7 +62,7 @@ def recorded(folder: Path, *rows: Row, running: tuple[int, int] = (100, 100)) ->
 def mapping(
     name: str, kind: smaps.MappingKind, size: int, permissions: str = "rw-p"
 ) -> smaps.Mapping:
-    """A mapping of so many bytes on base pages, all of which are there."""
+    """A mapping of this many bytes on base pages, all of them resident."""
     return smaps.Mapping(
         name, kind, None, size, 0, 0, 0, 0, 0, 1 << 40, (1 << 40) + size, permissions,
         page_bytes=4096,

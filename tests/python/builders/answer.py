@@ -38,7 +38,7 @@ GEOMETRY = Geometry(
     PageSizeGeometry(BASE, TlbLevel(96, 6), TlbLevel(256, 8), TlbLevel(2048, 16)),
     PageSizeGeometry(HUGE, TlbLevel(32, 4), TlbLevel(32, 8), TlbLevel(2048, 16)),
     {
-        (level, size): LevelSource("measured", "measured (so many entries)")
+        (level, size): LevelSource("measured", "measured (some entries)")
         for level in LEVELS
         for size in (BASE, HUGE)
     },
@@ -74,7 +74,7 @@ HUGE_COSTS = PageCosts(
 
 
 def counts(walks: int) -> dict[tuple[int, Side], SideCounts]:
-    """Counts of a program that takes so many page walks for loads on base pages."""
+    """Counts of a program with this many page walks for loads on base pages."""
     return {
         (BASE, "load"): SideCounts(walks + 1000, 1000, walks),
         (BASE, "store"): SideCounts(150, 50, 100),

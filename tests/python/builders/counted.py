@@ -88,7 +88,7 @@ def counted_estimate(
 
 
 def both(walks: int = 11_900_000) -> Estimate:
-    """The estimate of a program that was counted, and simulated with so many walks of loads."""
+    """The estimate of a program that was counted, and simulated with this many walks of loads."""
     simulation = Simulation((process(walks),), OUTCOME)
     return counted_estimate(geometry=GEOMETRY, simulation=simulation)
 

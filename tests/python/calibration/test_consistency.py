@@ -124,7 +124,7 @@ def test_good_calibrations(path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        # By an earlier calibrator, beside stress-ng --cpu 2 on two CPUs.
+        # By an earlier calibrator, alongside stress-ng --cpu 2 on two CPUs.
         (RECORDED / "amd-zen-5-guest-busy" / "calibration-1.tsv",
          "a walk on 4 KiB pages takes 28.9 ns with 16,384 pages, but 340 ns with 65,536"),
         (RECORDED / "amd-zen-5-guest-busy" / "calibration-2.tsv",

@@ -96,7 +96,7 @@ def test_lines_of_128_bytes_are_told_by_their_footprint() -> None:
     assert known.serial[0][0] == 32 * KIB
     assert known.serial[-1][0] == 512 * MIB
     assert known.serial[-1][1].value == pytest.approx(90, rel=0.01)
-    # A line of so many bytes is two times 64.
+    # A line of this many bytes is two times 64.
     assert known.stream[-1][1].value == pytest.approx(3.6, rel=0.01)
 
 

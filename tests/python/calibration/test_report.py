@@ -103,7 +103,7 @@ def test_text_fits_80_columns(obtained: Obtained) -> None:
         assert not any(line.endswith(" ") for line in text.splitlines())
 
 
-def test_others_stand_beside_the_measurement_and_disagreement_is_named() -> None:
+def test_others_accompany_the_measurement_and_disagreement_is_named() -> None:
     obtained = full()
     costs = (*obtained.calibration.costs, Cost("l3_bytes", None, None, None,
              Interval(30 << 20, 29 << 20, 31 << 20), 9))  # fmt: skip

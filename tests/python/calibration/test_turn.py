@@ -100,7 +100,7 @@ def test_one_that_does_not_end_is_not_waited_for(tmp_path: Path) -> None:
         assert mine.waited
         mine.leave("not ours to write to")
     assert time.monotonic() - begun >= 0.3
-    assert said == [WAITING, "the other tlbcost does not end: measuring beside it"]
+    assert said == [WAITING, "the other tlbcost does not end: measuring alongside it"]
     assert path.exists()
     assert path.read_text() == ""
     holder.communicate("\n", timeout=30)

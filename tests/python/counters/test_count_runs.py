@@ -67,7 +67,7 @@ def test_an_event_that_excludes_cycles_is_counted_by_itself(machine: CountingMac
 def test_what_never_runs_at_all_is_not_obtained(machine: CountingMachine) -> None:
     machine.says(never_ran=0)
     counted = machine.count("cycles", ACTIVE[0])
-    # Beside cycles, without them, and no more.
+    # With cycles, without them, and no more.
     assert machine.asked() == [["cycles", ACTIVE[0]], [ACTIVE[0]]]
     count = next(count for count in counted.counts if count.name == ACTIVE[0])
     assert (count.value, count.state) == (None, "never_ran")
@@ -75,7 +75,7 @@ def test_what_never_runs_at_all_is_not_obtained(machine: CountingMachine) -> Non
     assert any("never had a counter" in note for note in counted.notes)
 
 
-def test_an_event_that_is_refused_beside_others_is_told(machine: CountingMachine) -> None:
+def test_an_event_that_is_refused_among_others_is_told(machine: CountingMachine) -> None:
     machine.says(states={ACTIVE[1]: ["unsupported", errno.ENOENT]}, counters=2)
     counted = machine.count("cycles", "walk_active_cycles", "walks_completed", runs=2)
     count = next(count for count in counted.counts if count.name == ACTIVE[1])

@@ -175,7 +175,7 @@ def test_pages_are_counted_in_the_children_too(tmp_path: Path, memory: Path) -> 
 
 
 def test_a_process_that_outlives_its_parent_is_followed(tmp_path: Path, memory: Path) -> None:
-    # The shell in the middle ends while its child, which is seen by then, goes on to grow.
+    # The shell in the middle ends while its child, which is seen by then, continues to grow.
     shell = f"sh -c '(sleep 2; exec {memory} malloc 1500) & sleep 1'; sleep 5"
     assert _run(tmp_path, "sh", "-c", shell).resident_bytes >= SIZE
 

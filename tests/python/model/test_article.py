@@ -37,7 +37,7 @@ def test_a_miss_costs_563_cycles() -> None:
     assert both.values()["stlb_misses.data"] == 9644 * 1000
     cycles = formula_values(PPC970.formulas, both)["walk_cycles"]
     assert cycles is not None
-    # It prints ~563, which it goes on with.
+    # It prints ~563, and continues with that.
     assert int(cycles.value) == 563
     assert cycles.value == pytest.approx(563.77, abs=0.005)
 

@@ -156,7 +156,7 @@ def test_spread_of_the_runs_widens_the_interval() -> None:
     assert both.expected_fraction.high == one.expected_fraction.high
 
 
-def test_noise_cannot_make_a_huge_page_s_walk_the_dearer_one() -> None:
+def test_noise_cannot_make_a_huge_page_s_walk_the_more_expensive_one() -> None:
     wide = Interval(25.0, 0.0, 40.0)
     base = replace(BASE_COSTS, walk_serial_ns=wide)
     huge = replace(HUGE_COSTS, walk_serial_ns=replace(wide, low=0.0))

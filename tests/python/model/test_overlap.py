@@ -84,7 +84,7 @@ def test_windows_of_few_references_do_not_either() -> None:
     assert part.saving is None
     assert part.modelled_fraction == pytest.approx(0.8)
     assert "80 % of the references" in overlap.shortfall(part)
-    # A killed one has no references that are known; T04 tells of it.
+    # A killed one has no references that are known; T04 reports it.
     assert sample(modelled, image(references=None, pid=2)).saving is not None
 
 

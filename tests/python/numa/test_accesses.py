@@ -9,7 +9,7 @@ from builders.placement import image, region
 from tlbcost.numa.accesses import gather, spread_threads
 
 
-def test_pages_of_files_stay_on_base_pages_beside_huge_ones(tmp_path: Path) -> None:
+def test_pages_of_files_stay_on_base_pages_next_to_huge_ones(tmp_path: Path) -> None:
     rows = [(region(3), 1, [10]), (region(3) + 300, 2, [30])]
     touches = [(region(3), 1, "huge"), (region(3) + 300, 2, "other")]
     pages = gather([image(tmp_path, rows, touches)], 2)

@@ -91,7 +91,7 @@ def test_windows_are_asked_for_with_their_core() -> None:
     assert simulator_command(Path("/v"), Path("/d"), GEOMETRY, plan, None) == without
 
 
-def test_windows_are_read_beside_the_counts(launcher: Launcher, tmp_path: Path) -> None:
+def test_windows_are_read_with_the_counts(launcher: Launcher, tmp_path: Path) -> None:
     (tmp_path / "windows.tsv").write_text(
         "# tlbcost windows 1\n# pid: 100\n# program: /bin/app\n# state: exited\n"
         "# references: 5000000\n# period: 400000\n# window: 100000\n# core: width=6\n"

@@ -62,7 +62,7 @@ def hit(path: str | None, offset: int, **changes: object) -> SampleHit:
 
 
 @pytest.mark.parametrize("options", [("-pie", "-fPIE"), ("-no-pie",), ("-static",)])
-def test_each_byte_of_a_function_and_none_beside_it(
+def test_each_byte_of_a_function_and_none_next_to_it(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     program = build(tmp_path, *options)

@@ -38,7 +38,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[st
     os.environ.update(before)
 
 
-def test_the_estimate_stands_beside_the_trial(
+def test_the_estimate_accompanies_the_trial(
     command: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     if shutil.which("valgrind") is None or not paths.valgrind_lib().exists():

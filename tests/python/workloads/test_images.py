@@ -58,7 +58,7 @@ def test_median_is_of_what_is_around(order: int, radius: int) -> None:
 
 
 def blurred(lines: list[list[int]], radius: int) -> list[list[int]]:
-    """Each line by itself; where it has ended, its last number goes on."""
+    """Each line by itself; where it has ended, its last number is repeated."""
     result = []
     for line in lines:
         window = range(-radius, radius + 1)

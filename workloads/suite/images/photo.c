@@ -111,7 +111,7 @@ static void sharpen(struct image *photo, const struct image *blurred)
 	}
 }
 
-/* Of squares of so many pixels; what is left over at the borders is not in it. */
+/* Of squares of this many pixels, without the rest at the borders. */
 static uint64_t small_one(const struct image *photo, uint64_t square)
 {
 	uint64_t result = 0;

@@ -2,7 +2,7 @@
 /*
  * What does a cloud look like?  Rays go through a grid of bytes from cell to
  * cell (Amanatides and Woo 1987) until they hardly see any further.  Rays
- * beside each other pass the same cells or the next; a step is to the next
+ * next to each other pass the same cells or the next; a step is to the next
  * byte, the next row, or the next layer.
  */
 #include <math.h>

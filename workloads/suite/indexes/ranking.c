@@ -17,7 +17,7 @@ static void change(struct ranking *ranking, uint64_t points, uint32_t by)
 		ranking->counts[i] += by;
 }
 
-/* How many have so many points, or less. */
+/* How many have this many points, or fewer. */
 static uint64_t up_to(const struct ranking *ranking, uint64_t points)
 {
 	uint32_t sum = 0;

@@ -3,7 +3,7 @@
  * Keep who is signed in, in one table with open addressing.  Who comes later
  * takes the place of who is nearer to home, and who leaves makes the others
  * move back ("Robin Hood hashing").  Each request starts at a place of its own,
- * anywhere in the table, and goes on in order from there.
+ * anywhere in the table, and continues in order from there.
  */
 #include "workload.h"
 

@@ -10,7 +10,7 @@
 #define NEAR 64u
 
 struct matrix {
-	uint64_t rows, elements;	/* beside the diagonal, in each row */
+	uint64_t rows, elements;	/* off the diagonal, in each row */
 	double *diagonal;
 	double *values;
 	uint32_t *columns;
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 {
 	uint64_t rows = 4000000, elements = 6, rounds = 7, seed = 1, bits;
 	const struct workload_option options[] = {
-		{ "elements", &elements, 0, "beside the diagonal, in each row" },
+		{ "elements", &elements, 0, "off the diagonal, in each row" },
 		{ "rounds", &rounds, 0, "solutions" },
 		{ "rows", &rows, 1, "of the matrix" },
 		{ "seed", &seed, 0, "of the matrix" },

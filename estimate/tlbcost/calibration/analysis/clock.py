@@ -9,7 +9,7 @@ from tlbcost.calibration.analysis.samples import Samples
 from tlbcost.calibration.records import Cost
 from tlbcost.common import bootstrap
 
-# The clock is steady if the medians of so many parts of the run differ by less than this share.
+# The clock is steady if the medians of N parts of the run differ by less than this share.
 _CLOCK_PARTS = 8
 _STEADY = 0.05
 

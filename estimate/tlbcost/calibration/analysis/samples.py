@@ -205,7 +205,7 @@ def _notes(samples: Table) -> list[str]:
     ]
     if "moved_cpu_briefly" in samples.header:
         notes.append("the CPU went away for a while: what was measured in between is left out")
-    # Page sizes that cannot be had for one reason, which names each one's file, share a note.
+    # Page sizes not available for one reason, which names each one's file, share a note.
     sizes: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for (what, *where), value in said:
         if _is_size(what, where):

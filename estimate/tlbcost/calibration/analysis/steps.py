@@ -74,7 +74,7 @@ class Step:
 
 
 def find_steps(curve: Curve, most: int = 2) -> list[Step | None]:
-    """The steps up of a curve, at most so many; None: there is one, but where is not clear."""
+    """The steps up of a curve, at most `most`; None: there is one, but where is not clear."""
     curve = Curve(curve.lines, curve.deltas[~np.isnan(curve.deltas).all(axis=1)])
     cuts = _fit(curve, most)
     heights = [float(np.median(curve.medians[a:b])) for a, b in pairwise(cuts)]

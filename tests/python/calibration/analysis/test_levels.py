@@ -45,7 +45,7 @@ def test_the_same_machine_is_drawn_every_time() -> None:
 
 
 def steps(*levels: tuple[int, float], noise: float = 0.05, seed: int = 1) -> Curve:
-    """A curve that is at each height up to so many lines."""
+    """A curve that is at each height up to this many lines."""
     random = np.random.default_rng(seed)
     lines = np.unique(np.round(np.geomspace(4, 16384, 60)))
     true = np.zeros(len(lines))

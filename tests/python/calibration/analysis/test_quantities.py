@@ -145,7 +145,7 @@ def test_a_cost_covers_each_run_and_only_footprints_of_the_first_pass() -> None:
 
 @pytest.mark.parametrize("name", sorted(p.parent.name for p in RECORDED.glob("*/samples.tsv")))
 def test_recorded_samples(name: str) -> None:
-    """Recorded on an Emerald Rapids guest: 96 and 2048 entries, quiet and beside stress-ng."""
+    """Recorded on an Emerald Rapids guest: 96 and 2048 entries, quiet and alongside stress-ng."""
     analysis = recorded(name)
     dtlb, stlb = value(analysis, "dtlb_entries"), value(analysis, "stlb_entries")
     hit = value(analysis, "stlb_hit_ns", BASE, "serial")

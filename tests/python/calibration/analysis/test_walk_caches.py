@@ -38,7 +38,7 @@ def test_the_reach_of_walk_caches_is_a_step() -> None:
 
 
 @pytest.mark.parametrize("slope", [0.0, 3.0])
-def test_walks_that_grow_dearer_slowly_are_not_of_walk_caches(slope: float) -> None:
+def test_walks_whose_cost_grows_slowly_are_not_of_walk_caches(slope: float) -> None:
     rows, reason = walk_caches(read_samples([regions(lambda n: 15 + slope * np.log(n / 16))]))
     assert [row.interval for row in rows] == [None, None]
     assert reason

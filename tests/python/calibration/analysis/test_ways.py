@@ -21,7 +21,7 @@ FINE = tuple(range(2, 41))
 
 
 def strided(entries: int, sets: int) -> Table:
-    """Lines 1, 2, 4, ... pages apart in a level with so many entries."""
+    """Lines 1, 2, 4, ... pages apart in a level with this many entries."""
 
     def held(spacing: int) -> int:
         return max(entries // sets, entries // spacing)
