@@ -76,7 +76,7 @@ GIB=page=1073741824,l1d=4:4,l1i=4:4,stlb=16:4
 	need_built workloads/map-lookup
 	run -2 --separate-stderr "${BUILD}/tlbcost" estimate --machine snb \
 		--calibration "${TREE}/tests/golden/calibration.tsv" -- "${BUILD}/workloads/map-lookup"
-	[[ ${stderr_lines[0]} == "tlbcost: the calibration is of "*", and not of Intel Sandy Bridge" ]]
+	[[ ${stderr_lines[0]} == "tlbcost: the calibration is of "*", not of Intel Sandy Bridge" ]]
 }
 
 @test "estimate --machine: one run covers several machines, and the program is its own" {
