@@ -11,18 +11,18 @@ die() { # <what failed: why> [<hint>]
 	exit 1
 }
 
-# Tell the user something that is no failure.
+# Tell the user something that is not a failure.
 note() { # <text>
 	printf 'tlbcost: %s\n' "$1" >&2
 }
 
-# Path of a system file; tests point TLBCOST_ROOT at a made-up machine.
+# Path of a system file; tests point TLBCOST_ROOT at a fake machine.
 sys_path() { # <absolute path>
 	printf '%s%s\n' "${TLBCOST_ROOT-}" "$1"
 }
 
 # The mirror that this system's own release of Debian comes from.  Testing and unstable have one
-# codename, and are the two that a mirror may call by another name.
+# codename, and only these two may have another name on a mirror.
 debian_mirror() {
 	local codename id release uri uris
 	release=$(sys_path /etc/os-release)

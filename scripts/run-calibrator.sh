@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: GPL-2.0-or-later
-# What does one TLB miss cost, and how many of them cost a second?  Prints it as
-# the run-calibrator.sh of LWN's "Huge pages part 5" does, with the cost of the
-# page walk in the place of the first TLB level's.
+# SPDX-License-Identifier: GPL-2.0-or-later What does one TLB miss cost, and how many of them
+# cost a second?  Prints it like the run-calibrator.sh of LWN's "Huge pages part 5", with the
+# cost of the page walk instead of the first TLB level's.
 set -Eeuo pipefail
 
 here=$(readlink -f -- "${BASH_SOURCE[0]}")
@@ -17,7 +16,7 @@ usage() {
 		Usage: run-calibrator.sh
 		Measure what a TLB miss costs that has to walk the page table.
 
-		Each line tells the footprint in bytes and the cost found with it; three results in
+		Each line has the footprint in bytes and its cost; three results in
 		a row that agree with the one before (within ${TOLERANCE_CYCLES} cycles or ${TOLERANCE_PERCENT} %) end it. It takes at most
 		${BOUND_S} s; if the results do not agree by then, their median is told, with a warning.
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: GPL-2.0-or-later
-# How many cycles does one TLB miss cost?  Takes the place of libhugetlbfs'
-# script of this name: the same options and output; the cost is the page walk's.
+# SPDX-License-Identifier: GPL-2.0-or-later How many cycles does one TLB miss cost?  Replaces
+# libhugetlbfs' script of this name: the same options and output; the cost is the page walk's.
 set -Eeuo pipefail
 
 here=$(readlink -f -- "${BASH_SOURCE[0]}")
@@ -11,7 +10,7 @@ source "${here}/common.bash"
 # shellcheck source=scripts/walk-cost.bash
 source "${here}/walk-cost.bash"
 
-# Each -v adds one and each -q takes one away.
+# Each -v adds one and each -q subtracts one.
 verbosity=2
 
 usage() {
@@ -23,7 +22,7 @@ usage() {
 
 		  -h, --help     print this and stop
 		  -q, --quiet    no warnings
-		  -v, --verbose  tell each step on standard error
+		  -v, --verbose  show each step on standard error
 
 		Accepted for what called the script of libhugetlbfs, without effect:
 		  -c, --calibrator PATH, --fetch-calibrator    the probe is tlbcost's own

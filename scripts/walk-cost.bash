@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What does a TLB miss that walks the page table cost, found as the article found it?
+# What does a TLB miss that walks the page table cost, by the article's method?
 # Sourced by run-calibrator.sh and tlbmiss_cost.sh, never run.
 # shellcheck shell=bash
 #
-# Larger and larger footprints are measured until three results in a row agree
-# with the one before.  A result is the median time by which one access per page,
-# each waiting for the last, exceeds as many accesses to lines that lie together:
-# no cache miss is in it.  The footprints are beyond the second TLB level of the
-# cores in data/machines by the fourth result at the latest, so that what agrees
-# is the walk, and not the second level's latency.
+# Increasing footprints are measured until three results in a row agree with the one before.  A
+# result is the median time by which one access per page, each waiting for the last, exceeds as
+# many accesses to adjacent lines: no cache miss is in it.  The footprints are beyond the
+# second TLB level of the cores in data/machines by the fourth result at the latest, so the
+# results that agree are of the walk, not the second level's latency.
 
 # The article's footprints, for its pages of 4 KiB; as many pages where they are larger.
 readonly FIRST_PAGES=3328 STEP_PAGES=960
 readonly SIZES=12 MATCHES=3
 readonly TOLERANCE_CYCLES=2 TOLERANCE_PERCENT=10
-# No footprint is begun after BEGIN_S; the probe is to end after PROBE_S, and is made to after KILL_S.
+# No footprint is begun after BEGIN_S; the calibrator should end after PROBE_S, and is killed
+# after KILL_S.
 readonly BEGIN_S=20 PROBE_S=2 KILL_S=6
 # shellcheck disable=SC2034  # for --help
 readonly BOUND_S=30
@@ -40,7 +40,7 @@ stop_probe() {
 	fi
 }
 
-# However we end, so does the probe.
+# However we end, so does the calibrator.
 guard() {
 	trap stop_probe EXIT
 	trap 'note interrupted; exit 130' INT
@@ -48,8 +48,8 @@ guard() {
 	trap 'exit 129' HUP
 }
 
-# Run the probe; its table is in $samples and the exit code in $probe_code.
-# It writes to a pipe: there is no file to be left, and a trap need not wait for it.
+# Run the calibrator; its table is in $samples and the exit code in $probe_code.
+# It writes to a pipe: no file can be left behind, and a trap need not wait for it.
 run_probe() { # <option>...
 	local from
 	# shellcheck disable=SC2312  # the status is waited for
@@ -62,8 +62,8 @@ run_probe() { # <option>...
 	probe_pid=""
 }
 
-# Conclude from a samples table on standard input: "<ns> <cycles> <MHz>", each NA if it is not
-# there, or the word `garbage`.
+# Conclude from a samples table on standard input: "<ns> <cycles> <MHz>", each NA if missing,
+# or the word `garbage`.
 conclude() { # <pages>
 	awk -F '\t' -v OFMT=%.9g -v pages="$1" '
 		function median(a, n, i, j, t) {
@@ -95,7 +95,7 @@ conclude() { # <pages>
 		}'
 }
 
-# Why the probe left out a footprint, in its own words.
+# Why the calibrator skipped a footprint, in its own words.
 reason() {
 	local line
 	line=$(grep -m 1 -E '^# (skipped|limited|dropped)_' <<<"${samples}") || line=""
@@ -106,9 +106,9 @@ reason() {
 measure() { # <pages>
 	run_probe --measure cycles,near --lines "$1" --sweeps 41 --time-limit "${PROBE_S}"
 	ns=NA cycles=NA
-	# 124: it was stopped since it had not ended: there is no figure for this footprint.
+	# 124: it was stopped because it did not end: there is no figure for this footprint.
 	((probe_code != 124)) || return 0
-	# Its own words are on standard error already.
+	# Its message is on standard error already.
 	((probe_code == 0)) || exit "${probe_code}"
 	local result
 	result=$(conclude "$1" <<<"${samples}")
@@ -117,7 +117,7 @@ measure() { # <pages>
 	read -r ns cycles _ <<<"${result}"
 }
 
-# Nothing was extra: that is noise, not a cost.
+# No additional time: that is noise, not a cost.
 is_cost() {
 	[[ ${cycles} != NA ]] && ((cycles > 0))
 }
@@ -167,7 +167,7 @@ find_walk_cost() { # <told>
 		"${low} to ${high} ns; is the machine busy?"
 }
 
-# How many misses of this cost take a second.
+# Number of misses of this cost in a second.
 misses_per_second() { # <ns>
 	awk -v ns="$1" 'BEGIN { printf "%.0f\n", int(1e9 / ns) }'
 }

@@ -146,7 +146,7 @@ static inline uint64_t workload_random(uint64_t *state)
 	return *state = x;
 }
 
-/* A start for workload_random(); one seed's sequence tells nothing of the next. */
+/* A start for workload_random(); one seed's sequence says nothing about the next. */
 static inline uint64_t workload_seed(uint64_t seed)
 {
 	uint64_t x = (seed + 1) * 0x9e3779b97f4a7c15u;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Blocks that are smaller than 2 MiB lie side by side and belong to the
- * threads in turn; a thread mostly reads its own: the pattern of NPB's UA in
- * "Large Pages May Be Harmful on NUMA Systems".  On base pages each block is
- * where its thread runs; a huge page holds parts of two blocks, of different
+ * Adjacent blocks smaller than 2 MiB belong to the threads in turn; a thread mostly reads its
+ * own: the pattern of NPB's UA in "Large Pages May Be Harmful on NUMA Systems".  On base pages
+ * each block is where its thread runs; a huge page holds parts of two blocks, of different
  * threads, and can be near one of them only: page-level false sharing.
  *
- * Of each huge page the owner of the greater part touches it first.
+ * The owner of the greater part of a huge page touches it first.
  */
 #include "team.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Each thread touches and reads a part of memory of its own, which begins and
- * ends with huge pages: nothing that the size of pages could spoil on a NUMA
- * machine.
+ * Each thread touches and reads its own part of memory, which begins and ends with huge pages:
+ * nothing that larger pages could spoil on a NUMA machine.
  */
 #include "team.h"
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Each thread goes through a part of a matrix of its own, and all read one
- * vector at random places: the pattern of NPB's CG in "Large Pages May Be
- * Harmful on NUMA Systems".  The threads touch equal parts of the vector
- * first, so that its base pages are spread over their nodes; but 2 MiB of it
- * are one huge page, which is on one node and hot.
+ * Each thread reads its own part of a matrix, and all read one vector at random places: the
+ * pattern of NPB's CG in "Large Pages May Be Harmful on NUMA Systems".  The threads touch
+ * equal parts of the vector first, so that its base pages are spread over their nodes; but 2
+ * MiB of it are one huge page, which is on one node and hot.
  *
- * A row is two lines of the matrix and one of the vector, so that a third of
- * what goes to memory is the vector's, if no cache holds it.
+ * A row is two lines of the matrix and one of the vector, so a third of the memory accesses
+ * are the vector's, if no cache holds it.
  */
 #include "team.h"
 

@@ -29,7 +29,7 @@ struct team {
 	struct team_member members[TEAM_MOST];
 };
 
-/* Go on when all have come here. */
+/* Continue when all have arrived. */
 static inline void team_wait(struct team_member *member)
 {
 	pthread_barrier_wait(&member->team->barrier);

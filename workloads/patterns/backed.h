@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How does a program get memory on pages of one size, and how does it prove
- * that it lies on them?  From a boundary of 1 GiB, so that page numbers of all
- * sizes are the same in each run, and only where it is touched.
+ * How does a program get memory on pages of one size, and how does it prove that it is on
+ * them?  From a boundary of 1 GiB, so that page numbers of all sizes are the same in each run,
+ * and only where it is touched.
  */
 #ifndef TLBCOST_BACKED_H
 #define TLBCOST_BACKED_H
@@ -34,7 +34,7 @@ struct backed {
 	int transparent;
 };
 
-/* Bytes of it that are there, and how many of these on pages of the size asked for. */
+/* Resident bytes of it, and how many of these are on pages of the requested size. */
 struct backed_proof {
 	uint64_t resident_bytes, proven_bytes;
 };
@@ -106,7 +106,7 @@ static inline int backed_field(const char *line, const char *name, uint64_t *byt
 	return 1;
 }
 
-/* What smaps says of it; -1 if it cannot be read. */
+/* Its figures in smaps; -1 if it cannot be read. */
 static inline int backed_smaps(const struct backed *memory, struct backed_proof *proof)
 {
 	const uint64_t start = (uint64_t)(uintptr_t)memory->start;
@@ -155,7 +155,7 @@ static inline int backed_in_a_row(const uint64_t *entries, uint64_t n)
 	const uint64_t present = UINT64_C(1) << 63, frame = (UINT64_C(1) << 55) - 1;
 	const uint64_t first = entries[0] & frame;
 
-	/* Who is not root is told frame 0 of all. */
+	/* Users other than root see frame 0 for all. */
 	if (!first || first % n)
 		return 0;
 	for (uint64_t i = 0; i < n; i++)
@@ -165,8 +165,8 @@ static inline int backed_in_a_row(const uint64_t *entries, uint64_t n)
 }
 
 /*
- * Transparent pages that are smaller than those of smaps' AnonHugePages: what
- * lies in frames in a row, as /proc/self/pagemap tells root.  -1: unreadable.
+ * Transparent pages that are smaller than those of smaps' AnonHugePages: memory in contiguous
+ * frames, as /proc/self/pagemap shows to root.  -1: unreadable.
  */
 static inline int backed_frames(const struct backed *memory, struct backed_proof *proof)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Follow a random ring through every cache line of --size bytes.  Each step
- * needs the data of the one before, so each page walk is waited for in full.
+ * Follow a random ring through every cache line of --size bytes.  Each step needs the data of
+ * the one before, so each page walk is serialized.
  */
 #include "workload.h"
 

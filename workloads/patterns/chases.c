@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How much of what each step waits for overlaps, by construction?  Steps go to
- * one line in each of --pages pages, so that every step of a large footprint
- * misses the TLB.  --chains pointers follow one random ring at different
- * places: each waits for itself alone, so that as many walks may be on their
- * way.  --compute multiplications lie between a pointer and the next one's
- * address.  With --update 1 the lines are updated at random places that depend
- * on nothing; with 2 each place depends on the value updated last.
+ * How do steps with known overlap perform?  Steps go to one line in each of --pages pages, so
+ * every step of a large footprint misses the TLB.  --chains pointers follow one random ring at
+ * different places: each waits only for itself, so as many walks may be in flight.  --compute
+ * multiplications lie between a pointer and the next one's address.  With --update 1 the lines
+ * are updated at random places that depend on nothing; with 2 each place depends on the value
+ * updated last.
  */
 #include "workload.h"
 
@@ -21,7 +20,7 @@ struct line {
 	char rest[WORKLOAD_LINE_BYTES - sizeof(uint64_t)];
 };
 
-/* Another line in each page, else all would be in the same sets of the caches. */
+/* A different line in each page; otherwise all would be in the same sets of the caches. */
 static inline struct line *line_in(struct line *lines, uint64_t page)
 {
 	return &lines[page * LINES_IN_PAGE + page % LINES_IN_PAGE];
@@ -57,9 +56,8 @@ static void place(struct line *lines, uint64_t pages, struct line **at,
 }
 
 /*
- * A step of each chain in each round.  Inlined with a constant number of
- * chains, and unrolled: the pointers shall be in registers, if there
- * are enough.
+ * A step of each chain in each round.  Inlined with a constant number of chains, and unrolled:
+ * the pointers should be in registers, if there are enough.
  */
 static inline __attribute__((always_inline)) void
 follow(struct line **at, unsigned chains, uint64_t rounds, uint64_t compute)
@@ -162,7 +160,7 @@ int main(int argc, char **argv)
 	struct line *lines;
 
 	(void)argc;
-	WORKLOAD_PARSE(argv, "Steps that wait for each other as told.", options);
+	WORKLOAD_PARSE(argv, "Steps with known dependences.", options);
 	if (pages > UINT64_C(1) << 32)
 		return refuse("--pages is too large for 32-bit indices");
 	if (chains > MOST_CHAINS || (chains & (chains - 1)))

@@ -7,11 +7,11 @@
  *
  *	(x * stride + (x * offset) % 1 GiB) % size, stride = size / chunks,
  *
- * for an x below `chunks` that random() draws; its first 2^20 (or 2^10) draws
- * are a vector that is gone through again and again.  --size scales what fits
- * no memory: patterns 2 to 6 have one chunk in each GiB, the others as many
- * chunks as in the article.  Only what is read is touched, unless --fill says
- * otherwise; pattern 11 writes all.  No access waits for the one before.
+ * for an x below `chunks` that random() draws; its first 2^20 (or 2^10) draws are a vector
+ * that is traversed again and again.  --size scales what does not fit memory: patterns 2 to 6
+ * have one chunk in each GiB, the others as many chunks as in the article.  Only what is read
+ * is touched, unless --fill says otherwise; pattern 11 writes all.  No access waits for the
+ * one before.
  */
 #include "backed.h"
 #include "timed.h"
@@ -37,7 +37,7 @@ static const struct pattern patterns[PATTERNS - 1] = {
 	{ 24 * GIB, 0, 4096 + (2u << 20) + 64, SMALL },
 	{ 4 * GIB, 4096, 64, SMALL },
 	{ 4 * GIB, 4096, 4096 + 64, SMALL },
-	/* The article tells neither chunks nor draws of these two: as before. */
+	/* The article gives neither chunks nor draws of these two: as before. */
 	{ 64u << 20, 4096, 64, SMALL },
 	{ 64u << 20, 4096, 4096 + 64, SMALL },
 };
@@ -154,9 +154,8 @@ static __attribute__((noinline)) uint64_t read_places(const struct work *work,
 }
 
 /*
- * The article's loop, without optimisation: its 7.4 to 8.1 cycles per read that
- * misses nothing are those of a sum in memory, where each addition waits for
- * the store before.
+ * The article's loop, without optimisation: its 7.4 to 8.1 cycles per read without a miss are
+ * those of a sum in memory, where each addition waits for the previous store.
  */
 static __attribute__((noinline, optimize("O0"))) uint64_t
 read_as_written(const struct work *work, const char *data)
@@ -200,7 +199,7 @@ static void prepare(struct work *work, struct backed *memory, int fill)
 		work->size = work->size ? work->size : 4 * GIB;
 		workload_at_most_32_bits(work->size / sizeof(*words));
 	}
-	/* Where no size is asked for, each shall be possible. */
+	/* Without a requested size, each must be possible. */
 	if (!memory->page_bytes || memory->page_bytes > whole)
 		whole = memory->page_bytes ? memory->page_bytes : GIB;
 	memory->bytes = (work->size + whole - 1) & ~(whole - 1);

@@ -100,7 +100,7 @@ static void print_rates(const struct kernel *kernels, uint64_t n, uint64_t timed
 		       kernels[k].most_s);
 }
 
-/* What each element must hold after `rounds`; 0 if all do, -1 if one does not. */
+/* The value that each element must have after `rounds`; 0 if all do, -1 if one does not. */
 static int check(const double *a, const double *b, const double *c, uint64_t n,
 		 uint64_t rounds)
 {
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 			note(kernels, times);
 	}
 	if (check(a, b, c, n, rounds) < 0) {
-		fputs("the arrays do not hold what they must\n", stderr);
+		fputs("the arrays have wrong values\n", stderr);
 		return 1;
 	}
 	print_rates(kernels, n, rounds - 1);

@@ -17,13 +17,13 @@ static inline double timed_ns(void)
 	return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
 }
 
-/* Additions that wait for each other: one core cycle each. */
+/* Dependent additions: one core cycle each. */
 static inline double timed_addition_ns(void)
 {
 	const double start = timed_ns();
 	uint64_t sum = 0, step = (uint64_t)start;
 
-	/* Registers alone: some cores fold constants into their renaming. */
+	/* Registers only: some cores fold constants into their renaming. */
 	__asm__ volatile("" : "+r"(step));
 	for (uint64_t i = 0; i < TIMED_ADDITIONS; i += 32) {
 #pragma GCC unroll 32
