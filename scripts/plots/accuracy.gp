@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# How far were predictions from what huge pages gave?  Draws the expected gain of each program
-# against the gain measured, both with their intervals, and where both would be equal.
+# How far were predictions from what huge pages gave?  A row for each program, so that programs with
+# similar gains do not hide each other: the gain measured, below it the one predicted, both with their
+# intervals, and the bound.
 #
-# Given by the caller: checks (file: name, number, expected value, low and high, measured value, low
-# and high, bound, and what the simple model expected where another one told; shares in percent),
-# output (file), terminal_name (pngcairo or svg), title_words, numbers and names (words: the programs
-# in the order of their numbers), least and most (ends of both axes, percent; bounds may lie beyond).
-set terminal terminal_name size 800,600 enhanced font "sans,11" background rgb "white"
+# Given by the caller: checks (file: number of the row, expected value, low and high, measured value,
+# low and high, bound, and what the simple model expected where another one was reported; shares in
+# percent), output (file), terminal_name (pngcairo or svg), title_words, names (words: the programs in
+# the order of their rows), least and most (ends of the axis, percent; bounds may lie beyond).
+rows = words(names)
+set terminal terminal_name size 800,(150 + 22 * rows) enhanced font "sans,11" background rgb "white"
 set output output
 set encoding utf8
 set datafile separator tab
@@ -15,33 +17,30 @@ set datafile commentschars "#"
 set datafile columnheaders
 set title title_words noenhanced font "sans,13"
 
-set grid xtics ytics lt 1 lc rgb "#d8d8d8"
+set grid xtics lt 1 lc rgb "#d8d8d8"
 set xtics nomirror font "sans,10"
-set ytics nomirror font "sans,10"
-set xlabel "predicted: expected gain, and bound (% of the base run time)"
-set ylabel "measured: user time saved (% of the base run time)"
+set xlabel "share of the base run time (%)"
 set xrange [least:most]
-set yrange [least:most]
-set rmargin 24
-set lmargin 9
-set key at graph 0.03, graph 0.97 left top Left reverse samplen 2 font "sans,10" opaque
-
-# Labels in the plot would overlap where gains are similar: numbers, and a list of names.
-step = words(names) > 19 ? 0.97 / words(names) : 0.05
-do for [i = 1:words(names)] {
-	set label i sprintf("%s  %s", word(numbers, i), word(names, i)) at graph 1.03, graph 1.0 - step * i \
-		left font "sans,10" noenhanced
+set yrange [rows + 0.6:0.4]
+set ytics scale 0 font "sans,10"
+set ytics ("" 1)
+do for [i = 1:rows] {
+	set ytics add (word(names, i) i) noenhanced
+	if (i > 1) { set arrow i from graph 0, first i - 0.5 to graph 1, first i - 0.5 nohead lc rgb "#e8e8e8" lw 1 }
 }
-# What lies beyond the axes is drawn at their ends.
+set bmargin 6.5
+set key bmargin center horizontal Left reverse samplen 2 font "sans,10" maxrows 2
+# What lies beyond the axis is drawn at its end.
 within(percent) = percent > most ? most : percent
+measured(row) = row - 0.17
+predicted(row) = row + 0.17
 plot \
-	[least:most] x with lines lw 1.5 dt 2 lc rgb "#606060" title "predicted = measured", \
-	checks using (within(column("bound"))):"measured" with points pt 6 ps 0.7 lc rgb "#b0b0b0" \
-		title "bound (at the edge: beyond)", \
-	checks using (within(column("simple"))):"measured" with points pt 8 ps 0.8 lc rgb "#80a0c0" \
-		title "expected by the simple model (likewise)", \
-	checks using "expected":"measured":"low":"high":"measured_low":"measured_high" \
-		with xyerrorbars pt 7 ps 0.6 lw 1 lc rgb "#0060ad" title "expected gain, with its interval", \
-	checks using "expected":"measured":"number" with labels offset 0.9,0.6 font "sans,9" \
-		tc rgb "#c04000" notitle
+	checks using "measured":(measured(column("number"))):"measured_low":"measured_high" \
+		with xerrorbars pt 7 ps 0.7 lw 1.4 lc rgb "#c04000" title "measured: user time saved", \
+	checks using "expected":(predicted(column("number"))):"low":"high" \
+		with xerrorbars pt 7 ps 0.7 lw 1.4 lc rgb "#0060ad" title "predicted: expected gain", \
+	checks using (within(column("simple"))):(predicted(column("number"))) \
+		with points pt 8 ps 1.1 lw 1.2 lc rgb "#6090c0" title "expected by the simple model", \
+	checks using (within(column("bound"))):(predicted(column("number"))) \
+		with points pt 6 ps 1.1 lw 1.2 lc rgb "#909090" title "bound (at the edge: beyond)"
 set output

@@ -6,6 +6,7 @@
 # on base and on huge pages), windows (file: middle in millions of references; modelled cycles per
 # reference on both), has_windows (0: none), output (file), terminal_name (pngcairo or svg),
 # title_words, base_words and huge_words (the page sizes), last (end of the run, in millions).
+# Where both sizes cost the same, a dot in a ring and a thin line on a wide one show both.
 set terminal terminal_name size 800,(has_windows ? 560 : 320) enhanced font "sans,11" background rgb "white"
 set output output
 set encoding utf8
@@ -31,15 +32,16 @@ set ylabel "walks per 1000 references"
 set xlabel has_windows ? "" : "million references"
 plot \
 	phases using "start":"base" with fillsteps fc rgb base notitle, \
-	phases using "start":"base" with steps lw 2 lc rgb base title base_words." pages", \
-	phases using "start":"huge" with steps lw 2 dt 2 lc rgb huge title huge_words." pages"
+	phases using "start":"base" with steps lw 5 lc rgb base title base_words." pages", \
+	phases using "start":"huge" with steps lw 1.5 lc rgb huge title huge_words." pages"
 
 if (has_windows) {
 	set ylabel "modelled cycles per reference"
 	set xlabel "million references"
 	plot \
-		windows using "middle":"base" with points pt 7 ps 0.7 lc rgb base title base_words." pages", \
-		windows using "middle":"huge" with points pt 5 ps 0.7 lc rgb huge title huge_words." pages"
+		windows using "middle":"base" with points pt 6 ps 1.2 lw 1.5 lc rgb base \
+			title base_words." pages", \
+		windows using "middle":"huge" with points pt 7 ps 0.5 lc rgb huge title huge_words." pages"
 }
 unset multiplot
 set output

@@ -45,7 +45,7 @@ need_thp_on_request() {
 refused() { # <words>
 	echo "${report}"
 	((status == 4))
-	[[ ${report} == *"No trial of huge pages"* ]]
+	[[ ${report} == *"huge pages not proven"* ]]
 	[[ ${report} == *"$1"* ]]
 }
 
@@ -54,7 +54,7 @@ refused() { # <words>
 	trial --with glibc-thp "${MEMORY}" malloc
 	echo "${report}"
 	((status == 0))
-	[[ ${report} != *"No trial of huge pages"* ]]
+	[[ ${report} != *"huge pages not proven"* ]]
 }
 
 @test "arenas of threads that grow in small steps: glibc-thp does nothing, glibc-hugetlb serves" {

@@ -10,7 +10,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.common.gnuplot import draw_by, word_list
 from tlbcost.common.interval import Interval
 
-_COLUMNS = ("name", "number", "expected", "low", "high", "measured", "measured_low",
+_COLUMNS = ("number", "expected", "low", "high", "measured", "measured_low",
             "measured_high", "bound", "simple")  # fmt: skip
 # Margin around the points, as a share of the range.
 _MARGIN = 0.05
@@ -29,6 +29,8 @@ def draw_record(record: Record, picture: Path) -> None:
 def _settings(
     record: Record, checks: tuple[CheckedPrediction, ...], folder: Path
 ) -> dict[str, str | int]:
+    # The largest gains first.
+    checks = tuple(sorted(checks, key=lambda check: -check.gain.user.value))
     rows = [_row(n, check) for n, check in enumerate(checks, start=1)]
     lines = ["\t".join(_COLUMNS)]
     lines += [
@@ -39,14 +41,13 @@ def _settings(
     ends = [
         cell
         for row in rows
-        for cell in row[2 : _COLUMNS.index("bound")]
+        for cell in row[1 : _COLUMNS.index("bound")]
         if not isinstance(cell, str)
     ]
     room = max(1.0, _MARGIN * (max(ends) - min(ends)))
     return {
         "checks": str(folder / "checks.tsv"),
         "title_words": f"{record.machine.cpu_name or 'NA'}: {len(checks)} programs",
-        "numbers": word_list(range(1, len(checks) + 1)),
         "names": word_list(check.program.name for check in checks),
         "least": round(min(ends) - room),
         "most": round(max(ends) + room),
@@ -55,7 +56,6 @@ def _settings(
 
 def _row(n: int, check: CheckedPrediction) -> tuple[str | float, ...]:
     return (
-        check.program.name,
         n,
         *_percent(check.prediction.expected_fraction),
         *_percent(check.gain.user),

@@ -157,7 +157,7 @@ def sentences(trial: Trial, trials: ProgramTrials, *, details: bool = True) -> l
     """What is to be said of one trial, the result first; with `details`, how it was done."""
     method = trial.method
     if not trial.proven or trial.measured_fraction is None:
-        found = [f"no result: {trial.why_not}."]
+        found = [f"huge pages not proven: {trial.why_not}."]
     else:
         found = [_result(trial)]
         where = verdict(trial, trials)
