@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: GPL-2.0-or-later What does one TLB miss cost, and how many of them
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What does one TLB miss cost, and how many of them
 # cost a second?  Prints it like the run-calibrator.sh of LWN's "Huge pages part 5", with the
 # cost of the page walk instead of the first TLB level's.
 set -Eeuo pipefail

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: GPL-2.0-or-later How many cycles does one TLB miss cost?  Replaces
+# SPDX-License-Identifier: GPL-2.0-or-later
+# How many cycles does one TLB miss cost?  Replaces
 # libhugetlbfs' script of this name: the same options and output; the cost is the page walk's.
 set -Eeuo pipefail
 
