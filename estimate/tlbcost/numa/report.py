@@ -95,7 +95,7 @@ def _head(console: Console, study: Study, *, details: bool) -> None:
             f"thread, after {units.count(sample.warm_references)} to fill its caches"
         )
     rows.add_row("followed", followed)
-    rows.add_row("faults", f"costs {study.costs_source}")
+    rows.add_row("faults", f"costs: {study.costs_source}")
     console.print(rows)
 
 
