@@ -108,7 +108,7 @@ touches() { # <kind>
 	TLBCOST_ROOT=${TREE}/tests/machines/four-nodes run -0 "${NUMA[@]}" --details -- \
 		"${BUILD}/workloads/numa-local" --size 8M --count 2k
 	[[ ${output} == *"nodes    4 (of this machine)"* ]]
-	[[ ${output} == *"NA: the program's memory could not be looked at"* ]]
+	[[ ${output} == *"NA: the program's memory could not be sampled"* ]]
 }
 
 @test "a program of several processes is one study" {

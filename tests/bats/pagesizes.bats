@@ -64,7 +64,7 @@ print(eval(sys.argv[1]))' "$1"
 
 @test "pagesizes: base and 2 MiB pages in turn, proven, and the pools as they were" {
 	need_pool
-	run --separate-stderr -0 "${PAGESIZES[@]}" --only 2,9 --size 2M --json report.json
+	run --separate-stderr -0 "${PAGESIZES[@]}" --details --only 2,9 --size 2M --json report.json
 	[[ ${output} == *"time over 4 KiB"*" 9 64 MiB + 64 B"* ]]
 	[[ ${output} == *"in 24 GiB (the article: 24 GiB)"* ]]
 	[[ ${output} =~ " 9 64 MiB + 64 B"\ +[0-9.]+" ("[0-9.]+-[0-9.]+")"\ +0\.34 ]]
@@ -184,7 +184,7 @@ ended_with() { # <exit code>
 	[[ ${stderr} == *"the pool of 1 GiB pages is empty, and only root can fill it"*"hint: "*"tlbcost pagesizes --rounds 3 --only 9 --size 1G"* ||
 		${stderr} == *"this kernel has no pages of 1 GiB"* ]]
 	grep -q '\[madvise\]\|\[always\]' "${THP}/enabled" || skip "transparent huge pages are off"
-	run --separate-stderr "${unprivileged[@]}" --only 9 --accesses 100000 --size 2M
+	run --separate-stderr "${unprivileged[@]}" --details --only 9 --accesses 100000 --size 2M
 	printf '%s\n' "${stderr}"
 	# Memory in pieces, or another test that turned them off.
 	[[ ${stderr} != *"bytes are on pages of 2097152"* ]] || skip "the kernel gave no huge pages now"

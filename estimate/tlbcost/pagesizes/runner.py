@@ -117,6 +117,7 @@ class Runner:
         try:
             with self._held(patterns, sizes), Progress(f"{rounds} rounds") as progress:
                 for each in range(rounds):
+                    self.announce(f"round {each + 1} of {rounds}")
                     for n, pattern in enumerate(patterns):
                         progress.part(each * len(patterns) + n, rounds * len(patterns))
                         first = (each + pattern.number) % len(sizes)
