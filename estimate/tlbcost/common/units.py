@@ -48,7 +48,8 @@ def sum_of_times(parts_ns: Sequence[float], total_ns: float) -> list[str]:
     rounded: list[float] = []
     for more in range(_MORE_PLACES):
         rounded = [round(part / unit, places + more) for part in parts_ns]
-        if abs(sum(rounded) - round(total_ns / unit, places)) < 0.5 * 10**-places:
+        total = round(total_ns / unit, places + more)
+        if abs(sum(rounded) - total) < 0.5 * 10 ** -(places + more):
             places += more
             break
     return [f"{value:,.{places}f} {name}" for value in (*rounded, total_ns / unit)]

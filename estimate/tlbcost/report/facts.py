@@ -13,6 +13,7 @@ from tlbcost.common import units
 from tlbcost.common.units import middle
 from tlbcost.memory.kinds import MemoryKind
 from tlbcost.model.gain import WORTHWHILE_FRACTION
+from tlbcost.remedies.document import RegionName
 
 _MODES = {"user": "user mode", "kernel": "kernel mode", "both": "user and kernel mode"}
 _KINDS: dict[MemoryKind, str] = {"anonymous": "anonymous", "heap": "heap", "stack": "stack"}
@@ -55,9 +56,9 @@ def counted_words(document: EstimateDocument) -> str | None:
 
 def memory_words(document: EstimateDocument, columns: int) -> str | None:
     """The memory that misses most, in this many columns if possible; None: not known."""
-    if document.attribution is None or not document.attribution.memory:
+    region = _first_region(document)
+    if region is None:
         return None
-    region = max(document.attribution.memory, key=_weight)
     size = region.touched_bytes or region.size_bytes
     start = "" if size is None else f"{units.size(size)} "
     start += _KINDS.get(region.kind, middle(region.name.rpartition("/")[2], _NAME_COLUMNS))
@@ -71,8 +72,25 @@ def memory_words(document: EstimateDocument, columns: int) -> str | None:
     return start + next(fitting, "") + end
 
 
-def _weight(region: RegionShare) -> float:
-    return region.time_fraction or region.misses_fraction or 0.0
+def _first_region(document: EstimateDocument) -> RegionShare | None:
+    """What the first advice is about, else what misses most."""
+    if document.what_to_do:
+        first = document.what_to_do[0]
+        return region_of(document, first.program, first.regions[0])
+    if document.attribution is None or not document.attribution.memory:
+        return None
+    return max(document.attribution.memory, key=lambda region: region.misses_fraction or 0.0)
+
+
+def region_of(document: EstimateDocument, program: str, name: RegionName) -> RegionShare | None:
+    """The memory that an advice names; None: it was not attributed."""
+    for found in (document.attribution, document.sampled_attribution):
+        for region in () if found is None else found.memory:
+            if (region.program, region.name, region.kind, region.code) == (
+                program, name.name, name.kind, name.code
+            ):  # fmt: skip
+                return region
+    return None
 
 
 def _sites(region: RegionShare) -> list[str]:

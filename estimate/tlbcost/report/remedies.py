@@ -13,6 +13,7 @@ from tlbcost.remedies.cost import Cost
 from tlbcost.remedies.document import AdvicePart, RegionName
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.report.commands import growth_words
+from tlbcost.report.facts import region_of
 from tlbcost.report.lines import wrapped
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _advice_lines(document: EstimateDocument, advice: AdvicePart, width: int) ->
     lines: list[str] = []
     for name in advice.regions:
         lines += wrapped(
-            _region_words(name, _region(document, advice.program, name)), width, "", "  "
+            _region_words(name, region_of(document, advice.program, name)), width, "", "  "
         )
     if advice.allocated_by is not None:
         lines.append(f"  allocated by {advice.allocated_by}")
@@ -62,16 +63,6 @@ def _advice_lines(document: EstimateDocument, advice: AdvicePart, width: int) ->
     for remedy in advice.remedies:
         lines += _remedy_lines(remedy, width)
     return lines
-
-
-def _region(document: EstimateDocument, program: str, name: RegionName) -> RegionShare | None:
-    for found in (document.attribution, document.sampled_attribution):
-        for region in () if found is None else found.memory:
-            if (region.program, region.name, region.kind, region.code) == (
-                program, name.name, name.kind, name.code
-            ):  # fmt: skip
-                return region
-    return None
 
 
 def _region_words(name: RegionName, region: RegionShare | None) -> str:

@@ -12,10 +12,12 @@ from builders.report import advised, made_up, summary_of, text_of
 from builders.tree import GOLDEN
 from hypothesis import given
 from hypothesis import strategies as st
+from tlbcost.answer.document import estimate_document
 from tlbcost.answer.record import Estimate
 from tlbcost.common.interval import Interval
-from tlbcost.common.units import middle
+from tlbcost.common.units import middle, sum_of_times
 from tlbcost.model import gain as model
+from tlbcost.report.facts import memory_words
 from tlbcost.report.lines import visible, wrapped
 from tlbcost.report.saved import read_estimate
 from tlbcost.report.summary import summary
@@ -153,6 +155,29 @@ def test_a_long_command_appears_once_and_shortened() -> None:
     assert any(re.match(r"Try     GLIBC_TUNABLES=\S+ \.\.\.", line) for line in lines)
     # In full, to be copied.
     assert " ".join(argv) in text_of(advised(argv))
+
+
+def test_the_memory_is_what_the_first_advice_is_about() -> None:
+    made = advised(("./app",))
+    assert made.simulated is not None
+    assert made.simulated.attribution is not None
+    heap, other = made.simulated.attribution.regions
+    code = replace(other, kind="segment", name="/opt/app", code=True, misses_fraction=0.99)
+    attribution = replace(made.simulated.attribution, regions=(code, heap, other))
+    # Its advice is that of before.
+    document = estimate_document(
+        replace(made, simulated=replace(made.simulated, attribution=attribution))
+    )
+    assert str(memory_words(document, 72)).startswith("96 MiB anonymous (build_table), on")
+    nothing = estimate_document(
+        replace(made, simulated=replace(made.simulated, attribution=attribution), advice=())
+    )
+    assert str(memory_words(nothing, 72)).startswith("96 MiB app, code")
+
+
+def test_times_add_up_in_one_unit() -> None:
+    assert sum_of_times([21.85e6, 4.398e6], 26.248e6) == ["21.85 ms", "4.40 ms", "26.25 ms"]
+    assert sum_of_times([12.1e6, 1.37e6], 13.47e6) == ["12.1 ms", "1.4 ms", "13.5 ms"]
 
 
 def test_what_cannot_be_printed_is_escaped() -> None:
