@@ -186,7 +186,11 @@ def _dispatch(arguments: list[str]) -> int:
         raise _unknown(chosen.command)
     causes.check_stack()
     command = load(chosen.command)
-    sub = Parser(prog=f"tlbcost {chosen.command}", description=COMMANDS[chosen.command])
+    sub = Parser(
+        prog=f"tlbcost {chosen.command}",
+        description=COMMANDS[chosen.command],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     command.add_arguments(sub)
     return command.run(_quietly(sub.parse_args(rest)))
 

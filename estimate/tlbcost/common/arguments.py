@@ -103,7 +103,6 @@ def add_exit_codes(
     listed: dict[int, str] = {**_USAGE, **codes, **(PROGRAM_CODES if program else {})}
     rows = {**{str(code): listed[code] for code in sorted(listed)}, **_SIGNALLED}
     lines = [f"  {code:<6} {meaning}" for code, meaning in rows.items()]
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     above = [textwrap.fill(before, _WIDTH), ""] if before else []
     parser.epilog = "\n".join([*above, "exit codes:", *lines])
 
