@@ -57,6 +57,16 @@ int table_open(struct table *table, const char *path, const char *kind,
 	return 0;
 }
 
+/* A path may hold any byte: what would end the line, and the escape itself, as \xNN. */
+static void put_text(FILE *file, const char *text)
+{
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+		if (*c < ' ' || *c == 0x7f || *c == '\\')
+			fprintf(file, "\\x%02x", *c);
+		else
+			putc(*c, file);
+}
+
 void table_key(struct table *table, const char *key, const char *format, ...)
 {
 	va_list args;
@@ -68,10 +78,9 @@ void table_key(struct table *table, const char *key, const char *format, ...)
 	va_end(args);
 	if (length < 0)
 		return;
-	for (char *c = value; *c; c++)
-		if (*c == '\n' || *c == '\r')
-			*c = ' ';
-	fprintf(table->file, "# %s: %s\n", key, value);
+	fprintf(table->file, "# %s: ", key);
+	put_text(table->file, value);
+	putc('\n', table->file);
 	free(value);
 }
 

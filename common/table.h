@@ -25,7 +25,10 @@ struct table {
 int table_open(struct table *table, const char *path, const char *kind,
 	       unsigned version);
 
-/* Write "# key: value".  Only before table_columns().  Newlines become blanks. */
+/*
+ * Write "# key: value".  Only before table_columns().  Control characters and
+ * backslashes are written as \xNN.
+ */
 void table_key(struct table *table, const char *key, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

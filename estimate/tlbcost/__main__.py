@@ -6,11 +6,13 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
+import io
 import os
 import signal
 import sys
 from typing import Protocol, TextIO, cast
 
+from tlbcost.common import names
 from tlbcost.common.errors import FAILED, SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
 
 # Modules are imported only when chosen, so that --help answers at once.
@@ -101,6 +103,9 @@ def _stand_in_for_closed_streams() -> None:
             os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=names.ESCAPED)
 
 
 def _unloadable(error: MemoryError | ImportError) -> TlbcostError:
@@ -131,7 +136,8 @@ def _refused(error: OSError) -> TlbcostError:
 
 
 def _tell(error: TlbcostError) -> int:
-    _say(f"tlbcost: {error}", *([f"tlbcost: hint: {error.hint}"] if error.hint else []))
+    message = names.shown(str(error))
+    _say(f"tlbcost: {message}", *([f"tlbcost: hint: {error.hint}"] if error.hint else []))
     return error.exit_code
 
 

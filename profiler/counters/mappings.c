@@ -168,6 +168,21 @@ void mappings_exit(struct mappings *mappings, uint32_t pid)
 	*ended = pid;
 }
 
+/* The kernel writes a newline in a path as \012.  Returns the length of the name. */
+static size_t unescaped(char *name)
+{
+	char *to = name;
+
+	for (const char *from = name; *from && *from != '\n'; to++)
+		if (strncmp(from, "\\012", 4) == 0) {
+			*to = '\n';
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	return (size_t)(to - name);
+}
+
 int mappings_read(struct mappings *mappings, uint32_t pid, int code_only)
 {
 	struct space *space = space_of(mappings, pid);
@@ -181,6 +196,7 @@ int mappings_read(struct mappings *mappings, uint32_t pid, int code_only)
 	while (file && result == 0 && getline(&line, &size, file) >= 0) {
 		struct mapping mapping;
 		const char *name;
+		char *path;
 		size_t length;
 		int at = 0;
 
@@ -190,9 +206,9 @@ int mappings_read(struct mappings *mappings, uint32_t pid, int code_only)
 			continue;
 		if (code_only && execute != 'x')
 			continue;
-		name = line + at + strspn(line + at, " ");
-		length = strcspn(name, "\n");
-		name = mapping_name(name, &length);
+		path = line + at + strspn(line + at, " ");
+		length = unescaped(path);
+		name = mapping_name(path, &length);
 		mapping.name = names_number(&mappings->names, name, length, NULL, 0);
 		result = mapping.name == NO_NAME ? -1 : put(space, &mapping);
 	}

@@ -5,6 +5,8 @@
 #include "pub_tool_libcprint.h"
 #include "pub_tool_mallocfree.h"
 
+#include "table.h"
+
 #define FIRST_CAPACITY 64u
 #define SLOTS_PER_NAME 2u
 
@@ -70,11 +72,8 @@ void names_free(struct names *names)
 void names_write(const struct names *names, VgFile *file)
 {
 	for (UInt i = 0; i < names->count; i++) {
-		/* A path may have any character in it. */
-		for (HChar *c = names->text[i]; *c; c++)
-			if ((UChar)*c < ' ')
-				*c = '?';
-		VG_(fprintf)(file, "# name_%u: %s\n", i, names->text[i]);
+		VG_(fprintf)(file, "# name_%u: ", i);
+		table_text(file, names->text[i]);
 	}
 }
 

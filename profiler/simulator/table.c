@@ -49,6 +49,16 @@ void table_claim(const HChar *kind)
 	}
 }
 
+void table_text(VgFile *file, const HChar *text)
+{
+	for (const UChar *c = (const UChar *)text; *c; c++)
+		if (*c < ' ' || *c == 0x7f || *c == '\\')
+			VG_(fprintf)(file, "\\x%02x", (UInt)*c);
+		else
+			VG_(fprintf)(file, "%c", *c);
+	VG_(fprintf)(file, "\n");
+}
+
 VgFile *table_open(struct table_header header)
 {
 	HChar *path;
@@ -67,9 +77,12 @@ VgFile *table_open(struct table_header header)
 	VG_(fprintf)(file, "# pid: %d\n", VG_(getpid)());
 	if (header.parent)
 		VG_(fprintf)(file, "# parent_pid: %d\n", VG_(getppid)());
-	VG_(fprintf)(file, "# program: %s\n", VG_(args_the_exename));
-	if (header.executable)
-		VG_(fprintf)(file, "# executable: %s\n", header.executable);
+	VG_(fprintf)(file, "# program: ");
+	table_text(file, VG_(args_the_exename));
+	if (header.executable) {
+		VG_(fprintf)(file, "# executable: ");
+		table_text(file, header.executable);
+	}
 	VG_(fprintf)(file, "# state: %s\n", header.state);
 	return file;
 }

@@ -24,6 +24,9 @@ struct table_header {
 	const HChar *executable;	/* that a script's interpreter is; NULL: no such line */
 };
 
+/* Write a path and end the line: control characters and backslashes as \xNN. */
+void table_text(VgFile *file, const HChar *text);
+
 /* A table with its header; NULL, with a message: it cannot be written. */
 VgFile *table_open(struct table_header header);
 

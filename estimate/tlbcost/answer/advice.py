@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import os
-import shlex
 
 from tlbcost.answer.record import Estimate
 from tlbcost.answer.words import decider
+from tlbcost.common import names
 from tlbcost.remedies.advice import Advice, advise
 from tlbcost.remedies.situation import Situation
 from tlbcost.system.glibc import TUNABLES
@@ -52,7 +52,7 @@ def next_steps(estimate: Estimate) -> list[str]:
     """Lines to type: the simplest remedy of each region and its proof; those with # explain."""
     if estimate.gain.verdict in ("not_worth_it", "already_huge"):
         return ["# Nothing to configure for this program."]
-    command = shlex.join(estimate.given.argv)
+    command = names.command_line(estimate.given.argv)
     steps = []
     if decider(estimate) == "runs":
         steps += ["# a narrower interval:", f"tlbcost estimate --runs 10 -- {command}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tlbcost.common import names
 from tlbcost.simulator.memory_tables import ImageAttribution, SourceLocation
 
 
@@ -34,4 +35,4 @@ def _frame(site: SourceLocation) -> str:
 
 def _clean(text: str) -> str:
     # A semicolon ends a frame, and a line's last blank begins the count.
-    return text.replace(";", ":").replace("\n", " ").strip()
+    return names.shown(text).replace(";", ":").strip()

@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
+from tlbcost.common import names
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -58,7 +60,8 @@ def print_whole(fill: Callable[[Console], None], file: TextIO) -> None:
         _environ={},
     )
     fill(console)
-    file.write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()))
+    lines = names.shown_text(text.getvalue()).splitlines()
+    file.write("".join(f"{line.rstrip()}\n" for line in lines))
     file.flush()
 
 

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tlbcost.common import names
+
 # Suffixes of keys (doc/format.md) and the units that they stand for.
 UNITS = {
     "_ns": "ns",
@@ -52,8 +54,20 @@ def now() -> str:
 
 def to_json(document: object) -> str:
     """The text of a JSON file."""
-    encoded = msgspec.json.encode(document, enc_hook=_plain)
+    try:
+        encoded = msgspec.json.encode(document, enc_hook=_plain)
+    except UnicodeEncodeError:
+        encoded = msgspec.json.encode(_shown(msgspec.to_builtins(document, enc_hook=_plain)))
     return msgspec.json.format(encoded, indent=2).decode() + "\n"
+
+
+def _shown(value: object) -> object:
+    """A document's plain values, without bytes that are no UTF-8: common.names has the form."""
+    if isinstance(value, dict):
+        return {key: _shown(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(each) for each in value]
+    return names.shown_text(value) if isinstance(value, str) else value
 
 
 def _plain(value: object) -> float:

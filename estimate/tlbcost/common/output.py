@@ -92,7 +92,9 @@ def write(path: Path, text: str | bytes, exit_code: int = FAILED) -> None:
 
 def _print(text: str | bytes) -> None:
     sys.stdout.flush()
-    sys.stdout.buffer.write(text if isinstance(text, bytes) else text.encode())
+    sys.stdout.buffer.write(
+        text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
+    )
     sys.stdout.flush()
 
 
@@ -102,7 +104,7 @@ def write_file(path: Path, text: str | bytes) -> None:
     A device or a FIFO is written in place. Raises OSError; then neither the file nor a temporary
     one is left behind.
     """
-    data = text if isinstance(text, bytes) else text.encode()
+    data = text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
     if path.exists() and not path.is_file():
         # Renaming a file over /dev/null would replace it for everyone.
         with path.open("wb") as device:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tlbcost.common import names
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.reading import MOST_BYTES, read_text
+from tlbcost.common.reading import MOST_BYTES, read_file
 
 Cell = str | int | float | None
 
@@ -60,7 +61,8 @@ def read_table(
     `partial` accepts a file that its writer did not finish (`Table.complete` is then False).
     Raises TlbcostError naming the file and line of the first defect.
     """
-    return parse_table(read_text(path, most_bytes), str(path), expected, partial=partial)
+    text = read_file(path, most_bytes).decode(errors="surrogateescape")
+    return parse_table(text, str(path), expected, partial=partial)
 
 
 def parse_table(text: str, name: str, expected: TableFormat, *, partial: bool = False) -> Table:
@@ -71,7 +73,7 @@ def parse_table(text: str, name: str, expected: TableFormat, *, partial: bool = 
             f"{name}:1: not a tlbcost {expected.name} table of version {expected.version}"
         )
     header: dict[str, str] = {}
-    names: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
     rows: list[tuple[str | None, ...]] = []
     end: str | None = None
     for number, line in enumerate(lines[1:], start=2):
@@ -82,22 +84,22 @@ def parse_table(text: str, name: str, expected: TableFormat, *, partial: bool = 
             if key == "end":
                 end = value.strip()
                 break
-            header[key] = value.strip()
+            header[key] = names.read(value.strip())
         elif line == "":
             continue
-        elif names is None:
-            names = tuple(line.split("\t"))
-            if names != expected.columns:
+        elif columns is None:
+            columns = tuple(line.split("\t"))
+            if columns != expected.columns:
                 raise TlbcostError(
-                    f"{name}:{number}: columns are {' '.join(names)}, expected "
+                    f"{name}:{number}: columns are {' '.join(columns)}, expected "
                     f"{' '.join(expected.columns)}"
                 )
         else:
-            cells = tuple(None if cell == "NA" else cell for cell in line.split("\t"))
-            if len(cells) != len(names):
-                raise TlbcostError(f"{name}:{number}: {len(cells)} cells, expected {len(names)}")
+            cells = tuple(None if cell == "NA" else names.read(cell) for cell in line.split("\t"))
+            if len(cells) != len(columns):
+                raise TlbcostError(f"{name}:{number}: {len(cells)} cells, expected {len(columns)}")
             rows.append(cells)
-    complete = names is not None and end == str(len(rows))
+    complete = columns is not None and end == str(len(rows))
     if not complete and not partial:
         raise TlbcostError(f"{name}: truncated: no '# end: {len(rows)}' line")
     return Table(name, header, expected.columns, tuple(rows), complete)
@@ -157,4 +159,4 @@ def _cell(value: Cell) -> str:
         return "NA"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return str(value).replace("\t", " ").replace("\n", " ")
+    return names.written(str(value))

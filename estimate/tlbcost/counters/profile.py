@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from tlbcost.common import units
+from tlbcost.common import names, units
 from tlbcost.common.document import doc
 from tlbcost.counters.hits import Hits, SampledEvent, SampleHit, doubts
 
@@ -97,12 +97,14 @@ def totals(hits: Hits) -> dict[str, EventSamples]:
     return found
 
 
-def short_names(names: Sequence[str | None]) -> dict[str, str]:
+def short_names(objects: Sequence[str | None]) -> dict[str, str]:
     """Paths without their folders, where that leaves them apart."""
-    paths = {name for name in names if name is not None and name.startswith("/")}
-    short = {path: PurePosixPath(path).name or path for path in paths}
+    paths = {name for name in objects if name is not None and name.startswith("/")}
+    short = {path: names.shown(PurePosixPath(path).name or path) for path in paths}
     taken = list(short.values())
-    return {path: name if taken.count(name) == 1 else path for path, name in short.items()}
+    return {
+        path: name if taken.count(name) == 1 else names.shown(path) for path, name in short.items()
+    }
 
 
 def describe(profile: Profile) -> str:

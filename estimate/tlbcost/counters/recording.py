@@ -148,7 +148,7 @@ def take_samples(
     if refused:
         refusals = [event.refusal() for event in hits.events]
         raise diagnose(refusals, plan.target.scope, plan.mode, plan.target.pid)
-    return code, table.read_text(encoding="utf-8"), hits
+    return code, table.read_text(encoding="utf-8", errors="surrogateescape"), hits
 
 
 def sampled_runs(

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Literal, TextIO
 
-from tlbcost.common import units
+from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.document import Part, doc
 from tlbcost.common.units import shortened
@@ -88,12 +87,12 @@ def _head(console: Console, maps: MemoryMaps, process: ProcessMemory) -> None:
 
 
 def _command(argv: Sequence[str]) -> str:
-    return units.middle(shlex.join(argv), _COMMAND_COLUMNS)
+    return units.middle(names.command_line(argv), _COMMAND_COLUMNS)
 
 
 def _called(process: ProcessMemory) -> str:
     """By the name of a symlink that started it, if there was one, and its executable."""
-    path = process.program or units.NOT_OBTAINED
+    path = names.shown(process.program or units.NOT_OBTAINED)
     same = process.name is None or PurePosixPath(path).name.startswith(process.name)
     return path if same else f"{process.name} ({path})"
 
@@ -122,7 +121,7 @@ def _beyond(console: Console, maps: MemoryMaps, process: ProcessMemory, *, detai
 def _system(console: Console, maps: MemoryMaps, process: ProcessMemory) -> None:
     console.print()
     rows = grid()
-    rows.add_row("program", process.program or "NA")
+    rows.add_row("program", names.shown(process.program or "NA"))
     rows.add_row(
         "system",
         f"THP {process.thp_mode or 'not in this kernel'}, shared memory "
@@ -169,13 +168,13 @@ def _areas(console: Console, process: ProcessMemory, listed: Sequence[Area]) -> 
 def _name(area: Area) -> str:
     if area.kind == "jit":
         return "code made at run time"
-    return area.name
+    return names.shown(area.name)
 
 
 def _names(areas: Sequence[Area]) -> str:
-    names = [_name(area) for area in areas[:_MOST_NAMES]]
-    more = len(areas) - len(names)
-    return ", ".join([*names, f"{more} more"] if more else names)
+    named = [_name(area) for area in areas[:_MOST_NAMES]]
+    more = len(areas) - len(named)
+    return ", ".join([*named, f"{more} more"] if more else named)
 
 
 def _why(areas: Sequence[Area]) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from tlbcost.common import names
+
 MappingKind = Literal["heap", "anonymous", "stack", "segment", "file", "shared"]
 
 _HEADER = re.compile(
@@ -94,7 +96,7 @@ def parse(text: str, executable: str | None = None) -> list[Mapping]:
     """
     found: list[Mapping] = []
     segment_end: int | None = None
-    blocks = list(_blocks(text.splitlines()))
+    blocks = list(_blocks(text.split("\n")))
     _name_arenas([head for head, _ in blocks])
     for head, fields in blocks:
         # bss has no name, and lies where the data of the executable end.
@@ -135,7 +137,8 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[_Head, dict[str, int]]]:
 def _head(line: re.Match[str]) -> _Head:
     numbers = re.fullmatch(r"([0-9a-f]{1,8}):([0-9a-f]{1,8})", line[5])
     device = (int(numbers[1], 16), int(numbers[2], 16)) if numbers else (0, 0)
-    return _Head(int(line[1], 16), int(line[2], 16), line[3], int(line[4], 16), device, line[6])
+    name = names.of_kernel(line[6])
+    return _Head(int(line[1], 16), int(line[2], 16), line[3], int(line[4], 16), device, name)
 
 
 def _name_arenas(heads: list[_Head]) -> None:

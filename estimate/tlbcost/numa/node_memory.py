@@ -122,7 +122,9 @@ def _sample(pid: int, base_page_bytes: int) -> Mapping[int, int] | None:
     """Query pages of anonymous memory, equally many from each part of it."""
     ranges: list[tuple[int, int]] = []
     with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines():
+        for line in (
+            Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace").split("\n")
+        ):
             words = line.split(None, 5)
             if len(words) == 5 or words[5:] == ["[heap]"]:
                 low, _, high = words[0].partition("-")

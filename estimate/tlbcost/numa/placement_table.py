@@ -183,7 +183,7 @@ def _read(path: Path, expected: TableFormat) -> tuple[Table, Counts | None]:
     There may be millions of rows: they are read in bulk. Raises TlbcostError.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except (OSError, UnicodeDecodeError) as error:
         raise TlbcostError(f"cannot read {path}: {error}") from error
     names = "\t".join(expected.columns)

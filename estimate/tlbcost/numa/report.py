@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.common import units
+from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.numa import carrefour
 from tlbcost.numa.carrefour import Decision, DecisionCode, Remedy, Split
@@ -74,7 +73,7 @@ def _reasons(console: Console, study: Study) -> None:
 def _head(console: Console, study: Study, *, details: bool) -> None:
     rows = grid()
     machine = study.machine
-    rows.add_row("program", units.middle(shlex.join(study.argv), _COMMAND_COLUMNS))
+    rows.add_row("program", units.middle(names.command_line(study.argv), _COMMAND_COLUMNS))
     rows.add_row("run", _times(study))
     rows.add_row("nodes", f"{study.nodes.count} ({study.nodes.sentence})")
     if not details:

@@ -8,12 +8,12 @@ read a file onto huge pages where the mapping asks for them before it is cached.
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from pathlib import PurePosixPath
 
 from tlbcost.allocators.recognise import Program
 from tlbcost.attribution.shares import RegionShare
+from tlbcost.common import names
 from tlbcost.memory.eligibility import Standing
 from tlbcost.remedies.remedy import (
     HUGECTL,
@@ -60,7 +60,7 @@ def _in_command(program: str, other: str, situation: Situation) -> str | None:
     first = shutil.which(situation.argv[0])
     if first is None or PurePosixPath(program).name != PurePosixPath(situation.argv[0]).name:
         return None
-    return shlex.join([other, *situation.argv[1:]])
+    return names.command_line([other, *situation.argv[1:]])
 
 
 def _code_on_tmpfs(region: RegionShare, program: Program, situation: Situation) -> Remedy | None:
@@ -80,7 +80,7 @@ def _code_on_tmpfs(region: RegionShare, program: Program, situation: Situation) 
         ]
     steps += [
         *mounting("tmpfs", "huge=always,mode=1777", _FOLDER),
-        f"cp {shlex.quote(region.program)} {_FOLDER}/",
+        f"cp {names.command_line([region.program])} {_FOLDER}/",
         *([command] if command else [f"# then let {situation.command} start {other}"]),
     ]
     return transparent(
@@ -160,7 +160,7 @@ def _advised_file(region: RegionShare, situation: Situation) -> Remedy | None:
         return None
     if situation.settings.thp is None or region.code:
         return None
-    path = shlex.quote(region.name)
+    path = names.command_line([region.name])
     return transparent(
         "madvise-file",
         "code",

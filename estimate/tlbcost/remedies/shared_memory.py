@@ -11,6 +11,7 @@ import shlex
 from pathlib import PurePosixPath
 
 from tlbcost.attribution.shares import RegionShare
+from tlbcost.common import names
 from tlbcost.memory.eligibility import Standing
 from tlbcost.remedies.anonymous import map_hugetlb
 from tlbcost.remedies.remedy import (
@@ -69,7 +70,7 @@ def _moved(region: RegionShare, folder: str, situation: Situation) -> tuple[str,
     path = region.name.removesuffix(_DELETED)
     other = f"{folder}/{PurePosixPath(path).name}"
     if any(path in word for word in situation.argv):
-        return (shlex.join(word.replace(path, other) for word in situation.argv),)
+        return (names.command_line(word.replace(path, other) for word in situation.argv),)
     return (f"# then let the program keep {path} in {folder}:", situation.command)
 
 

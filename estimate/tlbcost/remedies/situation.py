@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tlbcost.common import names
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import source_tree
 from tlbcost.run.outcome import Run
@@ -46,7 +47,7 @@ class Situation:
     @property
     def command(self) -> str:
         """The program's command line."""
-        return shlex.join(self.argv)
+        return names.command_line(self.argv)
 
     def can_pool(self, pages: int) -> bool:
         """Whether this many pages of the pool could be reserved now."""
@@ -76,7 +77,7 @@ def with_environment(situation: Situation, variables: Mapping[str, str]) -> str:
         argv = argv[1:]
     set_to = joined(_without(present, variables), variables)
     parts = [f"{name}={shlex.quote(value)}" for name, value in set_to.items()]
-    return " ".join([*parts, shlex.join(argv)])
+    return " ".join([*parts, names.command_line(argv)])
 
 
 def _without(present: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
@@ -110,5 +111,5 @@ def trial_with(situation: Situation, method: str, *, root: bool = False) -> str:
 
 def trial_by_environment(situation: Situation, variables: Mapping[str, str]) -> str:
     """The same of a remedy that is environment variables."""
-    words = shlex.join(f"{name}={value}" for name, value in variables.items())
+    words = names.command_line(f"{name}={value}" for name, value in variables.items())
     return trial_with(situation, f"env:{words}")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from tlbcost.allocators.owner import Owner
 from tlbcost.allocators.recognise import Program
 from tlbcost.attribution.shares import RegionShare
-from tlbcost.common import formats, paths
+from tlbcost.common import formats, names, paths
 from tlbcost.common.table import read_table
 from tlbcost.remedies.remedy import Remedy, allowing, pooled, transparent
 from tlbcost.remedies.situation import (
@@ -152,7 +151,7 @@ def _with_option(option: str, situation: Situation) -> str:
     """The option behind the program's name, or where all its programs read it."""
     argv = situation.argv
     if Path(argv[0]).name == "java":
-        return shlex.join([argv[0], option, *argv[1:]])
+        return names.command_line([argv[0], option, *argv[1:]])
     return with_environment(situation, {_JAVA_OPTIONS: option})
 
 

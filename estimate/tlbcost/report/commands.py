@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from tlbcost.answer.estimate_document import EstimateDocument
-from tlbcost.common import units
+from tlbcost.common import names, units
 from tlbcost.common.units import middle
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.report.lines import LABEL, labelled, visible
@@ -18,7 +17,7 @@ _DOTS = "..."
 
 def command_of(document: EstimateDocument) -> str:
     """The program's command line."""
-    return shlex.join(document.program.argv)
+    return names.command_line(document.program.argv)
 
 
 def first_remedy(document: EstimateDocument) -> Remedy | None:

@@ -14,7 +14,7 @@ from tlbcost.answer.estimate_document import (
     SimulationPart,
     SourcedLevel,
 )
-from tlbcost.common import units
+from tlbcost.common import names, units
 from tlbcost.common.console import section, table
 from tlbcost.counters.count_report import print_events, print_figures
 from tlbcost.counters.event_counts import EventCounts
@@ -97,7 +97,7 @@ def _processes(console: Console, processes: Sequence[ProcessPart], size: int, hu
         touched = process.touched
         n_walks = [walks(process, page_size) for page_size in (size, huge)]
         shown.add_row(
-            process.program.rpartition("/")[2],
+            names.shown(process.program.rpartition("/")[2]),
             str(process.pid),
             units.NOT_OBTAINED if process.threads is None else str(process.threads),
             units.NOT_OBTAINED if touched is None else units.size(touched.pages * size),

@@ -9,7 +9,7 @@ from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.answer.waits import waits_words
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.attribution.sites import words
-from tlbcost.common import units
+from tlbcost.common import names, units
 from tlbcost.common.units import middle
 from tlbcost.memory.kinds import MemoryKind
 from tlbcost.model.gain import WORTHWHILE_FRACTION
@@ -61,7 +61,9 @@ def memory_words(document: EstimateDocument, columns: int) -> str | None:
         return None
     size = region.touched_bytes or region.size_bytes
     start = "" if size is None else f"{units.size(size)} "
-    start += _KINDS.get(region.kind, middle(region.name.rpartition("/")[2], _NAME_COLUMNS))
+    start += _KINDS.get(
+        region.kind, middle(names.shown(region.name.rpartition("/")[2]), _NAME_COLUMNS)
+    )
     end = ", code" if region.code else ""
     if region.backed is not None and region.backed.page_bytes:
         end += f", on {units.size(region.backed.page_bytes)} pages"

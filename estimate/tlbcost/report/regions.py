@@ -10,7 +10,7 @@ from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.attribution.document import AttributionPart
 from tlbcost.attribution.shares import SIMULATION, AllocationSite, CodeLine, RegionShare
 from tlbcost.attribution.sites import words
-from tlbcost.common import units
+from tlbcost.common import names, units
 from tlbcost.common.console import section, table
 from tlbcost.common.interval import Interval
 from tlbcost.common.units import shortened
@@ -149,8 +149,9 @@ def split(regions: Sequence[RegionShare]) -> tuple[list[RegionShare], list[Regio
 def title(region: RegionShare) -> str:
     """What the memory is called: its name, of the executable with what it is."""
     if region.kind == "segment" and region.name != "[bss]":
-        return f"{region.name} ({'code' if region.code else 'data'})"
-    return f"{region.name} (code)" if region.code and region.kind == "file" else region.name
+        return f"{names.shown(region.name)} ({'code' if region.code else 'data'})"
+    name = names.shown(region.name)
+    return f"{name} (code)" if region.code and region.kind == "file" else name
 
 
 def on_pages(backed: Backing | None) -> str:

@@ -52,7 +52,8 @@ def _answers(command: Sequence[str], lines: Sequence[str], each: int = 1) -> lis
             [program, *command[1:]],
             input="".join(f"{line}\n" for line in lines),
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",
             timeout=_TIMEOUT_S,
             check=True,
         )

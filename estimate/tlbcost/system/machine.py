@@ -72,7 +72,7 @@ def read_number(path: str) -> int | None:
 def read_text(path: str) -> str | None:
     """A whole file under /proc or /sys, or None if it cannot be read."""
     try:
-        return sys_path(path).read_text(encoding="utf-8", errors="replace")
+        return sys_path(path).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return None
 

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from tlbcost.common import units
+from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.interval import Interval
 from tlbcost.model.gain import total_interval
@@ -60,7 +59,7 @@ def _fill(console: Console, trials: ProgramTrials, *, details: bool) -> None:
         _trial(console, trial)
     console.print()
     rows = grid()
-    rows.add_row("program", units.middle(shlex.join(trials.argv), _COMMAND_COLUMNS))
+    rows.add_row("program", units.middle(names.command_line(trials.argv), _COMMAND_COLUMNS))
     if details:
         machine = trials.machine
         where = "bare metal" if machine.hypervisor is None else f"virtual ({machine.hypervisor})"

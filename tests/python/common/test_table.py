@@ -95,7 +95,7 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(TlbcostError, match="No such file"):
         read_table(tmp_path / "none", TEST)
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(TlbcostError, match="not UTF-8"):
+    with pytest.raises(TlbcostError, match="not a tlbcost test table"):
         read_table(tmp_path / "binary", TEST)
 
 
