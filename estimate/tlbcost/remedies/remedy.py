@@ -9,15 +9,12 @@ from typing import Annotated, Literal
 
 from tlbcost.attribution.shares import RegionShare
 from tlbcost.common.document import doc
-from tlbcost.memory.kinds import MemoryKind
 from tlbcost.remedies.cost import Cost, Pages, cost_of
 from tlbcost.remedies.situation import Situation
 from tlbcost.system import hints
 from tlbcost.system.machine import THP
 
 Form = Literal["command", "setting", "code", "build", "server"]
-
-MALLOC: tuple[MemoryKind, ...] = ("heap", "anonymous")
 
 # Documentation that several remedies come from.
 THP_GUIDE = "https://docs.kernel.org/admin-guide/mm/transhuge.html"
