@@ -241,7 +241,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 		[[ ${stderr} == *"tlbcost: cannot write /dev/full: No space left on device"*"hint: "* ]]
 	done
 	run -1 --separate-stderr bash -c '"$@" >/dev/full' - "${MAPS[@]}" "${pid}"
-	[[ ${stderr} == "tlbcost: cannot write standard output: No space left on device" ]]
+	[[ ${stderr} == "tlbcost: cannot write standard output: No space left on device"* ]]
 	run -125 bash -c '"$@" 2>/dev/full' - "${MAPS[@]}" -- "${MEMORY}" shared 1000
 }
 

@@ -219,7 +219,7 @@ ended_with() { # <exit code>
 		[[ -L figure.png && -c /dev/full ]]
 	fi
 	run --separate-stderr -1 bash -c '"$@" >/dev/full' - "${few[@]}"
-	[[ ${stderr} == *"tlbcost: cannot write standard output: No space left on device" ]]
+	[[ ${stderr} == *"tlbcost: cannot write standard output: No space left on device"* ]]
 	as_before
 }
 

@@ -19,7 +19,7 @@ By = Literal["object", "symbol", "mapping"]
 _Place = tuple[str | None, str | None, str | None, str | None]
 
 # Rows at most unless another number is asked for.
-DEFAULT_ROWS = 20
+DEFAULT_ROWS = 15
 _COLUMNS = 80
 _SAMPLES, _PERCENT = 10, 8
 _NARROWEST = 12
