@@ -26,39 +26,62 @@
 #define PAGES_A_STOP 8u
 #define PATIENCE_NS 5000000000u
 
-struct areas {
-	struct vma *all;
-	size_t count;
+struct area {
+	struct vma vma;
+	uint64_t present_bytes;	/* on pages of all sizes */
 };
+
+struct areas {
+	struct area *all;
+	size_t count, capacity;
+};
+
+static int is_ours(const struct vma *vma)
+{
+	return vma->anonymous && vma->writable && !vma->shared && !vma->stack &&
+	       vma->end - vma->start >= LEAST_BYTES;
+}
+
+static int add(struct areas *areas, const struct vma *vma)
+{
+	size_t capacity = areas->capacity ? 2 * areas->capacity : 64;
+	struct area *all;
+
+	if (areas->count == areas->capacity) {
+		all = realloc(areas->all, capacity * sizeof(*all));
+		if (!all)
+			return -1;
+		areas->all = all;
+		areas->capacity = capacity;
+	}
+	areas->all[areas->count++] = (struct area){ .vma = *vma };
+	return 0;
+}
 
 static int list_areas(pid_t pid, struct areas *areas)
 {
-	size_t capacity = 0;
-	struct vma vma, *all;
-	char path[32];
-	FILE *maps;
+	struct vma vma = { .start = 0 };
+	char path[32], line[512];
+	uint64_t kilobytes;
+	int rc = 0;
+	FILE *smaps;
 
-	areas->all = NULL;
-	areas->count = 0;
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "re");
-	if (!maps)
+	memset(areas, 0, sizeof(*areas));
+	snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
+	smaps = fopen(path, "re");
+	if (!smaps)
 		return -1;
-	while (vma_next(maps, &vma)) {
-		if (!vma.anonymous || !vma.writable || vma.shared || vma.stack ||
-		    vma.end - vma.start < LEAST_BYTES)
-			continue;
-		if (areas->count == capacity) {
-			capacity = capacity ? 2 * capacity : 64;
-			all = realloc(areas->all, capacity * sizeof(*all));
-			if (!all)
-				break;
-			areas->all = all;
+	while (rc == 0 && fgets(line, sizeof(line), smaps)) {
+		if (vma_parse(line, &vma)) {
+			if (is_ours(&vma))
+				rc = add(areas, &vma);
+		} else if (areas->count && is_ours(&vma) &&
+			   sscanf(line, "Anonymous: %" SCNu64, &kilobytes) == 1) {
+			areas->all[areas->count - 1].present_bytes = kilobytes << 10;
 		}
-		areas->all[areas->count++] = vma;
 	}
-	fclose(maps);
-	return 0;
+	fclose(smaps);
+	return rc;
 }
 
 /* The kernel maps code with a system call into each process: the vdso. */
@@ -173,7 +196,8 @@ static int ask(pid_t pid, const struct areas *areas, uint64_t instruction,
 		if (stop(pid, instruction, &injection) < 0)
 			return -1;
 		for (; i < end; i++, result->requests++)
-			if (request_huge(&injection, areas->all[i].start, areas->all[i].end) < 0)
+			if (request_huge(&injection, areas->all[i].vma.start,
+					 areas->all[i].vma.end) < 0)
 				return lost();
 		if (let_go(&injection) < 0)
 			return lost();
@@ -214,6 +238,12 @@ static int collapse_area(pid_t pid, const struct vma *area, uint64_t instruction
 	return 1;
 }
 
+/* A reservation of terabytes, such as a sanitizer's, would take for ever and grow a lot. */
+static int is_dense(const struct area *area)
+{
+	return area->present_bytes >= (area->vma.end - area->vma.start) / 8;
+}
+
 static int ask_all(pid_t pid, int collapse, uint64_t huge_page_bytes, const struct areas *areas,
 		   struct live_result *result)
 {
@@ -223,7 +253,8 @@ static int ask_all(pid_t pid, int collapse, uint64_t huge_page_bytes, const stru
 	if (find_instruction(pid, &instruction) < 0 || ask(pid, areas, instruction, result) < 0)
 		return -1;
 	for (size_t i = 0; collapse && rc > 0 && i < areas->count; i++)
-		rc = collapse_area(pid, &areas->all[i], instruction, huge_page_bytes);
+		if (is_dense(&areas->all[i]))
+			rc = collapse_area(pid, &areas->all[i].vma, instruction, huge_page_bytes);
 	result->complete = rc > 0;
 	return rc < 0 ? -1 : 0;
 }
@@ -231,20 +262,26 @@ static int ask_all(pid_t pid, int collapse, uint64_t huge_page_bytes, const stru
 int live_ask(pid_t pid, int collapse, uint64_t huge_page_bytes, struct live_result *result,
 	     const char **failed)
 {
-	struct areas areas;
-	sigset_t all;
-	int rc;
+	struct areas areas = { .all = NULL };
+	sigset_t all, before;
+	int rc, error;
 
 	memset(result, 0, sizeof(*result));
 	sigfillset(&all);
 	*failed = "cannot read the memory of the process";
-	if (sigprocmask(SIG_BLOCK, &all, NULL) < 0 ||
-	    reached_of(pid, &result->anonymous_before_bytes, &result->huge_before_bytes) < 0 ||
-	    list_areas(pid, &areas) < 0)
+	if (sigprocmask(SIG_BLOCK, &all, &before) < 0)
 		return -1;
-	*failed = "cannot trace the process";
-	rc = ask_all(pid, collapse, huge_page_bytes, &areas, result);
+	rc = reached_of(pid, &result->anonymous_before_bytes, &result->huge_before_bytes);
+	if (rc == 0)
+		rc = list_areas(pid, &areas);
+	if (rc == 0) {
+		*failed = "cannot trace the process";
+		rc = ask_all(pid, collapse, huge_page_bytes, &areas, result);
+	}
+	error = errno;
 	free(areas.all);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	errno = error;
 	if (rc < 0)
 		return -1;
 	return reached_of(pid, &result->anonymous_bytes, &result->huge_bytes);

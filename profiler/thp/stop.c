@@ -76,48 +76,50 @@ static void at_mmap(const struct stops *stops, struct task *task)
 	go_to_exit(task);
 }
 
-void stop_at_call(struct stops *stops, struct task *task)
+/* What else is to be known of the program, or nothing. */
+static void note(struct stops *stops, struct task *task)
 {
-	struct memory *memory = task->memory;
+	long call = registers_call(&task->entry);
 
+	if (call == SYS_ptrace) {
+		stops->ptraced++;
+	} else if (call == SYS_prctl && registers_argument(&task->entry, 0) == PR_SET_THP_DISABLE) {
+		stops->disabled++;
+	} else if (call == SYS_prctl || call == SYS_seccomp) {
+		/* It may be killed for a madvise() that it would not have called. */
+		stops->filtered++;
+		task->memory->filtered = 1;
+	}
+}
+
+int stop_at_call(struct stops *stops, struct task *task)
+{
 	if (registers_read(task->tid, &task->entry) < 0) {
 		go_on(task);
-		return;
+		return 0;
 	}
 	switch (registers_call(&task->entry)) {
+	case SYS_munmap:
+		return 1;
 	case SYS_brk:
 		at_brk(stops, task);
-		return;
+		return 0;
 	case SYS_mmap:
-		if (!memory->filtered) {
-			at_mmap(stops, task);
-			return;
-		}
-		break;
 	case SYS_mremap:
 	case SYS_mprotect:
 	case SYS_set_tid_address:
-		if (!memory->filtered) {
+		if (task->memory->filtered)
+			go_on(task);
+		else if (registers_call(&task->entry) == SYS_mmap)
+			at_mmap(stops, task);
+		else
 			go_to_exit(task);
-			return;
-		}
-		break;
-	case SYS_prctl:
-		if (registers_argument(&task->entry, 0) == PR_SET_THP_DISABLE) {
-			stops->disabled++;
-			break;
-		}
-		/* fall through */
-	case SYS_seccomp:
-		/* It may be killed for a madvise() that it would not have called. */
-		stops->filtered++;
-		memory->filtered = 1;
-		break;
-	case SYS_ptrace:
-		stops->ptraced++;
-		break;
+		return 0;
+	default:
+		note(stops, task);
+		go_on(task);
+		return 0;
 	}
-	go_on(task);
 }
 
 /* Static arrays are there since execve(). */

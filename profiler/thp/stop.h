@@ -16,8 +16,12 @@ struct stops {
 	unsigned ptraced;	/* or called ptrace */
 };
 
-/* The thread is stopped at the entry of a traced call (PTRACE_EVENT_SECCOMP).  Resumes it. */
-void stop_at_call(struct stops *stops, struct task *task);
+/*
+ * The thread is stopped at the entry of a traced call (PTRACE_EVENT_SECCOMP).
+ * Returns 0 and has resumed it; or 1 if memory is about to be given back, and
+ * it is to be resumed.
+ */
+int stop_at_call(struct stops *stops, struct task *task);
 
 /*
  * It is stopped at the exit of that call (TASK_IN_CALL).  Resumes it and

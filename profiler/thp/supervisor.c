@@ -14,16 +14,13 @@
 
 #include "child.h"
 #include "program.h"
-#include "table.h"
+#include "thp_table.h"
 #include "traced_calls.h"
 #include "tracer.h"
 
-/* How often memory is looked at: rarely enough to cost nothing. */
-#define LOOK_US 50000
-
-static const char columns[] =
-	"exit_code signal exec_errno anonymous_bytes huge_bytes processes requests filtered "
-	"disabled ptraced left_processes";
+/* When memory is looked at: a short program early, and rarely enough to cost nothing. */
+#define FIRST_LOOK_US 2000
+#define LATER_LOOK_US 50000
 
 /* What the tracing process says to the one that was started, once. */
 struct word {
@@ -56,11 +53,24 @@ static void pass_on(int signal)
 	errno = error;
 }
 
+static void look_in(long us)
+{
+	const struct itimerval once = { { 0, 0 }, { 0, us } };
+
+	setitimer(ITIMER_REAL, &once, NULL);
+}
+
 /* waitpid() returns, and the memory is looked at. */
 static void tick(int signal)
 {
+	static volatile long us = FIRST_LOOK_US;
+	int error = errno;
+
 	(void)signal;
 	look_due = 1;
+	us = us * 5 / 4 < LATER_LOOK_US ? us * 5 / 4 : LATER_LOOK_US;
+	look_in(us);
+	errno = error;
 }
 
 /*
@@ -83,41 +93,6 @@ static void handle_signals(pid_t pid)
 	sigaction(SIGALRM, &look, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static void cell(struct table *table, int known, uint64_t value)
-{
-	if (known)
-		table_count(table, value);
-	else
-		table_na(table);
-}
-
-static int write_table(const char *path, const struct tracer *tracer, int status,
-		       int exec_errno)
-{
-	const struct reached *reached = &tracer->reached;
-	const struct stops *stops = &tracer->stops;
-	int ran = exec_errno == 0;
-	struct table table;
-
-	if (!path)
-		return 0;
-	if (table_open(&table, path, "thp", 1) < 0)
-		return -1;
-	table_columns(&table, columns);
-	cell(&table, ran && WIFEXITED(status), (uint64_t)WEXITSTATUS(status));
-	cell(&table, ran && WIFSIGNALED(status), (uint64_t)WTERMSIG(status));
-	cell(&table, !ran, (uint64_t)exec_errno);
-	cell(&table, reached->seen, reached->anonymous_bytes);
-	cell(&table, reached->seen, reached->huge_bytes);
-	cell(&table, reached->seen, reached->processes);
-	cell(&table, ran, stops->requests);
-	cell(&table, ran, stops->filtered);
-	cell(&table, ran, stops->disabled);
-	cell(&table, ran, stops->ptraced);
-	cell(&table, ran, tasks_memories(&tracer->tasks));
-	return table_close(&table);
 }
 
 static void run_program(char *const *argv, const struct signals *signals, int gate, int report,
@@ -210,7 +185,7 @@ static struct word conclude(const struct tracer *tracer, int status, int report,
 		errno = refusal.error;
 		return failure("cannot filter the program's system calls");
 	}
-	if (write_table(table, tracer, status, refusal.error) < 0)
+	if (thp_table_write(table, tracer, status, refusal.error) < 0)
 		return failure(table);
 	if (refusal.error)
 		word.code = refusal.error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
@@ -224,17 +199,14 @@ static struct word conclude(const struct tracer *tracer, int status, int report,
 static struct word trace(char *const *argv, const struct signals *signals, const char *table,
 			 struct tracer *tracer, int *out)
 {
-	const struct itimerval often = { { 0, LOOK_US }, { 0, LOOK_US } };
-	const struct itimerval never = { { 0, 0 }, { 0, 0 } };
 	int status, rc, report = start(argv, signals, tracer);
 
 	if (report < 0)
 		return failure("cannot trace the program");
 	if (let_go_of_files(out, &report) < 0)
 		return failure("cannot open /dev/null");
-	setitimer(ITIMER_REAL, &often, NULL);
+	look_in(FIRST_LOOK_US);
 	rc = tracer_run(tracer, &status);
-	setitimer(ITIMER_REAL, &never, NULL);
 	forward_to = 0;
 	if (rc != 0)
 		return failure("cannot trace the program");

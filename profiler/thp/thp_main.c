@@ -121,5 +121,9 @@ int main(int argc, char **argv)
 	if (options.pid > 0)
 		return ask_process(&options, size);
 	code = supervisor_run(options.argv, options.table, size, &failed);
-	return code >= 0 ? code : complain(EXIT_OWN_FAILURE, failed, strerror(errno), NULL);
+	if (code >= 0)
+		return code;
+	/* It is for who reads the table, or finds none, to say what to do. */
+	return complain(errno == EPERM || errno == EACCES || errno == ENOSYS || errno == EINVAL ?
+			EXIT_CANNOT_MEASURE : EXIT_OWN_FAILURE, failed, strerror(errno), NULL);
 }

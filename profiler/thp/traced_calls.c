@@ -89,6 +89,8 @@ static void make_filter(struct filter *filter, uint32_t huge_page_bytes)
 	AT(filter, SYS_brk, STOP);
 	AT(filter, SYS_mremap,
 	   LOAD(HIGH(2)), UNLESS(0, 2), LOAD(LOW(2)), UNLESS_LEAST(huge_page_bytes, 1), STOP, ALLOW);
+	AT(filter, SYS_munmap,
+	   LOAD(HIGH(1)), UNLESS(0, 2), LOAD(LOW(1)), UNLESS_LEAST(huge_page_bytes, 1), STOP, ALLOW);
 	AT(filter, SYS_mprotect,
 	   LOAD(LOW(2)), UNLESS(PROT_READ | PROT_WRITE, 10),
 	   LOAD(HIGH(1)), UNLESS(0, 9),

@@ -11,6 +11,8 @@
  *   - mmap of anonymous memory of 16 KiB and more, but for stacks and hugetlb
  *   - brk
  *   - mremap to a huge page's size and more
+ *   - munmap of a huge page's size and more, after which memory is at its peak
+ *     no longer
  *   - mprotect that makes memory readable and writable from the start of a huge
  *     page, or up to or beyond the end of one
  *   - set_tid_address, which each C library calls once, when it starts

@@ -105,8 +105,13 @@ static int stopped(struct tracer *tracer, struct task *task, int *status)
 
 	switch (*status >> 16) {
 	case PTRACE_EVENT_SECCOMP:
-		stop_at_call(&tracer->stops, task);
-		return 0;
+		if (!stop_at_call(&tracer->stops, task))
+			return 0;
+		/* A large part of it: that takes as long as to look. */
+		reached_look(&tracer->reached, &tracer->tasks,
+			     registers_argument(&task->entry, 1) >=
+			     tracer->reached.largest / 8);
+		break;
 	case PTRACE_EVENT_STOP:
 		if (signal == SIGTRAP)
 			resume(task->tid, 0);

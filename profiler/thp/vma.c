@@ -16,25 +16,32 @@ struct query {
 #define QUERY _IOWR('f', 17, struct query)
 enum { QUERY_WRITABLE = 2, QUERY_SHARED = 8 };
 
-int vma_next(FILE *maps, struct vma *vma)
+int vma_parse(const char *line, struct vma *vma)
 {
-	char line[4096 + 256], rights[5], name[16];
-	uint64_t inode;
-	int fields;
+	char rights[5], name[16] = "";
+	uint64_t start, end, inode;
 
-	do {
-		if (!fgets(line, sizeof(line), maps))
-			return 0;
-		name[0] = '\0';
-		fields = sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %" SCNu64 " %15s",
-				&vma->start, &vma->end, rights, &inode, name);
-		/* Also the end of a name that did not fit. */
-	} while (fields < 4);
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %" SCNu64 " %15s", &start, &end,
+		   rights, &inode, name) < 4)
+		return 0;
+	vma->start = start;
+	vma->end = end;
 	vma->writable = rights[1] == 'w';
 	vma->shared = rights[3] == 's';
 	vma->stack = strncmp(name, "[stack", 6) == 0;
 	vma->anonymous = inode == 0 && name[0] != '/' && strncmp(name, "[v", 2) != 0;
 	return 1;
+}
+
+int vma_next(FILE *maps, struct vma *vma)
+{
+	/* A longer name comes in pieces, of which the others are no lines. */
+	char line[512];
+
+	while (fgets(line, sizeof(line), maps))
+		if (vma_parse(line, vma))
+			return 1;
+	return 0;
 }
 
 static int find_in_list(pid_t pid, uint64_t address, struct vma *vma)

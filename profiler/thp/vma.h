@@ -15,7 +15,10 @@ struct vma {
 	int stack;	/* the first thread's */
 };
 
-/* The next line of maps.  Returns 1; 0 at the end. */
+/* Read a line of maps, or one that begins an area in smaps.  Returns 1; 0 if it is another one. */
+int vma_parse(const char *line, struct vma *vma);
+
+/* The next area of maps.  Returns 1; 0 at the end. */
 int vma_next(FILE *maps, struct vma *vma);
 
 /*

@@ -22,7 +22,7 @@ from tlbcost.system import hints
 from tlbcost.system.machine import THP, thp_mode
 from tlbcost.thp.reached import Reached
 
-_NO_FILTERS = "grep SECCOMP_FILTER /boot/config-$(uname -r); in a container, its seccomp profile"
+_NO_TRACER = "allow ptrace and seccomp: in a container, by its seccomp profile or --cap-add SYS_PTRACE"
 
 
 def launcher() -> tuple[str, ...]:
@@ -56,8 +56,9 @@ def run_program(argv: Sequence[str]) -> Reached:
         table = folder / "thp.tsv"
         code = _run(argv, table)
         if not table.exists():
-            hint = _NO_FILTERS if code == TOOL_FAILED else None
-            raise TlbcostError(f"cannot trace {argv[0]}", hint, code or TOOL_FAILED)
+            # Which of our programs failed, and why, that has said itself.
+            hint = _NO_TRACER if code == CANNOT_MEASURE else None
+            raise TlbcostError(f"{argv[0]} did not run, or was ended", hint, code or TOOL_FAILED)
         cells = _cells(table)
     if cells["exec_errno"]:
         raise start_failure(argv[0], path, cells["exec_errno"])

@@ -1,0 +1,532 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=settings
+# Does tlbcost run --thp put each allocator's memory on huge pages, and is the program the same as
+# without?  What memory got is what the program's own smaps says while it has most.
+# shellcheck disable=SC2154  # run sets output, stderr
+
+load common
+
+THP=/sys/kernel/mm/transparent_hugepage
+# Of 96 MiB: what may stay on base pages at the ends of mappings, in kB.
+LEAST=$((88 << 10))
+
+setup_file() {
+	PROGRAMS=$(mktemp -d /tmp/tlbcost-thp.XXXXXX)
+	chmod 0755 "${PROGRAMS}"
+	export PROGRAMS MEMORY=${PROGRAMS}/memory SOURCE=${BATS_TEST_DIRNAME}/../backing/memory.c
+	type -P cc >/dev/null || return 0
+	compile cc -pthread -o "${MEMORY}"
+}
+
+teardown_file() {
+	rm -rf "${PROGRAMS}"
+}
+
+compile() { # <compiler> [<option>...]
+	"$1" -std=c11 -D_GNU_SOURCE -O1 "${@:2}" "${SOURCE}"
+}
+
+setup() {
+	need_built tlbcost libexec/tlbcost-thp venv/bin/python
+	need_program cc
+	[[ $(uname -m) == x86_64 ]] || skip "needs x86-64"
+	[[ -e ${THP}/enabled ]] || skip "needs transparent huge pages"
+	[[ $(<"${THP}/enabled") != *"[never]"* ]] || skip "transparent huge pages are off"
+	"${BUILD}/libexec/tlbcost-thp" -- true 2>/dev/null || skip "programs may not be traced here"
+	unset TLBCOST_ROOT GLIBC_TUNABLES LD_PRELOAD
+	export SMAPS=${BATS_TEST_TMPDIR}/smaps TLBCOST=${BUILD}/tlbcost
+	REACHED=${BATS_TEST_TMPDIR}/reached.json
+	cd "${BATS_TEST_TMPDIR}" || return
+}
+
+under_thp() { # <word of a command>...
+	run --separate-stderr timeout 100 "${TLBCOST}" run --thp --json "${REACHED}" -- "$@"
+	printf '%s\n' "${output}" "${stderr}"
+}
+
+reached() { # <key>
+	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "${REACHED}" "$1"
+}
+
+# kB of a field of what the program copied from its smaps, or smaps_rollup.
+of_smaps() { # <field>
+	awk -v field="$1:" '$1 == field { sum += $2 } END { print sum + 0 }' "${SMAPS}"
+}
+
+# What the program saw of its own memory, and what was reported of it.
+proven() { # [<kB>]
+	local huge
+	((status == 0))
+	huge=$(of_smaps AnonHugePages)
+	printf 'huge %d kB of %d kB\n' "${huge}" "$(of_smaps Anonymous)"
+	((huge >= ${1:-LEAST}))
+	(($(reached huge_bytes) >= ${1:-LEAST} * 1024 / 10 * 9))
+	[[ ${stderr} == "tlbcost: "*" of anonymous memory were on huge pages at the peak"* ]]
+}
+
+half_proven() {
+	proven "$(($(of_smaps Anonymous) / 2))"
+	(($(of_smaps Anonymous) >= 32 << 10))
+}
+
+# malloc's blocks, small ones in small steps, and those of a thread.
+by_preload() { # <glob of a library>...
+	local library kind
+	library=$(compgen -G "$1" | head -n 1) || skip "needs ${1##*/}"
+	for kind in malloc steps arena; do
+		run --separate-stderr env LD_PRELOAD="${library}" timeout 100 "${TLBCOST}" run --thp \
+			--json "${REACHED}" -- "${MEMORY}" "${kind}" 0
+		echo "${kind}: ${stderr}"
+		proven
+	done
+}
+
+@test "glibc: large blocks, the heap in small steps, arenas of threads, mmap and static arrays" {
+	local kind
+	for kind in malloc steps arena mmap bss; do
+		under_thp "${MEMORY}" "${kind}" 0
+		proven
+	done
+}
+
+@test "a static program: the same" {
+	compile cc -static -pthread -o "${PROGRAMS}/static" || skip "needs a static C library"
+	local kind
+	for kind in malloc steps arena mmap bss; do
+		under_thp "${PROGRAMS}/static" "${kind}" 0
+		proven
+	done
+}
+
+@test "jemalloc" {
+	by_preload '/usr/lib/*/libjemalloc.so.2'
+}
+
+@test "tcmalloc (gperftools)" {
+	by_preload '/usr/lib/*/libtcmalloc_minimal.so.4'
+}
+
+@test "mimalloc" {
+	by_preload '/usr/lib/*/libmimalloc.so.[23]'
+}
+
+@test "musl, with its loader and static" {
+	need_program musl-gcc
+	compile musl-gcc -o "${PROGRAMS}/musl"
+	compile musl-gcc -static -o "${PROGRAMS}/musl-static"
+	local kind program
+	for program in musl musl-static; do
+		for kind in malloc steps arena bss; do
+			under_thp "${PROGRAMS}/${program}" "${kind}" 0
+			proven
+		done
+	done
+}
+
+@test "Go's runtime" {
+	need_program go
+	cat >main.go <<-'EOF'
+		package main
+
+		import "os"
+
+		func main() {
+			block := make([]byte, 96<<20)
+			for i := range block {
+				block[i] = 1
+			}
+			text, _ := os.ReadFile("/proc/self/smaps_rollup")
+			os.WriteFile(os.Getenv("SMAPS"), text, 0644)
+			os.Exit(int(block[77]) - 1)
+		}
+	EOF
+	GOCACHE=${BATS_TEST_TMPDIR}/cache GOFLAGS=-mod=mod CGO_ENABLED=0 \
+		go build -o "${PROGRAMS}/go" main.go
+	under_thp "${PROGRAMS}/go"
+	proven
+}
+
+@test "the JVM's heap" {
+	need_program java javac
+	cat >Hog.java <<-'EOF'
+		import java.nio.file.*;
+
+		public class Hog {
+			public static void main(String[] arguments) throws Exception {
+				long[][] blocks = new long[12][1 << 20];
+				for (long[] block : blocks)
+					java.util.Arrays.fill(block, 1);
+				Files.write(Paths.get(System.getenv("SMAPS")),
+					Files.readAllBytes(Paths.get("/proc/self/smaps_rollup")));
+				System.exit((int) blocks[3][7] - 1);
+			}
+		}
+	EOF
+	javac -d . Hog.java
+	under_thp java -Xmx256m -cp . Hog
+	proven
+}
+
+@test "node: most of V8's heap, and its buffers" {
+	need_program node
+	under_thp node -e '
+		const fs = require("fs"), all = []
+		for (let i = 0; i < 1500000; i++) all.push({ x: i })
+		fs.writeFileSync(process.env.SMAPS, fs.readFileSync("/proc/self/smaps_rollup"))
+		process.exit(all.length - 1500000)'
+	half_proven
+	under_thp node -e '
+		const fs = require("fs"), one = Buffer.alloc(96 << 20, 1)
+		fs.writeFileSync(process.env.SMAPS, fs.readFileSync("/proc/self/smaps_rollup"))
+		process.exit(one[77] - 1)'
+	proven
+}
+
+@test "Python's objects, and its large blocks" {
+	local write='
+import os
+open(os.environ["SMAPS"], "w").write(open("/proc/self/smaps_rollup").read())'
+	under_thp python3 -c "objects = [str(i) for i in range(1500000)]${write}"
+	half_proven
+	under_thp python3 -c "block = bytearray(b'x') * (96 << 20)${write}"
+	proven
+}
+
+@test "Rust: boxes, and a vector that grows" {
+	need_program rustc
+	cat >main.rs <<-'EOF'
+		fn main() {
+			let mut boxes: Vec<Box<[u8]>> = Vec::new();
+			let mut numbers: Vec<u64> = Vec::new();
+			for i in 0..600000u32 {
+				boxes.push(vec![i as u8; 64].into_boxed_slice());
+			}
+			for i in 0..6_000_000u64 {
+				numbers.push(i);
+			}
+			let text = std::fs::read("/proc/self/smaps_rollup").unwrap();
+			std::fs::write(std::env::var("SMAPS").unwrap(), text).unwrap();
+			std::process::exit((boxes.len() + numbers.len() - 6_600_000) as i32);
+		}
+	EOF
+	rustc -O -o "${PROGRAMS}/rust" main.rs || skip "needs a rustc that works"
+	under_thp "${PROGRAMS}/rust"
+	proven $((60 << 10))
+}
+
+@test "redis-server" {
+	need_program redis-server redis-cli
+	local port=$((20000 + RANDOM % 20000)) pid server
+	"${TLBCOST}" run --thp --json "${REACHED}" -- redis-server --port "${port}" \
+		--bind 127.0.0.1 --save '' --dir "${BATS_TEST_TMPDIR}" >log 2>&1 3>&- &
+	pid=$!
+	wait_until redis-cli -p "${port}" ping
+	redis-cli -p "${port}" eval "for i = 1, 400000 do
+		redis.call('set', 'key' .. i, string.rep('x', 100)) end" 0
+	server=$(redis-cli -p "${port}" info server | awk -F: '/^process_id/ { print $2 + 0 }')
+	cp "/proc/${server}/smaps_rollup" "${SMAPS}"
+	redis-cli -p "${port}" shutdown nosave
+	wait "${pid}"
+	status=0 stderr=$(grep -a '^tlbcost: ' log)
+	half_proven
+	[[ ${stderr} != *PR_SET_THP_DISABLE* || $(<"${THP}/enabled") == *"[always]"* ]]
+}
+
+@test "PostgreSQL: what a query sorts" {
+	local folder=/usr/lib/postgresql program
+	program=$(compgen -G "${folder}/*/bin/postgres" | tail -n 1) || skip "needs PostgreSQL"
+	((EUID == 0)) || skip "needs root, to be another user"
+	need_program setpriv
+	cd "${PROGRAMS}" || return
+	mkdir data
+	chown 65534 data
+	local as=(setpriv --reuid=65534 --regid=65534 --clear-groups env -C "${PWD}" HOME=/tmp)
+	"${as[@]}" "${program%/*}/initdb" -D data -U me >"${BATS_TEST_TMPDIR}/log" 2>&1 || { tail "${BATS_TEST_TMPDIR}/log" && return 1; }
+	run --separate-stderr "${TLBCOST}" run --thp --json "${REACHED}" -- "${as[@]}" \
+		"${program}" --single -D data -c work_mem=200MB -c shared_buffers=1MB postgres \
+		<<<"select count(*) from (select distinct md5(g::text) from generate_series(1, 400000) g) x;"
+	echo "${output} ${stderr}"
+	((status == 0))
+	[[ ${output} == *'count = "400000"'* ]]
+	(($(reached huge_bytes) * 2 >= $(reached anonymous_bytes)))
+	(($(reached anonymous_bytes) >= 32 << 20))
+}
+
+@test "all that the program starts: processes of a shell, threads, vfork" {
+	under_thp sh -c '"$1" malloc 50; "$1" steps 50 & "$1" bss 0; wait' sh "${MEMORY}"
+	((status == 0))
+	(($(reached huge_bytes) >= LEAST * 1024))
+	under_thp python3 -c '
+import concurrent.futures, os, subprocess, sys
+text = subprocess.run([sys.argv[1], "arena", "0"], check=True, close_fds=False)
+with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    sums = list(pool.map(lambda i: sum(bytearray(bytes([1]) * (4 << 20))), range(16)))
+assert sums == [4 << 20] * 16
+for i in range(60):
+    pid = os.fork()
+    if not pid:
+        os._exit(len([str(n) for n in range(20000)]) - 20000)
+    assert os.waitpid(pid, 0)[1] == 0' "${MEMORY}"
+	((status == 0))
+}
+
+@test "the exit code is the program's, or the signal's, or of one that does not start" {
+	under_thp sh -c 'exit 3'
+	((status == 3))
+	(($(reached exit_code) == 3))
+	under_thp sh -c 'kill -SEGV $$'
+	((status == 139))
+	run -127 --separate-stderr "${TLBCOST}" run --thp -- ./nothing
+	[[ ${stderr} == *"cannot run ./nothing: no such file"*hint:* ]]
+	printf 'x' >text
+	under_thp ./text
+	((status == 126))
+	chmod +x text
+	under_thp ./text
+	((status == 126))
+	[[ ${stderr} == *"neither a program for this machine nor a script"* ]]
+	under_thp "${BATS_TEST_TMPDIR}"
+	((status == 126))
+}
+
+@test "streams, environment, descriptors, working directory and signals are as without" {
+	local script='cat; echo to-err >&2; env | grep -v "^_=" | sort; pwd; umask
+		for fd in /proc/self/fd/*; do echo "${fd##*/}"; done | sort -n | tail -n 3
+		grep -E "^(Sig(Blk|Cgt)|ShdPnd)" /proc/self/status
+		ulimit -a; nice'
+	run --separate-stderr sh -c "${script}" 7</dev/null <<<input
+	local before=${output}
+	run --separate-stderr "${TLBCOST}" run --thp --quiet -- sh -c "${script}" 7</dev/null <<<input
+	diff <(echo "${before}") <(echo "${output}")
+	[[ ${stderr} == to-err ]]
+}
+
+@test "SIGTERM and SIGINT are the program's to act on" {
+	cat >program <<-'EOF'
+		trap 'echo term; exit 5' TERM
+		trap 'echo int; exit 6' INT
+		echo ready
+		while :; do sleep 0.1; done
+	EOF
+	local signal code pid rc
+	for signal in TERM:5 INT:6; do
+		code=${signal#*:}
+		: >out
+		# A process group of its own, as at a terminal, and interrupts as a shell's own.
+		setsid python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])' \
+			"${TLBCOST}" run --thp -- bash program >out 2>err 3>&- &
+		pid=$!
+		wait_until grep -q ready out
+		if [[ ${signal} == TERM* ]]; then
+			kill -TERM "${pid}"
+		else
+			kill -INT -- "-${pid}"
+		fi
+		rc=0
+		wait "${pid}" || rc=$?
+		cat out err
+		((rc == code))
+		grep -q "of anonymous memory" err
+	done
+}
+
+# State of the process: T or t: stopped.
+is_stopped() { # <pid>
+	[[ $(awk '/^State/ { print $2 }' "/proc/$1/status") == [tT] ]]
+}
+
+@test "a stopped program stays stopped until it is continued" {
+	"${TLBCOST}" run --thp -- python3 -c '
+import os, time
+print(os.getpid(), flush=True)
+for i in range(40):
+    block = [bytes(100) for n in range(20000)]
+    time.sleep(0.02)
+print("done", flush=True)' >out 2>err 3>&- &
+	local pid=$! program
+	wait_until test -s out
+	program=$(head -n 1 out)
+	kill -STOP "${program}"
+	wait_until is_stopped "${program}"
+	sleep 0.3
+	is_stopped "${program}"
+	kill -CONT "${program}"
+	wait "${pid}"
+	[[ $(tail -n 1 out) == "done" ]]
+}
+
+traced_by() { # <pid>
+	awk '/^TracerPid/ { print $2 }' "/proc/$1/status"
+}
+
+@test "processes that stay behind are served on, and then nothing is left" {
+	local pid tracer
+	run --separate-stderr timeout 60 "${TLBCOST}" run --thp -- \
+		sh -c 'sleep 3 >/dev/null 2>&1 & echo $!' 3>&-
+	((status == 0))
+	pid=${output}
+	[[ ${stderr} == *"1 of its processes remains"* ]]
+	! has_ended "${pid}"
+	tracer=$(traced_by "${pid}")
+	((tracer > 1))
+	wait_until has_ended "${pid}"
+	wait_until has_ended "${tracer}"
+}
+
+@test "where the tracer is killed, the program ends, and nothing of it is left" {
+	"${TLBCOST}" run --thp -- sh -c 'echo $$; sleep 60 & wait' >out 2>err 3>&- &
+	local launcher=$! program rc=0
+	wait_until test -s out
+	program=$(<out)
+	kill -KILL "$(traced_by "${program}")"
+	wait "${launcher}" || rc=$?
+	cat err
+	((rc == 125))
+	wait_until has_ended "${program}"
+	grep -q "^tlbcost: " err
+}
+
+@test "what a program does against it is said" {
+	under_thp python3 -c 'import ctypes; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)'
+	((status == 0))
+	[[ ${stderr} == *"turned transparent huge pages off for itself"* ]]
+	under_thp python3 -c 'import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)'
+	((status == 0))
+	[[ ${stderr} == *"called ptrace(), which fails here"* ]]
+	# Of 28: madvise, for which a filter may well kill.
+	under_thp python3 "${BATS_TEST_DIRNAME}/../thp/deny.py" 28 "${MEMORY}" malloc 0
+	((status == 0))
+	[[ ${stderr} == *"limited its own system calls (seccomp)"* ]]
+	(($(of_smaps AnonHugePages) == 0)) || [[ $(<"${THP}/enabled") == *"[always]"* ]]
+}
+
+@test "where tracing or filters are not allowed, it says so, and nothing runs" {
+	local call
+	# ptrace, seccomp
+	for call in 101 317; do
+		run --separate-stderr python3 "${BATS_TEST_DIRNAME}/../thp/deny.py" "${call}" \
+			"${TLBCOST}" run --thp -- touch ran
+		echo "${stderr}"
+		((status == 4))
+		[[ ${stderr} == *"Operation not permitted"*"hint: allow ptrace and seccomp"* ]]
+		[[ ! -e ran ]]
+	done
+}
+
+@test "where transparent huge pages are off or absent, it says so" {
+	export TLBCOST_ROOT=${BATS_TEST_TMPDIR}/machine
+	mkdir -p "${TLBCOST_ROOT}${THP}"
+	echo 'always madvise [never]' >"${TLBCOST_ROOT}${THP}/enabled"
+	run --separate-stderr "${TLBCOST}" run --thp -- touch ran
+	((status == 4))
+	[[ ${stderr} == *"transparent huge pages are off"*"hint: "*madvise* ]]
+	rm -r "${TLBCOST_ROOT}${THP}"
+	run --separate-stderr "${TLBCOST}" run --thp -- touch ran
+	((status == 4))
+	[[ ${stderr} == *"this kernel has no transparent huge pages"* && ! -e ran ]]
+}
+
+@test "a user who is not root: the same; a setuid program is refused" {
+	need_root
+	as_nobody
+	chmod 0755 "${BATS_TEST_TMPDIR}"
+	export SMAPS=/dev/null TMPDIR=/tmp
+	cd /
+	run --separate-stderr "${unprivileged[@]}" run --thp --json - -- "${MEMORY}" steps 0
+	((status == 0))
+	printf '%s' "${output}" >"${REACHED}"
+	(($(reached huge_bytes) >= LEAST * 1024))
+	cp "$(type -P true)" "${PROGRAMS}/own"
+	chmod 4755 "${PROGRAMS}/own"
+	run --separate-stderr "${unprivileged[@]}" run --thp -- "${PROGRAMS}/own"
+	((status == 4))
+	[[ ${stderr} == *"it is setuid, and a traced program gains no rights"* ]]
+	sleep 60 3>&- &
+	run --separate-stderr "${unprivileged[@]}" run --thp --pid "$!"
+	kill "$!"
+	((status == 4))
+	[[ ${stderr} == *"it may not be traced: "* || ${stderr} == *"permission denied"* ]]
+}
+
+@test "a wrong command line" {
+	run -2 --separate-stderr "${TLBCOST}" run -- true
+	[[ ${stderr} == *"--thp is missing"*"hint: tlbcost run --thp"* ]]
+	run -2 --separate-stderr "${TLBCOST}" run --thp
+	run -2 --separate-stderr "${TLBCOST}" run --thp --pid 1 -- true
+	run -2 --separate-stderr "${TLBCOST}" run --thp --no-collapse -- true
+	run -125 --separate-stderr "${TLBCOST}" run --thp --json /nowhere/x -- touch ran
+	[[ ! -e ran ]]
+	run -0 --separate-stderr "${TLBCOST}" run --thp --quiet -- true
+	[[ -z ${stderr} ]]
+}
+
+@test "a running process: its memory moves, and it goes on" {
+	cat >service.py <<-'EOF'
+		import os, select, sys
+		objects = [bytes(200) for i in range(200000)]
+		block = bytearray(b"x") * (64 << 20)
+		reader, writer = os.pipe()
+		poll = select.epoll()
+		poll.register(0)
+		print("ready", flush=True)
+		poll.poll(60)
+		assert sum(map(len, objects)) == 200 * 200000 and block.count(b"x") == 64 << 20
+		print("done", flush=True)
+	EOF
+	mkfifo input
+	python3 service.py <input >out 2>err 3>&- &
+	local pid=$!
+	exec 4>input
+	wait_until grep -q ready out
+	run --separate-stderr "${TLBCOST}" run --thp --json "${REACHED}" --pid "${pid}"
+	echo "${stderr}"
+	((status == 0))
+	cp "/proc/${pid}/smaps_rollup" "${SMAPS}"
+	(($(of_smaps AnonHugePages) >= 60 << 10))
+	(($(reached huge_bytes) >= 60 << 20))
+	[[ ${stderr} == *"of process ${pid}'s anonymous memory are on huge pages now; before, "* ]]
+	(($(traced_by "${pid}") == 0))
+	echo >&4
+	exec 4>&-
+	wait "${pid}"
+	grep -q "done" out
+}
+
+@test "a process that cannot be served is refused, and why" {
+	run -1 --separate-stderr "${TLBCOST}" run --thp --pid 4194303
+	[[ ${stderr} == *"there is no process 4194303"* ]]
+	python3 -c 'import ctypes, time; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); print(flush=True)
+time.sleep(60)' >out 3>&- &
+	wait_until test -s out
+	run --separate-stderr "${TLBCOST}" run --thp --pid "$!"
+	kill "$!"
+	((status == 4))
+	[[ ${stderr} == *"turned transparent huge pages off for itself"* ]]
+	python3 "${BATS_TEST_DIRNAME}/../thp/deny.py" 28 sleep 60 3>&- &
+	wait_until grep -q '^Seccomp:.*2' "/proc/$!/status"
+	run --separate-stderr "${TLBCOST}" run --thp --pid "$!"
+	kill "$!"
+	((status == 4))
+	[[ ${stderr} == *"its system calls are limited (seccomp)"*hint:* ]]
+	"${TLBCOST}" run --thp -- sh -c 'echo $$; exec sleep 60' >pid 2>err 3>&- &
+	wait_until test -s pid
+	run --separate-stderr "${TLBCOST}" run --thp --pid "$(<pid)"
+	kill "$(<pid)"
+	((status == 4))
+	[[ ${stderr} == *"traces it already"* ]]
+	# A thread of the kernel.
+	[[ $(cat /proc/2/comm 2>/dev/null) == kthreadd ]] || skip "sees no thread of the kernel"
+	run -4 --separate-stderr "${TLBCOST}" run --thp --pid 2
+}
+
+@test "a trial with it is proven" {
+	run --separate-stderr timeout 300 "${TLBCOST}" trial --no-estimate --pairs 3 --with run-thp \
+		-- "${MEMORY}" steps 400
+	echo "${stderr}"
+	((status == 0))
+	[[ ${stderr} != *"No trial of huge pages"* ]]
+	[[ ${stderr} == *"tlbcost run --thp"* ]]
+}
