@@ -61,7 +61,7 @@ proven() { # [<kB>]
 	huge=$(of_smaps AnonHugePages)
 	printf 'huge %d kB of %d kB\n' "${huge}" "$(of_smaps Anonymous)"
 	((huge >= ${1:-LEAST}))
-	(($(reached huge_bytes) >= ${1:-LEAST} * 1024 / 10 * 9))
+	(($(reached huge_bytes) >= ${1:-LEAST} * 9 * 1024 / 10))
 	[[ ${stderr} == "tlbcost: "*" of anonymous memory were on huge pages at the peak"* ]]
 }
 

@@ -22,7 +22,9 @@ from tlbcost.system import hints
 from tlbcost.system.machine import THP, thp_mode
 from tlbcost.thp.reached import Reached
 
-_NO_TRACER = "allow ptrace and seccomp: in a container, by its seccomp profile or --cap-add SYS_PTRACE"
+_NO_TRACER = (
+    "allow ptrace and seccomp: in a container, by its seccomp profile or --cap-add SYS_PTRACE"
+)
 
 
 def launcher() -> tuple[str, ...]:
