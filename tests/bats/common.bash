@@ -136,6 +136,7 @@ estimate_anyhow() { # <argument of tlbcost estimate>...
 own_tree() { # <folder>
 	mkdir -p "$1/estimate" "$1/build/libexec"
 	# Other tests may write __pycache__ at this moment.
+	# shellcheck disable=SC2312  # an incomplete copy shows in the tests
 	tar -C "${TREE}/estimate" --exclude=__pycache__ -cf - tlbcost | tar -C "$1/estimate" -xf -
 	ln -sfn "${TREE}/data" "$1/data"
 	ln -sf "${TREE}/VERSION" "$1/"
