@@ -3,7 +3,7 @@
 # bats file_tags=settings
 # Does tlbcost run --thp put each allocator's memory on huge pages, and is the program the same as
 # without?  What memory got is what the program's own smaps says while it has most.
-# shellcheck disable=SC2154  # run sets output, stderr
+# shellcheck disable=SC2154,SC2030,SC2031  # run sets output, stderr
 
 load common
 
@@ -369,7 +369,7 @@ traced_by() { # <pid>
 	((status == 0))
 	pid=${output}
 	[[ ${stderr} == *"1 of its processes remains"* ]]
-	! has_ended "${pid}"
+	kill -0 "${pid}"
 	tracer=$(traced_by "${pid}")
 	((tracer > 1))
 	wait_until has_ended "${pid}"
