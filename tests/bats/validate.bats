@@ -209,7 +209,7 @@ kill_a_stream() {
 	run -1 "${VALIDATE[@]}" --from short.tsv
 	[[ ${lines[0]} == "tlbcost: short.tsv: truncated"* ]]
 	run -1 "${VALIDATE[@]}" --from /dev/null
-	[[ ${lines[0]} == "tlbcost: /dev/null:1: not a tlbcost trials table"* ]]
+	[[ ${lines[0]} == "tlbcost: cannot read /dev/null: it is a device"* ]]
 	run -1 "${VALIDATE[@]}" --from missing.tsv
 	[[ ${lines[0]} == "tlbcost: cannot read missing.tsv: No such file"* ]]
 }
