@@ -401,3 +401,74 @@ missing_without() { # <command>...
 	follow
 	proven 75
 }
+
+# Of the made-up advice of advise.py: the steps of one remedy, and how they are undone.
+remedy() { # <code> <key>
+	"${BUILD}/venv/bin/python" - "$1" "$2" <<-'PYTHON'
+		import json, sys
+		[advice] = json.load(open("advice.json"))
+		[found] = [each for each in advice["remedies"] if each["code"] == sys.argv[1]]
+		print(*found[sys.argv[2]], sep="\n")
+	PYTHON
+}
+
+advise() { # <kind> <name> <program> <command>...
+	PYTHONPATH=${TREE}/tests/python "${BUILD}/venv/bin/python" "${TREE}/tests/backing/advise.py" "$@" \
+		>advice.json
+}
+
+need_pool() {
+	need_root
+	[[ -w /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages ]] ||
+		skip "needs a pool of 2 MiB pages that can be written"
+}
+
+@test "postgres: its shared buffers from a pool" {
+	need_pool
+	need_program setpriv
+	local postgres folder user=65534
+	postgres=$(readlink -f "$(type -P postgres || ls -d /usr/lib/postgresql/*/bin/postgres 2>/dev/null | tail -n 1)")
+	[[ -x ${postgres} && -x ${postgres%/*}/initdb ]] || skip "needs postgres"
+	as_user() { setpriv --reuid="${user}" --regid="${user}" --clear-groups env HOME="${folder}" "$@"; }
+	folder=${PROGRAMS}/postgres
+	install -d -m 0700 -o "${user}" -g "${user}" "${folder}"
+	as_user "${postgres%/*}/initdb" --no-sync -A trust -U tlbcost -D "${folder}/data" >initdb.txt 2>&1 || {
+		cat initdb.txt
+		skip "this user can run no initdb"
+	}
+	advise shared "/dev/zero (deleted)" "${postgres}" "${postgres}" -D "${folder}/data"
+	remedy postgres-pool steps
+	[[ $(remedy postgres-pool steps | tail -n 1) == "huge_pages = on" ]]
+	# 64 MiB of buffers, and what comes with them, are less than the 96 MiB of the advice.
+	printf '%s\n' "shared_buffers = 64MB" "listen_addresses = ''" \
+		"unix_socket_directories = '${folder}'" "$(remedy postgres-pool steps | tail -n 1)" \
+		>>"${folder}/data/postgresql.conf"
+	bash -euc "$(remedy postgres-pool steps | head -n 1)" 3>&-
+	as_user "${postgres}" -D "${folder}/data" >server.txt 2>&1 3>&- &
+	local status=0 pid
+	wait_until test -S "${folder}/.s.PGSQL.5432" || status=$?
+	pid=$(head -n 1 "${folder}/data/postmaster.pid")
+	cat "/proc/${pid}/smaps" >"${SMAPS}" || status=$?
+	kill -INT "${pid}"
+	wait_until has_ended "${pid}" || status=$?
+	bash -euc "$(remedy postgres-pool undo)" 3>&-
+	cat server.txt
+	((status == 0))
+	# All of the buffers are mapped from the pool, touched or not.
+	awk '/^Size:/ { size = $2 } /^VmFlags:.* ht/ { n += size } END { print n " kB"; exit n < 65536 }' \
+		"${SMAPS}"
+}
+
+@test "Go: where transparent huge pages are always on, its heap has them" {
+	need_root
+	local go
+	go=$(type -P go || echo /usr/local/go/bin/go)
+	[[ -x ${go} ]] || skip "needs go"
+	GOCACHE=${BUILD}/go-cache GO111MODULE=off "${go}" build -o hog "${TREE}/tests/backing/hog.go"
+	advise anonymous "anonymous memory" "${PWD}/hog" ./hog
+	local status=0
+	bash -euc "$(remedy thp-always steps)" 3>&- || status=$?
+	bash -euc "$(remedy thp-always undo)" 3>&-
+	((status == 0))
+	proven
+}

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 from dataclasses import dataclass
 
-from tlbcost.common import paths
 from tlbcost.counters.pmu import find_pmu
 from tlbcost.system.glibc import glibc_version
 from tlbcost.system.huge_pages import HugeSettings, huge_settings
+from tlbcost.thp import program as run_thp
 
 # A PMU that this user may not read is there all the same.
 _PRESENT = ("counts", "forbidden", "listed")
@@ -42,6 +41,5 @@ def surroundings() -> Surroundings:
         os.environ.get("GLIBC_TUNABLES"),
         huge_settings(),
         shutil.which("hugectl") is not None,
-        # Its calls are those of one processor's kernel.
-        platform.machine() == "x86_64" and paths.libexec("tlbcost-thp").exists(),
+        run_thp.is_here(),
     )

@@ -19,11 +19,9 @@ from tlbcost.remedies.situation import (
     own_command,
     trial_by_environment,
     with_environment,
-    with_pool,
 )
 from tlbcost.system import hints
 from tlbcost.system.glibc import FIRST_WITH_HUGETLB
-from tlbcost.system.hugetlb import pool_pages
 
 # Read by each Java program, however it is started.
 _JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"
@@ -156,32 +154,20 @@ def _with_option(option: str, situation: Situation) -> str:
 
 
 def _by_pool(switch: Switch, regions: Sequence[RegionShare], situation: Situation) -> Remedy | None:
-    """What takes pages from a pool: as many as the program had memory at most."""
+    """A server's setting by which it takes pages from a pool."""
     mapped = situation.pages_of(sum(region.mapped_bytes for region in regions))
-    if switch.form == "setting":
-        pages = mapped + max(8, mapped // 16)
-    elif situation.runs:
-        most = max(situation.runs, key=lambda run: run.max_rss_bytes)
-        pages = max(pool_pages(most.max_rss_bytes, situation.huge_page_bytes), mapped)
-    else:
-        return None
+    pages = mapped + max(8, mapped // 16)
     if not situation.can_pool(pages):
         return None
-    if switch.form == "setting":
-        reserve = hints.as_root(f"{own_command()} pool reserve {pages}")
-        steps: tuple[str, ...] = (reserve, f"# {switch.words}:", str(switch.text))
-        undo: tuple[str, ...] = (hints.as_root(f"{own_command()} pool restore"),)
-    else:
-        steps = (with_pool(situation, pages, _with_option(str(switch.text), situation)),)
-        undo = ()
+    reserve = hints.as_root(f"{own_command()} pool reserve {pages}")
     return pooled(
         switch.code,
-        "server" if switch.form == "setting" else "command",
+        "server",
         switch.words,
-        steps,
+        (reserve, f"# {switch.words}:", str(switch.text)),
         regions,
         situation,
         pages=pages,
-        undo=undo,
+        undo=(hints.as_root(f"{own_command()} pool restore"),),
         source=switch.source,
     )

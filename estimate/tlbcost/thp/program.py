@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import platform
 import shlex
 import signal
 import subprocess
@@ -30,6 +31,11 @@ _NO_TRACER = (
 def launcher() -> tuple[str, ...]:
     """What goes before a command line. It exits as the command does."""
     return (str(paths.libexec("tlbcost-thp")), "--")
+
+
+def is_here() -> bool:
+    """Whether memory can be made to ask on this kind of machine: the calls are x86-64's."""
+    return platform.machine() == "x86_64" and paths.libexec("tlbcost-thp").exists()
 
 
 def check_possible() -> None:

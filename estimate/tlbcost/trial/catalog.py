@@ -57,13 +57,14 @@ def named(text: str) -> Method:
     raise TlbcostError(f"there is no method {text}", f"--with one of: {KNOWN}", USAGE)
 
 
-def auto(run: Run) -> tuple[Method, str]:
+def auto(run: Run, *, heeds_tunables: bool = True) -> tuple[Method, str]:
     """The method that reaches most memory here without root, given a run on base pages, and why.
 
-    Raises TlbcostError with exit code 4 if there is none.
+    `heeds_tunables`: most of the program's memory is of a malloc that those of glibc reach. Raises
+    TlbcostError with exit code 4 if there is no method.
     """
     version, mode, size = glibc.glibc_version(), thp_mode(), default_page_bytes()
-    tunable = version is not None and version >= glibc.FIRST_WITH_HUGETLB
+    tunable = version is not None and version >= glibc.FIRST_WITH_HUGETLB and heeds_tunables
     if tunable and size is not None and free_pages(size) >= pool_pages(run.max_rss_bytes, size):
         return named("glibc-hugetlb"), (
             f"{free_pages(size)} huge pages of {units.size(size)} are free, which hold all that "
@@ -73,9 +74,10 @@ def auto(run: Run) -> tuple[Method, str]:
         return named("thp"), "transparent huge pages are always on here"
     if tunable and mode == "madvise":
         return named("glibc-thp"), (
-            "no root and no pool is needed; --with glibc-hugetlb reaches heaps that grow in small "
-            "steps, too"
+            "no root and no pool is needed; --with glibc-hugetlb reaches arenas of threads, too"
         )
+    if mode == "madvise" and thp.is_here():
+        return named("run-thp"), "no switch of glibc's malloc serves this program's memory"
     why = "transparent huge pages are off" if tunable else "malloc has no switch for huge pages"
     setting = hints.write_setting("madvise" if tunable else "always", f"{THP}/enabled")
     raise TlbcostError(

@@ -68,6 +68,15 @@ def explain(backing: PeakMemory, method: Method, path: Path | None = None) -> st
     return text + unseen
 
 
+def heeds_tunables(backing: PeakMemory) -> bool:
+    """Whether glibc's tunables serve the program with the most memory; true if it is not known."""
+    largest = max(backing.mappings, key=lambda part: part.resident_bytes, default=None)
+    if largest is None or largest.program is None:
+        return True
+    found = program_of(largest.program, _mapped(backing, largest.program))
+    return not found.secure and _deaf_to_tunables(found) is None
+
+
 def _where(part: MemoryPart, path: Path | None) -> str:
     """Which memory it is, and how much of it is on base pages."""
     words = {

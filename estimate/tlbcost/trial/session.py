@@ -21,6 +21,7 @@ from tlbcost.settings.journal import undisturbed
 from tlbcost.system.machine import current_machine, huge_page_bytes
 from tlbcost.trial import catalog
 from tlbcost.trial.comparison import ProgramTrials, Trial, Witnessed
+from tlbcost.trial.coverage import heeds_tunables
 from tlbcost.trial.method import Method, drop_huge_page_requests
 from tlbcost.trial.runs import first_run, run_trial
 
@@ -105,7 +106,8 @@ def _estimate(
 
 
 def _auto(first: Witnessed, announce: Announce) -> Method:
-    method, why = catalog.auto(first.sized_run)
+    heeds = first.backing is None or heeds_tunables(first.backing)
+    method, why = catalog.auto(first.sized_run, heeds_tunables=heeds)
     announce(f"trying {method.name}: {why}")
     return method
 

@@ -10,6 +10,7 @@ from tlbcost.run.outcome import Run
 from tlbcost.system import glibc, hints
 from tlbcost.system.hugetlb import pool_pages
 from tlbcost.system.machine import POOLS, THP
+from tlbcost.thp import program as thp_program
 from tlbcost.trial.catalog import auto, named
 from tlbcost.trial.method import base_environment
 
@@ -47,6 +48,7 @@ class System:
         self.file(f"{THP}/hpage_pmd_size", str(2 * MIB))
         self.pool(2 * MIB, free=0)
         self.glibc((2, 36))
+        monkeypatch.setattr(thp_program, "is_here", lambda: True)
 
     def file(self, path: str, text: str) -> None:
         target = Path(f"{self._root}{path}")
@@ -198,6 +200,7 @@ def test_multi_size_pages_alone(system: System) -> None:
 
 def test_auto_takes_what_reaches_most_without_root(system: System) -> None:
     assert auto(RUN)[0].name == "glibc-thp"
+    assert auto(RUN, heeds_tunables=False)[0].name == "run-thp"
     system.pool(2 * MIB, free=144)
     found, why = auto(RUN)
     assert (found.name, "144 huge pages of 2 MiB are free" in why) == ("glibc-hugetlb", True)
@@ -208,6 +211,29 @@ def test_auto_takes_what_reaches_most_without_root(system: System) -> None:
     with pytest.raises(TlbcostError, match="no method works without root") as caught:
         auto(RUN)
     assert caught.value.exit_code == CANNOT_MEASURE
+
+
+def test_a_switch_of_the_environment_is_a_method(system: System) -> None:
+    found = named("env:MALLOC_CONF=thp:always B='x y'")
+    assert found.environment == {"MALLOC_CONF": "thp:always", "B": "x y"}
+    assert found.transparent
+    assert found.settings == ((f"{THP}/enabled", "madvise"),)
+    merged = found.environment_of({"MALLOC_CONF": "narenas:1", "B": "z", "C": "1"})
+    assert merged == {"MALLOC_CONF": "narenas:1,thp:always", "B": "x y", "C": "1"}
+    for text in ("env:", "env:MALLOC_CONF", "env:=1", "env:A=1 B"):
+        assert refused(text).exit_code == USAGE
+    system.thp("always")
+    assert named("env:A=1").settings == ()
+
+
+@pytest.mark.usefixtures("system")
+def test_lists_in_the_environment_keep_what_they_hold() -> None:
+    java = named("env:JAVA_TOOL_OPTIONS=-XX:+UseTransparentHugePages")
+    assert java.environment_of({"JAVA_TOOL_OPTIONS": "-Xmx1g"}) == {
+        "JAVA_TOOL_OPTIONS": "-Xmx1g -XX:+UseTransparentHugePages"
+    }
+    tunables = named("glibc-thp").environment_of({"GLIBC_TUNABLES": "glibc.malloc.arena_max=1"})
+    assert tunables["GLIBC_TUNABLES"] == "glibc.malloc.arena_max=1:glibc.malloc.hugetlb=1"
 
 
 def test_base_runs_ask_for_no_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
