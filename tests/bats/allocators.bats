@@ -427,7 +427,10 @@ need_pool() {
 	need_pool
 	need_program setpriv
 	local postgres folder user=65534
-	postgres=$(readlink -f "$(type -P postgres || ls -d /usr/lib/postgresql/*/bin/postgres 2>/dev/null | tail -n 1)")
+	# Debian's is not on PATH.
+	for postgres in /usr/lib/postgresql/*/bin/postgres "$(type -P postgres || true)"; do
+		[[ -x ${postgres} && -x ${postgres%/*}/initdb ]] && break
+	done
 	[[ -x ${postgres} && -x ${postgres%/*}/initdb ]] || skip "needs postgres"
 	as_user() { setpriv --reuid="${user}" --regid="${user}" --clear-groups env HOME="${folder}" "$@"; }
 	folder=${PROGRAMS}/postgres
