@@ -100,7 +100,7 @@ static void waits_go_on(void)
 	const struct timespec before = { 0, 200000000 };
 	struct live_result result;
 	const char *failed = "";
-	int status, to_child;
+	int status, to_child = -1;
 
 	/* One that has ended by itself reads no more. */
 	signal(SIGPIPE, SIG_IGN);
