@@ -136,8 +136,14 @@ def _refused(error: OSError) -> TlbcostError:
 
 
 def _tell(error: TlbcostError) -> int:
-    message = names.shown(str(error))
-    _say(f"tlbcost: {message}", *([f"tlbcost: hint: {error.hint}"] if error.hint else []))
+    lines = [f"tlbcost: {names.shown(str(error))}"]
+    if error.marked is not None:
+        text, place = error.marked
+        before = names.shown(text[:place])
+        lines += [f"  {before}{names.shown(text[place:])}", f"  {' ' * len(before)}^"]
+    if error.hint:
+        lines.append(f"tlbcost: hint: {error.hint}")
+    _say(*lines)
     return error.exit_code
 
 

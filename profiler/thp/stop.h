@@ -18,7 +18,7 @@ struct stops {
 
 /*
  * The thread is stopped at the entry of a traced call (PTRACE_EVENT_SECCOMP).
- * Returns 0 and has resumed it; or 1 if memory is about to be given back, and
+ * Returns 0 and has resumed it; or 1 if memory is about to be unmapped, and
  * it is to be resumed.
  */
 int stop_at_call(struct stops *stops, struct task *task);

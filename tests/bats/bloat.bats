@@ -64,10 +64,10 @@ predicted() { # <step> <rounds>
 		plain, huge = map(int, sys.argv[1:])
 		report = json.loads(Path("report.json").read_text())
 		grown = sorted({
-		    remedy["price"]["growth_bytes"]
+		    remedy["cost"]["growth_bytes"]
 		    for advice in report["what_to_do"]
 		    for remedy in advice["remedies"]
-		    if remedy["pages"] == "transparent" and remedy["price"]["growth_bytes"] is not None
+		    if remedy["pages"] == "transparent" and remedy["cost"]["growth_bytes"] is not None
 		})
 		print(f"RSS {plain} -> {huge}: grew by {huge - plain}; predicted {grown}")
 		assert len(grown) == 1, report["what_to_do"]

@@ -463,7 +463,7 @@ traced_by() { # <pid>
 	[[ -z ${stderr} ]]
 }
 
-@test "a running process: its memory moves, and it goes on" {
+@test "a running process: its memory moves, and it runs on" {
 	cat >service.py <<-'EOF'
 		import os, select, sys
 		objects = [bytes(200) for i in range(200000)]

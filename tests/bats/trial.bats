@@ -237,7 +237,7 @@ print(eval(sys.argv[1]))' "$1"
 	local size=/sys/kernel/mm/transparent_hugepage/hugepages-64kB
 	[[ -e ${size}/stats/nr_anon ]] || skip "this kernel has or reports no pages of 64 KiB"
 	(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) > 2 << 20)) || skip "needs 2 GiB of memory"
-	# The kernel counts such pages of the whole system: more than other programs give back at the
+	# The kernel counts such pages of the whole system: more than other programs free at the
 	# same time.
 	local HOLD_MS=1500 MIB=512
 	memory heap 'char *p = malloc(n);'

@@ -8,6 +8,7 @@ import shutil
 from dataclasses import dataclass
 
 from tlbcost.counters.pmu import find_pmu
+from tlbcost.system.balloon import reports_free_pages
 from tlbcost.system.glibc import glibc_version
 from tlbcost.system.huge_pages import HugeSettings, huge_settings
 from tlbcost.thp import program as run_thp
@@ -21,7 +22,8 @@ class Surroundings:
     """What else on this system matters to the answer. None: not known, or not there.
 
     `settings`: what it lets onto huge pages. `hugectl`: whether that is installed.
-    `can_run_thp`: whether `tlbcost run --thp` is.
+    `can_run_thp`: whether `tlbcost run --thp` is. `reports_free_pages`: whether this is a virtual
+    machine that hands its free memory back to the host.
     """
 
     has_pmu: bool
@@ -30,6 +32,7 @@ class Surroundings:
     settings: HugeSettings | None = None
     hugectl: bool = False
     can_run_thp: bool = False
+    reports_free_pages: bool = False
 
 
 def surroundings() -> Surroundings:
@@ -42,4 +45,5 @@ def surroundings() -> Surroundings:
         huge_settings(),
         shutil.which("hugectl") is not None,
         run_thp.is_here(),
+        reports_free_pages(),
     )

@@ -170,9 +170,7 @@ class _Parser:
         return token.text
 
     def _wrong(self, token: _Token, why: str) -> TlbcostError:
-        return TlbcostError(
-            f"--fail-if: {why}\n  {self._text}\n  {' ' * token.place}^", _HINT, USAGE
-        )
+        return TlbcostError(f"--fail-if: {why}", _HINT, USAGE, (self._text, token.place))
 
 
 def exit_code(condition: Condition | None, document: EstimateDocument) -> int:

@@ -120,10 +120,8 @@ def test_a_wrong_condition_is_shown_where_it_is_wrong(text: str, place: int, why
     with pytest.raises(TlbcostError) as error:
         parse_condition(text)
     assert error.value.exit_code == 2
-    message, shown, mark = str(error.value).split("\n")
-    assert why in message
-    assert shown == f"  {text}"
-    assert mark == f"  {' ' * place}^"
+    assert why in str(error.value)
+    assert error.value.marked == (text, place)
 
 
 def test_short_names_are_keys_of_the_document() -> None:

@@ -14,6 +14,7 @@ from tlbcost.system.glibc import HUGETLB, tunable
 
 SHORT_RUN_NS = 50_000_000
 KERNEL_FRACTION = 0.20
+FAULT_FRACTION = 0.01
 MOST_NOTES = 2
 
 
@@ -183,6 +184,19 @@ def _already_huge(estimate: Estimate) -> tuple[str, str] | None:
     )
 
 
+def _returned_pages(estimate: Estimate) -> tuple[str, str] | None:
+    around, faults = estimate.given.surroundings, estimate.gain.fault_fraction
+    if around is None or not around.reports_free_pages:
+        return None
+    if faults is None or faults.value < FAULT_FRACTION:
+        return None
+    return (
+        "This VM returns free huge pages to its host. Touching a returned one can cost "
+        "milliseconds, which the calibration does not see: the saved page faults may be a loss.",
+        "Prove the gain with tlbcost trial.",
+    )
+
+
 RULES: dict[str, CaveatRule] = {
     "T01": _virtual_machine,
     "T02": _short_run,
@@ -198,4 +212,5 @@ RULES: dict[str, CaveatRule] = {
     "T22": _already_huge,
     "T40": _busy,
     "T41": _idle,
+    "T43": _returned_pages,
 }

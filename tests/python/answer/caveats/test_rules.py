@@ -25,6 +25,7 @@ from tlbcost.answer.caveats.rules import RULES, SEVERITIES, caveats
 from tlbcost.answer.estimate import conclude
 from tlbcost.answer.record import Estimate
 from tlbcost.calibration.records import Obtained
+from tlbcost.common.interval import Interval
 from tlbcost.processors.event_tables import load_pmu
 from tlbcost.processors.geometry import Geometry, LevelSource
 from tlbcost.simulator.counts import Touched
@@ -60,6 +61,12 @@ def _with_surroundings(**values: object) -> Change:
         c,
         surroundings=replace(c.given.surroundings, **values),  # type: ignore[arg-type]
     )
+
+
+def _with_returned_pages(fault_fraction: float) -> Change:
+    returned = _with_surroundings(reports_free_pages=True)
+    saved = Interval(fault_fraction, fault_fraction, fault_fraction)
+    return lambda c: returned(replace(c, gain=replace(c.gain, fault_fraction=saved)))
 
 
 def _with_files(pages: int) -> Change:
@@ -231,6 +238,7 @@ CASES: dict[str, tuple[Change, Change]] = {
         _with_run(wall_ns=1_200_000_000, waited_ns=150_000_000),
     ),
     "T42": (_with_left_behind(1), _with_left_behind(0)),
+    "T43": (_with_returned_pages(0.1), _with_returned_pages(0.005)),
     "T45": (lambda c: _graded(c, "steal 12 %"), _graded),
 }
 
