@@ -3,24 +3,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from tlbcost.system.machine import read_line, sys_path
 
-DEVICES = Path("/sys/bus/virtio/devices")
+_DEVICES = "/sys/bus/virtio/devices"
 # linux/virtio_ids.h and linux/virtio_balloon.h.
-_BALLOON = 0x0005
+_BALLOON = "0x0005"
 _REPORTING_BIT = 5
 
 
-def reports_free_pages(devices: Path = DEVICES) -> bool:
+def reports_free_pages() -> bool:
     """Whether a balloon with free page reporting is here; no, where that cannot be read."""
-    return any(map(_reports, devices.glob("*")))
+    folders = sys_path(_DEVICES).glob("*")
+    return any(_reports(f"{_DEVICES}/{folder.name}") for folder in folders)
 
 
-def _reports(device: Path) -> bool:
-    try:
-        number = int((device / "device").read_text(encoding="ascii"), 16)
-        # The features are written from bit 0 on.
-        features = (device / "features").read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return False
-    return number == _BALLOON and features[_REPORTING_BIT : _REPORTING_BIT + 1] == "1"
+def _reports(device: str) -> bool:
+    # The features are written from bit 0 on.
+    features = read_line(f"{device}/features") or ""
+    is_balloon = read_line(f"{device}/device") == _BALLOON
+    return is_balloon and features[_REPORTING_BIT : _REPORTING_BIT + 1] == "1"

@@ -183,7 +183,7 @@ def test_times_add_up_in_one_unit() -> None:
 def test_what_cannot_be_printed_is_escaped() -> None:
     lines = summary_of(advised(("./app", "a\nb\tc", "d\udcff", "\x1b[31m")))
     program = next(line for line in lines if line.startswith("... "))
-    assert "a\\nb\\tc" in program
+    assert "a\\x0ab\\x09c" in program
     assert "d\\xff" in program
     assert "\\x1b[31m" in program
     assert visible("ä\n") == "ä\\n"

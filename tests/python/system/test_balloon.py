@@ -20,14 +20,18 @@ from tlbcost.system.balloon import reports_free_pages
     ],
 )
 def test_free_page_reporting_is_a_feature_of_the_balloon(
-    tmp_path: Path, device: str, features: str, reports: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, features: str, reports: bool
 ) -> None:
-    folder = tmp_path / "virtio0"
-    folder.mkdir()
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    folder = tmp_path / "sys/bus/virtio/devices/virtio0"
+    folder.mkdir(parents=True)
     (folder / "device").write_text(device)
     (folder / "features").write_text(features)
-    assert reports_free_pages(tmp_path) is reports
+    assert reports_free_pages() is reports
 
 
-def test_a_machine_without_virtio_reports_none(tmp_path: Path) -> None:
-    assert reports_free_pages(tmp_path / "none") is False
+def test_a_machine_without_virtio_reports_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    assert reports_free_pages() is False
