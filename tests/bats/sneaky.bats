@@ -44,7 +44,7 @@ teardown() {
 # The report on the program with its array in a file of /dev/shm, once for all tests.
 estimate() {
 	[[ ! -e ${REPORTS}/file.json ]] || return 0
-	estimate_anyhow --runs 3 --output file.txt --json file.json -- \
+	estimate_anyhow --runs 3 --details --output file.txt --json file.json -- \
 		"${INDEX[@]}" --memory "file:${FILE}"
 }
 
