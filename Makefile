@@ -28,6 +28,13 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 # main() is in main.c, or in <program>_main.c where a folder has several programs; everything else is
 # a module that tests can link.
 PROGRAMS := $(addprefix $(B)/libexec/tlbcost-,calibrate run count record thp)
+# Copies of a running program are followed on x86-64 where Zydis is installed; elsewhere Valgrind is
+# the only engine.  What follows them can include the models, so it is built on its own.
+ifneq ($(and $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(shell echo '\#include <Zydis/Zydis.h>' | $(CC) -E - >/dev/null 2>&1 && echo yes)),)
+PROGRAMS += $(addprefix $(B)/libexec/tlbcost-,copies injector)
+COPIES := $(filter-out %_main.c,$(wildcard profiler/copies/*.c))
+COPIES_TESTS := $(wildcard tests/c/copies/test_*.c)
+endif
 MODULES := $(filter-out %/main.c %_main.c,$(wildcard common/*.c calibrator/*.c profiler/tlb/*.c \
 	profiler/launch/*.c profiler/counters/*.c profiler/thp/*.c))
 C_TESTS := $(wildcard tests/c/test_*.c)
@@ -50,7 +57,7 @@ ifneq ($(and $(HUGETLBFS_LD),$(filter /%,$(shell $(CC) -print-file-name=libhuget
 WORKLOADS += $(B)/workloads/stream-static
 endif
 STREAM_STATIC_BYTES ?= 1073741824
-TESTS := $(C_TESTS:tests/c/%.c=$(B)/tests/%)
+TESTS := $(C_TESTS:tests/c/%.c=$(B)/tests/%) $(COPIES_TESTS:tests/c/%.c=$(B)/tests/%)
 # What tests are linked with.
 CHECKED := $(B)/$(if $(SANITIZE),san,obj)
 
@@ -64,6 +71,10 @@ $(B)/san/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) -c -o $@ $<
 
+$(B)/obj/%.o $(B)/san/%.o: %.S
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -c -o $@ $<
+
 # Of an archive a program gets the modules that it uses; only few need libpfm4.  "q": two folders
 # may have files of the same name.
 $(B)/obj/modules.a: $(MODULES:%.c=$(B)/obj/%.o)
@@ -73,7 +84,11 @@ $(B)/san/modules.a: $(MODULES:%.c=$(B)/san/%.o)
 TIMING := $(wildcard profiler/timing/*.c profiler/numa/*.c) profiler/simulator/schedule.c
 $(B)/obj/timing.a: $(TIMING:%.c=$(B)/obj/%.o)
 $(B)/san/timing.a: $(TIMING:%.c=$(B)/san/%.o)
-$(B)/obj/modules.a $(B)/san/modules.a $(B)/obj/timing.a $(B)/san/timing.a:
+COPIES_OBJECTS := $(COPIES:%.c=%.o) $(patsubst %.S,%.o,$(and $(COPIES),$(wildcard profiler/copies/*.S)))
+$(B)/obj/copies.a: $(COPIES_OBJECTS:%=$(B)/obj/%)
+$(B)/san/copies.a: $(COPIES_OBJECTS:%=$(B)/san/%)
+$(B)/obj/profiler/copies/%.o $(B)/san/profiler/copies/%.o: CPPFLAGS += -Iprofiler -Iprofiler/copies
+$(B)/obj/modules.a $(B)/san/modules.a $(B)/obj/timing.a $(B)/san/timing.a $(B)/obj/copies.a $(B)/san/copies.a:
 	rm -f $@
 	$(AR) qcs $@ $^
 
@@ -82,6 +97,9 @@ $(B)/libexec/tlbcost-run: $(B)/obj/profiler/launch/main.o
 $(B)/libexec/tlbcost-count: $(B)/obj/profiler/counters/count_main.o
 $(B)/libexec/tlbcost-record: $(B)/obj/profiler/counters/record_main.o
 $(B)/libexec/tlbcost-thp: $(B)/obj/profiler/thp/thp_main.o
+$(B)/libexec/tlbcost-copies: $(B)/obj/profiler/copies/copies_main.o $(B)/obj/copies.a $(B)/obj/timing.a
+$(B)/libexec/tlbcost-copies: LDLIBS += -lZydis -lZycore -ldw
+$(B)/libexec/tlbcost-injector: $(B)/obj/profiler/copies/injector_main.o $(B)/obj/copies.a
 $(PROGRAMS): $(B)/obj/modules.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(PFM_LIB) $(LDLIBS)
@@ -136,6 +154,11 @@ $(B)/tests/%: tests/c/%.c $(CHECKED)/modules.a
 $(B)/tests/test_timing_%: tests/c/test_timing_%.c $(CHECKED)/timing.a
 	@mkdir -p $(@D)
 	$(CC) -Iprofiler $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(CHECKED)/timing.a $(LDLIBS)
+
+# Zydis makes both: what tests of copies link with.
+$(B)/tests/copies/%: tests/c/copies/%.c $(CHECKED)/copies.a $(CHECKED)/timing.a $(CHECKED)/modules.a
+	@mkdir -p $(@D)
+	$(CC) -Iprofiler -Iprofiler/copies $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(PFM_LIB) -lZydis -lZycore -ldw $(LDLIBS)
 
 programs: $(PROGRAMS)
 # The tests of programs use the others; a sanitizer would touch pages too.

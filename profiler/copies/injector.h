@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How is a thread of a running program copied?  A process of its own, tlbcost-injector, does that
+ * and nothing else: it is small and locked in memory, so that it is unlikely to be killed while a
+ * thread of the program has registers that are not its own.
+ *
+ * It is asked over a socket (SOCK_SEQPACKET), one request at a time, and answers each with one
+ * message.  It ends when the socket is closed.
+ */
+#ifndef TLBCOST_COPIES_INJECTOR_H
+#define TLBCOST_COPIES_INJECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "copy.h"
+
+enum injector_task {
+	INJECT_COPY,	/* stop the thread, copy it, let it go */
+	INJECT_REAP,	/* have the program reap the dead copies given so far */
+};
+
+/* Most copies that one stop makes: two for tests that compare. */
+#define INJECTOR_MOST_COPIES 2
+
+struct injector_request {
+	enum injector_task task;
+	pid_t program, thread;
+	/*
+	 * The program's parent is to reap the copies: only if that is this tool.  Else the program
+	 * reaps them, which dead copies are, as it sees them, is in `dead`.
+	 */
+	bool sibling;
+	uint32_t copies;	/* 1 to INJECTOR_MOST_COPIES */
+	uint32_t wait_ms;	/* give up if the thread does not stop within this time */
+	/* Trace its system calls afterwards: until so many were made, or for so long. */
+	uint32_t record_calls, record_ms;
+	pid_t tracer;		/* that will take the copies: Yama has to know; 0: nobody */
+	uint32_t dead_count;
+	pid_t dead[32];
+};
+
+/* Why there is no copy. */
+enum injector_refusal {
+	INJECTED,
+	REFUSED_GONE,		/* the thread, or the program, has ended */
+	REFUSED_PERMISSION,	/* ptrace: EPERM */
+	REFUSED_TRACED,		/* somebody else traces it */
+	REFUSED_BUSY,		/* it did not stop within the time: D state, vfork() */
+	REFUSED_STOPPED,	/* it is stopped (SIGSTOP) or frozen */
+	REFUSED_32BIT,
+	REFUSED_SECCOMP,	/* a filter may kill it for an injected call */
+	REFUSED_CLONE,		/* error: of clone() */
+	REFUSED_NO_INSTRUCTION,	/* there is no syscall instruction that it could execute */
+	REFUSED_FAILED,		/* error: of something else */
+};
+
+struct injector_answer {
+	enum injector_refusal refusal;
+	int32_t error;		/* errno */
+	uint32_t copies;
+	struct copy copy[INJECTOR_MOST_COPIES];
+	uint64_t pause_ns;	/* for which the thread was stopped */
+	uint64_t clone_ns;	/* of that, in clone() */
+	uint32_t restarted, mended;	/* calls restarted by the kernel, and by us: EINTR */
+	uint32_t rseq_aborted;
+	uint32_t reaped;	/* of `dead` */
+	bool missing;		/* memory with MADV_DONTFORK was missing: the copy is useless; ask again */
+	/* What was recorded: so many calls, as they follow in further messages (replay.h). */
+	uint32_t recorded;
+};
+
+/* Start the process.  Returns its socket, or -1 with errno; *pid: its process. */
+int injector_start(const char *path, pid_t *pid);
+
+/* Ask, and wait for the answer.  Returns 0, or -1 with errno (EPIPE: it is gone). */
+int injector_ask(int socket, const struct injector_request *request,
+		 struct injector_answer *answer);
+
+#endif
