@@ -266,8 +266,8 @@ lint: $(B)/venv/.check  ## the compilers' warnings, shellcheck, ruff, mypy, impo
 WARN := -O0 -Werror -S -o /dev/null
 EACH := xargs -n 1 -P 2
 c-lint:
-	find calibrator common profiler tests/c tests/guest workloads -name '*.c' -not -path 'profiler/simulator/*' | \
-		$(EACH) $(CC) -Iprofiler -Iworkloads $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) $(WARN)
+	find calibrator common profiler tests/c tests/guest workloads -name '*.c' -not -path 'profiler/simulator/*' \
+		$(if $(COPIES),,-not -path '*/copies/*') | $(EACH) $(CC) -Iprofiler -Iprofiler/copies -Iworkloads $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) $(WARN)
 	find profiler/simulator -name '*.c' | $(EACH) $(CC) $(SIM_CPPFLAGS) $(SIM_CFLAGS) $(WARN)
 	find workloads -name '*.cc' | $(EACH) $(CXX) -Iworkloads $(CXXFLAGS) $(WARN)
 

@@ -21,6 +21,13 @@ KNOWS = {
     "profiler/tlb": (),
     "profiler/timing": (),
     "profiler/numa": ("profiler/timing",),
+    "profiler/copies": (
+        "common",
+        "profiler/launch",
+        "profiler/numa",
+        "profiler/timing",
+        "profiler/tlb",
+    ),
     "profiler/simulator": ("profiler/numa", "profiler/timing", "profiler/tlb"),
 }
 SIMULATOR = "profiler/simulator"
