@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Do copies of a program count what Valgrind's whole run counts? Writes doc/benchmarks.md.
+
+Estimates each program twice, with --engine copies and --engine valgrind: walks per thousand
+references on base and on huge pages, the expected gain, and how long each took. Takes about 20
+minutes. Exits 1 if a program's walks differ by more than 5 % and 0.02, or its gain by more than 2
+points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TREE = Path(__file__).resolve().parent.parent
+PAGE = TREE / "doc" / "benchmarks.md"
+BEGIN, END = "<!-- engines: begin -->\n", "<!-- engines: end -->\n"
+# Of data/suite.tsv: one thread each, seconds long.
+PROGRAMS = (
+    "stream", "random-read", "chase", "hash-lookup", "binary-search", "bfs", "map-lookup", "sort",
+    "column-walk", "spmv", "sqlite3", "random-update", "triad", "loop", "btree", "hash-join",
+    "pagerank", "lru-cache", "event-queue", "stencil",
+)  # fmt: skip
+# The limits of the comparison: of walks, relative or per thousand references; of the gain.
+RELATIVE, ABSOLUTE, POINTS = 0.05, 0.02, 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Of one estimate: walks per thousand references on base and huge pages, and the gain."""
+
+    base_walks: float
+    huge_walks: float
+    gain: float
+    windows: int
+    seconds: float
+
+
+def commands() -> list[str]:
+    """The first command of the suite for each program."""
+    found: dict[str, str] = {}
+    for line in (TREE / "data/suite.tsv").read_text(encoding="utf-8").splitlines():
+        key, _, command = line.removeprefix("# ").partition(": ")
+        if not key.startswith("command_"):
+            continue
+        name = shlex.split(command)[0].removeprefix("{workloads}/")
+        found.setdefault(name, command.replace("{workloads}", str(TREE / "build/workloads")))
+    return [found[name] for name in PROGRAMS]
+
+
+def estimate(command: str, engine: str) -> Result:
+    """Run `tlbcost estimate` once. Raises CalledProcessError."""
+    with tempfile.TemporaryDirectory() as folder:
+        document = Path(folder) / "estimate.json"
+        options = ["--engine", engine, "--runs", "1", "--json", str(document)]
+        started = time.monotonic()
+        subprocess.run(
+            [TREE / "build/tlbcost", "estimate", *options, "--", *shlex.split(command)],
+            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "TLBCOST_WAIT_S": "0"},
+        )  # fmt: skip
+        seconds = time.monotonic() - started
+        return result_of(json.loads(document.read_text(encoding="utf-8")), seconds)
+
+
+def result_of(document: dict[str, Any], seconds: float) -> Result:
+    """What a document says of the simulation."""
+    simulation = document["simulation"]
+    references = simulation["modelled"]["references"]
+    walks = {4096: 0.0, document["huge_page_bytes"]: 0.0}
+    for row in simulation["counts"]:
+        if row["access"] != "fetch":
+            walks[row["page_size_bytes"]] += row["stlb_misses"]
+    base, huge = (1000 * each / references for each in walks.values())
+    expected = simulation["expected_overlap_fraction"]["value"]
+    return Result(base, huge, expected, simulation["modelled"]["windows"], seconds)
+
+
+def differs(copies: float, whole: float) -> bool:
+    """Are walks per thousand references further apart than they may be?"""
+    return abs(copies - whole) > max(RELATIVE * whole, ABSOLUTE)
+
+
+def table(programs: list[str]) -> tuple[list[str], int]:
+    """The rows, and how many of them are beyond a limit."""
+    lines = [
+        "| program | walks, 4 KiB: copies | Valgrind | 2 MiB: copies | Valgrind | gain: copies "
+        "| Valgrind | windows | s: copies | Valgrind |",
+        "| --- |" + " ---: |" * 9,
+    ]
+    beyond = 0
+    for command in programs:
+        copies, whole = (estimate(command, engine) for engine in ("copies", "valgrind"))
+        pairs = (
+            (copies.base_walks, whole.base_walks),
+            (copies.huge_walks, whole.huge_walks),
+        )
+        wrong = any(differs(*pair) for pair in pairs) or abs(copies.gain - whole.gain) > POINTS
+        beyond += wrong
+        cells = [f"`{shlex.join(Path(w).name for w in shlex.split(command))}`"]
+        cells += [f"{walks:.3f}" for pair in pairs for walks in pair]
+        cells += [f"{100 * each.gain:.1f} %" for each in (copies, whole)]
+        cells += [str(copies.windows), f"{copies.seconds:.1f}", f"{whole.seconds:.1f}"]
+        lines.append(f"| {' | '.join(cells)} |{' <!-- beyond -->' if wrong else ''}")
+        print(lines[-1], file=sys.stderr, flush=True)
+    return lines, beyond
+
+
+def main() -> int:
+    """Compare, and write the section; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", help="the program of this name alone; nothing is written")
+    only = parser.parse_args().only
+    found = [each for each in commands() if only is None or f"/{only} " in f"/{each} "]
+    lines, beyond = table(found)
+    print(f"{beyond} of {len(found)} beyond a limit", file=sys.stderr)
+    if only is None:
+        text = PAGE.read_text(encoding="utf-8")
+        before, rest = text.split(BEGIN, 1)
+        section = f"{BEGIN}{chr(10).join(lines)}\n{END}"
+        PAGE.write_text(before + section + rest.split(END, 1)[1], encoding="utf-8")
+    return 1 if beyond else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
