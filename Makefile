@@ -102,7 +102,7 @@ $(B)/libexec/tlbcost-copies: LDLIBS += -lZydis -lZycore -ldw
 $(B)/libexec/tlbcost-injector: $(B)/obj/profiler/copies/injector_main.o $(B)/obj/copies.a
 $(PROGRAMS): $(B)/obj/modules.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(PFM_LIB) $(LDLIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter-out %/modules.a,$(filter %.a,$^)) $(filter %/modules.a,$^) $(PFM_LIB) $(LDLIBS)
 
 workloads: $(WORKLOADS)  ## build the programs with known TLB behaviour
 

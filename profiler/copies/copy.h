@@ -23,6 +23,8 @@ struct copy {
 	/* Where it begins: a system call that was interrupted is about to be made again. */
 	struct user_regs_struct start;
 	uint64_t call_instruction;	/* address of a `syscall` instruction in the program */
+	/* Of the thread; the copy itself has all signals blocked. */
+	uint64_t signal_mask;
 };
 
 /*

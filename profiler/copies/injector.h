@@ -16,6 +16,9 @@
 
 #include "copy.h"
 
+/* The descriptor of its socket in the injector. */
+#define INJECTOR_SOCKET 3
+
 enum injector_task {
 	INJECT_COPY,	/* stop the thread, copy it, let it go */
 	INJECT_REAP,	/* have the program reap the dead copies given so far */
@@ -32,6 +35,11 @@ struct injector_request {
 	 * reaps them, which dead copies are, as it sees them, is in `dead`.
 	 */
 	bool sibling;
+	/*
+	 * Stop it even if it sleeps in a system call.  Most calls go on as if nothing had been;
+	 * relative timeouts of a few begin again, and a write that was under way may be short.
+	 */
+	bool sleeping;
 	uint32_t copies;	/* 1 to INJECTOR_MOST_COPIES */
 	uint32_t wait_ms;	/* give up if the thread does not stop within this time */
 	/* Trace its system calls afterwards: until so many were made, or for so long. */
@@ -54,6 +62,10 @@ enum injector_refusal {
 	REFUSED_CLONE,		/* error: of clone() */
 	REFUSED_NO_INSTRUCTION,	/* there is no syscall instruction that it could execute */
 	REFUSED_FAILED,		/* error: of something else */
+	REFUSED_SLEEPING,	/* it sleeps, and was left alone: see `sleeping` */
+	REFUSED_HUGETLB,	/* copy-on-write would take pages of its pool */
+	REFUSED_IO_URING,	/* the program has a ring */
+	REFUSED_USERFAULTFD,	/* the program handles page faults: it would hear of the copy */
 };
 
 struct injector_answer {
@@ -65,7 +77,9 @@ struct injector_answer {
 	uint64_t clone_ns;	/* of that, in clone() */
 	uint32_t restarted, mended;	/* calls restarted by the kernel, and by us: EINTR */
 	uint32_t rseq_aborted;
-	uint32_t reaped;	/* of `dead` */
+	uint32_t reaped;	/* of `dead`: a bit for each that the program has no more */
+	uint64_t resident_bytes, huge_bytes;	/* of the program; huge_bytes: transparent huge pages,
+						 * looked at now and then; UINT64_MAX: not known */
 	bool missing;		/* memory with MADV_DONTFORK was missing: the copy is useless; ask again */
 	/* What was recorded: so many calls, as they follow in further messages (replay.h). */
 	uint32_t recorded;

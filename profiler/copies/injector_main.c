@@ -1,5 +1,79 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Copies threads of running programs when it is asked to: see injector.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "copy_request.h"
+#include "injector.h"
+#include "thread_stop.h"
+
+/* Nobody but the kernel and root ends it between a stop and the return of the registers. */
+static void protect(void)
+{
+	sigset_t all;
+	int fd;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	/* All where they are allowed: not needed, but good. */
+	mlockall(MCL_CURRENT | MCL_FUTURE);
+	setpriority(PRIO_PROCESS, 0, -10);
+	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0 && write(fd, "-1000", 5) < 0)
+		errno = 0;
+	if (fd >= 0)
+		close(fd);
+}
+
+/* It keeps no file of its starter's open: no pipe waits for its end. */
+static int keep_socket_only(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0)
+		return -1;
+	for (int fd = 0; fd < 3; fd++)
+		if (null != fd && dup2(null, fd) < 0)
+			return -1;
+	syscall(SYS_close_range, INJECTOR_SOCKET + 1, ~0u, 0);
+	return fcntl(INJECTOR_SOCKET, F_SETFD, FD_CLOEXEC);
+}
+
+/* Until something is asked; threads that stop late are let go meanwhile. */
+static void wait_for_request(void)
+{
+	struct pollfd socket = { .fd = INJECTOR_SOCKET, .events = POLLIN };
+	const int soon_ms = 1;
+
+	while (poll(&socket, 1, thread_stop_release_late() ? soon_ms : -1) <= 0)
+		;
+}
+
 int main(void)
 {
-	return 125;
+	struct injector_request request;
+	struct injector_answer answer;
+
+	if (keep_socket_only() < 0)
+		return 125;
+	protect();
+	for (;;) {
+		wait_for_request();
+		if (recv(INJECTOR_SOCKET, &request, sizeof(request), 0) != sizeof(request))
+			break;
+		copy_request_serve(&request, &answer);
+		if (send(INJECTOR_SOCKET, &answer, sizeof(answer), MSG_NOSIGNAL) < 0)
+			break;
+	}
+	/* Threads that it still traces are let go by its end. */
+	return 0;
 }

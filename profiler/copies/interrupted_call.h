@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which system call did a stop interrupt, and how does it go on? */
+#ifndef TLBCOST_COPIES_INTERRUPTED_CALL_H
+#define TLBCOST_COPIES_INTERRUPTED_CALL_H
+
+#include <stdbool.h>
+#include <sys/user.h>
+
+enum interrupted_call {
+	CALL_OVER,	/* none, or it has a result */
+	CALL_RESTARTED,	/* the kernel makes it again, if the registers are as they were */
+	CALL_MENDED,	/* it failed with EINTR for nothing: `own` is changed to make it again */
+};
+
+/*
+ * `own`: registers of a thread in a stop of PTRACE_INTERRUPT; `start`: the same, changed so that the
+ * thread makes the call again wherever it is continued.  `signalled`: a signal is pending that
+ * interrupts calls.
+ */
+enum interrupted_call interrupted_call(struct user_regs_struct *own,
+				       struct user_regs_struct *start, bool signalled);
+
+#endif

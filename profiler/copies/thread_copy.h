@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How is a stopped thread copied, and its copy made to wait for who will follow it? */
+#ifndef TLBCOST_COPIES_THREAD_COPY_H
+#define TLBCOST_COPIES_THREAD_COPY_H
+
+#include "injector.h"
+#include "thread_stop.h"
+#include "unforked_memory.h"
+
+/*
+ * Of a prepared stop: make the copies, which are traced and stop by themselves.  `unforked`: memory
+ * that they are to have all the same.  Returns INJECTED with answer->copies; or REFUSED_CLONE with
+ * answer->error.
+ */
+enum injector_refusal thread_copy_make(struct thread_stop *stop,
+				       const struct injector_request *request,
+				       const struct unforked_memory *unforked,
+				       struct injector_answer *answer);
+
+/*
+ * Cut a copy off from the program and from everybody else, and park it: it waits untraced, and dies
+ * within a minute if nobody takes it.  Returns 0; or -1, and it is dead.
+ */
+int thread_copy_park(const struct copy *copy, const struct injector_request *request);
+
+/* Kill a copy that is traced. */
+void thread_copy_kill(pid_t pid);
+
+#endif

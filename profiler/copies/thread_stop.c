@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "thread_stop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "clock.h"
+#include "interrupted_call.h"
+#include "restartable.h"
+#include "syscall_instruction.h"
+#include "thread_facts.h"
+#include "tracee.h"
+
+#define CODE_SEGMENT_64BIT 0x33u
+#define MOST_LATE 64u
+
+/* Asked to stop, and not stopped yet: in an uninterruptible sleep, or the parent of a vfork(). */
+static struct {
+	pid_t program, thread;
+} late[MOST_LATE];
+static unsigned late_count;
+
+static enum injector_refusal refusal_of(int error)
+{
+	switch (error) {
+	case ESRCH:
+	case ENOENT:
+		return REFUSED_GONE;
+	case EPERM:
+	case EACCES:
+		return REFUSED_PERMISSION;
+	default:
+		return REFUSED_FAILED;
+	}
+}
+
+static enum injector_refusal look(const struct thread_facts *facts, bool sleeping)
+{
+	switch (facts->state) {
+	case 'R':
+		break;
+	case 'S':
+	case 'I':
+		if (!sleeping)
+			return REFUSED_SLEEPING;
+		break;
+	case 'T':
+		return REFUSED_STOPPED;
+	case 't':
+		return REFUSED_TRACED;
+	case 'Z':
+	case 'X':
+		return REFUSED_GONE;
+	default:
+		return REFUSED_BUSY;
+	}
+	if (facts->tracer)
+		return REFUSED_TRACED;
+	if (facts->seccomp)
+		return REFUSED_SECCOMP;
+	return facts->hugetlb_bytes ? REFUSED_HUGETLB : INJECTED;
+}
+
+/*
+ * What the stop did to a call that it interrupted.  Returns INJECTED; or a refusal, and it may be
+ * let go with its `own` registers.
+ */
+static enum injector_refusal examine(struct thread_stop *stop, int32_t *error)
+{
+	struct thread_facts facts;
+
+	if (ptrace(PTRACE_GETREGS, stop->thread, NULL, &stop->own) < 0 ||
+	    ptrace(PTRACE_GETSIGMASK, stop->thread, sizeof(stop->mask), &stop->mask) < 0 ||
+	    thread_facts_read(stop->program, stop->thread, &facts) < 0) {
+		*error = errno;
+		return refusal_of(errno);
+	}
+	stop->start = stop->own;
+	switch (interrupted_call(&stop->own, &stop->start,
+				 thread_facts_interrupted(&facts, facts.blocked))) {
+	case CALL_RESTARTED:
+		stop->restarted = true;
+		break;
+	case CALL_MENDED:
+		stop->mended = true;
+		break;
+	case CALL_OVER:
+		break;
+	}
+	if (stop->own.cs != CODE_SEGMENT_64BIT)
+		return REFUSED_32BIT;
+	if (facts.seccomp)
+		return REFUSED_SECCOMP;
+	/*
+	 * A call with a mask of its own (ppoll, sigsuspend): blocked is that mask, and PTRACE_SETSIGMASK
+	 * would make the kernel forget that it has to put the thread's back.
+	 */
+	return facts.blocked == stop->mask ? INJECTED : REFUSED_SLEEPING;
+}
+
+static void let_go(struct thread_stop *stop)
+{
+	if (stop->mended)
+		ptrace(PTRACE_SETREGS, stop->thread, NULL, &stop->own);
+	ptrace(PTRACE_DETACH, stop->thread, NULL, NULL);
+}
+
+static void remember_late(pid_t program, pid_t thread)
+{
+	if (late_count == MOST_LATE)
+		return;
+	late[late_count].program = program;
+	late[late_count].thread = thread;
+	late_count++;
+}
+
+bool thread_stop_release_late(void)
+{
+	for (unsigned i = 0; i < late_count;) {
+		struct thread_stop stop = { .program = late[i].program, .thread = late[i].thread };
+		int32_t error;
+		/* In the past: do not wait. */
+		int signal = tracee_wait_interrupted(stop.thread, 1);
+
+		if (signal < 0 && errno == ETIMEDOUT) {
+			i++;
+			continue;
+		}
+		if (signal == SIGTRAP)
+			examine(&stop, &error);
+		if (signal >= 0)
+			let_go(&stop);
+		late[i] = late[--late_count];
+	}
+	return late_count > 0;
+}
+
+static bool is_late(pid_t thread)
+{
+	for (unsigned i = 0; i < late_count; i++)
+		if (late[i].thread == thread)
+			return true;
+	return false;
+}
+
+enum injector_refusal thread_stop_begin(struct thread_stop *stop, pid_t program, pid_t thread,
+					bool sleeping, uint32_t wait_ms, int32_t *error)
+{
+	struct thread_facts facts;
+	enum injector_refusal refusal;
+	int signal;
+
+	*error = 0;
+	memset(stop, 0, sizeof(*stop));
+	stop->program = program;
+	stop->thread = thread;
+	if (is_late(thread) || late_count == MOST_LATE)
+		return REFUSED_BUSY;
+	if (thread_facts_read(program, thread, &facts) < 0) {
+		*error = errno;
+		return refusal_of(errno);
+	}
+	refusal = look(&facts, sleeping);
+	if (refusal != INJECTED)
+		return refusal;
+	if (syscall_instruction_find(program, thread, &stop->instruction) < 0) {
+		*error = errno;
+		return errno == ENOENT ? REFUSED_NO_INSTRUCTION : refusal_of(errno);
+	}
+	if (ptrace(PTRACE_SEIZE, thread, NULL, (long)PTRACE_O_TRACESYSGOOD) < 0) {
+		*error = errno;
+		return refusal_of(errno);
+	}
+	stop->since_ns = clock_ns();
+	ptrace(PTRACE_INTERRUPT, thread, NULL, NULL);
+	signal = tracee_wait_interrupted(thread, stop->since_ns + wait_ms * UINT64_C(1000000));
+	if (signal < 0) {
+		*error = errno;
+		if (errno != ETIMEDOUT)
+			return REFUSED_GONE;
+		remember_late(program, thread);
+		return REFUSED_BUSY;
+	}
+	if (signal != SIGTRAP) {
+		ptrace(PTRACE_DETACH, thread, NULL, NULL);
+		return REFUSED_STOPPED;
+	}
+	refusal = examine(stop, error);
+	if (refusal != INJECTED)
+		let_go(stop);
+	return refusal;
+}
+
+int thread_stop_prepare(struct thread_stop *stop)
+{
+	const uint64_t all = ~(uint64_t)0;
+	const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
+		PTRACE_O_TRACEVFORK;
+
+	/* What the kernel does when a thread that was stopped there goes on. */
+	if (restartable_abort(stop->thread, &stop->own)) {
+		stop->start.rip = stop->own.rip;
+		stop->rseq_aborted = true;
+	}
+	stop->called = true;
+	if (ptrace(PTRACE_SETOPTIONS, stop->thread, NULL, options) < 0 ||
+	    ptrace(PTRACE_SETSIGMASK, stop->thread, sizeof(all), &all) < 0)
+		return -1;
+	return 0;
+}
+
+int64_t thread_stop_call(struct thread_stop *stop, long call, const uint64_t arguments[6],
+			 pid_t *child)
+{
+	return tracee_call(stop->thread, &stop->start, stop->instruction, call, arguments, child);
+}
+
+int thread_stop_restore(struct thread_stop *stop)
+{
+	if (stop->called) {
+		/*
+		 * At the exit of a call the kernel has decided already not to restart one.  It does
+		 * so again after a stop where it looks for signals.
+		 */
+		ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
+		ptrace(PTRACE_CONT, stop->thread, NULL, NULL);
+		if (tracee_wait_interrupted(stop->thread, 0) < 0)
+			return -1;
+	}
+	if (ptrace(PTRACE_SETREGS, stop->thread, NULL, &stop->own) < 0)
+		return -1;
+	if (!stop->called)
+		return 0;
+	if (ptrace(PTRACE_SETSIGMASK, stop->thread, sizeof(stop->mask), &stop->mask) < 0 ||
+	    ptrace(PTRACE_SETOPTIONS, stop->thread, NULL, (long)PTRACE_O_TRACESYSGOOD) < 0)
+		return -1;
+	stop->called = false;
+	return 0;
+}
+
+void thread_stop_detach(struct thread_stop *stop)
+{
+	ptrace(PTRACE_DETACH, stop->thread, NULL, NULL);
+}

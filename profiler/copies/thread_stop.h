@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How is a thread of a running program stopped, made to do calls of ours, and let go as if nothing
+ * had happened?
+ *
+ * No option of ptrace that could hurt it is ever set, and it gets no signal from us.
+ */
+#ifndef TLBCOST_COPIES_THREAD_STOP_H
+#define TLBCOST_COPIES_THREAD_STOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "injector.h"
+
+/* A stopped thread.  For reading. */
+struct thread_stop {
+	pid_t program, thread;
+	uint64_t instruction;		/* address of a `syscall` instruction */
+	struct user_regs_struct own;	/* with what it goes on */
+	struct user_regs_struct start;	/* with what a copy of it begins: outside of system calls */
+	uint64_t mask;			/* its signals' */
+	uint64_t since_ns;		/* CLOCK_MONOTONIC */
+	bool restarted, mended, rseq_aborted;	/* see injector.h */
+	bool called;			/* has made calls of ours */
+};
+
+/*
+ * Stop it, if it is at a place where it can make calls.  Returns INJECTED; or why not, with errno
+ * in *error, and then it is as it was.  One that does not stop in time is let go when it does, by
+ * thread_stop_release_late().
+ */
+enum injector_refusal thread_stop_begin(struct thread_stop *stop, pid_t program, pid_t thread,
+					bool sleeping, uint32_t wait_ms, int32_t *error);
+
+/* Before the first call: signals wait, and children that it gets are traced.  0, or -1. */
+int thread_stop_prepare(struct thread_stop *stop);
+
+/* A system call of ours: see tracee_call(). */
+int64_t thread_stop_call(struct thread_stop *stop, long call, const uint64_t arguments[6],
+			 pid_t *child);
+
+/*
+ * Give it back what is its own.  It is still stopped and traced.  Returns 0; -1 if it is gone.
+ */
+int thread_stop_restore(struct thread_stop *stop);
+
+/* Let go of it, after it was restored or has made no call. */
+void thread_stop_detach(struct thread_stop *stop);
+
+/* Whether there are threads that have yet to stop; let go of those that have. */
+bool thread_stop_release_late(void);
+
+#endif

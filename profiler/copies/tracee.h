@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What does a traced thread do next, and how is it made to do a system call of ours? */
+#ifndef TLBCOST_COPIES_TRACEE_H
+#define TLBCOST_COPIES_TRACEE_H
+
+#include <stdint.h>
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+/* Stops that have no name of their own in wait()'s status. */
+#define TRACEE_AT_CALL (SIGTRAP | 0x80)
+#define TRACEE_EVENT(status) ((status) >> 16)
+
+/*
+ * Wait until it stops or ends.  `deadline_ns`: CLOCK_MONOTONIC, 0 for ever; with one, the caller
+ * has SIGCHLD blocked.  Returns 0 with *status; or -1 with errno: ETIMEDOUT, ECHILD if it is gone.
+ */
+int tracee_wait(pid_t tid, uint64_t deadline_ns, int *status);
+
+/*
+ * Of a thread that was seized and asked to stop (PTRACE_INTERRUPT): let it go on until it does,
+ * with the signals that come first.  Returns the signal of the stop: SIGTRAP, or that of a stop of
+ * its process; or -1 with errno, ESRCH if it has ended.
+ */
+int tracee_wait_interrupted(pid_t tid, uint64_t deadline_ns);
+
+/*
+ * Have a stopped thread (PTRACE_O_TRACESYSGOOD, signals blocked) make one system call, by the
+ * instruction at `instruction`; the other registers are `registers`.  It is at the exit of the call
+ * afterwards.  Returns the kernel's result; or TRACEE_LOST.  *child (may be NULL): who was born, if
+ * that is traced.
+ */
+#define TRACEE_LOST INT64_MIN
+int64_t tracee_call(pid_t tid, const struct user_regs_struct *registers, uint64_t instruction,
+		    long call, const uint64_t arguments[6], pid_t *child);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Is a running program copied, and does it notice nothing? */
+#include "check.h"
+
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "injected.h"
+
+#define COPIES 100u
+#define TURNS 400000000u
+
+static uint64_t step(uint64_t value)
+{
+	return value * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+}
+
+/* Its output depends on each turn, and on a floating-point register. */
+static void count(int output)
+{
+	volatile uint64_t *memory = malloc(1024 * sizeof(*memory));
+	struct { uint64_t value; double sum; } result = { 1, 0 };
+
+	for (unsigned i = 0; i < 1024; i++)
+		memory[i] = i;
+	for (unsigned i = 0; i < TURNS; i++) {
+		result.value = step(result.value) + memory[result.value >> 54];
+		result.sum += 0.5;
+	}
+	if (write(output, &result, sizeof(result)) != sizeof(result))
+		_exit(1);
+	_exit(7);
+}
+
+static void check_copy(struct copy *copy, const struct injected *injected)
+{
+	const uint64_t none[6] = { 0 };
+	uint64_t word = 0;
+	unsigned char code[2];
+
+	CHECK(copy->pid > 0);
+	CHECK(copy->inner_pid > 0);
+	CHECK_EQUAL(copy->program, injected->program);
+	CHECK_EQUAL(copy_take(copy), 0);
+	CHECK_EQUAL(copy_read(copy, copy->start.rsp, &word, sizeof(word)), 0);
+	CHECK_EQUAL(copy_write(copy, copy->start.rsp, &word, sizeof(word)), 0);
+	CHECK_EQUAL(copy_read(copy, copy->call_instruction, code, sizeof(code)), 0);
+	CHECK_EQUAL(code[0], 0x0f);
+	CHECK_EQUAL(code[1], 0x05);
+	CHECK_EQUAL(copy_call(copy, &copy->start, SYS_getpid, none), copy->inner_pid);
+	copy_kill(copy);
+	CHECK_EQUAL(copy->pid, 0);
+}
+
+static void test_counting(void)
+{
+	struct { uint64_t value; double sum; } result = { 0, 0 }, expected = { 1, 0 };
+	struct injector_request request;
+	struct injector_answer answer;
+	struct injected injected;
+	unsigned made = 0;
+	int status;
+
+	CHECK_EQUAL(injected_start(&injected, count), 0);
+	injected_nap(20000);
+	request = injected_request(&injected);
+	for (unsigned i = 0; i < COPIES; i++) {
+		CHECK_EQUAL(injector_ask(injected.socket, &request, &answer), 0);
+		if (answer.refusal == REFUSED_GONE || answer.refusal == REFUSED_SLEEPING)
+			continue;
+		CHECK_EQUAL(answer.refusal, INJECTED);
+		CHECK_EQUAL(answer.error, 0);
+		CHECK_EQUAL(answer.copies, 1);
+		if (answer.copies != 1)
+			break;
+		check_copy(&answer.copy[0], &injected);
+		made++;
+	}
+	CHECK_EQUAL(made, COPIES);
+	CHECK_EQUAL(read(injected.from_program, &result, sizeof(result)), sizeof(result));
+	status = injected_end(&injected);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+	for (unsigned i = 0; i < TURNS; i++)
+		expected.value = step(expected.value) + (expected.value >> 54);
+	CHECK(result.value == expected.value);
+	CHECK(result.sum == TURNS * 0.5);
+	/* All copies are reaped, too. */
+	CHECK(waitpid(-1, NULL, __WALL) < 0 && errno == ECHILD);
+}
+
+static const struct check_test tests[] = {
+	{ "a counting program is copied a hundred times", test_counting },
+};
+
+CHECK_MAIN(tests)
