@@ -160,10 +160,28 @@ $(B)/tests/copies/%: tests/c/copies/%.c $(CHECKED)/copies.a $(CHECKED)/timing.a 
 	@mkdir -p $(@D)
 	$(CC) -Iprofiler -Iprofiler/copies $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(PFM_LIB) -lZydis -lZycore -ldw $(LDLIBS)
 
+# Programs that report whether copies disturb them, and what copies them.
+TORTURE := $(patsubst tests/torture/%,$(B)/tests/torture/%,$(basename $(filter-out \
+	tests/torture/torture.c tests/torture/account.c,$(wildcard tests/torture/*.c tests/torture/*.cc))))
+TORTURE_SHARED := $(B)/obj/tests/torture/torture.o $(B)/obj/tests/torture/account.o
+$(B)/tests/torture/%: tests/torture/%.c $(TORTURE_SHARED)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(TORTURE_SHARED) $(LDLIBS)
+
+$(B)/tests/torture/%: tests/torture/%.cc
+	@mkdir -p $(@D)
+	$(CXX) $(CXXFLAGS) -o $@ $< -lpthread
+
+$(B)/tests/torture/copy: tests/torture/copy.c $(B)/obj/copies.a $(B)/obj/modules.a
+	@mkdir -p $(@D)
+	$(CC) -Iprofiler/copies $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS)
+
+torture: $(if $(COPIES),$(TORTURE))
+
 programs: $(PROGRAMS)
 # The tests of programs use the others; a sanitizer would touch pages too.
 $(B)/tests/pages: private SANITIZE :=
-c-tests: $(TESTS) $(B)/tests/pages $(B)/tests/without_perf
+c-tests: $(TESTS) $(B)/tests/pages $(B)/tests/without_perf torture
 
 $(B)/tests/visit $(B)/tests/overflow: $(B)/tests/%: tests/guest/%.c workloads/workload.h
 	@mkdir -p $(@D)
@@ -322,7 +340,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events check-releases lint c-lint bench bench-instructions bench-machines bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: torture soak-copies bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events check-releases lint c-lint bench bench-instructions bench-machines bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) -path $(B)/releases -prune -o -name '*.d' -type f -print 2>/dev/null)
