@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +36,6 @@ static void run_as_caller(pid_t pid)
 int copy_take(struct copy *copy)
 {
 	const long options = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD;
-	const uint64_t all = ~(uint64_t)0, none[6] = { 0 };
 
 	run_as_caller(copy->pid);
 	if (ptrace(PTRACE_SEIZE, copy->pid, NULL, options) < 0)
@@ -45,9 +43,7 @@ int copy_take(struct copy *copy)
 	ptrace(PTRACE_INTERRUPT, copy->pid, NULL, NULL);
 	if (tracee_wait_interrupted(copy->pid, 0) < 0)
 		return -1;
-	/* The alarm that would have ended an orphan (inject_park.c). */
-	if (ptrace(PTRACE_SETSIGMASK, copy->pid, sizeof(all), &all) < 0 ||
-	    copy_call(copy, &copy->start, SYS_alarm, none) == COPY_LOST) {
+	if (ptrace(PTRACE_SETREGS, copy->pid, NULL, &copy->start) < 0) {
 		copy_kill(copy);
 		errno = ESRCH;
 		return -1;

@@ -28,8 +28,9 @@ struct copy {
 };
 
 /*
- * Trace a parked copy: afterwards it is in a ptrace stop, dies with this process, has no files,
- * and does not kill itself any more.  Returns 0, or -1 with errno (ESRCH: it is gone).
+ * Trace a parked copy: afterwards it is in a ptrace stop and dies with this process; it runs where
+ * the caller does, and only when that may (SCHED_IDLE).  Returns 0, or -1 with errno (ESRCH: it is
+ * gone).
  */
 int copy_take(struct copy *copy);
 

@@ -22,9 +22,6 @@
 #define RESTARTNOINTR 513
 #define MOST_TRIES 1000u
 
-/* An orphan's life. */
-#define ALARM_SECONDS 60u
-
 static int64_t make_one(struct thread_stop *stop, bool sibling, pid_t *child)
 {
 	/*
@@ -32,7 +29,8 @@ static int64_t make_one(struct thread_stop *stop, bool sibling, pid_t *child)
 	 * copy closes its own, so that it never keeps one open.  The working directory is not: a
 	 * shared one keeps execve() from granting set-user-ID.
 	 */
-	const uint64_t arguments[6] = { CLONE_FILES | (sibling ? CLONE_PARENT : 0u) };
+	const uint64_t arguments[6] = { CLONE_FILES | (sibling ? CLONE_PARENT : 0u), 0, 0, 0, 0,
+					DETOUR_CLONE };
 	int64_t result = TRACEE_LOST;
 
 	for (unsigned i = 0; i < MOST_TRIES; i++) {
@@ -77,7 +75,7 @@ enum injector_refusal thread_copy_make(struct thread_stop *stop,
 		*copy = (struct copy){
 			.pid = child, .inner_pid = (pid_t)result, .program = stop->program,
 			.thread = stop->thread, .taken_ns = clock_ns(), .start = stop->start,
-			.call_instruction = stop->instruction, .signal_mask = stop->mask,
+			.call_instruction = stop->detour.call, .signal_mask = stop->mask,
 		};
 		answer->copies++;
 	}
@@ -137,23 +135,6 @@ static int close_files(const struct copy *copy)
 	return result == 0 ? 0 : -1;
 }
 
-/* As sigaction(SIGALRM, SIG_DFL), with memory of its own for the argument. */
-static int reset_alarm(const struct copy *copy)
-{
-	const uint64_t map[6] = { 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-				  ~(uint64_t)0, 0 };
-	int64_t page = tracee_call(copy->pid, &copy->start, copy->call_instruction, SYS_mmap, map,
-				   NULL);
-	int64_t result;
-
-	if (page < 0)
-		return -1;
-	/* A page of zeros is what SIG_DFL without flags is. */
-	result = call(copy, SYS_rt_sigaction, SIGALRM, (uint64_t)page, 0, sizeof(uint64_t));
-	call(copy, SYS_munmap, (uint64_t)page, 4096, 0, 0);
-	return result == 0 ? 0 : -1;
-}
-
 #define ARCH_SHSTK_DISABLE 0x5002
 #define ARCH_SHSTK_UNLOCK 0x5004
 #define SHSTK 1u
@@ -187,7 +168,6 @@ static void offer_to_oom_killer(pid_t pid)
 static int cut_off(const struct copy *copy, const struct injector_request *request)
 {
 	struct thread_facts facts;
-	const uint64_t alarm_bit = UINT64_C(1) << (SIGALRM - 1);
 
 	if (close_files(copy) < 0 || thread_facts_read(copy->pid, copy->pid, &facts) < 0)
 		return -1;
@@ -195,29 +175,27 @@ static int cut_off(const struct copy *copy, const struct injector_request *reque
 	call(copy, SYS_setsid, 0, 0, 0, 0);
 	if (facts.shadow_stack)
 		disable_shadow_stack(copy);
-	if (((facts.caught | facts.ignored) & alarm_bit) && reset_alarm(copy) < 0)
-		return -1;
 	if (request->sibling)
 		call(copy, SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
 	/* Yama; in another namespace the tracer has no id. */
 	if (request->tracer)
 		call(copy, SYS_prctl, PR_SET_PTRACER, facts.namespaces > 1 ? PR_SET_PTRACER_ANY :
 		     (uint64_t)request->tracer, 0, 0);
-	return call(copy, SYS_alarm, ALARM_SECONDS, 0, 0, 0) >= 0 ? 0 : -1;
+	return 0;
 }
 
-/* It waits for ever in a call without a timeout. */
+/* It waits to be taken, and ends if nobody does for too long. */
 static int leave(const struct copy *copy)
 {
-	const uint64_t all_but_alarm = ~(UINT64_C(1) << (SIGALRM - 1));
 	struct user_regs_struct registers = copy->start;
 
 	registers.rip = copy->call_instruction;
 	registers.rax = SYS_ppoll;
 	registers.orig_rax = (unsigned long)-1;
-	registers.rdi = registers.rsi = registers.rdx = registers.r10 = 0;
-	if (ptrace(PTRACE_SETREGS, copy->pid, NULL, &registers) < 0 ||
-	    ptrace(PTRACE_SETSIGMASK, copy->pid, sizeof(all_but_alarm), &all_but_alarm) < 0)
+	registers.rdi = registers.rsi = registers.r10 = 0;
+	registers.rdx = detour_life(copy->call_instruction);
+	registers.r9 = DETOUR_END;
+	if (ptrace(PTRACE_SETREGS, copy->pid, NULL, &registers) < 0)
 		return -1;
 	return ptrace(PTRACE_DETACH, copy->pid, NULL, NULL) < 0 ? -1 : 0;
 }

@@ -18,8 +18,8 @@ enum injector_refusal thread_copy_make(struct thread_stop *stop,
 				       struct injector_answer *answer);
 
 /*
- * Cut a copy off from the program and from everybody else, and park it: it waits untraced, and dies
- * within a minute if nobody takes it.  Returns 0; or -1, and it is dead.
+ * Cut a copy off from the program and from everybody else, and park it: it waits untraced, and ends
+ * after a minute if nobody takes it.  Returns 0; or -1, and it is dead.
  */
 int thread_copy_park(const struct copy *copy, const struct injector_request *request);
 

@@ -10,7 +10,6 @@
 #include "clock.h"
 #include "interrupted_call.h"
 #include "restartable.h"
-#include "syscall_instruction.h"
 #include "thread_facts.h"
 #include "tracee.h"
 
@@ -101,13 +100,6 @@ static enum injector_refusal examine(struct thread_stop *stop, int32_t *error)
 	return facts.blocked == stop->mask ? INJECTED : REFUSED_SLEEPING;
 }
 
-static void let_go(struct thread_stop *stop)
-{
-	if (stop->mended)
-		ptrace(PTRACE_SETREGS, stop->thread, NULL, &stop->own);
-	ptrace(PTRACE_DETACH, stop->thread, NULL, NULL);
-}
-
 static void remember_late(pid_t program, pid_t thread)
 {
 	if (late_count == MOST_LATE)
@@ -115,6 +107,14 @@ static void remember_late(pid_t program, pid_t thread)
 	late[late_count].program = program;
 	late[late_count].thread = thread;
 	late_count++;
+}
+
+static void let_go(struct thread_stop *stop)
+{
+	if (stop->mended)
+		ptrace(PTRACE_SETREGS, stop->thread, NULL, &stop->own);
+	if (ptrace(PTRACE_DETACH, stop->thread, NULL, NULL) < 0)
+		remember_late(stop->program, stop->thread);
 }
 
 bool thread_stop_release_late(void)
@@ -146,12 +146,37 @@ static bool is_late(pid_t thread)
 	return false;
 }
 
+/* Returns INJECTED once it has stopped because of us. */
+static enum injector_refusal interrupt(struct thread_stop *stop, uint32_t wait_ms, int32_t *error)
+{
+	int signal;
+
+	if (ptrace(PTRACE_SEIZE, stop->thread, NULL, (long)PTRACE_O_TRACESYSGOOD) < 0) {
+		*error = errno;
+		return refusal_of(errno);
+	}
+	stop->since_ns = clock_ns();
+	ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
+	signal = tracee_wait_interrupted(stop->thread,
+					 stop->since_ns + wait_ms * UINT64_C(1000000));
+	if (signal == SIGTRAP)
+		return INJECTED;
+	if (signal >= 0) {
+		ptrace(PTRACE_DETACH, stop->thread, NULL, NULL);
+		return REFUSED_STOPPED;
+	}
+	*error = errno;
+	if (errno != ETIMEDOUT)
+		return REFUSED_GONE;
+	remember_late(stop->program, stop->thread);
+	return REFUSED_BUSY;
+}
+
 enum injector_refusal thread_stop_begin(struct thread_stop *stop, pid_t program, pid_t thread,
 					bool sleeping, uint32_t wait_ms, int32_t *error)
 {
 	struct thread_facts facts;
 	enum injector_refusal refusal;
-	int signal;
 
 	*error = 0;
 	memset(stop, 0, sizeof(*stop));
@@ -166,31 +191,18 @@ enum injector_refusal thread_stop_begin(struct thread_stop *stop, pid_t program,
 	refusal = look(&facts, sleeping);
 	if (refusal != INJECTED)
 		return refusal;
-	if (syscall_instruction_find(program, thread, &stop->instruction) < 0) {
+	if (detour_open(&stop->detour, program, thread) < 0) {
 		*error = errno;
 		return errno == ENOENT ? REFUSED_NO_INSTRUCTION : refusal_of(errno);
 	}
-	if (ptrace(PTRACE_SEIZE, thread, NULL, (long)PTRACE_O_TRACESYSGOOD) < 0) {
-		*error = errno;
-		return refusal_of(errno);
+	refusal = interrupt(stop, wait_ms, error);
+	if (refusal == INJECTED) {
+		refusal = examine(stop, error);
+		if (refusal != INJECTED)
+			let_go(stop);
 	}
-	stop->since_ns = clock_ns();
-	ptrace(PTRACE_INTERRUPT, thread, NULL, NULL);
-	signal = tracee_wait_interrupted(thread, stop->since_ns + wait_ms * UINT64_C(1000000));
-	if (signal < 0) {
-		*error = errno;
-		if (errno != ETIMEDOUT)
-			return REFUSED_GONE;
-		remember_late(program, thread);
-		return REFUSED_BUSY;
-	}
-	if (signal != SIGTRAP) {
-		ptrace(PTRACE_DETACH, thread, NULL, NULL);
-		return REFUSED_STOPPED;
-	}
-	refusal = examine(stop, error);
 	if (refusal != INJECTED)
-		let_go(stop);
+		detour_close(&stop->detour);
 	return refusal;
 }
 
@@ -199,15 +211,20 @@ int thread_stop_prepare(struct thread_stop *stop)
 	const uint64_t all = ~(uint64_t)0;
 	const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
 		PTRACE_O_TRACEVFORK;
+	struct user_regs_struct registers;
 
 	/* What the kernel does when a thread that was stopped there goes on. */
 	if (restartable_abort(stop->thread, &stop->own)) {
 		stop->start.rip = stop->own.rip;
 		stop->rseq_aborted = true;
 	}
+	registers = stop->start;
 	stop->called = true;
-	if (ptrace(PTRACE_SETOPTIONS, stop->thread, NULL, options) < 0 ||
-	    ptrace(PTRACE_SETSIGMASK, stop->thread, sizeof(all), &all) < 0)
+	/* In this order: from here on it goes back by itself, and then signals may wait. */
+	if (detour_lay(&stop->detour, stop->thread, stop->mask, &registers) < 0 ||
+	    ptrace(PTRACE_SETREGS, stop->thread, NULL, &registers) < 0 ||
+	    ptrace(PTRACE_SETSIGMASK, stop->thread, sizeof(all), &all) < 0 ||
+	    ptrace(PTRACE_SETOPTIONS, stop->thread, NULL, options) < 0)
 		return -1;
 	return 0;
 }
@@ -215,12 +232,14 @@ int thread_stop_prepare(struct thread_stop *stop)
 int64_t thread_stop_call(struct thread_stop *stop, long call, const uint64_t arguments[6],
 			 pid_t *child)
 {
-	return tracee_call(stop->thread, &stop->start, stop->instruction, call, arguments, child);
+	return tracee_call(stop->thread, &stop->start, stop->detour.call, call, arguments, child);
 }
 
-int thread_stop_restore(struct thread_stop *stop)
+static int give_back(struct thread_stop *stop)
 {
-	if (stop->called) {
+	if (stop->called)
+		detour_lift(&stop->detour, stop->thread, &stop->start);
+	if (stop->called && stop->restarted) {
 		/*
 		 * At the exit of a call the kernel has decided already not to restart one.  It does
 		 * so again after a stop where it looks for signals.
@@ -230,18 +249,26 @@ int thread_stop_restore(struct thread_stop *stop)
 		if (tracee_wait_interrupted(stop->thread, 0) < 0)
 			return -1;
 	}
-	if (ptrace(PTRACE_SETREGS, stop->thread, NULL, &stop->own) < 0)
+	if (stop->called &&
+	    (ptrace(PTRACE_SETOPTIONS, stop->thread, NULL, (long)PTRACE_O_TRACESYSGOOD) < 0 ||
+	     ptrace(PTRACE_SETSIGMASK, stop->thread, sizeof(stop->mask), &stop->mask) < 0))
 		return -1;
-	if (!stop->called)
-		return 0;
-	if (ptrace(PTRACE_SETSIGMASK, stop->thread, sizeof(stop->mask), &stop->mask) < 0 ||
-	    ptrace(PTRACE_SETOPTIONS, stop->thread, NULL, (long)PTRACE_O_TRACESYSGOOD) < 0)
-		return -1;
+	/* Last: until now it would have gone back by itself. */
+	return ptrace(PTRACE_SETREGS, stop->thread, NULL, &stop->own) < 0 ? -1 : 0;
+}
+
+int thread_stop_restore(struct thread_stop *stop)
+{
+	int rc = give_back(stop);
+
 	stop->called = false;
-	return 0;
+	return rc;
 }
 
 void thread_stop_detach(struct thread_stop *stop)
 {
-	ptrace(PTRACE_DETACH, stop->thread, NULL, NULL);
+	/* One that has been killed is the tracer's to wait for. */
+	if (ptrace(PTRACE_DETACH, stop->thread, NULL, NULL) < 0)
+		remember_late(stop->program, stop->thread);
+	detour_close(&stop->detour);
 }

@@ -13,12 +13,13 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include "detour.h"
 #include "injector.h"
 
 /* A stopped thread.  For reading. */
 struct thread_stop {
 	pid_t program, thread;
-	uint64_t instruction;		/* address of a `syscall` instruction */
+	struct detour detour;		/* where it makes our calls */
 	struct user_regs_struct own;	/* with what it goes on */
 	struct user_regs_struct start;	/* with what a copy of it begins: outside of system calls */
 	uint64_t mask;			/* its signals' */
@@ -35,10 +36,13 @@ struct thread_stop {
 enum injector_refusal thread_stop_begin(struct thread_stop *stop, pid_t program, pid_t thread,
 					bool sleeping, uint32_t wait_ms, int32_t *error);
 
-/* Before the first call: signals wait, and children that it gets are traced.  0, or -1. */
+/*
+ * Before the first call: signals wait, children that it gets are traced, and it finds its way back
+ * by itself if we end.  Returns 0; or -1 with errno, and it has to be restored and let go.
+ */
 int thread_stop_prepare(struct thread_stop *stop);
 
-/* A system call of ours: see tracee_call(). */
+/* A system call of ours: see tracee_call(); its sixth argument is one of DETOUR_*. */
 int64_t thread_stop_call(struct thread_stop *stop, long call, const uint64_t arguments[6],
 			 pid_t *child);
 

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Does a program go on unharmed if the injector is killed, whatever it is doing? */
+#include "check.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "injected.h"
+
+#define MEMORY_BYTES ((size_t)64 << 20)
+#define KILLS 300u
+
+struct shared {
+	volatile int end;
+	volatile unsigned long alarms;
+};
+
+static struct shared *shared;
+static volatile sig_atomic_t alarms;
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+	alarms++;
+	shared->alarms++;
+}
+
+/*
+ * Registers, flags, vector registers and memory all take part; signals come all the time, and it
+ * makes system calls.
+ */
+static void work(int output)
+{
+	const struct itimerval every = { { 0, 700 }, { 0, 700 } };
+	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	uint64_t *memory = mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t sum = 0, turns = 0, difference = 0;
+	double real = 0;
+
+	madvise(memory, MEMORY_BYTES, MADV_NOHUGEPAGE);
+	memset(memory, 0, MEMORY_BYTES);
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+	while (!shared->end) {
+		for (uint64_t i = 0; i < 2000; i++) {
+			sum += i ^ (sum >> 3);
+			real += 0.25;
+		}
+		memory[turns % (MEMORY_BYTES / 8)]++;
+		turns++;
+		if (turns % 64 == 0 && getppid() == 0)
+			_exit(2);
+	}
+	/* All again, undisturbed. */
+	for (uint64_t turn = 0, again = 0; turn < turns; turn++) {
+		for (uint64_t i = 0; i < 2000; i++)
+			again += i ^ (again >> 3);
+		difference = again ^ sum;
+	}
+	for (uint64_t turn = 0; turn < turns; turn++)
+		memory[turn % (MEMORY_BYTES / 8)]--;
+	for (size_t i = 0; i < MEMORY_BYTES / 8; i++)
+		difference |= memory[i];
+	if (real != (double)turns * 500 || write(output, &difference, 8) != 8)
+		_exit(3);
+	_exit(difference ? 4 : 7);
+}
+
+static void reap_copies(pid_t program)
+{
+	siginfo_t info;
+
+	/* The program itself must not be waited for yet. */
+	for (;;) {
+		info.si_pid = 0;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 ||
+		    !info.si_pid || info.si_pid == program)
+			return;
+		waitpid(info.si_pid, NULL, __WALL);
+	}
+}
+
+/* Returns whether it was killed before it answered. */
+static bool kill_once(struct injected *injected, unsigned us)
+{
+	struct injector_request request = injected_request(injected);
+	struct injector_answer answer;
+	bool killed = true;
+
+	if (injected_start_injector(injected) < 0)
+		return false;
+	if (send(injected->socket, &request, sizeof(request), MSG_NOSIGNAL) < 0)
+		return false;
+	injected_nap(us);
+	if (recv(injected->socket, &answer, sizeof(answer), MSG_DONTWAIT) == sizeof(answer)) {
+		killed = false;
+		if (answer.copies) {
+			copy_take(&answer.copy[0]);
+			copy_kill(&answer.copy[0]);
+		}
+	}
+	kill(injected->injector, SIGKILL);
+	waitpid(injected->injector, NULL, 0);
+	close(injected->socket);
+	return killed;
+}
+
+static void test_kills(void)
+{
+	struct injected injected;
+	unsigned long before;
+	unsigned killed = 0;
+	uint64_t difference = 1;
+	int status;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	CHECK_EQUAL(injected_start(&injected, work), 0);
+	close(injected.socket);
+	waitpid(injected.injector, NULL, 0);
+	injected_nap(50000);
+	srandom(1);
+	for (unsigned i = 0; i < KILLS; i++) {
+		killed += kill_once(&injected, (unsigned)(random() % 12000));
+		reap_copies(injected.program);
+		if (kill(injected.program, 0) < 0)
+			break;
+	}
+	/* Its signals are not blocked. */
+	before = shared->alarms;
+	injected_nap(50000);
+	CHECK(shared->alarms > before);
+	shared->end = 1;
+	CHECK_EQUAL(read(injected.from_program, &difference, 8), 8);
+	CHECK_EQUAL(difference, 0);
+	injected_start_injector(&injected);
+	status = injected_end(&injected);
+	CHECK(WIFEXITED(status));
+	CHECK_EQUAL(WEXITSTATUS(status), 7);
+	printf("# killed %u of %u times amid a request\n", killed, KILLS);
+	CHECK(killed > KILLS / 10);
+	munmap(shared, sizeof(*shared));
+}
+
+static const struct check_test tests[] = {
+	{ "the injector is killed at any instant", test_kills },
+};
+
+CHECK_MAIN(tests)
