@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "instruction.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "code_block.h"
+
+static const ZydisDecoder *decoder(void)
+{
+	static ZydisDecoder made;
+	static bool ready;
+
+	if (!ready) {
+		ZydisDecoderInit(&made, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+		ready = true;
+	}
+	return &made;
+}
+
+/* The number of a general register; REGISTER_NONE for any other. */
+static int general(ZydisRegister name)
+{
+	if (name == ZYDIS_REGISTER_NONE)
+		return REGISTER_NONE;
+	name = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, name);
+	if (name == ZYDIS_REGISTER_RIP)
+		return REGISTER_RIP;
+	if (name >= ZYDIS_REGISTER_RAX && name <= ZYDIS_REGISTER_R15)
+		return (int)(name - ZYDIS_REGISTER_RAX);
+	return REGISTER_NONE;
+}
+
+static void uses(struct instruction *instruction, int number)
+{
+	if (number >= 0 && number < REGISTER_RIP)
+		instruction->registers |= (uint16_t)(1u << number);
+}
+
+/* It names memory, and accesses none. */
+static bool accesses_nothing(const ZydisDecodedInstruction *z)
+{
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_LEA:
+	case ZYDIS_MNEMONIC_NOP:
+	case ZYDIS_MNEMONIC_CLFLUSH:
+	case ZYDIS_MNEMONIC_CLFLUSHOPT:
+	case ZYDIS_MNEMONIC_CLWB:
+	case ZYDIS_MNEMONIC_CLDEMOTE:
+	case ZYDIS_MNEMONIC_CLZERO:
+	case ZYDIS_MNEMONIC_INVLPG:
+		return true;
+	default:
+		return z->meta.category == ZYDIS_CATEGORY_PREFETCH ||
+		       z->meta.category == ZYDIS_CATEGORY_WIDENOP ||
+		       z->meta.category == ZYDIS_CATEGORY_NOP;
+	}
+}
+
+static bool is_string(const ZydisDecodedInstruction *z)
+{
+	return z->meta.category == ZYDIS_CATEGORY_STRINGOP;
+}
+
+/* What no copy may execute, or what is executed elsewhere than it seems. */
+static bool is_refused(const ZydisDecodedInstruction *z)
+{
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_INT:
+	case ZYDIS_MNEMONIC_INT1:
+	case ZYDIS_MNEMONIC_INT3:
+	case ZYDIS_MNEMONIC_UD0:
+	case ZYDIS_MNEMONIC_UD1:
+	case ZYDIS_MNEMONIC_UD2:
+	case ZYDIS_MNEMONIC_HLT:
+	case ZYDIS_MNEMONIC_XBEGIN:
+	case ZYDIS_MNEMONIC_XEND:
+	case ZYDIS_MNEMONIC_XABORT:
+	case ZYDIS_MNEMONIC_WRFSBASE:
+	case ZYDIS_MNEMONIC_WRGSBASE:
+	case ZYDIS_MNEMONIC_RDGSBASE:
+	case ZYDIS_MNEMONIC_SYSENTER:
+	case ZYDIS_MNEMONIC_SYSRET:
+	case ZYDIS_MNEMONIC_SYSEXIT:
+	case ZYDIS_MNEMONIC_SWAPGS:
+	case ZYDIS_MNEMONIC_SENDUIPI:
+	case ZYDIS_MNEMONIC_UIRET:
+		return true;
+	default:
+		return z->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ||
+		       z->meta.category == ZYDIS_CATEGORY_SYSRET ||
+		       z->meta.category == ZYDIS_CATEGORY_IO ||
+		       z->meta.category == ZYDIS_CATEGORY_IOSTRINGOP;
+	}
+}
+
+/* Its references cannot be said by base, index and displacement, or a copy of it elsewhere differs. */
+static bool is_stepped(const ZydisDecodedInstruction *z)
+{
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_ENTER:
+	case ZYDIS_MNEMONIC_XLAT:
+	case ZYDIS_MNEMONIC_MASKMOVDQU:
+	case ZYDIS_MNEMONIC_MASKMOVQ:
+	case ZYDIS_MNEMONIC_VMASKMOVDQU:
+	case ZYDIS_MNEMONIC_LOOP:
+	case ZYDIS_MNEMONIC_LOOPE:
+	case ZYDIS_MNEMONIC_LOOPNE:
+	case ZYDIS_MNEMONIC_JCXZ:
+	case ZYDIS_MNEMONIC_JECXZ:
+	case ZYDIS_MNEMONIC_JRCXZ:
+	case ZYDIS_MNEMONIC_FNSTENV:
+	case ZYDIS_MNEMONIC_POPF:
+	case ZYDIS_MNEMONIC_POPFQ:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static uint8_t kind_of(const ZydisDecodedOperand *operand)
+{
+	bool reads = operand->actions & ZYDIS_OPERAND_ACTION_MASK_READ;
+	bool writes = operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
+
+	if (writes)
+		return reads ? REFERENCE_MODIFY : REFERENCE_STORE;
+	return REFERENCE_LOAD;
+}
+
+/* Where a stack instruction's hidden operand really is, relative to the registers before it. */
+static void adjust_stack(const ZydisDecodedInstruction *z, bool hidden, struct memory_operand *memory)
+{
+	bool pushes = z->meta.category == ZYDIS_CATEGORY_PUSH ||
+		      z->meta.category == ZYDIS_CATEGORY_CALL;
+
+	if (hidden && z->mnemonic == ZYDIS_MNEMONIC_LEAVE) {
+		memory->base = 5;
+		memory->displacement = 0;
+	} else if (hidden && memory->base == 4 && pushes) {
+		memory->displacement = -(int64_t)memory->bytes;
+		memory->narrow = false;
+	} else if (!hidden && memory->base == 4 && z->mnemonic == ZYDIS_MNEMONIC_POP) {
+		/* Its address is computed after the stack pointer has moved. */
+		memory->displacement += memory->bytes;
+	}
+}
+
+/* Returns false if it has to be single-stepped, or refused: ->flow says which. */
+static bool add_memory(struct instruction *instruction, const ZydisDecodedOperand *operand)
+{
+	const ZydisDecodedInstruction *z = &instruction->zydis;
+	const int base = general(operand->mem.base), index = general(operand->mem.index);
+	const bool hidden = operand->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
+	struct memory_operand *memory;
+
+	if (operand->mem.type == ZYDIS_MEMOP_TYPE_VSIB || operand->mem.type == ZYDIS_MEMOP_TYPE_MIB) {
+		instruction->flow = FLOW_STEP;
+		return false;
+	}
+	uses(instruction, base);
+	uses(instruction, index);
+	if ((operand->mem.segment == ZYDIS_REGISTER_GS && z->mnemonic != ZYDIS_MNEMONIC_LEA) ||
+	    (base == REGISTER_RIP && z->address_width != 64)) {
+		instruction->flow = FLOW_REFUSE;
+		return false;
+	}
+	if (operand->mem.type == ZYDIS_MEMOP_TYPE_AGEN || accesses_nothing(z))
+		return true;
+	if (instruction->operand_count == INSTRUCTION_MOST_OPERANDS) {
+		instruction->flow = FLOW_STEP;
+		return false;
+	}
+	memory = &instruction->operands[instruction->operand_count++];
+	*memory = (struct memory_operand){
+		.base = (int8_t)base,
+		.index = (int8_t)index,
+		.scale = operand->mem.scale ? operand->mem.scale : 1,
+		.fs = operand->mem.segment == ZYDIS_REGISTER_FS,
+		.narrow = z->address_width == 32 && base != REGISTER_RIP,
+		.kind = kind_of(operand),
+		.bytes = operand->size ? (uint16_t)(operand->size / 8) : 1,
+		.displacement = operand->mem.disp.has_displacement ? operand->mem.disp.value : 0,
+	};
+	adjust_stack(z, hidden, memory);
+	return true;
+}
+
+static void set_target(struct instruction *instruction, uint8_t direct, uint8_t indirect)
+{
+	const ZydisDecodedOperand *operand = &instruction->zydis_operands[0];
+
+	if (operand->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+		instruction->flow = direct;
+		instruction->target = instruction->address + instruction->length +
+				      (uint64_t)operand->imm.value.s;
+	} else {
+		instruction->flow = indirect;
+	}
+}
+
+static void set_flow(struct instruction *instruction)
+{
+	const ZydisDecodedInstruction *z = &instruction->zydis;
+
+	switch (z->meta.category) {
+	case ZYDIS_CATEGORY_COND_BR:
+		set_target(instruction, FLOW_BRANCH, FLOW_REFUSE);
+		break;
+	case ZYDIS_CATEGORY_UNCOND_BR:
+		set_target(instruction, FLOW_JUMP, FLOW_JUMP_INDIRECT);
+		break;
+	case ZYDIS_CATEGORY_CALL:
+		set_target(instruction, FLOW_CALL, FLOW_CALL_INDIRECT);
+		break;
+	case ZYDIS_CATEGORY_RET:
+		instruction->flow = z->mnemonic == ZYDIS_MNEMONIC_RET ? FLOW_RETURN : FLOW_REFUSE;
+		break;
+	default:
+		break;
+	}
+}
+
+bool instruction_decode(struct instruction *instruction, const uint8_t *code, size_t length,
+			uint64_t address)
+{
+	ZydisDecodedInstruction *z = &instruction->zydis;
+
+	memset(instruction, 0, offsetof(struct instruction, zydis));
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(decoder(), code, length, z,
+						 instruction->zydis_operands)))
+		return false;
+	instruction->address = address;
+	instruction->length = z->length;
+	instruction->flow = FLOW_ON;
+	memcpy(instruction->bytes, code, z->length);
+	if (z->mnemonic == ZYDIS_MNEMONIC_SYSCALL) {
+		instruction->flow = FLOW_SYSTEM_CALL;
+		return true;
+	}
+	if (is_refused(z)) {
+		instruction->flow = FLOW_REFUSE;
+		return true;
+	}
+	instruction->repeats = is_string(z) &&
+			       (z->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
+						 ZYDIS_ATTRIB_HAS_REPNE));
+	for (unsigned i = 0; i < z->operand_count; i++) {
+		const ZydisDecodedOperand *operand = &instruction->zydis_operands[i];
+
+		if (operand->type == ZYDIS_OPERAND_TYPE_REGISTER)
+			uses(instruction, general(operand->reg.value));
+		else if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			 !add_memory(instruction, operand))
+			return true;
+	}
+	if (z->mnemonic == ZYDIS_MNEMONIC_LEAVE)
+		uses(instruction, 5);
+	if (is_stepped(z))
+		instruction->flow = FLOW_STEP;
+	else
+		set_flow(instruction);
+	return true;
+}
