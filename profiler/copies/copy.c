@@ -14,7 +14,7 @@ int64_t copy_call(struct copy *copy, const struct user_regs_struct *registers, l
 		  const uint64_t arguments[6])
 {
 	int64_t result = tracee_call(copy->pid, registers, copy->call_instruction, call, arguments,
-				     NULL);
+				     TRACEE_OF_ONE_THREAD, NULL);
 
 	if (result == TRACEE_LOST)
 		return COPY_LOST;
@@ -41,7 +41,7 @@ int copy_take(struct copy *copy)
 	if (ptrace(PTRACE_SEIZE, copy->pid, NULL, options) < 0)
 		return -1;
 	ptrace(PTRACE_INTERRUPT, copy->pid, NULL, NULL);
-	if (tracee_wait_interrupted(copy->pid, 0) < 0)
+	if (tracee_wait_interrupted(copy->pid, TRACEE_OF_ONE_THREAD) < 0)
 		return -1;
 	if (ptrace(PTRACE_SETREGS, copy->pid, NULL, &copy->start) < 0) {
 		copy_kill(copy);
@@ -58,7 +58,7 @@ void copy_kill(struct copy *copy)
 	if (copy->pid <= 0)
 		return;
 	kill(copy->pid, SIGKILL);
-	while (tracee_wait(copy->pid, 0, &status) == 0 && WIFSTOPPED(status))
+	while (tracee_wait(copy->pid, TRACEE_OF_ONE_THREAD, &status) == 0 && WIFSTOPPED(status))
 		;
 	copy->pid = 0;
 }

@@ -215,7 +215,8 @@ static int map_page(struct detour *detour, pid_t thread, const struct user_regs_
 	/* For this call there is no way back yet. */
 	if (ptrace(PTRACE_SETSIGMASK, thread, sizeof(all), &all) < 0)
 		return -1;
-	result = tracee_call(thread, registers, detour->plain, SYS_mmap, arguments, NULL);
+	result = tracee_call(thread, registers, detour->plain, SYS_mmap, arguments,
+			     TRACEE_FOR_EVER, NULL);
 	if (result == TRACEE_LOST) {
 		errno = ESRCH;
 		return -1;
@@ -263,6 +264,7 @@ void detour_lift(struct detour *detour, pid_t thread, const struct user_regs_str
 	const uint64_t arguments[6] = { detour->code, PAGE_BYTES };
 
 	if (detour->own_page)
-		tracee_call(thread, registers, detour->plain, SYS_munmap, arguments, NULL);
+		tracee_call(thread, registers, detour->plain, SYS_munmap, arguments,
+			    TRACEE_FOR_EVER, NULL);
 	detour->own_page = false;
 }

@@ -93,7 +93,7 @@ void thread_copy_kill(pid_t pid)
 	int status;
 
 	kill(pid, SIGKILL);
-	while (tracee_wait(pid, 0, &status) == 0 && WIFSTOPPED(status))
+	while (tracee_wait(pid, TRACEE_OF_ONE_THREAD, &status) == 0 && WIFSTOPPED(status))
 		;
 }
 
@@ -102,7 +102,8 @@ static int64_t call(const struct copy *copy, long number, uint64_t a, uint64_t b
 {
 	const uint64_t arguments[6] = { a, b, c, d };
 
-	return tracee_call(copy->pid, &copy->start, copy->call_instruction, number, arguments, NULL);
+	return tracee_call(copy->pid, &copy->start, copy->call_instruction, number, arguments,
+			   TRACEE_OF_ONE_THREAD, NULL);
 }
 
 #ifndef SYS_close_range
@@ -202,7 +203,7 @@ static int leave(const struct copy *copy)
 
 int thread_copy_park(const struct copy *copy, const struct injector_request *request)
 {
-	if (tracee_wait_interrupted(copy->pid, 0) < 0 ||
+	if (tracee_wait_interrupted(copy->pid, TRACEE_OF_ONE_THREAD) < 0 ||
 	    ptrace(PTRACE_SETOPTIONS, copy->pid, NULL,
 		   (long)(PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD)) < 0 ||
 	    cut_off(copy, request) < 0) {

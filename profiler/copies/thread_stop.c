@@ -232,7 +232,8 @@ int thread_stop_prepare(struct thread_stop *stop)
 int64_t thread_stop_call(struct thread_stop *stop, long call, const uint64_t arguments[6],
 			 pid_t *child)
 {
-	return tracee_call(stop->thread, &stop->start, stop->detour.call, call, arguments, child);
+	return tracee_call(stop->thread, &stop->start, stop->detour.call, call, arguments,
+			   TRACEE_FOR_EVER, child);
 }
 
 static int give_back(struct thread_stop *stop)
@@ -246,7 +247,7 @@ static int give_back(struct thread_stop *stop)
 		 */
 		ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
 		ptrace(PTRACE_CONT, stop->thread, NULL, NULL);
-		if (tracee_wait_interrupted(stop->thread, 0) < 0)
+		if (tracee_wait_interrupted(stop->thread, TRACEE_FOR_EVER) < 0)
 			return -1;
 	}
 	if (stop->called &&

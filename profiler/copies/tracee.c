@@ -9,6 +9,11 @@
 #include "clock.h"
 
 #define NS 1000000000u
+/*
+ * If another thread of the program executes a program, this one is gone without a word to who waits
+ * for it (Linux 6.18): look again.
+ */
+#define SLICE_NS 20000000u
 
 /* A tracer gets SIGCHLD whenever a tracee stops. */
 static void await_news(uint64_t ns)
@@ -38,7 +43,7 @@ int tracee_wait(pid_t tid, uint64_t deadline_ns, int *status)
 			errno = ETIMEDOUT;
 			return -1;
 		}
-		await_news(deadline_ns - now);
+		await_news(deadline_ns - now < SLICE_NS ? deadline_ns - now : SLICE_NS);
 	}
 }
 
@@ -72,14 +77,14 @@ static pid_t born(pid_t tid)
 }
 
 /* Returns -1 if it ends; else 1 when it has stopped at a call. */
-static int go_to_call(pid_t tid, pid_t *child)
+static int go_to_call(pid_t tid, uint64_t deadline_ns, pid_t *child)
 {
 	long signal = 0;
 	int status;
 
 	for (;;) {
 		if (ptrace(PTRACE_SYSCALL, tid, NULL, signal) < 0 ||
-		    tracee_wait(tid, 0, &status) < 0 || !WIFSTOPPED(status))
+		    tracee_wait(tid, deadline_ns, &status) < 0 || !WIFSTOPPED(status))
 			return -1;
 		if (WSTOPSIG(status) == TRACEE_AT_CALL)
 			return 1;
@@ -107,7 +112,7 @@ static int go_to_call(pid_t tid, pid_t *child)
 }
 
 int64_t tracee_call(pid_t tid, const struct user_regs_struct *registers, uint64_t instruction,
-		    long call, const uint64_t arguments[6], pid_t *child)
+		    long call, const uint64_t arguments[6], uint64_t deadline_ns, pid_t *child)
 {
 	struct user_regs_struct changed = *registers;
 
@@ -124,7 +129,7 @@ int64_t tracee_call(pid_t tid, const struct user_regs_struct *registers, uint64_
 	if (ptrace(PTRACE_SETREGS, tid, NULL, &changed) < 0)
 		return TRACEE_LOST;
 	/* Its entry and its exit. */
-	if (go_to_call(tid, NULL) < 0 || go_to_call(tid, child) < 0 ||
+	if (go_to_call(tid, deadline_ns, NULL) < 0 || go_to_call(tid, deadline_ns, child) < 0 ||
 	    ptrace(PTRACE_GETREGS, tid, NULL, &changed) < 0)
 		return TRACEE_LOST;
 	return (int64_t)changed.rax;

@@ -13,8 +13,15 @@
 #define TRACEE_EVENT(status) ((status) >> 16)
 
 /*
- * Wait until it stops or ends.  `deadline_ns`: CLOCK_MONOTONIC, 0 for ever; with one, the caller
- * has SIGCHLD blocked.  Returns 0 with *status; or -1 with errno: ETIMEDOUT, ECHILD if it is gone.
+ * How long one waits: until a time of CLOCK_MONOTONIC, or one of these.  But for the second, SIGCHLD
+ * is blocked and taken.
+ */
+#define TRACEE_FOR_EVER UINT64_MAX
+#define TRACEE_OF_ONE_THREAD 0u	/* for ever, for a process that has one thread: a copy */
+
+/*
+ * Wait until it stops or ends.  Returns 0 with *status; or -1 with errno: ETIMEDOUT, ECHILD if it is
+ * gone.
  */
 int tracee_wait(pid_t tid, uint64_t deadline_ns, int *status);
 
@@ -29,10 +36,10 @@ int tracee_wait_interrupted(pid_t tid, uint64_t deadline_ns);
  * Have a stopped thread (PTRACE_O_TRACESYSGOOD, signals blocked) make one system call, by the
  * instruction at `instruction`; the other registers are `registers`.  It is at the exit of the call
  * afterwards.  Returns the kernel's result; or TRACEE_LOST.  *child (may be NULL): who was born, if
- * that is traced.
+ * that is traced.  `deadline_ns`: TRACEE_*.
  */
 #define TRACEE_LOST INT64_MIN
 int64_t tracee_call(pid_t tid, const struct user_regs_struct *registers, uint64_t instruction,
-		    long call, const uint64_t arguments[6], pid_t *child);
+		    long call, const uint64_t arguments[6], uint64_t deadline_ns, pid_t *child);
 
 #endif

@@ -9,11 +9,13 @@
 /* A line of maps or smaps that begins a mapping. */
 static bool parse(const char *line, struct memory_range *range, bool *kernels)
 {
+	struct memory_range found;
 	int end = 0;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*4s %*x %*s %*u %n", &range->start, &range->end,
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*4s %*x %*s %*u %n", &found.start, &found.end,
 		   &end) != 2 || !end)
 		return false;
+	*range = found;
 	*kernels = line[end] == '[' && strncmp(line + end, "[heap]", 6) != 0 &&
 		strncmp(line + end, "[stack]", 7) != 0 && strncmp(line + end, "[anon", 5) != 0;
 	return true;

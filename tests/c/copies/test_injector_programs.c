@@ -1,0 +1,725 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Programs that are not easy to copy: what do they see, and which are refused? */
+#include "check.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include "injected.h"
+
+#define AREA_BYTES ((size_t)1 << 20)
+
+/* What a test and its program share. */
+struct shared {
+	volatile int end, ready;
+	volatile unsigned long turns;
+	volatile pid_t thread;
+	volatile uint64_t area;
+};
+
+static struct shared *shared;
+
+static int begin(struct injected *injected, void (*program)(int output))
+{
+	if (!shared)
+		shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	memset(shared, 0, sizeof(*shared));
+	if (injected_start(injected, program) < 0)
+		return -1;
+	for (unsigned i = 0; i < 2000 && !shared->ready; i++)
+		injected_nap(1000);
+	return shared->ready ? 0 : -1;
+}
+
+/* It is told to end. */
+static int end(struct injected *injected)
+{
+	shared->end = 1;
+	return injected_end(injected);
+}
+
+static void spin(void)
+{
+	shared->ready = 1;
+	while (!shared->end)
+		shared->turns++;
+}
+
+/* Copies of a thread, each killed at once.  Returns how many there were. */
+static unsigned copy_times(struct injected *injected, const struct injector_request *request,
+			   unsigned times)
+{
+	struct injector_answer answer;
+	unsigned made = 0;
+
+	for (unsigned i = 0; i < times; i++) {
+		CHECK_EQUAL(injector_ask(injected->socket, request, &answer), 0);
+		for (uint32_t j = 0; j < answer.copies; j++) {
+			CHECK_EQUAL(copy_take(&answer.copy[j]), 0);
+			copy_kill(&answer.copy[j]);
+			made++;
+		}
+	}
+	return made;
+}
+
+static enum injector_refusal refusal_of(struct injected *injected, bool sleeping)
+{
+	struct injector_request request = injected_request(injected);
+	struct injector_answer answer;
+
+	request.sleeping = sleeping;
+	if (injector_ask(injected->socket, &request, &answer) < 0)
+		return REFUSED_FAILED;
+	for (uint32_t i = 0; i < answer.copies; i++)
+		copy_kill(&answer.copy[i]);
+	return answer.refusal;
+}
+
+static void check_end(struct injected *injected, int code)
+{
+	int status = end(injected);
+
+	CHECK(WIFEXITED(status));
+	CHECK_EQUAL(WEXITSTATUS(status), code);
+	while (waitpid(-1, NULL, __WALL) > 0)
+		;
+}
+
+/* Children of the program that it has not made. */
+static void has_no_child(int output)
+{
+	(void)output;
+	spin();
+	errno = 0;
+	_exit(waitpid(-1, NULL, __WALL) < 0 && errno == ECHILD ? 7 : 1);
+}
+
+static void test_attached(void)
+{
+	struct injector_request request;
+	struct injector_answer answer;
+	struct injected injected;
+
+	CHECK_EQUAL(begin(&injected, has_no_child), 0);
+	request = injected_request(&injected);
+	request.sibling = false;
+	for (unsigned i = 0; i < 60; i++) {
+		uint32_t dead = i % 20 == 0 ? request.dead_count : 0;
+
+		/* Twenty at once. */
+		request.dead_count = dead;
+		CHECK_EQUAL(injector_ask(injected.socket, &request, &answer), 0);
+		CHECK_EQUAL(answer.copies, 1);
+		CHECK_EQUAL(answer.reaped, (UINT64_C(1) << dead) - 1);
+		if (!answer.copies)
+			break;
+		request.dead[i % 20] = answer.copy[0].inner_pid;
+		request.dead_count = i % 20 + 1;
+		CHECK_EQUAL(copy_take(&answer.copy[0]), 0);
+		copy_kill(&answer.copy[0]);
+	}
+	request.task = INJECT_REAP;
+	CHECK_EQUAL(injector_ask(injected.socket, &request, &answer), 0);
+	CHECK_EQUAL(answer.refusal, INJECTED);
+	CHECK_EQUAL(answer.reaped, (UINT64_C(1) << 20) - 1);
+	CHECK_EQUAL(answer.copies, 0);
+	check_end(&injected, 7);
+}
+
+static void has_unforked_memory(int output)
+{
+	char *area = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+	unsigned char resident;
+	int status;
+
+	(void)output;
+	memset(area, 42, AREA_BYTES);
+	madvise(area, AREA_BYTES, MADV_DONTFORK);
+	shared->area = (uint64_t)(uintptr_t)area;
+	spin();
+	if (fork() == 0)
+		_exit(mincore(area, 4096, &resident) < 0 && errno == ENOMEM ? 7 : 1);
+	wait(&status);
+	_exit(WEXITSTATUS(status));
+}
+
+static void test_unforked(void)
+{
+	struct injector_request request;
+	struct injector_answer answer;
+	struct injected injected;
+	char byte = 0;
+
+	CHECK_EQUAL(begin(&injected, has_unforked_memory), 0);
+	request = injected_request(&injected);
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_EQUAL(injector_ask(injected.socket, &request, &answer), 0);
+		CHECK_EQUAL(answer.copies, 1);
+		CHECK_EQUAL(answer.missing, i == 0);
+		CHECK_EQUAL(copy_take(&answer.copy[0]), 0);
+		CHECK_EQUAL(copy_read(&answer.copy[0], shared->area + 5000, &byte, 1), i ? 0 : -1);
+		CHECK_EQUAL(byte, i ? 42 : 0);
+		copy_kill(&answer.copy[0]);
+	}
+	check_end(&injected, 7);
+}
+
+/* The vDSO's last page is full. */
+static void has_no_room(int output)
+{
+	char line[256];
+	unsigned long start, finish, at, before = 0, after = 0;
+	int memory = open("/proc/self/mem", O_RDWR);
+	FILE *maps = fopen("/proc/self/maps", "r");
+
+	(void)output;
+	while (fgets(line, sizeof(line), maps)) {
+		before++;
+		if (!strstr(line, "[vdso]") || sscanf(line, "%lx-%lx", &start, &finish) != 2)
+			continue;
+		for (at = finish - 1; !*(unsigned char *)at; at--)
+			if (pwrite(memory, "\xcc", 1, (off_t)at) != 1)
+				_exit(2);
+	}
+	fclose(maps);
+	spin();
+	maps = fopen("/proc/self/maps", "r");
+	while (fgets(line, sizeof(line), maps))
+		after++;
+	_exit(before == after ? 7 : 1);
+}
+
+static void test_no_room(void)
+{
+	struct injector_request request;
+	struct injected injected;
+
+	CHECK_EQUAL(begin(&injected, has_no_room), 0);
+	request = injected_request(&injected);
+	CHECK_EQUAL(copy_times(&injected, &request, 20), 20);
+	check_end(&injected, 7);
+}
+
+#define MOST_SIGNALS 2000
+
+static volatile sig_atomic_t received, disordered;
+
+static void on_number(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)context;
+	if (info->si_value.sival_int != received)
+		disordered = 1;
+	received++;
+}
+
+static void gets_signals(int output)
+{
+	struct sigaction action = { .sa_sigaction = on_number, .sa_flags = SA_SIGINFO };
+
+	(void)output;
+	sigaction(SIGRTMIN, &action, NULL);
+	spin();
+	_exit(received == MOST_SIGNALS && !disordered ? 7 : 1);
+}
+
+static void test_signals(void)
+{
+	struct injected injected;
+	struct injector_request request;
+	unsigned made = 0;
+	pid_t sender;
+
+	CHECK_EQUAL(begin(&injected, gets_signals), 0);
+	request = injected_request(&injected);
+	sender = fork();
+	if (sender == 0) {
+		for (int i = 0; i < MOST_SIGNALS; i++) {
+			while (sigqueue(injected.program, SIGRTMIN,
+					(union sigval){ .sival_int = i }) < 0)
+				injected_nap(100);
+			if (i % 4 == 0)
+				injected_nap(100);
+		}
+		_exit(0);
+	}
+	while (waitpid(sender, NULL, WNOHANG) == 0)
+		made += copy_times(&injected, &request, 1);
+	CHECK(made > 20);
+	injected_nap(20000);
+	check_end(&injected, 7);
+}
+
+static void only_spins(int output)
+{
+	(void)output;
+	spin();
+	_exit(7);
+}
+
+static void test_stopped_and_continued(void)
+{
+	struct injected injected;
+	struct injector_request request;
+	unsigned made = 0, rounds = 0;
+	unsigned long before;
+	pid_t sender;
+
+	CHECK_EQUAL(begin(&injected, only_spins), 0);
+	request = injected_request(&injected);
+	sender = fork();
+	if (sender == 0) {
+		for (int i = 0; i < 500; i++) {
+			kill(injected.program, SIGSTOP);
+			injected_nap((unsigned)(i % 7) * 50);
+			kill(injected.program, SIGCONT);
+			injected_nap((unsigned)(i % 5) * 100);
+		}
+		kill(injected.program, SIGSTOP);
+		_exit(0);
+	}
+	while (waitpid(sender, NULL, WNOHANG) == 0) {
+		made += copy_times(&injected, &request, 1);
+		rounds++;
+	}
+	CHECK(made > 20);
+	injected_nap(1000);
+	/* A stop is a stop, also for one who was copied. */
+	CHECK_EQUAL(refusal_of(&injected, true), REFUSED_STOPPED);
+	before = shared->turns;
+	injected_nap(20000);
+	CHECK_EQUAL(shared->turns, before);
+	kill(injected.program, SIGCONT);
+	injected_nap(20000);
+	CHECK(shared->turns > before);
+	check_end(&injected, 7);
+}
+
+static void test_killed(void)
+{
+	struct injected injected;
+	struct injector_request request;
+	struct injector_answer answer;
+	int status = 0;
+
+	for (unsigned i = 0; i < 40; i++) {
+		pid_t killer;
+
+		CHECK_EQUAL(begin(&injected, only_spins), 0);
+		request = injected_request(&injected);
+		killer = fork();
+		if (killer == 0) {
+			injected_nap(i * 30);
+			kill(injected.program, SIGKILL);
+			_exit(0);
+		}
+		for (;;) {
+			CHECK_EQUAL(injector_ask(injected.socket, &request, &answer), 0);
+			for (uint32_t j = 0; j < answer.copies; j++)
+				copy_kill(&answer.copy[j]);
+			if (answer.refusal != INJECTED)
+				break;
+		}
+		waitpid(killer, NULL, 0);
+		status = injected_end(&injected);
+		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		while (waitpid(-1, NULL, __WALL) > 0)
+			;
+	}
+}
+
+/* Another thread executes a program. */
+static void *execute(void *argument)
+{
+	(void)argument;
+	while (shared->turns < 1000000)
+		;
+	execl("/bin/sh", "sh", "-c", "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done; exit 7",
+	      (char *)NULL);
+	_exit(1);
+}
+
+static void is_replaced(int output)
+{
+	pthread_t thread;
+
+	(void)output;
+	pthread_create(&thread, NULL, execute, NULL);
+	spin();
+}
+
+static void test_execution(void)
+{
+	struct injected injected;
+	struct injector_request request;
+	unsigned made = 0;
+
+	for (unsigned i = 0; i < 10; i++) {
+		siginfo_t info = { .si_pid = 0 };
+
+		CHECK_EQUAL(begin(&injected, is_replaced), 0);
+		request = injected_request(&injected);
+		while (waitid(P_PID, (id_t)injected.program, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		       !info.si_pid)
+			made += copy_times(&injected, &request, 1);
+		check_end(&injected, 7);
+	}
+	CHECK(made > 10);
+}
+
+#define THREADS 64
+
+static void *count(void *argument)
+{
+	unsigned long *turns = argument;
+
+	if (!shared->thread)
+		shared->thread = (pid_t)syscall(SYS_gettid);
+	while (!shared->end)
+		++*turns;
+	return NULL;
+}
+
+static unsigned long turns[THREADS];
+
+static void *wait_for_all(void *argument)
+{
+	pthread_t threads[THREADS];
+
+	(void)argument;
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, count, &turns[i]);
+	shared->ready = 1;
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	_exit(7);
+}
+
+/* Its first thread ends long before the others. */
+static void has_threads(int output)
+{
+	pthread_t thread;
+
+	(void)output;
+	pthread_create(&thread, NULL, wait_for_all, NULL);
+	pthread_exit(NULL);
+}
+
+static void test_threads(void)
+{
+	struct injected injected;
+	struct injector_request request;
+	unsigned made = 0;
+
+	CHECK_EQUAL(begin(&injected, has_threads), 0);
+	injected_nap(20000);
+	request = injected_request(&injected);
+	CHECK_EQUAL(refusal_of(&injected, true), REFUSED_GONE);
+	for (pid_t i = 0; i < THREADS; i++) {
+		request.thread = shared->thread + i;
+		made += copy_times(&injected, &request, 1);
+	}
+	CHECK(made > THREADS / 2);
+	check_end(&injected, 7);
+}
+
+static void *end_at_once(void *argument)
+{
+	shared->thread = (pid_t)syscall(SYS_gettid);
+	for (volatile unsigned i = 0; i < 1000000; i++)
+		;
+	return argument;
+}
+
+static void has_short_threads(int output)
+{
+	pthread_t thread;
+
+	(void)output;
+	shared->ready = 1;
+	while (!shared->end) {
+		if (pthread_create(&thread, NULL, end_at_once, NULL) != 0)
+			_exit(1);
+		pthread_join(thread, NULL);
+		shared->turns++;
+	}
+	_exit(7);
+}
+
+static void test_short_threads(void)
+{
+	struct injected injected;
+	struct injector_request request;
+	unsigned made = 0;
+
+	CHECK_EQUAL(begin(&injected, has_short_threads), 0);
+	request = injected_request(&injected);
+	for (unsigned i = 0; i < 500; i++) {
+		request.thread = shared->thread;
+		made += copy_times(&injected, &request, 1);
+	}
+	printf("# %u of 500 attempts\n", made);
+	CHECK(made > 0);
+	check_end(&injected, 7);
+}
+
+static void has_filter(int output)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog filter = { 1, &allow };
+
+	(void)output;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+	spin();
+	_exit(7);
+}
+
+static void is_vfork_parent(int output)
+{
+	(void)output;
+	if (vfork() == 0) {
+		spin();
+		_exit(0);
+	}
+	_exit(7);
+}
+
+static void is_traced(int output)
+{
+	(void)output;
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	spin();
+	_exit(7);
+}
+
+static void has_hugetlb(int output)
+{
+	char *page = mmap(NULL, (size_t)2 << 20, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+
+	(void)output;
+	if (page == MAP_FAILED)
+		_exit(4);
+	*page = 1;
+	spin();
+	_exit(7);
+}
+
+static void has_ring(int output)
+{
+	char parameters[120] = { 0 };
+
+	(void)output;
+	if (syscall(425, 8, parameters) < 0)
+		_exit(4);
+	spin();
+	_exit(7);
+}
+
+static void handles_faults(int output)
+{
+	(void)output;
+	if (syscall(SYS_userfaultfd, O_CLOEXEC | 1 /* UFFD_USER_MODE_ONLY */) < 0)
+		_exit(4);
+	spin();
+	_exit(7);
+}
+
+static void sleeps(int output)
+{
+	(void)output;
+	shared->ready = 1;
+	while (!shared->end)
+		injected_nap(10000);
+	_exit(7);
+}
+
+static void check_refused(void (*program)(int output), enum injector_refusal refusal)
+{
+	struct injected injected;
+
+	if (begin(&injected, program) < 0) {
+		end(&injected);
+		CHECK_SKIP("the kernel does not give it");
+	}
+	injected_nap(5000);
+	CHECK_EQUAL(refusal_of(&injected, false), refusal);
+	check_end(&injected, 7);
+}
+
+static void test_seccomp(void) { check_refused(has_filter, REFUSED_SECCOMP); }
+static void test_vfork(void) { check_refused(is_vfork_parent, REFUSED_BUSY); }
+static void test_traced(void) { check_refused(is_traced, REFUSED_TRACED); }
+static void test_hugetlb(void) { check_refused(has_hugetlb, REFUSED_HUGETLB); }
+static void test_ring(void) { check_refused(has_ring, REFUSED_IO_URING); }
+static void test_faults(void) { check_refused(handles_faults, REFUSED_USERFAULTFD); }
+static void test_sleeping(void) { check_refused(sleeps, REFUSED_SLEEPING); }
+
+static void test_gone(void)
+{
+	struct injected injected;
+
+	CHECK_EQUAL(begin(&injected, only_spins), 0);
+	kill(injected.program, SIGKILL);
+	injected_nap(10000);
+	CHECK_EQUAL(refusal_of(&injected, true), REFUSED_GONE);
+	injected_end(&injected);
+}
+
+static void test_two_copies(void)
+{
+	struct injector_request request;
+	struct injector_answer answer;
+	struct injected injected;
+
+	CHECK_EQUAL(begin(&injected, only_spins), 0);
+	request = injected_request(&injected);
+	request.copies = 2;
+	CHECK_EQUAL(injector_ask(injected.socket, &request, &answer), 0);
+	CHECK_EQUAL(answer.copies, 2);
+	CHECK_EQUAL(answer.copy[0].start.rip, answer.copy[1].start.rip);
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK_EQUAL(copy_take(&answer.copy[i]), 0);
+		copy_kill(&answer.copy[i]);
+	}
+	check_end(&injected, 7);
+}
+
+/* An ordinary user and his own processes. */
+static void test_ordinary_user(void)
+{
+	struct injector_request request;
+	struct injected injected;
+	int status = -1;
+	pid_t user;
+
+	if (getuid() != 0)
+		CHECK_SKIP("all tests are an ordinary user's");
+	fflush(stdout);
+	user = fork();
+	if (user == 0) {
+		check_failures = 0;
+		if (setgroups(0, NULL) < 0 || setgid(65534) < 0 || setuid(65534) < 0)
+			_exit(1);
+		/* Who has changed his user may not be traced. */
+		CHECK_EQUAL(begin(&injected, only_spins), 0);
+		CHECK_EQUAL(refusal_of(&injected, false), REFUSED_PERMISSION);
+		check_end(&injected, 7);
+		prctl(PR_SET_DUMPABLE, 1);
+		CHECK_EQUAL(begin(&injected, only_spins), 0);
+		request = injected_request(&injected);
+		CHECK_EQUAL(copy_times(&injected, &request, 10), 10);
+		check_end(&injected, 7);
+		fflush(stdout);
+		_exit(check_failures ? 1 : 0);
+	}
+	waitpid(user, &status, 0);
+	CHECK_EQUAL(status, 0);
+}
+
+/* The program has its own process ids. */
+static void in_container(int output)
+{
+	pid_t first;
+	int status;
+
+	if (unshare(CLONE_NEWPID) < 0)
+		_exit(4);
+	/* The first process of a namespace. */
+	first = fork();
+	if (first == 0) {
+		if (fork() == 0) {
+			shared->area = (uint64_t)getpid();
+			has_no_child(output);
+		}
+		wait(&status);
+		_exit(WEXITSTATUS(status));
+	}
+	shared->thread = first;
+	waitpid(first, &status, 0);
+	_exit(WEXITSTATUS(status));
+}
+
+static pid_t child_of(pid_t process)
+{
+	char path[64];
+	int child = 0;
+	FILE *children;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", process, process);
+	children = fopen(path, "r");
+	if (children) {
+		if (fscanf(children, "%d", &child) != 1)
+			child = 0;
+		fclose(children);
+	}
+	return child;
+}
+
+static void test_container(void)
+{
+	struct injector_request request;
+	struct injector_answer answer;
+	struct injected injected;
+
+	if (begin(&injected, in_container) < 0) {
+		end(&injected);
+		CHECK_SKIP("no namespaces for this user");
+	}
+	request = injected_request(&injected);
+	request.program = request.thread = child_of(shared->thread);
+	request.sibling = false;
+	CHECK_EQUAL(injector_ask(injected.socket, &request, &answer), 0);
+	CHECK_EQUAL(answer.copies, 1);
+	CHECK(answer.copy[0].inner_pid > (pid_t)shared->area);
+	CHECK(answer.copy[0].inner_pid < 10);
+	CHECK(answer.copy[0].pid != answer.copy[0].inner_pid);
+	request.dead[0] = answer.copy[0].inner_pid;
+	request.dead_count = 1;
+	request.task = INJECT_REAP;
+	CHECK_EQUAL(copy_take(&answer.copy[0]), 0);
+	copy_kill(&answer.copy[0]);
+	CHECK_EQUAL(injector_ask(injected.socket, &request, &answer), 0);
+	CHECK_EQUAL(answer.reaped, 1);
+	check_end(&injected, 7);
+}
+
+static const struct check_test tests[] = {
+	{ "two copies of one stop", test_two_copies },
+	{ "a program that was not launched reaps its copies, and has no others", test_attached },
+	{ "memory that is not forked is copied, and not forked afterwards", test_unforked },
+	{ "no room behind the vDSO", test_no_room },
+	{ "queued signals arrive once and in order", test_signals },
+	{ "SIGSTOP and SIGCONT have their effect", test_stopped_and_continued },
+	{ "SIGKILL at any time", test_killed },
+	{ "another thread executes a program", test_execution },
+	{ "64 threads, whose first has ended", test_threads },
+	{ "threads that end soon", test_short_threads },
+	{ "an ordinary user", test_ordinary_user },
+	{ "a namespace of process ids", test_container },
+	{ "refused: gone", test_gone },
+	{ "refused: a seccomp filter", test_seccomp },
+	{ "refused: the parent of a vfork()", test_vfork },
+	{ "refused: traced", test_traced },
+	{ "refused: hugetlb pages", test_hugetlb },
+	{ "refused: io_uring", test_ring },
+	{ "refused: userfaultfd", test_faults },
+	{ "refused: asleep", test_sleeping },
+};
+
+CHECK_MAIN(tests)
