@@ -23,9 +23,9 @@ static int general(ZydisRegister name)
 {
 	if (name == ZYDIS_REGISTER_NONE)
 		return REGISTER_NONE;
-	name = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, name);
-	if (name == ZYDIS_REGISTER_RIP)
+	if (name == ZYDIS_REGISTER_RIP || name == ZYDIS_REGISTER_EIP)
 		return REGISTER_RIP;
+	name = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, name);
 	if (name >= ZYDIS_REGISTER_RAX && name <= ZYDIS_REGISTER_R15)
 		return (int)(name - ZYDIS_REGISTER_RAX);
 	return REGISTER_NONE;

@@ -267,12 +267,18 @@ static int execute_repeated(const struct copy *copy, const struct instruction *i
 int step(const struct copy *copy, const struct instruction *instruction,
 	 struct user_regs_struct *registers, uint64_t addresses[STEP_MOST_REFERENCES])
 {
+	const uint64_t here = registers->rip;
 	struct elements elements;
+	int rc;
 
 	if (find_elements(instruction, &elements)) {
 		if (element_addresses(copy, &elements, registers, addresses) < 0)
 			return -1;
-		return execute(copy, registers);
+		/* It may trap halfway, with what is left in its mask. */
+		do
+			rc = execute(copy, registers);
+		while (rc == 0 && registers->rip == here);
+		return rc;
 	}
 	for (unsigned i = 0; i < instruction->operand_count; i++)
 		addresses[instruction->repeats ? 2 * i : i] =

@@ -9,6 +9,7 @@
 #include "emit.h"
 #include "follow.h"
 #include "instruction.h"
+#include "step.h"
 #include "vdso.h"
 
 #define RSP 4
@@ -474,6 +475,7 @@ static int emit_any(struct translation *made, uint32_t number, struct ahead *ahe
 	if (flow == FLOW_REFUSE)
 		return emit_exit(made, EXIT_REFUSE);
 	made->count = 1;
+	made->references = step_references(&made->instructions[0], made->made);
 	made->end = BLOCK_STEPPED;
 	made->past = made->address + made->instructions[0].length;
 	add_ahead(ahead, made->past);

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Does translated code make the references of the program?  Two copies of one stop: one is
+ * single-stepped, the other followed; addresses, sizes and kinds must be the same, one by one.
+ *
+ *   compare INJECTOR COPIES INSTRUCTIONS -- PROGRAM...
+ *
+ * Prints a line for each pair, and exits 1 if one differs, 2 if none could be compared.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "area.h"
+#include "code_cache.h"
+#include "follow.h"
+#include "injector.h"
+#include "mappings.h"
+#include "step.h"
+#include "translator.h"
+
+struct made {
+	uint64_t instruction, address, bytes;
+	uint8_t kind;
+};
+
+struct list {
+	struct made *all;
+	size_t count, capacity, most;
+};
+
+static void add(struct list *list, struct made made)
+{
+	if (list->count == list->capacity) {
+		list->capacity = list->capacity ? 2 * list->capacity : 4096;
+		list->all = realloc(list->all, list->capacity * sizeof(*list->all));
+		if (!list->all)
+			abort();
+	}
+	list->all[list->count++] = made;
+}
+
+static void add_all(struct list *list, uint64_t instruction, const struct code_reference *references,
+		    unsigned count, const uint64_t *addresses)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct made made = { instruction, addresses[i], references[i].bytes, references[i].kind };
+
+		if (made.kind == REFERENCE_LENGTH || !made.address)
+			continue;
+		if (i + 1 < count && references[i + 1].kind == REFERENCE_LENGTH)
+			made.bytes = addresses[i + 1];
+		add(list, made);
+	}
+}
+
+static bool executed(void *context, const struct code_block *block, const uint64_t *addresses,
+		     uint64_t next)
+{
+	struct list *list = context;
+
+	(void)next;
+	for (unsigned i = 0; i < block->reference_count;) {
+		const unsigned instruction = block->references[i].instruction;
+		unsigned end = i;
+
+		while (end < block->reference_count &&
+		       block->references[end].instruction == instruction)
+			end++;
+		add_all(list, block->instructions[instruction].address, block->references + i, end - i,
+			addresses + i);
+		i = end;
+	}
+	return list->count < list->most;
+}
+
+/* Step up to the first system call, or so many instructions. */
+static unsigned long step_copy(struct copy *copy, unsigned long most, struct list *list)
+{
+	struct user_regs_struct registers = copy->start;
+	unsigned long steps = 0;
+
+	for (; steps < most; steps++) {
+		struct code_reference references[STEP_MOST_REFERENCES];
+		uint64_t addresses[STEP_MOST_REFERENCES] = { 0 };
+		struct instruction instruction;
+		uint8_t code[16];
+		size_t have = 16;
+		uint64_t address = registers.rip;
+
+		while (have && copy_read(copy, address, code, have) < 0)
+			have--;
+		if (!instruction_decode(&instruction, code, have, address) ||
+		    instruction.flow == FLOW_SYSTEM_CALL || instruction.flow == FLOW_REFUSE)
+			break;
+		if (step(copy, &instruction, &registers, addresses) != 0)
+			break;
+		add_all(list, address, references, step_references(&instruction, references), addresses);
+	}
+	return steps;
+}
+
+static void show(const char *what, const struct list *list, size_t i)
+{
+	if (i < list->count)
+		printf("   %s %zu: %#llx: %#llx %llu %u\n", what, i,
+		       (unsigned long long)list->all[i].instruction,
+		       (unsigned long long)list->all[i].address,
+		       (unsigned long long)list->all[i].bytes, list->all[i].kind);
+}
+
+/* Returns 1 if they differ. */
+static int compare(const struct list *stepped, const struct list *followed)
+{
+	size_t i = 0;
+
+	while (i < stepped->count && i < followed->count &&
+	       memcmp(&stepped->all[i], &followed->all[i], sizeof(struct made)) == 0)
+		i++;
+	if (i == stepped->count)
+		return 0;
+	for (size_t k = i > 2 ? i - 2 : 0; k < i + 3; k++) {
+		show("stepped", stepped, k);
+		show("followed", followed, k);
+	}
+	return 1;
+}
+
+/* The other copy must see the same memory: ours is there as well, shared mappings cannot be written. */
+static void make_alike(struct copy *copy, const struct translator *translator)
+{
+	uint64_t area[6] = { translator->area, AREA_BYTES, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, UINT64_MAX, 0 };
+
+	copy_call(copy, &copy->start, SYS_mmap, area);
+}
+
+static int compare_copies(struct copy copies[2], struct translator *translator, unsigned long most)
+{
+	static const char *const ends[] = { "enough", "call", "fault", "instruction", "exited",
+					    "failed", "time" };
+	struct list stepped = { .most = 0 }, list = { .most = 0 };
+	const struct watcher watcher = { .executed = executed, .context = &list };
+	const struct follow_limits limits = { .time_ns = UINT64_C(60000000000) };
+	struct followed followed;
+	unsigned long steps;
+	int rc;
+
+	if (copy_take(&copies[0]) < 0 || copy_take(&copies[1]) < 0)
+		return -1;
+	if (translator->area)
+		make_alike(&copies[0], translator);
+	steps = step_copy(&copies[0], most, &stepped);
+	list.most = stepped.count + 1;
+	follow(translator, &copies[1], NULL, &limits, &watcher, &followed);
+	rc = compare(&stepped, &list);
+	printf("%s: %lu instructions, %zu references; followed %zu, ended by %s (%ld, %#llx), %s; "
+	       "%llu blocks, %llu stepped, %llu stops, %llu pages of code written, %llu shared\n",
+	       rc ? "DIFFERENT" : "same", steps, stepped.count, list.count, ends[followed.end],
+	       followed.call, (unsigned long long)followed.address,
+	       followed.end == FOLLOW_FAILED ? strerror(errno) : "",
+	       (unsigned long long)followed.translated, (unsigned long long)followed.stepped,
+	       (unsigned long long)followed.stops, (unsigned long long)followed.written_code_pages,
+	       (unsigned long long)followed.shared_pages);
+	free(stepped.all);
+	free(list.all);
+	copy_kill(&copies[0]);
+	copy_kill(&copies[1]);
+	return rc;
+}
+
+static void wait_ms(long ms)
+{
+	const struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	nanosleep(&time, NULL);
+}
+
+/* A thread that runs now, or its first one. */
+static pid_t running_thread(pid_t program)
+{
+	char command[128], state;
+	int tid, found = program;
+	FILE *threads;
+
+	snprintf(command, sizeof(command),
+		 "cat /proc/%d/task/[0-9]*/stat 2>/dev/null | sed 's/ (.*) / /'", (int)program);
+	threads = popen(command, "r");
+	if (!threads)
+		return program;
+	while (fscanf(threads, "%d %c%*[^\n]", &tid, &state) == 2)
+		if (state == 'R')
+			found = tid;
+	pclose(threads);
+	return found;
+}
+
+int main(int argc, char **argv)
+{
+	struct translator *translator = translator_make();
+	unsigned different = 0, compared = 0;
+	unsigned long pairs, most;
+	pid_t injector, program;
+	int socket, status;
+
+	if (argc < 6 || strcmp(argv[4], "--") != 0 || !translator) {
+		fprintf(stderr, "compare INJECTOR COPIES INSTRUCTIONS -- PROGRAM...\n");
+		return 3;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	pairs = strtoul(argv[2], NULL, 10);
+	most = strtoul(argv[3], NULL, 10);
+	socket = injector_start(argv[1], &injector);
+	program = fork();
+	if (program == 0) {
+		int null = open("/dev/null", 1);
+
+		dup2(null, 1);
+		execvp(argv[5], argv + 5);
+		_exit(127);
+	}
+	wait_ms(150);
+	for (unsigned long i = 0; i < 8 * pairs && compared < pairs; i++) {
+		struct injector_request request = {
+			.task = INJECT_COPY, .program = program, .thread = running_thread(program),
+			.sibling = true, .copies = 2, .wait_ms = 1000, .tracer = getpid(),
+		};
+		struct injector_answer answer;
+		int rc;
+
+		if (injector_ask(socket, &request, &answer) < 0 || answer.refusal == REFUSED_GONE)
+			break;
+		if (answer.refusal != INJECTED || answer.missing) {
+			for (unsigned k = 0; k < answer.copies; k++)
+				copy_kill(&answer.copy[k]);
+			wait_ms(20);
+			continue;
+		}
+		rc = compare_copies(answer.copy, translator, most);
+		compared += rc >= 0;
+		different += rc > 0;
+		wait_ms(30);
+	}
+	kill(program, SIGKILL);
+	while (waitpid(-1, &status, __WALL | WNOHANG) > 0)
+		;
+	close(socket);
+	translator_free(translator, NULL);
+	printf("%u compared, %u different\n", compared, different);
+	return different ? 1 : compared ? 0 : 2;
+}
