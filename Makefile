@@ -9,7 +9,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla -Wundef -Wformat=2
 # A warning stops `make check` and `make lint`, and never the build of a user whose compiler is newer.
 WERROR ?=
-CPPFLAGS += -D_GNU_SOURCE -Icommon -Icalibrator -Iprofiler/tlb -Iprofiler/launch -Iprofiler/counters \
+CPPFLAGS += -D_GNU_SOURCE -Iprofiler -Icommon -Icalibrator -Iprofiler/tlb -Iprofiler/launch -Iprofiler/counters \
 	-Iprofiler/thp -Itests/c -MMD -MP
 CFLAGS += -std=c11 -O2 -g $(WARNINGS) $(WERROR)
 CXXFLAGS += -std=c++17 -O2 -g -Wall -Wextra $(WERROR)
@@ -83,9 +83,9 @@ $(B)/san/%.o: %.S
 # may have files of the same name.
 $(B)/obj/modules.a: $(MODULES:%.c=$(B)/obj/%.o)
 $(B)/san/modules.a: $(MODULES:%.c=$(B)/san/%.o)
-# The timing model and its schedule are only the simulator's; their files have names that
+# The timing model and what drives it are only the engines'; their files have names that
 # others have too.
-TIMING := $(wildcard profiler/timing/*.c profiler/numa/*.c) profiler/simulator/schedule.c
+TIMING := $(wildcard profiler/timing/*.c profiler/numa/*.c profiler/engine/*.c)
 $(B)/obj/timing.a: $(TIMING:%.c=$(B)/obj/%.o)
 $(B)/san/timing.a: $(TIMING:%.c=$(B)/san/%.o)
 COPIES_OBJECTS := $(COPIES:%.c=%.o) $(patsubst %.S,%.o,$(and $(COPIES),$(wildcard profiler/copies/*.S)))

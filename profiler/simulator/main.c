@@ -3,8 +3,7 @@
  * tlbsim, the Valgrind tool: which of a program's references would miss the
  * TLBs, on base pages and on huge pages, and in which of further machines?
  *
- *   options.c, view_options.c, parse.c
- *                 the command line
+ *   options.c     the command line (with profiler/engine/)
  *   main.c        fork, exec and system calls: when a process image starts and ends
  *   threads.c     when a thread's model starts and ends
  *   current.c     which thread runs now, and what time is it
@@ -16,7 +15,7 @@
  *   references.c  what that code calls when a reference may change the model
  *   dataflow.c, dataflow_values.c, notes.c, latencies.c
  *                 what the timing model (profiler/timing/) needs of the code
- *   windows.c, schedule.c, cores.c, walk_ages.c
+ *   windows.c, cores.c, walk_ages.c
  *                 when that model sees it, and on which cores
  *   attribution.c what a miss is attributed to, and calls that map memory:
  *   mappings.c, mappings_resolve.c

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "options.h"
-#include "parse.h"
-#include "view_options.h"
+#include "engine/parse.h"
+#include "engine/view_options.h"
 
 #include "timing/cache.h"
 
@@ -63,7 +63,7 @@ static Bool parse_page(const HChar *text, UInt *shift)
 /* Read "period:warm:measured:most". */
 static Bool parse_windows(const HChar *text, struct windows_config *config)
 {
-	ULong numbers[4];
+	uint64_t numbers[4];
 
 	text = parse_numbers(text, 4, numbers);
 	if (!text || *text)
@@ -82,7 +82,7 @@ static Bool parse_windows(const HChar *text, struct windows_config *config)
 /* Read "period:warm:measured". */
 static Bool parse_placement(const HChar *text, struct numa_config *config)
 {
-	ULong numbers[3];
+	uint64_t numbers[3];
 
 	text = parse_numbers(text, 3, numbers);
 	if (!text || *text)
@@ -98,7 +98,7 @@ static Bool parse_placement(const HChar *text, struct numa_config *config)
 
 static const HChar *parse_cache(const HChar *text, UInt *bytes, UInt *ways)
 {
-	ULong numbers[2];
+	uint64_t numbers[2];
 
 	text = parse_numbers(text, 2, numbers);
 	if (!text || numbers[0] > 1u << 31 || numbers[1] > 1 << 16)
@@ -186,6 +186,32 @@ static Bool process_option(const HChar *option)
 	return True;
 }
 
+/* Where descriptions begin and end in --help. */
+#define USAGE_INDENT 30
+#define USAGE_WIDTH 80
+
+static void print_core_fields(void)
+{
+	const HChar *name, *next;
+	SizeT column = USAGE_WIDTH;
+
+	for (UInt i = 0; (name = parse_core_field(i)); i++) {
+		const SizeT length = VG_(strlen)(name);
+
+		next = parse_core_field(i + 1);
+		if (column + length + 2 > USAGE_WIDTH) {
+			VG_(printf)("%s%*s", i ? "\n" : "", USAGE_INDENT, "");
+			column = USAGE_INDENT;
+		} else {
+			VG_(printf)(" ");
+			column++;
+		}
+		VG_(printf)("%s%s", name, next ? "," : "");
+		column += length + 1;
+	}
+	VG_(printf)("\n");
+}
+
 static void print_usage(void)
 {
 	VG_(printf)(
@@ -208,7 +234,7 @@ static void print_usage(void)
 "                              whenever there are MOST windows [none]\n"
 "    --core=NAME=VALUE,...     the core that is timed; up to 16 values with colons\n"
 "                              where a name stands for several measurements:\n");
-	parse_print_core_fields();
+	print_core_fields();
 	VG_(printf)(
 "    --view=page=BYTES,l1d=E:W,l1i=E:W,stlb=E:W[,code-stlb=E:W][,folded=1][,rest=N]\n"
 "                              count for these TLBs, too, all memory being on\n"

@@ -17,7 +17,7 @@ VG_GCC := $(wildcard $(VG_DIR)/libgcc-sup-$(VG_PLATFORM).a)
 VG_TEXT := 0x58000000
 
 SIM := $(B)/libexec/valgrind
-SIM_SOURCES := $(wildcard profiler/simulator/*.c profiler/numa/*.c profiler/timing/*.c profiler/tlb/*.c)
+SIM_SOURCES := $(wildcard profiler/simulator/*.c profiler/engine/*.c profiler/numa/*.c profiler/timing/*.c profiler/tlb/*.c)
 SIM_OBJECTS := $(SIM_SOURCES:%.c=$(B)/sim/%.o)
 SIM_CPPFLAGS := -Iprofiler/simulator -Iprofiler -isystem /usr/include/valgrind
 # Valgrind's headers are GNU C, and rely on undefined macros being 0: neither -Wpedantic nor

@@ -8,7 +8,7 @@
 #define TLBSIM_WINDOWS_H
 
 #include "cores.h"
-#include "schedule.h"
+#include "engine/schedule.h"
 
 /* The result of one window. */
 struct window {

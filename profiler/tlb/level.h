@@ -66,17 +66,20 @@ void tlb_level_init(struct tlb_level *level, struct tlb_geometry geometry,
 
 void tlb_level_fold(struct tlb_level *level);
 
+/* What tlb_level_exchange() returns if the level does not exist. */
+#define TLB_NO_LEVEL UINT64_C(0)
+
 /*
  * Look `page` up, and make it the most recently used of its set; if it was not there, it
- * replaces the least recently used one.  Returns whether it was there; false if the level does
- * not exist.
+ * replaces the least recently used one.  Returns the page itself if it was there, else the one
+ * that it replaced: TLB_NO_PAGE if an entry was empty.
  */
-static inline bool tlb_level_access(struct tlb_level *level, uint64_t page)
+static inline uint64_t tlb_level_exchange(struct tlb_level *level, uint64_t page)
 {
 	uint64_t *set, carried = page, index = page;
 
 	if (!level->sets)
-		return false;
+		return TLB_NO_LEVEL;
 	if (level->fold < TLB_NO_FOLD)
 		index ^= page >> level->fold;
 	set = level->pages + tlb_set_start(index, level->sets, level->ways);
@@ -87,10 +90,16 @@ static inline bool tlb_level_access(struct tlb_level *level, uint64_t page)
 
 		set[way] = carried;
 		if (here == page)
-			return true;
+			return page;
 		carried = here;
 	}
-	return false;
+	return carried;
+}
+
+/* Was it there? */
+static inline bool tlb_level_access(struct tlb_level *level, uint64_t page)
+{
+	return tlb_level_exchange(level, page) == page;
 }
 
 #endif

@@ -50,7 +50,7 @@ void tlb_model_init(struct tlb_model *model, const struct tlb_config *config,
 		pages += config->stlb[size].entries;
 		for (int side = 0; side < TLB_SIDES; side++)
 			model->counts[size][side] =
-				(struct tlb_counts){ 0, 0, 0 };
+				(struct tlb_counts){ 0 };
 	}
 }
 
@@ -66,9 +66,12 @@ static inline bool walks(struct tlb_model *model, enum tlb_size size,
 			 uint32_t shift, uint64_t address, enum tlb_side side)
 {
 	struct tlb_counts *counts = &model->counts[size][side];
-	bool walk = !tlb_level_access(&model->stlb[size], address >> shift);
+	const uint64_t page = address >> shift;
+	const uint64_t replaced = tlb_level_exchange(&model->stlb[size], page);
+	const bool walk = replaced != page;
 
 	counts->l1_misses++;
+	counts->unknown += replaced == TLB_NO_PAGE;
 	if (walk)
 		counts->stlb_misses++;
 	else

@@ -22,6 +22,8 @@ struct tlb_counts {
 	uint64_t l1_misses;
 	uint64_t stlb_hits;
 	uint64_t stlb_misses;	/* l1_misses = stlb_hits + stlb_misses */
+	/* Of stlb_misses: their set had an empty entry, so the page may have been there before. */
+	uint64_t unknown;
 };
 
 #endif

@@ -121,7 +121,7 @@ void tlb_views_init(struct tlb_views *views,
 					     config->stlb_code, config->folded,
 					     pages);
 		for (int side = 0; side < TLB_SIDES; side++)
-			view->counts[side] = (struct tlb_counts){ 0, 0, 0 };
+			view->counts[side] = (struct tlb_counts){ 0 };
 	}
 }
 
@@ -133,8 +133,11 @@ static inline bool look_up(struct tlb_view *view, uint64_t address,
 					  &view->stlb_code :
 					  &view->stlb;
 	struct tlb_counts *counts = &view->counts[side];
-	bool hit = tlb_level_access(level, address >> view->page_shift);
+	const uint64_t page = address >> view->page_shift;
+	const uint64_t replaced = tlb_level_exchange(level, page);
+	const bool hit = replaced == page;
 
+	counts->unknown += replaced == TLB_NO_PAGE;
 	counts->l1_misses++;
 	counts->stlb_hits += hit;
 	counts->stlb_misses += !hit;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* When do windows open: one in each period, anywhere in it, and how do they thin out? */
 #include "check.h"
-#include "simulator/schedule.h"
+#include "engine/schedule.h"
 
 #include <stdlib.h>
 

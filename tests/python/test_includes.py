@@ -21,14 +21,21 @@ KNOWS = {
     "profiler/tlb": (),
     "profiler/timing": (),
     "profiler/numa": ("profiler/timing",),
+    "profiler/engine": ("profiler/timing", "profiler/tlb"),
     "profiler/copies": (
         "common",
+        "profiler/engine",
         "profiler/launch",
         "profiler/numa",
         "profiler/timing",
         "profiler/tlb",
     ),
-    "profiler/simulator": ("profiler/numa", "profiler/timing", "profiler/tlb"),
+    "profiler/simulator": (
+        "profiler/engine",
+        "profiler/numa",
+        "profiler/timing",
+        "profiler/tlb",
+    ),
 }
 SIMULATOR = "profiler/simulator"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -2,44 +2,35 @@
 #include "view_options.h"
 #include "parse.h"
 
-#include "pub_tool_libcbase.h"
-
-/* The value of "name=" at the start of the text, or NULL. */
-static const HChar *value_of(const HChar *text, const HChar *name)
-{
-	SizeT length = VG_(strlen)(name);
-
-	return VG_(strncmp)(text, name, length) ? NULL : text + length;
-}
 
 /* One field; returns the rest of the text, or NULL. */
-static const HChar *parse_field(const HChar *text, struct tlb_view_config *view,
-				UInt views)
+static const char *parse_field(const char *text, struct tlb_view_config *view,
+				uint32_t views)
 {
-	const HChar *value;
-	ULong number;
+	const char *value;
+	uint64_t number;
 
-	if ((value = value_of(text, "page=")))
+	if ((value = text_after(text, "page=")))
 		return parse_page_size(value, &view->page_shift);
-	if ((value = value_of(text, "l1d=")))
+	if ((value = text_after(text, "l1d=")))
 		return parse_level(value, &view->l1d);
-	if ((value = value_of(text, "l1i=")))
+	if ((value = text_after(text, "l1i=")))
 		return parse_level(value, &view->l1i);
-	if ((value = value_of(text, "stlb=")))
+	if ((value = text_after(text, "stlb=")))
 		return parse_level(value, &view->stlb);
-	if ((value = value_of(text, "code-stlb="))) {
+	if ((value = text_after(text, "code-stlb="))) {
 		view->split = true;
 		return parse_level(value, &view->stlb_code);
 	}
-	if ((value = value_of(text, "rest="))) {
+	if ((value = text_after(text, "rest="))) {
 		view->mapped = true;
 		if (*value == 'b')
 			return value + 1;
 		value = parse_numbers(value, 1, &number);
-		view->rest = (UInt)number;
+		view->rest = (uint32_t)number;
 		return value && number < views ? value : NULL;
 	}
-	if ((value = value_of(text, "folded="))) {
+	if ((value = text_after(text, "folded="))) {
 		value = parse_numbers(value, 1, &number);
 		view->folded = number == 1;
 		return number <= 1 ? value : NULL;
@@ -47,17 +38,17 @@ static const HChar *parse_field(const HChar *text, struct tlb_view_config *view,
 	return NULL;
 }
 
-Bool view_option(const HChar *text, UInt views, struct tlb_view_config *view)
+bool view_option(const char *text, uint32_t views, struct tlb_view_config *view)
 {
 	*view = (struct tlb_view_config){ .rest = TLB_REST_BASE };
 	for (;;) {
 		text = parse_field(text, view, views);
 		if (!text)
-			return False;
+			return false;
 		if (!*text)
 			break;
 		if (*text++ != ',')
-			return False;
+			return false;
 	}
 	return view->page_shift && view->l1d.entries && view->l1i.entries;
 }

@@ -4,54 +4,62 @@
 #include "timing/core.h"
 #include "tlb/model.h"
 
-#include "pub_tool_libcbase.h"
-#include "pub_tool_libcprint.h"
 
-const HChar *parse_numbers(const HChar *text, UInt count, ULong numbers[])
+/* A decimal number; returns its end, or NULL if there is none or it is too large. */
+static const char *parse_number(const char *text, uint64_t *number)
 {
-	for (UInt i = 0; i < count; i++) {
-		HChar *end;
+	const char *start = text;
 
+	for (*number = 0; *text >= '0' && *text <= '9'; text++) {
+		if (*number > (UINT64_MAX - 9) / 10)
+			return NULL;
+		*number = 10 * *number + (uint64_t)(*text - '0');
+	}
+	return text == start ? NULL : text;
+}
+
+const char *parse_numbers(const char *text, uint32_t count, uint64_t numbers[])
+{
+	for (uint32_t i = 0; i < count; i++) {
 		if (i && *text++ != ':')
 			return NULL;
-		numbers[i] = VG_(strtoull10)(text, &end);
-		if (end == text)
+		text = parse_number(text, &numbers[i]);
+		if (!text)
 			return NULL;
-		text = end;
 	}
 	return text;
 }
 
-const HChar *parse_level(const HChar *text, struct tlb_geometry *level)
+const char *parse_level(const char *text, struct tlb_geometry *level)
 {
-	ULong numbers[2];
+	uint64_t numbers[2];
 
 	text = parse_numbers(text, 2, numbers);
 	if (!text || numbers[0] > 1 << 20 || numbers[1] > numbers[0])
 		return NULL;
-	level->entries = (UInt)numbers[0];
-	level->ways = (UInt)numbers[1];
+	level->entries = (uint32_t)numbers[0];
+	level->ways = (uint32_t)numbers[1];
 	return tlb_geometry_valid(*level) ? text : NULL;
 }
 
-const HChar *parse_page_size(const HChar *text, UInt *shift)
+const char *parse_page_size(const char *text, uint32_t *shift)
 {
-	ULong bytes;
+	uint64_t bytes;
 
 	text = parse_numbers(text, 1, &bytes);
 	if (!text || bytes < 4096 || (bytes & (bytes - 1)))
 		return NULL;
-	for (*shift = 0; 1ULL << *shift < bytes; ++*shift)
+	for (*shift = 0; UINT64_C(1) << *shift < bytes; ++*shift)
 		;
 	return text;
 }
 
 /* Fields of --core: times are in cycles, except the intervals, which are in ticks. */
 static const struct core_field {
-	const HChar *name;
-	SizeT offset;
-	ULong least, most;
-	UInt values;		/* at most, with colons between them */
+	const char *name;
+	size_t offset;
+	uint64_t least, most;
+	uint32_t values;		/* at most, with colons between them */
 } core_fields[] = {
 #define FIELD(name, member, least, most) \
 	{ name, offsetof(struct timing_config, member), least, most, 1 }
@@ -97,32 +105,30 @@ static const struct core_field {
 #define FIELDS (sizeof(core_fields) / sizeof(core_fields[0]))
 
 /* The field that the text begins with, which "=" follows; or NULL. */
-static const struct core_field *field_of(const HChar *text)
+static const struct core_field *field_of(const char *text)
 {
-	for (UInt i = 0; i < FIELDS; i++) {
-		SizeT length = VG_(strlen)(core_fields[i].name);
+	for (uint32_t i = 0; i < FIELDS; i++) {
+		const char *after = text_after(text, core_fields[i].name);
 
-		if (!VG_(strncmp)(text, core_fields[i].name, length) &&
-		    text[length] == '=')
+		if (after && *after == '=')
 			return &core_fields[i];
 	}
 	return NULL;
 }
 
 /* Read a field's value; returns its end, or NULL if it is wrong. */
-static const HChar *parse_field(const struct core_field *field, const HChar *text,
+static const char *parse_field(const struct core_field *field, const char *text,
 				struct timing_config *core)
 {
-	UInt *member = (UInt *)((HChar *)core + field->offset);
+	uint32_t *member = (uint32_t *)((char *)core + field->offset);
 
-	for (UInt i = 0; i < field->values; i++) {
-		HChar *rest;
-		ULong value = VG_(strtoull10)(text, &rest);
+	for (uint32_t i = 0; i < field->values; i++) {
+		uint64_t value;
 
-		if (rest == text || value < field->least || value > field->most)
+		text = parse_number(text, &value);
+		if (!text || value < field->least || value > field->most)
 			return NULL;
-		member[i] = (UInt)value;
-		text = rest;
+		member[i] = (uint32_t)value;
 		if (*text != ':')
 			break;
 		text++;
@@ -130,16 +136,16 @@ static const HChar *parse_field(const struct core_field *field, const HChar *tex
 	return *text && *text != ',' ? NULL : text;
 }
 
-Bool parse_core(const HChar *text, struct timing_config *core)
+bool parse_core(const char *text, struct timing_config *core)
 {
 	while (*text) {
 		const struct core_field *field = field_of(text);
 
 		if (!field)
-			return False;
-		text = parse_field(field, text + VG_(strlen)(field->name) + 1, core);
+			return false;
+		text = parse_field(field, text + text_length(field->name) + 1, core);
 		if (!text)
-			return False;
+			return false;
 		if (*text)
 			text++;
 	}
@@ -147,27 +153,7 @@ Bool parse_core(const HChar *text, struct timing_config *core)
 	       cache_valid(core->l2.bytes, core->l2.ways);
 }
 
-/* Where descriptions begin and end in --help. */
-#define USAGE_INDENT 30
-#define USAGE_WIDTH 80
-
-void parse_print_core_fields(void)
+const char *parse_core_field(uint32_t number)
 {
-	SizeT column = USAGE_WIDTH;
-
-	for (UInt i = 0; i < FIELDS; i++) {
-		const HChar *after = i + 1 < FIELDS ? "," : "";
-		SizeT length = VG_(strlen)(core_fields[i].name);
-
-		if (column + length + 2 > USAGE_WIDTH) {
-			VG_(printf)("%s%*s", i ? "\n" : "", USAGE_INDENT, "");
-			column = USAGE_INDENT;
-		} else {
-			VG_(printf)(" ");
-			column++;
-		}
-		VG_(printf)("%s%s", core_fields[i].name, after);
-		column += length + 1;
-	}
-	VG_(printf)("\n");
+	return number < FIELDS ? core_fields[number].name : NULL;
 }

@@ -8,8 +8,8 @@
  *
  * No Valgrind here, so a test can drive it.
  */
-#ifndef TLBSIM_SCHEDULE_H
-#define TLBSIM_SCHEDULE_H
+#ifndef TLBCOST_ENGINE_SCHEDULE_H
+#define TLBCOST_ENGINE_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stdint.h>
