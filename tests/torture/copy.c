@@ -90,6 +90,10 @@ static bool ours(pid_t pid)
 	for (unsigned i = 0; i < MOST_ALIVE; i++)
 		if (held[i].copy.pid == pid)
 			return true;
+	/* Dead ones that wait to be reaped (all are of one namespace here). */
+	for (unsigned i = 0; i < dead_count; i++)
+		if (dead[i].inner_pid == pid)
+			return true;
 	return false;
 }
 
