@@ -32,13 +32,13 @@ struct code_instruction {
 
 /* How the block ends. */
 enum block_end {
-	BLOCK_FALLS,		/* it was cut here: the next instruction follows */
-	BLOCK_BRANCHES,		/* a conditional branch */
-	BLOCK_JUMPS, BLOCK_CALLS,	/* direct */
-	BLOCK_JUMPS_INDIRECTLY, BLOCK_CALLS_INDIRECTLY,
-	BLOCK_RETURNS,
-	BLOCK_SYSTEM_CALL,	/* its last instruction is `syscall` */
-	BLOCK_STEPPED,		/* what follows is single-stepped: a block of one instruction */
+	ENDS_CUT,		/* it was cut here: the next instruction follows */
+	ENDS_BRANCH,		/* a conditional branch */
+	ENDS_JUMP, ENDS_CALL,	/* direct */
+	ENDS_INDIRECT_JUMP, ENDS_INDIRECT_CALL,
+	ENDS_RETURN,
+	ENDS_SYSTEM_CALL,	/* its last instruction is `syscall` */
+	ENDS_STEP,		/* what follows is single-stepped: a block of one instruction */
 };
 
 #define CODE_BLOCK_MOST_INSTRUCTIONS 32u

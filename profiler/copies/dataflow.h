@@ -12,7 +12,7 @@
 /* A block for the model, and how it is left.  Freed with free(). */
 struct timed_block {
 	struct departure taken, not_taken;	/* ->target is set when it is known */
-	struct block block;			/* must be last */
+	struct block *block;	/* in the same piece of memory */
 };
 
 /*

@@ -298,7 +298,7 @@ static int end_branch(struct translation *made, const struct instruction *instru
 	restore(made);
 	taken = emit_branch(&made->emitter, instruction->zydis.opcode & 0xfu);
 	falls = emit_jump(&made->emitter);
-	made->end = BLOCK_BRANCHES;
+	made->end = ENDS_BRANCH;
 	made->target = instruction->target;
 	add_ahead(ahead, made->past);
 	add_ahead(ahead, instruction->target);
@@ -311,11 +311,11 @@ static int end_direct(struct translation *made, const struct instruction *instru
 		      struct ahead *ahead)
 {
 	finish(made);
-	made->end = BLOCK_JUMPS;
+	made->end = ENDS_JUMP;
 	made->target = instruction->target;
 	add_ahead(ahead, instruction->target);
 	if (instruction->flow == FLOW_CALL) {
-		made->end = BLOCK_CALLS;
+		made->end = ENDS_CALL;
 		emit_return_address(made);
 		add_ahead(ahead, made->past);
 	}
@@ -330,15 +330,15 @@ static void end_indirect(struct translation *made, const struct instruction *ins
 	if (instruction->flow == FLOW_RETURN) {
 		const ZydisDecodedOperand *operand = &instruction->zydis_operands[0];
 
-		made->end = BLOCK_RETURNS;
+		made->end = ENDS_RETURN;
 		emit_pop(&made->emitter, made->second);
 		if (operand->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
 			emit_add(&made->emitter, RSP, RSP, (int32_t)operand->imm.value.u);
 	} else {
 		emit_target(made, instruction);
-		made->end = BLOCK_JUMPS_INDIRECTLY;
+		made->end = ENDS_INDIRECT_JUMP;
 		if (instruction->flow == FLOW_CALL_INDIRECT) {
-			made->end = BLOCK_CALLS_INDIRECTLY;
+			made->end = ENDS_INDIRECT_CALL;
 			emit_return_address(made);
 			add_ahead(ahead, made->past);
 		}
@@ -362,7 +362,7 @@ static int end_block(struct translation *made, enum flow flow, struct ahead *ahe
 		end_indirect(made, last, ahead);
 		return 0;
 	case FLOW_SYSTEM_CALL:
-		made->end = BLOCK_SYSTEM_CALL;
+		made->end = ENDS_SYSTEM_CALL;
 		add_ahead(ahead, made->past);
 		finish(made);
 		restore(made);
@@ -372,7 +372,7 @@ static int end_block(struct translation *made, enum flow flow, struct ahead *ahe
 	case FLOW_REFUSE:
 		break;
 	}
-	made->end = BLOCK_FALLS;
+	made->end = ENDS_CUT;
 	made->target = made->past;
 	add_ahead(ahead, made->past);
 	finish(made);
@@ -476,7 +476,7 @@ static int emit_any(struct translation *made, uint32_t number, struct ahead *ahe
 		return emit_exit(made, EXIT_REFUSE);
 	made->count = 1;
 	made->references = step_references(&made->instructions[0], made->made);
-	made->end = BLOCK_STEPPED;
+	made->end = ENDS_STEP;
 	made->past = made->address + made->instructions[0].length;
 	add_ahead(ahead, made->past);
 	return emit_exit(made, EXIT_STEP);
@@ -499,7 +499,7 @@ static struct cached_block *translate_one(struct translator *translator, const s
 	made.used = 0;
 	made.relative = false;
 	made.target = 0;
-	made.end = BLOCK_FALLS;
+	made.end = ENDS_CUT;
 	if (emit_any(&made, number, ahead) < 0)
 		return NULL;
 	if (!made.count && code_cache_fetch(translator, copy, address, (uint8_t[16]){ 0 }) == 0) {

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* After how many cycles does an instruction of x86-64 give its result? */
+#ifndef TLBCOST_COPIES_LATENCIES_H
+#define TLBCOST_COPIES_LATENCIES_H
+
+#include <Zydis/Zydis.h>
+#include <stdint.h>
+
+/*
+ * From its register operands to its result, in cycles; without the memory operand's.  0: the core
+ * renames a register, or there is no result.
+ */
+uint8_t latency_of(const ZydisDecodedInstruction *instruction);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "timed_cores.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct timing_config *config_of(const struct timed_cores *timed, uint32_t core,
+					     uint32_t *shift)
+{
+	const struct window_options *options = timed->options;
+
+	if (core < TLB_SIZES) {
+		*shift = options->tlb.page_shift[core];
+		return &options->core;
+	}
+	*shift = options->view_configs[core - TLB_SIZES].page_shift;
+	return &options->views[core - TLB_SIZES].core;
+}
+
+static size_t last_level_lines(const struct timing_config *config, uint32_t *bytes, uint32_t *ways)
+{
+	*bytes = cache_size_within(config->l3_bytes, ways);
+	return cache_lines(*bytes);
+}
+
+static int make_ages(struct timed_cores *timed)
+{
+	bool asked = false;
+	uint32_t shift;
+
+	for (uint32_t core = 0; core < timed->count; core++)
+		asked = asked || config_of(timed, core, &shift)->l3_half_life_cycles[0];
+	for (unsigned i = 0; asked && i < AGES_KINDS; i++) {
+		timed->walks[i] = aligned_alloc(64, (sizeof(struct recency) + 63) & ~(size_t)63);
+		if (!timed->walks[i])
+			return -1;
+	}
+	return 0;
+}
+
+static int make_cores(struct timed_cores *timed)
+{
+	const uint32_t base = timed->options->tlb.page_shift[TLB_BASE];
+	struct cache_line *next;
+	uint32_t shift, bytes, ways;
+	size_t lines = 0;
+
+	for (uint32_t core = 0; core < timed->count; core++) {
+		const struct timing_config *config = config_of(timed, core, &shift);
+
+		lines += memory_lines(config) + last_level_lines(config, &bytes, &ways);
+	}
+	timed->cores = malloc(timed->count * sizeof(*timed->cores));
+	next = timed->lines = malloc(lines * sizeof(*timed->lines));
+	if (!timed->cores || !timed->lines)
+		return -1;
+	for (uint32_t core = 0; core < timed->count; core++) {
+		const struct timing_config *config = config_of(timed, core, &shift);
+		const size_t own = last_level_lines(config, &bytes, &ways);
+
+		cache_init(&timed->last_level[core], bytes, ways, next);
+		next += own;
+		core_init(&timed->cores[core], config, next, &timed->last_level[core], base, shift,
+			  shift > base);
+		next += memory_lines(config);
+		timed->pace[core] = TICKS_PER_CYCLE;
+	}
+	return 0;
+}
+
+int timed_cores_init(struct timed_cores *timed, const struct window_options *options)
+{
+	memset(timed, 0, sizeof(*timed));
+	timed->options = options;
+	timed->count = TLB_SIZES + options->view_count;
+	if (make_cores(timed) < 0 || make_ages(timed) < 0) {
+		timed_cores_free(timed);
+		errno = ENOMEM;
+		return -1;
+	}
+	branches_init(&timed->branches);
+	wrong_paths_init(&timed->paths);
+	return 0;
+}
+
+void timed_cores_free(struct timed_cores *timed)
+{
+	for (unsigned i = 0; i < AGES_KINDS; i++)
+		free(timed->walks[i]);
+	free(timed->lines);
+	free(timed->cores);
+	memset(timed, 0, sizeof(*timed));
+}
+
+static uint64_t share(uint64_t part, uint64_t whole)
+{
+	return whole <= part ? UINT64_C(1) << 32 : (part << 32) / whole;
+}
+
+void timed_cores_begin(struct timed_cores *timed, uint64_t cpu_ns, uint64_t touched_bytes,
+		       bool forgotten)
+{
+	const struct window_options *options = timed->options;
+	const uint32_t base = options->tlb.page_shift[TLB_BASE];
+
+	if (forgotten)
+		wrong_paths_init(&timed->paths);
+	for (unsigned i = 0; i < AGES_KINDS && timed->walks[i]; i++)
+		memset(timed->walks[i], 0, sizeof(struct recency));
+	for (uint32_t i = 0; i < timed->count; i++) {
+		struct core *core = &timed->cores[i];
+		struct last_level *l3 = &core->memory.l3;
+		/* Without the clock's rate: as if windows followed one another. */
+		const ticks program_time = options->cycle_ps ?
+			cpu_ns * 1000 / options->cycle_ps * TICKS_PER_CYCLE : core->retired;
+
+		last_level_share(l3, core->config->l3_bytes, touched_bytes);
+		last_level_begin(l3, core->retired, program_time, touched_bytes, timed->pace[i]);
+		core->translation.isolated_share =
+			share((uint64_t)core->config->isolated_pages << base, touched_bytes);
+	}
+}
+
+static uint64_t page_of(const struct timed_cores *timed, enum tlb_size size, uint64_t address)
+{
+	return address >> timed->options->tlb.page_shift[size];
+}
+
+void timed_cores_walked(struct timed_cores *timed, enum tlb_size size, uint64_t address,
+			uint64_t time)
+{
+	const uint64_t huge = page_of(timed, TLB_HUGE, address);
+
+	if (!timed->walks[0])
+		return;
+	if (size == TLB_HUGE) {
+		recency_walk(timed->walks[AGES_HUGE], huge, time);
+		return;
+	}
+	recency_walk(timed->walks[AGES_BASE], page_of(timed, TLB_BASE, address), time);
+	recency_walk(timed->walks[AGES_HUGE_BY_BASE], huge, time);
+}
+
+static struct walk_ages ages_of(const struct timed_cores *timed, enum tlb_size size,
+				uint64_t address, uint64_t time)
+{
+	const uint64_t huge = page_of(timed, TLB_HUGE, address);
+	struct recency_ages own;
+
+	if (size == TLB_BASE)
+		return (struct walk_ages){
+			.base = recency_look(timed->walks[AGES_BASE],
+					     page_of(timed, TLB_BASE, address), time),
+			.huge = recency_look(timed->walks[AGES_HUGE_BY_BASE], huge, time),
+		};
+	own = recency_look(timed->walks[AGES_HUGE], huge, time);
+	return (struct walk_ages){ .base = own, .huge = own };
+}
+
+/* TLB entries hold pieces of larger pages if the host's pages are smaller. */
+static bool splintered(const struct timed_cores *timed, uint32_t core)
+{
+	uint32_t shift, host = config_of(timed, core, &shift)->host_shift;
+
+	return host && host < shift;
+}
+
+static void note(struct timed_cores *timed, uint32_t core, enum tlb_size size, uint64_t address,
+		 bool walk, uint64_t time)
+{
+	struct translation *translation = &timed->cores[core].translation;
+	struct walk_ages ages;
+
+	if (!walk || !timed->walks[0]) {
+		translation_missed(translation, address, walk ? MISS_WALK : MISS_STLB_HIT);
+		return;
+	}
+	ages = ages_of(timed, size, address, time);
+	translation_walked(translation, address, &ages);
+}
+
+void timed_cores_missed(struct timed_cores *timed, enum tlb_size size, uint64_t address, bool walk,
+			uint64_t time)
+{
+	if (!splintered(timed, size))
+		note(timed, size, size, address, walk, time);
+	if (size != TLB_BASE)
+		return;
+	for (uint32_t core = 0; core < timed->count; core++)
+		if (splintered(timed, core))
+			note(timed, core, TLB_BASE, address, walk, time);
+}
+
+void timed_cores_view_missed(struct timed_cores *timed, uint32_t view, uint64_t address, bool walk,
+			     uint64_t time)
+{
+	const uint32_t core = TLB_SIZES + view;
+	uint32_t shift;
+
+	if (splintered(timed, core))
+		return;
+	config_of(timed, core, &shift);
+	note(timed, core, shift < timed->options->tlb.page_shift[TLB_HUGE] ? TLB_BASE : TLB_HUGE,
+	     address, walk, time);
+}
+
+void timed_cores_execute(struct timed_cores *timed, const struct code_block *code,
+			 const struct timed_block *block, const uint64_t *addresses, uint64_t next)
+{
+	static struct outcomes outcomes;
+	struct departure departure = next && next == code->target && code->end == ENDS_BRANCH ?
+					     block->taken : block->not_taken;
+
+	departure.target = next;
+	block_predict(block->block, &departure, &timed->branches, &outcomes);
+	wrong_paths_follow(&timed->paths, block->block, &departure, &outcomes);
+	block_run(block->block, &departure, &outcomes, addresses, timed->cores, timed->count);
+}

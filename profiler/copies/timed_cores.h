@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The timing model of a worker: a core for each page size, and one for each further machine.  It is
+ * kept from window to window, with the program's time in between.
+ */
+#ifndef TLBCOST_COPIES_TIMED_CORES_H
+#define TLBCOST_COPIES_TIMED_CORES_H
+
+#include "dataflow.h"
+#include "timing/recency.h"
+#include "timing/wrong_paths.h"
+#include "tlb/model.h"
+#include "window_options.h"
+
+#define MOST_CORES (TLB_SIZES + TLB_MOST_VIEWS)
+/* To base pages, and to huge pages: by walks of base pages, and by their own. */
+enum { AGES_BASE, AGES_HUGE_BY_BASE, AGES_HUGE, AGES_KINDS };
+
+struct timed_cores {
+	const struct window_options *options;
+	uint32_t count;
+	struct core *cores;
+	struct cache last_level[MOST_CORES];
+	struct cache_line *lines;	/* of all caches */
+	struct branches branches;
+	struct wrong_paths paths;
+	/* Of the last windows: what a reference took, for the time in between. */
+	ticks pace[MOST_CORES];
+	struct recency *walks[AGES_KINDS];	/* NULL: no core uses ages */
+};
+
+/* Returns 0, or -1 with errno ENOMEM. */
+int timed_cores_init(struct timed_cores *timed, const struct window_options *options);
+void timed_cores_free(struct timed_cores *timed);
+
+/*
+ * A window begins, when the program has run for `cpu_ns` and has touched so many bytes.  Blocks
+ * that were forgotten since the last one: paths through them are, too.
+ */
+void timed_cores_begin(struct timed_cores *timed, uint64_t cpu_ns, uint64_t touched_bytes,
+		       bool forgotten);
+
+/* A machine of this page size walked at this time, in references: entries' ages follow from it. */
+void timed_cores_walked(struct timed_cores *timed, enum tlb_size size, uint64_t address,
+			uint64_t time);
+
+/* The next reference to the address misses the first level of a machine at hand, or of a view. */
+void timed_cores_missed(struct timed_cores *timed, enum tlb_size size, uint64_t address, bool walk,
+			uint64_t time);
+void timed_cores_view_missed(struct timed_cores *timed, uint32_t view, uint64_t address, bool walk,
+			     uint64_t time);
+
+/* A block was executed, and left for `next`. */
+void timed_cores_execute(struct timed_cores *timed, const struct code_block *code,
+			 const struct timed_block *block, const uint64_t *addresses, uint64_t next);
+
+/* The time of a core so far. */
+static inline ticks timed_cores_time(const struct timed_cores *timed, uint32_t core)
+{
+	return timed->cores[core].retired;
+}
+
+#endif

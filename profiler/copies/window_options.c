@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "window_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/parse.h"
+#include "engine/view_options.h"
+
+void window_options_init(struct window_options *options)
+{
+	*options = (struct window_options){
+		.tlb = {
+			.page_shift = { 12, 21 },
+			.l1d = { { 64, 4 }, { 32, 4 } },
+			.l1i = { { 64, 8 }, { 8, 8 } },
+			.stlb = { { 1536, 12 }, { 1536, 12 } },
+		},
+		/* A server core of 2023 at 3.5 GHz, as the Valgrind tool has it. */
+		.core = {
+			.width = 6, .reorder_buffer = 512, .store_buffer = 112, .mispredict = 17,
+			.l1 = { 48 << 10, 12, 5 }, .l2 = { 2 << 20, 16, 15 },
+			.fill_buffers = 16, .l3_bytes = 64 << 20, .l3_cycles = 100,
+			.memory_cycles = 330, .l3_interval = 4 * TICKS_PER_CYCLE,
+			.memory_interval = 20 * TICKS_PER_CYCLE,
+			.memory_apart = 40 * TICKS_PER_CYCLE, .stlb_cycles = 7,
+			.walkers = 4, .walk_cycles = { 10, 10 }, .read_cycles = { 5, 5 },
+			.directories = 32,
+		},
+		.warm = 5000000,
+		.most_warm = 20000000,
+		.core_warm = 40000,
+		.measured = 300000,
+	};
+}
+
+static bool levels(const char *text, struct tlb_geometry geometry[TLB_SIZES], bool must_exist)
+{
+	text = parse_level(text, &geometry[TLB_BASE]);
+	if (!text || *text != ',')
+		return false;
+	text = parse_level(text + 1, &geometry[TLB_HUGE]);
+	return text && !*text &&
+	       (!must_exist || (geometry[TLB_BASE].entries && geometry[TLB_HUGE].entries));
+}
+
+static bool page_size(const char *text, uint32_t *shift)
+{
+	text = parse_page_size(text, shift);
+	return text && !*text;
+}
+
+static bool number(const char *text, uint64_t most, uint64_t *value)
+{
+	text = parse_numbers(text, 1, value);
+	return text && !*text && *value <= most;
+}
+
+static bool add_view(struct window_options *options, const char *text)
+{
+	const uint32_t count = options->view_count;
+
+	if (count == TLB_MOST_VIEWS)
+		return false;
+	options->view_count++;
+	return view_option(text, count, &options->view_configs[count]);
+}
+
+static bool set_view_core(struct window_options *options, const char *text)
+{
+	struct window_view *view;
+
+	if (!options->view_count)
+		return false;
+	view = &options->views[options->view_count - 1];
+	view->core_text = text;
+	view->core = options->core;
+	return parse_core(text, &view->core);
+}
+
+static bool cycle(struct window_options *options, const char *text)
+{
+	uint64_t value;
+
+	if (!number(text, 100000, &value))
+		return false;
+	options->cycle_ps = (uint32_t)value;
+	return true;
+}
+
+#define MOST_REFERENCES (UINT64_C(1) << 40)
+
+int window_options_take(struct window_options *options, const char *name, const char *value)
+{
+	struct tlb_config *tlb = &options->tlb;
+	bool good;
+
+	if (!strcmp(name, "base-page")) {
+		good = page_size(value, &tlb->page_shift[TLB_BASE]);
+	} else if (!strcmp(name, "huge-page")) {
+		good = page_size(value, &tlb->page_shift[TLB_HUGE]);
+	} else if (!strcmp(name, "l1d")) {
+		good = levels(value, tlb->l1d, true);
+	} else if (!strcmp(name, "l1i")) {
+		good = levels(value, tlb->l1i, true);
+	} else if (!strcmp(name, "stlb")) {
+		good = levels(value, tlb->stlb, false);
+	} else if (!strcmp(name, "stlb-folded")) {
+		tlb->stlb_folded = !strcmp(value, "yes");
+		good = tlb->stlb_folded || !strcmp(value, "no");
+	} else if (!strcmp(name, "core")) {
+		options->timed = true;
+		options->core_text = value;
+		good = parse_core(value, &options->core);
+	} else if (!strcmp(name, "view")) {
+		good = add_view(options, value);
+	} else if (!strcmp(name, "view-core")) {
+		good = set_view_core(options, value);
+	} else if (!strcmp(name, "warm")) {
+		good = number(value, MOST_REFERENCES, &options->warm);
+	} else if (!strcmp(name, "most-warm")) {
+		good = number(value, MOST_REFERENCES, &options->most_warm);
+	} else if (!strcmp(name, "core-warm")) {
+		good = number(value, MOST_REFERENCES, &options->core_warm);
+	} else if (!strcmp(name, "measure")) {
+		good = number(value, MOST_REFERENCES, &options->measured) && options->measured;
+	} else if (!strcmp(name, "cycle-ps")) {
+		good = cycle(options, value);
+	} else {
+		return 0;
+	}
+	return good ? 1 : -1;
+}
+
+const char *window_options_check(struct window_options *options)
+{
+	if (options->tlb.page_shift[TLB_BASE] >= options->tlb.page_shift[TLB_HUGE])
+		return "--huge-page is not above --base-page";
+	for (uint32_t i = 0; i < options->view_count; i++) {
+		if (options->view_configs[i].page_shift < options->tlb.page_shift[TLB_BASE])
+			return "--view has a page below --base-page";
+		if (!options->views[i].core_text) {
+			options->views[i].core_text = options->core_text;
+			options->views[i].core = options->core;
+		}
+	}
+	if (options->most_warm < options->warm)
+		options->most_warm = options->warm;
+	return NULL;
+}
