@@ -118,7 +118,7 @@ static struct cached_block *block_at(struct following *following, uint64_t addre
 		end(following, FOLLOW_FAILED);
 		return NULL;
 	}
-	block = translate(translator, following->copy, address);
+	block = translate_code(translator, following->copy, address);
 	following->followed->translated += translator->count - before;
 	if (!block) {
 		following->followed->address = address;

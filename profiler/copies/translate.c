@@ -518,7 +518,7 @@ static struct cached_block *translate_one(struct translator *translator, const s
 	return block;
 }
 
-struct cached_block *translate(struct translator *translator, const struct copy *copy,
+struct cached_block *translate_code(struct translator *translator, const struct copy *copy,
 			       uint64_t address)
 {
 	struct cached_block *block = address_map_get(&translator->by_address, address);

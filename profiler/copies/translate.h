@@ -13,7 +13,7 @@
  * The block that begins at the address; translated, with some that follow it, if it was not.  There
  * is space for them (code_cache_full()).  NULL with errno: EFAULT if there is no code, ENOMEM.
  */
-struct cached_block *translate(struct translator *translator, const struct copy *copy,
+struct cached_block *translate_code(struct translator *translator, const struct copy *copy,
 			       uint64_t address);
 
 #endif
