@@ -15,9 +15,13 @@
 #define STRING_STEP 64u
 /* How often it is decided whether the TLBs are warm, in references. */
 #define WARM_STEP 1000000u
-/* They are, if of a step's references no more than these are unknown: in a million, and of misses. */
+/*
+ * They are, if no more of a step's references than this are unknown, or no more than a 50th of its
+ * misses; with so many misses that this is certain, before options->warm.
+ */
 #define FEW_UNKNOWN 20u
 #define FEW_UNKNOWN_SHARE 50u
+#define MANY_MISSES 10000u
 
 /* An executed block: kept until the copy is dead. */
 struct kept {
@@ -217,6 +221,7 @@ static void remember_counts(struct windows *windows)
 static void end_step(struct windows *windows)
 {
 	uint64_t unknown, misses;
+	bool few;
 
 	remember_counts(windows);
 	unknown = sum_of(windows, true) - windows->step_unknown;
@@ -224,12 +229,10 @@ static void end_step(struct windows *windows)
 	windows->step_unknown += unknown;
 	windows->step_misses += misses;
 	windows->step_ends += WARM_STEP;
-	if (windows->clock < windows->options->warm)
-		return;
-	if (unknown > FEW_UNKNOWN && unknown > misses / FEW_UNKNOWN_SHARE &&
-	    windows->clock < windows->options->most_warm)
-		return;
-	windows->phase = KEEPING;
+	few = unknown <= misses / FEW_UNKNOWN_SHARE;
+	if ((few && misses > MANY_MISSES) || windows->clock >= windows->options->most_warm ||
+	    (windows->clock >= windows->options->warm && (few || unknown <= FEW_UNKNOWN)))
+		windows->phase = KEEPING;
 }
 
 static uint64_t references_of(const struct code_block *block)
