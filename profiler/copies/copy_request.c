@@ -72,13 +72,14 @@ static void work(const struct injector_request *request, struct program_facts *f
 	struct thread_stop stop;
 	int32_t error = 0;
 
-	if (facts->has_unforked)
-		unforked_memory_read(request->program, request->thread, &unforked);
 	answer->refusal = thread_stop_begin(&stop, request->program, request->thread,
 					    request->sleeping, request->wait_ms, &error);
 	answer->error = error;
 	fill_in(&stop, answer);
 	if (answer->refusal == INJECTED) {
+		/* Now: the thread could map other memory there, to which the advice would then be given. */
+		if (facts->has_unforked && request->task == INJECT_COPY)
+			unforked_memory_read(request->program, request->thread, &unforked);
 		if (thread_stop_prepare(&stop) == 0) {
 			reap(&stop, request, answer);
 			if (request->task == INJECT_COPY)

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/rseq.h>
 #include <sys/wait.h>
@@ -87,6 +88,8 @@ static const char *inherits(void *state)
 	}
 	waitpid(child, &status, 0);
 	wrong = torture_result(pthread_mutex_lock(&locked->mutex), EOWNERDEAD, 0);
+	pthread_mutex_consistent(&locked->mutex);
+	pthread_mutex_unlock(&locked->mutex);
 	munmap(locked, sizeof(*locked));
 	return wrong;
 }
@@ -245,6 +248,7 @@ int main(void)
 	unsigned long sum = 0;
 
 	failed += torture_line("counted under the lock", torture_result((long)locked->counter, (long)locked->by_each, 0));
+	munmap(locked, sizeof(*locked));
 	for (unsigned i = 0; i < CPUS; i++)
 		sum += per_cpu[i].count;
 	failed += torture_line("counted per CPU", torture_result((long)sum, (long)all, 0));
