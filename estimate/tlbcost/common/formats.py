@@ -50,6 +50,33 @@ PHASES = _format(
 )
 VIEWS = _format("views 1", "view access l1_tlb_misses stlb_hits stlb_misses")
 TIMINGS = _format("timings 1", "window view references cycles")
+COPIES = _format(
+    "copies 1",
+    "window pid tid at_ns at_cpu_ns stands_for_ns result error pause_ns clone_ns restarted mended "
+    "resident_bytes faults lived_ns recorded",
+)
+COPY_WINDOWS = _format(
+    "copy_windows 1",
+    "window pid tid at_cpu_ns warm_references references instructions ended call stops translated "
+    "stepped replayed base_cycles huge_cycles",
+)
+COPY_COUNTS = _format(
+    "copy_counts 1", "window page_size_bytes side l1_misses stlb_hits stlb_misses unknown_misses"
+)
+COPY_MAPPINGS = _format(
+    "copy_mappings 1",
+    "mapping pid start end offset major minor inode writable executable shared",
+)
+COPY_MEMORY = _format(
+    "copy_memory 1",
+    "window mapping base_data_hits base_data_walks huge_data_hits huge_data_walks base_fetch_hits "
+    "base_fetch_walks huge_fetch_hits huge_fetch_walks base_waited_cycles huge_waited_cycles",
+)
+COPY_CODE = _format(
+    "copy_code 1",
+    "window mapping address base_data_hits base_data_walks huge_data_hits huge_data_walks "
+    "base_fetch_hits base_fetch_walks huge_fetch_hits huge_fetch_walks",
+)
 RUN = _format(
     "run 2",
     "wall_ns user_ns system_ns minor_faults major_faults max_rss_bytes waited_ns exit_code signal "
