@@ -133,6 +133,10 @@ bool thread_stop_release_late(void)
 			examine(&stop, &error);
 		if (signal >= 0)
 			let_go(&stop);
+		if (signal < 0 && stop.thread != stop.program) {
+			late[i].thread = stop.program;
+			continue;
+		}
 		late[i] = late[--late_count];
 	}
 	return late_count > 0;
@@ -166,8 +170,12 @@ static enum injector_refusal interrupt(struct thread_stop *stop, uint32_t wait_m
 		return REFUSED_STOPPED;
 	}
 	*error = errno;
-	if (errno != ETIMEDOUT)
+	if (errno != ETIMEDOUT) {
+		/* Was it execve() that took it away?  It is the program's first thread then, and still ours. */
+		if (stop->thread != stop->program)
+			remember_late(stop->program, stop->program);
 		return REFUSED_GONE;
+	}
 	remember_late(stop->program, stop->thread);
 	return REFUSED_BUSY;
 }
