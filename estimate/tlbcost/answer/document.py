@@ -179,6 +179,8 @@ def _simulation(simulated: Simulated) -> SimulationPart:
         if sample is None
         else part_of(ModelledPart, sample, user_saved_fraction=sample.saving),
         no_overlap=simulated.no_overlap,
+        engine="valgrind" if simulated.copies is None else "copies",
+        copies=simulated.copies,
     )
 
 

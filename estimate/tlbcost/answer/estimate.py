@@ -113,6 +113,7 @@ def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evid
         placed=placed,
         seen=ran.seen,
         sampled=ran.sampled,
+        copied=ran.copied,
     )
 
 

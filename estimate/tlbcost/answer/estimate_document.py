@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer.record import Backend, Caveat, Decider, TimeName
@@ -13,6 +13,7 @@ from tlbcost.calibration.costs import PageCosts
 from tlbcost.calibration.records import Grade
 from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
+from tlbcost.copies.record import CopiesRecord
 from tlbcost.counters.event_counts import EventCount, Mode
 from tlbcost.model.gain import ModelName, VerdictCode
 from tlbcost.model.walk_share import Way
@@ -198,6 +199,13 @@ class SimulationPart(Part, frozen=True, kw_only=True):
     expected_simple_fraction: Annotated[Interval | None, doc("misses times their costs")]
     modelled: Annotated[ModelledPart | None, doc("windows of the overlap model; null: none")]
     no_overlap: Annotated[str | None, doc("why the overlap model, though wanted, says nothing")]
+    engine: Annotated[
+        Literal["copies", "valgrind"],
+        doc("followed in copies while it ran natively, or run as a whole in Valgrind"),
+    ] = "valgrind"
+    copies: Annotated[
+        CopiesRecord | None, doc("what was copied, and what that cost; null: in Valgrind")
+    ] = None
 
 
 class VerdictPart(Part, frozen=True, kw_only=True):

@@ -48,9 +48,14 @@ def footprint_of(given: Evidence, processes: tuple[ProcessCounts, ...]) -> Footp
     if base is None:
         return None
     pages_per_huge = given.huge_page_bytes // base
-    if processes:
+    if processes and not _unseen(given, processes):
         return total_footprint(processes, pages_per_huge)
     return walk_share.memory_of(given.runs, base, pages_per_huge)
+
+
+def _unseen(given: Evidence, processes: tuple[ProcessCounts, ...]) -> bool:
+    """Copies do not show what the program touched, and it was too short to be seen otherwise."""
+    return given.copied is not None and all(process.touched is None for process in processes)
 
 
 def costs_of(
@@ -63,7 +68,7 @@ def costs_of(
     base = given.base_page_bytes
     if given.calibrated is None or base is None:
         return None
-    if processes:
+    if processes and not _unseen(given, processes):
         pages = footprint_pages(processes)
     else:
         pages = footprint.largest_anonymous_pages if footprint is not None else 1
@@ -96,7 +101,10 @@ def by_simulation(
     assert costs is not None, "a simulation is priced by a calibration"
     assert footprint is not None
     counts = total_counts(processes)
-    sample = overlap.sample_of(given.simulation.windows)
+    if given.copied is not None:
+        sample = overlap.sample_of_copies(given.copied)
+    else:
+        sample = overlap.sample_of(given.simulation.windows)
     gain = _simulated_gain(given.runs, counts, sample, footprint, costs)
     no_overlap = None
     if gain.model != "overlap" and given.model != "simple":
@@ -116,6 +124,7 @@ def by_simulation(
         gain,
         sample,
         no_overlap,
+        copies=given.copied.record if given.copied is not None else None,
     )
 
 

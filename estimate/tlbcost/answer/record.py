@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tlbcost.calibration.costs import PageCosts
     from tlbcost.calibration.records import Obtained
     from tlbcost.common.interval import Interval
+    from tlbcost.copies.record import CopiedRun, CopiesRecord
     from tlbcost.counters.event_counts import EventCounts
     from tlbcost.model.gain import ModelName, PredictedGain
     from tlbcost.model.overlap import Sample
@@ -49,7 +50,7 @@ class Evidence:
     `notes` are about the backend, `run_notes` about the costs during the runs; `walk_cycles` is
     what one walk costs, if the user said it. `seen`: the program's mappings when it ran natively.
     `placed`: what huge pages do on several NUMA nodes. `track_records`: how far off each model was
-    on this machine.
+    on this machine. `copied`: where the simulation is of copies of the running program.
     """
 
     argv: tuple[str, ...]
@@ -72,6 +73,7 @@ class Evidence:
     placed: NodePlacement | None = None
     seen: Seen = ()
     sampled: Sampled | None = None
+    copied: CopiedRun | None = None
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -109,7 +111,8 @@ class Simulated:
 
     `code` is the exit code of the simulated run, as a shell shows it. `sample`: what was modelled
     for the overlap model. `no_overlap`: why that model, though wanted, says nothing. `attribution`:
-    walks by memory and code; None where no process image has tables.
+    walks by memory and code; None where no process image has tables. `copies`: of copies of the
+    running program; None: it ran in Valgrind.
     """
 
     geometry: Geometry
@@ -121,6 +124,7 @@ class Simulated:
     sample: Sample | None = None
     no_overlap: str | None = None
     attribution: Attribution | None = None
+    copies: CopiesRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +13,18 @@ from pathlib import Path
 from tlbcost.answer.backend import Choice, choose
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.attribution.backing import Seen
+from tlbcost.attribution.copies import copied_attributions
 from tlbcost.attribution.samples import Sampled, sample_misses
-from tlbcost.calibration.costs import check_costs
-from tlbcost.calibration.records import Obtained
+from tlbcost.calibration.costs import check_costs, cost_at
+from tlbcost.calibration.records import Calibration, Obtained
 from tlbcost.calibration.request import calibration_for
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.progress import say
+from tlbcost.copies.estimator import copied_run, simulation_of, touched_of, weigh
+from tlbcost.copies.record import CopiedRun
+from tlbcost.copies.run import CopyPlan, copies_tool, too_few, unavailable
+from tlbcost.copies.tables import read_tables
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs
 from tlbcost.memory.peak_sampler import PeakSampler
@@ -48,6 +55,7 @@ class RunPlan:
     no_core: str | None
     huge_page_bytes: int
     notes: tuple[str, ...]
+    copies: CopyPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,7 @@ class ProgramRuns:
     sampled: Sampled | None = None
     notes: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
+    copied: CopiedRun | None = None
 
 
 def plan_runs(request: EstimateRequest, machine: Machine, path: Path) -> RunPlan:
@@ -77,8 +86,8 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path) -> RunPlan
         )
     for note in choice.notes:
         say(note)
-    valgrind = None
-    if choice.simulate:
+    valgrind, without_copies = None, _without_copies(request, choice)
+    if choice.simulate and without_copies is not None:
         check_simulatable(path)
         valgrind = find_valgrind()
     calibrated = calibration_for(request.calibration, recalibrate=request.recalibrate)
@@ -92,7 +101,37 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path) -> RunPlan
     if choice.simulate or choice.needs_costs:
         check_costs(calibrated.calibration, machine)
     notes += core.notes if core is not None else ()
-    return RunPlan(choice, valgrind, calibrated, geometry, core, no_core, huge, notes)
+    copies = None
+    if geometry is not None and without_copies is None:
+        copies = _copy_plan(request, calibrated.calibration, geometry, core)
+    return RunPlan(choice, valgrind, calibrated, geometry, core, no_core, huge, notes, copies)
+
+
+def _without_copies(request: EstimateRequest, choice: Choice) -> str | None:
+    """Why copies are not what simulates; None: they are. Refuses if they have to be."""
+    if not choice.simulate or request.engine == "valgrind":
+        return "not asked for"
+    why = unavailable()
+    if request.model == "simple":
+        why = "the simple model needs a whole run's counts"
+    if why is not None and request.engine == "copies":
+        raise TlbcostError(f"--engine copies: {why}", "--engine valgrind", CANNOT_MEASURE)
+    if why is not None:
+        say(f"simulated by Valgrind: {why}")
+    return why
+
+
+def _copy_plan(
+    request: EstimateRequest, calibration: Calibration, geometry: Geometry, core: Core | None
+) -> CopyPlan:
+    rate = cost_at(calibration, "cycles_per_ns", None)
+    return CopyPlan(
+        geometry,
+        None if core is None else core.option,
+        rate.value if rate is not None and rate.value > 0 else 1.0,
+        request.overhead,
+        request.copies,
+    )
 
 
 def _without_core(request: EstimateRequest) -> str:
@@ -132,15 +171,50 @@ def run_program(
                 )
     finally:
         sampler.stop()
-    simulation = None
-    if plan.geometry is not None and plan.valgrind is not None:
+    simulation, copied = None, None
+    if plan.copies is not None:
+        simulation, copied, why = _read_copies(plan, launcher, native, path, sampler)
+        if why is not None:
+            if request.engine == "copies":
+                raise TlbcostError(f"no estimate by copies: {why}", None, CANNOT_MEASURE)
+            say(f"simulated by Valgrind instead: {why}")
+            check_simulatable(path)
+            plan = dataclasses.replace(plan, valgrind=find_valgrind())
+            simulation, copied = None, None
+    if simulation is None and plan.geometry is not None and plan.valgrind is not None:
         core = conditions.core_then(sampler.isolated_pages())
         with _cut_short("the simulation", unfinished, partly=counted is not None):
             simulation = _simulate(request, plan, launcher, native, core)
     return ProgramRuns(
         tuple(native), counted, simulation, sampler.peak(), sampled, conditions.notes,
-        tuple(unfinished),
+        tuple(unfinished), copied,
     )  # fmt: skip
+
+
+def _folder(launcher: Launcher, run: int) -> Path:
+    return launcher.folder / f"copies{run}"
+
+
+def _read_copies(
+    plan: RunPlan, launcher: Launcher, native: list[Outcome], path: Path, sampler: PeakSampler
+) -> tuple[Simulation | None, CopiedRun | None, str | None]:
+    """What copies say, or why they say nothing."""
+    assert plan.copies is not None
+    folders = [_folder(launcher, i) for i in range(len(native))]
+    tables = read_tables([folder for folder in folders if (folder / "copies.tsv").exists()])
+    runs = [outcome.run for outcome in native if outcome.run is not None]
+    if not runs or (why := too_few(tables)) is not None:
+        return None, None, why if runs else "the program did not run"
+    weighed = weigh(tables, runs, plan.copies.cycles_per_ns)
+    seen, base = sampler.peak(), plan.copies.geometry.base.page_size_bytes
+    touched = touched_of(seen, base, plan.copies.geometry.huge.page_size_bytes)
+    simulation = simulation_of(tables, weighed, str(path), native[0], touched)
+    attributions = copied_attributions(tables, weighed, str(path), os.path.realpath(path), seen)
+    return (
+        dataclasses.replace(simulation, attributions=attributions),
+        copied_run(tables, weighed, runs),
+        None,
+    )
 
 
 @contextlib.contextmanager
@@ -165,9 +239,13 @@ def _native(
 ) -> tuple[list[Outcome], EventCounts | None]:
     argv, tolerant = request.argv, request.ignore_failure
     if plan.choice.pmu is None:
+        tools = []
+        for i in range(request.runs if plan.copies is not None else 0):
+            assert plan.copies is not None
+            tools.append(copies_tool(plan.copies, _folder(launcher, i)))
         runs = native_runs(
-            launcher, argv, path, request.runs,
-            ignore_failure=tolerant, last_started=sampler.start, between=conditions.measure,
+            launcher, argv, path, request.runs, ignore_failure=tolerant,
+            last_started=sampler.start, between=conditions.measure, tools=tools,
         )  # fmt: skip
         return runs, None
 

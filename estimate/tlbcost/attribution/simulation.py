@@ -198,23 +198,16 @@ def _regions(
     found = []
     for (program, kind, name, code), group in groups.items():
         places = [each.place for each in group]
-        touched = sum(place.touched_pages for place in places) * base_bytes
+        touched = _touched(places, base_bytes)
+        size = sum(place.most_bytes for place in places)
         found.append(
             RegionShare(
                 program=program,
                 kind=kind,
                 name=name,
-                size_bytes=max(sum(place.most_bytes for place in places), touched),
+                size_bytes=max(size, touched or 0),
                 touched_bytes=touched,
-                touched_huge_bytes=sum(
-                    on_huge_bytes(
-                        place.touched_pages * base_bytes,
-                        place.touched_huge_pages,
-                        place.most_bytes,
-                        huge_bytes,
-                    )
-                    for place in places
-                ),
+                touched_huge_bytes=_touched_huge(places, base_bytes, huge_bytes),
                 code=code,
                 misses_fraction=_share(sum(place.base.walks for place in places), total.walks),
                 huge_misses_fraction=_share(
@@ -228,6 +221,21 @@ def _regions(
             )
         )
     return tuple(sorted(found, key=lambda region: -(region.time_fraction or 0.0)))
+
+
+def _touched(places: Sequence[RegionMisses], base_bytes: int) -> int | None:
+    known = [place.touched_pages for place in places if place.touched_pages is not None]
+    return sum(known) * base_bytes if len(known) == len(places) else None
+
+
+def _touched_huge(places: Sequence[RegionMisses], base_bytes: int, huge_bytes: int) -> int | None:
+    found = 0
+    for place in places:
+        if place.touched_pages is None or place.touched_huge_pages is None:
+            return None
+        touched = place.touched_pages * base_bytes
+        found += on_huge_bytes(touched, place.touched_huge_pages, place.most_bytes, huge_bytes)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

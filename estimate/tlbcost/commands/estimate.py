@@ -60,6 +60,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count misses with hardware counters (pmu), by simulation (sim), or both; auto: "
         "counters where they can be read, else simulation (default: auto)",
     )
+    parser.add_argument(
+        "--engine",
+        metavar="NAME",
+        choices=("auto", "copies", "valgrind"),
+        default="auto",
+        help="what simulates: copies of the program, followed while it runs natively (copies), or "
+        "the whole program in Valgrind, many times slower (valgrind); auto: copies where that is "
+        "possible (default: auto)",
+    )
+    parser.add_argument(
+        "--overhead",
+        metavar="PERCENT",
+        type=_percent,
+        default=0.05,
+        help="the share of the program's CPU time that copies of it may cost (default: 5%%)",
+    )
+    parser.add_argument(
+        "--copies", metavar="N", type=_positive, help="make this many copies, whatever they cost"
+    )
     add_calibration(parser, "use the costs in this calibration table")
     parser.add_argument(
         "--code", metavar="FILE", type=to_file,
@@ -159,6 +178,22 @@ def page_sizes(text: str) -> tuple[int, ...]:
     return tuple(sorted({BASE_BYTES, *sizes}))
 
 
+def _percent(text: str) -> float:
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError(f"not a share of CPU time as 5%: {text}")
+    return share
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"not a number of copies: {text}")
+    return int(text)
+
+
 def _cycles(text: str) -> float:
     try:
         cycles = float(text)
@@ -176,6 +211,9 @@ def _estimate(arguments: argparse.Namespace) -> int:
         argv=program_words(arguments.program),
         imported=tuple(arguments.imported or ()),
         backend=arguments.backend,
+        engine=arguments.engine,
+        overhead=arguments.overhead,
+        copies=arguments.copies,
         model=arguments.model,
         calibration=arguments.calibration,
         recalibrate=arguments.recalibrate,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from tlbcost.common.document import doc
+from tlbcost.common.interval import Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +33,19 @@ class CopiesRecord:
         float | None,
         doc("share of the program's CPU time that windows stand for", minimum=0, maximum=1),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedRun:
+    """What windows of copies say of the whole program.
+
+    `saving`: the share of user time that huge pages save; None: there is no timed window. `windows`
+    of them were timed, of `sampled_references` of the program's `references`.
+    """
+
+    record: CopiesRecord
+    core: str | None
+    windows: int
+    references: int
+    sampled_references: int
+    saving: Interval | None

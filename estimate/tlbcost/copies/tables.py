@@ -83,15 +83,14 @@ def _frame(table: Table, run: int) -> pd.DataFrame:
     frame = pd.DataFrame(table.records(), columns=list(table.columns))
     for column in table.columns:
         if column not in _WORDS:
-            frame[column] = pd.to_numeric(frame[column]).astype("Float64" if frame[
-                column].isna().any() else "int64")
+            frame[column] = pd.to_numeric(frame[column]).astype(
+                "Float64" if frame[column].isna().any() else "int64"
+            )
     frame["run"] = run
     return frame
 
 
-def _joined(
-    frames: dict[str, list[pd.DataFrame]], kind: TableFormat, *more: str
-) -> pd.DataFrame:
+def _joined(frames: dict[str, list[pd.DataFrame]], kind: TableFormat, *more: str) -> pd.DataFrame:
     found = [frame for frame in frames.get(kind.name, []) if len(frame)]
     if not found:
         return pd.DataFrame(columns=[*kind.columns, "run", "worker", *more])

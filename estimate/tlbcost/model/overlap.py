@@ -19,6 +19,7 @@ from statistics import median
 
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import median_bounds
+from tlbcost.copies.record import CopiedRun
 from tlbcost.model.gain import PredictedGain, already_huge, fraction, verdict
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Footprint
@@ -30,6 +31,8 @@ MODEL_RELATIVE = 0.5
 # What windows must cover to represent the program.
 MIN_WINDOWS = 10
 MIN_FRACTION = 0.9
+# Of copies: windows that a system call ended too early were not timed.
+MIN_SEEN_FRACTION = 0.5
 _NORMAL_97_5 = 1.959964
 
 
@@ -76,6 +79,22 @@ def sample_of(images: Sequence[ImageWindows]) -> Sample | None:
         sampled,
         part,
         _saving(weighted, part) if enough else None,
+    )
+
+
+def sample_of_copies(copied: CopiedRun) -> Sample | None:
+    """The same for windows of copies, which are of all of the program's CPU time."""
+    if copied.core is None:
+        return None
+    part = copied.record.seen_fraction or 0.0
+    enough = copied.windows >= MIN_WINDOWS and part >= MIN_SEEN_FRACTION
+    return Sample(
+        copied.core,
+        copied.windows,
+        copied.references,
+        copied.sampled_references,
+        part,
+        copied.saving if enough else None,
     )
 
 

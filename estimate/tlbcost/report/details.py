@@ -10,6 +10,7 @@ from tlbcost.answer.estimate_document import EstimateDocument, Ratios
 from tlbcost.common import units
 from tlbcost.common.console import grid, section, table
 from tlbcost.common.interval import Interval
+from tlbcost.copies.record import CopiesRecord
 from tlbcost.report.caveats import caveat_items
 from tlbcost.report.commands import command_of
 from tlbcost.report.counts import (
@@ -101,11 +102,32 @@ def _program(console: Console, document: EstimateDocument) -> None:
         )
     section(console, shown)
     simulated = document.simulation.wall_ns if document.simulation is not None else None
-    if simulated is not None:
+    copies = document.simulation.copies if document.simulation is not None else None
+    if copies is not None:
+        console.print(_copies_sentence(copies))
+    elif simulated is not None:
         wall_ns = median([run.wall_ns for run in runs])
         console.print(
             f"Simulated in {units.time(simulated)}, {simulated / wall_ns:.1f} times as long."
         )
+
+
+def _copies_sentence(copies: CopiesRecord) -> str:
+    """What following it did to the program, and how much of it was seen."""
+    tried = sum(copies.attempts.values())
+    text = f"{copies.windows} of {tried} copies of its threads were followed"
+    if copies.seen_fraction is not None:
+        text += f"; they stand for {units.percent(copies.seen_fraction)} of its CPU time"
+    if copies.median_pause_ns is not None and copies.longest_pause_ns is not None:
+        text += (
+            f". It was stopped {copies.pauses} times, for {units.time(copies.median_pause_ns)} "
+            f"(median), {units.time(copies.longest_pause_ns)} at most"
+        )
+    if copies.added_cpu_fraction is not None:
+        text += (
+            f"; this and copying pages added {units.percent(copies.added_cpu_fraction)} CPU time"
+        )
+    return text + "."
 
 
 def _spread(values: list[int]) -> str:

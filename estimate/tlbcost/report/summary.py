@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.common import units
+from tlbcost.copies.record import CopiesRecord
 from tlbcost.report.caveats import caveat_items
 from tlbcost.report.commands import command_lines, program_line
 from tlbcost.report.facts import cause_words, counted_words, memory_words, run_words
@@ -106,9 +107,18 @@ def _facts(document: EstimateDocument, commands: list[str], room: _Room, width: 
     return lines
 
 
+def copies_words(copies: CopiesRecord) -> str:
+    """What the answer rests on where the program was followed in copies."""
+    cost = copies.added_cpu_fraction
+    added = "" if cost is None else f" (+{units.percent(cost)} CPU time)"
+    return f"{copies.windows} copies of the running program{added}"
+
+
 def _basis(document: EstimateDocument, hidden: int, room: _Room, width: int) -> list[str]:
     counters, calibration = document.counters, document.calibration
     parts = [_BACKENDS.get(document.backend, "hardware counters")]
+    if document.simulation is not None and document.simulation.copies is not None:
+        parts = [copies_words(document.simulation.copies)]
     if counters is not None:
         parts[0] += f" ({counters.pmu_name})"
     if document.simulation is not None and document.simulation.model == "simple":

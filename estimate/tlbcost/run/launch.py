@@ -162,11 +162,12 @@ def native_runs(
     ignore_failure: bool,
     last_started: Callable[[int], None] | None = None,
     between: Callable[[], None] | None = None,
+    tools: Sequence[Sequence[str]] = (),
 ) -> list[Outcome]:
     """Time the program `n` times: the first with its own output, the others in silence.
 
     `last_started` is called with the launcher's process id when the last run has begun, `between`
-    before each run and after the last.
+    before each run and after the last. `tools`: what each run is launched with, as in execute().
     Raises TlbcostError with the program's exit code if it failed, unless `ignore_failure`, and if
     a later run ended otherwise than the first.
     """
@@ -177,7 +178,13 @@ def native_runs(
                 between()
             started = last_started if i == n - 1 else None
             with progress.run(own_output=i == 0) as tick:
-                outcome = launcher.execute(argv, discard=i > 0, started=started, tick=tick)
+                outcome = launcher.execute(
+                    argv,
+                    discard=i > 0,
+                    started=started,
+                    tick=tick,
+                    tool=tools[i] if tools else (),
+                )
             if outcome.exec_errno is not None:
                 raise program.start_failure(argv[0], path, outcome.exec_errno)
             check_outcome(argv[0], outcome, outcomes, ignore_failure=ignore_failure)

@@ -75,8 +75,9 @@ class ModelledMisses:
 class RegionMisses:
     """One row of `mappings`: memory of one kind, name and origin.
 
-    `stack`: frames of the call that mapped it, innermost first; empty: not known. `device`: major
-    and minor number of its file system. `base`, `huge`: misses on pages of each size.
+    `touched_pages`, `touched_huge_pages`: None: not known. `stack`: frames of the call that mapped
+    it, innermost first; empty: not known. `device`: major and minor number of its file system.
+    `base`, `huge`: misses on pages of each size.
     """
 
     kind: str
@@ -86,8 +87,8 @@ class RegionMisses:
     stack: tuple[SourceLocation, ...]
     device: tuple[int, int] | None
     most_bytes: int
-    touched_pages: int
-    touched_huge_pages: int
+    touched_pages: int | None
+    touched_huge_pages: int | None
     base: SidedMisses
     huge: SidedMisses
     modelled_base: ModelledMisses

@@ -73,7 +73,6 @@ def simulator_command(
 
     `windows` of it are modelled on `core` as well; each needs the other.
     """
-    base, huge = geometry.base, geometry.huge
     modelled = []
     if windows is not None and core is not None:
         modelled = [f"--windows={windows.option}", f"--core={core}"]
@@ -86,14 +85,22 @@ def simulator_command(
         f"--log-file={folder}/log.%p",
         f"--counts-dir={folder}",
         *OPTIONS.split(),
-        f"--base-page={base.page_size_bytes}",
-        f"--huge-page={huge.page_size_bytes}",
-        f"--l1d={_level(base.dtlb)},{_level(huge.dtlb)}",
-        f"--l1i={_level(base.itlb)},{_level(huge.itlb)}",
-        f"--stlb={_level(base.stlb)},{_level(huge.stlb)}",
-        *(["--stlb-folded=yes"] if geometry.stlb_folded else []),
+        *("=".join(option) for option in level_options(geometry)),
         *modelled,
         *options,
+    ]
+
+
+def level_options(geometry: Geometry) -> list[tuple[str, str]]:
+    """Options that say which TLBs to model, and their values; both engines have them."""
+    base, huge = geometry.base, geometry.huge
+    return [
+        ("--base-page", str(base.page_size_bytes)),
+        ("--huge-page", str(huge.page_size_bytes)),
+        ("--l1d", f"{_level(base.dtlb)},{_level(huge.dtlb)}"),
+        ("--l1i", f"{_level(base.itlb)},{_level(huge.itlb)}"),
+        ("--stlb", f"{_level(base.stlb)},{_level(huge.stlb)}"),
+        *([("--stlb-folded", "yes")] if geometry.stlb_folded else []),
     ]
 
 

@@ -34,7 +34,7 @@ def _left_behind(estimate: Estimate, _simulated: Simulated) -> tuple[str, str] |
     )
 
 
-def _killed_process(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
+def _killed_process(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
     killed = [process for process in simulated.processes if process.counts is None]
     if killed:
         return (
@@ -43,7 +43,7 @@ def _killed_process(_estimate: Estimate, simulated: Simulated) -> tuple[str, str
             "Let the program end its helpers with SIGTERM instead of SIGKILL.",
         )
     untold = [process for process in simulated.processes if process.touched is None]
-    if not untold:
+    if not untold or estimate.given.copied is not None:
         return None
     return (
         f"The memory that {_number_of(untold)} touched could not be recorded, and is missing "
@@ -60,9 +60,9 @@ def _names(processes: list[ProcessCounts]) -> str:
     return ", ".join(f"{process.program} (pid {process.pid})" for process in processes[:3])
 
 
-def _threads(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
+def _threads(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
     most = max((process.threads or 0 for process in simulated.processes), default=0)
-    if most < 2:
+    if most < 2 or estimate.given.copied is not None:
         return None
     return (
         f"{most} threads ran one at a time in the simulator: their misses are each thread's own, "

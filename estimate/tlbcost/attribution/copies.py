@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Page walks by memory region and by code from windows of copies, scaled to the whole program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pandas as pd
+
+from tlbcost.attribution.backing import Seen
+from tlbcost.copies.estimator import Weighed
+from tlbcost.copies.tables import CopyTables
+from tlbcost.counters.hits import SampleHit
+from tlbcost.memory import smaps
+from tlbcost.simulator.memory_tables import (
+    ImageAttribution,
+    Line,
+    Misses,
+    ModelledMisses,
+    RegionMisses,
+    SidedMisses,
+    SourceLocation,
+)
+from tlbcost.symbols.resolver import Resolver
+
+_KEY = ["run", "window"]
+_MAPPING = ["run", "worker", "mapping"]
+_MISSES = [
+    f"{size}_{side}_{what}"
+    for size in ("base", "huge")
+    for side in ("data", "fetch")
+    for what in ("hits", "walks")
+]
+_WAITED = ["base_waited_cycles", "huge_waited_cycles"]
+_HUGETLB, _MEMFD, _SYSV = "/anon_hugepage", "/memfd:", "/SYSV"
+
+
+def copied_attributions(
+    tables: CopyTables, weighed: Weighed, program: str, executable: str, seen: Seen
+) -> tuple[ImageAttribution, ...]:
+    """One for all processes of the program; () if nothing was attributed.
+
+    `seen`: its mappings when it ran, which tell how much of each is there.
+    """
+    weights = weighed.windows[[*_KEY, "weight"]]
+    memory = tables.memory.merge(weights, on=_KEY)
+    if memory.empty:
+        return ()
+    for column in (*_MISSES, *_WAITED):
+        memory[column] = memory[column] * memory["weight"]
+    sums = memory.groupby(_MAPPING)[[*_MISSES, *_WAITED]].sum().reset_index()
+    places = sums.merge(tables.mappings, on=_MAPPING)
+    kinds = _kinds(places, executable)
+    resident = _residency(seen)
+    return (
+        ImageAttribution(
+            pid=int(places["pid"].iloc[0]),
+            program=program,
+            regions=tuple(
+                _region(row, kind, resident) for row, kind in zip(_rows(places), kinds, strict=True)
+            ),
+            lines=_lines(tables, weights, program),
+            stacks=(),
+            phases=(),
+            references=round(weighed.references),
+            phase_references=0,
+            executable=executable,
+        ),
+    )
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return cast(list[dict[str, Any]], frame.to_dict("records"))
+
+
+def _kinds(places: pd.DataFrame, executable: str) -> list[smaps.Mapping]:
+    """Each as smaps describes it: the kernel's names for kinds of memory."""
+    found = []
+    for row in _rows(places):
+        write = "w" if row["writable"] == "yes" else "-"
+        execute = "x" if row["executable"] == "yes" else "-"
+        share = "s" if row["shared"] == "yes" else "p"
+        line = (
+            f"{row['start']:x}-{row['end']:x} r{write}{execute}{share} {row['offset']:08x} "
+            f"{row['major']:02x}:{row['minor']:02x} {row['inode']} {row['name']}"
+        )
+        parsed = smaps.parse(line + "\nSize: 0 kB\n", executable)
+        found.append(parsed[0] if parsed else _unknown(row))
+    return found
+
+
+def _unknown(row: Mapping[str, Any]) -> smaps.Mapping:
+    return smaps.Mapping(str(row["name"]), "anonymous", None, 0, 0, 0, 0, 0, 0)
+
+
+def _kind(mapping: smaps.Mapping) -> str:
+    if mapping.name.startswith(_HUGETLB):
+        return "hugetlbfs"
+    if mapping.kind == "shared":
+        if mapping.name.startswith(_MEMFD):
+            return "memfd"
+        return "sysv" if mapping.name.startswith(_SYSV) else "shared"
+    if mapping.kind == "anonymous" and "x" in mapping.permissions:
+        return "jit"
+    return mapping.kind
+
+
+def _residency(seen: Seen) -> dict[tuple[int, int], smaps.Mapping]:
+    return {(mapping.start, mapping.end): mapping for _, mapping in seen}
+
+
+def _region(
+    row: Mapping[str, Any],
+    mapping: smaps.Mapping,
+    resident: Mapping[tuple[int, int], smaps.Mapping],
+) -> RegionMisses:
+    # Never mapped there when the copy was made: a mapping of its own.
+    kind = _kind(mapping) if row["end"] else "unknown"
+    present = resident.get((row["start"], row["end"]))
+    pages = (
+        None
+        if present is None or not present.page_bytes
+        else (present.resident_bytes // present.page_bytes)
+    )
+    device = (int(row["major"]), int(row["minor"])) if row["inode"] else None
+    return RegionMisses(
+        kind=kind,
+        code=row["executable"] == "yes" and kind in ("file", "segment"),
+        name=str(row["name"]) if kind in ("file", "segment", "memfd", "shared") else None,
+        variable=None,
+        stack=(),
+        device=device,
+        most_bytes=int(row["end"] - row["start"]),
+        touched_pages=pages,
+        touched_huge_pages=None,
+        base=_sided(row, "base"),
+        huge=_sided(row, "huge"),
+        modelled_base=_modelled(row, "base"),
+        modelled_huge=_modelled(row, "huge"),
+    )
+
+
+def _misses(row: Mapping[str, Any], size: str, side: str) -> Misses:
+    return Misses(round(row[f"{size}_{side}_hits"]), round(row[f"{size}_{side}_walks"]))
+
+
+def _sided(row: Mapping[str, Any], size: str) -> SidedMisses:
+    return SidedMisses(_misses(row, size, "data"), _misses(row, size, "fetch"))
+
+
+def _modelled(row: Mapping[str, Any], size: str) -> ModelledMisses:
+    # All of its misses are in windows, scaled alike.
+    return ModelledMisses(_misses(row, size, "data"), round(row[f"{size}_waited_cycles"]))
+
+
+def _lines(tables: CopyTables, weights: pd.DataFrame, program: str) -> tuple[Line, ...]:
+    code = tables.code.merge(weights, on=_KEY)
+    if code.empty:
+        return ()
+    for column in _MISSES:
+        code[column] = code[column] * code["weight"]
+    places = code.merge(tables.mappings, on=_MAPPING)
+    named = places["name"].astype(str).str.startswith("/")
+    # Code without a file is known by its address.
+    places["place"] = (
+        places["address"] - places["start"].where(named, 0) + places["offset"].where(named, 0)
+    )
+    places["object"] = places["name"].where(named, "")
+    keys = ["pid", "object", "place"]
+    sums = places.groupby(keys)[_MISSES].sum().reset_index()
+    addresses = places.drop_duplicates(keys).set_index(keys)["address"]
+    sites = _sites(sums)
+    return tuple(
+        Line(
+            program,
+            int(addresses[(row["pid"], row["object"], row["place"])]),
+            site,
+            _sided(row, "base"),
+            _sided(row, "huge"),
+        )
+        for row, site in zip(_rows(sums), sites, strict=True)
+    )
+
+
+def _sites(places: pd.DataFrame) -> list[SourceLocation]:
+    """Function, file and line of each place, from symbols and debug information of its file."""
+    hits = [
+        SampleHit(
+            "walks", int(row["pid"]), str(row["object"]) or None, None, "user", int(row["place"]),
+            None, None, 1, 1,
+        )
+        for row in _rows(places)
+    ]  # fmt: skip
+    resolver = Resolver()
+    found: Sequence[tuple[SampleHit, str | None, Any]] = list(
+        zip(hits, resolver.names(hits), resolver.sources(hits), strict=True)
+    )
+    sites = []
+    for hit, name, source in found:
+        function, file, line = source or (name, None, None)
+        sites.append(
+            SourceLocation(hit.object and os.path.realpath(hit.object), function, file, line)
+        )
+    return sites

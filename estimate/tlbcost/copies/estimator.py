@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do the windows of copies say of the whole program? Pure functions of their tables.
+
+A copy is made at a random instant of the program's CPU time, and its window has a fixed number of
+references. So each window stands for the CPU time between instants (`stands_for_ns`), whatever it
+contains: the saving is the mean, weighted by that time, of each window's own saving; and counts per
+reference are ratios of sums weighted by the inverse of the window's modelled time, since a slow
+stretch of the program is met in proportion to its time.
+
+Misses of TLB entries that were not known when the window began count as walks. The interval comes
+from resampling windows (B. Efron and R. Tibshirani, An Introduction to the Bootstrap, 1993, chapter
+13); its lower end takes these misses as hits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tlbcost.common.interval import Interval
+from tlbcost.copies.record import CopiedRun, CopiesRecord
+from tlbcost.copies.tables import CopyTables
+from tlbcost.memory.smaps import Mapping as MemoryMapping
+from tlbcost.run.outcome import Outcome, Run
+from tlbcost.simulator.counts import SIDES, ProcessCounts, SideCounts, Touched
+from tlbcost.simulator.run import Simulation
+
+# A copied page: what a write to it after the copy costs (doc/copies.md).
+_COPIED_PAGE_NS = 1200
+_RESAMPLED = 2000
+_SEED = 1
+_KEY = ["run", "window"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Windows that were timed, with what they stand for.
+
+    `windows`: rows of the table, with `weight`: by this a count of the window becomes one of the
+    whole program, in its median run. `references`: of that run. `share`: of the CPU time that
+    copies were asked for, the part that these windows stand for.
+    """
+
+    windows: pd.DataFrame
+    references: float
+    share: float
+
+    @property
+    def weights(self) -> Mapping[tuple[int, int], float]:
+        """By (run, window)."""
+        frame = self.windows
+        return {
+            (int(run), int(window)): float(weight)
+            for run, window, weight in zip(
+                frame["run"], frame["window"], frame["weight"], strict=True
+            )
+        }
+
+
+def weigh(tables: CopyTables, runs: Sequence[Run], cycles_per_ns: float) -> Weighed:
+    """Timed windows and their weights; none if there are no such windows.
+
+    `runs`: whose user time is divided among the windows; the median one counts.
+    """
+    stands = tables.attempts[[*_KEY, "stands_for_ns"]].drop_duplicates(_KEY)
+    windows = tables.windows.merge(stands, on=_KEY, how="left", validate="one_to_one")
+    timed = windows[windows["base_cycles"].notna() & (windows["references"] > 0)].copy()
+    timed = timed[timed["base_cycles"] > 0]
+    timed["stands_for_ns"] = timed["stands_for_ns"].astype(float).fillna(0.0)
+    asked = float(stands["stands_for_ns"].astype(float).sum())
+    total = float(timed["stands_for_ns"].sum())
+    if total <= 0:
+        return Weighed(timed.assign(weight=0.0), 0.0, 0.0)
+    user_ns = median([run.user_ns for run in runs])
+    # CPU time that the window stands for, over what its references take on the modelled core.
+    own_ns = timed["base_cycles"].astype(float) / cycles_per_ns
+    timed["weight"] = timed["stands_for_ns"] / total * user_ns / own_ns
+    references = float((timed["weight"] * timed["references"]).sum())
+    return Weighed(timed, references, total / asked if asked > 0 else 0.0)
+
+
+def totals(counts: pd.DataFrame, weighed: Weighed) -> dict[tuple[int, str], tuple[int, int, int]]:
+    """Misses of the whole program by (page size in bytes, side): of L1, STLB hits, STLB misses."""
+    frame = counts.merge(weighed.windows[[*_KEY, "weight"]], on=_KEY)
+    found: dict[tuple[int, str], tuple[int, int, int]] = {}
+    for size in frame["page_size_bytes"].unique():
+        for side in frame["side"].unique():
+            group = frame[(frame["page_size_bytes"] == size) & (frame["side"] == side)]
+            weight = group["weight"]
+            hits = round(float((weight * group["stlb_hits"]).sum()))
+            walks = group["stlb_misses"] + group["unknown_misses"]
+            misses = round(float((weight * walks).sum()))
+            found[int(size), str(side)] = (hits + misses, hits, misses)
+    return found
+
+
+def saving(tables: CopyTables, weighed: Weighed) -> Interval | None:
+    """The share of user time that huge pages save; None without windows."""
+    frame = weighed.windows
+    if not len(frame):
+        return None
+    base = frame["base_cycles"].to_numpy(float)
+    own = 1 - frame["huge_cycles"].to_numpy(float) / base
+    known = 1 - _unknown_share(tables.counts, frame)
+    time = frame["stands_for_ns"].to_numpy(float)
+    value = float(np.average(own, weights=time))
+    low = _resampled(own * known, time, 2.5)
+    high = _resampled(own, time, 97.5)
+    return Interval(value, min(value, low), max(value, high))
+
+
+def _unknown_share(counts: pd.DataFrame, windows: pd.DataFrame) -> Floats:
+    """Of each window's walks on base pages, the part whose entries were not known before."""
+    smallest = counts["page_size_bytes"].min()
+    data = counts[(counts["page_size_bytes"] == smallest) & (counts["side"] != "fetch")]
+    sums = data.groupby(_KEY)[["stlb_misses", "unknown_misses"]].sum()
+    found = windows[_KEY].merge(sums, left_on=_KEY, right_index=True, how="left").fillna(0)
+    unknown = found["unknown_misses"].to_numpy(float)
+    walks = unknown + found["stlb_misses"].to_numpy(float)
+    return cast(Floats, np.divide(unknown, walks, out=np.zeros_like(unknown), where=walks > 0))
+
+
+def _resampled(values: Floats, weights: Floats, percentile: float) -> float:
+    generator = np.random.default_rng(_SEED)
+    chosen = generator.integers(0, len(values), (_RESAMPLED, len(values)))
+    sums = weights[chosen].sum(axis=1)
+    means = (values[chosen] * weights[chosen]).sum(axis=1) / np.where(sums > 0, sums, 1)
+    return float(np.percentile(means, percentile))
+
+
+def record_of(tables: CopyTables, weighed: Weighed, runs: Sequence[Run]) -> CopiesRecord:
+    """What was copied, and what that cost."""
+    attempts = tables.attempts
+    pauses = attempts["pause_ns"].dropna().astype(float)
+    faults = attempts["faults"].dropna().astype(float)
+    cpu_ns = sum(run.cpu_ns for run in runs)
+    added = float(pauses.sum()) + _COPIED_PAGE_NS * float(faults.sum())
+    return CopiesRecord(
+        attempts=_numbers(attempts["result"]),
+        ended=_numbers(tables.windows["ended"]),
+        windows=int((tables.windows["references"] > 0).sum()),
+        pauses=len(pauses),
+        median_pause_ns=None if pauses.empty else round(float(pauses.median())),
+        longest_pause_ns=None if pauses.empty else round(float(pauses.max())),
+        added_cpu_fraction=added / cpu_ns if cpu_ns and len(pauses) else None,
+        seen_fraction=weighed.share if len(attempts) else None,
+    )
+
+
+def _numbers(words: pd.Series[str]) -> dict[str, int]:
+    return {str(word): int(n) for word, n in words.value_counts().sort_index().items()}
+
+
+def simulation_of(
+    tables: CopyTables,
+    weighed: Weighed,
+    program: str,
+    outcome: Outcome,
+    touched: Touched | None,
+) -> Simulation:
+    """What a simulation of the whole run would have counted: one process, as windows say."""
+    counts = {
+        (size, SIDES[side]): SideCounts(*misses)
+        for (size, side), misses in totals(tables.counts, weighed).items()
+    }
+    windows = tables.windows
+    process = ProcessCounts(
+        pid=int(windows["pid"].iloc[0]) if len(windows) else 0,
+        parent_pid=0,
+        program=program,
+        threads=int(windows["tid"].nunique()) if len(windows) else None,
+        counts=counts or None,
+        touched=touched,
+    )
+    return Simulation((process,), outcome)
+
+
+def touched_of(
+    seen: Sequence[tuple[str, MemoryMapping]], base_bytes: int, huge_bytes: int
+) -> Touched | None:
+    """What the program had in memory at its peak; None: it was not seen."""
+    if not seen:
+        return None
+    anonymous = [each for _, each in seen if each.anonymous_bytes]
+    private = sum(each.anonymous_bytes for each in anonymous)
+    other = sum(each.resident_bytes for _, each in seen) - private
+    regions = 0
+    for each in anonymous:
+        spanned = -(-each.end // huge_bytes) - each.start // huge_bytes
+        regions += min(spanned, each.anonymous_bytes // base_bytes)
+    return Touched(private // base_bytes, regions, max(other, 0) // base_bytes)
+
+
+def copied_run(tables: CopyTables, weighed: Weighed, runs: Sequence[Run]) -> CopiedRun:
+    """All that the gain is made of."""
+    return CopiedRun(
+        record_of(tables, weighed, runs),
+        tables.core,
+        len(weighed.windows),
+        round(weighed.references),
+        int(weighed.windows["references"].sum()),
+        saving(tables, weighed),
+    )

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is a program run so that copies of its threads are followed?"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tlbcost.common import paths
+from tlbcost.copies.tables import CopyTables
+from tlbcost.processors.geometry import Geometry
+from tlbcost.simulator.run import level_options
+
+_TOOL = "tlbcost-copies"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """How a program is copied.
+
+    `overhead`: the share of its CPU time that copying may cost. `copies`: that many instead.
+    `seconds`, `children`: of a process that already runs.
+    """
+
+    geometry: Geometry
+    core: str | None
+    cycles_per_ns: float
+    overhead: float = 0.05
+    copies: int | None = None
+
+
+def unavailable() -> str | None:
+    """Why copies cannot be followed on this machine; None: they can."""
+    if platform.machine() != "x86_64":
+        return f"copies of the program are followed on x86-64 only, not on {platform.machine()}"
+    if not paths.libexec(_TOOL).exists():
+        return "tlbcost-copies is not built: Zydis was missing (libzydis-dev)"
+    return None
+
+
+def copies_tool(plan: CopyPlan, folder: Path) -> Sequence[str]:
+    """The launcher to run the program with, and its options; it writes tables to `folder`."""
+    limit = (
+        ["--copies", str(plan.copies)]
+        if plan.copies is not None
+        else ["--overhead", f"{plan.overhead:g}"]
+    )
+    core = [] if plan.core is None else ["--core", plan.core]
+    return [
+        _TOOL,
+        "--out",
+        str(folder),
+        *limit,
+        "--cycle-ps",
+        str(round(1000 / plan.cycles_per_ns)),
+        *(word for option in level_options(plan.geometry) for word in option),
+        *core,
+    ]
+
+
+# Fewer windows than this say nothing of a program.
+_FEWEST = 10
+
+
+def too_few(tables: CopyTables) -> str | None:
+    """Why there are too few windows to estimate from; None: there are enough."""
+    timed = tables.windows[tables.windows["base_cycles"].notna()]
+    if len(timed) >= _FEWEST:
+        return None
+    attempts = tables.attempts["result"].value_counts()
+    refused = attempts[attempts.index != "followed"]
+    if len(refused) and refused.iloc[0] > len(timed):
+        return _REASONS.get(str(refused.index[0]), f"no copy was made ({refused.index[0]})")
+    ends = tables.windows["ended"].value_counts()
+    number = f"{len(timed)} windows of copies could be timed, and {_FEWEST} are needed"
+    return f"{number} (most were ended by: {ends.index[0]})" if len(ends) else number
+
+
+_REASONS = {
+    "seccomp": "the program has a seccomp filter, which a copy could be killed by",
+    "permission": "the program may not be traced",
+    "traced": "another program traces it",
+    "hugetlb": "its memory is on huge pages of a pool, which copies would use up",
+    "huge": "its memory is on huge pages already, which copying would split",
+    "memory": "there is too little memory for copies of it",
+    "processes": "no more processes may be started",
+    "io_uring": "it uses io_uring, whose memory the kernel writes to",
+    "userfaultfd": "it uses userfaultfd",
+    "32bit": "it is a 32-bit program",
+}
