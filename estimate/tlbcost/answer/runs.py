@@ -242,7 +242,9 @@ def _native(
         tools = []
         for i in range(request.runs if plan.copies is not None else 0):
             assert plan.copies is not None
-            tools.append(copies_tool(plan.copies, _folder(launcher, i)))
+            folder = _folder(launcher, i)
+            folder.mkdir()
+            tools.append(copies_tool(plan.copies, folder))
         runs = native_runs(
             launcher, argv, path, request.runs, ignore_failure=tolerant,
             last_started=sampler.start, between=conditions.measure, tools=tools,

@@ -53,7 +53,7 @@ TIMINGS = _format("timings 1", "window view references cycles")
 COPIES = _format(
     "copies 1",
     "window pid tid at_ns at_cpu_ns stands_for_ns result error pause_ns clone_ns restarted mended "
-    "resident_bytes faults lived_ns recorded",
+    "rseq_aborted resident_bytes faults lived_ns recorded",
 )
 COPY_WINDOWS = _format(
     "copy_windows 1",

@@ -79,14 +79,16 @@ def too_few(tables: CopyTables) -> str | None:
 
 
 _REASONS = {
-    "seccomp": "the program has a seccomp filter, which a copy could be killed by",
-    "permission": "the program may not be traced",
-    "traced": "another program traces it",
-    "hugetlb": "its memory is on huge pages of a pool, which copies would use up",
-    "huge": "its memory is on huge pages already, which copying would split",
-    "memory": "there is too little memory for copies of it",
-    "processes": "no more processes may be started",
-    "io_uring": "it uses io_uring, whose memory the kernel writes to",
-    "userfaultfd": "it uses userfaultfd",
-    "32bit": "it is a 32-bit program",
+    "refused-seccomp": "the program has a seccomp filter, which a copy could be killed by",
+    "refused-permission": "the program may not be traced",
+    "refused-traced": "another program traces it",
+    "refused-hugetlb": "its memory is on huge pages of a pool, which copies would use up",
+    "refused-huge": "its memory is on huge pages already, which copying would split",
+    "refused-memory": "there is too little memory for copies of it",
+    "refused-processes": "no more processes may be started",
+    "refused-io_uring": "it uses io_uring, whose memory the kernel writes to",
+    "refused-userfaultfd": "it uses userfaultfd",
+    "refused-32bit": "it is a 32-bit program",
+    "refused-stopped": "it is stopped",
+    "refused-gone": "its threads end before they can be copied",
 }
