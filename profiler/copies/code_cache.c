@@ -83,6 +83,8 @@ void code_cache_clear(struct translator *translator)
 {
 	const struct watcher *watcher = translator->watcher;
 
+	if (watcher && watcher->clearing)
+		watcher->clearing(watcher->context);
 	for (size_t i = 0; i < translator->count; i++) {
 		struct cached_block *block = translator->blocks[i];
 

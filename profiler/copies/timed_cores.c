@@ -98,14 +98,16 @@ static uint64_t share(uint64_t part, uint64_t whole)
 	return whole <= part ? UINT64_C(1) << 32 : (part << 32) / whole;
 }
 
-void timed_cores_begin(struct timed_cores *timed, uint64_t cpu_ns, uint64_t touched_bytes,
-		       bool forgotten)
+void timed_cores_forget(struct timed_cores *timed)
+{
+	wrong_paths_init(&timed->paths);
+}
+
+void timed_cores_begin(struct timed_cores *timed, uint64_t cpu_ns, uint64_t touched_bytes)
 {
 	const struct window_options *options = timed->options;
 	const uint32_t base = options->tlb.page_shift[TLB_BASE];
 
-	if (forgotten)
-		wrong_paths_init(&timed->paths);
 	for (unsigned i = 0; i < AGES_KINDS && timed->walks[i]; i++)
 		memset(timed->walks[i], 0, sizeof(struct recency));
 	for (uint32_t i = 0; i < timed->count; i++) {

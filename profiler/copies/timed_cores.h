@@ -34,11 +34,12 @@ int timed_cores_init(struct timed_cores *timed, const struct window_options *opt
 void timed_cores_free(struct timed_cores *timed);
 
 /*
- * A window begins, when the program has run for `cpu_ns` and has touched so many bytes.  Blocks
- * that were forgotten since the last one: paths through them are, too.
+ * A window begins, when the program has run for `cpu_ns` and has touched so many bytes.
  */
-void timed_cores_begin(struct timed_cores *timed, uint64_t cpu_ns, uint64_t touched_bytes,
-		       bool forgotten);
+void timed_cores_begin(struct timed_cores *timed, uint64_t cpu_ns, uint64_t touched_bytes);
+
+/* All blocks are about to be freed: paths through them are forgotten. */
+void timed_cores_forget(struct timed_cores *timed);
 
 /* A machine of this page size walked at this time, in references: entries' ages follow from it. */
 void timed_cores_walked(struct timed_cores *timed, enum tlb_size size, uint64_t address,

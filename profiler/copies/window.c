@@ -7,52 +7,53 @@
 #include <string.h>
 
 #include "attribution.h"
+#include "engine/schedule.h"
+#include "kept_blocks.h"
 #include "timed_cores.h"
+#include "tlb_feed.h"
 #include "window_options.h"
 #include "window_rows.h"
 
-/* A line: what a repeated string instruction moves is looked up once in each. */
-#define STRING_STEP 64u
 /* How often it is decided whether the TLBs are warm, in references. */
 #define WARM_STEP 1000000u
 /*
- * They are, if no more of a step's references than this are unknown, or no more than a 50th of its
- * misses; with so many misses that this is certain, before options->warm.
+ * They are, if for both page sizes no more of a step's references than this are unknown, or no more
+ * than a 50th of the misses; with so many misses that this is certain, before options->warm.
  */
 #define FEW_UNKNOWN 20u
 #define FEW_UNKNOWN_SHARE 50u
 #define MANY_MISSES 10000u
-
-/* An executed block: kept until the copy is dead. */
-struct kept {
-	const struct code_block *block;
-	uint64_t next;
-};
+/* Code with few references would make windows long: so many instructions count as one. */
+#define MOST_INSTRUCTIONS 16u
+/* References that leave the queue at once. */
+#define CHUNK 16384u
+/* Of a whole run, one part in so many references is timed. */
+#define WHOLE_PERIOD 5000000u
 
 struct windows {
 	const struct window_options *options;
 	struct watcher watcher;
-	struct tlb_filter data_filter, code_filter;
-	struct tlb_model model;
-	struct tlb_views views;
-	void *model_memory, *views_memory;
+	struct tlb_feed feed;
 	struct timed_cores timed;	/* if options->timed */
 	struct attribution *attribution;
 	struct window_row row;		/* of the current window */
-	uint64_t clock;			/* references so far in it */
-	uint64_t code_page;
-	bool jumped;			/* the last block ended in an indirect jump */
-	enum { WARMING, KEEPING, MEASURING } phase;
-	uint64_t step_ends, step_unknown, step_misses;
-	uint64_t measured_from;		/* clock */
+	bool counting;			/* its measured part has begun */
+	bool modelling;			/* the cores execute, too */
+	bool warm;			/* the TLBs are: what is kept is the rest of the window */
+	uint64_t instructions;		/* that the TLB models have seen */
+	uint64_t step_ends;
+	uint64_t step_unknown[TLB_SIZES], step_misses[TLB_SIZES];
+	uint64_t measured_from;		/* reference */
 	struct tlb_counts before[TLB_SIZES][TLB_SIDES];
 	struct tlb_counts views_before[TLB_MOST_VIEWS][TLB_SIDES];
-	/* Of the core's warm-up and the measured part: struct kept, then its addresses. */
-	uint64_t *kept;
-	size_t kept_count, kept_capacity;
-	uint64_t kept_references, cpu_ns, touched_bytes;
+	struct kept_blocks kept;
+	/* Of a timed part: when it began, of each core, and with which reference. */
+	ticks since[MOST_CORES];
+	uint64_t timed_from;
+	/* Of a whole run: where parts are timed, and when the current phase of one ends. */
+	struct schedule schedule;
+	uint64_t phase_ends;
 	bool failed;			/* memory ran out */
-	bool forgotten;
 	struct window_rows rows;
 };
 
@@ -62,207 +63,192 @@ static struct windows *current;
 static void missed(enum tlb_size size, uint64_t address, enum tlb_side side, bool walk)
 {
 	struct windows *windows = current;
+	const struct tlb_model *model = &windows->feed.model;
 
-	if (side == TLB_FETCH) {
-		if (windows->phase == MEASURING)
-			attribution_missed(windows->attribution, size, address, side, walk,
-					   windows->model.where);
+	if (windows->counting)
+		attribution_missed(windows->attribution, size, address, side, walk, model->where);
+	if (side == TLB_FETCH || !windows->options->timed)
 		return;
-	}
-	if (windows->options->timed && walk && windows->phase != MEASURING)
-		timed_cores_walked(&windows->timed, size, address, windows->model.when);
-	if (windows->phase != MEASURING)
-		return;
-	attribution_missed(windows->attribution, size, address, side, walk, windows->model.where);
-	if (!windows->options->timed)
-		return;
-	timed_cores_missed(&windows->timed, size, address, walk, windows->model.when);
+	if (windows->modelling)
+		timed_cores_missed(&windows->timed, size, address, walk, model->when);
 	if (walk)
-		timed_cores_walked(&windows->timed, size, address, windows->model.when);
+		timed_cores_walked(&windows->timed, size, address, model->when);
 }
 
 static void view_missed(uint32_t view, uint64_t address, enum tlb_side side, bool walk)
 {
 	if (side != TLB_FETCH)
 		timed_cores_view_missed(&current->timed, view, address, walk,
-					current->model.when);
+					current->feed.model.when);
 }
 
 static void waited(bool huge, uint64_t address, ticks time)
 {
-	attribution_waited(current->attribution, huge ? TLB_HUGE : TLB_BASE, address, time);
+	if (current->counting)
+		attribution_waited(current->attribution, huge ? TLB_HUGE : TLB_BASE, address, time);
 }
 
-static inline bool in_slot(struct tlb_filter *filter, uint32_t index, uint64_t address,
-			   uint32_t shift, uint64_t time)
+/* What follows is measured. */
+static void start_counting(struct windows *windows)
 {
-	struct tlb_filter_slot *slot = &filter->slot[index];
-
-	if (address >> shift != slot->address >> shift)
-		return false;
-	slot->time = time;
-	return true;
-}
-
-static void fetch(struct windows *windows, uint64_t address)
-{
-	struct tlb_model *model = &windows->model;
-	const uint64_t time = windows->clock++;
-
-	if (!in_slot(&windows->code_filter, tlb_filter_index(&model->code.slots, address), address,
-		     model->code.slots.base_shift, time))
-		tlb_model_fetch(model, address, time);
-}
-
-static inline void access_page(struct windows *windows, uint64_t address, enum tlb_side side,
-			       uint64_t time, uint64_t where)
-{
-	struct tlb_model *model = &windows->model;
-
-	if (model->batching) {
-		model->where = where;
-		tlb_model_batch(model, address, side, time);
-		return;
-	}
-	if (in_slot(&windows->data_filter, tlb_filter_index(&model->data.slots, address), address,
-		    model->data.slots.base_shift, time))
-		return;
-	model->where = where;
-	tlb_model_data(model, address, side, time);
-}
-
-static inline void access_bytes(struct windows *windows, uint64_t address, uint64_t bytes,
-				enum tlb_side side, uint64_t time, uint64_t where)
-{
-	const uint32_t shift = windows->model.data.slots.base_shift;
-
-	access_page(windows, address, side, time, where);
-	if (bytes > 1 && (address + bytes - 1) >> shift != address >> shift)
-		access_page(windows, address + bytes - 1, side, time, where);
-}
-
-/* A repeated string instruction's operand: line by line; each element is a reference. */
-static void access_string(struct windows *windows, const struct code_reference *reference,
-			  uint64_t address, uint64_t length, uint64_t where)
-{
-	const enum tlb_side side = reference->kind == REFERENCE_LOAD ? TLB_LOAD : TLB_STORE;
-
-	for (uint64_t done = 0; done < length; done += STRING_STEP)
-		access_page(windows, address + done, side, windows->clock, where);
-	windows->clock += length / (reference->bytes ? reference->bytes : 1);
-}
-
-static void access_code(struct windows *windows, const struct code_block *block)
-{
-	const uint32_t shift = windows->model.code.slots.base_shift;
-	const uint64_t first = block->address >> shift, last = (block->past - 1) >> shift;
-
-	if (first != windows->code_page || windows->jumped)
-		fetch(windows, block->address);
-	if (last != first)
-		fetch(windows, block->past - 1);
-	windows->code_page = last;
-	windows->jumped = block->end == ENDS_INDIRECT_JUMP || block->end == ENDS_RETURN ||
-			  block->end == ENDS_INDIRECT_CALL;
-}
-
-/* All references of an executed block, in order. */
-static void access_block(struct windows *windows, const struct code_block *block,
-			 const uint64_t *addresses)
-{
-	access_code(windows, block);
-	for (unsigned i = 0; i < block->reference_count; i++) {
-		const struct code_reference *reference = &block->references[i];
-		const uint64_t where = block->instructions[reference->instruction].address;
-		const uint64_t address = addresses[i];
-
-		if (i + 1u < block->reference_count &&
-		    block->references[i + 1].kind == REFERENCE_LENGTH) {
-			access_string(windows, reference, address, addresses[i + 1], where);
-			i++;
-			continue;
-		}
-		if (!address)
-			continue;
-		access_bytes(windows, address, reference->bytes,
-			     reference->kind == REFERENCE_STORE ? TLB_STORE : TLB_LOAD,
-			     windows->clock++, where);
-		if (reference->kind == REFERENCE_MODIFY)
-			access_bytes(windows, address, reference->bytes, TLB_STORE,
-				     windows->clock++, where);
-	}
-}
-
-static uint64_t sum_of(const struct windows *windows, bool unknown)
-{
-	uint64_t sum = 0;
-
-	for (int size = 0; size < TLB_SIZES; size++)
-		for (int side = 0; side < TLB_SIDES; side++) {
-			const struct tlb_counts *counts = &windows->model.counts[size][side];
-
-			sum += unknown ? counts->unknown : counts->stlb_misses;
-		}
-	return sum;
-}
-
-static void remember_counts(struct windows *windows)
-{
-	tlb_model_flush(&windows->model);
-	memcpy(windows->before, windows->model.counts, sizeof(windows->before));
+	tlb_model_flush(&windows->feed.model);
+	memcpy(windows->before, windows->feed.model.counts, sizeof(windows->before));
 	for (uint32_t i = 0; i < windows->options->view_count; i++)
-		memcpy(windows->views_before[i], tlb_view_counts(&windows->views, i),
+		memcpy(windows->views_before[i], tlb_view_counts(&windows->feed.views, i),
 		       sizeof(windows->views_before[i]));
-	windows->measured_from = windows->clock;
+	windows->counting = true;
+	windows->measured_from = windows->feed.clock;
+	windows->row.warm_references = windows->feed.clock;
 	windows->row.instructions = 0;
 }
 
-/* A step of the warm-up is over: is it long enough? */
-static void end_step(struct windows *windows)
+/* The cores see what follows: the models tell them of misses in time. */
+static void start_modelling(struct windows *windows)
 {
-	uint64_t unknown, misses;
-	bool few;
-
-	remember_counts(windows);
-	unknown = sum_of(windows, true) - windows->step_unknown;
-	misses = sum_of(windows, false) - windows->step_misses;
-	windows->step_unknown += unknown;
-	windows->step_misses += misses;
-	windows->step_ends += WARM_STEP;
-	few = unknown <= misses / FEW_UNKNOWN_SHARE;
-	if ((few && misses > MANY_MISSES) || windows->clock >= windows->options->most_warm ||
-	    (windows->clock >= windows->options->warm && (few || unknown <= FEW_UNKNOWN)))
-		windows->phase = KEEPING;
+	if (!windows->options->timed)
+		return;
+	windows->modelling = true;
+	tlb_model_hold(&windows->feed.model, true);
+	windows->feed.views.missed = view_missed;
 }
 
-static uint64_t references_of(const struct code_block *block)
+static void stop_modelling(struct windows *windows)
 {
-	return block->reference_count;
+	if (!windows->modelling)
+		return;
+	windows->modelling = false;
+	windows->feed.views.missed = NULL;
+	tlb_model_hold(&windows->feed.model, false);
 }
 
-static bool keep(struct windows *windows, const struct code_block *block, const uint64_t *addresses,
-		 uint64_t next)
+static void start_timing(struct windows *windows)
 {
-	const size_t words = sizeof(struct kept) / sizeof(uint64_t) + block->reference_count;
-	struct kept *kept;
+	windows->timed_from = windows->feed.clock;
+	for (uint32_t core = 0; windows->modelling && core < windows->timed.count; core++)
+		windows->since[core] = timed_cores_time(&windows->timed, core);
+}
 
-	if (windows->kept_count + words > windows->kept_capacity) {
-		size_t larger = windows->kept_capacity ? 2 * windows->kept_capacity : 1u << 20;
-		uint64_t *all = realloc(windows->kept, larger * sizeof(*all));
+static void take_time(struct windows *windows)
+{
+	const uint64_t references = windows->feed.clock - windows->timed_from;
 
-		if (!all) {
-			windows->failed = true;
-			return false;
-		}
-		windows->kept = all;
-		windows->kept_capacity = larger;
+	if (!windows->modelling)
+		return;
+	windows->row.timed = true;
+	windows->row.timed_references += references;
+	for (uint32_t core = 0; core < windows->timed.count; core++) {
+		const ticks time = timed_cores_time(&windows->timed, core) - windows->since[core];
+
+		windows->row.time[core] += time;
+		if (references)
+			windows->timed.pace[core] = time / references;
 	}
-	kept = (struct kept *)(windows->kept + windows->kept_count);
-	*kept = (struct kept){ block, next };
-	memcpy(kept + 1, addresses, block->reference_count * sizeof(*addresses));
-	windows->kept_count += words;
-	windows->kept_references += references_of(block);
-	return windows->kept_references < windows->options->core_warm + windows->options->measured;
+}
+
+/* All models see an executed block. */
+static void model(struct windows *windows, const struct code_block *block,
+		  const uint64_t *addresses, uint64_t next)
+{
+	tlb_feed_block(&windows->feed, block, addresses);
+	attribution_executed(windows->attribution, block, addresses, next);
+	windows->instructions += block->instruction_count;
+	windows->row.instructions += block->instruction_count;
+	if (windows->modelling && block->watched)
+		timed_cores_execute(&windows->timed, block, block->watched, addresses, next);
+}
+
+/* So many references and instructions, as references. */
+static uint64_t amount(uint64_t references, uint64_t instructions)
+{
+	const uint64_t least = instructions / MOST_INSTRUCTIONS;
+
+	return references > least ? references : least;
+}
+
+static uint64_t kept_amount(const struct windows *windows)
+{
+	return amount(windows->kept.references, windows->kept.instructions);
+}
+
+static uint64_t warmed(const struct windows *windows)
+{
+	return amount(windows->feed.clock, windows->instructions);
+}
+
+/* What a whole window keeps until the end. */
+static uint64_t most_kept(const struct windows *windows)
+{
+	return windows->options->core_warm + windows->options->measured;
+}
+
+/* The oldest blocks leave the queue and warm the TLBs, until so much is left. */
+static void warm_with_kept(struct windows *windows, uint64_t rest)
+{
+	const struct kept_block *oldest;
+
+	while (kept_amount(windows) > rest || !rest) {
+		oldest = kept_blocks_take(&windows->kept);
+		if (!oldest)
+			return;
+		model(windows, oldest->block, oldest->addresses, oldest->next);
+	}
+}
+
+static void add_misses(const struct tlb_counts counts[TLB_SIDES], uint64_t *misses,
+		       uint64_t *unknown)
+{
+	*misses = *unknown = 0;
+	for (int side = 0; side < TLB_SIDES; side++) {
+		*misses += counts[side].stlb_misses;
+		*unknown += counts[side].unknown;
+	}
+}
+
+/* A step of the warm-up is over: is it long enough? */
+static bool end_step(struct windows *windows)
+{
+	const struct window_options *options = windows->options;
+	const uint64_t so_far = warmed(windows);
+	bool known = true, few = true;
+	uint64_t all_misses = 0;
+
+	tlb_model_flush(&windows->feed.model);
+	for (int size = 0; size < TLB_SIZES; size++) {
+		uint64_t misses, unknown, step_misses, step_unknown;
+		bool share;
+
+		add_misses(windows->feed.model.counts[size], &misses, &unknown);
+		step_misses = misses - windows->step_misses[size];
+		step_unknown = unknown - windows->step_unknown[size];
+		windows->step_misses[size] = misses;
+		windows->step_unknown[size] = unknown;
+		share = step_unknown <= step_misses / FEW_UNKNOWN_SHARE;
+		all_misses += step_misses;
+		few = few && (share || step_unknown <= FEW_UNKNOWN);
+		known = known && (share || !step_unknown);
+	}
+	windows->step_ends = so_far + WARM_STEP;
+	return (known && all_misses > MANY_MISSES) || so_far >= options->most_warm ||
+	       (so_far >= options->warm && few);
+}
+
+/* One part of each period of a whole run is timed, after it has warmed the cores. */
+static void follow_schedule(struct windows *windows)
+{
+	if (windows->feed.clock < windows->phase_ends)
+		return;
+	if (!windows->modelling) {
+		start_modelling(windows);
+		windows->timed_from = UINT64_MAX;
+		windows->phase_ends = windows->feed.clock + windows->options->core_warm;
+	} else if (windows->timed_from == UINT64_MAX) {
+		start_timing(windows);
+		windows->phase_ends = windows->feed.clock + windows->options->measured;
+	} else {
+		take_time(windows);
+		stop_modelling(windows);
+		windows->phase_ends = schedule_next(&windows->schedule, windows->feed.clock);
+	}
 }
 
 static bool executed(void *context, const struct code_block *block, const uint64_t *addresses,
@@ -270,94 +256,68 @@ static bool executed(void *context, const struct code_block *block, const uint64
 {
 	struct windows *windows = context;
 
-	if (windows->phase == KEEPING)
-		return keep(windows, block, addresses, next);
-	access_block(windows, block, addresses);
-	attribution_executed(windows->attribution, block, addresses, next);
-	windows->row.instructions += block->instruction_count;
 	if (windows->options->whole) {
-		if (windows->options->timed && block->watched)
-			timed_cores_execute(&windows->timed, block, block->watched, addresses, next);
-	} else if (windows->clock >= windows->step_ends) {
-		end_step(windows);
+		model(windows, block, addresses, next);
+		if (windows->options->timed)
+			follow_schedule(windows);
+		return true;
 	}
-	return true;
+	if (kept_blocks_add(&windows->kept, block, addresses, next) < 0) {
+		windows->failed = true;
+		return false;
+	}
+	if (windows->warm)
+		return kept_amount(windows) < most_kept(windows);
+	if (kept_amount(windows) < most_kept(windows) + CHUNK)
+		return true;
+	warm_with_kept(windows, most_kept(windows));
+	if (warmed(windows) >= windows->step_ends)
+		windows->warm = end_step(windows);
+	return !windows->warm;
+}
+
+/* Give the models what was kept: the last that the copy did. */
+static void model_kept(struct windows *windows)
+{
+	const uint64_t most = most_kept(windows), kept = kept_amount(windows);
+	/* A short window has a short warm-up. */
+	const uint64_t core_warm = kept >= most ? windows->options->core_warm :
+						  kept * windows->options->core_warm / most;
+	const struct kept_block *oldest;
+
+	start_modelling(windows);
+	warm_with_kept(windows, kept - core_warm);
+	start_counting(windows);
+	start_timing(windows);
+	while ((oldest = kept_blocks_take(&windows->kept)))
+		model(windows, oldest->block, oldest->addresses, oldest->next);
+	if (windows->feed.clock > windows->timed_from)
+		take_time(windows);
+	stop_modelling(windows);
 }
 
 static void *translated(void *context, const struct code_block *block,
 			const struct instruction *decoded)
 {
+	const struct windows *windows = context;
+
+	return windows->options->timed ? dataflow_of(block, decoded) : NULL;
+}
+
+static void forgotten(void *context, void *watched)
+{
 	(void)context;
-	return dataflow_of(block, decoded);
+	free(watched);
 }
 
-/* The core's warm-up is over: what follows is measured. */
-static void start_measuring(struct windows *windows, ticks since[MOST_CORES])
-{
-	windows->phase = MEASURING;
-	windows->row.warm_references = windows->clock;
-	remember_counts(windows);
-	for (uint32_t core = 0; windows->options->timed && core < windows->timed.count; core++)
-		since[core] = timed_cores_time(&windows->timed, core);
-}
-
-static void take_time(struct windows *windows, const ticks since[MOST_CORES])
-{
-	const uint64_t references = windows->clock - windows->measured_from;
-
-	windows->row.timed = true;
-	for (uint32_t core = 0; core < windows->timed.count; core++) {
-		const ticks time = timed_cores_time(&windows->timed, core) - since[core];
-
-		windows->row.time[core] = time;
-		if (references)
-			windows->timed.pace[core] = time / references;
-	}
-}
-
-/* Give the models what was kept. */
-static void model_kept(struct windows *windows)
-{
-	ticks since[MOST_CORES] = { 0 };
-	uint64_t seen = 0;
-
-	if (!windows->kept_count)
-		return;
-	tlb_model_hold(&windows->model, true);
-	if (windows->options->timed)
-		windows->views.missed = view_missed;
-	if (windows->options->core_warm == 0)
-		start_measuring(windows, since);
-	for (size_t at = 0; at < windows->kept_count;) {
-		const struct kept *kept = (const struct kept *)(windows->kept + at);
-		const uint64_t *addresses = (const uint64_t *)(kept + 1);
-
-		access_block(windows, kept->block, addresses);
-		attribution_executed(windows->attribution, kept->block, addresses, kept->next);
-		if (windows->options->timed && kept->block->watched)
-			timed_cores_execute(&windows->timed, kept->block, kept->block->watched,
-					    addresses, kept->next);
-		windows->row.instructions += kept->block->instruction_count;
-		at += sizeof(*kept) / sizeof(uint64_t) + kept->block->reference_count;
-		seen += references_of(kept->block);
-		if (windows->phase != MEASURING && seen >= windows->options->core_warm)
-			start_measuring(windows, since);
-	}
-	if (windows->options->timed && windows->phase == MEASURING)
-		take_time(windows, since);
-	windows->kept_count = 0;
-	windows->views.missed = NULL;
-	tlb_model_hold(&windows->model, false);
-}
-
-static void forget(void *context, void *watched)
+/* All blocks are about to be freed: what was kept points to them. */
+static void clearing(void *context)
 {
 	struct windows *windows = context;
 
-	/* What was kept points to it. */
-	model_kept(windows);
-	windows->forgotten = true;
-	free(watched);
+	warm_with_kept(windows, 0);
+	if (windows->options->timed)
+		timed_cores_forget(&windows->timed);
 }
 
 struct windows *windows_make(const struct window_options *options)
@@ -368,18 +328,11 @@ struct windows *windows_make(const struct window_options *options)
 		return NULL;
 	windows->options = options;
 	windows->watcher = (struct watcher){
-		.translated = options->timed ? translated : NULL,
-		.forgotten = options->timed ? forget : NULL,
-		.executed = executed,
-		.context = windows,
+		.translated = translated, .forgotten = forgotten, .clearing = clearing,
+		.executed = executed, .context = windows,
 	};
-	windows->model_memory = malloc(tlb_model_bytes(&options->tlb));
-	if (options->view_count)
-		windows->views_memory = malloc(tlb_views_bytes(options->view_configs,
-							       options->view_count, &options->tlb));
 	windows->attribution = attribution_make();
-	if (!windows->model_memory || (options->view_count && !windows->views_memory) ||
-	    !windows->attribution ||
+	if (!windows->attribution || tlb_feed_init(&windows->feed, options) < 0 ||
 	    (options->timed && timed_cores_init(&windows->timed, options) < 0)) {
 		windows_free(windows);
 		errno = ENOMEM;
@@ -396,11 +349,10 @@ void windows_free(struct windows *windows)
 		return;
 	if (windows->options->timed)
 		timed_cores_free(&windows->timed);
+	tlb_feed_free(&windows->feed);
 	attribution_free(windows->attribution);
 	window_rows_free(&windows->rows);
-	free(windows->kept);
-	free(windows->model_memory);
-	free(windows->views_memory);
+	kept_blocks_free(&windows->kept);
 	free(windows);
 }
 
@@ -436,29 +388,21 @@ int windows_begin(struct windows *windows, const struct copy *copy,
 		.window = start->number, .pid = copy->program, .tid = copy->thread,
 		.at_cpu_ns = start->at_cpu_ns,
 	};
-	tlb_model_init(&windows->model, &options->tlb, windows->model_memory, &windows->data_filter,
-		       &windows->code_filter);
-	windows->model.missed = missed;
-	if (options->view_count) {
-		tlb_views_init(&windows->views, options->view_configs, options->view_count,
-			       &options->tlb, windows->views_memory);
-		tlb_model_watch(&windows->model, &windows->views);
-	}
-	windows->clock = 0;
-	windows->code_page = UINT64_MAX;
-	windows->jumped = true;
-	windows->phase = options->whole ? MEASURING : WARMING;
+	tlb_feed_reset(&windows->feed, options);
+	windows->feed.model.missed = missed;
+	windows->counting = windows->modelling = windows->failed = false;
+	windows->warm = options->warm == 0;
+	windows->instructions = 0;
 	windows->step_ends = WARM_STEP;
-	windows->step_unknown = windows->step_misses = 0;
-	windows->kept_count = 0;
-	windows->kept_references = 0;
-	windows->failed = false;
-	windows->touched_bytes = resident_bytes(copy->pid);
-	remember_counts(windows);
-	if (options->timed) {
-		timed_cores_begin(&windows->timed, start->at_cpu_ns, windows->touched_bytes,
-				  windows->forgotten);
-		windows->forgotten = false;
+	memset(windows->step_unknown, 0, sizeof(windows->step_unknown));
+	memset(windows->step_misses, 0, sizeof(windows->step_misses));
+	kept_blocks_clear(&windows->kept);
+	if (options->timed)
+		timed_cores_begin(&windows->timed, start->at_cpu_ns, resident_bytes(copy->pid));
+	if (options->whole) {
+		start_counting(windows);
+		schedule_start(&windows->schedule, 0, WHOLE_PERIOD, most_kept(windows));
+		windows->phase_ends = schedule_next(&windows->schedule, 0);
 	}
 	return attribution_begin(windows->attribution, copy, start->number);
 }
@@ -475,22 +419,23 @@ static void subtract(struct tlb_counts *to, const struct tlb_counts *now,
 int windows_end(struct windows *windows, const struct followed *followed)
 {
 	struct window_row *row = &windows->row;
-	const ticks none[MOST_CORES] = { 0 };
 
 	current = windows;
-	model_kept(windows);
-	tlb_model_flush(&windows->model);
-	if (windows->options->whole && windows->options->timed)
-		take_time(windows, none);
-	row->references = windows->clock - windows->measured_from;
+	if (!windows->options->whole)
+		model_kept(windows);
+	else if (windows->modelling && windows->timed_from < windows->feed.clock)
+		take_time(windows);
+	stop_modelling(windows);
+	tlb_model_flush(&windows->feed.model);
+	row->references = windows->feed.clock - windows->measured_from;
 	row->followed = *followed;
 	for (int size = 0; size < TLB_SIZES; size++)
 		for (int side = 0; side < TLB_SIDES; side++)
-			subtract(&row->counts[size][side], &windows->model.counts[size][side],
+			subtract(&row->counts[size][side], &windows->feed.model.counts[size][side],
 				 &windows->before[size][side]);
 	for (uint32_t i = 0; i < windows->options->view_count; i++)
 		for (int side = 0; side < TLB_SIDES; side++)
-			subtract(&row->views[i][side], &tlb_view_counts(&windows->views, i)[side],
+			subtract(&row->views[i][side], &tlb_view_counts(&windows->feed.views, i)[side],
 				 &windows->views_before[i][side]);
 	attribution_end(windows->attribution);
 	if (windows->failed) {

@@ -57,7 +57,8 @@ static int write_windows(const struct window_rows *rows, const struct window_opt
 	table_key(&table, "huge_page_bytes", "%llu", 1ull << options->tlb.page_shift[TLB_HUGE]);
 	table_key(&table, "core", "%s", options->timed ? options->core_text : "NA");
 	table_columns(&table, "window pid tid at_cpu_ns warm_references references instructions "
-			      "ended call stops translated stepped replayed base_cycles huge_cycles");
+			      "ended call stops translated stepped replayed timed_references "
+			      "base_cycles huge_cycles");
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct window_row *row = &rows->all[i];
 
@@ -77,6 +78,7 @@ static int write_windows(const struct window_rows *rows, const struct window_opt
 		table_count(&table, row->followed.translated);
 		table_count(&table, row->followed.stepped);
 		table_count(&table, row->followed.replayed);
+		table_count(&table, row->timed_references);
 		cycles(&table, row, TLB_BASE);
 		cycles(&table, row, TLB_HUGE);
 	}
