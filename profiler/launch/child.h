@@ -12,7 +12,7 @@
 /* What to start, and how the program's world is to be put back before it runs. */
 struct child_plan {
 	char *const *argv;
-	const struct user *user;	/* NULL: run as we are */
+	const struct user_account *user;	/* NULL: run as we are */
 	int stdout_fd, stderr_fd;	/* -1: the launcher's own */
 	const sigset_t *mask;		/* signal mask of the program */
 	const struct sigaction *on_child; /* its disposition of SIGCHLD */

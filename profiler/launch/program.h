@@ -42,7 +42,7 @@ struct program {
 	struct table table;
 	struct tail last_words;
 	struct watch_signals signals;
-	struct user user;
+	struct user_account user;
 	int stdout_pipe[2], stderr_pipe[2];	/* -1 unless discarding */
 };
 

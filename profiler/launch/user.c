@@ -26,7 +26,7 @@ static int parse_id(const char **text, unsigned *id)
 	return 0;
 }
 
-int user_parse(struct user *user, const char *text)
+int user_parse(struct user_account *user, const char *text)
 {
 	struct passwd *entry;
 
@@ -56,7 +56,7 @@ static int set_variable(const char *name, const char *value)
 	return value ? setenv(name, value, 1) : unsetenv(name);
 }
 
-int user_become(const struct user *user)
+int user_become(const struct user_account *user)
 {
 	int rc;
 
@@ -73,7 +73,7 @@ int user_become(const struct user *user)
 	return set_variable("LOGNAME", user->name);
 }
 
-void user_free(struct user *user)
+void user_free(struct user_account *user)
 {
 	free(user->name);
 	free(user->home);

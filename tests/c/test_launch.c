@@ -18,7 +18,7 @@ static void user_is_two_numbers(void)
 		"", "1", "1:", ":1", "a:1", "1:a", "-1:1", "1:-1", "1:1 ", " 1:1",
 		"4294967295:1", "1:4294967295", "99999999999999999999:1",
 	};
-	struct user user;
+	struct user_account user;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		errno = 0;

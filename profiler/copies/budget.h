@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How much of the program's CPU time stands for the next copy?
+ *
+ * CPU time is cut into strata, one after the other; a copy is taken at a random instant of each, and
+ * stands for all of it.  All CPU time of a stratum has the same chance, so that a mean weighted by
+ * the strata's lengths has no bias, however they grow.  A stratum's length is decided before it
+ * begins: by what copies have cost so far, and by how many there are already.
+ */
+#ifndef TLBCOST_COPIES_BUDGET_H
+#define TLBCOST_COPIES_BUDGET_H
+
+#include <stdint.h>
+
+/* What one copy cost the program. */
+struct copy_cost {
+	uint64_t pause_ns;
+	uint64_t faults;		/* of pages that it shared with the copy */
+	uint64_t resident_bytes;	/* of the program then */
+};
+
+/* The first three are set by the user of this; the others are private, but for reading. */
+struct budget {
+	double fraction;		/* of the program's CPU time that copies may cost */
+	uint64_t most_copies;		/* so many instead; 0: as `fraction` says */
+	uint64_t expected_cpu_ns;	/* with most_copies: of the whole run; 0: not known */
+	uint64_t spent_ns;		/* CPU time of the program that copies took so far */
+	uint64_t copies;
+	double ns_per_byte;		/* of resident memory, of the last copies */
+	uint64_t copy_ns;		/* the last copies' */
+};
+
+/* CPU time of one copy-on-write fault, and of a fault that finds the page its own again. */
+#define BUDGET_FAULT_NS 1200u
+#define BUDGET_REUSE_NS 500u
+/* Strata are at least so long. */
+#define BUDGET_SHORTEST_NS 20000000u
+
+/* What a copy would cost a program with so much resident memory, in ns. */
+uint64_t budget_predict(const struct budget *budget, uint64_t resident_bytes);
+
+/* It was taken.  `late_faults` came after it was dead. */
+void budget_charge(struct budget *budget, const struct copy_cost *cost);
+void budget_charge_late(struct budget *budget, uint64_t late_faults);
+
+/*
+ * The length of the stratum that begins at this time of the program's CPU time; UINT64_MAX: there
+ * is no budget left for any copy.
+ */
+uint64_t budget_stratum(const struct budget *budget, uint64_t cpu_ns, uint64_t resident_bytes);
+
+/* A number that is uniform in [0, below); `state` is the seed first. */
+uint64_t budget_random(uint64_t *state, uint64_t below);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Is there room for a copy, so that neither it nor the program meets a limit? */
+#ifndef TLBCOST_COPIES_HEADROOM_H
+#define TLBCOST_COPIES_HEADROOM_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * Of a process with so much resident memory.  Returns NULL; or why not, a word for the table:
+ * "no-memory", "no-commit" (the kernel promises no more memory than there is) or "no-pids".
+ */
+const char *headroom_lacks(pid_t pid, uint64_t resident_bytes);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "processes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "budget.h"
+
+#define MOST_PROCESSES 4096u
+#define HUGE_LOOK_NS UINT64_C(10000000000)
+
+static size_t read_text(char *text, size_t size, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0 ? (size_t)length : 0;
+}
+
+/* Fields of /proc/PID/stat from the third on; a name may hold anything. */
+static const char *behind_name(const char *text)
+{
+	const char *end = strrchr(text, ')');
+
+	return end && end[1] == ' ' ? end + 2 : NULL;
+}
+
+int process_status(pid_t pid, struct process_status *status)
+{
+	unsigned long long faults, start, pages, code, stack;
+	char path[64], text[1024];
+	const char *fields;
+	struct stat image;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	read_text(text, sizeof(text), path);
+	fields = behind_name(text);
+	if (!fields || sscanf(fields, "%c %*d %*d %*d %*d %*d %*u %llu %*u %*u %*u %*u %*u %*d %*d "
+			      "%*d %*d %*d %*d %llu %*u %llu %*u %llu %*u %llu", &status->state,
+			      &faults, &start, &pages, &code, &stack) != 6)
+		return -1;
+	status->minor_faults = faults;
+	status->resident_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	if (stat(path, &image) < 0)
+		memset(&image, 0, sizeof(image));
+	/* A child that was forked has its parent's image. */
+	status->image = (image.st_ino * 31 + image.st_dev) * 31 + code * 7 + stack;
+	return 0;
+}
+
+/* Returns 0 if it is gone. */
+static uint64_t cpu_of(pid_t pid)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) < 0)
+		return 0;
+	return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+static struct process *find(const struct processes *processes, pid_t pid)
+{
+	for (size_t i = 0; i < processes->count; i++)
+		if (processes->all[i]->pid == pid && !processes->all[i]->gone)
+			return processes->all[i];
+	return NULL;
+}
+
+static struct process *add(struct processes *processes, pid_t pid)
+{
+	struct process_status status;
+	struct process *process, **all;
+
+	if (process_status(pid, &status) < 0 || status.state == 'Z' || status.state == 'X')
+		return NULL;
+	if (processes->count == processes->capacity) {
+		size_t capacity = processes->capacity ? 2 * processes->capacity : 8;
+
+		all = capacity > MOST_PROCESSES ? NULL :
+			reallocarray(processes->all, capacity, sizeof(*all));
+		if (!all)
+			return NULL;
+		processes->all = all;
+		processes->capacity = capacity;
+	}
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return NULL;
+	process->pid = pid;
+	process->image = status.image;
+	process->huge_bytes = UINT64_MAX;
+	processes->all[processes->count++] = process;
+	return process;
+}
+
+int processes_open(struct processes *processes, pid_t pid)
+{
+	struct process *process = add(processes, pid);
+
+	if (!process) {
+		errno = ESRCH;
+		return -1;
+	}
+	process->cpu_ns = processes->before_ns = cpu_of(pid);
+	processes_look(processes, true);
+	return 0;
+}
+
+void processes_close(struct processes *processes)
+{
+	for (size_t i = 0; i < processes->count; i++)
+		free(processes->all[i]);
+	free(processes->all);
+	processes->all = NULL;
+	processes->count = processes->capacity = 0;
+}
+
+/* Calls `each` with every thread of the process. */
+static uint64_t for_threads(pid_t pid, void (*each)(pid_t pid, pid_t tid, void *context),
+			    void *context)
+{
+	struct dirent *entry;
+	uint64_t threads = 0;
+	char path[64];
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	folder = opendir(path);
+	while (folder && (entry = readdir(folder)) != NULL) {
+		long tid = strtol(entry->d_name, NULL, 10);
+
+		if (tid <= 0)
+			continue;
+		threads++;
+		each(pid, (pid_t)tid, context);
+	}
+	if (folder)
+		closedir(folder);
+	return threads;
+}
+
+static void add_children_of(pid_t pid, pid_t tid, void *context)
+{
+	struct processes *processes = context;
+	char path[64], text[16384], *next = text, *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)tid);
+	read_text(text, sizeof(text), path);
+	for (;;) {
+		long child = strtol(next, &end, 10);
+
+		if (end == next)
+			return;
+		next = end;
+		if (!find(processes, (pid_t)child) &&
+		    !processes->is_copy(processes->context, (pid_t)child))
+			add(processes, (pid_t)child);
+	}
+}
+
+/* Shorter times tell nothing. */
+#define RATE_NS 1000000u
+
+static void note_faults(struct process *process, uint64_t faults)
+{
+	const uint64_t passed = process->cpu_ns - process->faults_cpu_ns;
+
+	if (passed < RATE_NS)
+		return;
+	process->fault_rate = (double)(faults - process->faults) / (double)passed;
+	process->faults = faults;
+	process->faults_cpu_ns = process->cpu_ns;
+}
+
+void processes_look(struct processes *processes, bool tree)
+{
+	struct process_status status;
+
+	/* Those that are added have their children looked at, too. */
+	for (size_t i = 0; i < processes->count; i++) {
+		struct process *process = processes->all[i];
+		uint64_t cpu_ns;
+
+		if (process->gone)
+			continue;
+		cpu_ns = cpu_of(process->pid);
+		if (cpu_ns > process->cpu_ns) {
+			processes->cpu_ns += cpu_ns - process->cpu_ns;
+			process->cpu_ns = cpu_ns;
+		}
+		if (process_status(process->pid, &status) < 0 || status.state == 'Z' ||
+		    status.state == 'X') {
+			process->gone = true;
+			continue;
+		}
+		process->image = status.image;
+		note_faults(process, status.minor_faults);
+		if (tree && processes->children)
+			for_threads(process->pid, add_children_of, processes);
+	}
+}
+
+struct draw {
+	uint64_t *random;
+	uint64_t running;
+	pid_t process, thread;
+};
+
+static void consider(pid_t pid, pid_t tid, void *context)
+{
+	struct draw *draw = context;
+	char path[64], text[512];
+	const char *fields;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	read_text(text, sizeof(text), path);
+	fields = behind_name(text);
+	if (!fields || *fields != 'R')
+		return;
+	if (budget_random(draw->random, ++draw->running) == 0) {
+		draw->process = pid;
+		draw->thread = tid;
+	}
+}
+
+pid_t processes_draw(struct processes *processes, uint64_t *random, struct process **process)
+{
+	struct draw draw = { .random = random };
+	uint64_t threads = 0;
+
+	for (size_t i = 0; i < processes->count; i++)
+		if (!processes->all[i]->gone)
+			threads += for_threads(processes->all[i]->pid, consider, &draw);
+	if (threads > processes->threads_seen)
+		processes->threads_seen = threads;
+	*process = draw.thread ? find(processes, draw.process) : NULL;
+	return *process ? draw.thread : 0;
+}
+
+uint64_t process_huge_bytes(struct process *process, uint64_t now_ns)
+{
+	uint64_t kilobytes;
+	char path[64], line[256];
+	FILE *rollup;
+
+	if (process->huge_looked_ns && now_ns - process->huge_looked_ns < HUGE_LOOK_NS)
+		return process->huge_bytes;
+	process->huge_looked_ns = now_ns;
+	process->huge_bytes = UINT64_MAX;
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)process->pid);
+	rollup = fopen(path, "re");
+	while (rollup && fgets(line, sizeof(line), rollup))
+		if (sscanf(line, "AnonHugePages: %" SCNu64, &kilobytes) == 1)
+			process->huge_bytes = kilobytes << 10;
+	if (rollup)
+		fclose(rollup);
+	return process->huge_bytes;
+}

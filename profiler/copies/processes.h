@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which processes belong to the program, how much CPU time have they used, and which threads run? */
+#ifndef TLBCOST_COPIES_PROCESSES_H
+#define TLBCOST_COPIES_PROCESSES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PROCESS_MOST_DEAD 32u
+
+struct process {
+	pid_t pid;
+	bool gone;
+	uint64_t cpu_ns;
+	uint64_t image;		/* other after execve() */
+	/* Copies that it has yet to reap, as it sees them, and as we do. */
+	uint32_t dead_count;
+	pid_t dead_inner[PROCESS_MOST_DEAD], dead[PROCESS_MOST_DEAD];
+	/* Page faults: per ns of CPU time lately; and since the last copy of it died. */
+	double fault_rate;
+	uint64_t faults, faults_cpu_ns, dead_faults, dead_cpu_ns, shared_pages;
+	/* Transparent huge pages: looked at now and then. */
+	uint64_t huge_looked_ns, huge_bytes;
+};
+
+struct processes {
+	struct process **all;	/* those that are gone, too */
+	size_t count, capacity;
+	bool children;		/* its descendants are followed as well */
+	uint64_t cpu_ns;	/* that all have used since processes_open() */
+	uint64_t before_ns;	/* that the first had used by then */
+	uint64_t threads_seen;	/* most threads at once */
+	/* Is it a copy of ours, and no child of the program's? */
+	bool (*is_copy)(void *context, pid_t pid);
+	void *context;
+};
+
+/* Zeroed but for children, is_copy and context.  Returns 0, or -1 with errno. */
+int processes_open(struct processes *processes, pid_t pid);
+void processes_close(struct processes *processes);
+
+/* What has happened meanwhile: CPU time; with `tree`, also who was born. */
+void processes_look(struct processes *processes, bool tree);
+
+/* A thread that runs or is ready to, each with the same chance; 0: there is none. */
+pid_t processes_draw(struct processes *processes, uint64_t *random, struct process **process);
+
+/* What /proc says of a process now.  Returns 0, or -1 if it is gone. */
+struct process_status {
+	char state;
+	uint64_t minor_faults, resident_bytes, image;
+};
+
+int process_status(pid_t pid, struct process_status *status);
+
+/* Bytes of its memory on transparent huge pages; UINT64_MAX: not known. */
+uint64_t process_huge_bytes(struct process *process, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * When is which thread of the program copied?  At random instants of its CPU time (budget.h): when
+ * one is reached, a thread that runs is copied, and a worker follows the copy.  Threads that sleep
+ * are never stopped: if none runs then, the next one that is seen to run is taken.
+ */
+#ifndef TLBCOST_COPIES_SAMPLING_H
+#define TLBCOST_COPIES_SAMPLING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "budget.h"
+#include "copies_table.h"
+#include "processes.h"
+#include "workers.h"
+
+struct sampling_options {
+	double fraction;		/* see struct budget */
+	uint64_t copies, expected_cpu_ns;
+	uint64_t seed;
+	bool children;			/* of the program, too */
+	uint32_t record_calls, record_ms;
+	uint32_t first_window;
+	uint64_t window_ns;		/* most real time of a window */
+};
+
+/* A copy that is followed; of each worker one. */
+struct sampled_copy {
+	bool alive, modelled;		/* modelled: its worker is still busy with it */
+	bool cut;			/* we killed it early */
+	struct copy copy;
+	size_t row;
+	bool sibling;			/* we reap it */
+	struct process *process;
+	uint64_t image, faults, cpu_ns;	/* of the process when it was made */
+	uint64_t begun_cpu_ns;		/* of all processes */
+	double fault_rate;		/* per ns of CPU time, before */
+};
+
+/* Fields are private but fd, refused and rows. */
+struct sampling {
+	int fd;				/* for watch_hook: an epoll's */
+	struct copies_rows rows;
+	const char *stopped;		/* why there are no more copies: a word; NULL */
+	struct sampling_options options;
+	struct budget budget;
+	struct workers *workers;
+	struct processes processes;
+	struct sampled_copy copies[WORKERS_MOST];
+	int timer, injector;
+	pid_t injector_pid, pid;
+	bool launched, executed;
+	uint64_t first_image, random, start_ns;
+	uint32_t next_window;
+	uint64_t stratum_ns, instant_ns, length_ns;	/* of the program's CPU time */
+	uint64_t pace_ns;		/* CPU time of the program for which a copy keeps a worker */
+	unsigned tries, refused;	/* of this instant; in a row */
+	uint64_t looked_ns, looked_cpu_ns, tree_ns, patience_ns;
+};
+
+/* Start the injector.  Returns 0, or -1 with errno. */
+int sampling_open(struct sampling *sampling, const struct sampling_options *options,
+		  struct workers *workers, const char *injector);
+
+/* Of a program; `launched`: it is a child of ours, which waits to execute.  0, or -1 with errno. */
+int sampling_begin(struct sampling *sampling, pid_t pid, bool launched);
+
+/* sampling->fd is readable.  Returns 0; or -1 with errno. */
+int sampling_ready(void *context);
+
+/*
+ * No more copies.  `patient`: those that are followed may end their windows.  Afterwards no copy is
+ * left, and none is unreaped, if the program can do that.
+ */
+void sampling_end(struct sampling *sampling, bool patient);
+
+/* Write the table; the CPU time is that seen. */
+int sampling_write(struct sampling *sampling, const char *folder, const char *program,
+		   uint32_t workers, uint32_t lost_workers, uint64_t end_ns);
+void sampling_close(struct sampling *sampling);
+
+#endif

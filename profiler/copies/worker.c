@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "worker.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "follow.h"
+#include "translator.h"
+#include "window.h"
+#include "workers.h"
+
+/* Programs with more images than this have the code of some translated again. */
+#define MOST_IMAGES 4u
+
+struct image {
+	uint64_t image, used;	/* used: when, in jobs */
+	struct translator *translator;
+};
+
+struct work {
+	int socket;
+	struct windows *windows;
+	const char *folder;
+	uint32_t number;
+	uint64_t jobs;
+	struct image images[MOST_IMAGES];
+};
+
+static struct translator *translator_of(struct work *work, uint64_t image)
+{
+	struct image *place = &work->images[0];
+
+	for (unsigned i = 0; i < MOST_IMAGES; i++) {
+		struct image *each = &work->images[i];
+
+		if (each->translator && each->image == image) {
+			each->used = work->jobs;
+			return each->translator;
+		}
+		if (!each->translator || (place->translator && each->used < place->used))
+			place = each;
+	}
+	if (place->translator)
+		translator_free(place->translator, windows_watcher(work->windows));
+	*place = (struct image){ image, work->jobs, translator_make() };
+	return place->translator;
+}
+
+static int tell(const struct work *work, const struct worker_news *news)
+{
+	return send(work->socket, news, sizeof(*news), MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+/* Follow the copy until its window ends, and have it dead. */
+static void follow_copy(struct work *work, struct worker_job *job, struct worker_news *news,
+			struct followed *followed, bool *began)
+{
+	const struct follow_limits limits = { .time_ns = job->time_ns };
+	struct translator *translator = translator_of(work, job->image);
+
+	if (!translator || copy_take(&job->copy) < 0 ||
+	    windows_begin(work->windows, &job->copy, &job->start) < 0) {
+		news->error = errno;
+	} else {
+		*began = true;
+		if (follow(translator, &job->copy, NULL, &limits, windows_watcher(work->windows),
+			   followed) < 0)
+			news->error = errno;
+		news->end = followed->end;
+	}
+	copy_kill(&job->copy);
+	news->killed_ns = clock_ns();
+}
+
+static int do_job(struct work *work, struct worker_job *job)
+{
+	struct worker_news news = { .what = NEWS_DEAD, .window = job->start.number };
+	struct followed followed = { .end = FOLLOW_FAILED };
+	bool began = false;
+
+	work->jobs++;
+	follow_copy(work, job, &news, &followed, &began);
+	/* First: it holds memory, and its death is waited for. */
+	if (tell(work, &news) < 0)
+		return -1;
+	news.what = NEWS_READY;
+	if (began && windows_end(work->windows, &followed) < 0)
+		news.error = errno;
+	return tell(work, &news);
+}
+
+static int write_tables(struct work *work)
+{
+	struct worker_news news = { .what = NEWS_WRITTEN };
+
+	if (windows_write(work->windows, work->folder, work->number) < 0)
+		news.error = errno;
+	return tell(work, &news);
+}
+
+int worker_run(int socket, const struct window_options *options, const char *folder,
+	       uint32_t number)
+{
+	struct work work = { .socket = socket, .folder = folder, .number = number };
+	struct worker_job job;
+	int rc = 0;
+
+	work.windows = windows_make(options);
+	if (!work.windows)
+		return 125;
+	while (rc == 0 && recv(socket, &job, sizeof(job), 0) == sizeof(job))
+		rc = job.what == JOB_WRITE ? write_tables(&work) : do_job(&work, &job);
+	return 0;
+}

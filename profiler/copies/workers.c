@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "workers.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "worker.h"
+
+/* A timing model may be at work when the program ends; longer than this is never. */
+#define WRITE_NS UINT64_C(120000000000)
+
+uint32_t workers_spare(void)
+{
+	cpu_set_t cpus;
+	int count;
+
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
+		return 1;
+	count = CPU_COUNT(&cpus) - 1;
+	if (count < 1)
+		return 1;
+	return count < (int)WORKERS_MOST ? (uint32_t)count : WORKERS_MOST;
+}
+
+/* In the new process. */
+static void become_worker(pid_t controller)
+{
+	const struct sched_param none = { 0 };
+	sigset_t all;
+
+	/* The controller ends it, by closing its socket or by its own end. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != controller)
+		_exit(125);
+	prctl(PR_SET_NAME, "tlbcost-worker");
+	setpriority(PRIO_PROCESS, 0, 19);
+	sched_setscheduler(0, SCHED_IDLE, &none);
+}
+
+static int start(struct workers *workers, struct worker *worker,
+		 const struct window_options *options, const char *folder, uint32_t number)
+{
+	const pid_t controller = getpid();
+	int sockets[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+		return -1;
+	worker->socket = sockets[0];
+	worker->pid = fork();
+	if (worker->pid == 0) {
+		for (uint32_t i = 0; i < workers->count; i++)
+			close(workers->all[i].socket);
+		close(sockets[0]);
+		become_worker(controller);
+		_exit(worker_run(sockets[1], options, folder, number));
+	}
+	close(sockets[1]);
+	if (worker->pid > 0)
+		return 0;
+	close(sockets[0]);
+	return -1;
+}
+
+int workers_start(struct workers *workers, uint32_t count, const struct window_options *options,
+		  const char *folder, uint32_t first)
+{
+	memset(workers, 0, sizeof(*workers));
+	for (; workers->count < count && workers->count < WORKERS_MOST; workers->count++) {
+		if (start(workers, &workers->all[workers->count], options, folder,
+			  first + workers->count) < 0) {
+			workers_kill(workers);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+void workers_avoid(const struct workers *workers, pid_t pid)
+{
+	cpu_set_t program, ours, others;
+
+	if (sched_getaffinity(pid, sizeof(program), &program) < 0 ||
+	    sched_getaffinity(0, sizeof(ours), &ours) < 0)
+		return;
+	CPU_AND(&others, &ours, &program);
+	CPU_XOR(&others, &ours, &others);
+	for (uint32_t i = 0; CPU_COUNT(&others) > 0 && i < workers->count; i++)
+		sched_setaffinity(workers->all[i].pid, sizeof(others), &others);
+}
+
+struct worker *workers_idle(struct workers *workers)
+{
+	for (uint32_t i = 0; i < workers->count; i++)
+		if (workers->all[i].socket >= 0 && !workers->all[i].busy)
+			return &workers->all[i];
+	return NULL;
+}
+
+static void lose(struct worker *worker)
+{
+	int error = errno;
+
+	close(worker->socket);
+	worker->socket = -1;
+	kill(worker->pid, SIGKILL);
+	waitpid(worker->pid, NULL, 0);
+	errno = error;
+}
+
+int workers_give(struct worker *worker, const struct worker_job *job, int recording)
+{
+	/* Not given yet: nobody replays it. */
+	(void)recording;
+	if (send(worker->socket, job, sizeof(*job), MSG_NOSIGNAL) < 0) {
+		lose(worker);
+		return -1;
+	}
+	worker->busy = true;
+	return 0;
+}
+
+bool workers_hear(struct worker *worker, struct worker_news *news)
+{
+	ssize_t length;
+
+	if (worker->socket < 0)
+		return false;
+	length = recv(worker->socket, news, sizeof(*news), MSG_DONTWAIT);
+	if (length < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (length != sizeof(*news)) {
+		lose(worker);
+		*news = (struct worker_news){ .what = NEWS_GONE, .killed_ns = clock_ns() };
+	}
+	if (news->what != NEWS_DEAD)
+		worker->busy = false;
+	return true;
+}
+
+/* Until it has written its tables.  Returns 0, or -1 with errno. */
+static int await_tables(struct worker *worker, uint64_t deadline_ns)
+{
+	struct pollfd source = { .fd = worker->socket, .events = POLLIN };
+	struct worker_news news;
+	uint64_t now;
+
+	while ((now = clock_ns()) < deadline_ns) {
+		if (poll(&source, 1, (int)((deadline_ns - now) / 1000000 + 1)) <= 0)
+			continue;
+		if (!workers_hear(worker, &news))
+			continue;
+		if (news.what == NEWS_GONE) {
+			errno = ECHILD;
+			return -1;
+		}
+		if (news.what != NEWS_WRITTEN)
+			continue;
+		errno = news.error;
+		return news.error ? -1 : 0;
+	}
+	errno = ETIMEDOUT;
+	return -1;
+}
+
+uint32_t workers_finish(struct workers *workers)
+{
+	const struct worker_job job = { .what = JOB_WRITE };
+	uint64_t deadline_ns = clock_ns() + WRITE_NS;
+	uint32_t lost = 0;
+
+	for (uint32_t i = 0; i < workers->count; i++)
+		if (workers->all[i].socket >= 0)
+			workers_give(&workers->all[i], &job, -1);
+	for (uint32_t i = 0; i < workers->count; i++)
+		if (workers->all[i].socket < 0 || await_tables(&workers->all[i], deadline_ns) < 0)
+			lost++;
+	workers_kill(workers);
+	return lost;
+}
+
+void workers_kill(struct workers *workers)
+{
+	for (uint32_t i = 0; i < workers->count; i++)
+		if (workers->all[i].socket >= 0)
+			lose(&workers->all[i]);
+	workers->count = 0;
+}

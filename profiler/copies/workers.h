@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Processes that follow copies, one each at a time.  They run only when nobody else wants the CPU,
+ * and copies that they trace die with them.
+ */
+#ifndef TLBCOST_COPIES_WORKERS_H
+#define TLBCOST_COPIES_WORKERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "copy.h"
+#include "follow.h"
+#include "window.h"
+#include "window_options.h"
+
+#define WORKERS_MOST 8u
+
+struct worker_job {
+	enum { JOB_FOLLOW, JOB_WRITE } what;
+	struct copy copy;
+	struct window_start start;
+	uint64_t image;		/* copies of one image share translated code */
+	uint64_t time_ns;	/* most that it may take; 0: any */
+};
+
+struct worker_news {
+	enum {
+		NEWS_DEAD,	/* the copy is; its window is being modelled */
+		NEWS_READY,	/* for the next job */
+		NEWS_WRITTEN,	/* the tables are */
+		NEWS_GONE,	/* the worker is, with its results */
+	} what;
+	uint32_t window;
+	int32_t error;		/* errno; of NEWS_DEAD: it could not be followed */
+	enum follow_end end;
+	uint64_t killed_ns;	/* CLOCK_MONOTONIC */
+};
+
+struct worker {
+	pid_t pid;
+	int socket;		/* -1: it is gone */
+	bool busy;
+};
+
+struct workers {
+	struct worker all[WORKERS_MOST];
+	uint32_t count;
+};
+
+/* As many as there are CPUs to spare for this process: from 1 to WORKERS_MOST. */
+uint32_t workers_spare(void);
+
+/*
+ * Start them, with the tables to be written to the folder with the numbers from `first` on.
+ * Returns 0; or -1 with errno, and there are none.
+ */
+int workers_start(struct workers *workers, uint32_t count, const struct window_options *options,
+		  const char *folder, uint32_t first);
+
+/* Keep off the CPUs that a process may use, if there are others. */
+void workers_avoid(const struct workers *workers, pid_t pid);
+
+/* One without a job, or NULL. */
+struct worker *workers_idle(struct workers *workers);
+
+/* `recording`: a descriptor to give it, or -1.  Returns 0, or -1 with errno: the worker is gone. */
+int workers_give(struct worker *worker, const struct worker_job *job, int recording);
+
+/* What it has to say: true, or false if there is nothing (more). */
+bool workers_hear(struct worker *worker, struct worker_news *news);
+
+/*
+ * Have all write their tables, wait for that, and let them end.  Returns how many are without
+ * tables, because they were gone or could not write them (errno).
+ */
+uint32_t workers_finish(struct workers *workers);
+
+/* Nothing is left of them. */
+void workers_kill(struct workers *workers);
+
+#endif
