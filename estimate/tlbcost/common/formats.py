@@ -58,7 +58,7 @@ COPIES = _format(
 COPY_WINDOWS = _format(
     "copy_windows 1",
     "window pid tid at_cpu_ns warm_references references instructions ended call stops translated "
-    "stepped replayed base_cycles huge_cycles",
+    "stepped replayed timed_references base_cycles huge_cycles",
 )
 COPY_COUNTS = _format(
     "copy_counts 1", "window page_size_bytes side l1_misses stlb_hits stlb_misses unknown_misses"
