@@ -20,12 +20,12 @@ from tlbcost.answer.gains import (
 )
 from tlbcost.answer.record import Estimate, Evidence
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.answer.runs import plan_runs, run_program
+from tlbcost.answer.runs import follow_running, plan_runs, run_program
 from tlbcost.answer.surroundings import surroundings
 from tlbcost.attribution.samples import sampled_attribution
 from tlbcost.attribution.simulation import simulated_attribution
 from tlbcost.calibration.request import calibration_for
-from tlbcost.common.cleanup import TimeLimitPassed
+from tlbcost.common.cleanup import TimeLimitPassed, temporary_folder
 from tlbcost.common.document import now
 from tlbcost.common.paths import version
 from tlbcost.counters.event_counts import EventCounts
@@ -80,6 +80,8 @@ def _command_of(counted: EventCounts) -> tuple[str, ...]:
 
 def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evidence:
     """Calibrate, run the program, count or simulate it. `launcher`: see estimate()."""
+    if request.pid is not None:
+        return _followed(request, request.pid)
     path, machine = resolve(request.argv[0]), current_machine()
     plan = plan_runs(request, machine, path)
     if launcher is not None:
@@ -113,6 +115,32 @@ def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evid
         placed=placed,
         seen=ran.seen,
         sampled=ran.sampled,
+        copied=ran.copied,
+    )
+
+
+def _followed(request: EstimateRequest, pid: int) -> Evidence:
+    """A process that already runs. Raises TlbcostError."""
+    machine = current_machine()
+    plan = plan_runs(request, machine, None)
+    with temporary_folder() as folder:
+        followed, ran = follow_running(request, plan, pid, folder)
+    return Evidence(
+        argv=followed.argv,
+        path=followed.path,
+        machine=machine,
+        surroundings=surroundings(),
+        huge_page_bytes=plan.huge_page_bytes,
+        calibrated=plan.calibrated,
+        notes=plan.choice.notes,
+        run_notes=plan.notes,
+        native=ran.native,
+        geometry=plan.geometry,
+        simulation=ran.simulation,
+        track_records=track_records(machine),
+        model=request.model,
+        no_core=plan.no_core,
+        seen=ran.seen,
         copied=ran.copied,
     )
 

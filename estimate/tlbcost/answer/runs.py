@@ -22,6 +22,7 @@ from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.progress import say
 from tlbcost.copies.estimator import copied_run, simulation_of, touched_of, weigh
+from tlbcost.copies.process import FollowedProcess, follow_process
 from tlbcost.copies.record import CopiedRun
 from tlbcost.copies.run import CopyPlan, copies_tool, too_few, unavailable
 from tlbcost.copies.tables import read_tables
@@ -75,9 +76,12 @@ class ProgramRuns:
     copied: CopiedRun | None = None
 
 
-def plan_runs(request: EstimateRequest, machine: Machine, path: Path) -> RunPlan:
-    """Choose how to count, and calibrate. What can be refused is refused here: TlbcostError."""
-    choice = choose(request.backend, machine)
+def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> RunPlan:
+    """Choose how to count, and calibrate. What can be refused is refused here: TlbcostError.
+
+    `path` None: a process that already runs.
+    """
+    choice = choose("sim" if request.pid is not None else request.backend, machine)
     if request.model != "auto" and not choice.simulate:
         raise TlbcostError(
             f"--model {request.model} is of a simulation, and counters are read here",
@@ -88,6 +92,7 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path) -> RunPlan
         say(note)
     valgrind, without_copies = None, _without_copies(request, choice)
     if choice.simulate and without_copies is not None:
+        assert path is not None, "a process that runs is followed, or refused"
         check_simulatable(path)
         valgrind = find_valgrind()
     calibrated = calibration_for(request.calibration, recalibrate=request.recalibrate)
@@ -114,8 +119,9 @@ def _without_copies(request: EstimateRequest, choice: Choice) -> str | None:
     why = unavailable()
     if request.model == "simple":
         why = "the simple model needs a whole run's counts"
-    if why is not None and request.engine == "copies":
-        raise TlbcostError(f"--engine copies: {why}", "--engine valgrind", CANNOT_MEASURE)
+    if why is not None and (request.engine == "copies" or request.pid is not None):
+        asked = "--engine copies" if request.pid is None else "--pid"
+        raise TlbcostError(f"{asked}: {why}", "--engine valgrind", CANNOT_MEASURE)
     if why is not None:
         say(f"simulated by Valgrind: {why}")
     return why
@@ -173,7 +179,8 @@ def run_program(
         sampler.stop()
     simulation, copied = None, None
     if plan.copies is not None:
-        simulation, copied, why = _read_copies(plan, launcher, native, path, sampler)
+        folders = [_folder(launcher, i) for i in range(len(native))]
+        simulation, copied, why = _of_copies(plan.copies, folders, native, path, sampler.peak())
         if why is not None:
             if request.engine == "copies":
                 raise TlbcostError(f"no estimate by copies: {why}", None, CANNOT_MEASURE)
@@ -191,23 +198,40 @@ def run_program(
     )  # fmt: skip
 
 
+def follow_running(
+    request: EstimateRequest, plan: RunPlan, pid: int, folder: Path
+) -> tuple[FollowedProcess, ProgramRuns]:
+    """Follow copies of a process that already runs. Raises TlbcostError."""
+    assert plan.copies is not None
+    followed = follow_process(pid, plan.copies, folder, request.seconds, children=request.children)
+    outcome = Outcome(followed.run, "", None, 0, None, None)
+    simulation, copied, why = _of_copies(
+        plan.copies, [folder], [outcome], followed.path, followed.seen
+    )
+    if why is not None:
+        raise TlbcostError(
+            f"no estimate of process {pid}: {why}",
+            "follow it longer (--seconds 120), or under more load",
+            CANNOT_MEASURE,
+        )
+    return followed, ProgramRuns((outcome,), None, simulation, followed.seen, copied=copied)
+
+
 def _folder(launcher: Launcher, run: int) -> Path:
     return launcher.folder / f"copies{run}"
 
 
-def _read_copies(
-    plan: RunPlan, launcher: Launcher, native: list[Outcome], path: Path, sampler: PeakSampler
+def _of_copies(
+    plan: CopyPlan, folders: list[Path], native: list[Outcome], path: Path, seen: Seen
 ) -> tuple[Simulation | None, CopiedRun | None, str | None]:
     """What copies say, or why they say nothing."""
-    assert plan.copies is not None
-    folders = [_folder(launcher, i) for i in range(len(native))]
     tables = read_tables([folder for folder in folders if (folder / "copies.tsv").exists()])
     runs = [outcome.run for outcome in native if outcome.run is not None]
     if not runs or (why := too_few(tables)) is not None:
         return None, None, why if runs else "the program did not run"
-    weighed = weigh(tables, runs, plan.copies.cycles_per_ns)
-    seen, base = sampler.peak(), plan.copies.geometry.base.page_size_bytes
-    touched = touched_of(seen, base, plan.copies.geometry.huge.page_size_bytes)
+    weighed = weigh(tables, runs, plan.cycles_per_ns)
+    base, huge = plan.geometry.base, plan.geometry.huge
+    touched = touched_of(seen, base.page_size_bytes, huge.page_size_bytes)
     simulation = simulation_of(tables, weighed, str(path), native[0], touched)
     attributions = copied_attributions(tables, weighed, str(path), os.path.realpath(path), seen)
     return (

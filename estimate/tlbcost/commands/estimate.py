@@ -23,7 +23,9 @@ from tlbcost.common.arguments import (
     add_run_options,
     add_runs,
     add_time_limit,
+    duration,
     from_file,
+    process_id,
     program_words,
     to_file,
 )
@@ -39,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.usage = (
         "tlbcost estimate [options] [--] COMMAND [ARG...]\n"
+        "       tlbcost estimate [options] --pid PID\n"
         "       tlbcost estimate [options] --from FILE [--from FILE]..."
     )
     add_exit_codes(
@@ -141,6 +144,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recalibrate", action="store_true", help="measure this machine's costs again first"
     )
+    parser.add_argument(
+        "-p", "--pid", metavar="PID", type=process_id,
+        help="a process that already runs: follow copies of its threads",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seconds", metavar="N", type=duration, default=30.0,
+        help="with --pid: for how long; Ctrl-C ends it earlier (default: 30)",
+    )  # fmt: skip
+    parser.add_argument("--children", action="store_true", help="with --pid: its descendants, too")
     add_runs(parser, 3, "time COMMAND")
     add_time_limit(parser)
     parser.add_argument(
@@ -214,6 +226,9 @@ def _estimate(arguments: argparse.Namespace) -> int:
         engine=arguments.engine,
         overhead=arguments.overhead,
         copies=arguments.copies,
+        pid=arguments.pid,
+        seconds=arguments.seconds,
+        children=arguments.children,
         model=arguments.model,
         calibration=arguments.calibration,
         recalibrate=arguments.recalibrate,

@@ -2,7 +2,7 @@
 """How often does a program miss the TLBs, by following copies of it while it runs natively?
 
 run.copies_tool              the launcher that runs the program and copies its threads
-run.follow_process           the same for a process that already runs
+process.follow_process       the same for a process that already runs
 tables.read_tables           what it wrote, window by window
 estimator.simulation_of      windows weighed by the program's CPU time: counts, gain, attribution
 record.CopiesRecord          what was copied, and what that cost the program
