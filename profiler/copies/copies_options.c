@@ -32,7 +32,7 @@ static const char help[] =
 	"  --record N           record N system calls for each copy, to be replayed in it\n"
 	"  --seconds N          with --pid: no longer than this\n"
 	"  --seed N             of the random instants\n"
-	"  --table FILE, -t     write a 'run' table of COMMAND\n"
+	"  --run FILE, -t       write a 'run' table of COMMAND\n"
 	"  --user UID:GID, -u   run COMMAND as this user (needs root)\n"
 	"  --window-seconds N   give up a window after N seconds; default 5\n"
 	"  --workers N          copies that are followed at the same time\n"
@@ -200,7 +200,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "seed", required_argument, NULL, OPTION_SEED },
 		{ "stlb", required_argument, NULL, OPTION_MODEL },
 		{ "stlb-folded", required_argument, NULL, OPTION_MODEL },
-		{ "table", required_argument, NULL, 't' },
+		{ "run", required_argument, NULL, 't' },
 		{ "user", required_argument, NULL, 'u' },
 		{ "view", required_argument, NULL, OPTION_MODEL },
 		{ "view-core", required_argument, NULL, OPTION_MODEL },

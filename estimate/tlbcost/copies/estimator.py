@@ -73,7 +73,7 @@ def weigh(tables: CopyTables, runs: Sequence[Run], cycles_per_ns: float) -> Weig
     stands = tables.attempts[[*_KEY, "stands_for_ns"]].drop_duplicates(_KEY)
     windows = tables.windows.merge(stands, on=_KEY, how="left", validate="one_to_one")
     timed = windows[windows["base_cycles"].notna() & (windows["references"] > 0)].copy()
-    timed = timed[timed["base_cycles"] > 0]
+    timed = timed[(timed["base_cycles"] > 0) & (timed["timed_references"] > 0)]
     timed["stands_for_ns"] = timed["stands_for_ns"].astype(float).fillna(0.0)
     asked = float(stands["stands_for_ns"].astype(float).sum())
     total = float(timed["stands_for_ns"].sum())
@@ -81,7 +81,8 @@ def weigh(tables: CopyTables, runs: Sequence[Run], cycles_per_ns: float) -> Weig
         return Weighed(timed.assign(weight=0.0), 0.0, 0.0)
     user_ns = median([run.user_ns for run in runs])
     # CPU time that the window stands for, over what its references take on the modelled core.
-    own_ns = timed["base_cycles"].astype(float) / cycles_per_ns
+    part = timed["timed_references"].astype(float) / timed["references"]
+    own_ns = timed["base_cycles"].astype(float) / part / cycles_per_ns
     timed["weight"] = timed["stands_for_ns"] / total * user_ns / own_ns
     references = float((timed["weight"] * timed["references"]).sum())
     return Weighed(timed, references, total / asked if asked > 0 else 0.0)
