@@ -118,26 +118,41 @@ static bool merges(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *
 	}
 }
 
-/* xor eax, eax; vpxor xmm0, xmm1, xmm1: the result depends on nothing. */
+/* xor eax, eax; vpxor xmm0, xmm1, xmm1; comparisons of a vector with itself: all ones, or none. */
+static bool forgets_equal_inputs(ZydisMnemonic mnemonic)
+{
+	switch (mnemonic) {
+	case ZYDIS_MNEMONIC_XOR: case ZYDIS_MNEMONIC_SUB:
+	case ZYDIS_MNEMONIC_PXOR: case ZYDIS_MNEMONIC_XORPS: case ZYDIS_MNEMONIC_XORPD:
+	case ZYDIS_MNEMONIC_VPXOR: case ZYDIS_MNEMONIC_VXORPS: case ZYDIS_MNEMONIC_VXORPD:
+	case ZYDIS_MNEMONIC_VPXORD: case ZYDIS_MNEMONIC_VPXORQ:
+	case ZYDIS_MNEMONIC_PSUBB: case ZYDIS_MNEMONIC_PSUBW: case ZYDIS_MNEMONIC_PSUBD:
+	case ZYDIS_MNEMONIC_PSUBQ: case ZYDIS_MNEMONIC_VPSUBB: case ZYDIS_MNEMONIC_VPSUBW:
+	case ZYDIS_MNEMONIC_VPSUBD: case ZYDIS_MNEMONIC_VPSUBQ:
+	case ZYDIS_MNEMONIC_PCMPEQB: case ZYDIS_MNEMONIC_PCMPEQW: case ZYDIS_MNEMONIC_PCMPEQD:
+	case ZYDIS_MNEMONIC_VPCMPEQB: case ZYDIS_MNEMONIC_VPCMPEQW: case ZYDIS_MNEMONIC_VPCMPEQD:
+	case ZYDIS_MNEMONIC_PCMPGTB: case ZYDIS_MNEMONIC_PCMPGTW: case ZYDIS_MNEMONIC_PCMPGTD:
+	case ZYDIS_MNEMONIC_VPCMPGTB: case ZYDIS_MNEMONIC_VPCMPGTW: case ZYDIS_MNEMONIC_VPCMPGTD:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The result depends on nothing. */
 static bool is_zero_idiom(const struct instruction *instruction)
 {
 	const ZydisDecodedInstruction *z = &instruction->zydis;
 	const ZydisDecodedOperand *operands = instruction->zydis_operands;
 	const unsigned second = z->operand_count_visible - 1u;
 
-	switch (z->mnemonic) {
-	case ZYDIS_MNEMONIC_XOR: case ZYDIS_MNEMONIC_SUB:
-	case ZYDIS_MNEMONIC_PXOR: case ZYDIS_MNEMONIC_XORPS: case ZYDIS_MNEMONIC_XORPD:
-	case ZYDIS_MNEMONIC_VPXOR: case ZYDIS_MNEMONIC_VXORPS: case ZYDIS_MNEMONIC_VXORPD:
-	case ZYDIS_MNEMONIC_VPXORD: case ZYDIS_MNEMONIC_VPXORQ:
-	case ZYDIS_MNEMONIC_PSUBB: case ZYDIS_MNEMONIC_PSUBD: case ZYDIS_MNEMONIC_PSUBQ:
-		break;
-	default:
+	if (!forgets_equal_inputs(z->mnemonic))
 		return false;
-	}
 	if (z->operand_count_visible < 2 || operands[second].type != ZYDIS_OPERAND_TYPE_REGISTER ||
 	    operands[second - 1].type != ZYDIS_OPERAND_TYPE_REGISTER ||
 	    operands[second].reg.value != operands[second - 1].reg.value)
+		return false;
+	if (z->avx.mask.mode == ZYDIS_MASK_MODE_MERGING)
 		return false;
 	return ZydisRegisterGetClass(operands[second].reg.value) != ZYDIS_REGCLASS_GPR8 &&
 	       ZydisRegisterGetClass(operands[second].reg.value) != ZYDIS_REGCLASS_GPR16;
@@ -423,7 +438,7 @@ static void add_instruction(struct flow_state *flow, unsigned index)
 	if (z->mnemonic == ZYDIS_MNEMONIC_LEA)
 		value = lea_value(flow, instruction);
 	else if (!is_zero_idiom(instruction))
-		value = join(flow, value, 0, latency_of(z));
+		value = join(flow, value, 0, latency_of(z, instruction->zydis_operands));
 	store_all(flow, instruction, index, value);
 	if (instruction->flow == FLOW_BRANCH) {
 		struct operation *op = add(flow, OP_BRANCH);
@@ -465,6 +480,9 @@ struct timed_block *dataflow_of(const struct code_block *code, const struct inst
 	timed->block = (struct block *)(timed + 1);
 	timed->block->count = timed->block->capacity = flow.count;
 	memcpy(timed->block->operations, operations, bytes);
+	timed->repeats = false;
+	for (unsigned i = 0; i < code->reference_count; i++)
+		timed->repeats = timed->repeats || code->references[i].kind == REFERENCE_LENGTH;
 	timed->not_taken = (struct departure){
 		.operations = flow.count,
 		.branches = code->end == ENDS_BRANCH,

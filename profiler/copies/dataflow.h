@@ -3,7 +3,7 @@
 #ifndef TLBCOST_COPIES_DATAFLOW_H
 #define TLBCOST_COPIES_DATAFLOW_H
 
-#include <stdint.h>
+#include <stdbool.h>
 
 #include "code_block.h"
 #include "instruction.h"
@@ -13,11 +13,12 @@
 struct timed_block {
 	struct departure taken, not_taken;	/* ->target is set when it is known */
 	struct block *block;	/* in the same piece of memory */
+	bool repeats;		/* string instructions: string_lines_run() comes next */
 };
 
 /*
- * References have the numbers that they have in `code`; of a repeated string instruction the model
- * sees one access to each line (see dataflow.c for its limits).  Returns NULL with errno.
+ * References have the numbers that they have in `code`; of a string instruction that repeats the
+ * block has the first access of each operand.  Returns NULL with errno.
  */
 struct timed_block *dataflow_of(const struct code_block *code,
 				const struct instruction *decoded);

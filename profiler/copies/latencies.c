@@ -6,6 +6,8 @@
  */
 #include "latencies.h"
 
+#include <stdbool.h>
+
 #define INTEGER 1u
 #define MULTIPLY 3u
 #define DIVIDE 14u
@@ -17,6 +19,7 @@
 #define MOVE_BETWEEN 3u		/* general and vector registers */
 #define ACROSS_LANES 3u
 #define CRYPTO 4u
+#define STRING_COMPARE 10u	/* PCMPISTRI and its like */
 #define X87_FUNCTION 80u
 #define SERIAL 100u
 
@@ -117,7 +120,32 @@ static uint8_t general(const ZydisDecodedInstruction *z)
 	}
 }
 
-uint8_t latency_of(const ZydisDecodedInstruction *z)
+/* Between general registers and vectors or masks: not a load, a store or a move among its like. */
+static bool is_between(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands)
+{
+	bool general = false, other = false;
+
+	if (vector(z) != MOVE_BETWEEN)
+		return false;
+	for (unsigned i = 0; i < z->operand_count_visible; i++) {
+		if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
+			return false;
+		if (operands[i].type != ZYDIS_OPERAND_TYPE_REGISTER)
+			continue;
+		switch (ZydisRegisterGetClass(operands[i].reg.value)) {
+		case ZYDIS_REGCLASS_GPR32:
+		case ZYDIS_REGCLASS_GPR64:
+			general = true;
+			break;
+		default:
+			other = true;
+			break;
+		}
+	}
+	return general && other;
+}
+
+uint8_t latency_of(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operands)
 {
 	switch (z->meta.category) {
 	case ZYDIS_CATEGORY_NOP:
@@ -132,12 +160,21 @@ uint8_t latency_of(const ZydisDecodedInstruction *z)
 		return 0;
 	case ZYDIS_CATEGORY_DATAXFER:
 		/* Moves between registers are renamed; between files they are not. */
-		return vector(z) == MOVE_BETWEEN ? MOVE_BETWEEN : 0;
+		return is_between(z, operands) ? MOVE_BETWEEN : 0;
 	case ZYDIS_CATEGORY_AES:
 	case ZYDIS_CATEGORY_SHA:
 	case ZYDIS_CATEGORY_VAES:
 	case ZYDIS_CATEGORY_GFNI:
+	case ZYDIS_CATEGORY_PCLMULQDQ:
+	case ZYDIS_CATEGORY_VPCLMULQDQ:
 		return CRYPTO;
+	case ZYDIS_CATEGORY_BROADCAST:
+		/* From memory it is part of the load. */
+		return operands[1].type == ZYDIS_OPERAND_TYPE_MEMORY ? 0 : ACROSS_LANES;
+	case ZYDIS_CATEGORY_KMASK:
+		return is_between(z, operands) ? MOVE_BETWEEN : INTEGER;
+	case ZYDIS_CATEGORY_STTNI:
+		return STRING_COMPARE;
 	case ZYDIS_CATEGORY_X87_ALU:
 		switch (z->mnemonic) {
 		case ZYDIS_MNEMONIC_FSIN: case ZYDIS_MNEMONIC_FCOS: case ZYDIS_MNEMONIC_FPTAN:

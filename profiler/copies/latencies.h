@@ -10,6 +10,6 @@
  * From its register operands to its result, in cycles; without the memory operand's.  0: the core
  * renames a register, or there is no result.
  */
-uint8_t latency_of(const ZydisDecodedInstruction *instruction);
+uint8_t latency_of(const ZydisDecodedInstruction *instruction, const ZydisDecodedOperand *operands);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "string_lines.h"
+
 static const struct timing_config *config_of(const struct timed_cores *timed, uint32_t core,
 					     uint32_t *shift)
 {
@@ -218,4 +220,6 @@ void timed_cores_execute(struct timed_cores *timed, const struct code_block *cod
 	block_predict(block->block, &departure, &timed->branches, &outcomes);
 	wrong_paths_follow(&timed->paths, block->block, &departure, &outcomes);
 	block_run(block->block, &departure, &outcomes, addresses, timed->cores, timed->count);
+	if (block->repeats)
+		string_lines_run(code, addresses, timed->cores, timed->count);
 }
