@@ -145,8 +145,7 @@ static const char *refused(const struct run *run)
 		if (rows->all[i].pause_ns != COPIES_UNKNOWN && rows->all[i].lived_ns !=
 		    COPIES_UNKNOWN)
 			return NULL;
-		if (!strncmp(rows->all[i].result, "refused-", 8) ||
-		    !strncmp(rows->all[i].result, "no-", 3))
+		if (!strncmp(rows->all[i].result, "refused-", 8))
 			why = rows->all[i].result;
 	}
 	return why;
@@ -191,7 +190,9 @@ static int conclude(struct run *run, int code)
 		return complain(EXIT_OWN_FAILURE, run->failed, strerror(errno), NULL);
 	why = run->options.pid ? refused(run) : NULL;
 	if (why)
-		return complain(EXIT_CANNOT_MEASURE, "the process cannot be copied", why, NULL);
+		return complain(EXIT_CANNOT_MEASURE, "the process cannot be copied", why,
+				strcmp(why, "refused-permission") ? NULL :
+				"be root, or its user with kernel.yama.ptrace_scope 0 (sysctl)");
 	return code;
 }
 

@@ -212,6 +212,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 	int c, index = 0, code = -1;
 
 	memset(options, 0, sizeof(*options));
+	options->program.traced = 1;
 	options->sampling.fraction = 0.05;
 	options->sampling.record_calls = 20000;
 	options->sampling.record_ms = 50;

@@ -105,10 +105,10 @@ static bool lacks_pids(pid_t pid)
 const char *headroom_lacks(pid_t pid, uint64_t resident_bytes)
 {
 	if (lacks_memory(resident_bytes))
-		return "no-memory";
+		return "refused-memory";
 	if (lacks_commit(pid))
-		return "no-commit";
+		return "refused-memory";
 	if (lacks_processes(pid) || lacks_pids(pid))
-		return "no-pids";
+		return "refused-processes";
 	return NULL;
 }

@@ -84,6 +84,9 @@ static int prepare(const struct child_plan *plan, pid_t launcher)
 		errno = ESRCH;
 		return -1;
 	}
+	/* Without Yama there is no such call, and nobody to be told. */
+	if (plan->traced)
+		prctl(PR_SET_PTRACER, (unsigned long)launcher, 0, 0, 0);
 	if (plan->files && setrlimit(RLIMIT_NOFILE, plan->files) < 0)
 		return -1;
 	if (plan->stdout_fd >= 0 && dup2(plan->stdout_fd, STDOUT_FILENO) < 0)

@@ -139,6 +139,7 @@ int program_run(struct program *program, const struct program_hooks *hooks)
 		.mask = &program->signals.mask,
 		.on_child = &program->signals.on_child,
 		.files = options->files,
+		.traced = options->traced,
 		.attach = hooks && hooks->attach ? attach : NULL,
 		.context = program,
 	};

@@ -21,6 +21,7 @@ struct program_options {
 	const char *table;	/* of kind run; "-": standard output; NULL: none */
 	int discard;		/* drop what it prints; the end of stderr to TABLE.stderr */
 	const struct rlimit *files;	/* its RLIMIT_NOFILE; NULL: ours */
+	int traced;		/* by children of ours */
 };
 
 /* What a tool does besides running the program; all may be NULL. */

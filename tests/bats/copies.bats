@@ -1,0 +1,173 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Does tlbcost-copies copy programs, and does nobody notice?
+
+load common
+
+setup() {
+	need_built libexec/tlbcost-copies libexec/tlbcost-injector workloads/hash-lookup
+	COPIES=${BUILD}/libexec/tlbcost-copies
+	OUT=${BATS_TEST_TMPDIR}/out
+	mkdir "${OUT}"
+	RUN=${BATS_TEST_TMPDIR}/run.tsv
+}
+
+teardown() {
+	[[ -z ${PROCESS:-} ]] || kill "${PROCESS}" 2>/dev/null || true
+}
+
+key() { # <key>
+	awk -v key="# $1:" 'index($0, key) == 1 { print substr($0, length(key) + 2) }' \
+		"${OUT}/copies.tsv"
+}
+
+rows() { # <result>
+	awk -F '\t' -v result="$1" '$7 == result { n++ } END { print n + 0 }' "${OUT}/copies.tsv"
+}
+
+# Copies are never more than a wish: a busy machine may have no time for them.
+copied() {
+	(($(rows followed) + $(rows cut) > 0)) || {
+		cat "${OUT}/copies.tsv"
+		return 1
+	}
+}
+
+start() { # <command>...: in the background
+	"$@" >"${BATS_TEST_TMPDIR}/output" 2>&1 3>&- &
+	PROCESS=$!
+}
+
+nothing_left() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		pgrep -g 0 -x 'tlbcost-(injecto|worker|copies)' >/dev/null || return 0
+		sleep 0.1
+	done
+	pgrep -g 0 -a 'tlbcost-'
+	return 1
+}
+
+@test "a program is copied, and its output and exit code are its own" {
+	run -0 timeout 120 "${COPIES}" --out "${OUT}" --table "${RUN}" -- "${BUILD}/workloads/hash-lookup" --size 64M
+	expected=$("${BUILD}/workloads/hash-lookup" --size 64M)
+	[[ ${output} == "${expected}" ]]
+	copied
+	[[ $(tail -n 1 "${OUT}/copies.tsv") == "# end: "* ]]
+	[[ -e ${OUT}/copy_windows.0.tsv && -e ${OUT}/copy_counts.0.tsv ]]
+	(($(key cpu_ns) > 0 && $(key pauses) > 0))
+	grep -q '^# tlbcost run 2' "${RUN}"
+}
+
+@test "the exit code, a signal, and a program that is not there" {
+	run -7 timeout 60 "${COPIES}" --out "${OUT}" -- bash -c 'for ((i = 0; i < 100000; i++)); do :; done; exit 7'
+	# shellcheck disable=SC2016
+	run -143 timeout 60 "${COPIES}" --out "${OUT}" -- bash -c 'kill -TERM $$'
+	run -127 timeout 60 "${COPIES}" --out "${OUT}" -- no-such-program
+	[[ ${output} == *"tlbcost: no-such-program: not found"* ]]
+}
+
+@test "a program sees its own children only" {
+	run -0 timeout 120 "${COPIES}" --out "${OUT}" --copies 30 -- python3 -c '
+import os, time
+end = time.process_time() + 0.5
+while time.process_time() < end:
+    pass
+try:
+    os.waitpid(-1, 0)
+    print("a child")
+except ChildProcessError:
+    print("none")
+print(len(os.listdir("/proc/self/fd")))'
+	[[ ${lines[0]} == none ]]
+	[[ ${lines[1]} == "$(python3 -c 'import os; print(len(os.listdir("/proc/self/fd")))')" ]]
+}
+
+@test "children are copied with --children, and without it they are not" {
+	local program='import subprocess, sys
+subprocess.run([sys.executable, "-c", "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass"])'
+	run -0 timeout 120 "${COPIES}" --out "${OUT}" --children -- python3 -c "${program}"
+	(($(key processes_seen) >= 2))
+	(($(awk -F '\t' -v pid="$(key pid)" '/^[0-9]/ && $2 != pid && $2 != "NA"' "${OUT}/copies.tsv" | wc -l) > 0))
+	run -0 timeout 120 "${COPIES}" --out "${OUT}" -- python3 -c "${program}"
+	[[ $(key processes_seen) == 1 ]]
+}
+
+@test "a running process goes on, and has no dead children afterwards" {
+	start python3 -c '
+import time
+end = time.time() + 60
+while time.time() < end: pass'
+	run -0 timeout 60 "${COPIES}" --out "${OUT}" --pid "${PROCESS}" --seconds 3
+	copied
+	kill -0 "${PROCESS}"
+	run ps --ppid "${PROCESS}" -o pid=
+	[[ ${output} == "" ]]
+	nothing_left
+}
+
+@test "SIGINT ends the following of a process, with what there is" {
+	start bash -c 'while :; do :; done'
+	timeout 60 "${COPIES}" --out "${OUT}" --pid "${PROCESS}" 3>&- &
+	local copies=$!
+	sleep 2
+	# timeout passes it on.
+	kill -INT "${copies}"
+	run -0 wait "${copies}"
+	[[ -e ${OUT}/copies.tsv ]]
+	kill -0 "${PROCESS}"
+}
+
+@test "a process that ends ends the following of it" {
+	start bash -c 'for ((i = 0; i < 300000; i++)); do :; done'
+	run -0 timeout 60 "${COPIES}" --out "${OUT}" --pid "${PROCESS}"
+	[[ -e ${OUT}/copies.tsv ]]
+}
+
+@test "a process that is not there" {
+	run -4 timeout 60 "${COPIES}" --out "${OUT}" --pid 2147483646
+	[[ ${output} == *"cannot watch the process"* ]]
+}
+
+@test "tlbcost-copies is killed: the running process goes on, and nothing is left" {
+	start bash -c 'while :; do :; done'
+	"${COPIES}" --out "${OUT}" --pid "${PROCESS}" --copies 1000 3>&- &
+	local copies=$!
+	sleep 1.5
+	kill -KILL "${copies}"
+	run -137 wait "${copies}"
+	sleep 0.5
+	kill -0 "${PROCESS}"
+	[[ $(ps -o stat= -p "${PROCESS}") == R* ]]
+	nothing_left
+}
+
+@test "a worker is killed: the program goes on, and the table says so" {
+	"${COPIES}" --out "${OUT}" -- bash -c 'for ((i = 0; i < 2000000; i++)); do :; done; exit 3' 3>&- &
+	local copies=$!
+	sleep 1
+	pkill -KILL -P "${copies}" -x tlbcost-worker
+	run -3 wait "${copies}"
+	(($(key lost_workers) > 0))
+}
+
+@test "no budget, no copy" {
+	run -0 timeout 60 "${COPIES}" --out "${OUT}" --overhead 0 -- bash -c 'for ((i = 0; i < 100000; i++)); do :; done'
+	[[ $(key state) == budget ]]
+	[[ $(tail -n 1 "${OUT}/copies.tsv") == "# end: 0" ]]
+}
+
+@test "wrong command lines" {
+	run -125 "${COPIES}" -- true
+	[[ ${output} == *"no --out FOLDER"* ]]
+	run -125 "${COPIES}" --out "${OUT}"
+	[[ ${output} == *"nothing to run"* ]]
+	run -125 "${COPIES}" --out "${OUT}" --overhead 2 -- true
+	[[ ${output} == *"not a fraction"* ]]
+	run -125 "${COPIES}" --out "${OUT}" --l1d nonsense -- true
+	[[ ${output} == *"--l1d"* ]]
+	run -125 "${COPIES}" --out "${OUT}/nowhere" -- true
+	[[ ${output} == *"No such file"* ]]
+	run -0 "${COPIES}" --help
+	[[ ${output} == *"--overhead"* ]]
+}

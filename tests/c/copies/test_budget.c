@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Do copies cost no more than they may, and does all CPU time have the same chance? */
+#include "check.h"
+
+#include <stdint.h>
+
+#include "budget.h"
+
+#define SECOND UINT64_C(1000000000)
+#define MEBIBYTE (UINT64_C(1) << 20)
+
+/* A program whose copies all cost the same.  Returns how many are taken in `cpu_ns`. */
+static uint64_t run(struct budget *budget, uint64_t cpu_ns, uint64_t pause_ns, uint64_t faults)
+{
+	const struct copy_cost cost = { pause_ns, faults, 512 * MEBIBYTE };
+	uint64_t random = 1, begin = 0, length, copies = 0;
+
+	for (;;) {
+		length = budget_stratum(budget, begin, cost.resident_bytes);
+		if (length == UINT64_MAX ||
+		    begin + budget_random(&random, length) >= cpu_ns)
+			return copies;
+		budget_charge(budget, &cost);
+		copies++;
+		begin += length;
+	}
+}
+
+static void test_fraction(void)
+{
+	struct budget budget = { .fraction = 0.05 };
+	uint64_t copies = run(&budget, 60 * SECOND, 14000000, 5000);
+
+	/* 20 ms each: 3 s is 150 of them. */
+	CHECK(copies >= 60);
+	CHECK(copies <= 150);
+	CHECK((double)budget.spent_ns <= 0.055 * 60 * (double)SECOND);
+}
+
+static void test_short_program(void)
+{
+	struct budget budget = { .fraction = 0.05 };
+	uint64_t copies = run(&budget, 3 * SECOND / 2, 5000000, 1000);
+
+	CHECK(copies >= 8);
+	CHECK(copies <= 16);
+}
+
+/* Cheap ones are not taken without end: each tells less than the one before. */
+static void test_many(void)
+{
+	struct budget budget = { .fraction = 0.05 };
+	uint64_t copies = run(&budget, 1000 * SECOND, 100000, 0);
+
+	CHECK(copies >= 128);
+	CHECK(copies <= 1000);
+}
+
+static void test_nothing(void)
+{
+	const struct budget budget = { .fraction = 0 };
+
+	CHECK(budget_stratum(&budget, 0, MEBIBYTE) == UINT64_MAX);
+}
+
+/* A copy was dearer than foreseen: the next one has to wait. */
+static void test_debt(void)
+{
+	struct budget budget = { .fraction = 0.05 };
+	const struct copy_cost dear = { SECOND, 0, 512 * MEBIBYTE };
+
+	budget_charge(&budget, &dear);
+	CHECK(budget_stratum(&budget, SECOND, 512 * MEBIBYTE) >= 19 * SECOND);
+	budget_charge_late(&budget, 1000000);
+	CHECK(budget_stratum(&budget, SECOND, 512 * MEBIBYTE) >= 29 * SECOND);
+}
+
+static void test_number(void)
+{
+	struct budget even = { .most_copies = 50, .expected_cpu_ns = 10 * SECOND };
+	struct budget open = { .most_copies = 100 };
+
+	CHECK(run(&even, 10 * SECOND, SECOND, 0) >= 49);
+	CHECK_EQUAL(even.copies, 50);
+	CHECK(run(&open, SECOND, SECOND, 0) >= 50);
+	/* However long it runs, some are left for what follows. */
+	CHECK(run(&open, 1000 * SECOND, SECOND, 0) < 100);
+}
+
+/* Weighted by the strata's lengths, each tenth of the time has its share, whatever grows. */
+static void test_same_chance(void)
+{
+	const uint64_t tenth = SECOND;
+	double share[10] = { 0 };
+	const unsigned runs = 400;
+
+	for (unsigned i = 0; i < runs; i++) {
+		struct budget budget = { .fraction = 0.05 };
+		const struct copy_cost cost = { 3000000, 0, 64 * MEBIBYTE };
+		uint64_t random = i * 977 + 1;
+
+		for (uint64_t begin = 0; begin < 10 * tenth;) {
+			uint64_t length = budget_stratum(&budget, begin, 64 * MEBIBYTE);
+			uint64_t at = begin + budget_random(&random, length);
+
+			if (at < 10 * tenth) {
+				share[at / tenth] += (double)length / (double)tenth / runs;
+				budget_charge(&budget, &cost);
+			}
+			begin += length;
+		}
+	}
+	for (unsigned i = 0; i < 10; i++) {
+		CHECK(share[i] > 0.93);
+		CHECK(share[i] < 1.07);
+	}
+}
+
+static const struct check_test tests[] = {
+	{ "copies cost no more than their share", test_fraction },
+	{ "a short program is copied, too", test_short_program },
+	{ "cheap copies are not taken without end", test_many },
+	{ "without a budget there is no copy", test_nothing },
+	{ "what was too dear is made up for", test_debt },
+	{ "a number of copies is not exceeded, nor used up", test_number },
+	{ "all CPU time has the same chance", test_same_chance },
+};
+
+CHECK_MAIN(tests)

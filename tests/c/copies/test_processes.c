@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Is the CPU time of a program known, and which of its threads run? */
+#include "check.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "processes.h"
+
+static bool no_copy(void *context, pid_t pid)
+{
+	(void)context;
+	(void)pid;
+	return false;
+}
+
+static pid_t excluded;
+
+static bool is_excluded(void *context, pid_t pid)
+{
+	(void)context;
+	return pid == excluded;
+}
+
+static void spin(void)
+{
+	for (volatile unsigned i = 0;; i++)
+		;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void test_running(void)
+{
+	struct processes processes = { .is_copy = no_copy };
+	struct process *process;
+	uint64_t random = 1;
+	pid_t thread = 0, pid = fork();
+
+	if (pid == 0)
+		spin();
+	CHECK_EQUAL(processes_open(&processes, pid), 0);
+	for (int i = 0; i < 1000 && processes.cpu_ns < 5000000; i++) {
+		usleep(1000);
+		processes_look(&processes, false);
+	}
+	CHECK(processes.cpu_ns >= 5000000);
+	thread = processes_draw(&processes, &random, &process);
+	CHECK_EQUAL(thread, pid);
+	CHECK(process == processes.all[0]);
+	CHECK_EQUAL(processes.threads_seen, 1);
+	end(pid);
+	processes_look(&processes, false);
+	CHECK(processes.all[0]->gone);
+	CHECK_EQUAL(processes_draw(&processes, &random, &process), 0);
+	processes_close(&processes);
+}
+
+static void test_sleeping(void)
+{
+	struct processes processes = { .is_copy = no_copy };
+	struct process *process;
+	uint64_t random = 1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pause();
+		_exit(1);
+	}
+	usleep(20000);
+	CHECK_EQUAL(processes_open(&processes, pid), 0);
+	CHECK_EQUAL(processes_draw(&processes, &random, &process), 0);
+	CHECK(process == NULL);
+	end(pid);
+	processes_close(&processes);
+}
+
+/* A child that runs, and one that is a copy: only the first is the program's. */
+static void test_children(void)
+{
+	struct processes processes = { .children = true, .is_copy = is_excluded };
+	struct process *process;
+	uint64_t random = 1;
+	int report[2];
+	pid_t children[2], pid;
+
+	CHECK_EQUAL(pipe(report), 0);
+	pid = fork();
+	if (pid == 0) {
+		for (int i = 0; i < 2; i++) {
+			children[i] = fork();
+			if (children[i] == 0)
+				spin();
+		}
+		if (write(report[1], children, sizeof(children)) < 0)
+			_exit(1);
+		pause();
+		_exit(1);
+	}
+	CHECK_EQUAL(read(report[0], children, sizeof(children)), sizeof(children));
+	excluded = children[1];
+	CHECK_EQUAL(processes_open(&processes, pid), 0);
+	CHECK_EQUAL(processes.count, 2);
+	for (int i = 0; i < 20; i++)
+		CHECK_EQUAL(processes_draw(&processes, &random, &process), children[0]);
+	end(children[0]);
+	end(children[1]);
+	end(pid);
+	processes_close(&processes);
+	close(report[0]);
+	close(report[1]);
+}
+
+static void test_execution(void)
+{
+	struct process_status before, after;
+	int hold[2];
+	pid_t pid;
+	char byte = 0;
+
+	CHECK_EQUAL(pipe(hold), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (read(hold[0], &byte, 1) < 0)
+			_exit(1);
+		execlp("sleep", "sleep", "100", (char *)NULL);
+		_exit(1);
+	}
+	CHECK_EQUAL(process_status(pid, &before), 0);
+	CHECK(before.resident_bytes > 0);
+	CHECK_EQUAL(write(hold[1], &byte, 1), 1);
+	for (int i = 0; i < 1000; i++) {
+		usleep(1000);
+		if (process_status(pid, &after) == 0 && after.image != before.image)
+			break;
+	}
+	CHECK(after.image != before.image);
+	end(pid);
+	CHECK_EQUAL(process_status(pid, &after), -1);
+	close(hold[0]);
+	close(hold[1]);
+}
+
+static const struct check_test tests[] = {
+	{ "a process that runs", test_running },
+	{ "a process that sleeps", test_sleeping },
+	{ "children, and copies", test_children },
+	{ "another program is executed", test_execution },
+};
+
+CHECK_MAIN(tests)
