@@ -22,7 +22,7 @@ static const char help[] =
 	"  --children           copy its descendants, too\n"
 	"  --copies N           take so many copies, whatever they cost\n"
 	"  --discard, -d        drop what COMMAND prints; the end of its standard error is\n"
-	"                       kept in TABLE.stderr\n"
+	"                       kept in FILE.stderr, see --run\n"
 	"  --expected-cpu-ns N  the CPU time that is expected: spreads --copies evenly\n"
 	"  --first N            number of the first window and of the tables, for several runs\n"
 	"                       into one folder\n"
@@ -30,9 +30,9 @@ static const char help[] =
 	"  --overhead FRACTION  of the program's CPU time that copies may cost; default 0.05\n"
 	"  --pid PID, -p PID    a running process, until it ends or SIGINT\n"
 	"  --record N           record N system calls for each copy, to be replayed in it\n"
+	"  --run FILE, -t       write a 'run' table of COMMAND\n"
 	"  --seconds N          with --pid: no longer than this\n"
 	"  --seed N             of the random instants\n"
-	"  --run FILE, -t       write a 'run' table of COMMAND\n"
 	"  --user UID:GID, -u   run COMMAND as this user (needs root)\n"
 	"  --window-seconds N   give up a window after N seconds; default 5\n"
 	"  --workers N          copies that are followed at the same time\n"
@@ -196,11 +196,11 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "overhead", required_argument, NULL, OPTION_OVERHEAD },
 		{ "pid", required_argument, NULL, 'p' },
 		{ "record", required_argument, NULL, OPTION_RECORD },
+		{ "run", required_argument, NULL, 't' },
 		{ "seconds", required_argument, NULL, OPTION_SECONDS },
 		{ "seed", required_argument, NULL, OPTION_SEED },
 		{ "stlb", required_argument, NULL, OPTION_MODEL },
 		{ "stlb-folded", required_argument, NULL, OPTION_MODEL },
-		{ "run", required_argument, NULL, 't' },
 		{ "user", required_argument, NULL, 'u' },
 		{ "view", required_argument, NULL, OPTION_MODEL },
 		{ "view-core", required_argument, NULL, OPTION_MODEL },

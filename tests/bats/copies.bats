@@ -49,7 +49,7 @@ nothing_left() {
 }
 
 @test "a program is copied, and its output and exit code are its own" {
-	run -0 timeout 120 "${COPIES}" --out "${OUT}" --table "${RUN}" -- "${BUILD}/workloads/hash-lookup" --size 64M
+	run -0 timeout 120 "${COPIES}" --out "${OUT}" --run "${RUN}" -- "${BUILD}/workloads/hash-lookup" --size 64M
 	expected=$("${BUILD}/workloads/hash-lookup" --size 64M)
 	[[ ${output} == "${expected}" ]]
 	copied
@@ -109,11 +109,12 @@ while time.time() < end: pass'
 @test "SIGINT ends the following of a process, with what there is" {
 	start bash -c 'while :; do :; done'
 	timeout 60 "${COPIES}" --out "${OUT}" --pid "${PROCESS}" 3>&- &
-	local copies=$!
+	local copies=$! code=0
 	sleep 2
 	# timeout passes it on.
 	kill -INT "${copies}"
-	run -0 wait "${copies}"
+	wait "${copies}" || code=$?
+	((code == 0))
 	[[ -e ${OUT}/copies.tsv ]]
 	kill -0 "${PROCESS}"
 }
@@ -132,10 +133,11 @@ while time.time() < end: pass'
 @test "tlbcost-copies is killed: the running process goes on, and nothing is left" {
 	start bash -c 'while :; do :; done'
 	"${COPIES}" --out "${OUT}" --pid "${PROCESS}" --copies 1000 3>&- &
-	local copies=$!
+	local copies=$! code=0
 	sleep 1.5
 	kill -KILL "${copies}"
-	run -137 wait "${copies}"
+	wait "${copies}" || code=$?
+	((code == 137))
 	sleep 0.5
 	kill -0 "${PROCESS}"
 	[[ $(ps -o stat= -p "${PROCESS}") == R* ]]
@@ -144,10 +146,11 @@ while time.time() < end: pass'
 
 @test "a worker is killed: the program goes on, and the table says so" {
 	"${COPIES}" --out "${OUT}" -- bash -c 'for ((i = 0; i < 2000000; i++)); do :; done; exit 3' 3>&- &
-	local copies=$!
+	local copies=$! code=0
 	sleep 1
 	pkill -KILL -P "${copies}" -x tlbcost-worker
-	run -3 wait "${copies}"
+	wait "${copies}" || code=$?
+	((code == 3))
 	(($(key lost_workers) > 0))
 }
 
