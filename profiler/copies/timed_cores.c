@@ -41,22 +41,13 @@ static int make_ages(struct timed_cores *timed)
 	return 0;
 }
 
-static int make_cores(struct timed_cores *timed)
+/* All caches are empty. */
+static void init_cores(struct timed_cores *timed)
 {
 	const uint32_t base = timed->options->tlb.page_shift[TLB_BASE];
-	struct cache_line *next;
+	struct cache_line *next = timed->lines;
 	uint32_t shift, bytes, ways;
-	size_t lines = 0;
 
-	for (uint32_t core = 0; core < timed->count; core++) {
-		const struct timing_config *config = config_of(timed, core, &shift);
-
-		lines += memory_lines(config) + last_level_lines(config, &bytes, &ways);
-	}
-	timed->cores = malloc(timed->count * sizeof(*timed->cores));
-	next = timed->lines = malloc(lines * sizeof(*timed->lines));
-	if (!timed->cores || !timed->lines)
-		return -1;
 	for (uint32_t core = 0; core < timed->count; core++) {
 		const struct timing_config *config = config_of(timed, core, &shift);
 		const size_t own = last_level_lines(config, &bytes, &ways);
@@ -66,15 +57,35 @@ static int make_cores(struct timed_cores *timed)
 		core_init(&timed->cores[core], config, next, &timed->last_level[core], base, shift,
 			  shift > base);
 		next += memory_lines(config);
+		timed->cores[core].waited = core < TLB_SIZES ? timed->waited : NULL;
+	}
+}
+
+static int make_cores(struct timed_cores *timed)
+{
+	uint32_t shift, bytes, ways;
+	size_t lines = 0;
+
+	for (uint32_t core = 0; core < timed->count; core++) {
+		const struct timing_config *config = config_of(timed, core, &shift);
+
+		lines += memory_lines(config) + last_level_lines(config, &bytes, &ways);
 		timed->pace[core] = TICKS_PER_CYCLE;
 	}
+	timed->cores = malloc(timed->count * sizeof(*timed->cores));
+	timed->lines = malloc(lines * sizeof(*timed->lines));
+	if (!timed->cores || !timed->lines)
+		return -1;
+	init_cores(timed);
 	return 0;
 }
 
-int timed_cores_init(struct timed_cores *timed, const struct window_options *options)
+int timed_cores_init(struct timed_cores *timed, const struct window_options *options,
+		     void (*waited)(bool huge, uint64_t address, ticks time))
 {
 	memset(timed, 0, sizeof(*timed));
 	timed->options = options;
+	timed->waited = waited;
 	timed->count = TLB_SIZES + options->view_count;
 	if (make_cores(timed) < 0 || make_ages(timed) < 0) {
 		timed_cores_free(timed);
@@ -105,11 +116,16 @@ void timed_cores_forget(struct timed_cores *timed)
 	wrong_paths_init(&timed->paths);
 }
 
-void timed_cores_begin(struct timed_cores *timed, uint64_t cpu_ns, uint64_t touched_bytes)
+void timed_cores_begin(struct timed_cores *timed, pid_t pid, uint64_t cpu_ns,
+		       uint64_t touched_bytes)
 {
 	const struct window_options *options = timed->options;
 	const uint32_t base = options->tlb.page_shift[TLB_BASE];
 
+	/* Another one's memory has the same addresses. */
+	if (timed->pid && timed->pid != pid)
+		init_cores(timed);
+	timed->pid = pid;
 	for (unsigned i = 0; i < AGES_KINDS && timed->walks[i]; i++)
 		memset(timed->walks[i], 0, sizeof(struct recency));
 	for (uint32_t i = 0; i < timed->count; i++) {
@@ -222,4 +238,26 @@ void timed_cores_execute(struct timed_cores *timed, const struct code_block *cod
 	block_run(block->block, &departure, &outcomes, addresses, timed->cores, timed->count);
 	if (block->repeats)
 		string_lines_run(code, addresses, timed->cores, timed->count);
+}
+
+static void touch(struct timed_cores *timed, uint64_t address, uint64_t bytes, bool change)
+{
+	for (uint32_t core = 0; core < timed->count; core++)
+		for (uint64_t line = address >> LINE_SHIFT;
+		     line <= (address + bytes - 1) >> LINE_SHIFT; line++)
+			memory_touch(&timed->cores[core].memory, line, change);
+}
+
+void timed_cores_touch(struct timed_cores *timed, const struct code_block *code,
+		       const uint64_t *addresses)
+{
+	for (unsigned i = 0; i < code->reference_count; i++) {
+		const struct code_reference *reference = &code->references[i];
+		const bool repeats = i + 1u < code->reference_count &&
+				     reference[1].kind == REFERENCE_LENGTH;
+		const uint64_t bytes = repeats ? addresses[i + 1] : reference->bytes;
+
+		if (reference->kind != REFERENCE_LENGTH && addresses[i] && bytes)
+			touch(timed, addresses[i], bytes, reference->kind != REFERENCE_LOAD);
+	}
 }

@@ -6,6 +6,8 @@
 #ifndef TLBCOST_COPIES_TIMED_CORES_H
 #define TLBCOST_COPIES_TIMED_CORES_H
 
+#include <sys/types.h>
+
 #include "dataflow.h"
 #include "timing/recency.h"
 #include "timing/wrong_paths.h"
@@ -18,6 +20,7 @@ enum { AGES_BASE, AGES_HUGE_BY_BASE, AGES_HUGE, AGES_KINDS };
 
 struct timed_cores {
 	const struct window_options *options;
+	pid_t pid;		/* whose memory the caches hold; 0: nobody's */
 	uint32_t count;
 	struct core *cores;
 	struct cache last_level[MOST_CORES];
@@ -26,17 +29,23 @@ struct timed_cores {
 	struct wrong_paths paths;
 	/* Of the last windows: what a reference took, for the time in between. */
 	ticks pace[MOST_CORES];
+	void (*waited)(bool huge, uint64_t address, ticks time);
 	struct recency *walks[AGES_KINDS];	/* NULL: no core uses ages */
 };
 
-/* Returns 0, or -1 with errno ENOMEM. */
-int timed_cores_init(struct timed_cores *timed, const struct window_options *options);
+/*
+ * `waited`: called as core.h says, for the machine at hand.  Returns 0, or -1 with errno ENOMEM.
+ */
+int timed_cores_init(struct timed_cores *timed, const struct window_options *options,
+		     void (*waited)(bool huge, uint64_t address, ticks time));
 void timed_cores_free(struct timed_cores *timed);
 
 /*
- * A window begins, when the program has run for `cpu_ns` and has touched so many bytes.
+ * A window of a copy of this process begins, when it has run for `cpu_ns` and has touched so many
+ * bytes.
  */
-void timed_cores_begin(struct timed_cores *timed, uint64_t cpu_ns, uint64_t touched_bytes);
+void timed_cores_begin(struct timed_cores *timed, pid_t pid, uint64_t cpu_ns,
+		       uint64_t touched_bytes);
 
 /* All blocks are about to be freed: paths through them are forgotten. */
 void timed_cores_forget(struct timed_cores *timed);
@@ -54,6 +63,10 @@ void timed_cores_view_missed(struct timed_cores *timed, uint32_t view, uint64_t 
 /* A block was executed, and left for `next`. */
 void timed_cores_execute(struct timed_cores *timed, const struct code_block *code,
 			 const struct timed_block *block, const uint64_t *addresses, uint64_t next);
+
+/* A block was executed before the cores see what happens: its lines are in the near caches. */
+void timed_cores_touch(struct timed_cores *timed, const struct code_block *code,
+		       const uint64_t *addresses);
 
 /* The time of a core so far. */
 static inline ticks timed_cores_time(const struct timed_cores *timed, uint32_t core)

@@ -23,6 +23,8 @@
 #define FEW_UNKNOWN 20u
 #define FEW_UNKNOWN_SHARE 50u
 #define MANY_MISSES 10000u
+/* So many references that may be the last of the warm-up also fill the cores' near caches. */
+#define CACHE_WARM 500000u
 /* Code with few references would make windows long: so many instructions count as one. */
 #define MOST_INSTRUCTIONS 16u
 /* References that leave the queue at once. */
@@ -42,6 +44,7 @@ struct windows {
 	bool warm;			/* the TLBs are: what is kept is the rest of the window */
 	uint64_t instructions;		/* that the TLB models have seen */
 	uint64_t step_ends;
+	bool may_be_last;		/* step */
 	uint64_t step_unknown[TLB_SIZES], step_misses[TLB_SIZES];
 	uint64_t measured_from;		/* reference */
 	struct tlb_counts before[TLB_SIZES][TLB_SIDES];
@@ -145,6 +148,19 @@ static void take_time(struct windows *windows)
 	}
 }
 
+/* So many references and instructions, as references. */
+static uint64_t amount(uint64_t references, uint64_t instructions)
+{
+	const uint64_t least = instructions / MOST_INSTRUCTIONS;
+
+	return references > least ? references : least;
+}
+
+static uint64_t warmed(const struct windows *windows)
+{
+	return amount(windows->feed.clock, windows->instructions);
+}
+
 /* All models see an executed block. */
 static void model(struct windows *windows, const struct code_block *block,
 		  const uint64_t *addresses, uint64_t next)
@@ -155,24 +171,13 @@ static void model(struct windows *windows, const struct code_block *block,
 	windows->row.instructions += block->instruction_count;
 	if (windows->modelling && block->watched)
 		timed_cores_execute(&windows->timed, block, block->watched, addresses, next);
-}
-
-/* So many references and instructions, as references. */
-static uint64_t amount(uint64_t references, uint64_t instructions)
-{
-	const uint64_t least = instructions / MOST_INSTRUCTIONS;
-
-	return references > least ? references : least;
+	else if (windows->may_be_last && warmed(windows) + CACHE_WARM >= windows->step_ends)
+		timed_cores_touch(&windows->timed, block, addresses);
 }
 
 static uint64_t kept_amount(const struct windows *windows)
 {
 	return amount(windows->kept.references, windows->kept.instructions);
-}
-
-static uint64_t warmed(const struct windows *windows)
-{
-	return amount(windows->feed.clock, windows->instructions);
 }
 
 /* What a whole window keeps until the end. */
@@ -228,6 +233,8 @@ static bool end_step(struct windows *windows)
 		known = known && (share || !step_unknown);
 	}
 	windows->step_ends = so_far + WARM_STEP;
+	windows->may_be_last = options->timed && (windows->step_ends >= options->warm ||
+						  all_misses > MANY_MISSES);
 	return (known && all_misses > MANY_MISSES) || so_far >= options->most_warm ||
 	       (so_far >= options->warm && few);
 }
@@ -333,13 +340,11 @@ struct windows *windows_make(const struct window_options *options)
 	};
 	windows->attribution = attribution_make();
 	if (!windows->attribution || tlb_feed_init(&windows->feed, options) < 0 ||
-	    (options->timed && timed_cores_init(&windows->timed, options) < 0)) {
+	    (options->timed && timed_cores_init(&windows->timed, options, waited) < 0)) {
 		windows_free(windows);
 		errno = ENOMEM;
 		return NULL;
 	}
-	for (int size = 0; options->timed && size < TLB_SIZES; size++)
-		windows->timed.cores[size].waited = waited;
 	return windows;
 }
 
@@ -394,11 +399,13 @@ int windows_begin(struct windows *windows, const struct copy *copy,
 	windows->warm = options->warm == 0;
 	windows->instructions = 0;
 	windows->step_ends = WARM_STEP;
+	windows->may_be_last = options->timed && !options->whole;
 	memset(windows->step_unknown, 0, sizeof(windows->step_unknown));
 	memset(windows->step_misses, 0, sizeof(windows->step_misses));
 	kept_blocks_clear(&windows->kept);
 	if (options->timed)
-		timed_cores_begin(&windows->timed, start->at_cpu_ns, resident_bytes(copy->pid));
+		timed_cores_begin(&windows->timed, copy->program, start->at_cpu_ns,
+				  resident_bytes(copy->pid));
 	if (options->whole) {
 		start_counting(windows);
 		schedule_start(&windows->schedule, 0, WHOLE_PERIOD, most_kept(windows));

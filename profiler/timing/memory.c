@@ -198,18 +198,36 @@ ticks memory_read_table(struct memory *memory, uint64_t line, ticks time,
 	return read_line(memory, line, time, (struct wish){ LINE_TABLE, age });
 }
 
+/* The level that will write it back is told. */
+static void mark_changed(struct memory *memory, uint64_t placed)
+{
+	struct cache_line *found = cache_find(&memory->l1, placed);
+
+	if (!found || found->changed)
+		return;
+	found->changed = 1;
+	found = cache_find(&memory->l2, placed);
+	if (found)
+		found->changed = 1;
+}
+
 ticks memory_change(struct memory *memory, uint64_t line, ticks time)
 {
 	ticks there = memory_read(memory, line, time, LINE_DATA);
-	struct cache_line *found = cache_find(&memory->l1,
-					      place(memory, line));
 
-	/* The level that will write it back is told. */
-	if (found && !found->changed) {
-		found->changed = 1;
-		found = cache_find(&memory->l2, place(memory, line));
-		if (found)
-			found->changed = 1;
-	}
+	mark_changed(memory, place(memory, line));
 	return there;
+}
+
+void memory_touch(struct memory *memory, uint64_t line, bool change)
+{
+	const uint64_t placed = place(memory, line);
+
+	if (!cache_find(&memory->l1, placed)) {
+		if (!cache_find(&memory->l2, placed))
+			cache_insert(&memory->l2, placed, 0);
+		cache_insert(&memory->l1, placed, 0);
+	}
+	if (change)
+		mark_changed(memory, placed);
 }

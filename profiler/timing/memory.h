@@ -60,4 +60,10 @@ ticks memory_read_table(struct memory *memory, uint64_t line, ticks time,
 /* Read a line of data in order to modify it. */
 ticks memory_change(struct memory *memory, uint64_t line, ticks time);
 
+/*
+ * A line of data was accessed, or modified, some time ago: the near caches hold it.  No time passes,
+ * and nothing is said of the last level.
+ */
+void memory_touch(struct memory *memory, uint64_t line, bool change);
+
 #endif

@@ -174,6 +174,16 @@ static long long value(struct rig *rig, const char *kind, int row, const char *n
 	return -1;
 }
 
+/* The same machine with other options. */
+static void remake(struct rig *rig, const char *name, const char *text)
+{
+	windows_free(rig->windows);
+	CHECK_EQUAL(window_options_take(&rig->options, name, text), 1);
+	CHECK(!window_options_check(&rig->options));
+	rig->windows = windows_make(&rig->options);
+	rig->watcher = windows_watcher(rig->windows);
+}
+
 /* Rows of copy_counts in each window, by page size and side. */
 enum { BASE_LOADS, BASE_STORES, BASE_FETCHES, HUGE_LOADS, HUGE_STORES, HUGE_FETCHES, ROWS };
 
@@ -220,16 +230,6 @@ static void a_cycle_within_the_second_level_hits_it(void)
 	CHECK_EQUAL(value(rig, "copy_counts", BASE_LOADS, "stlb_misses"), 0);
 	CHECK_EQUAL(value(rig, "copy_counts", BASE_LOADS, "unknown_misses"), 0);
 	drop_rig(rig);
-}
-
-/* The same machine with other options. */
-static void remake(struct rig *rig, const char *name, const char *text)
-{
-	windows_free(rig->windows);
-	CHECK_EQUAL(window_options_take(&rig->options, name, text), 1);
-	CHECK(!window_options_check(&rig->options));
-	rig->windows = windows_make(&rig->options);
-	rig->watcher = windows_watcher(rig->windows);
 }
 
 static void new_pages_prolong_the_warm_up(void)
@@ -331,6 +331,49 @@ static void walks_take_time_on_base_pages(void)
 	huge = value(rig, "copy_windows", 0, "huge_cycles");
 	CHECK(huge > 0);
 	CHECK(base > huge);
+	drop_rig(rig);
+}
+
+static void the_warm_up_fills_near_caches(void)
+{
+	struct rig *rig = make_rig(true);
+
+	remake(rig, "measure", "4000");
+	rig->options.core_warm = 0;
+	make_load(rig);
+	begin(rig, 0);
+	/* Lines that fit L2; in the measured part, each is accessed once. */
+	for (uint64_t i = 0; execute(rig, DATA + i * 7919 % 16384 * 64); i++)
+		;
+	end(rig, FOLLOW_ENOUGH);
+	write_tables(rig);
+	CHECK_EQUAL(value(rig, "copy_windows", 0, "references"), 4000);
+	/* From memory, no more than 16 at once, they take more than 20 each. */
+	CHECK(value(rig, "copy_windows", 0, "huge_cycles") > 0);
+	CHECK(value(rig, "copy_windows", 0, "huge_cycles") < 4000 * 5);
+	drop_rig(rig);
+}
+
+static void processes_do_not_share_caches(void)
+{
+	struct rig *rig = make_rig(true);
+	struct copy self = { .pid = getpid(), .program = 7, .thread = 8 };
+	const struct window_start start = { .number = 0 };
+
+	remake(rig, "warm", "0");
+	make_load(rig);
+	for (int window = 0; window < 3; window++) {
+		self.program = window < 2 ? 7 : 9;
+		CHECK_EQUAL(windows_begin(rig->windows, &self, &start), 0);
+		for (uint64_t i = 0; i < 1000; i++)
+			execute(rig, DATA + i * 7919 % 1024 * 64);
+		end(rig, FOLLOW_CALL);
+	}
+	write_tables(rig);
+	CHECK(value(rig, "copy_windows", 1, "huge_cycles") <
+	      value(rig, "copy_windows", 0, "huge_cycles"));
+	CHECK_EQUAL(value(rig, "copy_windows", 2, "huge_cycles"),
+		    value(rig, "copy_windows", 0, "huge_cycles"));
 	drop_rig(rig);
 }
 
@@ -478,6 +521,8 @@ static const struct check_test tests[] = {
 	{ "a window without references has no time", a_window_without_references_has_no_time },
 	{ "windows know nothing of each other", windows_know_nothing_of_each_other },
 	{ "walks take time on base pages", walks_take_time_on_base_pages },
+	{ "the warm-up fills near caches", the_warm_up_fills_near_caches },
+	{ "processes do not share caches", processes_do_not_share_caches },
 	{ "strings are their elements", strings_are_their_elements },
 	{ "code may be forgotten in a window", code_may_be_forgotten_in_a_window },
 	{ "code without references has enough, too", code_without_references_has_enough_too },
