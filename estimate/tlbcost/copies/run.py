@@ -74,7 +74,8 @@ def too_few(tables: CopyTables) -> str | None:
     if len(refused) and refused.iloc[0] > len(timed):
         return _REASONS.get(str(refused.index[0]), f"no copy was made ({refused.index[0]})")
     ends = tables.windows["ended"].value_counts()
-    number = f"{len(timed)} windows of copies could be timed, and {_FEWEST} are needed"
+    windows = "window" if len(timed) == 1 else "windows"
+    number = f"{len(timed)} {windows} of copies could be timed, and {_FEWEST} are needed"
     return f"{number} (most were ended by: {ends.index[0]})" if len(ends) else number
 
 

@@ -27,7 +27,9 @@ def set_up(
     """What is decided before a program runs, where a calibration gives this core."""
     monkeypatch.setattr(runs, "find_valgrind", lambda: Path("/v"))
     monkeypatch.setattr(runs, "core_for", lambda *_: core)
-    request = EstimateRequest(("true",), backend="sim", model=model, calibration=CALIBRATION)
+    request = EstimateRequest(
+        ("true",), backend="sim", engine="valgrind", model=model, calibration=CALIBRATION
+    )
     return runs.plan_runs(request, MACHINE, Path("/bin/true"))
 
 
@@ -56,7 +58,7 @@ def test_the_simulator_gets_the_core_and_windows_for_the_time(
     monkeypatch.setattr(runs, "simulate", simulate)
     plan = set_up(monkeypatch, MODELLED)
     with launcher_of(None) as launcher:
-        request = EstimateRequest(("app",))
+        request = EstimateRequest(("app",), engine="valgrind")
         runs._simulate(request, plan, launcher, [native], plan.core)
         runs._simulate(request, plan, launcher, [native], None)
     # At 30 references in a microsecond, 64 windows of a second.

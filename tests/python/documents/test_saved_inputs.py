@@ -140,5 +140,5 @@ def test_an_estimate_from_the_tables_of_a_simulation(
     file = tmp_path / "report.json"
     options = ["--backend", "sim", "--model", model, "--calibration"]
     options += [str(DOCUMENTS / "calibration.tsv"), "--json", str(file)]
-    assert main(["estimate", *options, "--", "true"]) == 0
+    assert main(["estimate", "--engine", "valgrind", *options, "--", "true"]) == 0
     check(f"simulation-{model}", file.read_text(encoding="utf-8"))
