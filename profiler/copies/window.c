@@ -11,20 +11,10 @@
 #include "kept_blocks.h"
 #include "timed_cores.h"
 #include "tlb_feed.h"
+#include "warm_up.h"
 #include "window_options.h"
 #include "window_rows.h"
 
-/* How often it is decided whether the TLBs are warm, in references. */
-#define WARM_STEP 1000000u
-/*
- * They are, if for both page sizes no more of a step's references than this are unknown, or no more
- * than a 50th of the misses; with so many misses that this is certain, before options->warm.
- */
-#define FEW_UNKNOWN 20u
-#define FEW_UNKNOWN_SHARE 50u
-#define MANY_MISSES 10000u
-/* So many references that may be the last of the warm-up also fill the cores' near caches. */
-#define CACHE_WARM 500000u
 /* Code with few references would make windows long: so many instructions count as one. */
 #define MOST_INSTRUCTIONS 16u
 /* References that leave the queue at once. */
@@ -43,9 +33,7 @@ struct windows {
 	bool modelling;			/* the cores execute, too */
 	bool warm;			/* the TLBs are: what is kept is the rest of the window */
 	uint64_t instructions;		/* that the TLB models have seen */
-	uint64_t step_ends;
-	bool may_be_last;		/* step */
-	uint64_t step_unknown[TLB_SIZES], step_misses[TLB_SIZES];
+	struct warm_up warm_up;
 	uint64_t measured_from;		/* reference */
 	struct tlb_counts before[TLB_SIZES][TLB_SIDES];
 	struct tlb_counts views_before[TLB_MOST_VIEWS][TLB_SIDES];
@@ -171,7 +159,8 @@ static void model(struct windows *windows, const struct code_block *block,
 	windows->row.instructions += block->instruction_count;
 	if (windows->modelling && block->watched)
 		timed_cores_execute(&windows->timed, block, block->watched, addresses, next);
-	else if (windows->may_be_last && warmed(windows) + CACHE_WARM >= windows->step_ends)
+	else if (windows->options->timed && !windows->options->whole &&
+		 warm_up_fills_caches(&windows->warm_up, warmed(windows)))
 		timed_cores_touch(&windows->timed, block, addresses);
 }
 
@@ -197,46 +186,6 @@ static void warm_with_kept(struct windows *windows, uint64_t rest)
 			return;
 		model(windows, oldest->block, oldest->addresses, oldest->next);
 	}
-}
-
-static void add_misses(const struct tlb_counts counts[TLB_SIDES], uint64_t *misses,
-		       uint64_t *unknown)
-{
-	*misses = *unknown = 0;
-	for (int side = 0; side < TLB_SIDES; side++) {
-		*misses += counts[side].stlb_misses;
-		*unknown += counts[side].unknown;
-	}
-}
-
-/* A step of the warm-up is over: is it long enough? */
-static bool end_step(struct windows *windows)
-{
-	const struct window_options *options = windows->options;
-	const uint64_t so_far = warmed(windows);
-	bool known = true, few = true;
-	uint64_t all_misses = 0;
-
-	tlb_model_flush(&windows->feed.model);
-	for (int size = 0; size < TLB_SIZES; size++) {
-		uint64_t misses, unknown, step_misses, step_unknown;
-		bool share;
-
-		add_misses(windows->feed.model.counts[size], &misses, &unknown);
-		step_misses = misses - windows->step_misses[size];
-		step_unknown = unknown - windows->step_unknown[size];
-		windows->step_misses[size] = misses;
-		windows->step_unknown[size] = unknown;
-		share = step_unknown <= step_misses / FEW_UNKNOWN_SHARE;
-		all_misses += step_misses;
-		few = few && (share || step_unknown <= FEW_UNKNOWN);
-		known = known && (share || !step_unknown);
-	}
-	windows->step_ends = so_far + WARM_STEP;
-	windows->may_be_last = options->timed && (windows->step_ends >= options->warm ||
-						  all_misses > MANY_MISSES);
-	return (known && all_misses > MANY_MISSES) || so_far >= options->most_warm ||
-	       (so_far >= options->warm && few);
 }
 
 /* One part of each period of a whole run is timed, after it has warmed the cores. */
@@ -278,8 +227,9 @@ static bool executed(void *context, const struct code_block *block, const uint64
 	if (kept_amount(windows) < most_kept(windows) + CHUNK)
 		return true;
 	warm_with_kept(windows, most_kept(windows));
-	if (warmed(windows) >= windows->step_ends)
-		windows->warm = end_step(windows);
+	if (warmed(windows) >= windows->warm_up.step_ends)
+		windows->warm = warm_up_step(&windows->warm_up, &windows->feed.model,
+					     warmed(windows));
 	return !windows->warm;
 }
 
@@ -398,10 +348,7 @@ int windows_begin(struct windows *windows, const struct copy *copy,
 	windows->counting = windows->modelling = windows->failed = false;
 	windows->warm = options->warm == 0;
 	windows->instructions = 0;
-	windows->step_ends = WARM_STEP;
-	windows->may_be_last = options->timed && !options->whole;
-	memset(windows->step_unknown, 0, sizeof(windows->step_unknown));
-	memset(windows->step_misses, 0, sizeof(windows->step_misses));
+	warm_up_begin(&windows->warm_up, options);
 	kept_blocks_clear(&windows->kept);
 	if (options->timed)
 		timed_cores_begin(&windows->timed, copy->program, start->at_cpu_ns,
