@@ -77,6 +77,8 @@ static void *computes(void *context)
 		pthread_mutex_lock(&mutex);
 		under_lock++;
 		pthread_mutex_unlock(&mutex);
+		/* There are more threads than processors. */
+		torture_sleep_ms(20);
 	} while (torture_more());
 	running--;
 	return (void *)own;
