@@ -62,15 +62,15 @@ undisturbed() { # <option of copy>... -- <command>...
 	wait_until none_left_over
 }
 
-# Copies that the program has to reap itself count among its children's resources.
-but_resources() {
-	sed -i '/^no child.s resources/d' "${BATS_TEST_TMPDIR}"/{expected,got}
+# A program of another kind, in the folder of this test.
+installed() { # <name>
+	need_program "$1"
+	PROGRAM=$(type -P "$1")
 }
 
 @test "calls that wait for a time" {
 	program timeouts
 	undisturbed -- "${PROGRAM}"
-	grep -c ': ok' "${BATS_TEST_TMPDIR}/got"
 	[[ $(statistic restarted) -gt 0 && $(statistic mended) -gt 0 ]]
 }
 
@@ -94,7 +94,172 @@ but_resources() {
 	undisturbed -- "${PROGRAM}" subreaper
 }
 
-@test "children of a program that reaps its copies" {
+@test "children of a program that reaps its copies itself, as one that was running before" {
 	program children
 	undisturbed --foreign --tree -- "${PROGRAM}"
+	[[ $(statistic reaped) -gt 0 ]]
+}
+
+@test "locks, shared memory and restartable sequences" {
+	program locks
+	undisturbed -- "${PROGRAM}"
+	[[ $(statistic rseq_aborted) -gt 0 ]]
+}
+
+@test "descriptors that are closed while copies live on" {
+	program descriptors
+	undisturbed --hold-ms 1000 --alive 16 -- "${PROGRAM}"
+}
+
+@test "memory" {
+	program memory
+	undisturbed --tree -- "${PROGRAM}"
+}
+
+@test "memory that children do not get" {
+	program memory
+	undisturbed -- "${PROGRAM}" alone
+	[[ $(statistic missing) -gt 0 ]]
+}
+
+@test "threads that become another program" {
+	program execs
+	undisturbed -- "${PROGRAM}"
+}
+
+@test "64 threads" {
+	program threads
+	undisturbed -- "${PROGRAM}"
+}
+
+@test "64 threads without the first" {
+	program threads
+	undisturbed --foreign -- "${PROGRAM}" gone
+}
+
+@test "C++ exceptions" {
+	program exceptions
+	undisturbed -- "${PROGRAM}"
+}
+
+@test "a program that traces its child" {
+	program debugs
+	undisturbed --tree -- "${PROGRAM}" undumpable
+	[[ $(statistic traced) -gt 0 ]]
+}
+
+@test "a program that is stopped and goes on" {
+	program threads
+	TORTURE_UNTIL=${BATS_TEST_TMPDIR}/until timeout -k 5 60 "${TORTURE}/copy" --until "${BATS_TEST_TMPDIR}/until" \
+		--statistics "${BATS_TEST_TMPDIR}/statistics" -- "${PROGRAM}" >"${BATS_TEST_TMPDIR}/got" &
+	local tool=$! pid code=0
+	wait_until pgrep -f "^${PROGRAM}"
+	pid=$(pgrep -f "^${PROGRAM}" | head -n 1)
+	kill -STOP "${pid}"
+	sleep 0.2
+	kill -CONT "${pid}"
+	wait "${tool}" || code=$?
+	((code == 17))
+	[[ $(statistic stopped) -gt 0 && $(statistic injected) -eq 100 ]]
+	grep -q '^threads: ok' "${BATS_TEST_TMPDIR}/got"
+}
+
+@test "a program that is killed leaves nothing" {
+	program threads
+	TORTURE_SECONDS=60 "${TORTURE}/copy" --copies 100000 -- "${PROGRAM}" &
+	local tool=$! code=0
+	wait_until pgrep -P "${tool}" -x threads
+	sleep 0.3
+	kill -KILL "$(pgrep -P "${tool}" -x threads | head -n 1)"
+	wait "${tool}" || code=$?
+	((code == 137))
+	wait_until none_left_over
+}
+
+@test "a tool that is killed leaves the program alone, and no copy" {
+	program threads
+	TORTURE_SECONDS=3 "${TORTURE}/copy" --foreign --copies 100000 -- "${PROGRAM}" >"${BATS_TEST_TMPDIR}/got" &
+	local tool=$!
+	wait_until pgrep -P "${tool}" -x threads
+	sleep 0.5
+	kill -KILL "${tool}"
+	wait_until grep -q 'under a lock: ok' "${BATS_TEST_TMPDIR}/got"
+	wait_until none_left_over
+}
+
+@test "a pipeline ends when its program does" {
+	local lines
+	lines=$(seq 1 200000 | timeout -k 5 60 "${TORTURE}/copy" --hold-ms 3000 --alive 16 -- sed 's/1/one/' | wc -l)
+	((lines == 200000))
+}
+
+@test "python: threads, commands, pools and signals" {
+	installed python3
+	undisturbed --tree -- "${PROGRAM}" "${TREE}/tests/torture/processes.py"
+}
+
+@test "go: goroutines, timers and commands" {
+	need_program go
+	(cd "${OWN}" && GOCACHE=${BATS_TEST_TMPDIR}/cache GOFLAGS=-mod=mod go build -o routines \
+		"${TREE}/tests/torture/routines.go") || skip "go cannot build without a network"
+	undisturbed --tree -- "${OWN}/routines"
+}
+
+@test "java: threads, faults and commands" {
+	need_program javac
+	installed java
+	javac -d "${OWN}" "${TREE}/tests/torture/Threads.java"
+	undisturbed --tree -- "${PROGRAM}" -cp "${OWN}" Threads
+}
+
+@test "node: timers, workers, servers and commands" {
+	installed node
+	undisturbed --tree -- "${PROGRAM}" "${TREE}/tests/torture/events.js"
+}
+
+@test "redis under load, with a snapshot" {
+	need_program redis-server redis-benchmark redis-cli
+	local code=0 tool socket=${BATS_TEST_TMPDIR}/redis
+	"${TORTURE}/copy" --tree --copies 100000 --statistics "${BATS_TEST_TMPDIR}/statistics" -- redis-server --port 0 \
+		--unixsocket "${socket}" --save '' --dir "${OWN}" --logfile "${OWN}/log" &
+	tool=$!
+	wait_until redis-cli -s "${socket}" ping
+	redis-benchmark -s "${socket}" -q -n 40000 -c 20 -t set,get,incr,lpush,hset >/dev/null
+	redis-cli -s "${socket}" bgsave
+	redis-benchmark -s "${socket}" -q -n 20000 -c 20 -P 8 -t incr >/dev/null
+	[[ $(redis-cli -s "${socket}" get counter:__rand_int__) == 60000 ]]
+	[[ $(redis-cli -s "${socket}" llen mylist) == 40000 ]]
+	wait_until eval "redis-cli -s '${socket}' info persistence | grep -q rdb_last_bgsave_status:ok"
+	redis-cli -s "${socket}" shutdown nosave || true
+	wait "${tool}" || code=$?
+	((code == 0))
+	[[ $(statistic injected) -ge 50 ]]
+	run ! grep -q -i -E 'crash|assert|bug report' "${OWN}/log"
+}
+
+@test "postgres under pgbench" {
+	need_program postgres initdb pgbench psql setpriv
+	getent passwd postgres >/dev/null || skip "needs a user postgres"
+	need_root
+	local code=0 tool pid sums home=/tmp/torture-postgres-$$
+	local as=(setpriv --reuid=postgres --regid=postgres --init-groups)
+	install -d -o postgres -m 700 "${home}"
+	"${as[@]}" initdb -D "${home}/data" -A trust --no-sync >/dev/null
+	"${TORTURE}/copy" --tree --copies 100000 --statistics "${BATS_TEST_TMPDIR}/statistics" -- "${as[@]}" \
+		postgres -D "${home}/data" -k "${home}" -c listen_addresses= -c fsync=off 2>"${home}/log" &
+	tool=$!
+	wait_until "${as[@]}" psql -q -h "${home}" -c 'select 1' postgres
+	"${as[@]}" pgbench -q -h "${home}" -i -s 1 postgres
+	"${as[@]}" pgbench -h "${home}" -c 4 -t 300 postgres
+	sums=$("${as[@]}" psql -h "${home}" -A -t -F ' ' -c 'select (select sum(abalance) from pgbench_accounts) =
+		(select sum(delta) from pgbench_history), (select count(*) from pgbench_history)' postgres)
+	pid=$(head -n 1 "${home}/data/postmaster.pid")
+	kill -INT "${pid}"
+	wait "${tool}" || code=$?
+	cat "${home}/log"
+	run ! grep -q -E 'PANIC|FATAL|was terminated' "${home}/log"
+	rm -rf "${home}"
+	[[ ${sums} == 't 1200' ]]
+	((code == 0))
+	[[ $(statistic injected) -ge 50 ]]
 }
