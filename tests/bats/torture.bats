@@ -257,7 +257,7 @@ installed() { # <name>
 	kill -INT "${pid}"
 	wait "${tool}" || code=$?
 	cat "${home}/log"
-	run ! grep -q -E 'PANIC|FATAL|was terminated' "${home}/log"
+	run ! grep -q -E 'PANIC|was terminated|crash' "${home}/log"
 	rm -rf "${home}"
 	[[ ${sums} == 't 1200' ]]
 	((code == 0))

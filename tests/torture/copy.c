@@ -271,7 +271,7 @@ static bool runs(int *status)
 	siginfo_t ended = { .si_pid = 0 };
 
 	if (options.attach)
-		return kill(command, 0) == 0;
+		return kill(command, 0) == 0 || errno == EPERM;
 	if (waitid(P_PID, (id_t)command, &ended, WEXITED | WNOHANG | WNOWAIT) || !ended.si_pid)
 		return true;
 	*status = ended.si_code == CLD_EXITED ? ended.si_status : 128 + ended.si_status;
