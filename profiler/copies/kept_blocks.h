@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The last executed blocks of a copy, with their addresses: a queue.  What a window measures is what
- * the copy did last, and nobody knows before when that is; and the copy is dead by the time the
- * slow models see it.
+ * The last executed blocks of a copy, with their addresses: a queue.  What a window measures is
+ * what the copy did last, and nobody knows before when that is; and the copy is dead by the time
+ * the slow models see it.
  */
 #ifndef TLBCOST_COPIES_KEPT_BLOCKS_H
 #define TLBCOST_COPIES_KEPT_BLOCKS_H

@@ -4,8 +4,9 @@
 /* The length of a step. */
 #define STEP 1000000u
 /*
- * TLBs are warm if, for both page sizes, no more of a step's references than this are unknown, or no
- * more than a 50th of the misses; with so many misses that this is certain, before options->warm.
+ * TLBs are warm if, for both page sizes, no more of a step's references than this are unknown, or
+ * no more than a 50th of the misses; with so many misses that this is certain, before
+ * options->warm.
  */
 #define FEW_UNKNOWN 20u
 #define FEW_UNKNOWN_SHARE 50u

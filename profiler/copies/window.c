@@ -389,7 +389,8 @@ int windows_end(struct windows *windows, const struct followed *followed)
 				 &windows->before[size][side]);
 	for (uint32_t i = 0; i < windows->options->view_count; i++)
 		for (int side = 0; side < TLB_SIDES; side++)
-			subtract(&row->views[i][side], &tlb_view_counts(&windows->feed.views, i)[side],
+			subtract(&row->views[i][side],
+				 &tlb_view_counts(&windows->feed.views, i)[side],
 				 &windows->views_before[i][side]);
 	attribution_end(windows->attribution);
 	if (windows->failed) {
