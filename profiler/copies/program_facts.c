@@ -2,6 +2,7 @@
 #include "program_facts.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static enum injector_refusal look_at_files(pid_t process, pid_t thread)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd", process, thread);
 	files = opendir(path);
 	if (!files)
-		return REFUSED_PERMISSION;
+		return errno == EACCES || errno == EPERM ? REFUSED_PERMISSION : REFUSED_GONE;
 	while (refusal == INJECTED && (entry = readdir(files)) != NULL) {
 		length = readlinkat(dirfd(files), entry->d_name, target, sizeof(target) - 1);
 		if (length < 0)
@@ -85,7 +86,8 @@ struct program_facts *program_facts_of(pid_t process, pid_t thread)
 
 	if (!facts->looked_ns || now - facts->looked_ns > LOOK_NS) {
 		facts->refusal = look_at_files(process, thread);
-		facts->looked_ns = now;
+		/* That one thread has ended says nothing about the program. */
+		facts->looked_ns = facts->refusal == REFUSED_GONE ? 0 : now;
 	}
 	if (!facts->measured_ns || now - facts->measured_ns > MEASURE_NS) {
 		facts->huge_bytes = measure_huge(process, thread);

@@ -150,6 +150,20 @@ static bool is_late(pid_t thread)
 	return false;
 }
 
+/* The kernel says EPERM also of a thread that has just ended, and of one that has a tracer. */
+static enum injector_refusal refusal_to_trace(const struct thread_stop *stop)
+{
+	int error = errno;
+	struct thread_facts facts;
+
+	if (error != EPERM)
+		return refusal_of(error);
+	if (thread_facts_read(stop->program, stop->thread, &facts) < 0 || facts.state == 'Z' ||
+	    facts.state == 'X')
+		return REFUSED_GONE;
+	return facts.tracer ? REFUSED_TRACED : REFUSED_PERMISSION;
+}
+
 /* Returns INJECTED once it has stopped because of us. */
 static enum injector_refusal interrupt(struct thread_stop *stop, uint32_t wait_ms, int32_t *error)
 {
@@ -157,7 +171,7 @@ static enum injector_refusal interrupt(struct thread_stop *stop, uint32_t wait_m
 
 	if (ptrace(PTRACE_SEIZE, stop->thread, NULL, (long)PTRACE_O_TRACESYSGOOD) < 0) {
 		*error = errno;
-		return refusal_of(errno);
+		return refusal_to_trace(stop);
 	}
 	stop->since_ns = clock_ns();
 	ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
