@@ -288,10 +288,10 @@ lint: $(B)/venv/.check  ## the compilers' warnings, shellcheck, ruff, mypy, impo
 WARN := -O0 -Werror -S -o /dev/null
 EACH := xargs -n 1 -P 2
 c-lint:
-	find calibrator common profiler tests/c tests/guest workloads -name '*.c' -not -path 'profiler/simulator/*' \
+	find calibrator common profiler tests/c tests/guest $(if $(COPIES),tests/torture) workloads -name '*.c' -not -path 'profiler/simulator/*' \
 		$(if $(COPIES),,-not -path '*/copies/*') | $(EACH) $(CC) -Iprofiler -Iprofiler/copies -Iworkloads $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) $(WARN)
 	find profiler/simulator -name '*.c' | $(EACH) $(CC) $(SIM_CPPFLAGS) $(SIM_CFLAGS) $(WARN)
-	find workloads -name '*.cc' | $(EACH) $(CXX) -Iworkloads $(CXXFLAGS) $(WARN)
+	find workloads tests/torture -name '*.cc' | $(EACH) $(CXX) -Iworkloads $(CXXFLAGS) $(WARN)
 
 bench: all  ## measure the simulator's slowdown (writes doc/benchmarks.md; needs a quiet machine)
 	$(B)/venv/bin/python bench/simulator_slowdown.py
@@ -328,6 +328,9 @@ bench-overlap: all  ## the overlap model where the overlap is known (writes doc/
 
 schemas: $(B)/venv/.run  ## write data/schema from the documents' types
 	$(B)/venv/bin/python bench/schemas.py
+
+soak-copies: all torture  ## more than 10,000 copies of programs that notice disturbances (half an hour)
+	TORTURE_COPIES=$(or $(COPIES_OF_EACH),1000) bats tests/bats/torture.bats
 
 check-events:  ## each event's code with libpfm4 of every architecture (writes doc/events.md)
 	$(B)/venv/bin/python bench/check_events.py

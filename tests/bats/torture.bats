@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Is a program that is copied again and again as it would be if nobody were there?
-# shellcheck disable=SC2154  # run sets output, lines and stderr
+# shellcheck disable=SC2154,SC2312  # run sets output, lines and stderr; what fails prints nothing that is expected
 
 bats_require_minimum_version 1.5.0
 load common
@@ -262,4 +262,29 @@ installed() { # <name>
 	[[ ${sums} == 't 1200' ]]
 	((code == 0))
 	[[ $(statistic injected) -ge 50 ]]
+}
+
+# Short windows, so that there are many of them.
+profiled() { # <command>...
+	rm -rf "${BATS_TEST_TMPDIR}/tables"
+	mkdir "${BATS_TEST_TMPDIR}/tables"
+	TORTURE_SECONDS=2 timeout -k 5 60 "${BUILD}/libexec/tlbcost-copies" --out "${BATS_TEST_TMPDIR}/tables" --copies 100 \
+		--expected-cpu-ns 2000000000 --warm 20000 --most-warm 40000 --measure 20000 --window-seconds 1 -- "$@"
+}
+
+@test "programs that are profiled, whose copies run" {
+	need_built libexec/tlbcost-copies
+	local name expected code got followed=0
+	for name in timeouts wakes signals children locks descriptors memory exceptions debugs execs; do
+		program "${name}"
+		code=0 got=0
+		expected=$(TORTURE_SECONDS=0.1 "${PROGRAM}") || code=$?
+		profiled "${PROGRAM}" >"${BATS_TEST_TMPDIR}/got" || got=$?
+		diff -u <(printf '%s\n' "${expected}") "${BATS_TEST_TMPDIR}/got"
+		((code == got)) || { printf '%s: exit code %d instead of %d\n' "${name}" "${got}" "${code}" && return 1; }
+		followed=$((followed + $(grep -c -w followed "${BATS_TEST_TMPDIR}/tables/copies.tsv" || true)))
+	done
+	printf '%d copies were followed\n' "${followed}"
+	((followed >= 10))
+	wait_until none_left_over
 }
