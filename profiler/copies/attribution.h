@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which memory and which code do the misses of each window belong to?  By mapping and by
- * instruction; names are looked up later, elsewhere.
+ * Which memory and which code do the misses of each window belong to?  By mapping, instruction and
+ * calls; names are looked up later, elsewhere.
  */
 #ifndef TLBCOST_COPIES_ATTRIBUTION_H
 #define TLBCOST_COPIES_ATTRIBUTION_H
@@ -20,7 +20,10 @@ struct attribution;
 struct attribution *attribution_make(void);
 void attribution_free(struct attribution *attribution);
 
-/* A window begins: what is mapped in its copy.  Returns 0, or -1 with errno. */
+/*
+ * A window begins, in a taken copy: what is mapped in it, and what called it.  Returns 0, or -1
+ * with errno.
+ */
 int attribution_begin(struct attribution *attribution, const struct copy *copy, uint32_t window);
 
 /* In its measured part: the instruction at `where` missed the first level. */
@@ -36,7 +39,7 @@ void attribution_executed(struct attribution *attribution, const struct code_blo
 void attribution_end(struct attribution *attribution);
 
 /*
- * Write tables of kinds copy_mappings, copy_memory and copy_code to folder/<kind>.<worker>.tsv.
+ * Write tables of kinds copy_mappings, copy_memory, copy_code, copy_stacks and copy_frames to folder/<kind>.<worker>.tsv.
  * Returns 0, or -1 with errno.
  */
 int attribution_write(const struct attribution *attribution, const char *folder, uint32_t worker);
