@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "attribution.h"
 
-#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "attribution_rows.h"
 #include "unwind.h"
@@ -36,6 +38,32 @@ void attribution_free(struct attribution *attribution)
 	free(attribution);
 }
 
+/* The executable's bss has no name in /proc/PID/maps; it follows the executable's data. */
+static void name_bss(struct mappings *mappings, pid_t pid)
+{
+	char link[32], executable[PATH_MAX];
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
+	length = readlink(link, executable, sizeof(executable) - 1);
+	if (length < 0)
+		return;
+	executable[length] = '\0';
+	for (size_t i = 1; i < mappings->count; i++) {
+		struct mapping *mapping = &mappings->all[i];
+		char *name;
+
+		if (*mapping->name || mapping->start != mapping[-1].end ||
+		    strcmp(mapping[-1].name, executable) != 0)
+			continue;
+		name = strdup("[bss]");
+		if (!name)
+			return;
+		free(mapping->name);
+		mapping->name = name;
+	}
+}
+
 int attribution_begin(struct attribution *attribution, const struct copy *copy, uint32_t window)
 {
 	uint64_t callers[STACKS_DEPTH];
@@ -45,6 +73,7 @@ int attribution_begin(struct attribution *attribution, const struct copy *copy, 
 	attribution->pid = copy->program;
 	if (mappings_read(&attribution->mappings, copy->pid) < 0)
 		return -1;
+	name_bss(&attribution->mappings, copy->pid);
 	attribution->rows = malloc((attribution->mappings.count + 1) * sizeof(*attribution->rows));
 	if (!attribution->rows)
 		return -1;

@@ -22,11 +22,14 @@ from tlbcost.simulator.memory_tables import (
     RegionMisses,
     SidedMisses,
     SourceLocation,
+    Stack,
 )
 from tlbcost.symbols.resolver import Resolver
 
 _KEY = ["run", "window"]
 _MAPPING = ["run", "worker", "mapping"]
+_PLACE = ["pid", "object", "place"]
+_WALKS = ["base_walks", "huge_walks"]
 _MISSES = [
     f"{size}_{side}_{what}"
     for size in ("base", "huge")
@@ -62,7 +65,7 @@ def copied_attributions(
                 _region(row, kind, resident) for row, kind in zip(_rows(places), kinds, strict=True)
             ),
             lines=_lines(tables, weights, program),
-            stacks=(),
+            stacks=_stacks(tables, weights),
             phases=(),
             references=round(weighed.references),
             phase_references=0,
@@ -96,6 +99,8 @@ def _unknown(row: Mapping[str, Any]) -> smaps.Mapping:
 
 
 def _kind(mapping: smaps.Mapping) -> str:
+    if mapping.name == smaps.BSS:
+        return "segment"
     if mapping.name.startswith(_HUGETLB):
         return "hugetlbfs"
     if mapping.kind == "shared":
@@ -161,16 +166,9 @@ def _lines(tables: CopyTables, weights: pd.DataFrame, program: str) -> tuple[Lin
         return ()
     for column in _MISSES:
         code[column] = code[column] * code["weight"]
-    places = code.merge(tables.mappings, on=_MAPPING)
-    named = places["name"].astype(str).str.startswith("/")
-    # Code without a file is known by its address.
-    places["place"] = (
-        places["address"] - places["start"].where(named, 0) + places["offset"].where(named, 0)
-    )
-    places["object"] = places["name"].where(named, "")
-    keys = ["pid", "object", "place"]
-    sums = places.groupby(keys)[_MISSES].sum().reset_index()
-    addresses = places.drop_duplicates(keys).set_index(keys)["address"]
+    places = _placed(code, tables.mappings)
+    sums = places.groupby(_PLACE)[_MISSES].sum().reset_index()
+    addresses = places.drop_duplicates(_PLACE).set_index(_PLACE)["address"]
     sites = _sites(sums)
     return tuple(
         Line(
@@ -182,6 +180,55 @@ def _lines(tables: CopyTables, weights: pd.DataFrame, program: str) -> tuple[Lin
         )
         for row, site in zip(_rows(sums), sites, strict=True)
     )
+
+
+def _placed(code: pd.DataFrame, mappings: pd.DataFrame) -> pd.DataFrame:
+    """Addresses, each with its object and the place in that: what is the same in each process."""
+    places = code.merge(mappings, on=_MAPPING)
+    named = places["name"].astype(str).str.startswith("/")
+    # Code without a file is known by its address.
+    places["place"] = (
+        places["address"] - places["start"].where(named, 0) + places["offset"].where(named, 0)
+    )
+    places["object"] = places["name"].where(named, "")
+    return places
+
+
+def _stacks(tables: CopyTables, weights: pd.DataFrame) -> tuple[Stack, ...]:
+    walks = tables.stacks.merge(weights, on=_KEY)
+    if walks.empty:
+        return ()
+    for column in _WALKS:
+        walks[column] = walks[column] * walks["weight"]
+    where = ["run", "worker", "window", "address"]
+    walks = walks.merge(tables.code[[*where, "mapping"]], on=where)
+    leaves = walks.groupby([*_MAPPING, "address", "stack"])[_WALKS].sum().reset_index()
+    # A call is before the address that it returns to.
+    callers = tables.frames.assign(address=tables.frames["address"] - 1)
+    code = [*_MAPPING, "address"]
+    both = pd.concat([leaves[code], callers[code]]).drop_duplicates()
+    places = _placed(both, tables.mappings)
+    keys = zip(*(places[column] for column in code), strict=True)
+    sites = dict(zip(keys, _sites(places), strict=True))
+    below = {
+        (row["run"], row["worker"], row["stack"]): (row["below"], _site_of(row, sites))
+        for row in _rows(callers)
+    }
+    sums: dict[tuple[SourceLocation, ...], tuple[float, float]] = {}
+    for row in _rows(leaves):
+        frames, stack = [_site_of(row, sites)], row["stack"]
+        while stack:
+            stack, site = below[row["run"], row["worker"], stack]
+            frames.append(site)
+        base, huge = sums.get(tuple(frames), (0.0, 0.0))
+        sums[tuple(frames)] = base + row["base_walks"], huge + row["huge_walks"]
+    return tuple(Stack(frames, round(base), round(huge)) for frames, (base, huge) in sums.items())
+
+
+def _site_of(
+    row: Mapping[str, Any], sites: Mapping[tuple[Any, ...], SourceLocation]
+) -> SourceLocation:
+    return sites[row["run"], row["worker"], row["mapping"], row["address"]]
 
 
 def _sites(places: pd.DataFrame) -> list[SourceLocation]:

@@ -77,6 +77,8 @@ COPY_CODE = _format(
     "window mapping address base_data_hits base_data_walks huge_data_hits huge_data_walks "
     "base_fetch_hits base_fetch_walks huge_fetch_hits huge_fetch_walks",
 )
+COPY_STACKS = _format("copy_stacks 1", "window stack address base_walks huge_walks")
+COPY_FRAMES = _format("copy_frames 1", "stack below mapping address")
 RUN = _format(
     "run 2",
     "wall_ns user_ns system_ns minor_faults major_faults max_rss_bytes waited_ns exit_code signal "

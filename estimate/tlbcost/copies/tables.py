@@ -20,8 +20,8 @@ _WORDS = {"result", "ended", "side", "writable", "executable", "shared"}
 class CopyTables:
     """Rows of all runs. `run`: the number of the folder; a window is known by (run, window).
 
-    `mappings` also has `worker` and `name`; `memory` and `code` refer to it by (run, worker,
-    mapping). `cpu_ns`, of each run: the program's CPU time that could be copied; None: not known.
+    `mappings` also has `worker` and `name`; `memory`, `code` and `frames` refer to it by (run,
+    worker, mapping), and `stacks` to `frames` by (run, worker, stack). `cpu_ns`, of each run: the program's CPU time that could be copied; None: not known.
     """
 
     attempts: pd.DataFrame
@@ -30,6 +30,8 @@ class CopyTables:
     mappings: pd.DataFrame
     memory: pd.DataFrame
     code: pd.DataFrame
+    stacks: pd.DataFrame
+    frames: pd.DataFrame
     core: str | None
     cpu_ns: tuple[int | None, ...]
 
@@ -56,7 +58,7 @@ def _read(folders: Sequence[Path]) -> CopyTables:
         cpu.append(None if seen is None else int(seen))
         for kind in (
             formats.COPY_WINDOWS, formats.COPY_COUNTS, formats.COPY_MAPPINGS, formats.COPY_MEMORY,
-            formats.COPY_CODE,
+            formats.COPY_CODE, formats.COPY_STACKS, formats.COPY_FRAMES,
         ):  # fmt: skip
             for path in sorted(folder.glob(f"{kind.name}.*.tsv")):
                 table = read_table(path, kind)
@@ -74,6 +76,8 @@ def _read(folders: Sequence[Path]) -> CopyTables:
         _joined(frames, formats.COPY_MAPPINGS, "name"),
         _joined(frames, formats.COPY_MEMORY),
         _joined(frames, formats.COPY_CODE),
+        _joined(frames, formats.COPY_STACKS),
+        _joined(frames, formats.COPY_FRAMES),
         next(iter(cores), None),
         tuple(cpu),
     )

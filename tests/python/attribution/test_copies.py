@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whose are the walks that windows of copies saw? Tables as tlbcost-copies writes them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tlbcost.attribution.copies import copied_attributions
+from tlbcost.attribution.folded_stacks import folded
+from tlbcost.common import formats
+from tlbcost.common.table import TableFormat
+from tlbcost.copies.estimator import Weighed, weigh
+from tlbcost.copies.tables import CopyTables, read_tables
+from tlbcost.run.outcome import Run
+from tlbcost.simulator.memory_tables import ImageAttribution
+
+PROGRAM = "/opt/app"
+RUN = Run(2_000_000_000, 1_000_000_000, 0, 100, 0, 1 << 20)
+Row = dict[str, object]
+
+
+def write(folder: Path, kind: TableFormat, rows: list[Row], header: str = "") -> None:
+    name = "copies.tsv" if kind is formats.COPIES else f"{kind.name}.0.tsv"
+    lines = [f"# tlbcost {kind.name} {kind.version}", *header.splitlines(), "\t".join(kind.columns)]
+    lines += ["\t".join(str(row.get(column, 0)) for column in kind.columns) for row in rows]
+    (folder / name).write_text("\n".join([*lines, f"# end: {len(rows)}", ""]), encoding="utf-8")
+
+
+def mapping(number: int, start: int, inode: int = 0, execute: str = "no") -> Row:
+    return {
+        "mapping": number, "pid": 100, "start": start, "end": start + 0x10000, "inode": inode,
+        "writable": "no" if execute == "yes" else "yes", "executable": execute, "shared": "no",
+    }  # fmt: skip
+
+
+def walk(window: int, where: int, base: int, huge: int = 0, **more: int) -> Row:
+    return {
+        "window": window, "mapping": where, "base_data_walks": base, "huge_data_walks": huge, **more
+    }  # fmt: skip
+
+
+def two_windows(folder: Path) -> tuple[CopyTables, Weighed]:
+    """Window 1 stands for twice the time of window 0. Their walks are on the heap and on bss."""
+    write(folder, formats.COPIES, [
+        {"window": i, "result": "followed", "error": "NA", "stands_for_ns": 1000 * (i + 1)}
+        for i in range(2)
+    ], "# cpu_ns: 1000000000")  # fmt: skip
+    write(folder, formats.COPY_WINDOWS, [
+        {"window": i, "ended": "enough", "call": "NA", "references": 1000, "base_cycles": 4000,
+         "timed_references": 1000, "huge_cycles": 2000} for i in range(2)
+    ], "# core: width=4")  # fmt: skip
+    write(folder, formats.COPY_COUNTS, [])
+    write(
+        folder, formats.COPY_MAPPINGS,
+        [mapping(0, 0x400000, 7, "yes"), mapping(1, 0x900000), mapping(2, 0x600000)],
+        f"# mapping_0: {PROGRAM}\n# mapping_1: [heap]\n# mapping_2: [bss]",
+    )  # fmt: skip
+    write(folder, formats.COPY_MEMORY, [
+        walk(0, 1, 100, 10, base_waited_cycles=800), walk(1, 1, 100, base_waited_cycles=800),
+        walk(1, 2, 50),
+    ])  # fmt: skip
+    write(folder, formats.COPY_CODE, [
+        walk(0, 0, 100, 10, address=0x401000), walk(1, 0, 150, address=0x401000),
+    ])  # fmt: skip
+    write(folder, formats.COPY_STACKS, [
+        {"window": 0, "stack": 2, "address": 0x401000, "base_walks": 100, "huge_walks": 10},
+        {"window": 1, "stack": 1, "address": 0x401000, "base_walks": 150},
+    ])  # fmt: skip
+    write(folder, formats.COPY_FRAMES, [
+        {"stack": 1, "below": 0, "mapping": 0, "address": 0x400100},
+        {"stack": 2, "below": 1, "mapping": 0, "address": 0x400200},
+    ])  # fmt: skip
+    tables = read_tables([folder])
+    return tables, weigh(tables, [RUN], 2.0)
+
+
+def image_of(folder: Path) -> tuple[ImageAttribution, float]:
+    tables, weighed = two_windows(folder)
+    (image,) = copied_attributions(tables, weighed, "app", PROGRAM, ())
+    return image, weighed.weights[0, 0]
+
+
+def test_walks_weigh_by_what_their_window_stands_for(tmp_path: Path) -> None:
+    image, weight = image_of(tmp_path)
+    walks = {(place.kind, place.name): place.base.walks for place in image.regions}
+    assert walks[("heap", None)] == round(100 * weight + 100 * 2 * weight)
+    assert walks[("segment", "[bss]")] == round(50 * 2 * weight)
+    heap = next(place for place in image.regions if place.kind == "heap")
+    assert heap.huge.walks == round(10 * weight)
+    assert heap.modelled_base.waited_cycles == round(800 * 3 * weight)
+
+
+def test_instructions_of_a_file_are_known_by_their_object(tmp_path: Path) -> None:
+    image, weight = image_of(tmp_path)
+    (line,) = image.lines
+    assert line.site.object == PROGRAM
+    assert line.address == 0x401000
+    assert line.base.data.walks == round((100 + 150 * 2) * weight)
+
+
+def test_stacks_have_the_walks_of_code(tmp_path: Path) -> None:
+    image, weight = image_of(tmp_path)
+    assert sorted((len(stack.frames), stack.base_walks) for stack in image.stacks) == [
+        (2, round(300 * weight)),
+        (3, round(100 * weight)),
+    ]
+    # Their file has no symbols: objects instead of functions.
+    assert folded([image]) == (
+        f"app;[app];[app] {round(300 * weight)}\napp;[app];[app];[app] {round(100 * weight)}\n"
+    )
+
+
+def test_names_of_code_come_from_its_file(tmp_path: Path) -> None:
+    executable = str(Path(sys.executable).resolve())
+    tables, weighed = two_windows(tmp_path)
+    tables.mappings.loc[tables.mappings["mapping"] == 0, "name"] = executable
+    (image,) = copied_attributions(tables, weighed, "python3", executable, ())
+    assert image.lines[0].site.object == executable
+
+
+def test_a_program_without_misses_has_no_attribution(tmp_path: Path) -> None:
+    two_windows(tmp_path)
+    write(tmp_path, formats.COPY_MEMORY, [])
+    tables = read_tables([tmp_path])
+    weighed = weigh(tables, [RUN], 2.0)
+    assert copied_attributions(tables, weighed, "app", PROGRAM, ()) == ()
