@@ -21,6 +21,12 @@ void warm_up_begin(struct warm_up *warm_up, const struct window_options *options
 	};
 }
 
+void warm_up_ends(struct warm_up *warm_up)
+{
+	warm_up->may_be_last = true;
+	warm_up->step_ends = 0;
+}
+
 bool warm_up_fills_caches(const struct warm_up *warm_up, uint64_t so_far)
 {
 	return warm_up->may_be_last && so_far + CACHE_WARM >= warm_up->step_ends;

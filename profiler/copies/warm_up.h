@@ -20,6 +20,9 @@ struct warm_up {
 
 void warm_up_begin(struct warm_up *warm_up, const struct window_options *options);
 
+/* There is no more than the current step. */
+void warm_up_ends(struct warm_up *warm_up);
+
 /* Is it time for the cores' near caches to be filled, after so much of the warm-up? */
 bool warm_up_fills_caches(const struct warm_up *warm_up, uint64_t so_far);
 

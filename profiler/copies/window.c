@@ -236,14 +236,20 @@ static bool executed(void *context, const struct code_block *block, const uint64
 /* Give the models what was kept: the last that the copy did. */
 static void model_kept(struct windows *windows)
 {
-	const uint64_t most = most_kept(windows), kept = kept_amount(windows);
-	/* A short window has a short warm-up. */
-	const uint64_t core_warm = kept >= most ? windows->options->core_warm :
-						  kept * windows->options->core_warm / most;
+	const uint64_t most = most_kept(windows);
 	const struct kept_block *oldest;
+	uint64_t rest;
 
-	start_modelling(windows);
-	warm_with_kept(windows, kept - core_warm);
+	/* Of a short window, half warms the TLBs; the rest is as in others. */
+	warm_up_ends(&windows->warm_up);
+	rest = kept_amount(windows);
+	if (rest < most)
+		warm_with_kept(windows, rest - rest / 2);
+	if (warmed(windows) >= windows->options->least_warm)
+		start_modelling(windows);
+	rest = kept_amount(windows);
+	warm_with_kept(windows, rest - (rest < most ? rest * windows->options->core_warm / most :
+						      windows->options->core_warm));
 	start_counting(windows);
 	start_timing(windows);
 	while ((oldest = kept_blocks_take(&windows->kept)))

@@ -29,6 +29,7 @@ void window_options_init(struct window_options *options)
 		},
 		.warm = 5000000,
 		.most_warm = 20000000,
+		.least_warm = 100000,
 		.core_warm = 40000,
 		.measured = 300000,
 	};
@@ -120,6 +121,8 @@ int window_options_take(struct window_options *options, const char *name, const 
 		good = number(value, MOST_REFERENCES, &options->warm);
 	} else if (!strcmp(name, "most-warm")) {
 		good = number(value, MOST_REFERENCES, &options->most_warm);
+	} else if (!strcmp(name, "least-warm")) {
+		good = number(value, MOST_REFERENCES, &options->least_warm);
 	} else if (!strcmp(name, "core-warm")) {
 		good = number(value, MOST_REFERENCES, &options->core_warm);
 	} else if (!strcmp(name, "measure")) {
@@ -146,5 +149,7 @@ const char *window_options_check(struct window_options *options)
 	}
 	if (options->most_warm < options->warm)
 		options->most_warm = options->warm;
+	if (options->least_warm > options->warm)
+		options->least_warm = options->warm;
 	return NULL;
 }

@@ -25,6 +25,11 @@ struct window_options {
 	struct window_view views[TLB_MOST_VIEWS];
 	/* References: that warm the TLBs, at least and at most; the core; and that are measured. */
 	uint64_t warm, most_warm, core_warm, measured;
+	/*
+	 * After less than this, and less than `warm`, a window's time is not modelled: TLBs that are
+	 * nearly empty would take more of it than the program's ever do.
+	 */
+	uint64_t least_warm;
 	uint32_t cycle_ps;		/* of the core's clock; 0: not known */
 	bool whole;			/* the whole run is measured, nothing warms */
 };
@@ -33,7 +38,7 @@ void window_options_init(struct window_options *options);
 
 /*
  * Take an option of `tlbcost-copies`, e.g. "l1d" with "64:4,32:4": those of the Valgrind tool that
- * say what is modelled, and --warm, --most-warm, --core-warm, --measure, --cycle-ps.
+ * say what is modelled, and --warm, --most-warm, --least-warm, --core-warm, --measure, --cycle-ps.
  * Returns 1; 0 if it is none of these; -1 if the value is wrong.
  */
 int window_options_take(struct window_options *options, const char *name, const char *value);
