@@ -38,7 +38,8 @@ static const char help[] =
 	"  --workers N          copies that are followed at the same time\n"
 	"\n"
 	"What is modelled: --base-page, --huge-page, --l1d, --l1i, --stlb, --stlb-folded,\n"
-	"--core, --view, --view-core, --warm, --most-warm, --core-warm, --measure, --cycle-ps.\n"
+	"--core, --view, --view-core, --warm, --most-warm, --least-warm, --core-warm,\n"
+	"--measure, --cycle-ps.\n"
 	"\n"
 	"Exits as COMMAND does, or with 128 + the signal that killed it; 4 if the process\n"
 	"cannot be copied, 125 if tlbcost-copies itself failed, 126 or 127 if COMMAND could\n"
@@ -190,6 +191,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "huge-page", required_argument, NULL, OPTION_MODEL },
 		{ "l1d", required_argument, NULL, OPTION_MODEL },
 		{ "l1i", required_argument, NULL, OPTION_MODEL },
+		{ "least-warm", required_argument, NULL, OPTION_MODEL },
 		{ "measure", required_argument, NULL, OPTION_MODEL },
 		{ "most-warm", required_argument, NULL, OPTION_MODEL },
 		{ "out", required_argument, NULL, OPTION_OUT },
