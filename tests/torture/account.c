@@ -75,7 +75,8 @@ static void read_files(char *text)
 		got = readlink(path, target, sizeof(target));
 		if (got <= 0)
 			continue;
-		used += (size_t)snprintf(text + used, MOST_TEXT - used, "%d %.*s %x\n", i, (int)got, target,
+		used += (size_t)snprintf(text + used, MOST_TEXT - used, "%d %.*s %x\n", i, (int)got,
+					 target,
 					 (unsigned)fcntl(i, F_GETFD));
 	}
 }
@@ -97,7 +98,8 @@ static void read_status(char *text)
 	for (line = strtok_r(whole, "\n", &place); line; line = strtok_r(NULL, "\n", &place))
 		for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
 			if (!strncmp(line, kept[i], strlen(kept[i])))
-				used += (size_t)snprintf(text + used, MOST_TEXT - used, "%s\n", line);
+				used += (size_t)snprintf(text + used, MOST_TEXT - used, "%s\n",
+							 line);
 	read_whole("/proc/self/oom_score_adj", whole);
 	used += (size_t)snprintf(text + used, MOST_TEXT - used, "oom_score_adj: %s", whole);
 	read_whole("/proc/self/comm", whole);
@@ -153,9 +155,11 @@ static const char *childless(void)
 	struct rusage usage;
 
 	getrusage(RUSAGE_CHILDREN, &usage);
-	if (!usage.ru_utime.tv_sec && !usage.ru_utime.tv_usec && !usage.ru_stime.tv_sec && !usage.ru_maxrss)
+	if (!usage.ru_utime.tv_sec && !usage.ru_utime.tv_usec && !usage.ru_stime.tv_sec &&
+	    !usage.ru_maxrss)
 		return NULL;
-	return torture_wrong("%ld.%06ld s, %ld KiB", (long)usage.ru_utime.tv_sec, (long)usage.ru_utime.tv_usec,
+	return torture_wrong("%ld.%06ld s, %ld KiB", (long)usage.ru_utime.tv_sec,
+			     (long)usage.ru_utime.tv_usec,
 			     usage.ru_maxrss);
 }
 
@@ -176,9 +180,12 @@ int account_end(struct account *account)
 	failed += torture_line("status", difference(account->status, account->status_after));
 	failed += torture_line("mappings", difference(account->maps, account->maps_after));
 	prctl(PR_GET_PDEATHSIG, &signal_now);
-	failed += torture_line("death signal", torture_result(signal_now, account->death_signal, 0));
-	failed += torture_line("dumpable", torture_result(prctl(PR_GET_DUMPABLE), account->dumpable, 0));
-	failed += torture_line("no child is left", torture_result(waitpid(-1, &status, WNOHANG | __WALL), -1, ECHILD));
+	failed += torture_line("death signal", torture_result(signal_now, account->death_signal,
+							      0));
+	failed += torture_line("dumpable", torture_result(prctl(PR_GET_DUMPABLE), account->dumpable,
+							  0));
+	failed += torture_line("no child is left",
+			       torture_result(waitpid(-1, &status, WNOHANG | __WALL), -1, ECHILD));
 	if (account->childless)
 		failed += torture_line("no child's resources", childless());
 	return failed;

@@ -38,7 +38,8 @@ static const char *told_of(const pid_t *children, unsigned count)
 		while (each < count && children[each] != told_pids[i])
 			each++;
 		if (each == count)
-			return torture_wrong("SIGCHLD about %d, who is no child", (int)told_pids[i]);
+			return torture_wrong("SIGCHLD about %d, who is no child",
+					     (int)told_pids[i]);
 	}
 	told = 0;
 	return NULL;
@@ -109,7 +110,8 @@ static const char *spawns(void)
 		if (error)
 			return torture_wrong("posix_spawn: %s", strerrorname_np(error));
 		if (waitpid(children[i], &status, 0) != children[i] || status)
-			return torture_wrong("status %#x, %s", (unsigned)status, strerrorname_np(errno));
+			return torture_wrong("status %#x, %s", (unsigned)status,
+					     strerrorname_np(errno));
 	}
 	return told_of(children, 3);
 }
@@ -180,7 +182,11 @@ static const char *dies_with_parent(void)
 		prctl(PR_SET_PDEATHSIG, SIGUSR1);
 		if (write(ready[1], "", 1) != 1)
 			_exit(1);
-		how = sigtimedwait(&set, &about, &limit) != SIGUSR1 ? 'n' : getppid() == parent ? 'e' : 'y';
+		how = 'y';
+		if (sigtimedwait(&set, &about, &limit) != SIGUSR1)
+			how = 'n';
+		else if (getppid() == parent)
+			how = 'e';
 		if (write(report[1], &how, 1) != 1)
 			_exit(1);
 		_exit(0);
@@ -232,7 +238,8 @@ static const char *stops_child(void)
 		wrong = torture_wrong("stopped: %#x", (unsigned)status);
 	torture_sleep_ms(20);
 	if (!wrong)
-		wrong = torture_result(waitpid(child, &status, WNOHANG | WUNTRACED | WCONTINUED), 0, 0);
+		wrong = torture_result(waitpid(child, &status, WNOHANG | WUNTRACED | WCONTINUED), 0,
+				       0);
 	kill(child, SIGCONT);
 	if (!wrong)
 		wrong = torture_result(waitpid(child, &status, WCONTINUED), child, 0);
@@ -240,7 +247,8 @@ static const char *stops_child(void)
 		wrong = torture_wrong("continued: %#x", (unsigned)status);
 	torture_sleep_ms(20);
 	if (!wrong)
-		wrong = torture_result(waitpid(child, &status, WNOHANG | WUNTRACED | WCONTINUED), 0, 0);
+		wrong = torture_result(waitpid(child, &status, WNOHANG | WUNTRACED | WCONTINUED), 0,
+				       0);
 	kill(child, SIGKILL);
 	if (!wrong)
 		wrong = torture_result(waitpid(child, &status, 0), child, 0);
@@ -262,7 +270,9 @@ static const struct { const char *name; const char *(*once)(void); } all[] = {
 /* With an argument it is a subreaper. */
 int main(int argc, char **argv)
 {
-	struct sigaction action = { .sa_sigaction = handle_child, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction action = {
+		.sa_sigaction = handle_child, .sa_flags = SA_SIGINFO | SA_RESTART,
+	};
 	const char *wrong = NULL;
 	struct account *account;
 	int failed = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * copy [OPTION...] -- COMMAND...: run a command, and copy threads of it and of its descendants again
- * and again, also those that sleep, which is harder on them than what the profiler does.  Each copy
- * is held stopped for a while, then killed.  The exit code is the command's.
+ * copy [OPTION...] -- COMMAND...: run a command, and copy threads of it and of its descendants
+ * again and again, also those that sleep, which is harder on them than what the profiler does.
+ * Each copy is held stopped for a while, then killed.  The exit code is the command's.
  */
 #include <dirent.h>
 #include <err.h>
@@ -166,7 +166,8 @@ static void fill_dead(struct injector_request *request, unsigned places[32])
 	}
 }
 
-static void forget_reaped(const struct injector_request *request, const struct injector_answer *answer,
+static void forget_reaped(const struct injector_request *request,
+			  const struct injector_answer *answer,
 			  const unsigned places[32])
 {
 	/* From the last: the last entry takes the place of one that goes. */
@@ -181,7 +182,8 @@ static int ask(enum injector_task task, struct thread thread, struct injector_an
 {
 	struct injector_request request = {
 		.task = task, .program = thread.program, .thread = thread.thread,
-		.sibling = !options.foreign && thread.program == command, .sleeping = !options.awake,
+		.sibling = !options.foreign && thread.program == command,
+		.sleeping = !options.awake,
 		.copies = 1, .wait_ms = 50, .tracer = getpid(),
 	};
 	unsigned places[32];
@@ -258,9 +260,11 @@ static void write_statistics(void)
 		return;
 	for (unsigned i = 0; i < MOST_REFUSALS; i++)
 		fprintf(file, "%s\t%lu\n", refusals[i], counts.results[i]);
-	fprintf(file, "untaken\t%lu\nmissing\t%lu\nrestarted\t%" PRIu64 "\nmended\t%" PRIu64 "\n"
-		"rseq_aborted\t%" PRIu64 "\nreaped\t%" PRIu64 "\nunreaped\t%u\nerror\t%s\n", counts.untaken,
-		counts.missing, counts.restarted, counts.mended, counts.rseq_aborted, counts.reaped, dead_count,
+	fprintf(file, "untaken\t%lu\nmissing\t%lu\nunreaped\t%u\n", counts.untaken, counts.missing,
+		dead_count);
+	fprintf(file, "restarted\t%" PRIu64 "\nmended\t%" PRIu64 "\nrseq_aborted\t%" PRIu64 "\n",
+		counts.restarted, counts.mended, counts.rseq_aborted);
+	fprintf(file, "reaped\t%" PRIu64 "\nerror\t%s\n", counts.reaped,
 		counts.error ? strerrorname_np(counts.error) : "none");
 	fclose(file);
 }
@@ -328,7 +332,6 @@ static void start(char *const *argv)
 		err(125, "pipe");
 	command = fork();
 	if (!command) {
-		/* The program is as if there were nobody: what is traced dies with us, it does not. */
 		execvp(argv[0], argv);
 		error = errno;
 		_exit(write(report[1], &error, sizeof(error)) < 0 ? 126 : 127);
@@ -359,12 +362,19 @@ static void start_injector(const char *self)
 static void read_options(int argc, char **argv)
 {
 	static const struct option known[] = {
-		{ "attach", required_argument, NULL, 'p' }, { "awake", no_argument, NULL, 'w' },
-		{ "alive", required_argument, NULL, 'a' }, { "foreign", no_argument, NULL, 'f' },
-		{ "copies", required_argument, NULL, 'n' }, { "gap-us", required_argument, NULL, 'g' },
-		{ "hold-ms", required_argument, NULL, 'h' }, { "limit-ms", required_argument, NULL, 'l' },
-		{ "seed", required_argument, NULL, 's' }, { "statistics", required_argument, NULL, 'o' },
-		{ "tree", no_argument, NULL, 't' }, { "until", required_argument, NULL, 'u' }, { 0 },
+		{ "alive", required_argument, NULL, 'a' },
+		{ "attach", required_argument, NULL, 'p' },
+		{ "awake", no_argument, NULL, 'w' },
+		{ "copies", required_argument, NULL, 'n' },
+		{ "foreign", no_argument, NULL, 'f' },
+		{ "gap-us", required_argument, NULL, 'g' },
+		{ "hold-ms", required_argument, NULL, 'h' },
+		{ "limit-ms", required_argument, NULL, 'l' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "statistics", required_argument, NULL, 'o' },
+		{ "tree", no_argument, NULL, 't' },
+		{ "until", required_argument, NULL, 'u' },
+		{ 0 },
 	};
 	int option;
 

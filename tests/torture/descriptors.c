@@ -83,7 +83,8 @@ static const char *closes_socket(void *state)
 /* The same port again: nobody else may listen on it still. */
 static const char *listens_again(void *state)
 {
-	struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in here = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	uint64_t end = torture_now_ns() + SOON_MS * 1000000ull;
 	socklen_t length = sizeof(here);
 	int first = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), second, got;
@@ -139,7 +140,8 @@ static const char *maps_file(void *state)
 		wrong = torture_result(pread(file, read_back, 4096, 0), 4096, 0);
 		for (unsigned i = 0; !wrong && i < 4096; i++)
 			if (read_back[i] != (unsigned char)round)
-				wrong = torture_wrong("byte %u is %u after %u rounds", i, read_back[i], round);
+				wrong = torture_wrong("byte %u is %u after %u rounds", i,
+						      read_back[i], round);
 	}
 	munmap(memory, 4096);
 	close(file);
@@ -159,7 +161,8 @@ static const char *pipes_through(void *state)
 	}
 	if (!shell || pclose(shell))
 		return torture_result(-1, 0, 0);
-	return lines == 30000 && sum == 450015000ul ? NULL : torture_wrong("%lu lines, %lu", lines, sum);
+	return lines == 30000 && sum == 450015000ul ? NULL : torture_wrong("%lu lines, %lu", lines,
+									   sum);
 }
 
 static const struct torture_case cases[] = {

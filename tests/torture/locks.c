@@ -44,7 +44,8 @@ static void *both(void)
 {
 	static struct locked *locked;
 
-	return locked ? locked : (locked = make_lock(PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_ROBUST, 1));
+	return locked ? locked : (locked = make_lock(PTHREAD_PRIO_INHERIT, PTHREAD_MUTEX_ROBUST,
+						     1));
 }
 
 /* Two threads do this: the copy of the one that holds it is killed, which is no owner's death. */
@@ -200,7 +201,8 @@ static int add_on(struct rseq *area, uint32_t cpu, unsigned long *counter)
 		"incq %%rax\n\t"
 		"movq %%rax, (%[counter])\n"
 		"2:\n\t"
-		".pushsection __rseq_failure, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n"
+		".pushsection __rseq_failure, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t"
+		".long 0x53053053\n"
 		"4:\tjmp %l[aborted]\n\t.popsection"
 		: : [area] "r"(area), [cpu] "r"(cpu), [counter] "r"(counter)
 		: "memory", "cc", "rax", "rcx" : aborted);
@@ -247,7 +249,8 @@ int main(void)
 	struct locked *locked = both();
 	unsigned long sum = 0;
 
-	failed += torture_line("counted under the lock", torture_result((long)locked->counter, (long)locked->by_each, 0));
+	failed += torture_line("counted under the lock", torture_result((long)locked->counter,
+									(long)locked->by_each, 0));
 	munmap(locked, sizeof(*locked));
 	for (unsigned i = 0; i < CPUS; i++)
 		sum += per_cpu[i].count;

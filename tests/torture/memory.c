@@ -21,7 +21,8 @@ static unsigned long next(unsigned long value)
 static const char *writes(void *state)
 {
 	static unsigned long seed = 1;
-	unsigned long *words = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned long *words = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned long value = seed, sum = 0, check = 0;
 	size_t count = BYTES / sizeof(*words);
 
@@ -62,7 +63,8 @@ static void flags_of(const void *address, char flags[256])
 /* Memory that no child is to get, or an empty one: it is so all the time, and its content stays. */
 static const char *advises(void *state)
 {
-	static const int advice[] = { MADV_DONTFORK, MADV_WIPEONFORK, MADV_DONTDUMP, MADV_NOHUGEPAGE };
+	static const int advice[] = { MADV_DONTFORK, MADV_WIPEONFORK, MADV_DONTDUMP,
+		MADV_NOHUGEPAGE };
 	char before[256], after[256];
 	const char *wrong = NULL;
 
@@ -93,8 +95,10 @@ static const char *advises(void *state)
 /* A child of its own gets what the advice says, whatever was copied in between. */
 static const char *forks(void *state)
 {
-	unsigned char *gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	unsigned char *wiped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				   -1, 0);
+	unsigned char *wiped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				    -1, 0);
 	unsigned char resident;
 	int status = 0;
 	pid_t child;
@@ -118,14 +122,16 @@ static const char *forks(void *state)
 /* Locked, protected, remapped, grown and shrunk. */
 static const char *maps(void *state)
 {
-	unsigned char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	(void)state;
 	for (unsigned i = 0; i < 100; i++) {
 		size_t bytes = (1u << 20) << (i & 1), grown = (1u << 20) << (~i & 1);
 
 		memset(memory, (int)i, 1 << 20);
-		if (mlock(memory, 65536) || munlock(memory, 65536) || mprotect(memory, 65536, PROT_READ) ||
+		if (mlock(memory, 65536) || munlock(memory, 65536) || mprotect(memory, 65536,
+									       PROT_READ) ||
 		    mprotect(memory, 65536, PROT_READ | PROT_WRITE))
 			return torture_result(-1, 0, 0);
 		memory = mremap(memory, bytes, grown, MREMAP_MAYMOVE);

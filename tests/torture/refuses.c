@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* refuses REASON: a program that must not be copied, for one reason, and notices if it was touched. */
+/* refuses REASON: a program that must not be copied, and notices if it was touched. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -34,12 +34,14 @@ static int filter_calls(void)
 	};
 	struct sock_fprog program = { sizeof(steps) / sizeof(*steps), steps };
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER,
+							       &program);
 }
 
 static int use_huge_page(void)
 {
-	char *page = mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	char *page = mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
 
 	if (page == MAP_FAILED)
 		return -1;
@@ -82,7 +84,8 @@ static int have_tracer(void)
 	child = fork();
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (ptrace(PTRACE_ATTACH, parent, NULL, NULL) || waitpid(parent, &status, 0) != parent ||
+		if (ptrace(PTRACE_ATTACH, parent, NULL, NULL) || waitpid(parent, &status,
+									 0) != parent ||
 		    write(ready[1], "", 1) != 1)
 			_exit(1);
 		ptrace(PTRACE_CONT, parent, NULL, NULL);

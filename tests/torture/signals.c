@@ -85,7 +85,8 @@ static void send_burst(void *state)
 		siginfo_t told = { .si_code = SI_QUEUE };
 
 		told.si_value.sival_int = (int)target->sent++;
-		while (syscall(SYS_rt_tgsigqueueinfo, getpid(), target->thread, QUEUED, &told) && errno == EAGAIN)
+		while (syscall(SYS_rt_tgsigqueueinfo, getpid(), target->thread, QUEUED, &told) &&
+		       errno == EAGAIN)
 			torture_sleep_ms(1);
 		if (i % 8 == 0)
 			torture_sleep_ms(1);
@@ -116,7 +117,8 @@ static const char *counts_expirations(void *state)
 	passed = got.passed;
 	unblock(TIMER, SIG_BLOCK);
 	if (passed > most || passed + 12 < most)
-		return torture_wrong("%llu expirations of %llu", (unsigned long long)passed, (unsigned long long)most);
+		return torture_wrong("%llu expirations of %llu", (unsigned long long)passed,
+				     (unsigned long long)most);
 	return NULL;
 }
 
@@ -195,7 +197,7 @@ static void skip_instruction(int signal, siginfo_t *told, void *context)
 	got.seen++;
 }
 
-/* Breakpoints that the program set itself: their signal is forced, which resets a blocked handler. */
+/* Breakpoints that the program set itself: a signal that is forced resets a blocked handler. */
 static const char *handles_breakpoints(void *state)
 {
 	unsigned before = got.seen;
@@ -215,8 +217,10 @@ static const char *steps_itself(void *state)
 
 	(void)state;
 	for (int i = 0; i < 20; i++)
-		__asm__ volatile("sub $128, %%rsp; pushfq; orl $0x100, (%%rsp); popfq; nop; nop; nop; nop;"
-				 "pushfq; andl $~0x100, (%%rsp); popfq; add $128, %%rsp" ::: "memory", "cc");
+		__asm__ volatile("sub $128, %%rsp; pushfq; orl $0x100, (%%rsp); popfq;"
+				 "nop; nop; nop; nop;"
+				 "pushfq; andl $~0x100, (%%rsp); popfq; add $128, %%rsp"
+				 ::: "memory", "cc");
 	return got.seen - before == 20 * 7 ? NULL : torture_wrong("%u traps", got.seen - before);
 }
 

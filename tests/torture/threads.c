@@ -135,7 +135,8 @@ int main(int argc, char **argv)
 	(void)argv;
 	torture_more();
 	for (unsigned long i = 0; i < THREADS; i++)
-		if (pthread_create(&threads[i], NULL, i == 0 ? switches : i == 1 ? makes_threads : computes,
+		if (pthread_create(&threads[i], NULL, i == 0 ? switches : i == 1 ? makes_threads :
+				   computes,
 				   (void *)(i + 1)))
 			return torture_line("threads", "cannot be made");
 	if (pthread_create(&reporter, NULL, reports, threads))

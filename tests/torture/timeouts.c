@@ -37,7 +37,8 @@ static const char *timed(uint64_t begun, long got, long expected, int error)
 	if (wrong)
 		return wrong;
 	if (took < (uint64_t)WAIT_NS)
-		return torture_wrong("ended after %llu ns of %ld", (unsigned long long)took, WAIT_NS);
+		return torture_wrong("ended after %llu ns of %ld", (unsigned long long)took,
+				     WAIT_NS);
 	return took < LATE_NS ? NULL : torture_wrong("took %llu ns", (unsigned long long)took);
 }
 
@@ -173,7 +174,8 @@ static const char *waits_on_futex(void *state)
 	uint32_t word = 0;
 
 	(void)state;
-	return timed(begun, syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &wait_time, NULL, 0), -1, ETIMEDOUT);
+	return timed(begun, syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &wait_time, NULL, 0),
+		     -1, ETIMEDOUT);
 }
 
 static const char *waits_on_futex_until(void *state)
@@ -183,7 +185,8 @@ static const char *waits_on_futex_until(void *state)
 	uint32_t word = 0;
 
 	(void)state;
-	return timed(begun, syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, 0, &at, NULL, FUTEX_BITSET_MATCH_ANY),
+	return timed(begun, syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, 0, &at, NULL,
+				    FUTEX_BITSET_MATCH_ANY),
 		     -1, ETIMEDOUT);
 }
 
@@ -207,7 +210,8 @@ static uint32_t held_futex;
 
 static void *hold_futex(void)
 {
-	return syscall(SYS_futex, &held_futex, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL, 0) ? NULL : &held_futex;
+	return syscall(SYS_futex, &held_futex, FUTEX_LOCK_PI_PRIVATE, 0, NULL, NULL,
+		       0) ? NULL : &held_futex;
 }
 
 static const char *waits_for_pi_lock(void *state)
@@ -215,7 +219,8 @@ static const char *waits_for_pi_lock(void *state)
 	uint64_t begun = torture_now_ns();
 	struct timespec at = deadline(CLOCK_REALTIME);
 
-	return timed(begun, syscall(SYS_futex, state, FUTEX_LOCK_PI_PRIVATE, 0, &at, NULL, 0), -1, ETIMEDOUT);
+	return timed(begun, syscall(SYS_futex, state, FUTEX_LOCK_PI_PRIVATE, 0, &at, NULL, 0), -1,
+		     ETIMEDOUT);
 }
 
 static void *make_semaphore(void)
@@ -273,7 +278,8 @@ static const char *receives_from_queue(void *state)
 	struct timespec at = deadline(CLOCK_REALTIME);
 	char message[8];
 
-	return timed(begun, mq_timedreceive(*(int *)state, message, sizeof(message), NULL, &at), -1, ETIMEDOUT);
+	return timed(begun, mq_timedreceive(*(int *)state, message, sizeof(message), NULL, &at), -1,
+		     ETIMEDOUT);
 }
 
 static const char *sends_to_queue(void *state)
@@ -314,7 +320,8 @@ static void *make_full_socket(void)
 
 static void *make_udp_socket(void)
 {
-	struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in here = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int made = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (made < 0 || bind(made, (struct sockaddr *)&here, sizeof(here)))
@@ -325,7 +332,8 @@ static void *make_udp_socket(void)
 
 static void *make_listener(void)
 {
-	struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in here = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (made < 0 || bind(made, (struct sockaddr *)&here, sizeof(here)) || listen(made, 1))
@@ -409,7 +417,8 @@ static const char *waits_for_aio(void *state)
 	struct timespec timeout = wait_time;
 	struct io_event event;
 
-	return timed(begun, syscall(SYS_io_getevents, *(aio_context_t *)state, 1, 1, &event, &timeout), 0, 0);
+	return timed(begun, syscall(SYS_io_getevents, *(aio_context_t *)state, 1, 1, &event,
+				    &timeout), 0, 0);
 }
 
 static const char *waits_for_aio_with_mask(void *state)
@@ -418,7 +427,8 @@ static const char *waits_for_aio_with_mask(void *state)
 	struct timespec timeout = wait_time;
 	struct io_event event;
 
-	return timed(begun, syscall(SYS_io_pgetevents, *(aio_context_t *)state, 1, 1, &event, &timeout, NULL), 0, 0);
+	return timed(begun, syscall(SYS_io_pgetevents, *(aio_context_t *)state, 1, 1, &event,
+				    &timeout, NULL), 0, 0);
 }
 
 static const char *waits_for_condition(void *state)

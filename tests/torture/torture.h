@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What do programs share that report whether anybody disturbed them?  Each prints an account that is
- * the same in every run: results, errors, signals, children, descriptors and mappings as they must
- * be, or what was different.
+ * What do programs share that report whether anybody disturbed them?  Each prints an account that
+ * is the same in every run: results, errors, signals, children, descriptors and mappings as they
+ * must be, or what was different.
  */
 #ifndef TLBCOST_TORTURE_H
 #define TLBCOST_TORTURE_H

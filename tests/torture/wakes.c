@@ -92,7 +92,8 @@ static void *make_stream(void)
 {
 	int ends[2];
 
-	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) ? NULL : share(ends[0], ends[1]);
+	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) ? NULL : share(ends[0],
+										       ends[1]);
 }
 
 static void *make_terminal(void)
@@ -180,7 +181,8 @@ static const char *reads_event(void *state)
 {
 	struct shared *shared = state;
 	uint64_t value = 0;
-	const char *wrong = torture_result(read(shared->waits, &value, sizeof(value)), sizeof(value), 0);
+	const char *wrong = torture_result(read(shared->waits, &value, sizeof(value)),
+					   sizeof(value), 0);
 
 	return wrong ? wrong : torture_result((long)value, 1, 0);
 }
@@ -209,7 +211,8 @@ static const char *reads_timer(void *state)
 
 	timerfd_settime(shared->waits, 0, &every_ms, NULL);
 	while (!wrong && passed < 20) {
-		wrong = torture_result(read(shared->waits, &value, sizeof(value)), sizeof(value), 0);
+		wrong = torture_result(read(shared->waits, &value, sizeof(value)), sizeof(value),
+				       0);
 		least = value;
 		passed += least;
 	}
@@ -272,7 +275,8 @@ static const char *waits_for_signal(void *state)
 	sigaddset(&set, SIGRTMIN + 3);
 	wrong = torture_result(sigwaitinfo(&set, &told), SIGRTMIN + 3, 0);
 	if (!wrong && told.si_value.sival_int != (int)shared->seen)
-		wrong = torture_wrong("signal %d instead of %u", told.si_value.sival_int, shared->seen);
+		wrong = torture_wrong("signal %d instead of %u", told.si_value.sival_int,
+				      shared->seen);
 	shared->seen++;
 	return wrong;
 }
@@ -318,7 +322,7 @@ static const char *pauses(void *state)
 	handled = 0;
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	__atomic_store_n(&shared->thread, gettid(), __ATOMIC_SEQ_CST);
-	/* The waker comes 20 ms later; on a busy machine before us: then there is nothing to wait for. */
+	/* The waker comes 20 ms later; on a busy machine before us. */
 	wrong = handled ? NULL : torture_result(pause(), -1, EINTR);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	return wrong ? wrong : torture_result(handled, 1, 0);
@@ -358,7 +362,8 @@ static void *make_watch(void)
 	if (!shared)
 		return NULL;
 	strcpy(shared->path, "/tmp/torture-XXXXXX");
-	return mkdtemp(shared->path) && inotify_add_watch(shared->waits, shared->path, IN_CREATE) > 0 ?
+	return mkdtemp(shared->path) && inotify_add_watch(shared->waits, shared->path,
+							  IN_CREATE) > 0 ?
 		shared : NULL;
 }
 
@@ -394,7 +399,8 @@ static const char *waits_on_futex(void *state)
 	const char *wrong = NULL;
 
 	while (!wrong && __atomic_load_n(&shared->word, __ATOMIC_SEQ_CST) == shared->seen) {
-		long got = syscall(SYS_futex, &shared->word, FUTEX_WAIT, shared->seen, NULL, NULL, 0);
+		long got = syscall(SYS_futex, &shared->word, FUTEX_WAIT, shared->seen, NULL, NULL,
+				   0);
 
 		if (got != -1 || errno != EAGAIN)
 			wrong = torture_result(got, 0, 0);
@@ -516,7 +522,8 @@ static void unlock_range(void *state)
 
 static void *make_listener(void)
 {
-	struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in here = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	return made < 0 || bind(made, (struct sockaddr *)&here, sizeof(here)) || listen(made, 8) ?
@@ -558,7 +565,8 @@ static void *make_full_listener(void)
 	struct sockaddr_un here = { .sun_family = AF_UNIX };
 	int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	return made < 0 || bind(made, (struct sockaddr *)&here, sizeof(sa_family_t)) || listen(made, 0) ?
+	return made < 0 || bind(made, (struct sockaddr *)&here, sizeof(sa_family_t)) || listen(made,
+											       0) ?
 		NULL : share(made, connect_to(made));
 }
 
