@@ -162,6 +162,25 @@ void timed_cores_walked(struct timed_cores *timed, enum tlb_size size, uint64_t 
 	recency_walk(timed->walks[AGES_HUGE_BY_BASE], huge, time);
 }
 
+/*
+ * The ages of a page's entry.  If nothing walked to it in this window, which began `time` references
+ * ago, it is older than that; in a whole run, it is new.
+ */
+static struct recency_ages look(const struct timed_cores *timed, unsigned kind, uint64_t page,
+				uint64_t time)
+{
+	const uint64_t older = time ? time : 1;
+	struct recency_ages ages = recency_look(timed->walks[kind], page, time);
+
+	if (timed->options->whole)
+		return ages;
+	if (!ages.page)
+		ages.page = older;
+	if (!ages.line)
+		ages.line = older;
+	return ages;
+}
+
 static struct walk_ages ages_of(const struct timed_cores *timed, enum tlb_size size,
 				uint64_t address, uint64_t time)
 {
@@ -170,11 +189,10 @@ static struct walk_ages ages_of(const struct timed_cores *timed, enum tlb_size s
 
 	if (size == TLB_BASE)
 		return (struct walk_ages){
-			.base = recency_look(timed->walks[AGES_BASE],
-					     page_of(timed, TLB_BASE, address), time),
-			.huge = recency_look(timed->walks[AGES_HUGE_BY_BASE], huge, time),
+			.base = look(timed, AGES_BASE, page_of(timed, TLB_BASE, address), time),
+			.huge = look(timed, AGES_HUGE_BY_BASE, huge, time),
 		};
-	own = recency_look(timed->walks[AGES_HUGE], huge, time);
+	own = look(timed, AGES_HUGE, huge, time);
 	return (struct walk_ages){ .base = own, .huge = own };
 }
 

@@ -378,6 +378,37 @@ static void the_warm_up_fills_near_caches(void)
 	drop_rig(rig);
 }
 
+/* What walks add, if lines of page tables and data remain so long in the last level. */
+static long long walks_cost(const char *core)
+{
+	struct rig *rig = make_rig(true);
+	long long added;
+
+	remake(rig, "core", core);
+	make_load(rig);
+	begin(rig, 0);
+	/* The TLBs get warm by few pages; the entries of those that follow are in other lines. */
+	for (uint64_t i = 0;; i++)
+		if (!execute(rig, DATA + (i < 1000000 ? i % 100 : 8 * (i - 999000)) * PAGE))
+			break;
+	end(rig, FOLLOW_ENOUGH);
+	write_tables(rig);
+	added = value(rig, "copy_windows", 0, "base_cycles") -
+		value(rig, "copy_windows", 0, "huge_cycles");
+	drop_rig(rig);
+	return added;
+}
+
+static void entries_not_seen_are_older_than_the_window(void)
+{
+	const long long soon = walks_cost("l3-half-life-cycles=1000");
+	const long long never = walks_cost("l3-half-life-cycles=4000000000");
+
+	/* Were they in the last level, it would be half as much again. */
+	CHECK(never > 0);
+	CHECK(soon > 4 * never);
+}
+
 static void processes_do_not_share_caches(void)
 {
 	struct rig *rig = make_rig(true);
@@ -547,6 +578,8 @@ static const struct check_test tests[] = {
 	{ "windows know nothing of each other", windows_know_nothing_of_each_other },
 	{ "walks take time on base pages", walks_take_time_on_base_pages },
 	{ "the warm-up fills near caches", the_warm_up_fills_near_caches },
+	{ "entries not seen are older than the window",
+	  entries_not_seen_are_older_than_the_window },
 	{ "processes do not share caches", processes_do_not_share_caches },
 	{ "strings are their elements", strings_are_their_elements },
 	{ "code may be forgotten in a window", code_may_be_forgotten_in_a_window },
