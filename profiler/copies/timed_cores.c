@@ -163,8 +163,8 @@ void timed_cores_walked(struct timed_cores *timed, enum tlb_size size, uint64_t 
 }
 
 /*
- * The ages of a page's entry.  If nothing walked to it in this window, which began `time` references
- * ago, it is older than that; in a whole run, it is new.
+ * The ages of a page's entry.  If nothing walked to it in this window, which began `time`
+ * references ago, it is older than that; in a whole run, it is new.
  */
 static struct recency_ages look(const struct timed_cores *timed, unsigned kind, uint64_t page,
 				uint64_t time)
