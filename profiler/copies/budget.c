@@ -36,8 +36,11 @@ void budget_charge(struct budget *budget, const struct copy_cost *cost)
 
 void budget_charge_late(struct budget *budget, uint64_t late_faults)
 {
-	const uint64_t ns = late_faults * BUDGET_REUSE_NS;
+	budget_charge_work(budget, late_faults * BUDGET_REUSE_NS);
+}
 
+void budget_charge_work(struct budget *budget, uint64_t ns)
+{
 	if (!budget->copies || !budget->copy_ns)
 		return;
 	budget->spent_ns += ns;

@@ -41,6 +41,8 @@ uint64_t budget_predict(const struct budget *budget, uint64_t resident_bytes);
 
 /* It was taken.  `late_faults` came after it was dead. */
 void budget_charge(struct budget *budget, const struct copy_cost *cost);
+/* CPU time that others lost because it was followed. */
+void budget_charge_work(struct budget *budget, uint64_t ns);
 void budget_charge_late(struct budget *budget, uint64_t late_faults);
 
 /*

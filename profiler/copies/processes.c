@@ -60,8 +60,7 @@ int process_status(pid_t pid, struct process_status *status)
 	return 0;
 }
 
-/* Returns 0 if it is gone. */
-static uint64_t cpu_of(pid_t pid)
+uint64_t process_cpu_ns(pid_t pid)
 {
 	struct timespec time;
 	clockid_t clock;
@@ -114,7 +113,7 @@ int processes_open(struct processes *processes, pid_t pid)
 		errno = ESRCH;
 		return -1;
 	}
-	process->cpu_ns = processes->before_ns = cpu_of(pid);
+	process->cpu_ns = processes->before_ns = process_cpu_ns(pid);
 	processes_look(processes, true);
 	return 0;
 }
@@ -196,7 +195,7 @@ void processes_look(struct processes *processes, bool tree)
 
 		if (process->gone)
 			continue;
-		cpu_ns = cpu_of(process->pid);
+		cpu_ns = process_cpu_ns(process->pid);
 		if (cpu_ns > process->cpu_ns) {
 			processes->cpu_ns += cpu_ns - process->cpu_ns;
 			process->cpu_ns = cpu_ns;

@@ -55,6 +55,9 @@ struct process_status {
 
 int process_status(pid_t pid, struct process_status *status);
 
+/* CPU time of any process, in ns; 0 if it is gone. */
+uint64_t process_cpu_ns(pid_t pid);
+
 /* Bytes of its memory on transparent huge pages; UINT64_MAX: not known. */
 uint64_t process_huge_bytes(struct process *process, uint64_t now_ns);
 

@@ -16,6 +16,9 @@
 #define WAIT_MS 20u
 #define MOST_REFUSED 10u
 #define REAP_TRIES 200u
+/* A worker that ran for less than this part of so long a time has no CPU to itself. */
+#define STARVED_NS 200000000u
+#define STARVED_SHARE 3u
 
 static struct sampled_copy *slot_of(struct sampling *sampling, const struct worker *worker)
 {
@@ -35,14 +38,16 @@ void sampled_next_stratum(struct sampling *sampling, uint64_t begin_ns)
 {
 	uint64_t length = budget_stratum(&sampling->budget, begin_ns, resident_bytes(sampling));
 
+	const uint32_t serving = workers_serving(sampling->workers);
+
 	sampling->tries = 0;
 	if (length == UINT64_MAX) {
 		sampling->stopped = "budget";
 		return;
 	}
 	/* Who refused now will, most likely, refuse again; workers that are busy leave it unseen. */
-	if (sampling->workers->count && length < sampling->pace_ns / sampling->workers->count)
-		length = sampling->pace_ns / sampling->workers->count;
+	if (serving && length < sampling->pace_ns / serving)
+		length = sampling->pace_ns / serving;
 	for (unsigned i = 0; i < sampling->refused && i < MOST_REFUSED; i++)
 		length *= 2;
 	sampling->stratum_ns = begin_ns;
@@ -267,7 +272,7 @@ static const char *objection(struct process *process, const struct process_statu
 /* All are busy: it takes longer than was known. */
 static void note_pace(struct sampling *sampling)
 {
-	for (unsigned i = 0; i < WORKERS_MOST; i++) {
+	for (unsigned i = 0; i < WORKERS_SLOTS; i++) {
 		const struct sampled_copy *sampled = &sampling->copies[i];
 		const uint64_t ns = sampling->processes.cpu_ns - sampled->begun_cpu_ns;
 
@@ -326,7 +331,7 @@ static void settle(struct sampling *sampling, struct sampled_copy *sampled,
 	sampled->modelled = news->what == NEWS_DEAD;
 	row->lived_ns = news->killed_ns - sampled->copy.taken_ns;
 	if (news->what == NEWS_DEAD && sampled->cut)
-		row->result = "cut";
+		row->result = sampled->cut;
 	else if (news->what == NEWS_DEAD && !news->error)
 		row->result = news->end == FOLLOW_EXITED ? "lost" :
 			      news->end == FOLLOW_FAILED ? "failed" : "followed";
@@ -339,6 +344,9 @@ static void settle(struct sampling *sampling, struct sampled_copy *sampled,
 		own = sampled->fault_rate * (double)(process->cpu_ns - sampled->cpu_ns);
 		if ((double)row->faults > own)
 			cost.faults = row->faults - (uint64_t)own;
+		/* Each page that they share once; the others are new memory of the program's. */
+		if (cost.faults > row->resident_bytes / 4096)
+			cost.faults = row->resident_bytes / 4096;
 		process->dead_cpu_ns = process->cpu_ns;
 		process->dead_faults = status.minor_faults;
 		process->shared_pages = row->resident_bytes / 4096;
@@ -356,15 +364,20 @@ static void set_pace(struct sampling *sampling, uint64_t ns)
 }
 
 /* Its worker is free for the next one. */
-static void end_job(struct sampling *sampling, struct sampled_copy *sampled)
+static void end_job(struct sampling *sampling, const struct worker *worker,
+		    struct sampled_copy *sampled, uint64_t ran_ns)
 {
+	/* It took its share of CPUs that all were in use. */
+	if (worker->urgent)
+		budget_charge_work(&sampling->budget, ran_ns / workers_cpus());
 	sampled->modelled = false;
 	set_pace(sampling, sampling->processes.cpu_ns - sampled->begun_cpu_ns);
 }
 
-static void cut(struct sampled_copy *sampled)
+static void cut(struct sampled_copy *sampled, const char *why)
 {
-	sampled->cut = true;
+	if (!sampled->cut)
+		sampled->cut = why;
 	kill(sampled->copy.pid, SIGKILL);
 }
 
@@ -381,33 +394,56 @@ void sampled_copies_hear(struct sampling *sampling)
 			    (news.what == NEWS_DEAD || news.what == NEWS_GONE))
 				settle(sampling, sampled, &news);
 			if (sampled->modelled && news.what != NEWS_DEAD)
-				end_job(sampling, sampled);
+				end_job(sampling, worker, sampled, news.cpu_ns);
 		}
 	}
 }
 
 void sampled_copies_kill(struct sampling *sampling, const struct process *process)
 {
-	for (unsigned i = 0; i < WORKERS_MOST; i++)
+	for (unsigned i = 0; i < WORKERS_SLOTS; i++)
 		if (sampling->copies[i].alive &&
 		    (!process || sampling->copies[i].process == process))
-			cut(&sampling->copies[i]);
+			cut(&sampling->copies[i], "cut");
+}
+
+/*
+ * The program pays for each page that it writes while the copy lives, so that a worker that waits
+ * for a CPU is dear; and one that waits for ever tells nothing.
+ */
+static void relieve(struct sampling *sampling, struct worker *worker,
+		    struct sampled_copy *sampled)
+{
+	const uint64_t lived_ns = clock_ns() - sampled->copy.taken_ns;
+	uint64_t ran_ns;
+
+	if (worker->urgent || worker->retired || lived_ns < STARVED_NS)
+		return;
+	ran_ns = process_cpu_ns(worker->pid) - worker->cpu_ns +
+		 process_cpu_ns(sampled->copy.pid);
+	if (ran_ns >= lived_ns / STARVED_SHARE)
+		return;
+	worker = workers_replace(sampling->workers, worker);
+	if (worker && sampling_watch(sampling, worker->socket) == 0)
+		cut(sampled, "starved");
 }
 
 void sampled_copies_check(struct sampling *sampling)
 {
-	for (unsigned i = 0; i < WORKERS_MOST; i++) {
+	for (unsigned i = 0; i < WORKERS_SLOTS; i++) {
 		struct sampled_copy *sampled = &sampling->copies[i];
 
 		if (sampled->alive && (sampled->process->gone ||
 				       sampled->process->image != sampled->image))
-			cut(sampled);
+			cut(sampled, "cut");
+		else if (sampled->alive)
+			relieve(sampling, &sampling->workers->all[i], sampled);
 	}
 }
 
 bool sampled_copies_alive(const struct sampling *sampling)
 {
-	for (unsigned i = 0; i < WORKERS_MOST; i++)
+	for (unsigned i = 0; i < WORKERS_SLOTS; i++)
 		if (sampling->copies[i].alive)
 			return true;
 	return false;

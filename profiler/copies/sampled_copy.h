@@ -11,10 +11,16 @@ void sampled_next_stratum(struct sampling *sampling, uint64_t begin_ns);
 /* The instant has come: copy a thread, if one runs; else the instant stays. */
 void sampled_copy_take(struct sampling *sampling);
 
+/* Something of this descriptor is to be heard of.  Returns 0, or -1 with errno. */
+int sampling_watch(const struct sampling *sampling, int fd);
+
 /* Take in what the workers say. */
 void sampled_copies_hear(struct sampling *sampling);
 
-/* Kill those whose process has ended, or executes another program. */
+/*
+ * Kill those whose process has ended, or executes another program, and those whose workers get no
+ * CPU time: others will take their place.
+ */
 void sampled_copies_check(struct sampling *sampling);
 
 /* Kill those of a process; NULL: all. */

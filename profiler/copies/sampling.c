@@ -22,7 +22,7 @@ static bool is_copy(void *context, pid_t pid)
 {
 	const struct sampling *sampling = context;
 
-	for (unsigned i = 0; i < WORKERS_MOST; i++)
+	for (unsigned i = 0; i < WORKERS_SLOTS; i++)
 		if (sampling->copies[i].alive && sampling->copies[i].copy.pid == pid)
 			return true;
 	for (size_t i = 0; i < sampling->processes.count; i++)
@@ -32,7 +32,7 @@ static bool is_copy(void *context, pid_t pid)
 	return false;
 }
 
-static int watch(const struct sampling *sampling, int fd)
+int sampling_watch(const struct sampling *sampling, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -59,10 +59,10 @@ int sampling_open(struct sampling *sampling, const struct sampling_options *opti
 	if (sampling->fd < 0)
 		return -1;
 	sampling->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (sampling->timer < 0 || watch(sampling, sampling->timer) < 0)
+	if (sampling->timer < 0 || sampling_watch(sampling, sampling->timer) < 0)
 		return -1;
 	for (uint32_t i = 0; i < workers->count; i++)
-		if (watch(sampling, workers->all[i].socket) < 0)
+		if (sampling_watch(sampling, workers->all[i].socket) < 0)
 			return -1;
 	sampling->injector = injector_start(injector, &sampling->injector_pid);
 	return sampling->injector < 0 ? -1 : 0;

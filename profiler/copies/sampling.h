@@ -29,7 +29,7 @@ struct sampling_options {
 /* A copy that is followed; of each worker one. */
 struct sampled_copy {
 	bool alive, modelled;		/* modelled: its worker is still busy with it */
-	bool cut;			/* we killed it early */
+	const char *cut;		/* we killed it early: why, as the result */
 	struct copy copy;
 	size_t row;
 	bool sibling;			/* we reap it */
@@ -48,7 +48,7 @@ struct sampling {
 	struct budget budget;
 	struct workers *workers;
 	struct processes processes;
-	struct sampled_copy copies[WORKERS_MOST];
+	struct sampled_copy copies[WORKERS_SLOTS];
 	int timer, injector;
 	pid_t injector_pid, pid;
 	bool launched, executed;

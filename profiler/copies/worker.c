@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "follow.h"
+#include "processes.h"
 #include "translator.h"
 #include "window.h"
 #include "workers.h"
@@ -71,6 +72,7 @@ static void follow_copy(struct work *work, struct worker_job *job, struct worker
 			news->error = errno;
 		news->end = followed->end;
 	}
+	news->cpu_ns += process_cpu_ns(job->copy.pid);
 	copy_kill(&job->copy);
 	news->killed_ns = clock_ns();
 }
@@ -81,14 +83,20 @@ static int do_job(struct work *work, struct worker_job *job)
 	struct followed followed = { .end = FOLLOW_FAILED };
 	bool began = false;
 
+	const uint64_t before_ns = process_cpu_ns(getpid());
+	uint64_t copy_ns;
+
 	work->jobs++;
 	follow_copy(work, job, &news, &followed, &began);
+	copy_ns = news.cpu_ns;
+	news.cpu_ns = copy_ns + process_cpu_ns(getpid()) - before_ns;
 	/* First: it holds memory, and its death is waited for. */
 	if (tell(work, &news) < 0)
 		return -1;
 	news.what = NEWS_READY;
 	if (began && windows_end(work->windows, &followed) < 0)
 		news.error = errno;
+	news.cpu_ns = copy_ns + process_cpu_ns(getpid()) - before_ns;
 	return tell(work, &news);
 }
 

@@ -9,30 +9,35 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "processes.h"
 #include "worker.h"
 
 /* A timing model may be at work when the program ends; longer than this is never. */
 #define WRITE_NS UINT64_C(120000000000)
 
-uint32_t workers_spare(void)
+uint32_t workers_cpus(void)
 {
 	cpu_set_t cpus;
-	int count;
 
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
+	return sched_getaffinity(0, sizeof(cpus), &cpus) < 0 ? 1 : (uint32_t)CPU_COUNT(&cpus);
+}
+
+uint32_t workers_spare(void)
+{
+	const uint32_t cpus = workers_cpus();
+
+	if (cpus < 2)
 		return 1;
-	count = CPU_COUNT(&cpus) - 1;
-	if (count < 1)
-		return 1;
-	return count < (int)WORKERS_MOST ? (uint32_t)count : WORKERS_MOST;
+	return cpus - 1 < WORKERS_MOST ? cpus - 1 : WORKERS_MOST;
 }
 
 /* In the new process. */
-static void become_worker(pid_t controller)
+static void become_worker(pid_t controller, bool urgent)
 {
 	const struct sched_param none = { 0 };
 	sigset_t all;
@@ -44,30 +49,44 @@ static void become_worker(pid_t controller)
 	if (getppid() != controller)
 		_exit(125);
 	prctl(PR_SET_NAME, "tlbcost-worker");
+	if (urgent)
+		return;
 	setpriority(PRIO_PROCESS, 0, 19);
 	sched_setscheduler(0, SCHED_IDLE, &none);
 }
 
-static int start(struct workers *workers, struct worker *worker,
-		 const struct window_options *options, const char *folder, uint32_t number)
+/* It keeps no file of ours open but its socket.  Returns that. */
+static int keep_socket_only(int socket)
 {
+	const int lowest = 3;
+
+	if (socket != lowest && dup2(socket, lowest) < 0)
+		_exit(125);
+	syscall(SYS_close_range, lowest + 1, ~0u, 0);
+	return lowest;
+}
+
+static int start(struct workers *workers, bool urgent)
+{
+	struct worker *worker = &workers->all[workers->count];
+	const uint32_t number = workers->first + workers->count;
 	const pid_t controller = getpid();
 	int sockets[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
 		return -1;
-	worker->socket = sockets[0];
+	*worker = (struct worker){ .socket = sockets[0], .urgent = urgent };
 	worker->pid = fork();
 	if (worker->pid == 0) {
-		for (uint32_t i = 0; i < workers->count; i++)
-			close(workers->all[i].socket);
-		close(sockets[0]);
-		become_worker(controller);
-		_exit(worker_run(sockets[1], options, folder, number));
+		become_worker(controller, urgent);
+		_exit(worker_run(keep_socket_only(sockets[1]), workers->options, workers->folder,
+				 number));
 	}
 	close(sockets[1]);
-	if (worker->pid > 0)
+	if (worker->pid > 0) {
+		workers->count++;
 		return 0;
+	}
 	close(sockets[0]);
 	return -1;
 }
@@ -75,10 +94,9 @@ static int start(struct workers *workers, struct worker *worker,
 int workers_start(struct workers *workers, uint32_t count, const struct window_options *options,
 		  const char *folder, uint32_t first)
 {
-	memset(workers, 0, sizeof(*workers));
-	for (; workers->count < count && workers->count < WORKERS_MOST; workers->count++) {
-		if (start(workers, &workers->all[workers->count], options, folder,
-			  first + workers->count) < 0) {
+	*workers = (struct workers){ .options = options, .folder = folder, .first = first };
+	while (workers->count < count && workers->count < WORKERS_MOST) {
+		if (start(workers, false) < 0) {
 			workers_kill(workers);
 			return -1;
 		}
@@ -99,10 +117,28 @@ void workers_avoid(const struct workers *workers, pid_t pid)
 		sched_setaffinity(workers->all[i].pid, sizeof(others), &others);
 }
 
+struct worker *workers_replace(struct workers *workers, struct worker *starved)
+{
+	if (starved->urgent || workers->count == WORKERS_SLOTS || start(workers, true) < 0)
+		return NULL;
+	starved->retired = true;
+	return &workers->all[workers->count - 1];
+}
+
+uint32_t workers_serving(const struct workers *workers)
+{
+	uint32_t serving = 0;
+
+	for (uint32_t i = 0; i < workers->count; i++)
+		serving += workers->all[i].socket >= 0 && !workers->all[i].retired;
+	return serving;
+}
+
 struct worker *workers_idle(struct workers *workers)
 {
 	for (uint32_t i = 0; i < workers->count; i++)
-		if (workers->all[i].socket >= 0 && !workers->all[i].busy)
+		if (workers->all[i].socket >= 0 && !workers->all[i].busy &&
+		    !workers->all[i].retired)
 			return &workers->all[i];
 	return NULL;
 }
@@ -127,6 +163,7 @@ int workers_give(struct worker *worker, const struct worker_job *job, int record
 		return -1;
 	}
 	worker->busy = true;
+	worker->cpu_ns = process_cpu_ns(worker->pid);
 	return 0;
 }
 

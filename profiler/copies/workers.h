@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Processes that follow copies, one each at a time.  They run only when nobody else wants the CPU,
- * and copies that they trace die with them.
+ * Processes that follow copies, one each at a time.  They run only when nobody else wants a CPU; if
+ * that is never, as the machine is busy, others are started that take their share.  Copies that
+ * they trace die with them.
  */
 #ifndef TLBCOST_COPIES_WORKERS_H
 #define TLBCOST_COPIES_WORKERS_H
@@ -16,6 +17,8 @@
 #include "window_options.h"
 
 #define WORKERS_MOST 8u
+/* With those that took the place of starved ones. */
+#define WORKERS_SLOTS (2 * WORKERS_MOST)
 
 struct worker_job {
 	enum { JOB_FOLLOW, JOB_WRITE } what;
@@ -36,18 +39,28 @@ struct worker_news {
 	int32_t error;		/* errno; of NEWS_DEAD: it could not be followed */
 	enum follow_end end;
 	uint64_t killed_ns;	/* CLOCK_MONOTONIC */
+	uint64_t cpu_ns;	/* of the worker and the copy, since the job was given */
 };
 
 struct worker {
 	pid_t pid;
 	int socket;		/* -1: it is gone */
 	bool busy;
+	bool urgent;		/* it has the priority of other programs */
+	bool retired;		/* it gets no more jobs */
+	uint64_t cpu_ns;	/* its CPU time before its job */
 };
 
 struct workers {
-	struct worker all[WORKERS_MOST];
+	struct worker all[WORKERS_SLOTS];
 	uint32_t count;
+	const struct window_options *options;
+	const char *folder;
+	uint32_t first;
 };
+
+/* CPUs that this process may use. */
+uint32_t workers_cpus(void);
 
 /* As many as there are CPUs to spare for this process: from 1 to WORKERS_MOST. */
 uint32_t workers_spare(void);
@@ -61,6 +74,15 @@ int workers_start(struct workers *workers, uint32_t count, const struct window_o
 
 /* Keep off the CPUs that a process may use, if there are others. */
 void workers_avoid(const struct workers *workers, pid_t pid);
+
+/*
+ * It gets no CPU time: retire it, and start one in its place that takes its share.  Returns the new
+ * one; or NULL, and all is as before.
+ */
+struct worker *workers_replace(struct workers *workers, struct worker *starved);
+
+/* Whether there is one that can get a job sooner or later; how many. */
+uint32_t workers_serving(const struct workers *workers);
 
 /* One without a job, or NULL. */
 struct worker *workers_idle(struct workers *workers);
