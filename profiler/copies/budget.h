@@ -2,8 +2,8 @@
 /*
  * How much of the program's CPU time stands for the next copy?
  *
- * CPU time is cut into strata, one after the other; a copy is taken at a random instant of each, and
- * stands for all of it.  All CPU time of a stratum has the same chance, so that a mean weighted by
+ * CPU time is cut into strata, one after the other; a copy is taken at a random instant of each,
+ * and stands for all of it.  All CPU time of a stratum has the same chance, so that a mean weighted by
  * the strata's lengths has no bias, however they grow.  A stratum's length is decided before it
  * begins: by what copies have cost so far, and by how many there are already.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which processes belong to the program, how much CPU time have they used, and which threads run? */
+/* Which processes belong to the program, what CPU time have they used, and which threads run? */
 #ifndef TLBCOST_COPIES_PROCESSES_H
 #define TLBCOST_COPIES_PROCESSES_H
 
