@@ -81,7 +81,8 @@ static const struct expected accesses[] = {
 	{ "ret 16", CODE("\xc2\x10\x00"), FLOW_RETURN, 1, { { RSP, NONE, 1, 0, 8, LOAD } } },
 };
 
-static bool operand_is(const struct memory_operand *operand, const struct expected_operand *expected)
+static bool operand_is(const struct memory_operand *operand,
+		       const struct expected_operand *expected)
 {
 	return operand->base == expected->base && operand->index == expected->index &&
 	       operand->scale == expected->scale && operand->bytes == expected->bytes &&
@@ -197,7 +198,8 @@ static void test_repeats(void)
 {
 	struct instruction it;
 
-	CHECK(instruction_decode(&it, (const uint8_t *)"\xf3\xa4", 2, ADDRESS));	/* rep movsb */
+	/* rep movsb */
+	CHECK(instruction_decode(&it, (const uint8_t *)"\xf3\xa4", 2, ADDRESS));
 	CHECK(it.repeats && it.operand_count == 2);
 	/* repne scasb */
 	CHECK(instruction_decode(&it, (const uint8_t *)"\xf2\xae", 2, ADDRESS));
@@ -211,7 +213,8 @@ static void test_no_instruction(void)
 {
 	struct instruction it;
 
-	CHECK(!instruction_decode(&it, (const uint8_t *)"\x48\x8b", 2, ADDRESS));	/* cut off */
+	/* cut off */
+	CHECK(!instruction_decode(&it, (const uint8_t *)"\x48\x8b", 2, ADDRESS));
 	/* not in 64-bit mode */
 	CHECK(!instruction_decode(&it, (const uint8_t *)"\x06", 1, ADDRESS));
 	CHECK(!instruction_decode(&it, (const uint8_t *)"", 0, ADDRESS));
