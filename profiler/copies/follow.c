@@ -14,10 +14,12 @@
 #include "area.h"
 #include "calls.h"
 #include "faults.h"
+#include "replay.h"
 #include "step.h"
 #include "stream.h"
 #include "tracee.h"
 #include "translate.h"
+#include "vdso.h"
 
 #define CALL_INSTRUCTION_BYTES 2u
 
@@ -26,6 +28,7 @@ extern const uint8_t lookup_begin[], lookup_unknown[];
 struct following {
 	struct translator *translator;
 	struct copy *copy;
+	struct recording *recording;	/* NULL: nothing was recorded */
 	const struct follow_limits *limits;
 	struct followed *followed;
 	struct stream stream;
@@ -217,6 +220,39 @@ static int make_any_call(struct following *following)
 	}
 }
 
+/* Returns whether the call is answered, or made, as it was recorded; rc is what came of that. */
+static bool replayed(struct following *following, int *rc)
+{
+	const struct user_regs_struct before = following->registers;
+	struct user_regs_struct *r = &following->registers;
+	int64_t result = 0;
+
+	if (!following->recording)
+		return false;
+	switch (replay(following->recording, following->copy, r, following->translator->area,
+		       AREA_BYTES, &result)) {
+	case REPLAY_ANSWERED:
+		*rc = GOES_ON;
+		break;
+	case REPLAY_REAL:
+		*rc = make_call(following);
+		if (*rc == GOES_ON && (int64_t)r->rax != result)
+			*rc = end(following, FOLLOW_CALL);
+		/* Only its result is the program's: its arguments may have been changed. */
+		result = (int64_t)r->rax;
+		*r = before;
+		r->rax = (unsigned long long)result;
+		break;
+	case REPLAY_NOTHING:
+		return false;
+	default:
+		*rc = end(following, FOLLOW_FAILED);
+		break;
+	}
+	following->followed->replayed++;
+	return true;
+}
+
 static int at_call(struct following *following, uint64_t address)
 {
 	struct user_regs_struct *r = &following->registers;
@@ -228,7 +264,7 @@ static int at_call(struct following *following, uint64_t address)
 	following->followed->address = address;
 	if (following->limits->whole) {
 		rc = make_any_call(following);
-	} else {
+	} else if (!replayed(following, &rc)) {
 		switch (calls_decide(following->copy, r, following->translator->area, AREA_BYTES)) {
 		case CALL_ENDS:
 			rc = end(following, FOLLOW_CALL);
@@ -277,6 +313,21 @@ static int at_step(struct following *following, uint64_t address)
 	return enter(following, following->registers.rip);
 }
 
+/* A copy whose calls are replayed lives in the time of these. */
+static int at_clock(struct following *following, uint64_t address)
+{
+	const struct recording *recording = following->recording;
+	int64_t late_ns = 0;
+
+	if (recording && recording->records)
+		late_ns = (int64_t)(now_ns() - (recording->at_ns ? recording->at_ns :
+								     following->copy->taken_ns));
+	following->registers.rip = address;
+	if (vdso_answer(following->translator, following->copy, &following->registers, late_ns) < 0)
+		return end(following, FOLLOW_FAILED);
+	return enter(following, following->registers.rip);
+}
+
 static int at_exit(struct following *following, uint32_t offset)
 {
 	const struct code_exit *found = address_map_get(&following->translator->exits, offset);
@@ -293,8 +344,9 @@ static int at_exit(struct following *following, uint32_t offset)
 		return at_call(following, code_exit.target);
 	case EXIT_STEP:
 		return at_step(following, code_exit.target);
-	case EXIT_REFUSE:
 	case EXIT_CLOCK:
+		return at_clock(following, code_exit.target);
+	case EXIT_REFUSE:
 		following->registers.rip = code_exit.target;
 		following->followed->address = code_exit.target;
 		return end(following, FOLLOW_INSTRUCTION);
@@ -453,15 +505,15 @@ static void run(struct following *following)
 		stream_settle(&following->stream, 0);
 }
 
-int follow(struct translator *translator, struct copy *copy, const struct recording *recording,
+int follow(struct translator *translator, struct copy *copy, struct recording *recording,
 	   const struct follow_limits *limits, const struct watcher *watcher,
 	   struct followed *followed)
 {
-	struct following following = { .translator = translator, .copy = copy, .limits = limits,
+	struct following following = { .translator = translator, .copy = copy,
+				       .recording = recording, .limits = limits,
 				       .followed = followed };
 	sigset_t child, before;
 
-	(void)recording;
 	memset(followed, 0, sizeof(*followed));
 	translator->watcher = watcher;
 	translator->whole = limits->whole;

@@ -66,7 +66,7 @@ struct follow_limits {
  * Follow a taken copy until its window ends.  It is still stopped afterwards, or gone; copy_kill()
  * comes next.  Returns 0.
  */
-int follow(struct translator *translator, struct copy *copy, const struct recording *recording,
+int follow(struct translator *translator, struct copy *copy, struct recording *recording,
 	   const struct follow_limits *limits, const struct watcher *watcher,
 	   struct followed *followed);
 

@@ -17,10 +17,10 @@ struct user_regs_struct;
 bool vdso_is_clock(const struct translator *translator, uint64_t address);
 
 /*
- * The copy is about to execute it: set its result, as if it had run `late_ns` ago, and return from
+ * The copy is about to execute the one at its rip: set its result, as if it had run `late_ns` ago, and return from
  * it.  Returns 0, or -1 with errno.
  */
-int vdso_answer(const struct translator *translator, const struct copy *copy,
+int vdso_answer(const struct translator *translator, struct copy *copy,
 		struct user_regs_struct *registers, int64_t late_ns);
 
 #endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "replay.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "recorder.h"
+
+int recording_open(struct recording *recording, int file)
+{
+	struct stat status;
+	void *records;
+
+	*recording = (struct recording){ .records = NULL };
+	if (file < 0)
+		return 0;
+	if (fstat(file, &status) < 0)
+		return -1;
+	if (!status.st_size)
+		return 0;
+	records = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+	if (records == MAP_FAILED)
+		return -1;
+	recording->records = records;
+	recording->bytes = (size_t)status.st_size;
+	return 0;
+}
+
+void recording_close(struct recording *recording)
+{
+	if (recording->records)
+		munmap(recording->records, recording->bytes);
+	*recording = (struct recording){ .records = NULL };
+}
+
+/* The next record, if all of it is there; NULL: there is none. */
+static const struct recorded_call *next_of(const struct recording *recording)
+{
+	const size_t left = recording->bytes - recording->next;
+	const struct recorded_call *call;
+
+	if (!recording->records || left < sizeof(*call))
+		return NULL;
+	call = (const struct recorded_call *)(const void *)(recording->records + recording->next);
+	return call->record_bytes >= sizeof(*call) && call->record_bytes <= left ? call : NULL;
+}
+
+static bool overlaps(uint64_t start, uint64_t bytes, uint64_t area, uint64_t area_bytes)
+{
+	return start < area + area_bytes && area < start + bytes;
+}
+
+/*
+ * A call that changes what is mapped.  Returns REPLAY_REAL; REPLAY_NOTHING if it cannot be made
+ * here: a file's memory, or where ours is.
+ */
+static int replay_mapping(const struct recorded_call *call, struct user_regs_struct *r,
+			  uint64_t area, uint64_t area_bytes)
+{
+	const uint64_t place = (uint64_t)call->result;
+
+	switch (call->call) {
+	case SYS_mmap:
+		if (!(r->r10 & MAP_ANONYMOUS) || !(r->r10 & MAP_PRIVATE) || r->r10 & MAP_HUGETLB ||
+		    overlaps(place, r->rsi, area, area_bytes))
+			return REPLAY_NOTHING;
+		r->rdi = place;
+		r->r10 |= MAP_FIXED;
+		return REPLAY_REAL;
+	case SYS_mremap:
+		if (overlaps(place, r->rdx, area, area_bytes))
+			return REPLAY_NOTHING;
+		if (place != r->rdi) {
+			r->r10 |= MREMAP_FIXED | MREMAP_MAYMOVE;
+			r->r8 = place;
+		}
+		return REPLAY_REAL;
+	default:
+		return overlaps(r->rdi, r->rsi, area, area_bytes) ? REPLAY_NOTHING : REPLAY_REAL;
+	}
+}
+
+static bool changes_mappings(int64_t call)
+{
+	return call == SYS_mmap || call == SYS_munmap || call == SYS_mremap ||
+	       call == SYS_mprotect || call == SYS_madvise;
+}
+
+/* Returns 0; or -1 with errno, EPROTO if the record is not whole. */
+static int write_outputs(const struct recorded_call *call, const struct copy *copy)
+{
+	const struct recorded_output *outputs = (const struct recorded_output *)(call + 1);
+	const uint8_t *bytes = (const uint8_t *)(outputs + call->output_count);
+	const uint8_t *end = (const uint8_t *)call + call->record_bytes;
+
+	if (call->output_count > RECORDED_MOST_OUTPUTS || bytes > end) {
+		errno = EPROTO;
+		return -1;
+	}
+	for (uint32_t i = 0; i < call->output_count; i++) {
+		if (outputs[i].bytes > (uint64_t)(end - bytes)) {
+			errno = EPROTO;
+			return -1;
+		}
+		if (copy_write(copy, outputs[i].address, bytes, outputs[i].bytes) < 0)
+			return -1;
+		bytes += (outputs[i].bytes + 7) & ~UINT64_C(7);
+	}
+	return 0;
+}
+
+int replay(struct recording *recording, const struct copy *copy, struct user_regs_struct *r,
+	   uint64_t area, uint64_t area_bytes, int64_t *result)
+{
+	const struct recorded_call *call = next_of(recording);
+	int rc = REPLAY_ANSWERED;
+
+	/* A copy that went another way has other arguments. */
+	if (!call || call->call != (int64_t)r->rax || call->arguments[0] != r->rdi ||
+	    call->arguments[1] != r->rsi)
+		return REPLAY_NOTHING;
+	*result = call->result;
+	if (call->call == SYS_brk)
+		rc = REPLAY_REAL;
+	else if (changes_mappings(call->call) && call->result >= 0)
+		rc = replay_mapping(call, r, area, area_bytes);
+	else if (write_outputs(call, copy) < 0)
+		return -1;
+	if (rc == REPLAY_NOTHING)
+		return rc;
+	if (rc == REPLAY_ANSWERED)
+		r->rax = (unsigned long long)call->result;
+	recording->next += call->record_bytes;
+	recording->at_ns = call->at_ns;
+	return rc;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A copy gets from its system calls what the program itself got from the same ones (recorder.h), and
+ * makes none: so windows of servers do not end at the first.  Memory calls are made for real, at the
+ * same places.
+ */
+#ifndef TLBCOST_COPIES_REPLAY_H
+#define TLBCOST_COPIES_REPLAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "copy.h"
+
+struct recording {
+	uint8_t *records;	/* NULL: there are none */
+	size_t bytes, next;	/* next: offset of the record that comes next */
+	uint64_t at_ns;		/* CLOCK_MONOTONIC when the last replayed call returned; 0: none yet */
+};
+
+/* Map what the injector recorded; `file` may be closed then.  Returns 0, or -1 with errno. */
+int recording_open(struct recording *recording, int file);
+void recording_close(struct recording *recording);
+
+enum replayed {
+	REPLAY_NOTHING,		/* the next recorded call is another one */
+	REPLAY_ANSWERED,	/* outputs are written, the result is in rax */
+	REPLAY_REAL,		/* make it as the registers now say; `result` is what it has to give */
+};
+
+/*
+ * The copy is about to make the call of its registers.  [area, area + area_bytes) is ours and must
+ * stay.  Returns an enum replayed, or -1 with errno.
+ */
+int replay(struct recording *recording, const struct copy *copy, struct user_regs_struct *registers,
+	   uint64_t area, uint64_t area_bytes, int64_t *result);
+
+#endif
