@@ -70,9 +70,12 @@ def too_few(tables: CopyTables) -> str | None:
     if len(timed) >= _FEWEST:
         return None
     attempts = tables.attempts["result"].value_counts()
-    refused = attempts[attempts.index != "followed"]
+    refused = attempts[attempts.index.str.startswith("refused-")]
     if len(refused) and refused.iloc[0] > len(timed):
-        return _REASONS.get(str(refused.index[0]), f"no copy was made ({refused.index[0]})")
+        why = str(refused.index[0])
+        return _REASONS.get(why, f"it cannot be copied ({why.removeprefix('refused-')})")
+    if attempts.get("busy", 0) > len(timed):
+        return f"{len(timed)} copies could be followed: no CPU was free for more"
     ends = tables.windows["ended"].value_counts()
     windows = "window" if len(timed) == 1 else "windows"
     number = f"{len(timed)} {windows} of copies could be timed, and {_FEWEST} are needed"
