@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "copy_request.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "program_facts.h"
+#include "recorder.h"
 #include "thread_copy.h"
 #include "thread_facts.h"
 #include "thread_stop.h"
@@ -58,49 +63,87 @@ static bool is_missing(const struct injector_request *request, struct program_fa
 	return facts->has_unforked;
 }
 
-static void fill_in(const struct thread_stop *stop, struct injector_answer *answer)
+/* The calls that the thread makes now.  Returns the recording, or -1. */
+static int record(struct thread_stop *stop, const struct injector_request *request,
+		  struct injector_answer *answer)
 {
-	answer->restarted = stop->restarted;
-	answer->mended = stop->mended;
-	answer->rseq_aborted = stop->rseq_aborted;
+	struct recorder recorder = {
+		.thread = stop->thread, .most_calls = request->record_calls,
+		.most_ms = request->record_ms,
+		.file = memfd_create("tlbcost-recording", MFD_CLOEXEC),
+	};
+	enum recorder_end end;
+	int signal = 0;
+
+	/* It was resumed. */
+	end = recorder_run(&recorder, &signal);
+	if (end == RECORDER_STOPPED)
+		thread_stop_detach(stop, signal);
+	else
+		thread_stop_detach_later(stop);
+	answer->recorded = recorder.calls;
+	if (recorder.calls)
+		return recorder.file;
+	if (recorder.file >= 0)
+		close(recorder.file);
+	return -1;
 }
 
-static void work(const struct injector_request *request, struct program_facts *facts,
-		 struct injector_answer *answer)
+/* In the stop: all that the thread does for us. */
+static void have_calls_made(struct thread_stop *stop, const struct injector_request *request,
+			    const struct unforked_memory *unforked,
+			    struct injector_answer *answer)
+{
+	if (thread_stop_prepare(stop) < 0) {
+		answer->refusal = REFUSED_FAILED;
+		answer->error = errno;
+		return;
+	}
+	reap(stop, request, answer);
+	if (request->task == INJECT_COPY)
+		answer->refusal = thread_copy_make(stop, request, unforked, answer);
+}
+
+static int work(const struct injector_request *request, struct program_facts *facts,
+		struct injector_answer *answer)
 {
 	struct unforked_memory unforked = { .ranges = NULL };
 	struct thread_stop stop;
-	int32_t error = 0;
+	bool recorded = false;
+	int recording = -1;
 
 	answer->refusal = thread_stop_begin(&stop, request->program, request->thread,
-					    request->sleeping, request->wait_ms, &error);
-	answer->error = error;
-	fill_in(&stop, answer);
+					    request->sleeping, request->wait_ms, &answer->error);
 	if (answer->refusal == INJECTED) {
 		/* Now: the thread could map other memory there, to which the advice would then be given. */
 		if (facts->has_unforked && request->task == INJECT_COPY)
 			unforked_memory_read(request->program, request->thread, &unforked);
-		if (thread_stop_prepare(&stop) == 0) {
-			reap(&stop, request, answer);
-			if (request->task == INJECT_COPY)
-				answer->refusal = thread_copy_make(&stop, request, &unforked,
-								   answer);
-		}
-		fill_in(&stop, answer);
+		have_calls_made(&stop, request, &unforked, answer);
 		if (thread_stop_restore(&stop) < 0)
 			answer->refusal = REFUSED_GONE;
-		thread_stop_detach(&stop);
+		recorded = request->record_calls && answer->copies &&
+			ptrace(PTRACE_SYSCALL, stop.thread, NULL, NULL) == 0;
+		if (!recorded)
+			thread_stop_detach(&stop, 0);
 		answer->pause_ns = clock_ns() - stop.since_ns;
 	}
+	answer->restarted = stop.restarted;
+	answer->mended = stop.mended;
+	answer->rseq_aborted = stop.rseq_aborted;
 	unforked_memory_free(&unforked);
 	settle(request, answer);
+	if (recorded)
+		recording = record(&stop, request, answer);
+	return recording;
 }
 
-void copy_request_serve(const struct injector_request *request, struct injector_answer *answer)
+void copy_request_serve(const struct injector_request *request, struct injector_answer *answer,
+			int *recording)
 {
 	struct program_facts *facts = program_facts_of(request->program, request->thread);
 	struct thread_facts thread;
 
+	*recording = -1;
 	memset(answer, 0, sizeof(*answer));
 	answer->huge_bytes = facts->huge_bytes;
 	if (thread_facts_read(request->program, request->thread, &thread) == 0)
@@ -111,7 +154,7 @@ void copy_request_serve(const struct injector_request *request, struct injector_
 		answer->refusal = facts->refusal;
 	if (answer->refusal != INJECTED)
 		return;
-	work(request, facts, answer);
+	*recording = work(request, facts, answer);
 	if (answer->copies)
 		answer->missing = is_missing(request, facts, answer->copy[0].pid);
 }

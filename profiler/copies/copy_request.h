@@ -5,7 +5,11 @@
 
 #include "injector.h"
 
-/* Do what is asked.  The thread runs as before when it returns. */
-void copy_request_serve(const struct injector_request *request, struct injector_answer *answer);
+/*
+ * Do what is asked.  The thread runs as before when it returns.  If calls were recorded, *recording
+ * is the descriptor of the recording, else -1.
+ */
+void copy_request_serve(const struct injector_request *request, struct injector_answer *answer,
+			int *recording);
 
 #endif

@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "parcel.h"
 
 /* In the child: become the injector.  What it needs is its socket. */
 static void become(const char *path, int socket, int report)
@@ -73,23 +75,26 @@ failed:
 	return -1;
 }
 
+int injector_reply(int socket, const struct injector_answer *answer, int recording)
+{
+	return parcel_send(socket, answer, sizeof(*answer), recording);
+}
+
+int injector_ask_recording(int socket, const struct injector_request *request,
+			   struct injector_answer *answer, int *recording)
+{
+	*recording = -1;
+	if (parcel_send(socket, request, sizeof(*request), -1) < 0)
+		return -1;
+	return parcel_receive(socket, answer, sizeof(*answer), recording);
+}
+
 int injector_ask(int socket, const struct injector_request *request,
 		 struct injector_answer *answer)
 {
-	ssize_t length;
+	int recording, rc = injector_ask_recording(socket, request, answer, &recording);
 
-	do
-		length = send(socket, request, sizeof(*request), MSG_NOSIGNAL);
-	while (length < 0 && errno == EINTR);
-	if (length < 0)
-		return -1;
-	do
-		length = recv(socket, answer, sizeof(*answer), 0);
-	while (length < 0 && errno == EINTR);
-	if (length < 0)
-		return -1;
-	if ((size_t)length == sizeof(*answer))
-		return 0;
-	errno = length == 0 ? EPIPE : EPROTO;
-	return -1;
+	if (recording >= 0)
+		close(recording);
+	return rc;
 }

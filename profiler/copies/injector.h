@@ -81,7 +81,7 @@ struct injector_answer {
 	uint64_t resident_bytes, huge_bytes;	/* of the program; huge_bytes: transparent huge pages,
 						 * looked at now and then; UINT64_MAX: not known */
 	bool missing;		/* memory with MADV_DONTFORK was missing: the copy is useless; ask again */
-	/* What was recorded: so many calls, as they follow in further messages (replay.h). */
+	/* So many calls of the thread were recorded: see injector_ask_recording(). */
 	uint32_t recorded;
 };
 
@@ -91,5 +91,15 @@ int injector_start(const char *path, pid_t *pid);
 /* Ask, and wait for the answer.  Returns 0, or -1 with errno (EPIPE: it is gone). */
 int injector_ask(int socket, const struct injector_request *request,
 		 struct injector_answer *answer);
+
+/*
+ * The same; *recording is the descriptor of a file in memory with what was recorded (recorder.h),
+ * for the caller to close; or -1 if nothing was.
+ */
+int injector_ask_recording(int socket, const struct injector_request *request,
+			   struct injector_answer *answer, int *recording);
+
+/* The injector's side: send an answer, with a recording if that is not -1.  0, or -1 with errno. */
+int injector_reply(int socket, const struct injector_answer *answer, int recording);
 
 #endif

@@ -4,16 +4,17 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "copy_request.h"
 #include "injector.h"
 #include "thread_stop.h"
+#include "tracee.h"
 
 /* Nobody but the kernel and root ends it between a stop and the return of the registers. */
 static void protect(void)
@@ -48,31 +49,49 @@ static int keep_socket_only(void)
 	return fcntl(INJECTOR_SOCKET, F_SETFD, FD_CLOEXEC);
 }
 
+static void release_late(void)
+{
+	thread_stop_release_late();
+}
+
+static void on_news(int signal)
+{
+	(void)signal;
+}
+
 /* Until something is asked; threads that stop late are let go meanwhile. */
 static void wait_for_request(void)
 {
 	struct pollfd socket = { .fd = INJECTOR_SOCKET, .events = POLLIN };
-	const int soon_ms = 1;
+	const struct timespec soon = { 0, 20000000 };
+	sigset_t all_but_news;
 
-	while (poll(&socket, 1, thread_stop_release_late() ? soon_ms : -1) <= 0)
+	sigfillset(&all_but_news);
+	sigdelset(&all_but_news, SIGCHLD);
+	while (ppoll(&socket, 1, thread_stop_release_late() ? &soon : NULL, &all_but_news) <= 0)
 		;
 }
 
 int main(void)
 {
+	struct sigaction news = { .sa_handler = on_news };
 	struct injector_request request;
 	struct injector_answer answer;
+	int recording, rc = 0;
 
 	if (keep_socket_only() < 0)
 		return 125;
 	protect();
-	for (;;) {
+	sigaction(SIGCHLD, &news, NULL);
+	tracee_look_at_others(release_late);
+	while (rc == 0) {
 		wait_for_request();
 		if (recv(INJECTOR_SOCKET, &request, sizeof(request), 0) != sizeof(request))
 			break;
-		copy_request_serve(&request, &answer);
-		if (send(INJECTOR_SOCKET, &answer, sizeof(answer), MSG_NOSIGNAL) < 0)
-			break;
+		copy_request_serve(&request, &answer, &recording);
+		rc = injector_reply(INJECTOR_SOCKET, &answer, recording);
+		if (recording >= 0)
+			close(recording);
 	}
 	/* Threads that it still traces are let go by its end. */
 	return 0;

@@ -23,6 +23,7 @@ struct process {
 	uint64_t faults, faults_cpu_ns, dead_faults, dead_cpu_ns, shared_pages;
 	/* Transparent huge pages: looked at now and then. */
 	uint64_t huge_looked_ns, huge_bytes;
+	bool ended_by_call;	/* a window was, for want of a recording */
 };
 
 struct processes {

@@ -137,14 +137,21 @@ static struct injector_request request_of(const struct sampling *sampling,
 		.dead_count = process->dead_count,
 	};
 
+	/* Recording takes time, in which the copy lives: only if calls end windows. */
+	if (process->ended_by_call) {
+		request.record_calls = sampling->options.record_calls;
+		request.record_ms = sampling->options.record_ms;
+	}
+
 	memcpy(request.dead, process->dead_inner, sizeof(request.dead[0]) * process->dead_count);
 	return request;
 }
 
 static int ask(struct sampling *sampling, struct process *process,
-	       const struct injector_request *request, struct injector_answer *answer)
+	       const struct injector_request *request, struct injector_answer *answer,
+	       int *recording)
 {
-	if (injector_ask(sampling->injector, request, answer) < 0) {
+	if (injector_ask_recording(sampling->injector, request, answer, recording) < 0) {
 		sampling->stopped = "injector";
 		return -1;
 	}
@@ -183,7 +190,7 @@ static void charge_late(struct sampling *sampling, struct process *process, uint
 
 static void give(struct sampling *sampling, struct worker *worker, struct process *process,
 		 const struct injector_request *request, const struct injector_answer *answer,
-		 const struct process_status *status)
+		 const struct process_status *status, int recording)
 {
 	struct sampled_copy *sampled = slot_of(sampling, worker);
 	struct copies_row *row = conclude(sampling, "lost");
@@ -203,7 +210,7 @@ static void give(struct sampling *sampling, struct worker *worker, struct proces
 		sampled->row = (size_t)(row - sampling->rows.all);
 		job.start = (struct window_start){ row->window, row->at_cpu_ns };
 	}
-	if (!row || workers_give(worker, &job, -1) < 0) {
+	if (!row || workers_give(worker, &job, recording) < 0) {
 		kill(sampled->copy.pid, SIGKILL);
 		sampled->alive = false;
 		bury(sampled);
@@ -235,9 +242,10 @@ static void copy_thread(struct sampling *sampling, struct worker *worker, struct
 {
 	const struct injector_request request = request_of(sampling, process, thread);
 	struct injector_answer answer;
+	int recording;
 
 	charge_late(sampling, process, status->minor_faults);
-	if (ask(sampling, process, &request, &answer) < 0)
+	if (ask(sampling, process, &request, &answer, &recording) < 0)
 		return;
 	if (answer.copies && answer.missing) {
 		/* It lacks memory: the next one will have it. */
@@ -247,15 +255,16 @@ static void copy_thread(struct sampling *sampling, struct worker *worker, struct
 
 		kill(useless.copy.pid, SIGKILL);
 		bury(&useless);
-		if (++sampling->tries < MOST_TRIES)
-			return;
-		conclude(sampling, "incomplete");
+		if (++sampling->tries >= MOST_TRIES)
+			conclude(sampling, "incomplete");
 	} else if (answer.copies) {
 		sampling->refused = 0;
-		give(sampling, worker, process, &request, &answer, status);
+		give(sampling, worker, process, &request, &answer, status, recording);
 	} else {
 		note_refusal(sampling, process, thread, &answer);
 	}
+	if (recording >= 0)
+		close(recording);
 }
 
 /* Why a process is not to be copied now, if so. */
@@ -337,6 +346,8 @@ static void settle(struct sampling *sampling, struct sampled_copy *sampled,
 			      news->end == FOLLOW_FAILED ? "failed" : "followed";
 	if (news->error)
 		row->error = news->error;
+	if (news->what == NEWS_DEAD && news->end == FOLLOW_CALL)
+		process->ended_by_call = true;
 	bury(sampled);
 	if (!process->gone && process_status(process->pid, &status) == 0 && status.state != 'Z') {
 		processes_look(&sampling->processes, false);
@@ -457,11 +468,12 @@ static void reap(struct sampling *sampling, struct process *process)
 	for (unsigned i = 0; i < REAP_TRIES && process->dead_count && !process->gone; i++) {
 		struct injector_request request = request_of(sampling, process, process->pid);
 		struct injector_answer answer;
+		int recording;
 
 		request.task = INJECT_REAP;
-		request.copies = 0;
+		request.copies = request.record_calls = 0;
 		request.sleeping = i + 5 > REAP_TRIES;
-		if (ask(sampling, process, &request, &answer) < 0 ||
+		if (ask(sampling, process, &request, &answer, &recording) < 0 ||
 		    answer.refusal == REFUSED_GONE || answer.refusal == REFUSED_PERMISSION)
 			return;
 		if (process->dead_count)

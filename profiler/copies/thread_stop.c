@@ -117,27 +117,42 @@ static void let_go(struct thread_stop *stop)
 		remember_late(stop->program, stop->thread);
 }
 
+/* One that has stopped, by whatever: because of us, at a system call, or for a signal that it gets. */
+static void release(struct thread_stop *stop, int status)
+{
+	int32_t error;
+	long signal = 0;
+
+	if (TRACEE_EVENT(status) == PTRACE_EVENT_STOP) {
+		if (WSTOPSIG(status) == SIGTRAP)
+			examine(stop, &error);
+		let_go(stop);
+		return;
+	}
+	if (!TRACEE_EVENT(status) && WSTOPSIG(status) != TRACEE_AT_CALL)
+		signal = WSTOPSIG(status);
+	ptrace(PTRACE_DETACH, stop->thread, NULL, signal);
+}
+
 bool thread_stop_release_late(void)
 {
 	for (unsigned i = 0; i < late_count;) {
 		struct thread_stop stop = { .program = late[i].program, .thread = late[i].thread };
-		int32_t error;
-		/* In the past: do not wait. */
-		int signal = tracee_wait_interrupted(stop.thread, 1);
+		int status;
+		pid_t rc = waitpid(stop.thread, &status, __WALL | WNOHANG);
 
-		if (signal < 0 && errno == ETIMEDOUT) {
+		if (rc == 0) {
 			i++;
 			continue;
 		}
-		if (signal == SIGTRAP)
-			examine(&stop, &error);
-		if (signal >= 0)
-			let_go(&stop);
-		if (signal < 0 && stop.thread != stop.program) {
+		if (rc < 0 && stop.thread != stop.program) {
+			/* execve() took it away: it is the program's first thread now. */
 			late[i].thread = stop.program;
 			continue;
 		}
 		late[i] = late[--late_count];
+		if (rc > 0 && WIFSTOPPED(status))
+			release(&stop, status);
 	}
 	return late_count > 0;
 }
@@ -288,10 +303,16 @@ int thread_stop_restore(struct thread_stop *stop)
 	return rc;
 }
 
-void thread_stop_detach(struct thread_stop *stop)
+void thread_stop_detach(struct thread_stop *stop, int signal)
 {
 	/* One that has been killed is the tracer's to wait for. */
-	if (ptrace(PTRACE_DETACH, stop->thread, NULL, NULL) < 0)
+	if (ptrace(PTRACE_DETACH, stop->thread, NULL, (long)signal) < 0)
 		remember_late(stop->program, stop->thread);
+	detour_close(&stop->detour);
+}
+
+void thread_stop_detach_later(struct thread_stop *stop)
+{
+	remember_late(stop->program, stop->thread);
 	detour_close(&stop->detour);
 }

@@ -51,10 +51,13 @@ int64_t thread_stop_call(struct thread_stop *stop, long call, const uint64_t arg
  */
 int thread_stop_restore(struct thread_stop *stop);
 
-/* Let go of it, after it was restored or has made no call. */
-void thread_stop_detach(struct thread_stop *stop);
+/* Let go of it, after it was restored or has made no call; with a signal that it was to get, or 0. */
+void thread_stop_detach(struct thread_stop *stop, int signal);
 
-/* Whether there are threads that have yet to stop; let go of those that have. */
+/* It runs, still traced: let go of it when it stops next, by itself. */
+void thread_stop_detach_later(struct thread_stop *stop);
+
+/* Let go of the threads that were to stop, and have.  Returns whether there are others. */
 bool thread_stop_release_late(void);
 
 #endif

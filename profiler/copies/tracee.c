@@ -15,6 +15,13 @@
  */
 #define SLICE_NS 20000000u
 
+static void (*look_at_others)(void);
+
+void tracee_look_at_others(void (*others)(void))
+{
+	look_at_others = others;
+}
+
 /* A tracer gets SIGCHLD whenever a tracee stops. */
 static void await_news(uint64_t ns)
 {
@@ -24,6 +31,8 @@ static void await_news(uint64_t ns)
 	sigemptyset(&news);
 	sigaddset(&news, SIGCHLD);
 	sigtimedwait(&news, NULL, &time);
+	if (look_at_others)
+		look_at_others();
 }
 
 int tracee_wait(pid_t tid, uint64_t deadline_ns, int *status)

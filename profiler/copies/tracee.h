@@ -19,6 +19,9 @@
 #define TRACEE_FOR_EVER UINT64_MAX
 #define TRACEE_OF_ONE_THREAD 0u	/* for ever, for a process that has one thread: a copy */
 
+/* Whenever one waits for a time, and something may have happened to another tracee: call this. */
+void tracee_look_at_others(void (*others)(void));
+
 /*
  * Wait until it stops or ends.  Returns 0 with *status; or -1 with errno: ETIMEDOUT, ECHILD if it is
  * gone.

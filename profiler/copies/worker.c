@@ -8,7 +8,9 @@
 
 #include "clock.h"
 #include "follow.h"
+#include "parcel.h"
 #include "processes.h"
+#include "replay.h"
 #include "translator.h"
 #include "window.h"
 #include "workers.h"
@@ -56,28 +58,37 @@ static int tell(const struct work *work, const struct worker_news *news)
 }
 
 /* Follow the copy until its window ends, and have it dead. */
-static void follow_copy(struct work *work, struct worker_job *job, struct worker_news *news,
+static void follow_copy(struct work *work, struct worker_job *job, int recorded,
+			struct worker_news *news,
 			struct followed *followed, bool *began)
 {
 	const struct follow_limits limits = { .time_ns = job->time_ns };
 	struct translator *translator = translator_of(work, job->image);
+	struct recording recording;
 
-	if (!translator || copy_take(&job->copy) < 0 ||
+	if (!translator || recording_open(&recording, recorded) < 0) {
+		news->error = errno;
+		copy_kill(&job->copy);
+		news->killed_ns = clock_ns();
+		return;
+	}
+	if ( copy_take(&job->copy) < 0 ||
 	    windows_begin(work->windows, &job->copy, &job->start) < 0) {
 		news->error = errno;
 	} else {
 		*began = true;
-		if (follow(translator, &job->copy, NULL, &limits, windows_watcher(work->windows),
+		if (follow(translator, &job->copy, &recording, &limits, windows_watcher(work->windows),
 			   followed) < 0)
 			news->error = errno;
 		news->end = followed->end;
 	}
 	news->cpu_ns += process_cpu_ns(job->copy.pid);
+	recording_close(&recording);
 	copy_kill(&job->copy);
 	news->killed_ns = clock_ns();
 }
 
-static int do_job(struct work *work, struct worker_job *job)
+static int do_job(struct work *work, struct worker_job *job, int recorded)
 {
 	struct worker_news news = { .what = NEWS_DEAD, .window = job->start.number };
 	struct followed followed = { .end = FOLLOW_FAILED };
@@ -87,7 +98,7 @@ static int do_job(struct work *work, struct worker_job *job)
 	uint64_t copy_ns;
 
 	work->jobs++;
-	follow_copy(work, job, &news, &followed, &began);
+	follow_copy(work, job, recorded, &news, &followed, &began);
 	copy_ns = news.cpu_ns;
 	news.cpu_ns = copy_ns + process_cpu_ns(getpid()) - before_ns;
 	/* First: it holds memory, and its death is waited for. */
@@ -114,12 +125,15 @@ int worker_run(int socket, const struct window_options *options, const char *fol
 {
 	struct work work = { .socket = socket, .folder = folder, .number = number };
 	struct worker_job job;
-	int rc = 0;
+	int rc = 0, recording;
 
 	work.windows = windows_make(options);
 	if (!work.windows)
 		return 125;
-	while (rc == 0 && recv(socket, &job, sizeof(job), 0) == sizeof(job))
-		rc = job.what == JOB_WRITE ? write_tables(&work) : do_job(&work, &job);
+	while (rc == 0 && parcel_receive(socket, &job, sizeof(job), &recording) == 0) {
+		rc = job.what == JOB_WRITE ? write_tables(&work) : do_job(&work, &job, recording);
+		if (recording >= 0)
+			close(recording);
+	}
 	return 0;
 }

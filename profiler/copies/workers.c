@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "parcel.h"
 #include "processes.h"
 #include "worker.h"
 
@@ -156,9 +157,7 @@ static void lose(struct worker *worker)
 
 int workers_give(struct worker *worker, const struct worker_job *job, int recording)
 {
-	/* Not given yet: nobody replays it. */
-	(void)recording;
-	if (send(worker->socket, job, sizeof(*job), MSG_NOSIGNAL) < 0) {
+	if (parcel_send(worker->socket, job, sizeof(*job), recording) < 0) {
 		lose(worker);
 		return -1;
 	}

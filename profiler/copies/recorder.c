@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "recorder.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "tracee.h"
+
+/* Of all outputs of one call, and of a recording. */
+#define MOST_CALL_BYTES (4u << 20)
+#define MOST_BYTES (64u << 20)
+#define CHUNK_BYTES 65536u
+#define MOST_ERROR 4095
+
+/* Calls that make a process or thread, end one, or change where it goes on. */
+static bool starts_or_ends(long call)
+{
+	switch (call) {
+	case SYS_clone:
+	case 435: /* clone3 */
+	case SYS_fork:
+	case SYS_vfork:
+	case SYS_execve:
+	case 322: /* execveat */
+	case SYS_exit:
+	case SYS_exit_group:
+	case SYS_rt_sigreturn:
+	case SYS_ptrace:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int append(struct recorder *recorder, const void *buffer, size_t bytes)
+{
+	if (write(recorder->file, buffer, bytes) != (ssize_t)bytes)
+		return -1;
+	recorder->bytes += bytes;
+	return 0;
+}
+
+static int append_memory(struct recorder *recorder, const struct recorded_output *output)
+{
+	static char buffer[CHUNK_BYTES];
+	static const char zeros[8];
+
+	for (uint64_t done = 0; done < output->bytes;) {
+		size_t bytes = output->bytes - done < sizeof(buffer) ?
+			(size_t)(output->bytes - done) : sizeof(buffer);
+		const struct iovec here = { buffer, bytes };
+		const struct iovec there = { (void *)(uintptr_t)(output->address + done), bytes };
+
+		if (process_vm_readv(recorder->thread, &here, 1, &there, 1, 0) != (ssize_t)bytes ||
+		    append(recorder, buffer, bytes) < 0)
+			return -1;
+		done += bytes;
+	}
+	return append(recorder, zeros, (size_t)(-output->bytes & 7));
+}
+
+static int append_call(struct recorder *recorder, struct recorded_call *call)
+{
+	struct recorded_output outputs[RECORDED_MOST_OUTPUTS];
+	uint64_t bytes = sizeof(*call);
+	int count = recorded_outputs(recorder->thread, call, outputs);
+
+	if (count < 0)
+		return -1;
+	for (int i = 0; i < count; i++) {
+		if (outputs[i].bytes > MOST_CALL_BYTES)
+			return -1;
+		bytes += sizeof(*outputs) + ((outputs[i].bytes + 7) & ~UINT64_C(7));
+	}
+	if (bytes > MOST_CALL_BYTES || recorder->bytes + bytes > MOST_BYTES)
+		return -1;
+	call->output_count = (uint32_t)count;
+	call->record_bytes = (uint32_t)bytes;
+	if (append(recorder, call, sizeof(*call)) < 0 ||
+	    append(recorder, outputs, (size_t)count * sizeof(*outputs)) < 0)
+		return -1;
+	for (int i = 0; i < count; i++)
+		if (append_memory(recorder, &outputs[i]) < 0)
+			return -1;
+	return 0;
+}
+
+/* It is at the exit of a call.  Returns 0 if that is recorded. */
+static int returned(struct recorder *recorder)
+{
+	struct user_regs_struct registers;
+	struct recorded_call call;
+	uint64_t before = recorder->bytes;
+
+	if (ptrace(PTRACE_GETREGS, recorder->thread, NULL, &registers) < 0)
+		return -1;
+	call = (struct recorded_call){
+		.call = (int64_t)registers.orig_rax,
+		.arguments = { registers.rdi, registers.rsi, registers.rdx, registers.r10,
+			       registers.r8, registers.r9 },
+		.result = (int64_t)registers.rax, .at_ns = clock_ns(),
+	};
+	/* To be restarted: a signal comes. */
+	if (call.result <= -512 && call.result >= -516)
+		return -1;
+	if (append_call(recorder, &call) == 0) {
+		recorder->calls++;
+		return 0;
+	}
+	/* Nothing of it is left. */
+	if (ftruncate(recorder->file, (off_t)before) == 0)
+		lseek(recorder->file, (off_t)before, SEEK_SET);
+	recorder->bytes = before;
+	return -1;
+}
+
+static bool is_entry(pid_t thread)
+{
+	struct __ptrace_syscall_info info = { .op = 0 };
+
+	return ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof(info), &info) > 0 &&
+		info.op == PTRACE_SYSCALL_INFO_ENTRY;
+}
+
+/* Whether the recording goes on after this stop. */
+static bool look(struct recorder *recorder, bool *in_call)
+{
+	struct user_regs_struct registers;
+
+	if (is_entry(recorder->thread)) {
+		*in_call = true;
+		return ptrace(PTRACE_GETREGS, recorder->thread, NULL, &registers) == 0 &&
+			!starts_or_ends((long)registers.orig_rax);
+	}
+	/* The exit of a call that began before the recording. */
+	if (!*in_call)
+		return true;
+	*in_call = false;
+	return returned(recorder) == 0 && recorder->calls < recorder->most_calls;
+}
+
+enum recorder_end recorder_run(struct recorder *recorder, int *signal)
+{
+	uint64_t deadline_ns = clock_ns() + recorder->most_ms * UINT64_C(1000000);
+	bool in_call = false;
+	int status;
+
+	*signal = 0;
+	for (;;) {
+		if (tracee_wait(recorder->thread, deadline_ns, &status) < 0)
+			return errno == ETIMEDOUT ? RECORDER_RUNS : RECORDER_GONE;
+		if (!WIFSTOPPED(status))
+			return RECORDER_GONE;
+		if (WSTOPSIG(status) != TRACEE_AT_CALL) {
+			if (!TRACEE_EVENT(status))
+				*signal = WSTOPSIG(status);
+			return RECORDER_STOPPED;
+		}
+		if (!look(recorder, &in_call) || clock_ns() >= deadline_ns)
+			return RECORDER_STOPPED;
+		if (ptrace(PTRACE_SYSCALL, recorder->thread, NULL, NULL) < 0)
+			return RECORDER_GONE;
+	}
+}
