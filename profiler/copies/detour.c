@@ -123,6 +123,14 @@ static void look_at(struct detour *detour, pid_t thread, uint64_t start, uint64_
 		detour->plain = search(thread, start, end);
 }
 
+/* A file that was not opened: because there is no such thread. */
+static int gone(void)
+{
+	if (errno == ENOENT)
+		errno = ESRCH;
+	return -1;
+}
+
 static int look(struct detour *detour, pid_t process, pid_t thread)
 {
 	char path[64], line[4352], permissions[5];
@@ -132,7 +140,7 @@ static int look(struct detour *detour, pid_t process, pid_t thread)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", process, thread);
 	maps = fopen(path, "re");
 	if (!maps)
-		return -1;
+		return gone();
 	while (!detour->code && fgets(line, sizeof(line), maps))
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, permissions) == 3 &&
 		    permissions[0] == 'r' && permissions[2] == 'x' && !strstr(line, "[vsyscall]"))
@@ -173,7 +181,7 @@ int detour_open(struct detour *detour, pid_t process, pid_t thread)
 	}
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/mem", process, thread);
 	detour->memory = open(path, O_RDWR | O_CLOEXEC);
-	return detour->memory < 0 ? -1 : 0;
+	return detour->memory < 0 ? gone() : 0;
 }
 
 void detour_close(struct detour *detour)

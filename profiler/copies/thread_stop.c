@@ -63,6 +63,19 @@ static enum injector_refusal look(const struct thread_facts *facts, bool sleepin
 	return facts->hugetlb_bytes ? REFUSED_HUGETLB : INJECTED;
 }
 
+#define GET_USER_DISPATCH 0x4211
+
+/* Wine's way: the program has a signal instead of a system call.  Linux 6.4 and later tell. */
+static bool dispatches_calls(pid_t thread)
+{
+	struct {
+		uint64_t mode, selector, offset, length;
+	} dispatch = { .mode = 0 };
+
+	return ptrace(GET_USER_DISPATCH, thread, sizeof(dispatch), &dispatch) == 0 &&
+		dispatch.mode != 0;
+}
+
 /*
  * What the stop did to a call that it interrupted.  Returns INJECTED; or a refusal, and it may be
  * let go with its `own` registers.
@@ -91,7 +104,7 @@ static enum injector_refusal examine(struct thread_stop *stop, int32_t *error)
 	}
 	if (stop->own.cs != CODE_SEGMENT_64BIT)
 		return REFUSED_32BIT;
-	if (facts.seccomp)
+	if (facts.seccomp || dispatches_calls(stop->thread))
 		return REFUSED_SECCOMP;
 	/*
 	 * A call with a mask of its own (ppoll, sigsuspend): blocked is that mask, and PTRACE_SETSIGMASK

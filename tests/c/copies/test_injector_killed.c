@@ -93,6 +93,9 @@ static bool kill_once(struct injected *injected, unsigned us)
 
 	if (injected_start_injector(injected) < 0)
 		return false;
+	/* Sometimes while it records. */
+	request.record_calls = us % 2 ? 100 : 0;
+	request.record_ms = 2;
 	if (send(injected->socket, &request, sizeof(request), MSG_NOSIGNAL) < 0)
 		return false;
 	injected_nap(us);
