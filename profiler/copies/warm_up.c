@@ -2,13 +2,13 @@
 #include "warm_up.h"
 
 /* The length of a step. */
-#define STEP 1000000u
+#define STEP 250000u
 /*
  * TLBs are warm if, for both page sizes, no more of a step's references than this are unknown, or
  * no more than a 50th of the misses; with so many misses that this is certain, before
  * options->warm.
  */
-#define FEW_UNKNOWN 20u
+#define FEW_UNKNOWN 5u
 #define FEW_UNKNOWN_SHARE 50u
 #define MANY_MISSES 10000u
 /* At the end of a step that may be the last: several times the lines of a second-level cache. */

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from tlbcost.common.progress import say
 from tlbcost.copies.estimator import copied_run, simulation_of, touched_of, weigh
 from tlbcost.copies.process import FollowedProcess, follow_process
 from tlbcost.copies.record import CopiedRun
-from tlbcost.copies.run import CopyPlan, copies_tool, too_few, unavailable
+from tlbcost.copies.run import CopyPlan, copies_tool, more_may_do, too_few, unavailable
 from tlbcost.copies.tables import read_tables
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs
@@ -42,6 +43,9 @@ from tlbcost.system.machine import Machine, huge_page_or_assumed
 
 # Looking at its memory takes so small a part of the last run while it grows.
 _REST = 10
+# Short programs are run again for more copies of them: so often, and for so long in all.
+_MOST_RUNS = 20
+_REPEATED_S = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +202,22 @@ def run_program(
     )  # fmt: skip
 
 
+def _repeat(
+    request: EstimateRequest, plan: CopyPlan, launcher: Launcher, runs: list[Outcome]
+) -> None:
+    """A short program has room for few copies: run it again while that may be enough."""
+    until = time.monotonic() + _REPEATED_S
+    while len(runs) < _MOST_RUNS and time.monotonic() < until:
+        tables = read_tables([_folder(launcher, i) for i in range(len(runs))])
+        if not more_may_do(tables):
+            return
+        folder = _folder(launcher, len(runs))
+        folder.mkdir()
+        outcome = launcher.execute(request.argv, discard=True, tool=copies_tool(plan, folder))
+        check_outcome(request.argv[0], outcome, runs, ignore_failure=request.ignore_failure)
+        runs.append(outcome)
+
+
 def follow_running(
     request: EstimateRequest, plan: RunPlan, pid: int, folder: Path
 ) -> tuple[FollowedProcess, ProgramRuns]:
@@ -273,6 +293,8 @@ def _native(
             launcher, argv, path, request.runs, ignore_failure=tolerant,
             last_started=sampler.start, between=conditions.measure, tools=tools,
         )  # fmt: skip
+        if plan.copies is not None:
+            _repeat(request, plan.copies, launcher, runs)
         return runs, None
 
     outcomes: list[Outcome] = []

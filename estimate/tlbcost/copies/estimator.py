@@ -34,6 +34,8 @@ from tlbcost.simulator.run import Simulation
 # A copied page: what a write to it after the copy costs (doc/copies.md).
 _COPIED_PAGE_NS = 1200
 _RESAMPLED = 2000
+# Words of the `copies` table: no worker was free, or the budget was used up.
+_PASSED_OVER = ("busy", "dear", "starved")
 _SEED = 1
 _KEY = ["run", "window"]
 
@@ -75,7 +77,10 @@ def weigh(tables: CopyTables, runs: Sequence[Run], cycles_per_ns: float) -> Weig
     timed = windows[windows["base_cycles"].notna() & (windows["references"] > 0)].copy()
     timed = timed[(timed["base_cycles"] > 0) & (timed["timed_references"] > 0)]
     timed["stands_for_ns"] = timed["stands_for_ns"].astype(float).fillna(0.0)
+    # Instants at which nobody was free to follow a copy are as others: windows stand for them, too.
+    passed = tables.attempts[tables.attempts["result"].isin(_PASSED_OVER)]
     asked = float(stands["stands_for_ns"].astype(float).sum())
+    asked -= float(passed["stands_for_ns"].astype(float).sum())
     total = float(timed["stands_for_ns"].sum())
     if total <= 0:
         return Weighed(timed.assign(weight=0.0), 0.0, 0.0)

@@ -82,6 +82,13 @@ def too_few(tables: CopyTables) -> str | None:
     return f"{number} (most were ended by: {ends.index[0]})" if len(ends) else number
 
 
+def more_may_do(tables: CopyTables) -> bool:
+    """There are too few windows, and another run could have more."""
+    timed = int(tables.windows["base_cycles"].notna().sum())
+    refused = int(tables.attempts["result"].str.startswith("refused-").sum())
+    return 0 < timed < _FEWEST and refused <= timed
+
+
 _REASONS = {
     "refused-seccomp": "the program has a seccomp filter, which a copy could be killed by",
     "refused-permission": "the program may not be traced",
