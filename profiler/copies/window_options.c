@@ -31,7 +31,7 @@ void window_options_init(struct window_options *options)
 		.most_warm = 20000000,
 		.least_warm = 100000,
 		.core_warm = 40000,
-		.measured = 300000,
+		.measured = 100000,
 	};
 }
 

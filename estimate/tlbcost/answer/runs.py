@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -202,8 +202,25 @@ def run_program(
     )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class _Copying:
+    """What each run is launched with."""
+
+    plan: CopyPlan
+    launcher: Launcher
+    conditions: Conditions
+
+    def tool(self, run: int) -> Sequence[str]:
+        """The program is timed on the core as the machine was found up to now."""
+        core = self.conditions.core_then(None)
+        folder = _folder(self.launcher, run)
+        folder.mkdir()
+        option = None if core is None else core.option
+        return copies_tool(dataclasses.replace(self.plan, core=option), folder)
+
+
 def _repeat(
-    request: EstimateRequest, plan: CopyPlan, launcher: Launcher, runs: list[Outcome]
+    request: EstimateRequest, copying: _Copying, launcher: Launcher, runs: list[Outcome]
 ) -> None:
     """A short program has room for few copies: run it again while that may be enough."""
     until = time.monotonic() + _REPEATED_S
@@ -211,9 +228,9 @@ def _repeat(
         tables = read_tables([_folder(launcher, i) for i in range(len(runs))])
         if not more_may_do(tables):
             return
-        folder = _folder(launcher, len(runs))
-        folder.mkdir()
-        outcome = launcher.execute(request.argv, discard=True, tool=copies_tool(plan, folder))
+        copying.conditions.measure()
+        tool = copying.tool(len(runs))
+        outcome = launcher.execute(request.argv, discard=True, tool=tool)
         check_outcome(request.argv[0], outcome, runs, ignore_failure=request.ignore_failure)
         runs.append(outcome)
 
@@ -283,18 +300,13 @@ def _native(
 ) -> tuple[list[Outcome], EventCounts | None]:
     argv, tolerant = request.argv, request.ignore_failure
     if plan.choice.pmu is None:
-        tools = []
-        for i in range(request.runs if plan.copies is not None else 0):
-            assert plan.copies is not None
-            folder = _folder(launcher, i)
-            folder.mkdir()
-            tools.append(copies_tool(plan.copies, folder))
+        copying = None if plan.copies is None else _Copying(plan.copies, launcher, conditions)
         runs = native_runs(
             launcher, argv, path, request.runs, ignore_failure=tolerant,
-            last_started=sampler.start, between=conditions.measure, tools=tools,
+            last_started=sampler.start, between=conditions.measure, tool=None if copying is None else copying.tool,
         )  # fmt: skip
-        if plan.copies is not None:
-            _repeat(request, plan.copies, launcher, runs)
+        if copying is not None:
+            _repeat(request, copying, launcher, runs)
         return runs, None
 
     outcomes: list[Outcome] = []

@@ -21,7 +21,8 @@ class CopyTables:
     """Rows of all runs. `run`: the number of the folder; a window is known by (run, window).
 
     `mappings` also has `worker` and `name`; `memory`, `code` and `frames` refer to it by (run,
-    worker, mapping), and `stacks` to `frames` by (run, worker, stack). `cpu_ns`, of each run: the program's CPU time that could be copied; None: not known.
+    worker, mapping), and `stacks` to `frames` by (run, worker, stack). `cpu_ns`, of each run: the
+    program's CPU time that could be copied; None: not known.
     """
 
     attempts: pd.DataFrame

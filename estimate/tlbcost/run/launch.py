@@ -162,12 +162,12 @@ def native_runs(
     ignore_failure: bool,
     last_started: Callable[[int], None] | None = None,
     between: Callable[[], None] | None = None,
-    tools: Sequence[Sequence[str]] = (),
+    tool: Callable[[int], Sequence[str]] | None = None,
 ) -> list[Outcome]:
     """Time the program `n` times: the first with its own output, the others in silence.
 
     `last_started` is called with the launcher's process id when the last run has begun, `between`
-    before each run and after the last. `tools`: what each run is launched with, as in execute().
+    before each run and after the last. `tool`: what a run is launched with, by its number.
     Raises TlbcostError with the program's exit code if it failed, unless `ignore_failure`, and if
     a later run ended otherwise than the first.
     """
@@ -183,7 +183,7 @@ def native_runs(
                     discard=i > 0,
                     started=started,
                     tick=tick,
-                    tool=tools[i] if tools else (),
+                    tool=() if tool is None else tool(i),
                 )
             if outcome.exec_errno is not None:
                 raise program.start_failure(argv[0], path, outcome.exec_errno)
