@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "budget.h"
 
-/* Measured: 25 to 30 ms a GiB for its page tables, and a tenth of its pages written meanwhile. */
+/* Measured: 25 to 30 ms a GiB for its page tables, and a tenth of its pages written while it lives. */
 #define FIRST_NS_PER_BYTE (28e6 / (1 << 30) + 0.1 * BUDGET_FAULT_NS / 4096)
 #define LEAST_COPY_NS 300000u
 /* With more windows than this, another one tells little: strata grow with the run. */

@@ -22,7 +22,7 @@ struct copy_cost {
 /* The first three are set by the user of this; the others are private, but for reading. */
 struct budget {
 	double fraction;		/* of the program's CPU time that copies may cost */
-	uint64_t most_copies;		/* so many instead; 0: as `fraction` says */
+	uint64_t most_copies;		/* this many instead; 0: as `fraction` says */
 	uint64_t expected_cpu_ns;	/* with most_copies: of the whole run; 0: not known */
 	uint64_t spent_ns;		/* CPU time of the program that copies took so far */
 	uint64_t copies;

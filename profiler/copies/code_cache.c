@@ -270,7 +270,7 @@ int code_cache_chain(struct translator *translator, uint32_t exit_offset,
 	if (code_exit->kind == EXIT_AGAIN) {
 		translator->code[exit_offset] = JUMP;
 		at = exit_offset + 1;
-	} else if (code_exit->kind == EXIT_GOES_ON && code_exit->jump) {
+	} else if (code_exit->kind == EXIT_CONTINUES && code_exit->jump) {
 		at = code_exit->jump;
 	} else {
 		return 0;

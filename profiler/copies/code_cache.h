@@ -44,7 +44,7 @@ struct cached_block {
 
 /* Why code reached an int3. */
 enum exit_kind {
-	EXIT_GOES_ON,	/* `target` was not translated when the jump there was */
+	EXIT_CONTINUES,	/* `target` was not translated when the jump there was */
 	EXIT_AGAIN,	/* the block was dropped: translate it again */
 	EXIT_CALL,	/* a system call at `target` */
 	EXIT_STEP,	/* an instruction that is single-stepped is at `target` */

@@ -30,7 +30,7 @@ struct run {
 };
 
 /* Another program of the same folder. */
-static int beside_us(char *path, size_t size, const char *name)
+static int next_to_us(char *path, size_t size, const char *name)
 {
 	ssize_t length = readlink("/proc/self/exe", path, size - 1);
 	char *slash;
@@ -72,7 +72,7 @@ static int prepare(struct run *run)
 			  options->sampling.first_window) < 0)
 		return -1;
 	run->failed = "cannot start tlbcost-injector";
-	if (beside_us(injector, sizeof(injector), "tlbcost-injector") < 0)
+	if (next_to_us(injector, sizeof(injector), "tlbcost-injector") < 0)
 		return -1;
 	if (sampling_open(&run->sampling, &options->sampling, &run->workers, injector) < 0)
 		return -1;

@@ -20,7 +20,7 @@ static const char help[] =
 	"FOLDER, which exists.  The program itself runs as ever.\n"
 	"\n"
 	"  --children           copy its descendants, too\n"
-	"  --copies N           take so many copies, whatever they cost\n"
+	"  --copies N           take this many copies, whatever they cost\n"
 	"  --discard, -d        drop what COMMAND prints; the end of its standard error is\n"
 	"                       kept in FILE.stderr, see --run\n"
 	"  --expected-cpu-ns N  the CPU time that is expected: spreads --copies evenly\n"

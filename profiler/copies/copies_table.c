@@ -12,7 +12,7 @@
 
 static const char columns[] =
 	"window pid tid at_ns at_cpu_ns stands_for_ns result error pause_ns clone_ns restarted "
-	"mended rseq_aborted resident_bytes faults lived_ns recorded";
+	"rewound rseq_aborted resident_bytes faults lived_ns recorded";
 
 const char *copies_refusal(enum injector_refusal refusal)
 {
@@ -128,7 +128,7 @@ static void count_or_na(struct table *table, uint64_t count)
 static void write_row(struct table *table, const struct copies_row *row)
 {
 	const uint64_t last[] = {
-		row->pause_ns, row->clone_ns, row->restarted, row->mended, row->rseq_aborted,
+		row->pause_ns, row->clone_ns, row->restarted, row->rewound, row->rseq_aborted,
 		row->resident_bytes, row->faults, row->lived_ns, row->recorded,
 	};
 

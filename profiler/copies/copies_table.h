@@ -20,7 +20,7 @@ struct copies_row {
 	uint64_t stands_for_ns;		/* length of its stratum: budget.h */
 	const char *result;
 	int error;			/* errno; 0: none */
-	uint64_t pause_ns, clone_ns, restarted, mended, rseq_aborted;
+	uint64_t pause_ns, clone_ns, restarted, rewound, rseq_aborted;
 	uint64_t resident_bytes, faults, lived_ns, recorded;
 };
 

@@ -128,7 +128,7 @@ static int work(const struct injector_request *request, struct program_facts *fa
 		answer->pause_ns = clock_ns() - stop.since_ns;
 	}
 	answer->restarted = stop.restarted;
-	answer->mended = stop.mended;
+	answer->rewound = stop.rewound;
 	answer->rseq_aborted = stop.rseq_aborted;
 	unforked_memory_free(&unforked);
 	settle(request, answer);

@@ -25,7 +25,7 @@ enum fault {
 	FAULT_SHARED,		/* the page is the copy's own now */
 };
 
-/* It faulted at the address for want of a permission.  Returns what it was, or -1 with errno. */
+/* It faulted at the address without permission.  Returns what it was, or -1 with errno. */
 int faults_resolve(struct translator *translator, struct copy *copy,
 		   const struct user_regs_struct *registers, uint64_t address);
 

@@ -36,8 +36,8 @@ struct following {
 	uint64_t deadline_ns;	/* 0: none */
 };
 
-/* What comes of a stop: the copy goes on, or its window has ended. */
-enum { GOES_ON, ENDED };
+/* What comes of a stop: the copy continues, or its window has ended. */
+enum { CONTINUES, ENDED };
 
 static int end(struct following *following, enum follow_end how)
 {
@@ -142,7 +142,7 @@ static int enter(struct following *following, uint64_t address)
 	    faults_protect(translator, following->copy, &following->registers) < 0)
 		return end(following, FOLLOW_FAILED);
 	following->registers.rip = translator->area + AREA_CODE + block->offset;
-	return set_registers(following) < 0 ? end(following, FOLLOW_FAILED) : GOES_ON;
+	return set_registers(following) < 0 ? end(following, FOLLOW_FAILED) : CONTINUES;
 }
 
 /* Mappings changed there: what was translated of it, or protected, is not so any more. */
@@ -188,7 +188,7 @@ static int make_call(struct following *following)
 	    mapped_anew(following, number == SYS_mmap ? (uint64_t)result : arguments[0],
 			arguments[1]) < 0)
 		return end(following, FOLLOW_FAILED);
-	return GOES_ON;
+	return CONTINUES;
 }
 
 /* Of a program that is followed from its start: what the copy of one never does. */
@@ -214,7 +214,7 @@ static int make_any_call(struct following *following)
 			return end(following, FOLLOW_FAILED);
 		following->stream.fs_base = r->fs_base = r->rsi;
 		r->rax = 0;
-		return GOES_ON;
+		return CONTINUES;
 	default:
 		return make_call(following);
 	}
@@ -232,11 +232,11 @@ static bool replayed(struct following *following, int *rc)
 	switch (replay(following->recording, following->copy, r, following->translator->area,
 		       AREA_BYTES, &result)) {
 	case REPLAY_ANSWERED:
-		*rc = GOES_ON;
+		*rc = CONTINUES;
 		break;
 	case REPLAY_REAL:
 		*rc = make_call(following);
-		if (*rc == GOES_ON && (int64_t)r->rax != result)
+		if (*rc == CONTINUES && (int64_t)r->rax != result)
 			*rc = end(following, FOLLOW_CALL);
 		/* Only its result is the program's: its arguments may have been changed. */
 		result = (int64_t)r->rax;
@@ -256,7 +256,7 @@ static bool replayed(struct following *following, int *rc)
 static int at_call(struct following *following, uint64_t address)
 {
 	struct user_regs_struct *r = &following->registers;
-	int rc = GOES_ON;
+	int rc = CONTINUES;
 
 	following->followed->calls++;
 	r->rip = address + CALL_INSTRUCTION_BYTES;
@@ -350,7 +350,7 @@ static int at_exit(struct following *following, uint32_t offset)
 		following->registers.rip = code_exit.target;
 		following->followed->address = code_exit.target;
 		return end(following, FOLLOW_INSTRUCTION);
-	case EXIT_GOES_ON:
+	case EXIT_CONTINUES:
 	case EXIT_AGAIN:
 		break;
 	}
@@ -399,7 +399,7 @@ static int at_guard(struct following *following, uint64_t address)
 	if (!block || stream_turn(&following->stream, address,
 				  general(&following->registers, block->first)) < 0)
 		return end(following, FOLLOW_FAILED);
-	return set_registers(following) < 0 ? end(following, FOLLOW_FAILED) : GOES_ON;
+	return set_registers(following) < 0 ? end(following, FOLLOW_FAILED) : CONTINUES;
 }
 
 static int at_fault(struct following *following, int signal_number)
@@ -421,10 +421,10 @@ static int at_fault(struct following *following, int signal_number)
 			       address)) {
 	case FAULT_CODE:
 		following->followed->written_code_pages++;
-		return GOES_ON;
+		return CONTINUES;
 	case FAULT_SHARED:
 		following->followed->shared_pages++;
-		return GOES_ON;
+		return CONTINUES;
 	case FAULT_FOREIGN:
 		return end(following, FOLLOW_FAULT);
 	default:
@@ -451,7 +451,7 @@ static int go_on(struct following *following)
 		return end(following, FOLLOW_EXITED);
 	following->followed->stops++;
 	if (TRACEE_EVENT(status))
-		return GOES_ON;
+		return CONTINUES;
 	signal_number = WSTOPSIG(status);
 	if (ptrace(PTRACE_GETREGS, following->copy->pid, NULL, &following->registers) < 0)
 		return end(following, FOLLOW_EXITED);
@@ -491,11 +491,11 @@ static void run(struct following *following)
 {
 	int rc = begin(following);
 
-	while (rc == GOES_ON) {
+	while (rc == CONTINUES) {
 		rc = go_on(following);
-		if (rc == GOES_ON && following->stream.enough)
+		if (rc == CONTINUES && following->stream.enough)
 			rc = end(following, FOLLOW_ENOUGH);
-		if (rc == GOES_ON && following->deadline_ns && now_ns() > following->deadline_ns)
+		if (rc == CONTINUES && following->deadline_ns && now_ns() > following->deadline_ns)
 			rc = end(following, FOLLOW_TIME);
 	}
 	if (following->followed->end == FOLLOW_ENOUGH || following->followed->end == FOLLOW_EXITED)

@@ -36,13 +36,13 @@ struct injector_request {
 	 */
 	bool sibling;
 	/*
-	 * Stop it even if it sleeps in a system call.  Most calls go on as if nothing had been;
+	 * Stop it even if it sleeps in a system call.  Most calls continue as if nothing had been;
 	 * relative timeouts of a few begin again, and a write that was under way may be short.
 	 */
 	bool sleeping;
 	uint32_t copies;	/* 1 to INJECTOR_MOST_COPIES */
 	uint32_t wait_ms;	/* give up if the thread does not stop within this time */
-	/* Trace its system calls afterwards: until so many were made, or for so long. */
+	/* Trace its system calls afterwards: until this many were made, or for so long. */
 	uint32_t record_calls, record_ms;
 	pid_t tracer;		/* that will take the copies: Yama has to know; 0: nobody */
 	uint32_t dead_count;
@@ -75,13 +75,13 @@ struct injector_answer {
 	struct copy copy[INJECTOR_MOST_COPIES];
 	uint64_t pause_ns;	/* for which the thread was stopped */
 	uint64_t clone_ns;	/* of that, in clone() */
-	uint32_t restarted, mended;	/* calls restarted by the kernel, and by us: EINTR */
+	uint32_t restarted, rewound;	/* calls restarted by the kernel, and by us: EINTR */
 	uint32_t rseq_aborted;
 	uint32_t reaped;	/* of `dead`: a bit for each that the program has no more */
 	uint64_t resident_bytes, huge_bytes;	/* of the program; huge_bytes: transparent huge pages,
 						 * looked at now and then; UINT64_MAX: not known */
 	bool missing;		/* memory with MADV_DONTFORK was missing: the copy is useless; ask again */
-	/* So many calls of the thread were recorded: see injector_ask_recording(). */
+	/* This many calls of the thread were recorded: see injector_ask_recording(). */
 	uint32_t recorded;
 };
 

@@ -59,7 +59,7 @@ static void on_news(int signal)
 	(void)signal;
 }
 
-/* Until something is asked; threads that stop late are let go meanwhile. */
+/* Until something is asked; threads that stop late are let go in between. */
 static void wait_for_request(void)
 {
 	struct pollfd socket = { .fd = INJECTOR_SOCKET, .events = POLLIN };

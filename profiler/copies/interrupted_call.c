@@ -72,7 +72,7 @@ enum interrupted_call interrupted_call(struct user_regs_struct *own,
 				break;
 			again(own);
 			again(start);
-			result = CALL_MENDED;
+			result = CALL_REWOUND;
 			break;
 		default:
 			break;

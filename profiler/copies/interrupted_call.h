@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which system call did a stop interrupt, and how does it go on? */
+/* Which system call did a stop interrupt, and how does it continue? */
 #ifndef TLBCOST_COPIES_INTERRUPTED_CALL_H
 #define TLBCOST_COPIES_INTERRUPTED_CALL_H
 
@@ -9,7 +9,7 @@
 enum interrupted_call {
 	CALL_OVER,	/* none, or it has a result */
 	CALL_RESTARTED,	/* the kernel makes it again, if the registers are as they were */
-	CALL_MENDED,	/* it failed with EINTR for nothing: `own` is changed to make it again */
+	CALL_REWOUND,	/* it failed with EINTR for nothing: `own` is changed to make it again */
 };
 
 /*

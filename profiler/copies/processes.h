@@ -23,7 +23,7 @@ struct process {
 	uint64_t faults, faults_cpu_ns, dead_faults, dead_cpu_ns, shared_pages;
 	/* Transparent huge pages: looked at now and then. */
 	uint64_t huge_looked_ns, huge_bytes;
-	bool ended_by_call;	/* a window was, for want of a recording */
+	bool ended_by_call;	/* a window was, without a recording */
 };
 
 struct processes {
@@ -42,7 +42,7 @@ struct processes {
 int processes_open(struct processes *processes, pid_t pid);
 void processes_close(struct processes *processes);
 
-/* What has happened meanwhile: CPU time; with `tree`, also who was born. */
+/* What has happened since: CPU time; with `tree`, also who was born. */
 void processes_look(struct processes *processes, bool tree);
 
 /* A thread that runs or is ready to, each with the same chance; 0: there is none. */

@@ -20,7 +20,7 @@
 #define CHUNK_BYTES 65536u
 #define MOST_ERROR 4095
 
-/* Calls that make a process or thread, end one, or change where it goes on. */
+/* Calls that make a process or thread, end one, or change where it continues. */
 static bool starts_or_ends(long call)
 {
 	switch (call) {
@@ -130,7 +130,7 @@ static bool is_entry(pid_t thread)
 		info.op == PTRACE_SYSCALL_INFO_ENTRY;
 }
 
-/* Whether the recording goes on after this stop. */
+/* Whether the recording continues after this stop. */
 static bool look(struct recorder *recorder, bool *in_call)
 {
 	struct user_regs_struct registers;

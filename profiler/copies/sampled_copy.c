@@ -108,7 +108,7 @@ static void fill_in(struct copies_row *row, const struct process *process, pid_t
 	row->pause_ns = answer->pause_ns;
 	row->clone_ns = answer->clone_ns;
 	row->restarted = answer->restarted;
-	row->mended = answer->mended;
+	row->rewound = answer->rewound;
 	row->rseq_aborted = answer->rseq_aborted;
 	row->recorded = answer->recorded;
 }

@@ -93,7 +93,7 @@ int sampling_begin(struct sampling *sampling, pid_t pid, bool launched)
 	return 0;
 }
 
-/* How long until the instant, if the program goes on as it did? */
+/* How long until the instant, if the program continues as it did? */
 static uint64_t time_left(struct sampling *sampling, uint64_t now)
 {
 	const struct processes *processes = &sampling->processes;

@@ -39,14 +39,14 @@ uint64_t stream_start(const struct translator *translator);
  */
 int stream_drain(struct stream *stream);
 
-/* The copy goes on at `next`, or never (0): the last block is complete. */
+/* The copy continues at `next`, or never (0): the last block is complete. */
 void stream_settle(struct stream *stream, uint64_t next);
 
 /* A block that was single-stepped; before it, all was drained. */
 void stream_add(struct stream *stream, const struct cached_block *block, const uint64_t *addresses);
 
 /*
- * The copy faulted at `address` in the guard page: drain it and let it go on.  `first`: its
+ * The copy faulted at `address` in the guard page: drain it and let it continue.  `first`: its
  * register that holds where the current block's records are; set anew.  Returns as stream_drain().
  */
 int stream_turn(struct stream *stream, uint64_t address, unsigned long long *first);

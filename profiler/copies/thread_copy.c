@@ -30,7 +30,7 @@ static int64_t make_one(struct thread_stop *stop, bool sibling, pid_t *child)
 	 * shared one keeps execve() from granting set-user-ID.
 	 */
 	const uint64_t arguments[6] = { CLONE_FILES | (sibling ? CLONE_PARENT : 0u), 0, 0, 0, 0,
-					DETOUR_CLONE };
+					TRAMPOLINE_CLONE };
 	int64_t result = TRACEE_LOST;
 
 	for (unsigned i = 0; i < MOST_TRIES; i++) {
@@ -75,7 +75,7 @@ enum injector_refusal thread_copy_make(struct thread_stop *stop,
 		*copy = (struct copy){
 			.pid = child, .inner_pid = (pid_t)result, .program = stop->program,
 			.thread = stop->thread, .taken_ns = clock_ns(), .start = stop->start,
-			.call_instruction = stop->detour.call, .signal_mask = stop->mask,
+			.call_instruction = stop->trampoline.call, .signal_mask = stop->mask,
 		};
 		answer->copies++;
 	}
@@ -194,8 +194,8 @@ static int leave(const struct copy *copy)
 	registers.rax = SYS_ppoll;
 	registers.orig_rax = (unsigned long)-1;
 	registers.rdi = registers.rsi = registers.r10 = 0;
-	registers.rdx = detour_life(copy->call_instruction);
-	registers.r9 = DETOUR_END;
+	registers.rdx = trampoline_life(copy->call_instruction);
+	registers.r9 = TRAMPOLINE_END;
 	if (ptrace(PTRACE_SETREGS, copy->pid, NULL, &registers) < 0)
 		return -1;
 	return ptrace(PTRACE_DETACH, copy->pid, NULL, NULL) < 0 ? -1 : 0;

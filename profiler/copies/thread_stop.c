@@ -96,8 +96,8 @@ static enum injector_refusal examine(struct thread_stop *stop, int32_t *error)
 	case CALL_RESTARTED:
 		stop->restarted = true;
 		break;
-	case CALL_MENDED:
-		stop->mended = true;
+	case CALL_REWOUND:
+		stop->rewound = true;
 		break;
 	case CALL_OVER:
 		break;
@@ -124,7 +124,7 @@ static void remember_late(pid_t program, pid_t thread)
 
 static void let_go(struct thread_stop *stop)
 {
-	if (stop->mended)
+	if (stop->rewound)
 		ptrace(PTRACE_SETREGS, stop->thread, NULL, &stop->own);
 	if (ptrace(PTRACE_DETACH, stop->thread, NULL, NULL) < 0)
 		remember_late(stop->program, stop->thread);
@@ -241,7 +241,7 @@ enum injector_refusal thread_stop_begin(struct thread_stop *stop, pid_t program,
 	refusal = look(&facts, sleeping);
 	if (refusal != INJECTED)
 		return refusal;
-	if (detour_open(&stop->detour, program, thread) < 0) {
+	if (trampoline_open(&stop->trampoline, program, thread) < 0) {
 		*error = errno;
 		return errno == ENOENT ? REFUSED_NO_INSTRUCTION : refusal_of(errno);
 	}
@@ -252,7 +252,7 @@ enum injector_refusal thread_stop_begin(struct thread_stop *stop, pid_t program,
 			let_go(stop);
 	}
 	if (refusal != INJECTED)
-		detour_close(&stop->detour);
+		trampoline_close(&stop->trampoline);
 	return refusal;
 }
 
@@ -263,7 +263,7 @@ int thread_stop_prepare(struct thread_stop *stop)
 		PTRACE_O_TRACEVFORK;
 	struct user_regs_struct registers;
 
-	/* What the kernel does when a thread that was stopped there goes on. */
+	/* What the kernel does when a thread that was stopped there continues. */
 	if (restartable_abort(stop->thread, &stop->own)) {
 		stop->start.rip = stop->own.rip;
 		stop->rseq_aborted = true;
@@ -271,7 +271,7 @@ int thread_stop_prepare(struct thread_stop *stop)
 	registers = stop->start;
 	stop->called = true;
 	/* In this order: from here on it goes back by itself, and then signals may wait. */
-	if (detour_lay(&stop->detour, stop->thread, stop->mask, &registers) < 0 ||
+	if (trampoline_lay(&stop->trampoline, stop->thread, stop->mask, &registers) < 0 ||
 	    ptrace(PTRACE_SETREGS, stop->thread, NULL, &registers) < 0 ||
 	    ptrace(PTRACE_SETSIGMASK, stop->thread, sizeof(all), &all) < 0 ||
 	    ptrace(PTRACE_SETOPTIONS, stop->thread, NULL, options) < 0)
@@ -282,14 +282,14 @@ int thread_stop_prepare(struct thread_stop *stop)
 int64_t thread_stop_call(struct thread_stop *stop, long call, const uint64_t arguments[6],
 			 pid_t *child)
 {
-	return tracee_call(stop->thread, &stop->start, stop->detour.call, call, arguments,
+	return tracee_call(stop->thread, &stop->start, stop->trampoline.call, call, arguments,
 			   TRACEE_FOR_EVER, child);
 }
 
 static int give_back(struct thread_stop *stop)
 {
 	if (stop->called)
-		detour_lift(&stop->detour, stop->thread, &stop->start);
+		trampoline_lift(&stop->trampoline, stop->thread, &stop->start);
 	if (stop->called && stop->restarted) {
 		/*
 		 * At the exit of a call the kernel has decided already not to restart one.  It does
@@ -321,11 +321,11 @@ void thread_stop_detach(struct thread_stop *stop, int signal)
 	/* One that has been killed is the tracer's to wait for. */
 	if (ptrace(PTRACE_DETACH, stop->thread, NULL, (long)signal) < 0)
 		remember_late(stop->program, stop->thread);
-	detour_close(&stop->detour);
+	trampoline_close(&stop->trampoline);
 }
 
 void thread_stop_detach_later(struct thread_stop *stop)
 {
 	remember_late(stop->program, stop->thread);
-	detour_close(&stop->detour);
+	trampoline_close(&stop->trampoline);
 }

@@ -13,18 +13,18 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
-#include "detour.h"
+#include "trampoline.h"
 #include "injector.h"
 
 /* A stopped thread.  For reading. */
 struct thread_stop {
 	pid_t program, thread;
-	struct detour detour;		/* where it makes our calls */
-	struct user_regs_struct own;	/* with what it goes on */
+	struct trampoline trampoline;		/* where it makes our calls */
+	struct user_regs_struct own;	/* with what it continues */
 	struct user_regs_struct start;	/* with what a copy of it begins: outside of system calls */
 	uint64_t mask;			/* its signals' */
 	uint64_t since_ns;		/* CLOCK_MONOTONIC */
-	bool restarted, mended, rseq_aborted;	/* see injector.h */
+	bool restarted, rewound, rseq_aborted;	/* see injector.h */
 	bool called;			/* has made calls of ours */
 };
 
@@ -42,7 +42,7 @@ enum injector_refusal thread_stop_begin(struct thread_stop *stop, pid_t program,
  */
 int thread_stop_prepare(struct thread_stop *stop);
 
-/* A system call of ours: see tracee_call(); its sixth argument is one of DETOUR_*. */
+/* A system call of ours: see tracee_call(); its sixth argument is one of TRAMPOLINE_*. */
 int64_t thread_stop_call(struct thread_stop *stop, long call, const uint64_t arguments[6],
 			 pid_t *child);
 

@@ -41,7 +41,7 @@ int timed_cores_init(struct timed_cores *timed, const struct window_options *opt
 void timed_cores_free(struct timed_cores *timed);
 
 /*
- * A window of a copy of this process begins, when it has run for `cpu_ns` and has touched so many
+ * A window of a copy of this process begins, when it has run for `cpu_ns` and has touched this many
  * bytes.
  */
 void timed_cores_begin(struct timed_cores *timed, pid_t pid, uint64_t cpu_ns,

@@ -29,7 +29,7 @@ void tracee_look_at_others(void (*others)(void));
 int tracee_wait(pid_t tid, uint64_t deadline_ns, int *status);
 
 /*
- * Of a thread that was seized and asked to stop (PTRACE_INTERRUPT): let it go on until it does,
+ * Of a thread that was seized and asked to stop (PTRACE_INTERRUPT): let it continue until it does,
  * with the signals that come first.  Returns the signal of the stop: SIGTRAP, or that of a stop of
  * its process; or -1 with errno, ESRCH if it has ended.
  */

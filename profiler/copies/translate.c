@@ -39,7 +39,7 @@ struct translation {
 	struct instruction instructions[CODE_BLOCK_MOST_INSTRUCTIONS + 1];
 };
 
-/* It may follow: where translation should go on. */
+/* It may follow: where translation should continue. */
 struct ahead {
 	uint64_t addresses[MOST_AHEAD];
 	unsigned count;
@@ -248,7 +248,7 @@ static void restore(struct translation *made)
 static int leave(struct translation *made, uint32_t at, enum exit_kind kind, uint64_t target)
 {
 	const struct cached_block *known =
-		kind == EXIT_GOES_ON ? address_map_get(&made->translator->by_address, target) : NULL;
+		kind == EXIT_CONTINUES ? address_map_get(&made->translator->by_address, target) : NULL;
 	const struct code_exit code_exit = { .kind = kind, .target = target, .jump = at };
 	const uint32_t to = known ? known->offset : made->emitter.used, distance = to - (at + 4);
 
@@ -302,9 +302,9 @@ static int end_branch(struct translation *made, const struct instruction *instru
 	made->target = instruction->target;
 	add_ahead(ahead, made->past);
 	add_ahead(ahead, instruction->target);
-	if (leave(made, falls, EXIT_GOES_ON, made->past) < 0)
+	if (leave(made, falls, EXIT_CONTINUES, made->past) < 0)
 		return -1;
-	return leave(made, taken, EXIT_GOES_ON, instruction->target);
+	return leave(made, taken, EXIT_CONTINUES, instruction->target);
 }
 
 static int end_direct(struct translation *made, const struct instruction *instruction,
@@ -320,7 +320,7 @@ static int end_direct(struct translation *made, const struct instruction *instru
 		add_ahead(ahead, made->past);
 	}
 	restore(made);
-	return leave_by_jump(made, EXIT_GOES_ON, instruction->target);
+	return leave_by_jump(made, EXIT_CONTINUES, instruction->target);
 }
 
 static void end_indirect(struct translation *made, const struct instruction *instruction,
@@ -377,7 +377,7 @@ static int end_block(struct translation *made, enum flow flow, struct ahead *ahe
 	add_ahead(ahead, made->past);
 	finish(made);
 	restore(made);
-	return leave_by_jump(made, EXIT_GOES_ON, made->past);
+	return leave_by_jump(made, EXIT_CONTINUES, made->past);
 }
 
 /* Write its code; references and records are counted again. */

@@ -10,7 +10,7 @@
 /*
  * Return addresses of a taken copy, which has not run yet, innermost first; as many as there is
  * room for.  By unwind tables of the files' code, and by frame pointers where there are none; no
- * file beside these is looked for.  Returns their number; 0 if nothing is known.
+ * file next to these is looked for.  Returns their number; 0 if nothing is known.
  */
 unsigned unwind(const struct copy *copy, uint64_t *addresses, unsigned room);
 

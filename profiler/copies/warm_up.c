@@ -5,7 +5,7 @@
 #define STEP 250000u
 /*
  * TLBs are warm if, for both page sizes, no more of a step's references than this are unknown, or
- * no more than a 50th of the misses; with so many misses that this is certain, before
+ * no more than a 50th of the misses; with this many misses that this is certain, before
  * options->warm.
  */
 #define FEW_UNKNOWN 5u

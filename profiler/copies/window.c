@@ -15,11 +15,11 @@
 #include "window_options.h"
 #include "window_rows.h"
 
-/* Code with few references would make windows long: so many instructions count as one. */
+/* Code with few references would make windows long: this many instructions count as one. */
 #define MOST_INSTRUCTIONS 16u
 /* References that leave the queue at once. */
 #define CHUNK 16384u
-/* Of a whole run, one part in so many references is timed. */
+/* Of a whole run, one part in this many references is timed. */
 #define WHOLE_PERIOD 5000000u
 
 struct windows {
@@ -136,7 +136,7 @@ static void take_time(struct windows *windows)
 	}
 }
 
-/* So many references and instructions, as references. */
+/* This many references and instructions, as references. */
 static uint64_t amount(uint64_t references, uint64_t instructions)
 {
 	const uint64_t least = instructions / MOST_INSTRUCTIONS;

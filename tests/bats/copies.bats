@@ -93,7 +93,7 @@ subprocess.run([sys.executable, "-c", "import time\nend = time.process_time() + 
 	[[ $(key processes_seen) == 1 ]]
 }
 
-@test "a running process goes on, and has no dead children afterwards" {
+@test "a running process continues, and has no dead children afterwards" {
 	start python3 -c '
 import time
 end = time.time() + 60
@@ -130,7 +130,7 @@ while time.time() < end: pass'
 	[[ ${output} == *"cannot watch the process"* ]]
 }
 
-@test "tlbcost-copies is killed: the running process goes on, and nothing is left" {
+@test "tlbcost-copies is killed: the running process continues, and nothing is left" {
 	start bash -c 'while :; do :; done'
 	"${COPIES}" --out "${OUT}" --pid "${PROCESS}" --copies 1000 3>&- &
 	local copies=$! code=0
@@ -144,7 +144,7 @@ while time.time() < end: pass'
 	nothing_left
 }
 
-@test "a worker is killed: the program goes on, and the table says so" {
+@test "a worker is killed: the program continues, and the table says so" {
 	"${COPIES}" --out "${OUT}" -- bash -c 'for ((i = 0; i < 2000000; i++)); do :; done; exit 3' 3>&- &
 	local copies=$! code=0
 	sleep 1

@@ -71,7 +71,7 @@ installed() { # <name>
 @test "calls that wait for a time" {
 	program timeouts
 	undisturbed -- "${PROGRAM}"
-	[[ $(statistic restarted) -gt 0 && $(statistic mended) -gt 0 ]]
+	[[ $(statistic restarted) -gt 0 && $(statistic rewound) -gt 0 ]]
 }
 
 @test "calls that wait for an event" {
@@ -148,7 +148,7 @@ installed() { # <name>
 	[[ $(statistic traced) -gt 0 ]]
 }
 
-@test "a program that is stopped and goes on" {
+@test "a program that is stopped and continues" {
 	program threads
 	TORTURE_UNTIL=${BATS_TEST_TMPDIR}/until timeout -k 5 60 "${TORTURE}/copy" --until "${BATS_TEST_TMPDIR}/until" \
 		--statistics "${BATS_TEST_TMPDIR}/statistics" -- "${PROGRAM}" >"${BATS_TEST_TMPDIR}/got" &

@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Do Java's threads, compiled code, null checks by faults and garbage collector go on as always? */
+/** Do Java's threads, compiled code, null checks by faults and garbage collector continue as always? */
 public class Threads {
 	static final long BEGUN = System.nanoTime();
 	static final AtomicLong wrong = new AtomicLong();

@@ -130,7 +130,7 @@ static const char *reads_pipeline(void)
 	return torture_result(status, 3 << 8, 0);
 }
 
-/* Forks that never exec: each goes on with the memory that it got. */
+/* Forks that never exec: each continues with the memory that it got. */
 static const char *forks_with_memory(void)
 {
 	static unsigned char memory[4 << 20];
@@ -221,7 +221,7 @@ static const char *clones(void)
 	return torture_result(status, 9 << 8, 0);
 }
 
-/* A child that is stopped and goes on is seen so, once each. */
+/* A child that is stopped and continues is seen so, once each. */
 static const char *stops_child(void)
 {
 	int status = 0;

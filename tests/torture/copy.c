@@ -66,7 +66,7 @@ static pid_t command, injector_pid;
 static struct {
 	unsigned long results[MOST_REFUSALS];
 	unsigned long untaken, missing, lost_dead;
-	uint64_t restarted, mended, rseq_aborted, reaped;
+	uint64_t restarted, rewound, rseq_aborted, reaped;
 	int error;	/* of the last refusal that has one */
 } counts;
 
@@ -229,7 +229,7 @@ static int copy_one(struct held *place)
 	if (answer.error)
 		counts.error = answer.error;
 	counts.restarted += answer.restarted;
-	counts.mended += answer.mended;
+	counts.rewound += answer.rewound;
 	counts.rseq_aborted += answer.rseq_aborted;
 	counts.missing += answer.missing;
 	if (answer.copies)
@@ -263,7 +263,7 @@ static void write_statistics(void)
 	fprintf(file, "untaken\t%lu\nmissing\t%lu\nunreaped\t%u\n", counts.untaken, counts.missing,
 		dead_count);
 	fprintf(file, "restarted\t%" PRIu64 "\nmended\t%" PRIu64 "\nrseq_aborted\t%" PRIu64 "\n",
-		counts.restarted, counts.mended, counts.rseq_aborted);
+		counts.restarted, counts.rewound, counts.rseq_aborted);
 	fprintf(file, "reaped\t%" PRIu64 "\nerror\t%s\n", counts.reaped,
 		counts.error ? strerrorname_np(counts.error) : "none");
 	fclose(file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// Are C++ exceptions caught where they should be, with all destructors on their way?
+// Are C++ exceptions caught where they should be, with all destructors in flight?
 #include <atomic>
 #include <chrono>
 #include <cstdio>

@@ -138,7 +138,7 @@ static void *make_barrier(void)
 	return &barrier;
 }
 
-/* Twice: each is the other's partner, for as long as both go on. */
+/* Twice: each is the other's partner, for as long as both continue. */
 static const char *meets(void *state)
 {
 	static _Atomic unsigned arrived;

@@ -16,7 +16,7 @@ BEGUN = time.monotonic()
 
 
 def more() -> bool:
-    """Whether to go on: see torture.h."""
+    """Whether to continue: see torture.h."""
     until = os.environ.get("TORTURE_UNTIL")
     passed = time.monotonic() - BEGUN
     return passed < (60 if until else 1) and not (until and os.path.exists(until))

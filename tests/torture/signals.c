@@ -224,7 +224,7 @@ static const char *steps_itself(void *state)
 	return got.seen - before == 20 * 7 ? NULL : torture_wrong("%u traps", got.seen - before);
 }
 
-/* Which calls a handler interrupts, and which go on: as without anybody. */
+/* Which calls a handler interrupts, and which continue: as without anybody. */
 static const char *interrupts(void *state)
 {
 	struct target *target = state;

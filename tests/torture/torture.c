@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How do the programs go on, and report? */
+/* How do the programs continue, and report? */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * Whether to go on: until the file that TORTURE_UNTIL names exists, but TORTURE_SECONDS at most
- * (60); without that variable for so many seconds (1).
+ * Whether to continue: until the file that TORTURE_UNTIL names exists, but TORTURE_SECONDS at most
+ * (60); without that variable for this many seconds (1).
  */
 bool torture_more(void);
 

@@ -602,7 +602,7 @@ static const char *waits_for_child(void *state)
 	return wrong ? wrong : torture_result(status, 7 << 8, 0);
 }
 
-static const char *waits_for_childs_id(void *state)
+static const char *waits_for_child_by_id(void *state)
 {
 	pid_t child = fork();
 	siginfo_t told = { 0 };
@@ -695,7 +695,7 @@ static const struct torture_case cases[] = {
 	{ "accept", make_listener, accepts, connects_once, NULL },
 	{ "connect", make_full_listener, connects, accept_once, NULL },
 	{ "waitpid", NULL, waits_for_child, NULL, NULL },
-	{ "waitid", NULL, waits_for_childs_id, NULL, NULL },
+	{ "waitid", NULL, waits_for_child_by_id, NULL, NULL },
 	{ "open of a FIFO", make_fifo, opens, open_for_writing, remove_fifo },
 };
 

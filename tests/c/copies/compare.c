@@ -83,7 +83,7 @@ static bool executed(void *context, const struct code_block *block, const uint64
 	return list->count < list->most;
 }
 
-/* Step up to the first system call, or so many instructions. */
+/* Step up to the first system call, or this many instructions. */
 static unsigned long step_copy(struct copy *copy, unsigned long most, struct list *list)
 {
 	struct user_regs_struct registers = copy->start;

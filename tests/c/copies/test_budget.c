@@ -63,7 +63,7 @@ static void test_nothing(void)
 	CHECK(budget_stratum(&budget, 0, MEBIBYTE) == UINT64_MAX);
 }
 
-/* A copy was dearer than foreseen: the next one has to wait. */
+/* A copy was more expensive than foreseen: the next one has to wait. */
 static void test_debt(void)
 {
 	struct budget budget = { .fraction = 0.05 };

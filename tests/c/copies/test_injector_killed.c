@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Does a program go on unharmed if the injector is killed, whatever it is doing? */
+/* Does a program continue unharmed if the injector is killed, whatever it is doing? */
 #include "check.h"
 
 #include <stdbool.h>

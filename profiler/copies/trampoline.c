@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "detour.h"
+#include "trampoline.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +18,10 @@
 #define CHUNK_BYTES 65536u
 #define REMEMBERED 16u
 
-extern const unsigned char detour_code[], detour_call[], detour_back[], detour_data[], detour_end[];
+extern const unsigned char trampoline_code[], trampoline_call[], trampoline_back[], trampoline_data[], trampoline_end[];
 
-/* As in detour_code.S, after how long a copy lives. */
-struct detour_data {
+/* As in trampoline_code.S, after how long a copy lives. */
+struct trampoline_data {
 	uint64_t flags, stack, mask, rax, rdi, rsi, rdx, rcx, r8, r9, r10, r11, rip;
 };
 
@@ -29,19 +29,19 @@ struct detour_data {
 
 static size_t code_bytes(void)
 {
-	return (size_t)(detour_data - detour_code) + LIFE_BYTES;
+	return (size_t)(trampoline_data - trampoline_code) + LIFE_BYTES;
 }
 
 static size_t all_bytes(void)
 {
 	/* Code is aligned as compilers do. */
-	return ((size_t)(detour_end - detour_code) + 15) / 16 * 16;
+	return ((size_t)(trampoline_end - trampoline_code) + 15) / 16 * 16;
 }
 
 /* Where it was found last. */
 static struct {
 	pid_t process;
-	struct detour detour;
+	struct trampoline trampoline;
 } remembered[REMEMBERED];
 static unsigned next_remembered;
 
@@ -81,7 +81,7 @@ static bool is_written(pid_t thread, uint64_t address)
 	unsigned char code[512];
 
 	return peek(thread, address, code, code_bytes()) == (ssize_t)code_bytes() &&
-		memcmp(code, detour_code, code_bytes()) == 0;
+		memcmp(code, trampoline_code, code_bytes()) == 0;
 }
 
 /*
@@ -104,23 +104,23 @@ static bool has_room(pid_t thread, uint64_t address)
 	return true;
 }
 
-static void place(struct detour *detour, uint64_t code)
+static void place(struct trampoline *trampoline, uint64_t code)
 {
-	detour->code = code;
-	detour->call = code + (uint64_t)(detour_call - detour_code);
+	trampoline->code = code;
+	trampoline->call = code + (uint64_t)(trampoline_call - trampoline_code);
 }
 
-uint64_t detour_life(uint64_t call)
+uint64_t trampoline_life(uint64_t call)
 {
-	return call + (uint64_t)(detour_data - detour_call);
+	return call + (uint64_t)(trampoline_data - trampoline_call);
 }
 
-static void look_at(struct detour *detour, pid_t thread, uint64_t start, uint64_t end, bool vdso)
+static void look_at(struct trampoline *trampoline, pid_t thread, uint64_t start, uint64_t end, bool vdso)
 {
 	if (vdso && has_room(thread, end - all_bytes()))
-		place(detour, end - all_bytes());
-	else if (!detour->plain)
-		detour->plain = search(thread, start, end);
+		place(trampoline, end - all_bytes());
+	else if (!trampoline->plain)
+		trampoline->plain = search(thread, start, end);
 }
 
 /* A file that was not opened: because there is no such thread. */
@@ -131,7 +131,7 @@ static int gone(void)
 	return -1;
 }
 
-static int look(struct detour *detour, pid_t process, pid_t thread)
+static int look(struct trampoline *trampoline, pid_t process, pid_t thread)
 {
 	char path[64], line[4352], permissions[5];
 	uint64_t start, end;
@@ -141,63 +141,63 @@ static int look(struct detour *detour, pid_t process, pid_t thread)
 	maps = fopen(path, "re");
 	if (!maps)
 		return gone();
-	while (!detour->code && fgets(line, sizeof(line), maps))
+	while (!trampoline->code && fgets(line, sizeof(line), maps))
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, permissions) == 3 &&
 		    permissions[0] == 'r' && permissions[2] == 'x' && !strstr(line, "[vsyscall]"))
-			look_at(detour, thread, start, end, strstr(line, "[vdso]") != NULL);
+			look_at(trampoline, thread, start, end, strstr(line, "[vdso]") != NULL);
 	fclose(maps);
-	if (detour->code || detour->plain)
+	if (trampoline->code || trampoline->plain)
 		return 0;
 	errno = ENOENT;
 	return -1;
 }
 
 /* It is another program after execve(). */
-static bool remember(struct detour *detour, pid_t process, pid_t thread)
+static bool remember(struct trampoline *trampoline, pid_t process, pid_t thread)
 {
 	for (unsigned i = 0; i < REMEMBERED; i++) {
 		if (remembered[i].process != process)
 			continue;
-		*detour = remembered[i].detour;
-		if (detour->code ? is_written(thread, detour->code) :
-		    has_call(thread, detour->plain))
+		*trampoline = remembered[i].trampoline;
+		if (trampoline->code ? is_written(thread, trampoline->code) :
+		    has_call(thread, trampoline->plain))
 			return true;
 		remembered[i].process = 0;
 	}
 	return false;
 }
 
-int detour_open(struct detour *detour, pid_t process, pid_t thread)
+int trampoline_open(struct trampoline *trampoline, pid_t process, pid_t thread)
 {
 	char path[64];
 
-	if (!remember(detour, process, thread)) {
-		memset(detour, 0, sizeof(*detour));
-		if (look(detour, process, thread) < 0)
+	if (!remember(trampoline, process, thread)) {
+		memset(trampoline, 0, sizeof(*trampoline));
+		if (look(trampoline, process, thread) < 0)
 			return -1;
 		remembered[next_remembered].process = process;
-		remembered[next_remembered].detour = *detour;
+		remembered[next_remembered].trampoline = *trampoline;
 		next_remembered = (next_remembered + 1) % REMEMBERED;
 	}
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/mem", process, thread);
-	detour->memory = open(path, O_RDWR | O_CLOEXEC);
-	return detour->memory < 0 ? gone() : 0;
+	trampoline->memory = open(path, O_RDWR | O_CLOEXEC);
+	return trampoline->memory < 0 ? gone() : 0;
 }
 
-void detour_close(struct detour *detour)
+void trampoline_close(struct trampoline *trampoline)
 {
-	if (detour->memory >= 0)
-		close(detour->memory);
-	detour->memory = -1;
+	if (trampoline->memory >= 0)
+		close(trampoline->memory);
+	trampoline->memory = -1;
 }
 
 /* The memory cannot be written by the program itself, but by its tracer. */
-static int write_memory(const struct detour *detour, pid_t thread, uint64_t address,
+static int write_memory(const struct trampoline *trampoline, pid_t thread, uint64_t address,
 			const void *buffer, size_t bytes)
 {
 	uint64_t word;
 
-	if (pwrite(detour->memory, buffer, bytes, (off_t)address) == (ssize_t)bytes)
+	if (pwrite(trampoline->memory, buffer, bytes, (off_t)address) == (ssize_t)bytes)
 		return 0;
 	/* Newer kernels can be told to refuse that, but not this. */
 	for (size_t i = 0; i < bytes; i += sizeof(word)) {
@@ -209,21 +209,21 @@ static int write_memory(const struct detour *detour, pid_t thread, uint64_t addr
 	return 0;
 }
 
-static int map_page(struct detour *detour, pid_t thread, const struct user_regs_struct *registers)
+static int map_page(struct trampoline *trampoline, pid_t thread, const struct user_regs_struct *registers)
 {
 	const uint64_t arguments[6] = { 0, PAGE_BYTES, PROT_READ | PROT_EXEC,
-					MAP_PRIVATE | MAP_ANONYMOUS, ~(uint64_t)0, DETOUR_BACK };
+					MAP_PRIVATE | MAP_ANONYMOUS, ~(uint64_t)0, TRAMPOLINE_BACK };
 	const uint64_t all = ~(uint64_t)0;
 	int64_t result;
 
-	if (!has_call(thread, detour->plain)) {
+	if (!has_call(thread, trampoline->plain)) {
 		errno = EAGAIN;
 		return -1;
 	}
 	/* For this call there is no way back yet. */
 	if (ptrace(PTRACE_SETSIGMASK, thread, sizeof(all), &all) < 0)
 		return -1;
-	result = tracee_call(thread, registers, detour->plain, SYS_mmap, arguments,
+	result = tracee_call(thread, registers, trampoline->plain, SYS_mmap, arguments,
 			     TRACEE_FOR_EVER, NULL);
 	if (result == TRACEE_LOST) {
 		errno = ESRCH;
@@ -234,15 +234,15 @@ static int map_page(struct detour *detour, pid_t thread, const struct user_regs_
 		ptrace(PTRACE_SETREGS, thread, NULL, registers);
 		return -1;
 	}
-	detour->own_page = true;
-	place(detour, (uint64_t)result);
+	trampoline->own_page = true;
+	place(trampoline, (uint64_t)result);
 	return 0;
 }
 
-int detour_lay(struct detour *detour, pid_t thread, uint64_t mask,
+int trampoline_lay(struct trampoline *trampoline, pid_t thread, uint64_t mask,
 	       struct user_regs_struct *registers)
 {
-	const struct detour_data data = {
+	const struct trampoline_data data = {
 		.flags = registers->eflags, .stack = registers->rsp, .mask = mask,
 		.rax = registers->rax, .rdi = registers->rdi, .rsi = registers->rsi,
 		.rdx = registers->rdx, .rcx = registers->rcx, .r8 = registers->r8,
@@ -250,29 +250,29 @@ int detour_lay(struct detour *detour, pid_t thread, uint64_t mask,
 		.rip = registers->rip,
 	};
 
-	if (!detour->code && map_page(detour, thread, registers) < 0)
+	if (!trampoline->code && map_page(trampoline, thread, registers) < 0)
 		return -1;
-	if (!is_written(thread, detour->code)) {
+	if (!is_written(thread, trampoline->code)) {
 		/* Another program, by an execve() in between? */
-		if (!detour->own_page && !has_room(thread, detour->code)) {
+		if (!trampoline->own_page && !has_room(thread, trampoline->code)) {
 			errno = EAGAIN;
 			return -1;
 		}
-		if (write_memory(detour, thread, detour->code, detour_code, code_bytes()) < 0)
+		if (write_memory(trampoline, thread, trampoline->code, trampoline_code, code_bytes()) < 0)
 			return -1;
 	}
-	if (write_memory(detour, thread, detour->code + code_bytes(), &data, sizeof(data)) < 0)
+	if (write_memory(trampoline, thread, trampoline->code + code_bytes(), &data, sizeof(data)) < 0)
 		return -1;
-	registers->rip = detour->code + (uint64_t)(detour_back - detour_code);
+	registers->rip = trampoline->code + (uint64_t)(trampoline_back - trampoline_code);
 	return 0;
 }
 
-void detour_lift(struct detour *detour, pid_t thread, const struct user_regs_struct *registers)
+void trampoline_lift(struct trampoline *trampoline, pid_t thread, const struct user_regs_struct *registers)
 {
-	const uint64_t arguments[6] = { detour->code, PAGE_BYTES };
+	const uint64_t arguments[6] = { trampoline->code, PAGE_BYTES };
 
-	if (detour->own_page)
-		tracee_call(thread, registers, detour->plain, SYS_munmap, arguments,
+	if (trampoline->own_page)
+		tracee_call(thread, registers, trampoline->plain, SYS_munmap, arguments,
 			    TRACEE_FOR_EVER, NULL);
-	detour->own_page = false;
+	trampoline->own_page = false;
 }

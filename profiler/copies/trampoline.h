@@ -5,15 +5,15 @@
  * A few instructions are written to memory of the program that nothing else uses: behind the end of
  * the vDSO, in its last page; if there is no room, to a page of their own for the time of the stop.
  */
-#ifndef TLBCOST_COPIES_DETOUR_H
-#define TLBCOST_COPIES_DETOUR_H
+#ifndef TLBCOST_COPIES_TRAMPOLINE_H
+#define TLBCOST_COPIES_TRAMPOLINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
-struct detour {
+struct trampoline {
 	uint64_t code;		/* where the instructions are; 0: nowhere yet */
 	uint64_t call;		/* address of their `syscall` */
 	uint64_t plain;		/* of another one, which leads nowhere: for a page of our own */
@@ -22,27 +22,27 @@ struct detour {
 };
 
 /* The sixth argument of a call: what comes after it if nobody stops the thread. */
-enum { DETOUR_BACK, DETOUR_CLONE /* the copy ends, the original goes back */, DETOUR_END };
+enum { TRAMPOLINE_BACK, TRAMPOLINE_CLONE /* the copy ends, the original goes back */, TRAMPOLINE_END };
 
 /*
- * Look for room, before the thread is stopped.  Returns 0 (detour_close() comes last); or -1 with
+ * Look for room, before the thread is stopped.  Returns 0 (trampoline_close() comes last); or -1 with
  * errno: ENOENT if there is no `syscall` instruction at all.
  */
-int detour_open(struct detour *detour, pid_t process, pid_t thread);
-void detour_close(struct detour *detour);
+int trampoline_open(struct trampoline *trampoline, pid_t process, pid_t thread);
+void trampoline_close(struct trampoline *trampoline);
 
 /*
  * Of a stopped thread: write the instructions and with what they lead back.  Afterwards `registers`
  * are changed to what it is to have before its first call: it goes back as soon as it runs.
  * Returns 0, or -1 with errno, and no instruction was executed or the thread was lost.
  */
-int detour_lay(struct detour *detour, pid_t thread, uint64_t mask,
+int trampoline_lay(struct trampoline *trampoline, pid_t thread, uint64_t mask,
 	       struct user_regs_struct *registers);
 
 /* With the instructions at `call`: address of a struct timespec, how long a parked copy lives. */
-uint64_t detour_life(uint64_t call);
+uint64_t trampoline_life(uint64_t call);
 
 /* Take our page away again, if there is one: the last call. */
-void detour_lift(struct detour *detour, pid_t thread, const struct user_regs_struct *registers);
+void trampoline_lift(struct trampoline *trampoline, pid_t thread, const struct user_regs_struct *registers);
 
 #endif

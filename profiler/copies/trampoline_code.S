@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a stopped thread executes for us.  It is copied into the program (detour.c), so it is
+ * What a stopped thread executes for us.  It is copied into the program (trampoline.c), so it is
  * independent of its place, writes no memory and uses no stack: another may be right below the
  * thread's own.
  *
@@ -8,25 +8,25 @@
  * more, the thread does so itself.
  */
 	.section .rodata
-	.globl detour_code, detour_call, detour_back, detour_data, detour_end
+	.globl trampoline_code, trampoline_call, trampoline_back, trampoline_data, trampoline_end
 	.balign 16
-detour_code:
-detour_call:
+trampoline_code:
+trampoline_call:
 	syscall
-	/* r9 is an argument that our calls do not have: what follows the call (DETOUR_*). */
+	/* r9 is an argument that our calls do not have: what follows the call (TRAMPOLINE_*). */
 	test	%r9, %r9
-	jz	detour_back
+	jz	trampoline_back
 	cmp	$1, %r9
 	jne	leave
 	/* clone(): 0 in the copy, which nobody waits for. */
 	test	%rax, %rax
-	jnz	detour_back
+	jnz	trampoline_back
 leave:
 	mov	$231, %eax		/* exit_group */
 	xor	%edi, %edi
 	syscall
 	hlt
-detour_back:
+trampoline_back:
 	lea	flags(%rip), %rsp
 	popfq
 	mov	stack(%rip), %rsp
@@ -48,9 +48,9 @@ detour_back:
 	mov	r11(%rip), %r11
 	jmp	*rip(%rip)
 
-	/* struct detour_data */
+	/* struct trampoline_data */
 	.balign 8
-detour_data:
+trampoline_data:
 	.quad	60, 0			/* how long a parked copy lives: struct timespec */
 flags:	.quad	0
 stack:	.quad	0
@@ -65,6 +65,6 @@ r9:	.quad	0
 r10:	.quad	0
 r11:	.quad	0
 rip:	.quad	0
-detour_end:
+trampoline_end:
 
 	.section .note.GNU-stack, "", @progbits
