@@ -91,7 +91,7 @@ $(B)/san/timing.a: $(TIMING:%.c=$(B)/san/%.o)
 COPIES_OBJECTS := $(COPIES:%.c=%.o) $(patsubst %.S,%.o,$(and $(COPIES),$(wildcard profiler/copies/*.S)))
 $(B)/obj/copies.a: $(COPIES_OBJECTS:%=$(B)/obj/%)
 $(B)/san/copies.a: $(COPIES_OBJECTS:%=$(B)/san/%)
-$(B)/obj/profiler/copies/%.o $(B)/san/profiler/copies/%.o: CPPFLAGS += -Iprofiler -Iprofiler/copies
+$(B)/obj/profiler/copies/%.o $(B)/san/profiler/copies/%.o: CPPFLAGS += -Iprofiler/copies
 $(B)/obj/modules.a $(B)/san/modules.a $(B)/obj/timing.a $(B)/san/timing.a $(B)/obj/copies.a $(B)/san/copies.a:
 	rm -f $@
 	$(AR) qcs $@ $^
@@ -288,8 +288,10 @@ lint: $(B)/venv/.check  ## the compilers' warnings, shellcheck, ruff, mypy, impo
 WARN := -O0 -Werror -S -o /dev/null
 EACH := xargs -n 1 -P 2
 c-lint:
-	find calibrator common profiler tests/c tests/guest $(if $(COPIES),tests/torture) workloads -name '*.c' -not -path 'profiler/simulator/*' \
-		$(if $(COPIES),,-not -path '*/copies/*') | $(EACH) $(CC) -Iprofiler -Iprofiler/copies -Iworkloads $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) $(WARN)
+	find calibrator common profiler tests/c tests/guest workloads -name '*.c' -not -path 'profiler/simulator/*' \
+		-not -path '*/copies/*' | $(EACH) $(CC) -Iworkloads $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) $(WARN)
+	find $(if $(COPIES),profiler/copies tests/c/copies tests/torture,/dev/null) -maxdepth 1 -name '*.c' | \
+		$(EACH) $(CC) -Iprofiler/copies $(filter-out -MMD -MP,$(CPPFLAGS)) $(CFLAGS) $(WARN)
 	find profiler/simulator -name '*.c' | $(EACH) $(CC) $(SIM_CPPFLAGS) $(SIM_CFLAGS) $(WARN)
 	find workloads tests/torture -name '*.cc' | $(EACH) $(CXX) -Iworkloads $(CXXFLAGS) $(WARN)
 

@@ -17,7 +17,7 @@ struct attribution *attribution_make(void)
 
 static void forget_window(struct attribution *attribution)
 {
-	mappings_free(&attribution->mappings);
+	copy_mappings_free(&attribution->mappings);
 	free(attribution->rows);
 	attribution->rows = NULL;
 	address_map_clear(&attribution->code);
@@ -39,7 +39,7 @@ void attribution_free(struct attribution *attribution)
 }
 
 /* The executable's bss has no name in /proc/PID/maps; it follows the executable's data. */
-static void name_bss(struct mappings *mappings, pid_t pid)
+static void name_bss(struct copy_mappings *mappings, pid_t pid)
 {
 	char link[32], executable[PATH_MAX];
 	ssize_t length;
@@ -50,7 +50,7 @@ static void name_bss(struct mappings *mappings, pid_t pid)
 		return;
 	executable[length] = '\0';
 	for (size_t i = 1; i < mappings->count; i++) {
-		struct mapping *mapping = &mappings->all[i];
+		struct copy_mapping *mapping = &mappings->all[i];
 		char *name;
 
 		if (*mapping->name || mapping->start != mapping[-1].end ||
@@ -71,7 +71,7 @@ int attribution_begin(struct attribution *attribution, const struct copy *copy, 
 	forget_window(attribution);
 	attribution->window = window;
 	attribution->pid = copy->program;
-	if (mappings_read(&attribution->mappings, copy->pid) < 0)
+	if (copy_mappings_read(&attribution->mappings, copy->pid) < 0)
 		return -1;
 	name_bss(&attribution->mappings, copy->pid);
 	attribution->rows = malloc((attribution->mappings.count + 1) * sizeof(*attribution->rows));
@@ -97,7 +97,7 @@ static void *grow(void *all, size_t count, size_t *capacity, size_t size)
 	return grown;
 }
 
-static bool same(const struct mapping *one, const struct mapping *other)
+static bool same(const struct copy_mapping *one, const struct copy_mapping *other)
 {
 	return one->start == other->start && one->end == other->end &&
 	       one->offset == other->offset && one->inode == other->inode &&
@@ -107,7 +107,7 @@ static bool same(const struct mapping *one, const struct mapping *other)
 }
 
 /* Its number among all that missed; SIZE_MAX: memory ran out. */
-static size_t know(struct attribution *attribution, const struct mapping *mapping)
+static size_t know(struct attribution *attribution, const struct copy_mapping *mapping)
 {
 	struct known_mapping *all;
 
@@ -128,7 +128,7 @@ static size_t know(struct attribution *attribution, const struct mapping *mappin
 }
 
 /* What was mapped there: nothing when the copy began, e.g. if it mapped it itself. */
-static const struct mapping nothing = { .name = (char *)(uintptr_t)"" };
+static const struct copy_mapping nothing = { .name = (char *)(uintptr_t)"" };
 
 /* Say in which mappings the callers are that this window was the first to see. */
 static void place_callers(struct attribution *attribution)
@@ -138,8 +138,8 @@ static void place_callers(struct attribution *attribution)
 	for (; attribution->placed < stacks->node_count; attribution->placed++) {
 		struct stack_node *node = &stacks->nodes[attribution->placed];
 		/* The call is before the address that it returns to. */
-		const struct mapping *mapping =
-			mappings_find(&attribution->mappings, node->address - 1);
+		const struct copy_mapping *mapping =
+			copy_mappings_find(&attribution->mappings, node->address - 1);
 		const size_t number = know(attribution, mapping ? mapping : &nothing);
 
 		if (number == SIZE_MAX)
@@ -157,7 +157,7 @@ void attribution_end(struct attribution *attribution)
 /* The window's row of the mapping that holds the address; NULL: memory ran out. */
 static struct memory_row *memory_at(struct attribution *attribution, uint64_t address)
 {
-	const struct mapping *mapping = mappings_find(&attribution->mappings, address);
+	const struct copy_mapping *mapping = copy_mappings_find(&attribution->mappings, address);
 	const size_t index = mapping ? (size_t)(mapping - attribution->mappings.all) :
 				       attribution->mappings.count;
 	struct memory_row *all;

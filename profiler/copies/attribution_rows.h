@@ -5,7 +5,7 @@
 
 #include "address_map.h"
 #include "attribution.h"
-#include "mappings.h"
+#include "copy_mappings.h"
 #include "stacks.h"
 
 enum { DATA, FETCH, KINDS };
@@ -31,7 +31,7 @@ struct code_row {
 /* A mapping that missed in any window. */
 struct known_mapping {
 	pid_t pid;
-	struct mapping mapping;		/* its name is its own */
+	struct copy_mapping mapping;		/* its name is its own */
 };
 
 #define NO_ROW SIZE_MAX
@@ -39,7 +39,7 @@ struct known_mapping {
 struct attribution {
 	uint32_t window;
 	pid_t pid;
-	struct mappings mappings;	/* of the current copy */
+	struct copy_mappings mappings;	/* of the current copy */
 	size_t *rows;			/* of each of these: its memory row, or NO_ROW */
 	struct address_map code;	/* of the window: number of the row + 1, by instruction */
 	struct known_mapping *known;

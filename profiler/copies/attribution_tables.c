@@ -30,7 +30,7 @@ static int write_mappings(const struct attribution *attribution, const char *fol
 	table_columns(&table, "mapping pid start end offset major minor inode writable executable "
 			      "shared");
 	for (size_t i = 0; i < attribution->known_count; i++) {
-		const struct mapping *mapping = &attribution->known[i].mapping;
+		const struct copy_mapping *mapping = &attribution->known[i].mapping;
 
 		table_count(&table, i);
 		table_count(&table, (uint64_t)attribution->known[i].pid);

@@ -105,7 +105,7 @@ void translator_free(struct translator *translator, const struct watcher *watche
 	translator->watcher = watcher;
 	if (translator->code && translator->table)
 		code_cache_clear(translator);
-	mappings_free(&translator->mappings);
+	copy_mappings_free(&translator->mappings);
 	address_map_free(&translator->by_address);
 	address_map_free(&translator->exits);
 	address_map_free(&translator->pages);
@@ -127,7 +127,7 @@ bool code_cache_full(const struct translator *translator)
 /* Do writes to the page have to be noticed? */
 static void look_at_mapping(struct translator *translator, uint64_t address, struct code_page *page)
 {
-	const struct mapping *mapping = mappings_find(&translator->mappings, address);
+	const struct copy_mapping *mapping = copy_mappings_find(&translator->mappings, address);
 
 	page->writable = mapping && mapping->writable && !mapping->shared && !translator->whole;
 	page->protected = false;
@@ -378,8 +378,8 @@ int code_cache_begin(struct translator *translator, const struct copy *copy)
 {
 	translator->sent = 0;
 	translator->patch_count = translator->slot_count = 0;
-	mappings_free(&translator->mappings);
-	if (mappings_read(&translator->mappings, copy->pid) < 0 ||
+	copy_mappings_free(&translator->mappings);
+	if (copy_mappings_read(&translator->mappings, copy->pid) < 0 ||
 	    check_pages(translator, copy) < 0)
 		return -1;
 	translator->patch_count = translator->slot_count = 0;

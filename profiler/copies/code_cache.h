@@ -13,7 +13,7 @@
 #include "address_map.h"
 #include "code_block.h"
 #include "copy.h"
-#include "mappings.h"
+#include "copy_mappings.h"
 
 #define CODE_PAGE_SHIFT 12u
 #define CODE_PAGE_BYTES (1u << CODE_PAGE_SHIFT)
@@ -87,7 +87,7 @@ struct translator {
 	uint32_t *patches, *slots;
 	size_t patch_count, patch_capacity, slot_count, slot_capacity;
 	size_t unprotected;	/* pages that have to be write-protected */
-	struct mappings mappings;	/* of the current copy */
+	struct copy_mappings mappings;	/* of the current copy */
 	bool whole;
 };
 

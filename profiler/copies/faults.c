@@ -7,7 +7,7 @@
 
 #include "area.h"
 
-static int protection_of(const struct mapping *mapping)
+static int protection_of(const struct copy_mapping *mapping)
 {
 	return (mapping->readable ? PROT_READ : 0) | (mapping->writable ? PROT_WRITE : 0) |
 	       (mapping->executable ? PROT_EXEC : 0);
@@ -28,7 +28,7 @@ int faults_begin(struct translator *translator, struct copy *copy,
 		 const struct user_regs_struct *registers)
 {
 	for (size_t i = 0; i < translator->mappings.count; i++) {
-		const struct mapping *mapping = &translator->mappings.all[i];
+		const struct copy_mapping *mapping = &translator->mappings.all[i];
 
 		if (mapping->shared && mapping->writable &&
 		    protect(copy, registers, mapping->start, mapping->end - mapping->start,
@@ -47,11 +47,11 @@ int faults_protect(struct translator *translator, struct copy *copy,
 		const struct address_entry *entry = &translator->pages.entries[i];
 		const uint64_t start = entry->address << CODE_PAGE_SHIFT;
 		struct code_page *page = entry->value;
-		const struct mapping *mapping;
+		const struct copy_mapping *mapping;
 
 		if (!page || !page->writable || page->protected || page->stale)
 			continue;
-		mapping = mappings_find(&translator->mappings, start);
+		mapping = copy_mappings_find(&translator->mappings, start);
 		if (mapping && protect(copy, registers, start, CODE_PAGE_BYTES,
 				       protection_of(mapping) & ~PROT_WRITE) < 0)
 			return -1;
@@ -66,7 +66,7 @@ static int resolve_code(struct translator *translator, struct copy *copy,
 			uint64_t number)
 {
 	const uint64_t start = number << CODE_PAGE_SHIFT;
-	const struct mapping *mapping = mappings_find(&translator->mappings, start);
+	const struct copy_mapping *mapping = copy_mappings_find(&translator->mappings, start);
 
 	if (!mapping || protect(copy, registers, start, CODE_PAGE_BYTES, protection_of(mapping)) < 0 ||
 	    code_cache_written(translator, page, number) < 0 ||
@@ -77,7 +77,7 @@ static int resolve_code(struct translator *translator, struct copy *copy,
 
 /* A private page with the same content takes its place. */
 static int resolve_shared(struct copy *copy, const struct user_regs_struct *registers,
-			  const struct mapping *mapping, uint64_t start)
+			  const struct copy_mapping *mapping, uint64_t start)
 {
 	const uint64_t arguments[6] = {
 		start, CODE_PAGE_BYTES, (uint64_t)protection_of(mapping),
@@ -101,11 +101,11 @@ int faults_resolve(struct translator *translator, struct copy *copy,
 {
 	const uint64_t number = address >> CODE_PAGE_SHIFT;
 	struct code_page *page = address_map_get(&translator->pages, number);
-	const struct mapping *mapping;
+	const struct copy_mapping *mapping;
 
 	if (page && page->protected)
 		return resolve_code(translator, copy, registers, page, number);
-	mapping = mappings_find(&translator->mappings, address);
+	mapping = copy_mappings_find(&translator->mappings, address);
 	if (!mapping || !mapping->shared || !mapping->writable)
 		return FAULT_FOREIGN;
 	return resolve_shared(copy, registers, mapping, number << CODE_PAGE_SHIFT);

@@ -161,10 +161,10 @@ static int mapped_anew(struct following *following, uint64_t start, uint64_t byt
 		if (code_cache_written(translator, entry->value, entry->address) < 0)
 			return -1;
 	}
-	if (!any && !mappings_find(&translator->mappings, start))
+	if (!any && !copy_mappings_find(&translator->mappings, start))
 		return 0;
-	mappings_free(&translator->mappings);
-	return mappings_read(&translator->mappings, following->copy->pid);
+	copy_mappings_free(&translator->mappings);
+	return copy_mappings_read(&translator->mappings, following->copy->pid);
 }
 
 static bool changes_mappings(uint64_t number)

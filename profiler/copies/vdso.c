@@ -37,7 +37,7 @@ static const uint64_t *offsets(void)
 /* Which of them begins there; CLOCKS: none. */
 static int clock_at(const struct translator *translator, uint64_t address)
 {
-	const struct mapping *mapping = mappings_find(&translator->mappings, address);
+	const struct copy_mapping *mapping = copy_mappings_find(&translator->mappings, address);
 	int i = 0;
 
 	if (!mapping || strcmp(mapping->name, "[vdso]") != 0)

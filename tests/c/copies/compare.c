@@ -24,7 +24,7 @@
 #include "code_cache.h"
 #include "follow.h"
 #include "injector.h"
-#include "mappings.h"
+#include "copy_mappings.h"
 #include "step.h"
 #include "translator.h"
 

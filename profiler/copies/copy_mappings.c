@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "mappings.h"
+#include "copy_mappings.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Returns 0, or -1 with errno. */
-static int parse(struct mapping *mapping, char *line)
+static int parse(struct copy_mapping *mapping, char *line)
 {
 	char permissions[5];
 	int name = 0;
@@ -28,11 +28,11 @@ static int parse(struct mapping *mapping, char *line)
 	return mapping->name ? 0 : -1;
 }
 
-static int add(struct mappings *mappings, size_t *capacity, char *line)
+static int add(struct copy_mappings *mappings, size_t *capacity, char *line)
 {
 	if (mappings->count == *capacity) {
 		size_t larger = *capacity ? 2 * *capacity : 64;
-		struct mapping *all = realloc(mappings->all, larger * sizeof(*all));
+		struct copy_mapping *all = realloc(mappings->all, larger * sizeof(*all));
 
 		if (!all)
 			return -1;
@@ -45,14 +45,14 @@ static int add(struct mappings *mappings, size_t *capacity, char *line)
 	return 0;
 }
 
-int mappings_read(struct mappings *mappings, pid_t pid)
+int copy_mappings_read(struct copy_mappings *mappings, pid_t pid)
 {
 	char path[32], *line = NULL;
 	size_t capacity = 0, size = 0;
 	int rc = 0, error;
 	FILE *file;
 
-	*mappings = (struct mappings){ NULL, 0 };
+	*mappings = (struct copy_mappings){ NULL, 0 };
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	file = fopen(path, "re");
 	if (!file)
@@ -65,20 +65,20 @@ int mappings_read(struct mappings *mappings, pid_t pid)
 	free(line);
 	fclose(file);
 	if (rc < 0)
-		mappings_free(mappings);
+		copy_mappings_free(mappings);
 	errno = error;
 	return rc;
 }
 
-void mappings_free(struct mappings *mappings)
+void copy_mappings_free(struct copy_mappings *mappings)
 {
 	for (size_t i = 0; i < mappings->count; i++)
 		free(mappings->all[i].name);
 	free(mappings->all);
-	*mappings = (struct mappings){ NULL, 0 };
+	*mappings = (struct copy_mappings){ NULL, 0 };
 }
 
-const struct mapping *mappings_find(const struct mappings *mappings, uint64_t address)
+const struct copy_mapping *copy_mappings_find(const struct copy_mappings *mappings, uint64_t address)
 {
 	size_t low = 0, high = mappings->count;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What is mapped in a process? */
-#ifndef TLBCOST_COPIES_MAPPINGS_H
-#define TLBCOST_COPIES_MAPPINGS_H
+#ifndef TLBCOST_COPIES_COPY_MAPPINGS_H
+#define TLBCOST_COPIES_COPY_MAPPINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 /* One line of /proc/PID/maps. */
-struct mapping {
+struct copy_mapping {
 	uint64_t start, end, offset;	/* bytes */
 	uint32_t major, minor;		/* the file's device */
 	uint64_t inode;			/* 0: no file */
@@ -18,16 +18,16 @@ struct mapping {
 };
 
 /* In the order of addresses. */
-struct mappings {
-	struct mapping *all;
+struct copy_mappings {
+	struct copy_mapping *all;
 	size_t count;
 };
 
 /* Returns 0; or -1 with errno, and *mappings is empty. */
-int mappings_read(struct mappings *mappings, pid_t pid);
-void mappings_free(struct mappings *mappings);
+int copy_mappings_read(struct copy_mappings *mappings, pid_t pid);
+void copy_mappings_free(struct copy_mappings *mappings);
 
 /* The one that holds the address, or NULL. */
-const struct mapping *mappings_find(const struct mappings *mappings, uint64_t address);
+const struct copy_mapping *copy_mappings_find(const struct copy_mappings *mappings, uint64_t address);
 
 #endif
