@@ -22,8 +22,9 @@ class EstimateRequest:
 
     `calibration` None: this machine's costs. `nodes` None: NUMA nodes as the machine has them.
     `engine`: what simulates, if anything does; `overhead`: the share of CPU time that copies may
-    cost, or as many as `copies`. `pid`: a process that already runs, followed for `seconds`, with
-    its `children`. `cpu`, `object_name` and `walk_cycles` (what one page walk costs) are about
+    cost, or as many as `copies`; both None: the usual share. `pid`: a process that already runs,
+    followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as the time
+    of one allows. `cpu`, `object_name` and `walk_cycles` (what one page walk costs) are about
     files.
     """
 
@@ -34,17 +35,17 @@ class EstimateRequest:
     model: AskedModel = "auto"
     calibration: Path | None = None
     recalibrate: bool = False
-    runs: int = 3
+    runs: int | None = None
     prepare: str | None = None
     ignore_failure: bool = False
     nodes: int | None = None
     cpu: str | None = None
     object_name: str | None = None
     walk_cycles: float | None = None
-    overhead: float = 0.05
+    overhead: float | None = None
     copies: int | None = None
     pid: int | None = None
-    seconds: float = 30.0
+    seconds: float | None = None
     children: bool = False
 
     @property
@@ -58,6 +59,7 @@ class EstimateRequest:
         """Raise TlbcostError with exit code 2 if options exclude each other, or say nothing."""
         if self.imported:
             self._check_imported()
+        self._check_copies()
         if self.model != "auto" and self.unsimulated is not None:
             raise TlbcostError(
                 f"--model {self.model} is of a simulation, which {self.unsimulated} excludes",
@@ -83,6 +85,37 @@ class EstimateRequest:
         elif not self.argv:
             raise TlbcostError("no program to estimate", "tlbcost estimate -- ./app ARG...", USAGE)
 
+    def _check_copies(self) -> None:
+        """Options about copies, where there are none."""
+        if self.engine == "copies" and self.unsimulated is not None:
+            raise TlbcostError(
+                f"--engine copies simulates, which {self.unsimulated} excludes",
+                f"leave --engine out, or {self.unsimulated}",
+                USAGE,
+            )
+        of_copies = {"--overhead": self.overhead is not None, "--copies": self.copies is not None}
+        without = "--engine valgrind" if self.engine == "valgrind" else self.unsimulated
+        for option, given in of_copies.items():
+            if given and without is not None:
+                raise TlbcostError(
+                    f"{option} is of copies of the program, which {without} excludes",
+                    f"leave {option} out, or {without}",
+                    USAGE,
+                )
+        if self.overhead is not None and self.copies is not None:
+            raise TlbcostError(
+                "--overhead and --copies both limit the copies", "leave one of them out", USAGE
+            )
+        of_processes = {"--seconds": self.seconds is not None, "--children": self.children}
+        for option, given in of_processes.items():
+            if given and self.pid is None:
+                raise TlbcostError(
+                    f"{option} belongs to --pid: a program that is run is followed to its end, "
+                    "with its children",
+                    "tlbcost estimate --pid PID",
+                    USAGE,
+                )
+
     def _check_pid(self) -> None:
         if self.argv:
             raise TlbcostError(
@@ -96,6 +129,14 @@ class EstimateRequest:
                 "leave --engine and --backend out",
                 USAGE,
             )
+        of_runs = {"--runs": self.runs, "--prepare": self.prepare, "--nodes": self.nodes}
+        for option, value in of_runs.items():
+            if value is not None:
+                raise TlbcostError(
+                    f"{option} is of a program that is run, and --pid follows one that runs",
+                    f"leave {option} out, or --pid",
+                    USAGE,
+                )
 
     def _check_imported(self) -> None:
         if self.pid is not None:

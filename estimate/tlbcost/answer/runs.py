@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -43,6 +44,11 @@ from tlbcost.system.machine import Machine, huge_page_or_assumed
 
 # Looking at its memory takes so small a part of the last run while it grows.
 _REST = 10
+_USUAL_RUNS = 3
+_USUAL_OVERHEAD = 0.05
+_USUAL_SECONDS = 30.0
+# A run of this length has enough copies, and an estimate by copies takes little longer.
+_LONG_S = 10.0
 # Short programs are run again for more copies of them: so often, and for so long in all.
 _MOST_RUNS = 20
 _REPEATED_S = 8.0
@@ -94,11 +100,13 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> 
         )
     for note in choice.notes:
         say(note)
-    valgrind, without_copies = None, _without_copies(request, choice)
-    if choice.simulate and without_copies is not None:
-        assert path is not None, "a process that runs is followed, or refused"
-        check_simulatable(path)
-        valgrind = find_valgrind()
+    copied = choice.simulate and _may_copy(request)
+    valgrind = None
+    if choice.simulate:
+        if path is not None:
+            check_simulatable(path)
+        if not copied:
+            valgrind = find_valgrind()
     calibrated = calibration_for(request.calibration, recalibrate=request.recalibrate)
     huge, notes = huge_page_or_assumed(machine)
     geometry, core, no_core = None, None, None
@@ -111,35 +119,51 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> 
         check_costs(calibrated.calibration, machine)
     notes += core.notes if core is not None else ()
     copies = None
-    if geometry is not None and without_copies is None:
-        copies = _copy_plan(request, calibrated.calibration, geometry, core)
+    if geometry is not None and copied:
+        if core is not None:
+            copies = _copy_plan(request, calibrated.calibration, geometry, core)
+        else:
+            _not_copied(request, no_core or "no core is modelled")
+            valgrind = find_valgrind()
     return RunPlan(choice, valgrind, calibrated, geometry, core, no_core, huge, notes, copies)
 
 
-def _without_copies(request: EstimateRequest, choice: Choice) -> str | None:
-    """Why copies are not what simulates; None: they are. Refuses if they have to be."""
-    if not choice.simulate or request.engine == "valgrind":
-        return "not asked for"
+def _may_copy(request: EstimateRequest) -> bool:
+    """Copies are what simulates, as far as can be told yet. Refuses if they have to be."""
+    if request.engine == "valgrind":
+        return False
     why = unavailable()
     if request.model == "simple":
-        why = "the simple model needs a whole run's counts"
-    if why is not None and (request.engine == "copies" or request.pid is not None):
-        asked = "--engine copies" if request.pid is None else "--pid"
-        raise TlbcostError(f"{asked}: {why}", "--engine valgrind", CANNOT_MEASURE)
+        why = "the simple model needs the counts of a whole run"
     if why is not None:
-        say(f"simulated by Valgrind: {why}")
-    return why
+        _not_copied(request, why)
+    return why is None
+
+
+def _not_copied(request: EstimateRequest, why: str) -> None:
+    """Say that Valgrind simulates instead; refuse if it must not."""
+    if request.pid is not None:
+        raise TlbcostError(
+            f"process {request.pid} cannot be followed: {why}",
+            "tlbcost estimate -- COMMAND starts it in Valgrind",
+            CANNOT_MEASURE,
+        )
+    if request.engine == "copies":
+        raise TlbcostError(
+            f"no estimate by copies: {why}", "--engine valgrind, or leave it out", CANNOT_MEASURE
+        )
+    say(f"simulated by Valgrind, not in copies: {why}")
 
 
 def _copy_plan(
-    request: EstimateRequest, calibration: Calibration, geometry: Geometry, core: Core | None
+    request: EstimateRequest, calibration: Calibration, geometry: Geometry, core: Core
 ) -> CopyPlan:
     rate = cost_at(calibration, "cycles_per_ns", None)
     return CopyPlan(
         geometry,
-        None if core is None else core.option,
+        core.option,
         rate.value if rate is not None and rate.value > 0 else 1.0,
-        request.overhead,
+        _USUAL_OVERHEAD if request.overhead is None else request.overhead,
         request.copies,
     )
 
@@ -186,10 +210,7 @@ def run_program(
         folders = [_folder(launcher, i) for i in range(len(native))]
         simulation, copied, why = _of_copies(plan.copies, folders, native, path, sampler.peak())
         if why is not None:
-            if request.engine == "copies":
-                raise TlbcostError(f"no estimate by copies: {why}", None, CANNOT_MEASURE)
-            say(f"simulated by Valgrind instead: {why}")
-            check_simulatable(path)
+            _not_copied(request, why)
             plan = dataclasses.replace(plan, valgrind=find_valgrind())
             simulation, copied = None, None
     if simulation is None and plan.geometry is not None and plan.valgrind is not None:
@@ -240,7 +261,8 @@ def follow_running(
 ) -> tuple[FollowedProcess, ProgramRuns]:
     """Follow copies of a process that already runs. Raises TlbcostError."""
     assert plan.copies is not None
-    followed = follow_process(pid, plan.copies, folder, request.seconds, children=request.children)
+    seconds = _USUAL_SECONDS if request.seconds is None else request.seconds
+    followed = follow_process(pid, plan.copies, folder, seconds, children=request.children)
     outcome = Outcome(followed.run, "", None, 0, None, None)
     simulation, copied, why = _of_copies(
         plan.copies, [folder], [outcome], followed.path, followed.seen
@@ -302,8 +324,10 @@ def _native(
     if plan.choice.pmu is None:
         copying = None if plan.copies is None else _Copying(plan.copies, launcher, conditions)
         runs = native_runs(
-            launcher, argv, path, request.runs, ignore_failure=tolerant,
-            last_started=sampler.start, between=conditions.measure, tool=None if copying is None else copying.tool,
+            launcher, argv, path, request.runs or _USUAL_RUNS, ignore_failure=tolerant,
+            last_started=sampler.start, between=conditions.measure,
+            tool=None if copying is None else copying.tool,
+            long_s=_LONG_S if copying is not None and request.runs is None else math.inf,
         )  # fmt: skip
         if copying is not None:
             _repeat(request, copying, launcher, runs)
@@ -321,7 +345,8 @@ def _native(
     # Events that do not fit into one run take several: these are the runs that are timed, too.
     complete = 0
     try:
-        while len(outcomes) < request.runs:
+        wanted = request.runs or _USUAL_RUNS
+        while len(outcomes) < wanted:
             parts.append(
                 count_program(
                     launcher, argv, plan.choice.pmu, plan.choice.events, path=path, go_on=note
@@ -331,7 +356,7 @@ def _native(
     except TimeLimitPassed:
         if not parts:
             raise
-        say(f"the time limit passed: {complete} of {request.runs} runs were counted")
+        say(f"the time limit passed: {complete} of {wanted} runs were counted")
     return outcomes[:complete], join_runs(parts)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from collections.abc import Sequence
 from functools import partial
@@ -76,7 +77,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--overhead",
         metavar="PERCENT",
         type=_percent,
-        default=0.05,
         help="the share of the program's CPU time that copies of it may cost (default: 5%%)",
     )
     parser.add_argument(
@@ -149,11 +149,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a process that already runs: follow copies of its threads",
     )  # fmt: skip
     parser.add_argument(
-        "--seconds", metavar="N", type=duration, default=30.0,
+        "--seconds", metavar="N", type=duration,
         help="with --pid: for how long; Ctrl-C ends it earlier (default: 30)",
     )  # fmt: skip
     parser.add_argument("--children", action="store_true", help="with --pid: its descendants, too")
-    add_runs(parser, 3, "time COMMAND")
+    add_runs(
+        parser, None, "time COMMAND", "3; one that takes over 10 s and is followed in copies: once"
+    )
     add_time_limit(parser)
     parser.add_argument(
         "--walk-cycles",
@@ -201,7 +203,7 @@ def _percent(text: str) -> float:
 
 
 def _positive(text: str) -> int:
-    if not text.isdigit() or not 0 < int(text) <= 1_000_000:
+    if not re.fullmatch("[0-9]+", text) or not 0 < int(text) <= 1_000_000:
         raise argparse.ArgumentTypeError(f"not a number of copies: {text}")
     return int(text)
 
@@ -331,6 +333,13 @@ def _check_simulated(request: EstimateRequest, asked: Sequence[str], plot: Path 
 
 
 def _check_others(request: EstimateRequest, option: str) -> None:
+    if request.engine == "copies" or request.pid is not None:
+        what = "--pid" if request.pid is not None else "--engine copies"
+        raise TlbcostError(
+            f"{option} simulates a whole run in Valgrind, which {what} excludes",
+            f"leave {option} out, or {what}",
+            USAGE,
+        )
     if request.backend in ("pmu", "both") or request.imported or request.model == "simple":
         raise TlbcostError(
             f"{option} is a matter of simulation and its overlap model alone",

@@ -153,11 +153,13 @@ def add_time_limit(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def add_runs(parser: argparse.ArgumentParser, default: int, what: str) -> None:
-    """--runs."""
+def add_runs(
+    parser: argparse.ArgumentParser, default: int | None, what: str, words: str | None = None
+) -> None:
+    """--runs; `words` say what the default is if that is None."""
     parser.add_argument(
         "--runs", metavar="N", type=whole_number(1, _MOST_RUNS), default=default,
-        help=f"{what} N times (default: {default})",
+        help=f"{what} N times (default: {words or default})",
     )  # fmt: skip
 
 

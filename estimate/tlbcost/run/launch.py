@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import select
 import subprocess
@@ -163,11 +164,14 @@ def native_runs(
     last_started: Callable[[int], None] | None = None,
     between: Callable[[], None] | None = None,
     tool: Callable[[int], Sequence[str]] | None = None,
+    long_s: float = math.inf,
 ) -> list[Outcome]:
     """Time the program `n` times: the first with its own output, the others in silence.
 
-    `last_started` is called with the launcher's process id when the last run has begun, `between`
-    before each run and after the last. `tool`: what a run is launched with, by its number.
+    A first run that takes longer than `long_s` stays the only one.
+    `last_started` is called with the launcher's process id when the last run has begun, or is known
+    to be the last; `between` before each run and after the last. `tool`: what a run is launched
+    with, by its number.
     Raises TlbcostError with the program's exit code if it failed, unless `ignore_failure`, and if
     a later run ended otherwise than the first.
     """
@@ -178,20 +182,50 @@ def native_runs(
                 between()
             started = last_started if i == n - 1 else None
             with progress.run(own_output=i == 0) as tick:
+                watched = None
+                if i == 0 and started is None and long_s < math.inf:
+                    watched = _LongRun(long_s, last_started, tick)
                 outcome = launcher.execute(
                     argv,
                     discard=i > 0,
-                    started=started,
-                    tick=tick,
+                    started=started if watched is None else watched.started,
+                    tick=tick if watched is None else watched.tick,
                     tool=() if tool is None else tool(i),
                 )
             if outcome.exec_errno is not None:
                 raise program.start_failure(argv[0], path, outcome.exec_errno)
             check_outcome(argv[0], outcome, outcomes, ignore_failure=ignore_failure)
             outcomes.append(outcome)
+            if watched is not None and watched.long:
+                break
     if between is not None:
         between()
     return outcomes
+
+
+class _LongRun:
+    """Notices that a run takes longer than `limit_s`, and then calls `then` with its launcher."""
+
+    def __init__(
+        self,
+        limit_s: float,
+        then: Callable[[int], None] | None,
+        tick: Callable[[float], None] | None,
+    ) -> None:
+        self._limit_s, self._then, self._tick = limit_s, then, tick
+        self._launcher: int | None = None
+        self.long = False
+
+    def started(self, launcher: int) -> None:
+        self._launcher = launcher
+
+    def tick(self, seconds: float) -> None:
+        if self._tick is not None:
+            self._tick(seconds)
+        if seconds > self._limit_s and not self.long:
+            self.long = True
+            if self._then is not None and self._launcher is not None:
+                self._then(self._launcher)
 
 
 @contextlib.contextmanager

@@ -72,3 +72,70 @@ def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch
         set_up(monkeypatch, None, "overlap")
     assert error.value.exit_code == 4
     assert "--model simple" in str(error.value.hint)
+
+
+def plan_by(
+    monkeypatch: pytest.MonkeyPatch, request: EstimateRequest, core: Core | None, why: str | None
+) -> runs.RunPlan:
+    """The plan where copies can be followed, but for `why`."""
+    monkeypatch.setattr(runs, "find_valgrind", lambda: Path("/v"))
+    monkeypatch.setattr(runs, "core_for", lambda *_: core)
+    monkeypatch.setattr(runs, "unavailable", lambda: why)
+    path = None if request.pid is not None else Path("/bin/true")
+    return runs.plan_runs(replace(request, calibration=CALIBRATION), MACHINE, path)
+
+
+def test_copies_are_what_simulates(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = EstimateRequest(("true",), backend="sim")
+    found = plan_by(monkeypatch, asked, MODELLED, None)
+    assert found.valgrind is None
+    assert found.copies is not None
+    assert (found.copies.overhead, found.copies.copies) == (0.05, None)
+    asked = replace(asked, engine="copies", copies=7)
+    found = plan_by(monkeypatch, asked, MODELLED, None)
+    assert found.copies is not None
+    assert found.copies.copies == 7
+    assert capsys.readouterr().err == ""
+    found = plan_by(monkeypatch, replace(asked, engine="valgrind"), MODELLED, "not built")
+    assert (found.valgrind, found.copies) == (Path("/v"), None)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("core", "why", "words"),
+    [
+        (MODELLED, "not built", "not built"),
+        (None, None, "the calibration does not tell what loads cost"),
+    ],
+)
+def test_without_copies_valgrind_simulates_and_the_reason_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    core: Core | None,
+    why: str | None,
+    words: str,
+) -> None:
+    asked = EstimateRequest(("true",), backend="sim")
+    found = plan_by(monkeypatch, asked, core, why)
+    assert (found.valgrind, found.copies) == (Path("/v"), None)
+    assert f"simulated by Valgrind, not in copies: {words}" in capsys.readouterr().err
+    refused = {
+        "no estimate by copies": replace(asked, engine="copies"),
+        "process 1 cannot be followed": EstimateRequest(pid=1),
+    }
+    for start, request in refused.items():
+        with pytest.raises(TlbcostError, match=f"{start}: {words}") as error:
+            plan_by(monkeypatch, request, core, why)
+        assert error.value.exit_code == 4
+        assert error.value.hint
+
+
+def test_the_simple_model_is_of_a_whole_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = EstimateRequest(("true",), backend="sim", model="simple")
+    found = plan_by(monkeypatch, asked, MODELLED, None)
+    assert (found.valgrind, found.copies) == (Path("/v"), None)
+    assert "the simple model needs the counts of a whole run" in capsys.readouterr().err

@@ -33,7 +33,7 @@ def test_options() -> None:
     found = parse("--runs", "5", "--prepare", "rm x", "--", "app", "--runs", "7")
     assert (found.runs, found.prepare) == (5, "rm x")
     assert found.program[-3:] == ["app", "--runs", "7"]
-    assert parse("app").runs == 3
+    assert parse("app").runs is None
 
 
 @pytest.mark.parametrize("runs", ["0", "-1", "x", "1001", "1.5", "²"])
@@ -51,6 +51,49 @@ def test_a_model_needs_a_simulation(options: tuple[str, ...]) -> None:
     with pytest.raises(TlbcostError, match="is of a simulation") as error:
         estimate.run(parse(*options))
     assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("--engine copies simulates", ("--engine", "copies", "--backend", "pmu", "app")),
+        ("--engine copies simulates", ("--engine", "copies", "--from", "file")),
+        ("--overhead is of copies", ("--overhead", "3%", "--engine", "valgrind", "app")),
+        ("--copies is of copies", ("--copies", "9", "--backend", "pmu", "app")),
+        ("both limit the copies", ("--copies", "9", "--overhead", "3%", "app")),
+        ("--seconds belongs to --pid", ("--seconds", "9", "app")),
+        ("--children belongs to --pid", ("--children", "app")),
+        ("app would not be run", ("--pid", "1", "app")),
+        ("neither Valgrind nor counters", ("--pid", "1", "--engine", "valgrind")),
+        ("neither Valgrind nor counters", ("--pid", "1", "--backend", "both")),
+        ("what was counted before, --pid", ("--pid", "1", "--from", "file")),
+        ("--runs is of a program that is run", ("--pid", "1", "--runs", "2")),
+        ("--prepare is of a program that is run", ("--pid", "1", "--prepare", "true")),
+        ("--nodes is of a program that is run", ("--pid", "1", "--nodes", "2")),
+        ("--machine simulates a whole run", ("--machine", "zen4", "--pid", "1")),
+        ("--page-size simulates a whole", ("--page-size", "2M", "--engine", "copies", "app")),
+    ],
+)
+def test_options_of_copies_belong_together(words: str, options: tuple[str, ...]) -> None:
+    with pytest.raises(TlbcostError, match=re.escape(words)) as error:
+        estimate.run(parse(*options))
+    assert error.value.exit_code == 2
+    assert error.value.hint
+
+
+@pytest.mark.parametrize("share", ["0", "-1%", "101%", "x", "%", "", "nan", "inf"])
+def test_a_wrong_share_of_cpu_time_is_refused(share: str) -> None:
+    with pytest.raises(TlbcostError, match="not a share of CPU time as 5%"):
+        parse(f"--overhead={share}", "app")
+    assert (parse("--overhead", "5%", "app").overhead, parse("app").overhead) == (0.05, None)
+    assert parse("--overhead", "0.5", "app").overhead == 0.005
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", "1000001", "²", ""])
+def test_a_wrong_number_of_copies_is_refused(number: str) -> None:
+    with pytest.raises(TlbcostError, match="not a number of copies"):
+        parse(f"--copies={number}", "app")
+    assert parse("--copies", "30", "app").copies == 30
 
 
 def test_signals_end_with_a_message_and_a_code(

@@ -94,6 +94,20 @@ def test_ticks_come_while_a_program_runs(
 
 
 @needs_launcher
+@pytest.mark.parametrize(("long_s", "n"), [(0.1, 1), (3600.0, 2)])
+def test_a_long_run_is_the_only_one(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, long_s: float, n: int
+) -> None:
+    monkeypatch.setattr(launch, "_TICK_S", 0.02)
+    started: list[int] = []
+    outcomes = native_runs(
+        launcher, ["sleep", "0.5"], Path("/bin/sleep"), 2, ignore_failure=False,
+        last_started=started.append, long_s=long_s,
+    )  # fmt: skip
+    assert (len(outcomes), len(started)) == (n, 1)
+
+
+@needs_launcher
 def test_an_exception_ends_the_whole_family(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
