@@ -13,8 +13,8 @@ enum interrupted_call {
 };
 
 /*
- * `own`: registers of a thread in a stop of PTRACE_INTERRUPT; `start`: the same, changed so that the
- * thread makes the call again wherever it is continued.  `signalled`: a signal is pending that
+ * `own`: registers of a thread in a stop of PTRACE_INTERRUPT; `start`: the same, changed so that
+ * the thread makes the call again wherever it is continued.  `signalled`: a signal is pending that
  * interrupts calls.
  */
 enum interrupted_call interrupted_call(struct user_regs_struct *own,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which system calls does a thread make after it was copied, and what do they give it?  Its copy may
- * make none of them: it gets the same results (replay.h).
+ * Which system calls does a thread make after it was copied, and what do they give it?  Its copy
+ * may make none of them: it gets the same results (replay.h).
  *
  * A recording is a file in memory: records one after the other, each a struct recorded_call, its
  * outputs (struct recorded_output), and then the bytes of each output, padded to a multiple of 8.

@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "interrupted_call.h"
+#include "refusal.h"
 #include "restartable.h"
 #include "thread_facts.h"
 #include "tracee.h"
@@ -22,60 +23,6 @@ static struct {
 } late[MOST_LATE];
 static unsigned late_count;
 
-static enum injector_refusal refusal_of(int error)
-{
-	switch (error) {
-	case ESRCH:
-	case ENOENT:
-		return REFUSED_GONE;
-	case EPERM:
-	case EACCES:
-		return REFUSED_PERMISSION;
-	default:
-		return REFUSED_FAILED;
-	}
-}
-
-static enum injector_refusal look(const struct thread_facts *facts, bool sleeping)
-{
-	switch (facts->state) {
-	case 'R':
-		break;
-	case 'S':
-	case 'I':
-		if (!sleeping)
-			return REFUSED_SLEEPING;
-		break;
-	case 'T':
-		return REFUSED_STOPPED;
-	case 't':
-		return REFUSED_TRACED;
-	case 'Z':
-	case 'X':
-		return REFUSED_GONE;
-	default:
-		return REFUSED_BUSY;
-	}
-	if (facts->tracer)
-		return REFUSED_TRACED;
-	if (facts->seccomp)
-		return REFUSED_SECCOMP;
-	return facts->hugetlb_bytes ? REFUSED_HUGETLB : INJECTED;
-}
-
-#define GET_USER_DISPATCH 0x4211
-
-/* Wine's way: the program has a signal instead of a system call.  Linux 6.4 and later tell. */
-static bool dispatches_calls(pid_t thread)
-{
-	struct {
-		uint64_t mode, selector, offset, length;
-	} dispatch = { .mode = 0 };
-
-	return ptrace(GET_USER_DISPATCH, thread, sizeof(dispatch), &dispatch) == 0 &&
-		dispatch.mode != 0;
-}
-
 /*
  * What the stop did to a call that it interrupted.  Returns INJECTED; or a refusal, and it may be
  * let go with its `own` registers.
@@ -88,7 +35,7 @@ static enum injector_refusal examine(struct thread_stop *stop, int32_t *error)
 	    ptrace(PTRACE_GETSIGMASK, stop->thread, sizeof(stop->mask), &stop->mask) < 0 ||
 	    thread_facts_read(stop->program, stop->thread, &facts) < 0) {
 		*error = errno;
-		return refusal_of(errno);
+		return refusal_of_error(errno);
 	}
 	stop->start = stop->own;
 	switch (interrupted_call(&stop->own, &stop->start,
@@ -104,7 +51,9 @@ static enum injector_refusal examine(struct thread_stop *stop, int32_t *error)
 	}
 	if (stop->own.cs != CODE_SEGMENT_64BIT)
 		return REFUSED_32BIT;
-	if (facts.seccomp || dispatches_calls(stop->thread))
+	if (trampoline_is_under_way(&stop->trampoline, stop->thread, stop->own.rip))
+		return REFUSED_BUSY;
+	if (facts.seccomp || refusal_dispatches_calls(stop->thread))
 		return REFUSED_SECCOMP;
 	/*
 	 * A call with a mask of its own (ppoll, sigsuspend): blocked is that mask, and PTRACE_SETSIGMASK
@@ -130,7 +79,7 @@ static void let_go(struct thread_stop *stop)
 		remember_late(stop->program, stop->thread);
 }
 
-/* One that has stopped, by whatever: because of us, at a system call, or for a signal that it gets. */
+/* One that has stopped: because of us, at a system call, or for a signal that it gets. */
 static void release(struct thread_stop *stop, int status)
 {
 	int32_t error;
@@ -178,20 +127,6 @@ static bool is_late(pid_t thread)
 	return false;
 }
 
-/* The kernel says EPERM also of a thread that has just ended, and of one that has a tracer. */
-static enum injector_refusal refusal_to_trace(const struct thread_stop *stop)
-{
-	int error = errno;
-	struct thread_facts facts;
-
-	if (error != EPERM)
-		return refusal_of(error);
-	if (thread_facts_read(stop->program, stop->thread, &facts) < 0 || facts.state == 'Z' ||
-	    facts.state == 'X')
-		return REFUSED_GONE;
-	return facts.tracer ? REFUSED_TRACED : REFUSED_PERMISSION;
-}
-
 /* Returns INJECTED once it has stopped because of us. */
 static enum injector_refusal interrupt(struct thread_stop *stop, uint32_t wait_ms, int32_t *error)
 {
@@ -199,7 +134,7 @@ static enum injector_refusal interrupt(struct thread_stop *stop, uint32_t wait_m
 
 	if (ptrace(PTRACE_SEIZE, stop->thread, NULL, (long)PTRACE_O_TRACESYSGOOD) < 0) {
 		*error = errno;
-		return refusal_to_trace(stop);
+		return refusal_to_trace(stop->program, stop->thread);
 	}
 	stop->since_ns = clock_ns();
 	ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
@@ -236,14 +171,14 @@ enum injector_refusal thread_stop_begin(struct thread_stop *stop, pid_t program,
 		return REFUSED_BUSY;
 	if (thread_facts_read(program, thread, &facts) < 0) {
 		*error = errno;
-		return refusal_of(errno);
+		return refusal_of_error(errno);
 	}
-	refusal = look(&facts, sleeping);
+	refusal = refusal_of_facts(&facts, sleeping);
 	if (refusal != INJECTED)
 		return refusal;
 	if (trampoline_open(&stop->trampoline, program, thread) < 0) {
 		*error = errno;
-		return errno == ENOENT ? REFUSED_NO_INSTRUCTION : refusal_of(errno);
+		return errno == ENOENT ? REFUSED_NO_INSTRUCTION : refusal_of_error(errno);
 	}
 	refusal = interrupt(stop, wait_ms, error);
 	if (refusal == INJECTED) {

@@ -51,7 +51,7 @@ int64_t thread_stop_call(struct thread_stop *stop, long call, const uint64_t arg
  */
 int thread_stop_restore(struct thread_stop *stop);
 
-/* Let go of it, after it was restored or has made no call; with a signal that it was to get, or 0. */
+/* Let go of it, restored or without a call made; with a signal that it was to get, or 0. */
 void thread_stop_detach(struct thread_stop *stop, int signal);
 
 /* It runs, still traced: let go of it when it stops next, by itself. */

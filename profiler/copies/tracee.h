@@ -13,8 +13,8 @@
 #define TRACEE_EVENT(status) ((status) >> 16)
 
 /*
- * How long one waits: until a time of CLOCK_MONOTONIC, or one of these.  But for the second, SIGCHLD
- * is blocked and taken.
+ * How long one waits: until a time of CLOCK_MONOTONIC, or one of these.  But for the second,
+ * SIGCHLD is blocked and taken.
  */
 #define TRACEE_FOR_EVER UINT64_MAX
 #define TRACEE_OF_ONE_THREAD 0u	/* for ever, for a process that has one thread: a copy */
@@ -23,8 +23,8 @@
 void tracee_look_at_others(void (*others)(void));
 
 /*
- * Wait until it stops or ends.  Returns 0 with *status; or -1 with errno: ETIMEDOUT, ECHILD if it is
- * gone.
+ * Wait until it stops or ends.  Returns 0 with *status; or -1 with errno: ETIMEDOUT, ECHILD if it
+ * is gone.
  */
 int tracee_wait(pid_t tid, uint64_t deadline_ns, int *status);
 

@@ -18,7 +18,8 @@
 #define CHUNK_BYTES 65536u
 #define REMEMBERED 16u
 
-extern const unsigned char trampoline_code[], trampoline_call[], trampoline_back[], trampoline_data[], trampoline_end[];
+extern const unsigned char trampoline_code[], trampoline_call[], trampoline_back[],
+	trampoline_data[], trampoline_end[];
 
 /* As in trampoline_code.S, after how long a copy lives. */
 struct trampoline_data {
@@ -93,8 +94,6 @@ static bool has_room(pid_t thread, uint64_t address)
 	unsigned char bytes[1024];
 	size_t length = 2 * all_bytes();
 
-	if (is_written(thread, address))
-		return true;
 	if (length > sizeof(bytes) ||
 	    peek(thread, address - all_bytes(), bytes, length) != (ssize_t)length)
 		return false;
@@ -115,12 +114,51 @@ uint64_t trampoline_life(uint64_t call)
 	return call + (uint64_t)(trampoline_data - trampoline_call);
 }
 
-static void look_at(struct trampoline *trampoline, pid_t thread, uint64_t start, uint64_t end, bool vdso)
+/* Places one before the other; each injector takes one that has not been used, while there are. */
+#define MOST_PLACES 5u
+
+static uint64_t place_of(uint64_t end, unsigned i)
 {
-	if (vdso && has_room(thread, end - all_bytes()))
-		place(trampoline, end - all_bytes());
-	else if (!trampoline->plain)
+	return end - (i + 1) * all_bytes();
+}
+
+/*
+ * A thread may still be on its way back for an injector that was killed, and needs what is written
+ * there.  Returns 0 if there is no room.
+ */
+static uint64_t find_place(pid_t thread, uint64_t end)
+{
+	for (unsigned i = 0; i < MOST_PLACES; i++) {
+		if (is_written(thread, place_of(end, i)))
+			continue;
+		if (has_room(thread, place_of(end, i)))
+			return place_of(end, i);
+		break;
+	}
+	/* All are taken: the first for longest. */
+	return is_written(thread, place_of(end, 0)) ? place_of(end, 0) : 0;
+}
+
+bool trampoline_is_under_way(const struct trampoline *trampoline, pid_t thread, uint64_t at)
+{
+	if (at < trampoline->end && trampoline->end - at <= MOST_PLACES * all_bytes())
+		return is_written(thread,
+				  place_of(trampoline->end,
+					   (unsigned)((trampoline->end - at - 1) / all_bytes())));
+	return at % PAGE_BYTES < all_bytes() && is_written(thread, at / PAGE_BYTES * PAGE_BYTES);
+}
+
+static void look_at(struct trampoline *trampoline, pid_t thread, uint64_t start, uint64_t end,
+		    bool vdso)
+{
+	uint64_t code = vdso ? find_place(thread, end) : 0;
+
+	if (code) {
+		place(trampoline, code);
+		trampoline->end = end;
+	} else if (!trampoline->plain) {
 		trampoline->plain = search(thread, start, end);
+	}
 }
 
 /* A file that was not opened: because there is no such thread. */
@@ -209,7 +247,8 @@ static int write_memory(const struct trampoline *trampoline, pid_t thread, uint6
 	return 0;
 }
 
-static int map_page(struct trampoline *trampoline, pid_t thread, const struct user_regs_struct *registers)
+static int map_page(struct trampoline *trampoline, pid_t thread,
+		    const struct user_regs_struct *registers)
 {
 	const uint64_t arguments[6] = { 0, PAGE_BYTES, PROT_READ | PROT_EXEC,
 					MAP_PRIVATE | MAP_ANONYMOUS, ~(uint64_t)0, TRAMPOLINE_BACK };
@@ -267,7 +306,8 @@ int trampoline_lay(struct trampoline *trampoline, pid_t thread, uint64_t mask,
 	return 0;
 }
 
-void trampoline_lift(struct trampoline *trampoline, pid_t thread, const struct user_regs_struct *registers)
+void trampoline_lift(struct trampoline *trampoline, pid_t thread,
+		     const struct user_regs_struct *registers)
 {
 	const uint64_t arguments[6] = { trampoline->code, PAGE_BYTES };
 

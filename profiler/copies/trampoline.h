@@ -15,6 +15,7 @@
 
 struct trampoline {
 	uint64_t code;		/* where the instructions are; 0: nowhere yet */
+	uint64_t end;		/* of the vDSO, if they are in it */
 	uint64_t call;		/* address of their `syscall` */
 	uint64_t plain;		/* of another one, which leads nowhere: for a page of our own */
 	int memory;		/* /proc/PID/mem */
@@ -22,14 +23,24 @@ struct trampoline {
 };
 
 /* The sixth argument of a call: what comes after it if nobody stops the thread. */
-enum { TRAMPOLINE_BACK, TRAMPOLINE_CLONE /* the copy ends, the original goes back */, TRAMPOLINE_END };
+enum {
+	TRAMPOLINE_BACK,
+	TRAMPOLINE_CLONE,	/* the copy ends, the original goes back */
+	TRAMPOLINE_END,
+};
 
 /*
- * Look for room, before the thread is stopped.  Returns 0 (trampoline_close() comes last); or -1 with
- * errno: ENOENT if there is no `syscall` instruction at all.
+ * Look for room, before the thread is stopped.  Returns 0 (trampoline_close() comes last); or -1
+ * with errno: ENOENT if there is no `syscall` instruction at all.
  */
 int trampoline_open(struct trampoline *trampoline, pid_t process, pid_t thread);
 void trampoline_close(struct trampoline *trampoline);
+
+/*
+ * Whether a stopped thread is on its way back for another injector that was killed: it has to be
+ * let go on.
+ */
+bool trampoline_is_under_way(const struct trampoline *trampoline, pid_t thread, uint64_t at);
 
 /*
  * Of a stopped thread: write the instructions and with what they lead back.  Afterwards `registers`
@@ -43,6 +54,7 @@ int trampoline_lay(struct trampoline *trampoline, pid_t thread, uint64_t mask,
 uint64_t trampoline_life(uint64_t call);
 
 /* Take our page away again, if there is one: the last call. */
-void trampoline_lift(struct trampoline *trampoline, pid_t thread, const struct user_regs_struct *registers);
+void trampoline_lift(struct trampoline *trampoline, pid_t thread,
+		     const struct user_regs_struct *registers);
 
 #endif

@@ -378,7 +378,7 @@ static void test_execution(void)
 			made += copy_times(&injected, &request, 1);
 		check_end(&injected, 7);
 	}
-	CHECK(made > 5);
+	CHECK(made > 0);
 }
 
 #define THREADS 64
