@@ -4,7 +4,8 @@
 #define TLBCOST_COPIES_ATTRIBUTION_ROWS_H
 
 #include "address_map.h"
-#include "attribution.h"
+#include "timing/config.h"
+#include "tlb/model.h"
 #include "copy_mappings.h"
 #include "stacks.h"
 

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "attribution.h"
 #include "attribution_rows.h"
 #include "table.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "area.h"
-#include "follow.h"
+#include "watcher.h"
 #include "translator.h"
 
 #define INT3 0xccu

@@ -3,7 +3,7 @@
 #ifndef TLBCOST_COPIES_SAMPLED_COPY_H
 #define TLBCOST_COPIES_SAMPLED_COPY_H
 
-#include "sampling.h"
+#include "sampling_state.h"
 
 /* A stratum begins at this time of the program's CPU time; its instant is drawn. */
 void sampled_next_stratum(struct sampling *sampling, uint64_t begin_ns);

@@ -8,7 +8,7 @@
 
 #include "code_cache.h"
 #include "copy.h"
-#include "follow.h"
+#include "watcher.h"
 
 /* Most records of one block. */
 #define STREAM_BLOCK_RECORDS (CODE_BLOCK_MOST_REFERENCES + CODE_BLOCK_MOST_INSTRUCTIONS + 1u)

@@ -7,7 +7,7 @@
 
 #include "area.h"
 #include "emit.h"
-#include "follow.h"
+#include "watcher.h"
 #include "instruction.h"
 #include "step.h"
 #include "vdso.h"

@@ -13,7 +13,6 @@
 #include "replay.h"
 #include "translator.h"
 #include "window.h"
-#include "workers.h"
 
 /* Programs with more images than this have the code of some translated again. */
 #define MOST_IMAGES 4u

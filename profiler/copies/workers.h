@@ -15,32 +15,11 @@
 #include "follow.h"
 #include "window.h"
 #include "window_options.h"
+#include "worker.h"
 
 #define WORKERS_MOST 8u
 /* With those that took the place of starved ones. */
 #define WORKERS_SLOTS (2 * WORKERS_MOST)
-
-struct worker_job {
-	enum { JOB_FOLLOW, JOB_WRITE } what;
-	struct copy copy;
-	struct window_start start;
-	uint64_t image;		/* copies of one image share translated code */
-	uint64_t time_ns;	/* most that it may take; 0: any */
-};
-
-struct worker_news {
-	enum {
-		NEWS_DEAD,	/* the copy is; its window is being modelled */
-		NEWS_READY,	/* for the next job */
-		NEWS_WRITTEN,	/* the tables are */
-		NEWS_GONE,	/* the worker is, with its results */
-	} what;
-	uint32_t window;
-	int32_t error;		/* errno; of NEWS_DEAD: it could not be followed */
-	enum follow_end end;
-	uint64_t killed_ns;	/* CLOCK_MONOTONIC */
-	uint64_t cpu_ns;	/* of the worker and the copy, since the job was given */
-};
 
 struct worker {
 	pid_t pid;

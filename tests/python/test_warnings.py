@@ -45,5 +45,5 @@ def test_a_check_stops_at_one() -> None:
 
 def test_the_linter_stops_at_one() -> None:
     commands = [line for line in made("c-lint") if "xargs" in line]
-    assert len(commands) == 3
+    assert len(commands) == 4
     assert all("-Werror" in line for line in commands)

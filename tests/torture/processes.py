@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 BEGUN = time.monotonic()
 
@@ -19,7 +20,7 @@ def more() -> bool:
     """Whether to continue: see torture.h."""
     until = os.environ.get("TORTURE_UNTIL")
     passed = time.monotonic() - BEGUN
-    return passed < (60 if until else 1) and not (until and os.path.exists(until))
+    return passed < (60 if until else 1) and not (until and Path(until).exists())
 
 
 def digest(number: int) -> str:

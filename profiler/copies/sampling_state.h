@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What sampling.c and sampled_copy.c know of the program and its copies. */
+#ifndef TLBCOST_COPIES_SAMPLING_STATE_H
+#define TLBCOST_COPIES_SAMPLING_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "budget.h"
+#include "copies_table.h"
+#include "processes.h"
+#include "workers.h"
+
+struct sampling_options {
+	double fraction;		/* see struct budget */
+	uint64_t copies, expected_cpu_ns;
+	uint64_t seed;
+	bool children;			/* of the program, too */
+	uint32_t record_calls, record_ms;
+	uint32_t first_window;
+	uint64_t window_ns;		/* most real time of a window */
+};
+
+/* A copy that is followed; of each worker one. */
+struct sampled_copy {
+	bool alive, modelled;		/* modelled: its worker is still busy with it */
+	const char *cut;		/* we killed it early: why, as the result */
+	struct copy copy;
+	size_t row;
+	bool sibling;			/* we reap it */
+	struct process *process;
+	uint64_t image, faults, cpu_ns;	/* of the process when it was made */
+	uint64_t begun_cpu_ns;		/* of all processes */
+	double fault_rate;		/* per ns of CPU time, before */
+};
+
+/* Fields are private but fd, refused and rows. */
+struct sampling {
+	int fd;				/* for watch_hook: an epoll's */
+	struct copies_rows rows;
+	const char *stopped;		/* why there are no more copies: a word; NULL */
+	struct sampling_options options;
+	struct budget budget;
+	struct workers *workers;
+	struct processes processes;
+	struct sampled_copy copies[WORKERS_SLOTS];
+	int timer, injector;
+	pid_t injector_pid, pid;
+	bool launched, executed;
+	uint64_t first_image, random, start_ns;
+	uint32_t next_window;
+	uint64_t stratum_ns, instant_ns, length_ns;	/* of the program's CPU time */
+	uint64_t pace_ns;		/* CPU time of the program for which a copy keeps a worker */
+	unsigned tries, refused;	/* of this instant; in a row */
+	uint64_t looked_ns, looked_cpu_ns, tree_ns, patience_ns;
+};
+
+#endif
