@@ -17,7 +17,7 @@ setup_file() {
 setup() {
 	need_built tlbcost libexec/tlbcost-run libexec/valgrind
 	need_program valgrind gcc g++
-	ESTIMATE=("${BUILD}/tlbcost" estimate --details --backend sim --runs 1
+	ESTIMATE=("${BUILD}/tlbcost" estimate --engine valgrind --details --backend sim --runs 1
 		--calibration "${TREE}/tests/golden/calibration.tsv" --json report.json
 		--output report.txt)
 	cd "${BATS_TEST_TMPDIR}" || return

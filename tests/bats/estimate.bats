@@ -10,7 +10,7 @@ load common
 setup() {
 	need_built tlbcost libexec/tlbcost-run libexec/valgrind
 	need_program valgrind
-	ESTIMATE=("${BUILD}/tlbcost" estimate --calibration "${TREE}/tests/golden/calibration.tsv")
+	ESTIMATE=("${BUILD}/tlbcost" estimate --engine valgrind --calibration "${TREE}/tests/golden/calibration.tsv")
 	cd "${BATS_TEST_TMPDIR}" || return
 	# Our own folder for temporary files shows what is left behind.
 	mkdir tmp
@@ -76,7 +76,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 @test "the report is 24 lines of the terminal's width, and --details has the rest" {
 	need_built workloads/random-update
 	dear_walks >dear.tsv
-	dear=("${BUILD}/tlbcost" estimate --calibration dear.tsv --runs 1)
+	dear=("${BUILD}/tlbcost" estimate --engine valgrind --calibration dear.tsv --runs 1)
 	program=("${BUILD}/workloads/random-update" --size 64M --count 300k)
 	run -0 --separate-stderr "${dear[@]}" --json report.json -- "${program[@]}"
 	printf '%s\n' "${stderr}" >report.txt
@@ -112,7 +112,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 @test "a program with a large random table is worth trying" {
 	need_built workloads/random-update
 	dear_walks >dear.tsv
-	run -0 "${BUILD}/tlbcost" estimate --calibration dear.tsv --runs 1 --json report.json -- \
+	run -0 "${BUILD}/tlbcost" estimate --engine valgrind --calibration dear.tsv --runs 1 --json report.json -- \
 		"${BUILD}/workloads/random-update" --size 128M --count 3M
 	[[ $(json 'report["verdict"]["code"]') == worth_trying ]]
 	[[ $(json 'report["simulation"]["counts"][1]["stlb_misses"] > 2_000_000') == True ]]
@@ -147,12 +147,12 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 		printf 'cycles_per_ns\tNA\tNA\tNA\t3.5\t3.4\t3.6\t9\n'
 		printf '# end: 29\n'
 	} >loads.tsv
-	run -0 "${BUILD}/tlbcost" estimate --details --backend sim --calibration loads.tsv --runs 1 \
+	run -0 "${BUILD}/tlbcost" estimate --engine valgrind --details --backend sim --calibration loads.tsv --runs 1 \
 		--model overlap --json report.json "${BUILD}/workloads/chase" --size 64M --count 2000000
 	[[ ${output} == *"simulation, overlap model"* ]]
 	[[ $(json 'report["simulation"]["model"]') == overlap ]]
 	[[ $(json 'report["expected_fraction"]["value"] > 0.05') == True ]]
-	run -0 "${BUILD}/tlbcost" estimate --backend sim --calibration loads.tsv --runs 1 \
+	run -0 "${BUILD}/tlbcost" estimate --engine valgrind --backend sim --calibration loads.tsv --runs 1 \
 		--model overlap --json report.json "${BUILD}/workloads/cyclic" --pages 40 --rounds 1000000
 	[[ $(json 'abs(report["expected_fraction"]["value"]) < 0.01') == True ]]
 }
@@ -188,7 +188,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 		}
 	END
 	dear_walks >dear.tsv
-	run -0 "${BUILD}/tlbcost" estimate --calibration dear.tsv --runs 1 --json report.json -- ./asks
+	run -0 "${BUILD}/tlbcost" estimate --engine valgrind --calibration dear.tsv --runs 1 --json report.json -- ./asks
 	[[ $(json 'report["verdict"]["code"]') == already_huge ]]
 	says "ALREADY THERE: the program was timed with most of its memory on 2 MiB pages"
 	says "T22 The program took only"

@@ -3,23 +3,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import signal
 import subprocess
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from tlbcost.common import paths
-from tlbcost.common.cleanup import sigint_left_to_the_program
-from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TOOL_FAILED, TlbcostError
+from tlbcost.common import formats, paths
+from tlbcost.common.causes import tool_error
+from tlbcost.common.cleanup import TimeLimitPassed, sigint_left_to_the_program
+from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.common.progress import say
-from tlbcost.copies.run import CopyPlan, copies_tool
+from tlbcost.common.table import read_table
+from tlbcost.copies.run import CopyPlan, copies_tool, reason_of
 from tlbcost.memory import smaps
+from tlbcost.memory.peak_sampler import PeakSampler
+from tlbcost.run import process_tree
+from tlbcost.run.copied_processes import is_copy
 from tlbcost.run.outcome import Run
 from tlbcost.system import hints
 
+_LOOK_S = 0.2
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 _CAN_ONLY_LAUNCH = (
@@ -40,10 +50,60 @@ class FollowedProcess:
 
 @dataclass(frozen=True, slots=True)
 class _Usage:
-    user_ns: int
-    system_ns: int
-    minor_faults: int
-    major_faults: int
+    user_ns: int = 0
+    system_ns: int = 0
+    minor_faults: int = 0
+    major_faults: int = 0
+
+    def __add__(self, other: _Usage) -> _Usage:
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return _Usage(*(one + another for one, another in pairs))
+
+    def __sub__(self, other: _Usage) -> _Usage:
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return _Usage(*(one - another for one, another in pairs))
+
+
+class _Meter:
+    """What a process uses from now on; with `children`, its descendants, too.
+
+    A process that ends is known as it was when it was read last.
+    """
+
+    def __init__(self, pid: int, *, children: bool) -> None:
+        self._pid, self._children = pid, children
+        self._used: dict[tuple[int, int], tuple[_Usage, _Usage]] = {}
+        self._look(new=False)
+        self._started = time.monotonic_ns()
+
+    def read(self) -> None:
+        """What have they used up to now?"""
+        self._look(new=True)
+
+    def _look(self, *, new: bool) -> None:
+        """`new`: whether a process not seen before has begun since."""
+        pids = {self._pid: process_tree.start_ticks(self._pid)}
+        if self._children:
+            found = process_tree.offspring([self._pid])
+            pids |= {pid: start for pid, start in found.items() if not is_copy(pid)}
+        for pid, start in pids.items():
+            usage = _usage(pid)
+            if usage is None or start is None:
+                continue
+            before, _ = self._used.get((pid, start), (_Usage() if new else usage, usage))
+            self._used[pid, start] = before, usage
+
+    def run(self, seen: Sequence[tuple[str, smaps.Mapping]]) -> Run:
+        """All that was used up to the last look; `seen` was in memory at the peak."""
+        used = sum((now - before for before, now in self._used.values()), _Usage())
+        return Run(
+            wall_ns=time.monotonic_ns() - self._started,
+            user_ns=used.user_ns,
+            system_ns=used.system_ns,
+            minor_faults=used.minor_faults,
+            major_faults=used.major_faults,
+            max_rss_bytes=sum(mapping.resident_bytes for _, mapping in seen),
+        )
 
 
 def follow_process(
@@ -51,57 +111,72 @@ def follow_process(
 ) -> FollowedProcess:
     """Follow it for so long, or until it or Ctrl-C ends that; tables are in `folder` then.
 
-    Raises TlbcostError: 1 if there is no such process, 4 if it may not be traced.
+    Raises TlbcostError: 1 if there is no such process, 4 if it cannot be followed.
     """
     argv, path = _command(pid)
-    before, started = _usage(pid), time.monotonic_ns()
     tool = copies_tool(plan, folder)
     words = [str(paths.libexec(tool[0])), *tool[1:], "--pid", str(pid)]
     words += ["--seconds", str(max(1, round(seconds)))]
     if children:
         words.append("--children")
-    say(f"following process {pid} ({path.name}) for {seconds:g} s")
-    with sigint_left_to_the_program():
-        # Ctrl-C reaches it, too, and it ends with what it has.
-        code = _run(words)
-        seen = _seen(pid, path)
-        after, ended = _usage(pid), time.monotonic_ns()
+    say(f"following process {pid} ({path.name}) for {seconds:g} s; Ctrl-C ends that earlier")
+    meter, sampler = _Meter(pid, children=children), PeakSampler()
+    sampler.start_at(pid, children=children)
+    try:
+        code, said = _follow(words, meter)
+    finally:
+        sampler.stop()
     if code == CANNOT_MEASURE:
-        raise _refused(pid)
+        raise _refused(pid, folder)
     if code != 0:
-        raise TlbcostError(
-            f"cannot follow process {pid}: {tool[0]} exited with {code}",
-            "tlbcost doctor",
-            TOOL_FAILED,
-        )
-    if before is None or after is None:
-        raise TlbcostError(
-            f"process {pid} ended while it was followed: its CPU time is not known",
-            "tlbcost estimate -- COMMAND runs it from start to end",
-            CANNOT_MEASURE,
-        )
-    run = Run(
-        wall_ns=ended - started,
-        user_ns=after.user_ns - before.user_ns,
-        system_ns=after.system_ns - before.system_ns,
-        minor_faults=after.minor_faults - before.minor_faults,
-        major_faults=after.major_faults - before.major_faults,
-        max_rss_bytes=sum(mapping.resident_bytes for _, mapping in seen),
-    )
+        say(said)
+        raise tool_error(f"cannot follow process {pid}", tool[0], code, folder)
+    run = meter.run(sampler.peak())
     if not run.cpu_ns:
         raise TlbcostError(
             f"process {pid} used no CPU time while it was followed",
             "follow it under load, or longer (--seconds)",
             CANNOT_MEASURE,
         )
-    return FollowedProcess(argv, path, run, seen)
+    return FollowedProcess(argv, path, run, sampler.peak())
 
 
-def _run(words: Sequence[str]) -> int:
-    try:
-        return subprocess.run(words, check=False).returncode
-    except OSError as error:
-        raise hints.cannot_run(words[0], error) from error
+def _follow(words: Sequence[str], meter: _Meter) -> tuple[int, str]:
+    """Run the tool to its end: its exit code, and what it said. SIGINT and the time limit end it
+    early, and what it has counts.
+    """
+    with tempfile.TemporaryFile() as said, sigint_left_to_the_program() as interrupted:
+        try:
+            # In a process group of its own, so that it gets Ctrl-C once, from us.
+            process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stderr=said, process_group=0
+            )
+        except OSError as error:
+            raise hints.cannot_run(words[0], error) from error
+        told = False
+        try:
+            while not _ended(process):
+                meter.read()
+                if not told and interrupted():
+                    told = True
+                    process.send_signal(signal.SIGINT)
+        except TimeLimitPassed:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+        except BaseException:
+            process_tree.end(process)
+            raise
+        meter.read()
+        said.seek(0)
+        return process.returncode, said.read().decode(errors="replace").strip()
+
+
+def _ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it ends within a moment."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_LOOK_S)
+        return True
+    return False
 
 
 def _command(pid: int) -> tuple[tuple[str, ...], Path]:
@@ -114,7 +189,7 @@ def _command(pid: int) -> tuple[tuple[str, ...], Path]:
     try:
         path = (folder / "exe").readlink()
     except PermissionError as error:
-        raise _refused(pid) from error
+        raise _forbidden(pid) from error
     except OSError as error:
         raise TlbcostError(
             f"process {pid} has no memory: it is a kernel thread, or has ended",
@@ -136,15 +211,24 @@ def _usage(pid: int) -> _Usage | None:
     return _Usage(user * tick, system * tick, minor, major)
 
 
-def _seen(pid: int, path: Path) -> tuple[tuple[str, smaps.Mapping], ...]:
-    try:
-        text = Path(f"/proc/{pid}/smaps").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ()
-    return tuple((str(path), mapping) for mapping in smaps.parse(text, str(path)))
+def _refused(pid: int, folder: Path) -> TlbcostError:
+    """Why there are no copies of it, by the table of attempts."""
+    results: Sequence[str] = ()
+    with contextlib.suppress(OSError, TlbcostError):
+        rows = read_table(folder / "copies.tsv", formats.COPIES).records()
+        results = [str(row["result"]) for row in rows]
+    reasons = Counter(each for each in results if each.startswith("refused-"))
+    why = reasons.most_common(1)[0][0] if reasons else "refused-permission"
+    if why in ("refused-permission", "refused-traced"):
+        return _forbidden(pid)
+    return TlbcostError(
+        f"process {pid} cannot be followed: {reason_of(why)}",
+        "tlbcost estimate -- COMMAND starts the program, if need be in Valgrind",
+        CANNOT_MEASURE,
+    )
 
 
-def _refused(pid: int) -> TlbcostError:
+def _forbidden(pid: int) -> TlbcostError:
     """What is missing, and the line that grants it."""
     what = f"process {pid} may not be traced"
     try:

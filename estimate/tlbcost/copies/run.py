@@ -72,14 +72,18 @@ def too_few(tables: CopyTables) -> str | None:
     attempts = tables.attempts["result"].value_counts()
     refused = attempts[attempts.index.str.startswith("refused-")]
     if len(refused) and refused.iloc[0] > len(timed):
-        why = str(refused.index[0])
-        return _REASONS.get(why, f"it cannot be copied ({why.removeprefix('refused-')})")
+        return reason_of(str(refused.index[0]))
     if attempts.get("busy", 0) > len(timed):
         return f"{len(timed)} copies could be followed: no CPU was free for more"
     ends = tables.windows["ended"].value_counts()
     windows = "window" if len(timed) == 1 else "windows"
     number = f"{len(timed)} {windows} of copies could be timed, and {_FEWEST} are needed"
     return f"{number} (most were ended by: {ends.index[0]})" if len(ends) else number
+
+
+def reason_of(result: str) -> str:
+    """Why there are no copies, in words: by a result of the table of attempts."""
+    return _REASONS.get(result, f"it cannot be copied ({result.removeprefix('refused-')})")
 
 
 def more_may_do(tables: CopyTables) -> bool:
@@ -102,4 +106,8 @@ _REASONS = {
     "refused-32bit": "it is a 32-bit program",
     "refused-stopped": "it is stopped",
     "refused-gone": "its threads end before they can be copied",
+    "refused-sleeping": "its threads sleep",
+    "refused-busy": "its threads did not stop in time",
+    "refused-clone": "the kernel refused to copy it",
+    "refused-instruction": "it has no system call instruction in memory that could be used",
 }

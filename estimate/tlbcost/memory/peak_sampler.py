@@ -13,6 +13,7 @@ from tlbcost.memory.frames import Entries, entries_of
 from tlbcost.memory.malloc_blocks import with_malloc_blocks
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.run import process_tree
+from tlbcost.run.copied_processes import is_copy, is_helper
 from tlbcost.system import huge_pages
 
 # A program is looked at often when it begins, and then this often. A look reads /proc/PID/status,
@@ -65,6 +66,9 @@ class PeakSampler:
         self._count = 0
         self._unreadable = 0
         self._known: dict[int, int] = {}
+        self._launcher: int | None = None
+        self._descendants = True
+        self._copied = False
         self._mthp_before: dict[int, int] | None = None
         self._fallbacks_before: int | None = None
 
@@ -76,10 +80,23 @@ class PeakSampler:
         return "it ended before its memory could be looked at"
 
     def start(self, launcher_pid: int) -> None:
-        """Watch the descendants of this process."""
+        """Watch the descendants of this process; not those that tlbcost-copies adds to them."""
+        self._launcher = launcher_pid
+        self._copied = is_helper(launcher_pid)
+        self._begin()
+
+    def start_at(self, pid: int, *, children: bool) -> None:
+        """Watch a process that runs, and is followed in copies; with `children` its descendants."""
+        started = process_tree.start_ticks(pid)
+        self._known = {} if started is None else {pid: started}
+        self._descendants = children
+        self._copied = True
+        self._begin()
+
+    def _begin(self) -> None:
         self._mthp_before = huge_pages.mthp_bytes()
         self._fallbacks_before = huge_pages.fallbacks()
-        self._thread = threading.Thread(target=self._watch, args=(launcher_pid,), daemon=True)
+        self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def stop(self) -> PeakMemory | None:
@@ -102,11 +119,11 @@ class PeakSampler:
         alone = [pages for pages in known if pages is not None]
         return sum(alone) if alone else None
 
-    def _watch(self, launcher_pid: int) -> None:
+    def _watch(self) -> None:
         wait, last_bytes, last_end, last_took = _FIRST_S, 0, 0.0, 0.0
         while not self._ended.wait(wait):
             wait = min(wait * _SLOWER, _LATER_S)
-            self._follow(launcher_pid)
+            self._follow()
             now = sum(process_tree.resident_bytes(pid) for pid in self._known)
             begin = time.monotonic()
             rest = begin - last_end
@@ -120,11 +137,17 @@ class PeakSampler:
                 if sample is not None:
                     self._keep(sample)
 
-    def _follow(self, launcher_pid: int) -> None:
+    def _follow(self) -> None:
         known = {
             pid: start for pid, start in self._known.items() if process_tree.is_alive(pid, start)
         }
-        self._known = known | process_tree.offspring([launcher_pid, *known])
+        if self._descendants:
+            roots = [*known] if self._launcher is None else [self._launcher, *known]
+            known |= process_tree.offspring(roots)
+        self._known = {pid: start for pid, start in known.items() if self._belongs(pid)}
+
+    def _belongs(self, pid: int) -> bool:
+        return not self._copied or not (is_helper(pid) or is_copy(pid))
 
     def _look(self) -> _Sample | None:
         present: list[tuple[str, smaps.Mapping]] = []
@@ -139,6 +162,9 @@ class PeakSampler:
             except OSError:
                 continue
             else:
+                # A copy that was younger than a moment when processes were listed.
+                if not self._belongs(pid):
+                    continue
                 found = with_malloc_blocks(pid, smaps.parse(text, executable))
                 present.extend((executable, each) for each in found if each.resident_bytes)
                 frames.append(entries_of(pid, found) if self._frames else None)

@@ -27,7 +27,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     this is done. Children that we were given with our process (by a shell's exec) are older than
     the launcher, and not touched.
     """
-    since = _start_ticks(process.pid)
+    since = start_ticks(process.pid)
     if process.returncode is not None or since is None:
         return
     waiting = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
@@ -76,7 +76,8 @@ def _stat(folder: Path) -> tuple[str, int, int]:
     return fields[0], int(fields[1]), int(fields[19])
 
 
-def _start_ticks(pid: int) -> int | None:
+def start_ticks(pid: int) -> int | None:
+    """When it started, in clock ticks since boot; None: it is gone."""
     try:
         return _stat(Path(f"/proc/{pid}"))[2]
     except OSError:
@@ -120,16 +121,16 @@ def offspring(pids: Iterable[int]) -> dict[int, int]:
             found.update(descendants(pid))
             continue
         for child in children:
-            start = _start_ticks(child)
+            start = start_ticks(child)
             if start is not None and child not in found:
                 found[child] = start
                 waiting.append(child)
     return found
 
 
-def is_alive(pid: int, start_ticks: int) -> bool:
+def is_alive(pid: int, started: int) -> bool:
     """Whether the process that started then is there still."""
-    return _start_ticks(pid) == start_ticks
+    return start_ticks(pid) == started
 
 
 def _children(pid: int) -> list[int] | None:
@@ -155,7 +156,7 @@ def _children(pid: int) -> list[int] | None:
 
 def _signal_all(family: Mapping[int, int], number: int) -> None:
     for pid, start in family.items():
-        if _start_ticks(pid) == start:
+        if start_ticks(pid) == start:
             with contextlib.suppress(OSError):
                 os.kill(pid, number)
 
