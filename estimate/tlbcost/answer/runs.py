@@ -15,7 +15,6 @@ from pathlib import Path
 from tlbcost.answer.backend import Choice, choose
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.attribution.backing import Seen
-from tlbcost.attribution.copies import copied_attributions
 from tlbcost.attribution.samples import Sampled, sample_misses
 from tlbcost.calibration.costs import check_costs, cost_at
 from tlbcost.calibration.records import Calibration, Obtained
@@ -23,11 +22,9 @@ from tlbcost.calibration.request import calibration_for
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.progress import say
-from tlbcost.copies.estimator import copied_run, simulation_of, touched_of, weigh
 from tlbcost.copies.process import FollowedProcess, follow_process
 from tlbcost.copies.record import CopiedRun
 from tlbcost.copies.run import CopyPlan, copies_tool, more_may_do, too_few, unavailable
-from tlbcost.copies.tables import read_tables
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs
 from tlbcost.memory.peak_sampler import PeakSampler
@@ -244,6 +241,9 @@ def _repeat(
     request: EstimateRequest, copying: _Copying, launcher: Launcher, runs: list[Outcome]
 ) -> None:
     """A short program has room for few copies: run it again while that may be enough."""
+    # Not at the top: pandas takes memory, which a program with a limit needs.
+    from tlbcost.copies.tables import read_tables
+
     until = time.monotonic() + _REPEATED_S
     while len(runs) < _MOST_RUNS and time.monotonic() < until:
         tables = read_tables([_folder(launcher, i) for i in range(len(runs))])
@@ -284,6 +284,11 @@ def _of_copies(
     plan: CopyPlan, folders: list[Path], native: list[Outcome], path: Path, seen: Seen
 ) -> tuple[Simulation | None, CopiedRun | None, str | None]:
     """What copies say, or why they say nothing."""
+    # Not at the top, as in _repeat().
+    from tlbcost.attribution.copies import copied_attributions
+    from tlbcost.copies.estimator import copied_run, simulation_of, touched_of, weigh
+    from tlbcost.copies.tables import read_tables
+
     tables = read_tables([folder for folder in folders if (folder / "copies.tsv").exists()])
     runs = [outcome.run for outcome in native if outcome.run is not None]
     if not runs or (why := too_few(tables)) is not None:

@@ -7,11 +7,14 @@ import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tlbcost.common import paths
-from tlbcost.copies.tables import CopyTables
 from tlbcost.processors.geometry import Geometry
 from tlbcost.simulator.run import level_options
+
+if TYPE_CHECKING:
+    from tlbcost.copies.tables import CopyTables
 
 _TOOL = "tlbcost-copies"
 
