@@ -54,7 +54,7 @@ setup() {
 # Predicted and measured growth in bytes: within 10 % of each other, or of the memory without it.
 predicted() { # <step> <rounds>
 	local plain huge
-	estimate_anyhow --runs 2 --json report.json --output report.txt -- \
+	estimate_anyhow --engine valgrind --runs 2 --json report.json --output report.txt -- \
 		./touch "$1" "$2" >/dev/null
 	plain=$(./touch "$1" "$2")
 	huge=$(HUGE=1 ./touch "$1" "$2")

@@ -27,6 +27,7 @@ from tlbcost.simulator.memory_tables import (
 from tlbcost.symbols.resolver import Resolver
 
 _KEY = ["run", "window"]
+_HUGE_BYTES = 2 << 20  # copies are of x86-64 alone
 _MAPPING = ["run", "worker", "mapping"]
 _PLACE = ["pid", "object", "place"]
 _WALKS = ["base_walks", "huge_walks"]
@@ -139,12 +140,19 @@ def _region(
         device=device,
         most_bytes=int(row["end"] - row["start"]),
         touched_pages=pages,
-        touched_huge_pages=None,
+        touched_huge_pages=_touched_huge(present),
         base=_sided(row, "base"),
         huge=_sided(row, "huge"),
         modelled_base=_modelled(row, "base"),
         modelled_huge=_modelled(row, "huge"),
     )
+
+
+def _touched_huge(present: smaps.Mapping | None) -> int | None:
+    """Huge pages that hold any of it: known where all of it is there."""
+    if present is None or present.resident_bytes < present.size_bytes:
+        return None
+    return -(-present.end // _HUGE_BYTES) - present.start // _HUGE_BYTES
 
 
 def _misses(row: Mapping[str, Any], size: str, side: str) -> Misses:
