@@ -185,7 +185,7 @@ torture: $(if $(COPIES),$(TORTURE))
 programs: $(PROGRAMS)
 # The tests of programs use the others; a sanitizer would touch pages too.
 $(B)/tests/pages: private SANITIZE :=
-c-tests: $(TESTS) $(B)/tests/pages $(B)/tests/without_perf torture
+c-tests: $(TESTS) $(B)/tests/pages $(B)/tests/without_perf $(if $(COPIES),$(B)/tests/copies/compare) torture
 
 $(B)/tests/visit $(B)/tests/overflow: $(B)/tests/%: tests/guest/%.c workloads/workload.h
 	@mkdir -p $(@D)
