@@ -13,6 +13,7 @@
 
 #include "copy_request.h"
 #include "injector.h"
+#include "thread_copy.h"
 #include "thread_stop.h"
 #include "tracee.h"
 
@@ -93,6 +94,9 @@ int main(void)
 		if (recording >= 0)
 			close(recording);
 	}
+	/* Who asked is gone: nobody will take these, and they live until their alarm. */
+	for (uint32_t i = 0; rc < 0 && i < answer.copies; i++)
+		thread_copy_kill(answer.copy[i].pid);
 	/* Threads that it still traces are let go by its end. */
 	return 0;
 }

@@ -262,7 +262,7 @@ static void write_statistics(void)
 		fprintf(file, "%s\t%lu\n", refusals[i], counts.results[i]);
 	fprintf(file, "untaken\t%lu\nmissing\t%lu\nunreaped\t%u\n", counts.untaken, counts.missing,
 		dead_count);
-	fprintf(file, "restarted\t%" PRIu64 "\nmended\t%" PRIu64 "\nrseq_aborted\t%" PRIu64 "\n",
+	fprintf(file, "restarted\t%" PRIu64 "\nrewound\t%" PRIu64 "\nrseq_aborted\t%" PRIu64 "\n",
 		counts.restarted, counts.rewound, counts.rseq_aborted);
 	fprintf(file, "reaped\t%" PRIu64 "\nerror\t%s\n", counts.reaped,
 		counts.error ? strerrorname_np(counts.error) : "none");
