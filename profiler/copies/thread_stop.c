@@ -96,6 +96,18 @@ static void release(struct thread_stop *stop, int status)
 	ptrace(PTRACE_DETACH, stop->thread, NULL, signal);
 }
 
+/*
+ * One whose calls were recorded stops at its next call: but it may make none for long, and then it
+ * would neither be copied nor reap.  If it sleeps, a stop would end some calls: see interrupted_call.h.
+ */
+static void hasten(const struct thread_stop *stop)
+{
+	struct thread_facts facts;
+
+	if (thread_facts_read(stop->program, stop->thread, &facts) == 0 && facts.state == 'R')
+		ptrace(PTRACE_INTERRUPT, stop->thread, NULL, NULL);
+}
+
 bool thread_stop_release_late(void)
 {
 	for (unsigned i = 0; i < late_count;) {
@@ -104,6 +116,7 @@ bool thread_stop_release_late(void)
 		pid_t rc = waitpid(stop.thread, &status, __WALL | WNOHANG);
 
 		if (rc == 0) {
+			hasten(&stop);
 			i++;
 			continue;
 		}

@@ -100,6 +100,8 @@ end = time.time() + 60
 while time.time() < end: pass'
 	run -0 timeout 60 "${COPIES}" --out "${OUT}" --pid "${PROCESS}" --seconds 3
 	copied
+	# Though it makes no more calls once those that end windows are recorded.
+	(($(rows refused-busy) == 0))
 	kill -0 "${PROCESS}"
 	run ps --ppid "${PROCESS}" -o pid=
 	[[ ${output} == "" ]]

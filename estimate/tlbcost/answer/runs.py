@@ -126,7 +126,7 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> 
 
 
 def _may_copy(request: EstimateRequest) -> bool:
-    """Copies are what simulates, as far as can be told yet. Refuses if they have to be."""
+    """Copies are what simulates, by what is known yet. Refuses if they have to be."""
     if request.engine == "valgrind":
         return False
     why = unavailable()

@@ -127,6 +127,9 @@ def _copies_sentence(copies: CopiesRecord) -> str:
         text += (
             f"; this and copying pages added {units.percent(copies.added_cpu_fraction)} CPU time"
         )
+    if copies.ended:
+        often = sorted(copies.ended.items(), key=lambda each: -each[1])
+        text += f". Their windows ended by: {', '.join(f'{what} {n}' for what, n in often)}"
     return text + "."
 
 

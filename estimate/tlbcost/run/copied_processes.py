@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which processes beside a program's own come from following it in copies?
+"""Which processes besides a program's own come from following it in copies?
 
 tlbcost-copies has helpers, and copies are children of the launcher or of the program itself. Each
 copy shows all the memory of the process that it was made of, which must not be counted twice.
