@@ -64,6 +64,29 @@ static void name_bss(struct copy_mappings *mappings, pid_t pid)
 	}
 }
 
+/* What is mapped now: no row is about any of it yet. */
+static int read_mappings(struct attribution *attribution)
+{
+	struct copy_mappings mappings;
+	size_t *rows;
+
+	if (copy_mappings_read(&mappings, attribution->mapped_in) < 0)
+		return -1;
+	name_bss(&mappings, attribution->mapped_in);
+	rows = malloc((mappings.count + 1) * sizeof(*rows));
+	if (!rows) {
+		copy_mappings_free(&mappings);
+		return -1;
+	}
+	copy_mappings_free(&attribution->mappings);
+	free(attribution->rows);
+	attribution->mappings = mappings;
+	attribution->rows = rows;
+	for (size_t i = 0; i <= mappings.count; i++)
+		rows[i] = NO_ROW;
+	return 0;
+}
+
 int attribution_begin(struct attribution *attribution, const struct copy *copy, uint32_t window)
 {
 	uint64_t callers[STACKS_DEPTH];
@@ -71,17 +94,27 @@ int attribution_begin(struct attribution *attribution, const struct copy *copy, 
 	forget_window(attribution);
 	attribution->window = window;
 	attribution->pid = copy->program;
-	if (copy_mappings_read(&attribution->mappings, copy->pid) < 0)
+	attribution->mapped_in = copy->pid;
+	attribution->stale = false;
+	if (read_mappings(attribution) < 0)
 		return -1;
-	name_bss(&attribution->mappings, copy->pid);
-	attribution->rows = malloc((attribution->mappings.count + 1) * sizeof(*attribution->rows));
-	if (!attribution->rows)
-		return -1;
-	for (size_t i = 0; i <= attribution->mappings.count; i++)
-		attribution->rows[i] = NO_ROW;
 	stacks_begin(&attribution->stacks, window, (uint32_t)copy->program, callers,
 		     unwind(copy, callers, STACKS_DEPTH));
 	return 0;
+}
+
+void attribution_mapped(struct attribution *attribution)
+{
+	attribution->stale = true;
+}
+
+/* The mappings; those that were there before, if it is gone. */
+static const struct copy_mappings *mappings_of(struct attribution *attribution)
+{
+	if (attribution->stale)
+		read_mappings(attribution);
+	attribution->stale = false;
+	return &attribution->mappings;
 }
 
 static void *grow(void *all, size_t count, size_t *capacity, size_t size)
@@ -139,7 +172,7 @@ static void place_callers(struct attribution *attribution)
 		struct stack_node *node = &stacks->nodes[attribution->placed];
 		/* The call is before the address that it returns to. */
 		const struct copy_mapping *mapping =
-			copy_mappings_find(&attribution->mappings, node->address - 1);
+			copy_mappings_find(mappings_of(attribution), node->address - 1);
 		const size_t number = know(attribution, mapping ? mapping : &nothing);
 
 		if (number == SIZE_MAX)
@@ -157,7 +190,7 @@ void attribution_end(struct attribution *attribution)
 /* The window's row of the mapping that holds the address; NULL: memory ran out. */
 static struct memory_row *memory_at(struct attribution *attribution, uint64_t address)
 {
-	const struct copy_mapping *mapping = copy_mappings_find(&attribution->mappings, address);
+	const struct copy_mapping *mapping = copy_mappings_find(mappings_of(attribution), address);
 	const size_t index = mapping ? (size_t)(mapping - attribution->mappings.all) :
 				       attribution->mappings.count;
 	struct memory_row *all;

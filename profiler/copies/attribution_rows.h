@@ -40,7 +40,9 @@ struct known_mapping {
 struct attribution {
 	uint32_t window;
 	pid_t pid;
-	struct copy_mappings mappings;	/* of the current copy */
+	pid_t mapped_in;		/* the process of the mappings: the current copy */
+	bool stale;			/* they changed */
+	struct copy_mappings mappings;
 	size_t *rows;			/* of each of these: its memory row, or NO_ROW */
 	struct address_map code;	/* of the window: number of the row + 1, by instruction */
 	struct known_mapping *known;

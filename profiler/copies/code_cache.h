@@ -39,6 +39,12 @@ struct cached_block {
 	uint8_t first, second;	/* registers that its code uses for itself */
 	uint8_t records;	/* words in the stream, the block's number first */
 	bool plain;		/* all slots are SLOT_RECORD */
+	/*
+	 * From the code's start: where the program's registers are saved, and where each of its
+	 * instructions is.  No starts: its code is not there, only an exit.
+	 */
+	uint8_t body;
+	uint16_t *starts;
 	struct slot *slots;	/* one for each reference */
 };
 

@@ -34,6 +34,8 @@ static const char help[] =
 	"  --seconds N          with --pid: no longer than this\n"
 	"  --seed N             of the random instants\n"
 	"  --user UID:GID, -u   run COMMAND as this user (needs root)\n"
+	"  --whole              follow COMMAND itself, from its first instruction on, until it ends\n"
+	"                       or starts a thread or a program: no copies\n"
 	"  --window-seconds N   give up a window after N seconds; default 5\n"
 	"  --workers N          copies that are followed at the same time\n"
 	"\n"
@@ -71,8 +73,8 @@ static bool fraction(const char *text, double *value)
 
 enum {
 	OPTION_CHILDREN = 256, OPTION_COPIES, OPTION_EXPECTED, OPTION_FIRST, OPTION_HELP,
-	OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_WINDOW,
-	OPTION_WORKERS, OPTION_MODEL,
+	OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_WHOLE,
+	OPTION_WINDOW, OPTION_WORKERS, OPTION_MODEL,
 };
 
 /* Those with a number.  Returns whether it is one. */
@@ -134,6 +136,9 @@ static int take_option(struct copies_options *options, int c, const char *name)
 	case OPTION_CHILDREN:
 		options->sampling.children = true;
 		return -1;
+	case OPTION_WHOLE:
+		options->window.whole = true;
+		return -1;
 	case OPTION_HELP:
 		fputs(help, stdout);
 		return fflush(stdout) == 0 ? 0 : EXIT_OWN_FAILURE;
@@ -165,6 +170,8 @@ static int check(struct copies_options *options, char **rest)
 		return misuse(wrong, "");
 	if (!options->out)
 		return misuse("no --out FOLDER was given", "");
+	if (options->pid && options->window.whole)
+		return misuse("--whole and --pid were given", "");
 	if (options->pid && *rest)
 		return misuse("a COMMAND and --pid were given", "");
 	if (!options->pid && !*rest)
@@ -207,6 +214,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "view", required_argument, NULL, OPTION_MODEL },
 		{ "view-core", required_argument, NULL, OPTION_MODEL },
 		{ "warm", required_argument, NULL, OPTION_MODEL },
+		{ "whole", no_argument, NULL, OPTION_WHOLE },
 		{ "window-seconds", required_argument, NULL, OPTION_WINDOW },
 		{ "workers", required_argument, NULL, OPTION_WORKERS },
 		{ NULL, 0, NULL, 0 },

@@ -98,21 +98,25 @@ static void write_header(struct table *table, const struct copies_rows *rows,
 {
 	const struct budget *budget = summary->budget;
 
-	table_key(table, "pid", "%d", (int)summary->pid);
+	if (summary->pid)
+		table_key(table, "pid", "%d", (int)summary->pid);
 	if (summary->program)
 		table_key(table, "program", "%s", summary->program);
 	table_key(table, "state", "%s", summary->state);
+	table_key(table, "wall_ns", "%" PRIu64, summary->wall_ns);
+	table_key(table, "threads_seen", "%" PRIu64, summary->threads_seen);
+	table_key(table, "processes_seen", "%" PRIu64, summary->processes_seen);
+	table_key(table, "workers", "%u", summary->workers);
+	table_key(table, "lost_workers", "%u", summary->lost_workers);
+	table_key(table, "whole", "%d", summary->whole);
+	if (summary->whole)
+		return;
 	if (budget->most_copies)
 		table_key(table, "budget_copies", "%" PRIu64, budget->most_copies);
 	else
 		table_key(table, "budget_fraction", "%.4f", budget->fraction);
 	table_key(table, "seed", "%" PRIu64, summary->seed);
-	table_key(table, "wall_ns", "%" PRIu64, summary->wall_ns);
 	table_key(table, "cpu_ns", "%" PRIu64, summary->cpu_ns);
-	table_key(table, "threads_seen", "%" PRIu64, summary->threads_seen);
-	table_key(table, "processes_seen", "%" PRIu64, summary->processes_seen);
-	table_key(table, "workers", "%u", summary->workers);
-	table_key(table, "lost_workers", "%u", summary->lost_workers);
 	write_pauses(table, rows);
 	table_key(table, "added_cpu_ns", "%" PRIu64, budget->spent_ns);
 }

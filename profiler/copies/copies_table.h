@@ -4,6 +4,7 @@
 #define TLBCOST_COPIES_TABLE_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -35,6 +36,7 @@ struct copies_summary {
 	pid_t pid;
 	const char *program;		/* its name; NULL: not known */
 	const char *state;		/* a word: "good", or why there is no more */
+	bool whole;			/* the program itself was followed, no copies: no budget */
 	const struct budget *budget;
 	uint64_t seed, wall_ns, cpu_ns, threads_seen, processes_seen;
 	uint32_t workers, lost_workers;

@@ -37,6 +37,10 @@ struct translation {
 	struct slot slots[CODE_BLOCK_MOST_REFERENCES];
 	struct code_reference made[CODE_BLOCK_MOST_REFERENCES];
 	struct instruction instructions[CODE_BLOCK_MOST_INSTRUCTIONS + 1];
+	uint32_t begin;			/* of its code */
+	uint8_t body;			/* see struct cached_block */
+	uint16_t starts[CODE_BLOCK_MOST_INSTRUCTIONS];
+	bool emitted;
 };
 
 /* It may follow: where translation should continue. */
@@ -195,13 +199,20 @@ static void note_operand(struct translation *made, unsigned index, const struct 
 	add_reference(made, index, operand->kind, operand->bytes, slot);
 }
 
-/* The instruction as it is, but for RIP in its operand, which another register replaces. */
-static void emit_instruction(struct translation *made, const struct instruction *instruction)
+static void starts_here(struct translation *made, unsigned index)
 {
+	made->starts[index] = (uint16_t)(made->emitter.used - made->begin);
+}
+
+/* The instruction as it is, but for RIP in its operand, which another register replaces. */
+static void emit_instruction(struct translation *made, unsigned index)
+{
+	const struct instruction *instruction = &made->instructions[index];
 	const ZydisDecodedInstruction *z = &instruction->zydis;
 	unsigned modrm, rest;
 
 	if (!is_relative(instruction)) {
+		starts_here(made, index);
 		emit_bytes(&made->emitter, instruction->bytes, instruction->length);
 		return;
 	}
@@ -209,6 +220,7 @@ static void emit_instruction(struct translation *made, const struct instruction 
 		      instruction->address + instruction->length + (uint64_t)z->raw.disp.value);
 	modrm = z->raw.modrm.offset;
 	rest = modrm + 1u + 4u;
+	starts_here(made, index);
 	emit_bytes(&made->emitter, instruction->bytes, modrm);
 	emit_u8(&made->emitter, (unsigned)z->raw.modrm.reg << 3 | (unsigned)made->second);
 	emit_bytes(&made->emitter, instruction->bytes + rest, instruction->length - rest);
@@ -227,7 +239,7 @@ static void emit_repeated(struct translation *made, unsigned index)
 			      (struct slot){ SLOT_STRING, 0 });
 		add_reference(made, index, REFERENCE_LENGTH, 0, (struct slot){ SLOT_LENGTH, 0 });
 	}
-	emit_instruction(made, instruction);
+	emit_instruction(made, index);
 	record(made, instruction->operands[instruction->operand_count - 1].base);
 }
 
@@ -383,13 +395,16 @@ static int end_block(struct translation *made, enum flow flow, struct ahead *ahe
 /* Write its code; references and records are counted again. */
 static int emit_block(struct translation *made, enum flow flow, uint32_t number, struct ahead *ahead)
 {
+	made->begin = made->emitter.used;
 	made->references = 0;
 	made->records = 1;
+	made->emitted = true;
 	emit_save(&made->emitter, AREA_FIRST, made->first);
 	emit_save(&made->emitter, AREA_SECOND, made->second);
 	emit_restore(&made->emitter, made->first, AREA_NEXT);
 	emit_store_constant(&made->emitter, made->first,
 			    (int32_t)(uint32_t)(STREAM_TAG | number));
+	made->body = (uint8_t)(made->emitter.used - made->begin);
 	for (unsigned i = 0; i < made->count; i++) {
 		const struct instruction *instruction = &made->instructions[i];
 
@@ -400,7 +415,9 @@ static int emit_block(struct translation *made, enum flow flow, uint32_t number,
 		for (unsigned k = 0; k < instruction->operand_count; k++)
 			note_operand(made, i, &instruction->operands[k]);
 		if (instruction->flow == FLOW_ON)
-			emit_instruction(made, instruction);
+			emit_instruction(made, i);
+		else
+			starts_here(made, i);
 	}
 	return end_block(made, flow, ahead);
 }
@@ -411,7 +428,9 @@ static struct cached_block *keep(const struct translation *made, uint32_t offset
 	const size_t slots = made->references * sizeof(struct slot);
 	const size_t instructions = made->count * sizeof(struct code_instruction);
 	const size_t references = made->references * sizeof(struct code_reference);
-	struct cached_block *block = malloc(sizeof(*block) + slots + instructions + references);
+	const size_t starts = made->emitted ? made->count * sizeof(uint16_t) : 0;
+	struct cached_block *block =
+		malloc(sizeof(*block) + slots + instructions + references + starts);
 	struct code_instruction *list;
 	struct code_reference *copied;
 
@@ -428,6 +447,12 @@ static struct cached_block *keep(const struct translation *made, uint32_t offset
 		list[i].address = made->instructions[i].address;
 		list[i].length = made->instructions[i].length;
 	}
+	block->starts = NULL;
+	if (starts) {
+		block->starts = (uint16_t *)(copied + made->references);
+		memcpy(block->starts, made->starts, starts);
+	}
+	block->body = made->body;
 	block->code = (struct code_block){
 		.address = made->address, .past = made->past, .target = made->target,
 		.number = number, .end = made->end,
@@ -497,7 +522,7 @@ static struct cached_block *translate_one(struct translator *translator, const s
 	made.address = made.past = address;
 	made.count = made.references = made.records = 0;
 	made.used = 0;
-	made.relative = false;
+	made.relative = made.emitted = false;
 	made.target = 0;
 	made.end = ENDS_CUT;
 	if (emit_any(&made, number, ahead) < 0)

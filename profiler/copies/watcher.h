@@ -27,6 +27,8 @@ struct watcher {
 	 */
 	bool (*executed)(void *context, const struct code_block *block,
 			 const uint64_t *addresses, uint64_t next);
+	/* Of a program that is followed from its start: its mappings changed.  May be NULL. */
+	void (*mapped)(void *context);
 	void *context;
 };
 

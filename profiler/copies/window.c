@@ -19,8 +19,9 @@
 #define MOST_INSTRUCTIONS 16u
 /* References that leave the queue at once. */
 #define CHUNK 16384u
-/* Of a whole run, one part in this many references is timed. */
+/* Of a whole run, one part in this many references is timed; in the first, one in a tenth. */
 #define WHOLE_PERIOD 5000000u
+#define DENSE 10000000u
 
 struct windows {
 	const struct window_options *options;
@@ -43,7 +44,7 @@ struct windows {
 	uint64_t timed_from;
 	/* Of a whole run: where parts are timed, and when the current phase of one ends. */
 	struct schedule schedule;
-	uint64_t phase_ends;
+	uint64_t phase_ends, stretch_ends;
 	bool failed;			/* memory ran out */
 	struct window_rows rows;
 };
@@ -188,14 +189,67 @@ static void warm_with_kept(struct windows *windows, uint64_t rest)
 	}
 }
 
-/* One part of each period of a whole run is timed, after it has warmed the cores. */
+static void subtract(struct tlb_counts *to, const struct tlb_counts *now,
+		     const struct tlb_counts *before)
+{
+	to->l1_misses = now->l1_misses - before->l1_misses;
+	to->stlb_hits = now->stlb_hits - before->stlb_hits;
+	to->stlb_misses = now->stlb_misses - before->stlb_misses;
+	to->unknown = now->unknown - before->unknown;
+}
+
+/* A stretch of a whole run begins: a part of it is timed, at a random place. */
+static void start_stretch(struct windows *windows)
+{
+	const uint64_t now = windows->feed.clock, part = most_kept(windows);
+
+	windows->stretch_ends = now + (now < DENSE ? WHOLE_PERIOD / 10 : WHOLE_PERIOD);
+	schedule_start(&windows->schedule, now, windows->stretch_ends - now, part);
+	windows->phase_ends = schedule_next(&windows->schedule, now);
+	windows->timed_from = UINT64_MAX;
+}
+
+/* What was counted since the last row is one, too. */
+static void add_row(struct windows *windows, const struct followed *followed)
+{
+	struct window_row *row = &windows->row;
+
+	tlb_model_flush(&windows->feed.model);
+	row->references = windows->feed.clock - windows->measured_from;
+	row->followed = *followed;
+	for (int size = 0; size < TLB_SIZES; size++)
+		for (int side = 0; side < TLB_SIDES; side++)
+			subtract(&row->counts[size][side], &windows->feed.model.counts[size][side],
+				 &windows->before[size][side]);
+	for (uint32_t i = 0; i < windows->options->view_count; i++)
+		for (int side = 0; side < TLB_SIDES; side++)
+			subtract(&row->views[i][side],
+				 &tlb_view_counts(&windows->feed.views, i)[side],
+				 &windows->views_before[i][side]);
+	if (window_rows_add(&windows->rows, row) < 0)
+		windows->failed = true;
+}
+
+/* In each stretch the cores are warmed, and then timed. */
 static void follow_schedule(struct windows *windows)
 {
-	if (windows->feed.clock < windows->phase_ends)
+	static const struct followed enough = { .end = FOLLOW_ENOUGH };
+
+	if (windows->feed.clock >= windows->stretch_ends) {
+		if (windows->timed_from < windows->feed.clock)
+			take_time(windows);
+		stop_modelling(windows);
+		add_row(windows, &enough);
+		windows->row = (struct window_row){
+			.window = windows->row.window + 1, .pid = windows->row.pid,
+			.tid = windows->row.tid, .at_cpu_ns = windows->row.at_cpu_ns,
+		};
+		start_counting(windows);
+		start_stretch(windows);
+	} else if (windows->feed.clock < windows->phase_ends) {
 		return;
-	if (!windows->modelling) {
+	} else if (!windows->modelling) {
 		start_modelling(windows);
-		windows->timed_from = UINT64_MAX;
 		windows->phase_ends = windows->feed.clock + windows->options->core_warm;
 	} else if (windows->timed_from == UINT64_MAX) {
 		start_timing(windows);
@@ -203,7 +257,7 @@ static void follow_schedule(struct windows *windows)
 	} else {
 		take_time(windows);
 		stop_modelling(windows);
-		windows->phase_ends = schedule_next(&windows->schedule, windows->feed.clock);
+		windows->phase_ends = UINT64_MAX;
 	}
 }
 
@@ -214,9 +268,8 @@ static bool executed(void *context, const struct code_block *block, const uint64
 
 	if (windows->options->whole) {
 		model(windows, block, addresses, next);
-		if (windows->options->timed)
-			follow_schedule(windows);
-		return true;
+		follow_schedule(windows);
+		return !windows->failed;
 	}
 	if (kept_blocks_add(&windows->kept, block, addresses, next) < 0) {
 		windows->failed = true;
@@ -267,6 +320,13 @@ static void *translated(void *context, const struct code_block *block,
 	return windows->options->timed ? dataflow_of(block, decoded) : NULL;
 }
 
+static void mapped(void *context)
+{
+	struct windows *windows = context;
+
+	attribution_mapped(windows->attribution);
+}
+
 static void forgotten(void *context, void *watched)
 {
 	(void)context;
@@ -292,7 +352,7 @@ struct windows *windows_make(const struct window_options *options)
 	windows->options = options;
 	windows->watcher = (struct watcher){
 		.translated = translated, .forgotten = forgotten, .clearing = clearing,
-		.executed = executed, .context = windows,
+		.executed = executed, .mapped = mapped, .context = windows,
 	};
 	windows->attribution = attribution_make();
 	if (!windows->attribution || tlb_feed_init(&windows->feed, options) < 0 ||
@@ -361,49 +421,26 @@ int windows_begin(struct windows *windows, const struct copy *copy,
 				  resident_bytes(copy->pid));
 	if (options->whole) {
 		start_counting(windows);
-		schedule_start(&windows->schedule, 0, WHOLE_PERIOD, most_kept(windows));
-		windows->phase_ends = schedule_next(&windows->schedule, 0);
+		start_stretch(windows);
 	}
 	return attribution_begin(windows->attribution, copy, start->number);
 }
 
-static void subtract(struct tlb_counts *to, const struct tlb_counts *now,
-		     const struct tlb_counts *before)
-{
-	to->l1_misses = now->l1_misses - before->l1_misses;
-	to->stlb_hits = now->stlb_hits - before->stlb_hits;
-	to->stlb_misses = now->stlb_misses - before->stlb_misses;
-	to->unknown = now->unknown - before->unknown;
-}
-
 int windows_end(struct windows *windows, const struct followed *followed)
 {
-	struct window_row *row = &windows->row;
-
 	current = windows;
 	if (!windows->options->whole)
 		model_kept(windows);
 	else if (windows->modelling && windows->timed_from < windows->feed.clock)
 		take_time(windows);
 	stop_modelling(windows);
-	tlb_model_flush(&windows->feed.model);
-	row->references = windows->feed.clock - windows->measured_from;
-	row->followed = *followed;
-	for (int size = 0; size < TLB_SIZES; size++)
-		for (int side = 0; side < TLB_SIDES; side++)
-			subtract(&row->counts[size][side], &windows->feed.model.counts[size][side],
-				 &windows->before[size][side]);
-	for (uint32_t i = 0; i < windows->options->view_count; i++)
-		for (int side = 0; side < TLB_SIDES; side++)
-			subtract(&row->views[i][side],
-				 &tlb_view_counts(&windows->feed.views, i)[side],
-				 &windows->views_before[i][side]);
+	add_row(windows, followed);
 	attribution_end(windows->attribution);
 	if (windows->failed) {
 		errno = ENOMEM;
 		return -1;
 	}
-	return window_rows_add(&windows->rows, row);
+	return 0;
 }
 
 int windows_write(struct windows *windows, const char *folder, uint32_t worker)

@@ -12,6 +12,7 @@
 #include "processes.h"
 #include "replay.h"
 #include "translator.h"
+#include "whole.h"
 #include "window.h"
 
 /* Programs with more images than this have the code of some translated again. */
@@ -71,7 +72,7 @@ static void follow_copy(struct work *work, struct worker_job *job, int recorded,
 		news->killed_ns = clock_ns();
 		return;
 	}
-	if ( copy_take(&job->copy) < 0 ||
+	if (copy_take(&job->copy) < 0 ||
 	    windows_begin(work->windows, &job->copy, &job->start) < 0) {
 		news->error = errno;
 	} else {
@@ -85,6 +86,33 @@ static void follow_copy(struct work *work, struct worker_job *job, int recorded,
 	recording_close(&recording);
 	copy_kill(&job->copy);
 	news->killed_ns = clock_ns();
+}
+
+/*
+ * Follow a program that is about to be executed.  It ends, or continues natively; what was seen of
+ * it is the last window.
+ */
+static int follow_program(struct work *work, struct worker_job *job)
+{
+	const struct follow_limits limits = { .whole = true };
+	struct translator *translator = translator_of(work, job->image);
+	struct worker_news news = { .what = NEWS_SEIZED, .window = job->start.number };
+	struct followed followed = { .end = FOLLOW_FAILED };
+
+	if (!translator || whole_seize(job->copy.pid) < 0)
+		news.error = errno;
+	if (tell(work, &news) < 0 || news.error)
+		return news.error ? 0 : -1;
+	news.what = NEWS_READY;
+	if (whole_await(job->copy.pid, &job->copy) < 0)
+		news.error = errno;
+	else if (windows_begin(work->windows, &job->copy, &job->start) < 0 ||
+		 follow(translator, &job->copy, NULL, &limits, windows_watcher(work->windows),
+			&followed) < 0 ||
+		 windows_end(work->windows, &followed) < 0)
+		news.error = errno;
+	news.end = followed.end;
+	return tell(work, &news);
 }
 
 static int do_job(struct work *work, struct worker_job *job, int recorded)
@@ -130,7 +158,17 @@ int worker_run(int socket, const struct window_options *options, const char *fol
 	if (!work.windows)
 		return 125;
 	while (rc == 0 && parcel_receive(socket, &job, sizeof(job), &recording) == 0) {
-		rc = job.what == JOB_WRITE ? write_tables(&work) : do_job(&work, &job, recording);
+		switch (job.what) {
+		case JOB_FOLLOW:
+			rc = do_job(&work, &job, recording);
+			break;
+		case JOB_WHOLE:
+			rc = follow_program(&work, &job);
+			break;
+		case JOB_WRITE:
+			rc = write_tables(&work);
+			break;
+		}
 		if (recording >= 0)
 			close(recording);
 	}

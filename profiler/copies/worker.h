@@ -11,7 +11,11 @@
 #include "window.h"
 
 struct worker_job {
-	enum { JOB_FOLLOW, JOB_WRITE } what;
+	enum {
+		JOB_FOLLOW,
+		JOB_WHOLE,	/* a process that is about to execute its program: copy.pid */
+		JOB_WRITE,
+	} what;
 	struct copy copy;
 	struct window_start start;
 	uint64_t image;		/* copies of one image share translated code */
@@ -20,6 +24,7 @@ struct worker_job {
 
 struct worker_news {
 	enum {
+		NEWS_SEIZED,	/* it may execute its program */
 		NEWS_DEAD,	/* the copy is; its window is being modelled */
 		NEWS_READY,	/* for the next job */
 		NEWS_WRITTEN,	/* the tables are */

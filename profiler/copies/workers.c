@@ -97,7 +97,7 @@ int workers_start(struct workers *workers, uint32_t count, const struct window_o
 {
 	*workers = (struct workers){ .options = options, .folder = folder, .first = first };
 	while (workers->count < count && workers->count < WORKERS_MOST) {
-		if (start(workers, false) < 0) {
+		if (start(workers, options->whole) < 0) {
 			workers_kill(workers);
 			return -1;
 		}
@@ -164,6 +164,25 @@ int workers_give(struct worker *worker, const struct worker_job *job, int record
 	worker->busy = true;
 	worker->cpu_ns = process_cpu_ns(worker->pid);
 	return 0;
+}
+
+int workers_follow_program(struct workers *workers, pid_t pid, uint32_t window)
+{
+	const struct worker_job job = {
+		.what = JOB_WHOLE, .copy = { .pid = pid }, .start = { .number = window },
+	};
+	struct worker *worker = &workers->all[0];
+	struct worker_news news;
+
+	if (workers_give(worker, &job, -1) < 0)
+		return -1;
+	if (recv(worker->socket, &news, sizeof(news), 0) != sizeof(news)) {
+		lose(worker);
+		errno = ECHILD;
+		return -1;
+	}
+	errno = news.error;
+	return news.error ? -1 : 0;
 }
 
 bool workers_hear(struct worker *worker, struct worker_news *news)

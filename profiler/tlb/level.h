@@ -67,7 +67,7 @@ void tlb_level_init(struct tlb_level *level, struct tlb_geometry geometry,
 void tlb_level_fold(struct tlb_level *level);
 
 /* What tlb_level_exchange() returns if the level does not exist. */
-#define TLB_NO_LEVEL UINT64_C(0)
+#define TLB_NO_LEVEL (TLB_NO_PAGE - 1)
 
 /*
  * Look `page` up, and make it the most recently used of its set; if it was not there, it

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "whole.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <asm/prctl.h>
+
+#include "area.h"
+#include "code_cache.h"
+#include "copy_mappings.h"
+#include "following.h"
+#include "tracee.h"
+#include "watcher.h"
+
+#define BIT(signal) (UINT64_C(1) << ((signal) - 1))
+/* Translated code stops by these: where they are blocked, the kernel would take their handlers away. */
+#define OURS (BIT(SIGSEGV) | BIT(SIGTRAP))
+#define SYNCHRONOUS (OURS | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL))
+
+int whole_seize(pid_t pid)
+{
+	const long options = PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
+
+	return ptrace(PTRACE_SEIZE, pid, NULL, options) < 0 ? -1 : 0;
+}
+
+/* A `syscall` instruction near its first one: of the dynamic linker, or its own. */
+static uint64_t find_call(struct copy *copy, const struct copy_mapping *mapping)
+{
+	uint8_t code[4096];
+
+	for (uint64_t at = mapping->start; at < mapping->end; at += sizeof(code)) {
+		if (copy_read(copy, at, code, sizeof(code)) < 0)
+			return 0;
+		for (unsigned i = 0; i + 1 < sizeof(code); i++)
+			if (code[i] == 0x0f && code[i + 1] == 0x05)
+				return at + i;
+	}
+	return 0;
+}
+
+static int fill(struct copy *copy, pid_t pid)
+{
+	const struct copy_mapping *mapping;
+	struct copy_mappings mappings;
+
+	*copy = (struct copy){ .pid = pid, .inner_pid = pid, .program = pid, .thread = pid };
+	if (ptrace(PTRACE_GETREGS, pid, NULL, &copy->start) < 0 ||
+	    copy_mappings_read(&mappings, pid) < 0)
+		return -1;
+	mapping = copy_mappings_find(&mappings, copy->start.rip);
+	if (mapping)
+		copy->call_instruction = find_call(copy, mapping);
+	for (size_t i = 0; !copy->call_instruction && i < mappings.count; i++)
+		if (mappings.all[i].executable)
+			copy->call_instruction = find_call(copy, &mappings.all[i]);
+	copy_mappings_free(&mappings);
+	errno = ENOENT;
+	return copy->call_instruction ? 0 : -1;
+}
+
+int whole_await(pid_t pid, struct copy *copy)
+{
+	bool executed = false;
+	long signal;
+	int status;
+
+	do {
+		if (tracee_wait(pid, TRACEE_OF_ONE_THREAD, &status) < 0 || !WIFSTOPPED(status)) {
+			errno = ESRCH;
+			return -1;
+		}
+		executed = executed || TRACEE_EVENT(status) == PTRACE_EVENT_EXEC;
+		if (executed && WSTOPSIG(status) == TRACEE_AT_CALL)
+			break;
+		signal = TRACEE_EVENT(status) || WSTOPSIG(status) == TRACEE_AT_CALL ?
+				 0 : WSTOPSIG(status);
+		/* From its event on, to the end of its execve(). */
+	} while (ptrace(executed ? PTRACE_SYSCALL : PTRACE_CONT, pid, NULL, signal) == 0);
+	if (fill(copy, pid) == 0)
+		return 0;
+	ptrace(PTRACE_DETACH, pid, NULL, NULL);
+	return -1;
+}
+
+static int lost(struct following *following)
+{
+	return following_end(following, FOLLOW_EXITED);
+}
+
+static int set_mask(const struct following *following, uint64_t mask)
+{
+	return ptrace(PTRACE_SETSIGMASK, following->copy->pid, (void *)sizeof(mask), &mask) < 0 ?
+		       -1 : 0;
+}
+
+static int get_mask(const struct following *following, uint64_t *mask)
+{
+	return ptrace(PTRACE_GETSIGMASK, following->copy->pid, (void *)sizeof(*mask), mask) < 0 ?
+		       -1 : 0;
+}
+
+/* The program executed natively: its registers are read again, for following_enter(). */
+static int resume(struct following *following)
+{
+	struct user_regs_struct *registers = &following->registers;
+	uint64_t mask;
+
+	if (ptrace(PTRACE_GETREGS, following->copy->pid, NULL, registers) < 0 ||
+	    get_mask(following, &mask) < 0 ||
+	    (mask & OURS && set_mask(following, mask & ~OURS) < 0))
+		return lost(following);
+	if (registers->fs_base != following->stream.fs_base) {
+		/* What is in the buffer is relative to the old one. */
+		if (stream_drain(&following->stream) < 0)
+			return following_end(following, FOLLOW_FAILED);
+		following->stream.fs_base = registers->fs_base;
+	}
+	registers->gs_base = following->translator->area;
+	return CONTINUES;
+}
+
+/* Wait for its next stop; while it is stopped as a whole, until it is continued. */
+static int await_stop(pid_t pid, int *status)
+{
+	for (;;) {
+		if (tracee_wait(pid, TRACEE_OF_ONE_THREAD, status) < 0 || !WIFSTOPPED(*status))
+			return -1;
+		if (TRACEE_EVENT(*status) != PTRACE_EVENT_STOP || WSTOPSIG(*status) == SIGTRAP)
+			return 0;
+		if (ptrace(PTRACE_LISTEN, pid, NULL, NULL) < 0)
+			return -1;
+	}
+}
+
+/*
+ * Give the program its registers, and this signal if not 0; it executes one instruction, or enters
+ * the signal's handler.  What comes while it does so reaches it, too.
+ */
+static int step_natively(struct following *following, int signal)
+{
+	const pid_t pid = following->copy->pid;
+	int status;
+
+	following->registers.gs_base = 0;
+	if (following_set_registers(following) < 0)
+		return lost(following);
+	for (;;) {
+		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, (long)signal) < 0 ||
+		    await_stop(pid, &status) < 0)
+			return lost(following);
+		signal = 0;
+		if (TRACEE_EVENT(status))
+			continue;
+		if (WSTOPSIG(status) == SIGTRAP)
+			return resume(following);
+		signal = WSTOPSIG(status);
+	}
+}
+
+/* Does the call start what cannot be followed, or end what can? */
+static bool must_be_native(const struct user_regs_struct *registers)
+{
+	switch (registers->rax) {
+	case SYS_exit:
+	case SYS_exit_group:
+	case SYS_execve:
+	case SYS_execveat:
+	case SYS_fork:
+	case SYS_vfork:
+	case SYS_clone:
+	case SYS_clone3:
+	case SYS_seccomp:
+	case SYS_ptrace:
+		return true;
+	case SYS_prctl:
+		return registers->rdi == PR_SET_SECCOMP;
+	case SYS_arch_prctl:
+		return registers->rdi == ARCH_SET_GS;
+	default:
+		return false;
+	}
+}
+
+int whole_call(struct following *following)
+{
+	const struct watcher *watcher = following->translator->watcher;
+	struct user_regs_struct *registers = &following->registers;
+	const struct user_regs_struct before = *registers;
+	const bool maps = following_changes_mappings(before.rax);
+
+	if (must_be_native(registers))
+		return following_end(following, FOLLOW_CALL);
+	if (step_natively(following, 0) == ENDED)
+		return ENDED;
+	if ((maps || before.rax == SYS_brk) && watcher->mapped)
+		watcher->mapped(watcher->context);
+	if (maps && (int64_t)registers->rax >= 0 &&
+	    following_mapped_anew(following, before.rax == SYS_mmap ? registers->rax : before.rdi,
+				  before.rsi) < 0)
+		return following_end(following, FOLLOW_FAILED);
+	return following_enter(following, registers->rip);
+}
+
+/* Of a stop in translated code: what the program's registers are; false: it is in between. */
+static bool find_registers(struct following *following, bool faulted)
+{
+	struct user_regs_struct *registers = &following->registers;
+	const struct translator *translator = following->translator;
+	const uint64_t code = translator->area + AREA_CODE;
+	const struct cached_block *block;
+	uint64_t offset, saved[2];
+	unsigned i = 0;
+
+	if (registers->rip < code || registers->rip >= code + AREA_CODE_BYTES)
+		return true;
+	offset = registers->rip - code;
+	block = code_cache_at(translator, (uint32_t)offset);
+	if (!block)
+		return false;
+	offset -= block->offset;
+	if (offset == 0) {
+		registers->rip = block->code.address;
+		return true;
+	}
+	if (!block->starts || offset < block->body)
+		return false;
+	while (i < block->code.instruction_count && block->starts[i] < offset)
+		i++;
+	if (i == block->code.instruction_count) {
+		/* Its last instruction is made of several; none of what they did lasts. */
+		if (!faulted)
+			return false;
+		i--;
+	}
+	if (copy_read(following->copy, translator->area + AREA_FIRST, saved, sizeof(saved)) < 0)
+		return false;
+	*following_register(registers, block->first) = saved[0];
+	*following_register(registers, block->second) = saved[1];
+	registers->rip = block->code.instructions[i].address;
+	return true;
+}
+
+/* It has reached an int3 of ours: where the program is.  False: that was none. */
+static bool find_target(struct following *following)
+{
+	const struct translator *translator = following->translator;
+	const uint64_t offset = following->registers.rip - 1 - (translator->area + AREA_CODE);
+	const struct code_exit *code_exit;
+	uint64_t target;
+
+	if (offset >= AREA_CODE_BYTES)
+		return false;
+	if (following_is_unknown_target(offset)) {
+		if (copy_read(following->copy, translator->area + AREA_TARGET, &target,
+			      sizeof(target)) < 0)
+			return false;
+	} else {
+		code_exit = address_map_get(&translator->exits, (uint32_t)offset);
+		if (!code_exit)
+			return false;
+		target = code_exit->target;
+	}
+	following->registers.rip = target;
+	return true;
+}
+
+/* Execute translated code to where the program's registers are known. */
+static int step_out(struct following *following)
+{
+	const pid_t pid = following->copy->pid;
+	uint64_t address;
+	int status;
+
+	for (;;) {
+		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) < 0 || await_stop(pid, &status) < 0 ||
+		    ptrace(PTRACE_GETREGS, pid, NULL, &following->registers) < 0)
+			return lost(following);
+		if (TRACEE_EVENT(status))
+			continue;
+		if (following_is_at_guard(following, &address)) {
+			if (following_at_guard(following, address) == ENDED)
+				return ENDED;
+			continue;
+		}
+		if (WSTOPSIG(status) == SIGTRAP && find_target(following))
+			return CONTINUES;
+		if (find_registers(following, WSTOPSIG(status) != SIGTRAP))
+			return CONTINUES;
+		if (WSTOPSIG(status) != SIGTRAP)
+			return following_end(following, FOLLOW_FAILED);
+	}
+}
+
+/* The same, with the signal of this stop kept for the last. */
+static int step_out_with(struct following *following)
+{
+	const pid_t pid = following->copy->pid;
+	siginfo_t info;
+	uint64_t mask;
+	int rc;
+
+	if (ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) < 0 || get_mask(following, &mask) < 0 ||
+	    set_mask(following, ~SYNCHRONOUS) < 0)
+		return lost(following);
+	rc = step_out(following);
+	if (rc == CONTINUES && (set_mask(following, mask) < 0 ||
+				ptrace(PTRACE_SETSIGINFO, pid, NULL, &info) < 0))
+		return lost(following);
+	return rc;
+}
+
+/* Of the instruction that it is at: it happens again if that is executed. */
+static bool is_fault(const struct following *following, int signal)
+{
+	siginfo_t info;
+
+	return SYNCHRONOUS & BIT(signal) &&
+	       ptrace(PTRACE_GETSIGINFO, following->copy->pid, NULL, &info) == 0 &&
+	       info.si_code > 0;
+}
+
+int whole_signal(struct following *following, int signal)
+{
+	const bool fault = is_fault(following, signal);
+
+	/* A step that was ended by a signal left them as they are. */
+	if (ptrace(PTRACE_GETREGS, following->copy->pid, NULL, &following->registers) < 0)
+		return lost(following);
+	if (!find_registers(following, fault) && step_out_with(following) == ENDED)
+		return ENDED;
+	if (step_natively(following, fault ? 0 : signal) == ENDED)
+		return ENDED;
+	return following_enter(following, following->registers.rip);
+}
+
+void whole_release(struct following *following)
+{
+	const pid_t pid = following->copy->pid;
+	const uint64_t area[6] = { following->translator->area, AREA_BYTES };
+	uint64_t mask;
+
+	if (!find_registers(following, false) && step_out(following) == ENDED)
+		return;
+	following->registers.gs_base = 0;
+	if (area[0] && get_mask(following, &mask) == 0 && set_mask(following, ~UINT64_C(0)) == 0) {
+		following_call(following, SYS_munmap, area);
+		set_mask(following, mask);
+	}
+	following_set_registers(following);
+	ptrace(PTRACE_DETACH, pid, NULL, NULL);
+	following->copy->pid = 0;
+}
