@@ -84,6 +84,8 @@ static int at_exit(struct following *following, uint32_t offset)
 	case EXIT_REFUSE:
 		following->registers.rip = code_exit.target;
 		following->followed->address = code_exit.target;
+		if (following->limits->whole)
+			return whole_step(following);
 		return following_end(following, FOLLOW_INSTRUCTION);
 	case EXIT_CONTINUES:
 	case EXIT_AGAIN:
@@ -192,7 +194,7 @@ static int go_on(struct following *following)
 	signal_number = WSTOPSIG(status);
 	if (ptrace(PTRACE_GETREGS, following->copy->pid, NULL, &following->registers) < 0)
 		return following_end(following, FOLLOW_EXITED);
-	if (signal_number == SIGTRAP)
+	if (signal_number == SIGTRAP && !(following->limits->whole && whole_is_sent(following)))
 		return at_trap(following);
 	if (signal_number == SIGSEGV && following_is_at_guard(following, &address))
 		return following_at_guard(following, address);

@@ -138,18 +138,40 @@ static int await_stop(pid_t pid, int *status)
 	}
 }
 
+/* The program's registers, as they are natively. */
+static int give_registers(struct following *following)
+{
+	following->registers.gs_base = 0;
+	return following_set_registers(following);
+}
+
+bool whole_is_sent(const struct following *following)
+{
+	siginfo_t info;
+
+	return ptrace(PTRACE_GETSIGINFO, following->copy->pid, NULL, &info) == 0 &&
+	       info.si_code <= 0;
+}
+
+/* In a call: does the kernel make it again, or not, by what the signal that interrupted it does? */
+static bool is_interrupted(const struct following *following)
+{
+	struct user_regs_struct now;
+
+	return ptrace(PTRACE_GETREGS, following->copy->pid, NULL, &now) == 0 &&
+	       (int64_t)now.orig_rax >= 0 && now.orig_rax != SYS_rt_sigreturn &&
+	       (int64_t)now.rax <= -512 && (int64_t)now.rax >= -516;
+}
+
 /*
- * Give the program its registers, and this signal if not 0; it executes one instruction, or enters
- * the signal's handler.  What comes while it does so reaches it, too.
+ * Execute one instruction natively, or enter the handler of this signal if not 0.  What comes while
+ * it does so reaches the program, too.
  */
 static int step_natively(struct following *following, int signal)
 {
 	const pid_t pid = following->copy->pid;
 	int status;
 
-	following->registers.gs_base = 0;
-	if (following_set_registers(following) < 0)
-		return lost(following);
 	for (;;) {
 		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, (long)signal) < 0 ||
 		    await_stop(pid, &status) < 0)
@@ -157,9 +179,36 @@ static int step_natively(struct following *following, int signal)
 		signal = 0;
 		if (TRACEE_EVENT(status))
 			continue;
-		if (WSTOPSIG(status) == SIGTRAP)
+		if (WSTOPSIG(status) != SIGTRAP || whole_is_sent(following))
+			signal = WSTOPSIG(status);
+		else if (!is_interrupted(following))
 			return resume(following);
-		signal = WSTOPSIG(status);
+	}
+}
+
+/*
+ * Make the call natively.  (Its step would end by SIGTRAP, which the call may have blocked: then the
+ * kernel takes its handler away.)
+ */
+static int call_natively(struct following *following)
+{
+	const pid_t pid = following->copy->pid;
+	bool made = false;
+	int status;
+
+	if (give_registers(following) < 0)
+		return lost(following);
+	for (;;) {
+		if (ptrace(PTRACE_SYSCALL, pid, NULL, NULL) < 0 || await_stop(pid, &status) < 0)
+			return lost(following);
+		if (TRACEE_EVENT(status))
+			continue;
+		if (WSTOPSIG(status) != TRACEE_AT_CALL)
+			return step_natively(following, WSTOPSIG(status));
+		if (made)
+			return is_interrupted(following) ? step_natively(following, 0) :
+							   resume(following);
+		made = true;
 	}
 }
 
@@ -196,7 +245,7 @@ int whole_call(struct following *following)
 
 	if (must_be_native(registers))
 		return following_end(following, FOLLOW_CALL);
-	if (step_natively(following, 0) == ENDED)
+	if (call_natively(following) == ENDED)
 		return ENDED;
 	if ((maps || before.rax == SYS_brk) && watcher->mapped)
 		watcher->mapped(watcher->context);
@@ -334,8 +383,26 @@ int whole_signal(struct following *following, int signal)
 		return lost(following);
 	if (!find_registers(following, fault) && step_out_with(following) == ENDED)
 		return ENDED;
+	if (give_registers(following) < 0)
+		return lost(following);
 	if (step_natively(following, fault ? 0 : signal) == ENDED)
 		return ENDED;
+	return following_enter(following, following->registers.rip);
+}
+
+int whole_step(struct following *following)
+{
+	uint8_t first = 0;
+
+	/* INT1, INT3, INT n: their SIGTRAP could not be told from the one of a step. */
+	if (copy_read(following->copy, following->registers.rip, &first, 1) < 0 || first == 0xf1 ||
+	    (first & 0xfe) == 0xcc)
+		return following_end(following, FOLLOW_INSTRUCTION);
+	if (give_registers(following) < 0)
+		return lost(following);
+	if (step_natively(following, 0) == ENDED)
+		return ENDED;
+	following->followed->stepped++;
 	return following_enter(following, following->registers.rip);
 }
 

@@ -7,6 +7,8 @@
 #ifndef TLBCOST_COPIES_WHOLE_H
 #define TLBCOST_COPIES_WHOLE_H
 
+#include <stdbool.h>
+
 #include "copy.h"
 
 struct following;
@@ -21,6 +23,12 @@ int whole_await(pid_t pid, struct copy *copy);
 
 /* It is at a `syscall` instruction.  Returns CONTINUES or ENDED: following.h. */
 int whole_call(struct following *following);
+
+/* It is at an instruction that is not followed: that is executed natively. */
+int whole_step(struct following *following);
+
+/* It is in a stop by a signal: whether somebody sent that. */
+bool whole_is_sent(const struct following *following);
 
 /* It is in a stop by this signal, anywhere. */
 int whole_signal(struct following *following, int signal);
