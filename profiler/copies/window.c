@@ -198,12 +198,21 @@ static void subtract(struct tlb_counts *to, const struct tlb_counts *now,
 	to->unknown = now->unknown - before->unknown;
 }
 
-/* A stretch of a whole run begins: a part of it is timed, at a random place. */
+/*
+ * A stretch of a whole run begins: a part of it is timed, at a random place; all of the first one,
+ * which nothing comes before.
+ */
 static void start_stretch(struct windows *windows)
 {
 	const uint64_t now = windows->feed.clock, part = most_kept(windows);
 
 	windows->stretch_ends = now + (now < DENSE ? WHOLE_PERIOD / 10 : WHOLE_PERIOD);
+	if (now == 0) {
+		start_modelling(windows);
+		start_timing(windows);
+		windows->phase_ends = windows->stretch_ends;
+		return;
+	}
 	schedule_start(&windows->schedule, now, windows->stretch_ends - now, part);
 	windows->phase_ends = schedule_next(&windows->schedule, now);
 	windows->timed_from = UINT64_MAX;

@@ -162,6 +162,60 @@ while time.time() < end: pass'
 	[[ $(tail -n 1 "${OUT}/copies.tsv") == "# end: 0" ]]
 }
 
+followed_until() { # <call>: what ended the last stretch
+	[[ $(key whole) == 1 ]]
+	awk -F '\t' -v call="$1" '!/^[#w]/ { last = $8 " " $9 } END { exit last != "call " call }' \
+		"${OUT}/copy_windows.0.tsv" || { cat "${OUT}/copy_windows.0.tsv" && return 1; }
+}
+
+@test "a program is followed itself: gzip, python3, sqlite3, to exit_group()" {
+	local command
+	need_program sqlite3
+	for command in 'gzip -c "${COPIES}"' 'python3 -c "print(sum(i * i for i in range(50000)))"' \
+		"sqlite3 :memory: 'with recursive n(i) as (values(1) union all select i + 1 from n where i < 20000) select sum(i) from n'"; do
+		rm -f "${OUT}"/*
+		eval "${command}" >"${BATS_TEST_TMPDIR}/expected"
+		eval "timeout 60 \"${COPIES}\" --out \"${OUT}\" --whole -- ${command}" >"${BATS_TEST_TMPDIR}/got"
+		cmp "${BATS_TEST_TMPDIR}/expected" "${BATS_TEST_TMPDIR}/got"
+		followed_until 231
+	done
+}
+
+@test "a program that is followed itself is let go where it starts a process" {
+	run -3 timeout 60 "${COPIES}" --out "${OUT}" --whole -- sh -c 'ls /proc/self/exe; exit 3'
+	[[ ${output} == /proc/self/exe ]]
+	followed_until 56 || followed_until 58 || followed_until 435
+}
+
+@test "signals, faults and interrupted calls of a program that is followed itself" {
+	need_built tests/torture/alone
+	local signal code got
+	for signal in "" 6 9 15; do
+		code=0 got=0
+		# shellcheck disable=SC2086  # none is no argument
+		timeout 60 "${BUILD}/tests/torture/alone" ${signal} >"${BATS_TEST_TMPDIR}/expected" 2>&1 || code=$?
+		timeout 60 "${COPIES}" --out "${OUT}" --whole -- "${BUILD}/tests/torture/alone" ${signal} \
+			>"${BATS_TEST_TMPDIR}/got" 2>&1 || got=$?
+		diff "${BATS_TEST_TMPDIR}/expected" "${BATS_TEST_TMPDIR}/got"
+		((code == got))
+	done
+}
+
+@test "a program that is stopped while it is followed itself continues" {
+	start timeout 60 "${COPIES}" --out "${OUT}" --whole -- bash -c 'for ((i = 0; i < 200000; i++)); do :; done; echo done'
+	local stopped=0 pid
+	for ((i = 0; i < 100 && !stopped; i++)); do
+		sleep 0.05
+		pid=$(pgrep -g 0 -x bash -P "$(pgrep -x tlbcost-copies -P "${PROCESS}")") || continue
+		kill -STOP "${pid}" && sleep 0.3 && kill -CONT "${pid}" && stopped=1
+	done
+	wait "${PROCESS}"
+	PROCESS=
+	((stopped))
+	[[ $(cat "${BATS_TEST_TMPDIR}/output") == done ]]
+	followed_until 231
+}
+
 @test "wrong command lines" {
 	run -125 "${COPIES}" -- true
 	[[ ${output} == *"no --out FOLDER"* ]]
@@ -173,6 +227,8 @@ while time.time() < end: pass'
 	[[ ${output} == *"--l1d"* ]]
 	run -125 "${COPIES}" --out "${OUT}/nowhere" -- true
 	[[ ${output} == *"No such file"* ]]
+	run -125 "${COPIES}" --out "${OUT}" --whole --pid 1
+	[[ ${output} == *"--whole and --pid"* ]]
 	run -0 "${COPIES}" --help
 	[[ ${output} == *"--overhead"* ]]
 }

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import math
 import os
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,14 @@ from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.progress import say
 from tlbcost.copies.process import FollowedProcess, follow_process
 from tlbcost.copies.record import CopiedRun
-from tlbcost.copies.run import CopyPlan, copies_tool, more_may_do, too_few, unavailable
+from tlbcost.copies.run import (
+    CopyPlan,
+    copies_tool,
+    more_may_do,
+    too_few,
+    unavailable,
+    was_followed_to_its_end,
+)
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs
 from tlbcost.memory.peak_sampler import PeakSampler
@@ -49,6 +57,8 @@ _LONG_S = 10.0
 # Short programs are run again for more copies of them: so often, and for so long in all.
 _MOST_RUNS = 20
 _REPEATED_S = 8.0
+# One that is shorter is followed itself, from its first instruction on.
+_WHOLE_NS = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +215,8 @@ def run_program(
     simulation, copied = None, None
     if plan.copies is not None:
         folders = [_folder(launcher, i) for i in range(len(native))]
+        if _whole_folder(launcher).exists():
+            folders = [_whole_folder(launcher)]
         simulation, copied, why = _of_copies(plan.copies, folders, native, path, sampler.peak())
         if why is not None:
             _not_copied(request, why)
@@ -228,13 +240,31 @@ class _Copying:
     launcher: Launcher
     conditions: Conditions
 
-    def tool(self, run: int) -> Sequence[str]:
+    def tool(self, run: int, *, whole: bool = False) -> Sequence[str]:
         """The program is timed on the core as the machine was found up to now."""
         core = self.conditions.core_then(None)
-        folder = _folder(self.launcher, run)
+        folder = _whole_folder(self.launcher) if whole else _folder(self.launcher, run)
         folder.mkdir()
         option = None if core is None else core.option
-        return copies_tool(dataclasses.replace(self.plan, core=option), folder)
+        return copies_tool(dataclasses.replace(self.plan, core=option), folder, whole=whole)
+
+
+def _follow_whole(request: EstimateRequest, copying: _Copying, runs: Sequence[Outcome]) -> bool:
+    """A very short program is followed itself. Returns whether all of its run was seen."""
+    # Not at the top: pandas takes memory, which a program with a limit needs.
+    from tlbcost.copies.tables import read_tables
+
+    run = runs[0].run
+    if run is None or run.cpu_ns >= _WHOLE_NS or request.copies is not None:
+        return False
+    tool = copying.tool(len(runs), whole=True)
+    outcome = copying.launcher.execute(request.argv, discard=True, tool=tool)
+    check_outcome(request.argv[0], outcome, list(runs), ignore_failure=request.ignore_failure)
+    folder = _whole_folder(copying.launcher)
+    if was_followed_to_its_end(read_tables([folder])):
+        return True
+    shutil.rmtree(folder)
+    return False
 
 
 def _repeat(
@@ -278,6 +308,10 @@ def follow_running(
 
 def _folder(launcher: Launcher, run: int) -> Path:
     return launcher.folder / f"copies{run}"
+
+
+def _whole_folder(launcher: Launcher) -> Path:
+    return launcher.folder / "whole"
 
 
 def _of_copies(
@@ -334,7 +368,7 @@ def _native(
             tool=None if copying is None else copying.tool,
             long_s=_LONG_S if copying is not None and request.runs is None else math.inf,
         )  # fmt: skip
-        if copying is not None:
+        if copying is not None and not _follow_whole(request, copying, runs):
             _repeat(request, copying, launcher, runs)
         return runs, None
 

@@ -7,6 +7,8 @@ contains: the saving is the mean, weighted by that time, of each window's own sa
 reference are ratios of sums weighted by the inverse of the window's modelled time, since a slow
 stretch of the program is met in proportion to its time.
 
+The stretches of a program that was followed itself stand for themselves.
+
 Misses of TLB entries that were not known when the window began count as walks. The interval comes
 from resampling windows (B. Efron and R. Tibshirani, An Introduction to the Bootstrap, 1993, chapter
 13); its lower end takes these misses as hits.
@@ -72,6 +74,8 @@ def weigh(tables: CopyTables, runs: Sequence[Run], cycles_per_ns: float) -> Weig
 
     `runs`: whose user time is divided among the windows; the median one counts.
     """
+    if tables.whole:
+        return _stretches(tables, cycles_per_ns)
     stands = tables.attempts[[*_KEY, "stands_for_ns"]].drop_duplicates(_KEY)
     windows = tables.windows.merge(stands, on=_KEY, how="left", validate="one_to_one")
     timed = windows[windows["base_cycles"].notna() & (windows["references"] > 0)].copy()
@@ -93,6 +97,15 @@ def weigh(tables: CopyTables, runs: Sequence[Run], cycles_per_ns: float) -> Weig
     return Weighed(timed, references, total / asked if asked > 0 else 0.0)
 
 
+def _stretches(tables: CopyTables, cycles_per_ns: float) -> Weighed:
+    """All of a whole run, each for the time that it takes on the modelled core."""
+    windows = tables.windows[tables.windows["references"] > 0].copy()
+    windows["weight"] = 1.0
+    part = windows["timed_references"].astype(float) / windows["references"]
+    windows["stands_for_ns"] = windows["base_cycles"].astype(float) / part / cycles_per_ns
+    return Weighed(windows, float(windows["references"].sum()), 1.0 if len(windows) else 0.0)
+
+
 def totals(counts: pd.DataFrame, weighed: Weighed) -> dict[tuple[int, str], tuple[int, int, int]]:
     """Misses of the whole program by (page size in bytes, side): of L1, STLB hits, STLB misses."""
     frame = counts.merge(weighed.windows[[*_KEY, "weight"]], on=_KEY)
@@ -110,12 +123,13 @@ def totals(counts: pd.DataFrame, weighed: Weighed) -> dict[tuple[int, str], tupl
 
 def saving(tables: CopyTables, weighed: Weighed) -> Interval | None:
     """The share of user time that huge pages save; None without windows."""
-    frame = weighed.windows
+    frame = weighed.windows[weighed.windows["base_cycles"].notna()]
     if not len(frame):
         return None
     base = frame["base_cycles"].to_numpy(float)
     own = 1 - frame["huge_cycles"].to_numpy(float) / base
-    known = 1 - _unknown_share(tables.counts, frame)
+    # The first misses of a whole run are of entries that are not there yet.
+    known = np.ones(len(frame)) if tables.whole else 1 - _unknown_share(tables.counts, frame)
     time = frame["stands_for_ns"].to_numpy(float)
     value = float(np.average(own, weights=time))
     low = _resampled(own * known, time, 2.5)
@@ -157,7 +171,8 @@ def record_of(tables: CopyTables, weighed: Weighed, runs: Sequence[Run]) -> Copi
         median_pause_ns=None if pauses.empty else round(float(pauses.median())),
         longest_pause_ns=None if pauses.empty else round(float(pauses.max())),
         added_cpu_fraction=added / cpu_ns if cpu_ns and len(pauses) else None,
-        seen_fraction=weighed.share if len(attempts) else None,
+        seen_fraction=weighed.share if len(attempts) or tables.whole else None,
+        whole=tables.whole,
     )
 
 

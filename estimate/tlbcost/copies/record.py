@@ -33,6 +33,9 @@ class CopiesRecord:
         float | None,
         doc("share of the program's CPU time that windows stand for", minimum=0, maximum=1),
     ]
+    whole: Annotated[
+        bool, doc("no copies: the program itself was followed, windows are stretches of its run")
+    ]
 
 
 @dataclass(frozen=True, slots=True)

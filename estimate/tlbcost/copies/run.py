@@ -43,10 +43,15 @@ def unavailable() -> str | None:
     return None
 
 
-def copies_tool(plan: CopyPlan, folder: Path) -> Sequence[str]:
-    """The launcher to run the program with, and its options; it writes tables to `folder`."""
+def copies_tool(plan: CopyPlan, folder: Path, *, whole: bool = False) -> Sequence[str]:
+    """The launcher to run the program with, and its options; it writes tables to `folder`.
+
+    `whole`: no copies, the program itself is followed.
+    """
     limit = (
-        ["--copies", str(plan.copies)]
+        ["--whole"]
+        if whole
+        else ["--copies", str(plan.copies)]
         if plan.copies is not None
         else ["--overhead", f"{plan.overhead:g}"]
     )
@@ -70,7 +75,7 @@ _FEWEST = 10
 def too_few(tables: CopyTables) -> str | None:
     """Why there are too few windows to estimate from; None: there are enough."""
     timed = tables.windows[tables.windows["base_cycles"].notna()]
-    if len(timed) >= _FEWEST:
+    if len(timed) >= _FEWEST or (tables.whole and len(timed)):
         return None
     attempts = tables.attempts["result"].value_counts()
     refused = attempts[attempts.index.str.startswith("refused-")]
@@ -94,6 +99,18 @@ def more_may_do(tables: CopyTables) -> bool:
     timed = int(tables.windows["base_cycles"].notna().sum())
     refused = int(tables.attempts["result"].str.startswith("refused-").sum())
     return 0 < timed < _FEWEST and refused <= timed
+
+
+# Numbers of the system calls by which a program ends: exit, exit_group.
+_EXITS = (60, 231)
+
+
+def was_followed_to_its_end(tables: CopyTables) -> bool:
+    """Of a program that was followed itself: no part of its run is missing."""
+    if not tables.whole or tables.windows.empty:
+        return False
+    last = tables.windows.iloc[-1]
+    return bool(last["ended"] == "exited" or (last["ended"] == "call" and last["call"] in _EXITS))
 
 
 _REASONS = {

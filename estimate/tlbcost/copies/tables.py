@@ -22,7 +22,8 @@ class CopyTables:
 
     `mappings` also has `worker` and `name`; `memory`, `code` and `frames` refer to it by (run,
     worker, mapping), and `stacks` to `frames` by (run, worker, stack). `cpu_ns`, of each run: the
-    program's CPU time that could be copied; None: not known.
+    program's CPU time that could be copied; None: not known. `whole`: windows are the stretches of
+    a program that was followed itself, from its first instruction on.
     """
 
     attempts: pd.DataFrame
@@ -35,6 +36,7 @@ class CopyTables:
     frames: pd.DataFrame
     core: str | None
     cpu_ns: tuple[int | None, ...]
+    whole: bool = False
 
 
 def read_tables(folders: Sequence[Path]) -> CopyTables:
@@ -52,10 +54,12 @@ def _read(folders: Sequence[Path]) -> CopyTables:
     frames: dict[str, list[pd.DataFrame]] = {}
     cores: set[str] = set()
     cpu: list[int | None] = []
+    whole = False
     for run, folder in enumerate(folders):
         attempts = read_table(folder / "copies.tsv", formats.COPIES)
         frames.setdefault("copies", []).append(_frame(attempts, run))
-        seen = attempts.known("cpu_ns")
+        whole = whole or attempts.key("whole") == "1"
+        seen = None if whole else attempts.known("cpu_ns")
         cpu.append(None if seen is None else int(seen))
         for kind in (
             formats.COPY_WINDOWS, formats.COPY_COUNTS, formats.COPY_MAPPINGS, formats.COPY_MEMORY,
@@ -81,6 +85,7 @@ def _read(folders: Sequence[Path]) -> CopyTables:
         _joined(frames, formats.COPY_FRAMES),
         next(iter(cores), None),
         tuple(cpu),
+        whole,
     )
 
 
