@@ -142,6 +142,7 @@ def _followed(request: EstimateRequest, pid: int) -> Evidence:
         no_core=plan.no_core,
         seen=ran.seen,
         copied=ran.copied,
+        followed=True,
     )
 
 

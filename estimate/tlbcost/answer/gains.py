@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from statistics import median
 
 from tlbcost.answer.record import CountedPart, Evidence, Simulated
@@ -49,7 +49,8 @@ def footprint_of(given: Evidence, processes: tuple[ProcessCounts, ...]) -> Footp
         return None
     pages_per_huge = given.huge_page_bytes // base
     if processes and not _unseen(given, processes):
-        return total_footprint(processes, pages_per_huge)
+        found = total_footprint(processes, pages_per_huge)
+        return replace(found, faulted=not given.followed)
     return walk_share.memory_of(given.runs, base, pages_per_huge)
 
 

@@ -50,7 +50,8 @@ class Evidence:
     `notes` are about the backend, `run_notes` about the costs during the runs; `walk_cycles` is
     what one walk costs, if the user said it. `seen`: the program's mappings when it ran natively.
     `placed`: what huge pages do on several NUMA nodes. `track_records`: how far off each model was
-    on this machine. `copied`: where the simulation is of copies of the running program.
+    on this machine. `copied`: where the simulation is of copies of the running program. `followed`:
+    a process that ran before, and afterwards; its one "run" is the time between.
     """
 
     argv: tuple[str, ...]
@@ -74,6 +75,7 @@ class Evidence:
     seen: Seen = ()
     sampled: Sampled | None = None
     copied: CopiedRun | None = None
+    followed: bool = False
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -31,6 +31,7 @@ from tlbcost.copies.run import (
     more_may_do,
     too_few,
     unavailable,
+    untraceable,
     was_followed_to_its_end,
 )
 from tlbcost.counters.count_runs import count_program
@@ -139,7 +140,7 @@ def _may_copy(request: EstimateRequest) -> bool:
     """Copies are what simulates, by what is known yet. Refuses if they have to be."""
     if request.engine == "valgrind":
         return False
-    why = unavailable()
+    why = unavailable() or (untraceable() if request.pid is None else None)
     if request.model == "simple":
         why = "the simple model needs the counts of a whole run"
     if why is not None:
@@ -295,7 +296,7 @@ def follow_running(
     followed = follow_process(pid, plan.copies, folder, seconds, children=request.children)
     outcome = Outcome(followed.run, "", None, 0, None, None)
     simulation, copied, why = _of_copies(
-        plan.copies, [folder], [outcome], followed.path, followed.seen
+        plan.copies, [folder], [outcome], followed.path, followed.seen, str(followed.path)
     )
     if why is not None:
         raise TlbcostError(
@@ -315,9 +316,14 @@ def _whole_folder(launcher: Launcher) -> Path:
 
 
 def _of_copies(
-    plan: CopyPlan, folders: list[Path], native: list[Outcome], path: Path, seen: Seen
+    plan: CopyPlan,
+    folders: list[Path],
+    native: list[Outcome],
+    path: Path,
+    seen: Seen,
+    executable: str | None = None,
 ) -> tuple[Simulation | None, CopiedRun | None, str | None]:
-    """What copies say, or why they say nothing."""
+    """What copies say, or why they say nothing. `executable`: `path` as the kernel names it."""
     # Not at the top, as in _repeat().
     from tlbcost.attribution.copies import copied_attributions
     from tlbcost.copies.estimator import copied_run, simulation_of, touched_of, weigh
@@ -331,7 +337,8 @@ def _of_copies(
     base, huge = plan.geometry.base, plan.geometry.huge
     touched = touched_of(seen, base.page_size_bytes, huge.page_size_bytes)
     simulation = simulation_of(tables, weighed, str(path), native[0], touched)
-    attributions = copied_attributions(tables, weighed, str(path), os.path.realpath(path), seen)
+    executable = executable or os.path.realpath(path)
+    attributions = copied_attributions(tables, weighed, str(path), executable, seen)
     return (
         dataclasses.replace(simulation, attributions=attributions),
         copied_run(tables, weighed, runs),

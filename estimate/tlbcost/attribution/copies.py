@@ -24,6 +24,7 @@ from tlbcost.simulator.memory_tables import (
     SourceLocation,
     Stack,
 )
+from tlbcost.symbols.mapped_file import mapped_file
 from tlbcost.symbols.resolver import Resolver
 
 _KEY = ["run", "window"]
@@ -177,7 +178,7 @@ def _lines(tables: CopyTables, weights: pd.DataFrame, program: str) -> tuple[Lin
     places = _placed(code, tables.mappings)
     sums = places.groupby(_PLACE)[_MISSES].sum().reset_index()
     addresses = places.drop_duplicates(_PLACE).set_index(_PLACE)["address"]
-    sites = _sites(sums)
+    sites = _sites(sums, tables.mappings)
     return tuple(
         Line(
             program,
@@ -217,7 +218,7 @@ def _stacks(tables: CopyTables, weights: pd.DataFrame) -> tuple[Stack, ...]:
     both = pd.concat([leaves[code], callers[code]]).drop_duplicates()
     places = _placed(both, tables.mappings)
     keys = zip(*(places[column] for column in code), strict=True)
-    sites = dict(zip(keys, _sites(places), strict=True))
+    sites = dict(zip(keys, _sites(places, tables.mappings), strict=True))
     below = {
         (row["run"], row["worker"], row["stack"]): (row["below"], _site_of(row, sites))
         for row in _rows(callers)
@@ -239,23 +240,41 @@ def _site_of(
     return sites[row["run"], row["worker"], row["mapping"], row["address"]]
 
 
-def _sites(places: pd.DataFrame) -> list[SourceLocation]:
+def _files(mappings: pd.DataFrame) -> dict[tuple[int, str], str]:
+    """Where we can open the file that a process knows by a name."""
+    code = mappings[mappings["executable"] == "yes"].drop_duplicates(["pid", "name"])
+    return {
+        (int(row["pid"]), str(row["name"])): mapped_file(
+            int(row["pid"]), str(row["name"]), int(row["inode"]), int(row["start"]), int(row["end"])
+        )
+        for row in _rows(code)
+        if str(row["name"]).startswith("/")
+    }
+
+
+def _sites(places: pd.DataFrame, mappings: pd.DataFrame) -> list[SourceLocation]:
     """Function, file and line of each place, from symbols and debug information of its file."""
+    files = _files(mappings)
+    names = [str(row["object"]) for row in _rows(places)]
+    opened = [
+        files.get((int(row["pid"]), name), name)
+        for row, name in zip(_rows(places), names, strict=True)
+    ]
     hits = [
         SampleHit(
-            "walks", int(row["pid"]), str(row["object"]) or None, None, "user", int(row["place"]),
-            None, None, 1, 1,
+            "walks", int(row["pid"]), path or None, None, "user", int(row["place"]), None, None,
+            1, 1,
         )
-        for row in _rows(places)
+        for row, path in zip(_rows(places), opened, strict=True)
     ]  # fmt: skip
     resolver = Resolver()
     found: Sequence[tuple[SampleHit, str | None, Any]] = list(
         zip(hits, resolver.names(hits), resolver.sources(hits), strict=True)
     )
     sites = []
-    for hit, name, source in found:
-        function, file, line = source or (name, None, None)
-        sites.append(
-            SourceLocation(hit.object and os.path.realpath(hit.object), function, file, line)
-        )
+    for (hit, symbol, source), name in zip(found, names, strict=True):
+        function, file, line = source or (symbol, None, None)
+        # Its links are another system's.
+        where = os.path.realpath(name) if hit.object == name else name
+        sites.append(SourceLocation(name and where, function, file, line))
     return sites

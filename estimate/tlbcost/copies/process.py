@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
+import pwd
+import re
 import signal
 import subprocess
 import tempfile
@@ -28,14 +29,10 @@ from tlbcost.run import process_tree
 from tlbcost.run.copied_processes import is_copy
 from tlbcost.run.outcome import Run
 from tlbcost.system import hints
+from tlbcost.system.tracing import PTRACE_SCOPE, TracingRights, tracing_rights
 
 _LOOK_S = 0.2
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
-_CAN_ONLY_LAUNCH = (
-    "tlbcost estimate -- COMMAND; or, as root: sysctl kernel.yama.ptrace_scope=0 lets a user trace "
-    "his own processes"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,28 +227,51 @@ def _refused(pid: int, folder: Path) -> TlbcostError:
 
 def _forbidden(pid: int) -> TlbcostError:
     """What is missing, and the line that grants it."""
-    what = f"process {pid} may not be traced"
-    try:
-        scope = _PTRACE_SCOPE.read_text(encoding="ascii").strip()
-    except OSError:
-        scope = "0"
-    try:
-        owner: int | None = Path(f"/proc/{pid}").stat().st_uid
-    except OSError:
-        owner = None
+    why, hint = _lacks(pid, tracing_rights())
+    return TlbcostError(f"process {pid} may not be traced: {why}", hint, CANNOT_MEASURE)
+
+
+def _lacks(pid: int, rights: TracingRights) -> tuple[str, str]:
+    """Why it may not be traced, and what to type."""
+    tracer, owner = _status(pid, "TracerPid"), _owner(pid)
+    if tracer:
+        return f"process {tracer} traces it", f"end that one first: ps {tracer} shows it"
+    if rights.locked:
+        why = f"kernel.yama.ptrace_scope is {rights.scope}: nobody may until the next boot"
+        return why, "tlbcost estimate --engine valgrind -- COMMAND starts the program in Valgrind"
+    if rights.privileged:
+        return "the kernel refuses it, a security module may", "dmesg | tail may say more"
     if hints.is_root():
-        return TlbcostError(
-            f"{what}: this root lacks CAP_SYS_PTRACE, or something else traces it",
-            "docker run --cap-add SYS_PTRACE, or end the debugger",
-            CANNOT_MEASURE,
-        )
+        why = "root lacks CAP_SYS_PTRACE here"
+        return why, "docker run --cap-add SYS_PTRACE, in a container"
     if owner not in (None, os.geteuid()):
-        again = shlex.join(["sudo", "tlbcost", "estimate", "--pid", str(pid)])
-        return TlbcostError(f"{what}: it belongs to another user", again, CANNOT_MEASURE)
-    if scope != "0":
-        return TlbcostError(
-            f"{what}: kernel.yama.ptrace_scope is {scope}", _CAN_ONLY_LAUNCH, CANNOT_MEASURE
-        )
-    return TlbcostError(
-        f"{what}: it has more rights than you, or a debugger", hints.again_as_root(), CANNOT_MEASURE
-    )
+        return f"it belongs to {_name_of(owner)}", hints.again_as_root()
+    if rights.traceable != "own":
+        allow = hints.write_setting("0", PTRACE_SCOPE)
+        again = hints.again_as_root()
+        return f"kernel.yama.ptrace_scope is {rights.scope}", f"{again}, or {allow}"
+    return "it has more rights than you", hints.again_as_root()
+
+
+def _owner(pid: int) -> int | None:
+    try:
+        return Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return None
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def _status(pid: int, key: str) -> int | None:
+    """A number in /proc/PID/status; None if there is none."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(rf"^{key}:\s+(\d+)", text, re.MULTILINE)
+    return int(found[1]) if found else None

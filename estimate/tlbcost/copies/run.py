@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from tlbcost.common import paths
 from tlbcost.processors.geometry import Geometry
 from tlbcost.simulator.run import level_options
+from tlbcost.system.tracing import tracing_rights
 
 if TYPE_CHECKING:
     from tlbcost.copies.tables import CopyTables
@@ -34,13 +36,36 @@ class CopyPlan:
     copies: int | None = None
 
 
+def follows_copies_of(architecture: str) -> bool:
+    """Whether instructions of this architecture, as of uname(), can be followed."""
+    return architecture == "x86_64"
+
+
+def is_built() -> bool:
+    """Whether the program that copies is there: it needs Zydis."""
+    return os.access(paths.libexec(_TOOL), os.X_OK)
+
+
 def unavailable() -> str | None:
-    """Why copies cannot be followed on this machine; None: they can."""
-    if platform.machine() != "x86_64":
+    """Why copies cannot be followed on this machine; None: they can.
+
+    A running process may be refused besides, which says more (process.py).
+    """
+    if not follows_copies_of(platform.machine()):
         return f"copies of the program are followed on x86-64 only, not on {platform.machine()}"
-    if not paths.libexec(_TOOL).exists():
+    if not is_built():
         return "tlbcost-copies is not built: Zydis was missing (libzydis-dev)"
     return None
+
+
+def untraceable() -> str | None:
+    """Why no program that we start may be traced; None: they may."""
+    rights = tracing_rights()
+    if rights.traceable != "none":
+        return None
+    who = "nobody may trace a program until the next boot"
+    who = who if rights.locked else "only root may trace a program"
+    return f"kernel.yama.ptrace_scope is {rights.scope}: {who}"
 
 
 def copies_tool(plan: CopyPlan, folder: Path, *, whole: bool = False) -> Sequence[str]:

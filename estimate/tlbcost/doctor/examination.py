@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import platform
 
 from tlbcost.calibration import cache
 from tlbcost.calibration.file import read_calibration
@@ -11,6 +12,7 @@ from tlbcost.common import units
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.doctor.check import Check, Examination, Value
+from tlbcost.doctor.copies import check_copies
 from tlbcost.doctor.pmu import check_paranoid, check_pmu
 from tlbcost.doctor.tools import (
     check_glibc,
@@ -52,6 +54,7 @@ def examine() -> Examination:
         check_pmu(machine),
         check_paranoid(),
         check_programs(),
+        check_copies(platform.machine()),
         check_libraries(),
         check_valgrind(),
         check_tlbsim(),

@@ -140,7 +140,7 @@ def already_huge(runs: Sequence[Run], memory: Footprint) -> bool:
     """
     pages = memory.largest_anonymous_pages
     faults = median([run.minor_faults for run in runs])
-    return pages >= SURE_PAGES and faults < FAULTS_PER_PAGE * pages
+    return memory.faulted and pages >= SURE_PAGES and faults < FAULTS_PER_PAGE * pages
 
 
 def verdict(expected: Interval, fault: Interval | None, already: bool) -> VerdictCode:

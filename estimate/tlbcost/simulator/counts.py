@@ -73,7 +73,8 @@ class Footprint:
 
     Anonymous memory in base pages, in the huge pages that hold any of it, and in as many as would
     hold each process's densely; the base pages of files and shared memory; and the anonymous memory
-    of the process with most of it.
+    of the process with most of it. `faulted`: its page faults were counted when it was touched
+    first; not those of a process that ran before.
     """
 
     anonymous_pages: int
@@ -81,6 +82,7 @@ class Footprint:
     dense_huge_pages: int
     other_pages: int
     largest_anonymous_pages: int
+    faulted: bool = True
 
 
 def read_counts(folder: Path) -> tuple[ProcessCounts, ...]:

@@ -3,5 +3,6 @@
 
 resolver.Resolver
 binutils.source_lines
+mapped_file.mapped_file     files of processes in containers
 elf.ElfObject
 """

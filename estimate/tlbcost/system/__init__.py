@@ -12,4 +12,5 @@ Everything is read below $TLBCOST_ROOT, and nothing is changed.
     glibc.glibc_version which switches this malloc has
     hints.as_root, install      commands for error hints that work here
     sudo.calling_user           the user who called sudo
+    tracing.tracing_rights      which processes may be traced
 """

@@ -25,6 +25,12 @@ _MANAGERS = {
 _PACKAGES = {
     "valgrind": {"dnf": "valgrind valgrind-tools-devel", "zypper": "valgrind valgrind-devel"},
     "gnuplot": {"apt-get": "gnuplot-nox"},
+    "zydis": {
+        "apt-get": "libzydis-dev",
+        "dnf": "zydis-devel",
+        "zypper": "zydis-devel",
+        "apk": "zydis-dev",
+    },
     "hugectl": {
         "apt-get": "libhugetlbfs-bin",
         "dnf": "libhugetlbfs-utils",

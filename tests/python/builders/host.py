@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from builders.tree import MACHINES
 from tlbcost.common import paths
-from tlbcost.doctor import pmu, tools
+from tlbcost.doctor import copies, examination, pmu, tools
 from tlbcost.doctor.check import Check
 from tlbcost.doctor.examination import examine
 from tlbcost.system import hints
@@ -29,6 +29,7 @@ class Host:
     def root(self, is_root: bool) -> None:
         self.monkeypatch.setattr(pmu, "is_root", lambda: is_root)
         self.monkeypatch.setattr(hints, "is_root", lambda: is_root)
+        self.monkeypatch.setattr(copies, "is_root", lambda: is_root)
 
     def glibc(self, version: tuple[int, int] | None) -> None:
         self.monkeypatch.setattr(tools, "glibc_version", lambda: version)
@@ -55,7 +56,9 @@ def made_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
     monkeypatch.delenv("SUDO_UID", raising=False)
     monkeypatch.setattr(paths, "valgrind_lib", lambda: tmp_path / "lib")
     monkeypatch.setattr(paths, "libexec", lambda name: tmp_path / "libexec" / name)
-    for name in ("tlbcost-run", "tlbcost-calibrate", "tlbcost-count", "tlbcost-record"):
+    for name in (
+        "tlbcost-run", "tlbcost-calibrate", "tlbcost-count", "tlbcost-record", "tlbcost-copies",
+    ):  # fmt: skip
         (tmp_path / "libexec" / name).touch(0o755)
     made.program(
         "valgrind", 'case "$*" in *tlbsim*) echo --counts-dir=DIR;; *) echo valgrind-3.19.0;; esac'
@@ -66,6 +69,7 @@ def made_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Host:
     made.program("sudo", "exit 1")
     made.program("apt-get", "exit 1")
     made.tool(b"\0valgrind-3.19.0\0")
+    monkeypatch.setattr(examination.platform, "machine", lambda: "x86_64")
     made.machine("skylake")
     made.root(False)
     made.glibc((2, 36))

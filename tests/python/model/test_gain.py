@@ -118,6 +118,9 @@ def test_a_program_on_huge_pages_already_has_nothing_left_to_gain() -> None:
     assert miss_costs.predicted([many], *args).verdict == "worth_trying"
     idle = (counts(1000), replace(memory, anonymous_pages=0), BASE_COSTS, HUGE_COSTS)
     assert miss_costs.predicted([few], *idle).verdict == "not_worth_it"
+    # A process that ran before took its faults then.
+    running = (args[0], replace(memory, faulted=False), *args[2:])
+    assert miss_costs.predicted([few], *running).verdict == "worth_trying"
     # A few pages less than faults say nothing: every program's start takes as many.
     small = replace(memory, largest_anonymous_pages=1000)
     assert not gain.already_huge([replace(RUN, minor_faults=100)], small)

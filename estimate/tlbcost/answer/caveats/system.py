@@ -149,6 +149,11 @@ def _failed(estimate: Estimate) -> tuple[str, str] | None:
 def _single_run(estimate: Estimate) -> tuple[str, str] | None:
     if len(estimate.given.runs) != 1:
         return None
+    if estimate.given.followed:
+        return (
+            "The process was followed once: how much it does differs from one time to another.",
+            "Follow it again, under the load that matters.",
+        )
     return (
         "The program was timed once: how much its run time varies is not in the intervals.",
         "Use --runs 3 if it is short enough.",

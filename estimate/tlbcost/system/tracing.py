@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which processes does the kernel let us trace, and so copy?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tlbcost.system import hints
+from tlbcost.system.machine import read_line, read_text
+
+PTRACE_SCOPE = "/proc/sys/kernel/yama/ptrace_scope"
+# linux/capability.h
+_CAP_SYS_PTRACE = 19
+# The kernel's documentation of Yama: children only, root only, nobody.
+_CHILDREN, _ROOT, _NOBODY = 1, 2, 3
+
+Traceable = Literal["all", "own", "launched", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class TracingRights:
+    """What the kernel asks before one process may trace another.
+
+    `scope`: kernel.yama.ptrace_scope; None: this kernel has no Yama. `privileged`: we have
+    CAP_SYS_PTRACE.
+    """
+
+    scope: int | None
+    privileged: bool
+
+    @property
+    def traceable(self) -> Traceable:
+        """All processes; our own; those that we start; or none."""
+        scope = self.scope or 0
+        if scope >= _NOBODY:
+            return "none"
+        if self.privileged:
+            return "all"
+        if scope >= _ROOT:
+            return "none"
+        return "launched" if scope == _CHILDREN else "own"
+
+    @property
+    def locked(self) -> bool:
+        """Whether the setting holds until the next boot."""
+        return (self.scope or 0) >= _NOBODY
+
+
+def tracing_rights() -> TracingRights:
+    """Of this process, on this kernel."""
+    text = read_line(PTRACE_SCOPE)
+    scope = int(text) if text is not None and text.isdigit() else None
+    return TracingRights(scope, _has_capability())
+
+
+def _has_capability() -> bool:
+    for line in (read_text("/proc/self/status") or "").splitlines():
+        key, _, value = line.partition(":")
+        if key == "CapEff":
+            return bool(int(value, 16) >> _CAP_SYS_PTRACE & 1)
+    return hints.is_root()

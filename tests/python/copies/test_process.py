@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is said where a running process may not, or cannot, be followed?"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from tlbcost.common import formats
+from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
+from tlbcost.copies import process
+from tlbcost.system import hints
+from tlbcost.system.tracing import TracingRights
+
+NOBODY = 2**31 - 2
+PRIVILEGED = TracingRights(None, True)
+ORDINARY = TracingRights(None, False)
+
+
+@pytest.fixture(autouse=True)
+def user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ordinary one, with sudo, who follows a process of his own that nothing traces."""
+    monkeypatch.setattr(hints, "is_root", lambda: False)
+    monkeypatch.setattr(hints.sys, "argv", ["tlbcost", "estimate", "--pid", "77"])
+    monkeypatch.setattr(hints.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(hints, "write_setting", lambda value, path: f"echo {value} > {path}")
+    monkeypatch.setattr(process, "_owner", lambda _: os.geteuid())
+    monkeypatch.setattr(process, "_status", lambda *_: 0)
+
+
+def lacks(
+    monkeypatch: pytest.MonkeyPatch, rights: TracingRights, folder: Path | None = None
+) -> tuple[str, str]:
+    monkeypatch.setattr(process, "tracing_rights", lambda: rights)
+    error = process._refused(77, folder or Path("/nonexistent"))
+    assert error.exit_code == CANNOT_MEASURE
+    assert error.hint is not None
+    return str(error), error.hint
+
+
+def test_another_users_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_owner", lambda _: 0 if os.geteuid() else 65534)
+    text, hint = lacks(monkeypatch, ORDINARY)
+    assert "process 77 may not be traced: it belongs to " in text
+    assert hint.startswith("sudo ")
+    assert hint.endswith(" estimate --pid 77")
+    monkeypatch.setattr(process, "_owner", lambda _: 4_000_000_001)
+    assert "it belongs to user 4000000001" in lacks(monkeypatch, ORDINARY)[0]
+
+
+def test_yama_keeps_users_from_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for scope in (1, 2):
+        text, hint = lacks(monkeypatch, TracingRights(scope, False))
+        assert f"kernel.yama.ptrace_scope is {scope}" in text
+        assert hint.startswith("sudo ")
+        assert hint.endswith("or echo 0 > /proc/sys/kernel/yama/ptrace_scope")
+
+
+@pytest.mark.parametrize("privileged", [False, True])
+def test_yama_that_is_locked_lets_nobody(monkeypatch: pytest.MonkeyPatch, privileged: bool) -> None:
+    text, hint = lacks(monkeypatch, TracingRights(3, privileged))
+    assert "nobody may until the next boot" in text
+    assert "--engine valgrind" in hint
+
+
+def test_root_of_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints, "is_root", lambda: True)
+    text, hint = lacks(monkeypatch, ORDINARY)
+    assert "root lacks CAP_SYS_PTRACE" in text
+    assert "--cap-add SYS_PTRACE" in hint
+
+
+def test_a_debugger_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_status", lambda *_: 4711)
+    text, hint = lacks(monkeypatch, PRIVILEGED)
+    assert "process 4711 traces it" in text
+    assert "ps 4711" in hint
+
+
+def test_a_process_with_more_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "it has more rights than you" in lacks(monkeypatch, ORDINARY)[0]
+    assert "a security module" in lacks(monkeypatch, PRIVILEGED)[0]
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ("refused-seccomp", "a seccomp filter"),
+        ("refused-memory", "too little memory"),
+        ("refused-unheard-of", "it cannot be copied (unheard-of)"),
+    ],
+)
+def test_other_refusals_have_their_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, result: str, words: str
+) -> None:
+    kind = formats.COPIES
+    row = {"window": "0", "result": result}
+    cells = "\t".join(row.get(column, "NA") for column in kind.columns)
+    head = f"# tlbcost {kind.name} {kind.version}"
+    text = "\n".join([head, "\t".join(kind.columns), cells, "# end: 1", ""])
+    (tmp_path / "copies.tsv").write_text(text, encoding="ascii")
+    said, _ = lacks(monkeypatch, PRIVILEGED, tmp_path)
+    assert said.startswith("process 77 cannot be followed: ")
+    assert words in said
+
+
+def test_a_process_that_is_not_there() -> None:
+    with pytest.raises(TlbcostError, match="there is no process") as error:
+        process._command(NOBODY)
+    assert error.value.exit_code == FAILED
+
+
+def test_the_command_of_a_process_is_its_own() -> None:
+    argv, path = process._command(os.getpid())
+    assert argv
+    assert path == Path("/proc/self/exe").readlink()
+
+
+def test_a_number_of_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert process._status(os.getpid(), "Pid") == os.getpid()
+    assert process._status(os.getpid(), "NoSuchKey") is None
+    assert process._status(NOBODY, "Pid") is None
+
+
+def test_what_a_process_uses_from_now_on() -> None:
+    meter = process._Meter(os.getpid(), children=False)
+    before = time.process_time_ns()
+    while time.process_time_ns() - before < 50_000_000:
+        pass
+    meter.read()
+    run = meter.run(())
+    # What it used until then is not in it.
+    assert 0 < run.cpu_ns <= time.process_time_ns() - before + 20_000_000
+    assert run.max_rss_bytes == 0
+    assert process._usage(NOBODY) is None
