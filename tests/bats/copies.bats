@@ -206,7 +206,7 @@ followed_until() { # <call>: what ended the last stretch
 	local stopped=0 pid
 	for ((i = 0; i < 100 && !stopped; i++)); do
 		sleep 0.05
-		pid=$(pgrep -g 0 -x bash -P "$(pgrep -x tlbcost-copies -P "${PROCESS}")") || continue
+		pid=$(pgrep -x bash -P "$(pgrep -x tlbcost-copies -P "${PROCESS}")") || continue
 		kill -STOP "${pid}" && sleep 0.3 && kill -CONT "${pid}" && stopped=1
 	done
 	wait "${PROCESS}"
