@@ -30,6 +30,23 @@ static void spin(void)
 		;
 }
 
+/* It is on its way to pause(), and may have to wait for a CPU. */
+static void await_sleep(pid_t pid)
+{
+	char path[32], state = 'R';
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	while (state == 'R') {
+		FILE *file = fopen(path, "re");
+
+		CHECK(file != NULL);
+		if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = 'S';
+		if (file)
+			fclose(file);
+	}
+}
+
 static void end(pid_t pid)
 {
 	kill(pid, SIGKILL);
@@ -107,6 +124,7 @@ static void test_children(void)
 	excluded = children[1];
 	CHECK_EQUAL(processes_open(&processes, pid), 0);
 	CHECK_EQUAL(processes.count, 2);
+	await_sleep(pid);
 	for (int i = 0; i < 20; i++)
 		CHECK_EQUAL(processes_draw(&processes, &random, &process), children[0]);
 	end(children[0]);
