@@ -7,6 +7,7 @@
  *
  * Prints a line for each pair, and exits 1 if one differs, 2 if none could be compared.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,6 +27,7 @@
 #include "injector.h"
 #include "copy_mappings.h"
 #include "step.h"
+#include "tracee.h"
 #include "translator.h"
 
 struct made {
@@ -83,12 +85,26 @@ static bool executed(void *context, const struct code_block *block, const uint64
 	return list->count < list->most;
 }
 
-/* Step up to the first system call, or this many instructions. */
+/* What it gives is not the same for two copies: the time. */
+static bool tells_time(const struct instruction *instruction, const struct copy_mappings *mappings,
+		       uint64_t address)
+{
+	const struct copy_mapping *mapping = copy_mappings_find(mappings, address);
+
+	return (mapping && strcmp(mapping->name, "[vdso]") == 0) ||
+	       instruction->zydis.mnemonic == ZYDIS_MNEMONIC_RDTSC ||
+	       instruction->zydis.mnemonic == ZYDIS_MNEMONIC_RDTSCP;
+}
+
+/* Step up to the first system call, to where the time is asked for, or this many instructions. */
 static unsigned long step_copy(struct copy *copy, unsigned long most, struct list *list)
 {
 	struct user_regs_struct registers = copy->start;
+	struct copy_mappings mappings;
 	unsigned long steps = 0;
 
+	if (copy_mappings_read(&mappings, copy->pid) < 0)
+		return 0;
 	for (; steps < most; steps++) {
 		struct code_reference references[STEP_MOST_REFERENCES];
 		uint64_t addresses[STEP_MOST_REFERENCES] = { 0 };
@@ -100,12 +116,14 @@ static unsigned long step_copy(struct copy *copy, unsigned long most, struct lis
 		while (have && copy_read(copy, address, code, have) < 0)
 			have--;
 		if (!instruction_decode(&instruction, code, have, address) ||
-		    instruction.flow == FLOW_SYSTEM_CALL || instruction.flow == FLOW_REFUSE)
+		    instruction.flow == FLOW_SYSTEM_CALL || instruction.flow == FLOW_REFUSE ||
+		    tells_time(&instruction, &mappings, address))
 			break;
 		if (step(copy, &instruction, &registers, addresses) != 0)
 			break;
 		add_all(list, address, references, step_references(&instruction, references), addresses);
 	}
+	copy_mappings_free(&mappings);
 	return steps;
 }
 
@@ -204,8 +222,46 @@ static pid_t running_thread(pid_t program)
 	return found;
 }
 
+#define MOST_THREADS 256
+
+/*
+ * Two copies are of the same moment only if the other threads stand still: but the first one, by
+ * which the injector would know that the program is traced.  Returns how many do.
+ */
+static unsigned hold_others(pid_t program, pid_t thread, pid_t held[MOST_THREADS])
+{
+	unsigned count = 0;
+	char path[64];
+	struct dirent *each;
+	DIR *threads;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)program);
+	threads = opendir(path);
+	while (threads && count < MOST_THREADS && (each = readdir(threads))) {
+		const pid_t tid = atoi(each->d_name);
+
+		if (tid <= 0 || tid == thread || tid == program ||
+		    ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
+			continue;
+		if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) == 0 &&
+		    tracee_wait_interrupted(tid, TRACEE_FOR_EVER) > 0)
+			held[count++] = tid;
+	}
+	if (threads)
+		closedir(threads);
+	return count;
+}
+
+static void let_go(const pid_t *held, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		ptrace(PTRACE_DETACH, held[i], NULL, NULL);
+}
+
 int main(int argc, char **argv)
 {
+	pid_t held[MOST_THREADS];
+
 	struct translator *translator = translator_make();
 	unsigned different = 0, compared = 0;
 	unsigned long pairs, most;
@@ -234,10 +290,12 @@ int main(int argc, char **argv)
 			.task = INJECT_COPY, .program = program, .thread = running_thread(program),
 			.sibling = true, .copies = 2, .wait_ms = 1000, .tracer = getpid(),
 		};
+		const unsigned count = hold_others(program, request.thread, held);
 		struct injector_answer answer;
-		int rc;
+		int rc = injector_ask(socket, &request, &answer);
 
-		if (injector_ask(socket, &request, &answer) < 0 || answer.refusal == REFUSED_GONE)
+		let_go(held, count);
+		if (rc < 0 || answer.refusal == REFUSED_GONE)
 			break;
 		if (answer.refusal != INJECTED || answer.missing) {
 			for (unsigned k = 0; k < answer.copies; k++)
