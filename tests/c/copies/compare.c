@@ -285,7 +285,7 @@ int main(int argc, char **argv)
 		_exit(127);
 	}
 	wait_ms(150);
-	for (unsigned long i = 0; i < 8 * pairs && compared < pairs; i++) {
+	for (unsigned long i = 0; i < 80 * pairs && compared < pairs; i++) {
 		struct injector_request request = {
 			.task = INJECT_COPY, .program = program, .thread = running_thread(program),
 			.sibling = true, .copies = 2, .wait_ms = 1000, .tracer = getpid(),
