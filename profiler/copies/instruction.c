@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "instruction.h"
 
+#include <cpuid.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "code_block.h"
+
+#define RSP 4
+#define RBP 5
 
 static const ZydisDecoder *decoder(void)
 {
@@ -118,6 +122,29 @@ static bool is_stepped(const ZydisDecodedInstruction *z)
 	}
 }
 
+bool instruction_has_bit_offset(const struct instruction *instruction)
+{
+	switch (instruction->zydis.mnemonic) {
+	case ZYDIS_MNEMONIC_BT:
+	case ZYDIS_MNEMONIC_BTS:
+	case ZYDIS_MNEMONIC_BTR:
+	case ZYDIS_MNEMONIC_BTC:
+		return instruction->operand_count &&
+		       instruction->zydis_operands[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+	default:
+		return false;
+	}
+}
+
+/* A string whose address is not just what is in the register. */
+static bool is_string_elsewhere(const struct instruction *instruction)
+{
+	for (unsigned i = 0; i < instruction->operand_count; i++)
+		if (instruction->operands[i].narrow || instruction->operands[i].fs)
+			return true;
+	return false;
+}
+
 static uint8_t kind_of(const ZydisDecodedOperand *operand)
 {
 	bool reads = operand->actions & ZYDIS_OPERAND_ACTION_MASK_READ;
@@ -134,16 +161,56 @@ static void adjust_stack(const ZydisDecodedInstruction *z, bool hidden, struct m
 	bool pushes = z->meta.category == ZYDIS_CATEGORY_PUSH ||
 		      z->meta.category == ZYDIS_CATEGORY_CALL;
 
-	if (hidden && z->mnemonic == ZYDIS_MNEMONIC_LEAVE) {
-		memory->base = 5;
-		memory->displacement = 0;
-	} else if (hidden && memory->base == 4 && pushes) {
-		memory->displacement = -(int64_t)memory->bytes;
+	/* The stack's addresses have 64 bits, whatever the prefix says. */
+	if (hidden && memory->base == RSP)
 		memory->narrow = false;
-	} else if (!hidden && memory->base == 4 && z->mnemonic == ZYDIS_MNEMONIC_POP) {
+	if (hidden && z->mnemonic == ZYDIS_MNEMONIC_LEAVE) {
+		memory->base = RBP;
+		memory->displacement = 0;
+	} else if (hidden && memory->base == RSP && pushes) {
+		memory->displacement = -(int64_t)memory->bytes;
+	} else if (!hidden && memory->base == RSP && z->mnemonic == ZYDIS_MNEMONIC_POP) {
 		/* Its address is computed after the stack pointer has moved. */
 		memory->displacement += memory->bytes;
 	}
+}
+
+/* Zydis knows the part of an XSAVE image that is always there. */
+static uint16_t bytes_of(const ZydisDecodedInstruction *z, const ZydisDecodedOperand *operand)
+{
+	unsigned a, bytes, c, d;
+
+	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_XSAVE:
+	case ZYDIS_MNEMONIC_XSAVE64:
+	case ZYDIS_MNEMONIC_XSAVEOPT:
+	case ZYDIS_MNEMONIC_XSAVEOPT64:
+	case ZYDIS_MNEMONIC_XRSTOR:
+	case ZYDIS_MNEMONIC_XRSTOR64:
+		if (__get_cpuid_count(0xd, 0, &a, &bytes, &c, &d) && bytes)
+			return (uint16_t)bytes;
+		break;
+	default:
+		break;
+	}
+	return operand->size ? (uint16_t)(operand->size / 8) : 1;
+}
+
+/* ENTER pushes the frame pointer, then those of the outer frames and its own. */
+static void set_enter_operands(struct instruction *instruction, struct memory_operand *pushed)
+{
+	const unsigned level = (unsigned)instruction->zydis_operands[1].imm.value.u & 31u;
+	const unsigned bytes = pushed->bytes, pushes = level + 1u;
+
+	pushed->bytes = (uint16_t)(bytes * pushes);
+	pushed->displacement = -(int64_t)pushed->bytes;
+	if (level < 2)
+		return;
+	instruction->operands[instruction->operand_count++] = (struct memory_operand){
+		.base = RBP, .index = REGISTER_NONE, .scale = 1, .kind = REFERENCE_LOAD,
+		.bytes = (uint16_t)(bytes * (level - 1)),
+		.displacement = -(int64_t)bytes * (level - 1),
+	};
 }
 
 /* Returns false if it has to be single-stepped, or refused: ->flow says which. */
@@ -179,10 +246,12 @@ static bool add_memory(struct instruction *instruction, const ZydisDecodedOperan
 		.fs = operand->mem.segment == ZYDIS_REGISTER_FS,
 		.narrow = z->address_width == 32 && base != REGISTER_RIP,
 		.kind = kind_of(operand),
-		.bytes = operand->size ? (uint16_t)(operand->size / 8) : 1,
+		.bytes = bytes_of(z, operand),
 		.displacement = operand->mem.disp.has_displacement ? operand->mem.disp.value : 0,
 	};
 	adjust_stack(z, hidden, memory);
+	if (z->mnemonic == ZYDIS_MNEMONIC_ENTER)
+		set_enter_operands(instruction, memory);
 	return true;
 }
 
@@ -255,8 +324,9 @@ bool instruction_decode(struct instruction *instruction, const uint8_t *code, si
 			return true;
 	}
 	if (z->mnemonic == ZYDIS_MNEMONIC_LEAVE)
-		uses(instruction, 5);
-	if (is_stepped(z))
+		uses(instruction, RBP);
+	if (is_stepped(z) || instruction_has_bit_offset(instruction) ||
+	    (instruction->repeats && is_string_elsewhere(instruction)))
 		instruction->flow = FLOW_STEP;
 	else
 		set_flow(instruction);

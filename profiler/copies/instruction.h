@@ -48,4 +48,7 @@ struct instruction {
 bool instruction_decode(struct instruction *instruction, const uint8_t *code, size_t length,
 			uint64_t address);
 
+/* BT, BTS, BTR, BTC: a register says how far from its operand the memory is that it accesses. */
+bool instruction_has_bit_offset(const struct instruction *instruction);
+
 #endif

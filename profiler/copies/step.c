@@ -202,6 +202,23 @@ static int element_addresses(const struct copy *copy, const struct elements *ele
 	return 0;
 }
 
+/* How far from its operand a bit is that a register numbers; it may be negative. */
+static uint64_t bit_offset(const struct instruction *instruction,
+			   const struct user_regs_struct *registers)
+{
+	const ZydisRegister name = instruction->zydis_operands[1].reg.value;
+	const uint64_t value = value_of(registers, ZydisRegisterGetId(name));
+
+	switch (instruction->operands[0].bytes) {
+	case 2:
+		return (uint64_t)((int64_t)(int16_t)value >> 4) * 2;
+	case 4:
+		return (uint64_t)((int64_t)(int32_t)value >> 5) * 4;
+	default:
+		return (uint64_t)((int64_t)value >> 6) * 8;
+	}
+}
+
 static uint64_t address_of(const struct instruction *instruction,
 			   const struct memory_operand *operand,
 			   const struct user_regs_struct *registers)
@@ -216,6 +233,8 @@ static uint64_t address_of(const struct instruction *instruction,
 	/* AL, of XLAT, is no index that Zydis knows. */
 	if (instruction->zydis.mnemonic == ZYDIS_MNEMONIC_XLAT)
 		address = registers->rbx + (registers->rax & 0xffu);
+	if (instruction_has_bit_offset(instruction))
+		address += bit_offset(instruction, registers);
 	if (operand->narrow)
 		address = (uint32_t)address;
 	return operand->fs ? address + registers->fs_base : address;
@@ -236,6 +255,23 @@ static int execute(const struct copy *copy, struct user_regs_struct *registers)
 	if (WSTOPSIG(status) != SIGTRAP || TRACEE_EVENT(status))
 		return WSTOPSIG(status);
 	return ptrace(PTRACE_GETREGS, copy->pid, NULL, registers) < 0 ? -1 : 0;
+}
+
+/* The trap flag, which a step sets, is none of the program's, but PUSHF stores it. */
+static int clear_pushed_trap_flag(const struct copy *copy, const struct user_regs_struct *registers)
+{
+	uint8_t flags;
+
+	if (copy_read(copy, registers->rsp + 1, &flags, 1) < 0)
+		return -1;
+	flags &= 0xfeu;
+	return copy_write(copy, registers->rsp + 1, &flags, 1);
+}
+
+static bool pushes_flags(const struct instruction *instruction)
+{
+	return instruction->zydis.mnemonic == ZYDIS_MNEMONIC_PUSHF ||
+	       instruction->zydis.mnemonic == ZYDIS_MNEMONIC_PUSHFQ;
 }
 
 /* Each iteration of a repeated instruction is a step. */
@@ -285,5 +321,6 @@ int step(const struct copy *copy, const struct instruction *instruction,
 			address_of(instruction, &instruction->operands[i], registers);
 	if (instruction->repeats)
 		return execute_repeated(copy, instruction, registers, addresses);
-	return execute(copy, registers);
+	rc = execute(copy, registers);
+	return rc == 0 && pushes_flags(instruction) ? clear_pushed_trap_flag(copy, registers) : rc;
 }
