@@ -35,6 +35,15 @@ from tlbcost.__main__ import main; sys.exit(main())' "${TREE}/estimate")
 		skip "user 65534 can run no Python of tlbcost's"
 }
 
+# Run a command as an ordinary user, with no privilege but to read the tree: it may be in a folder
+# that is root's alone.
+as_user_id() { # <uid> <command>...
+	local user=$1
+	shift
+	setpriv --reuid="${user}" --regid="${user}" --clear-groups --inh-caps=-all,+dac_read_search \
+		--ambient-caps=-all,+dac_read_search --bounding-set=-all,+dac_read_search "$@"
+}
+
 need_built() { # <file below build/>...
 	local file
 	for file in "$@"; do
@@ -119,6 +128,17 @@ dear_walks() {
 	awk -F '\t' -v OFS='\t' '
 		$1 == "walk_ns" && $2 == 4096 { for (i = 5; i <= 7; i++) $i *= 8 }
 		{ print }' "${TREE}/tests/golden/calibration.tsv"
+}
+
+# The same, where loads cost something, too: a core can be modelled.
+priced_loads() {
+	dear_walks | sed '/^# end:/d'
+	printf 'load_ns\tNA\tserial\t%s\t%s\t%s\t%s\t9\n' \
+		256 1.25 1.2 1.3 8192 4 3.9 4.1 65536 25 24 26 4194304 90 85 95
+	printf 'load_ns\tNA\toverlapped\t65536\t2.5\t2.4\t2.6\t9\n'
+	printf 'stream_ns\tNA\tNA\t262144\t2\t1.9\t2.1\t9\n'
+	printf 'cycles_per_ns\tNA\tNA\tNA\t3.5\t3.4\t3.6\t9\n'
+	printf '# end: 29\n'
 }
 
 # An estimate where what a walk costs matters little: a machine that others keep busy may be too busy

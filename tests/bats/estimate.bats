@@ -138,15 +138,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 
 @test "the overlap model times the program's code: with and without walks to save" {
 	need_built workloads/chase
-	{
-		dear_walks | sed '/^# end:/d'
-		printf 'load_ns\tNA\tserial\t%s\t%s\t%s\t%s\t9\n' \
-			256 1.25 1.2 1.3 8192 4 3.9 4.1 65536 25 24 26 4194304 90 85 95
-		printf 'load_ns\tNA\toverlapped\t65536\t2.5\t2.4\t2.6\t9\n'
-		printf 'stream_ns\tNA\tNA\t262144\t2\t1.9\t2.1\t9\n'
-		printf 'cycles_per_ns\tNA\tNA\tNA\t3.5\t3.4\t3.6\t9\n'
-		printf '# end: 29\n'
-	} >loads.tsv
+	priced_loads >loads.tsv
 	run -0 "${BUILD}/tlbcost" estimate --engine valgrind --details --backend sim --calibration loads.tsv --runs 1 \
 		--model overlap --json report.json "${BUILD}/workloads/chase" --size 64M --count 2000000
 	[[ ${output} == *"simulation, overlap model"* ]]

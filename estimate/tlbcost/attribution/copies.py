@@ -64,7 +64,10 @@ def copied_attributions(
             pid=int(places["pid"].iloc[0]),
             program=program,
             regions=tuple(
-                _region(row, kind, resident) for row, kind in zip(_rows(places), kinds, strict=True)
+                _region(row, kind, size, resident)
+                for row, kind, size in zip(
+                    _rows(places), kinds, _sizes(places, kinds, resident), strict=True
+                )
             ),
             lines=_lines(tables, weights, program),
             stacks=_stacks(tables, weights),
@@ -118,19 +121,52 @@ def _residency(seen: Seen) -> dict[tuple[int, int], smaps.Mapping]:
     return {(mapping.start, mapping.end): mapping for _, mapping in seen}
 
 
+def _sizes(
+    places: pd.DataFrame,
+    kinds: Sequence[smaps.Mapping],
+    resident: Mapping[tuple[int, int], smaps.Mapping],
+) -> list[int]:
+    """The bytes that each adds to its kind of memory: of one run alone, and once.
+
+    Several workers see the same mapping, a mapping grows, and each run has it somewhere else.
+    """
+    rows = _rows(places)
+    described = {row["run"] for row in rows if (row["start"], row["end"]) in resident}
+    added = [0] * len(rows)
+    totals: dict[tuple[str, str], dict[int, int]] = {}
+    covered: dict[tuple[int, int], int] = {}
+    for i in sorted(range(len(rows)), key=lambda i: (int(rows[i]["start"]), -int(rows[i]["end"]))):
+        row, mapping = rows[i], kinds[i]
+        until = covered.get((row["run"], row["pid"]), 0)
+        added[i] = max(0, int(row["end"]) - max(int(row["start"]), until))
+        covered[row["run"], row["pid"]] = max(until, int(row["end"]))
+        runs = totals.setdefault((mapping.kind, mapping.name), {})
+        runs[row["run"]] = runs.get(row["run"], 0) + added[i]
+    chosen = {
+        key: max(runs, key=lambda run: (run in described, runs[run]))
+        for key, runs in totals.items()
+    }
+    return [
+        size if chosen[mapping.kind, mapping.name] == row["run"] else 0
+        for size, mapping, row in zip(added, kinds, rows, strict=True)
+    ]
+
+
 def _region(
     row: Mapping[str, Any],
     mapping: smaps.Mapping,
+    size: int,
     resident: Mapping[tuple[int, int], smaps.Mapping],
 ) -> RegionMisses:
+    """`size`: see _sizes(); nothing of what is counted elsewhere was touched here."""
     # Never mapped there when the copy was made: a mapping of its own.
     kind = _kind(mapping) if row["end"] else "unknown"
     present = resident.get((row["start"], row["end"]))
-    pages = (
-        None
-        if present is None or not present.page_bytes
-        else (present.resident_bytes // present.page_bytes)
-    )
+    pages, huge_pages = None, _touched_huge(present)
+    if not size:
+        pages = huge_pages = 0
+    elif present is not None and present.page_bytes:
+        pages = present.resident_bytes // present.page_bytes
     device = (int(row["major"]), int(row["minor"])) if row["inode"] else None
     return RegionMisses(
         kind=kind,
@@ -139,9 +175,9 @@ def _region(
         variable=None,
         stack=(),
         device=device,
-        most_bytes=int(row["end"] - row["start"]),
+        most_bytes=size,
         touched_pages=pages,
-        touched_huge_pages=_touched_huge(present),
+        touched_huge_pages=huge_pages,
         base=_sided(row, "base"),
         huge=_sided(row, "huge"),
         modelled_base=_modelled(row, "base"),

@@ -45,7 +45,7 @@ def two_windows(folder: Path) -> tuple[CopyTables, Weighed]:
     write(folder, formats.COPIES, [
         {"window": i, "result": "followed", "error": "NA", "stands_for_ns": 1000 * (i + 1)}
         for i in range(2)
-    ], "# cpu_ns: 1000000000")  # fmt: skip
+    ], "# cpu_ns: 1000000000\n# whole: 0")  # fmt: skip
     write(folder, formats.COPY_WINDOWS, [
         {"window": i, "ended": "enough", "call": "NA", "references": 1000, "base_cycles": 4000,
          "timed_references": 1000, "huge_cycles": 2000} for i in range(2)
@@ -89,6 +89,39 @@ def test_walks_weigh_by_what_their_window_stands_for(tmp_path: Path) -> None:
     heap = next(place for place in image.regions if place.kind == "heap")
     assert heap.huge.walks == round(10 * weight)
     assert heap.modelled_base.waited_cycles == round(800 * 3 * weight)
+
+
+def test_memory_that_workers_and_runs_see_again_counts_once(tmp_path: Path) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for run, folder in enumerate(folders):
+        folder.mkdir()
+        two_windows(folder)
+        # Another worker saw the heap, which had grown by then; in each run it is elsewhere.
+        (folder / "copy_mappings.1.tsv").write_text(
+            (folder / "copy_mappings.0.tsv")
+            .read_text(encoding="utf-8")
+            .replace(str(0x900000 + 0x10000), str(0x900000 + 0x18000)),
+            encoding="utf-8",
+        )
+        (folder / "copy_memory.1.tsv").write_text(
+            (folder / "copy_memory.0.tsv").read_text(encoding="utf-8"), encoding="utf-8"
+        )
+        for worker in (0, 1):
+            path = folder / f"copy_mappings.{worker}.tsv"
+            text = path.read_text(encoding="utf-8")
+            for address in (0x900000, 0x910000, 0x918000):
+                text = text.replace(str(address), str(address + 0x100000 * run))
+            path.write_text(text, encoding="utf-8")
+    tables = read_tables(folders)
+    weighed = weigh(tables, [RUN], 2.0)
+    (image,) = copied_attributions(tables, weighed, "app", PROGRAM, ())
+    heap = [place for place in image.regions if place.kind == "heap"]
+    assert len(heap) == 4
+    assert sum(place.most_bytes for place in heap) == 0x18000
+    # How much of it is there was not seen.
+    assert [place.touched_pages for place in heap if place.most_bytes] == [None]
+    walks = sum(place.base.walks for place in heap)
+    assert walks > 0
 
 
 def test_instructions_of_a_file_are_known_by_their_object(tmp_path: Path) -> None:
