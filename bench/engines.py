@@ -4,8 +4,8 @@
 Estimates each program twice, with --engine copies and --engine valgrind: walks per thousand
 references on base and on huge pages, the expected gain, and how long each took. Valgrind's walks
 are divided by the references of a third run, which is followed itself: Valgrind counts those behind
-an early exit of a block, too. Takes about half an hour. Exits 1 if a program's walks differ by more than 5 % and 0.02, or its gain by more than 2
-points.
+an early exit of a block, too. Takes about half an hour. Exits 1 if a program's walks differ by more
+than 5 % and 0.02, or its gain by more than 2 points.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def result_of(document: dict[str, Any], seconds: float) -> Result:
 
 
 def references_of(command: str) -> float:
-    """Millions of references of a run that is followed itself. Raises ValueError: not to its end."""
+    """Millions, of a run that is followed itself. Raises ValueError if it was let go."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tool = copies_tool(CopyPlan(GEOMETRY, None, 1.0), folder, whole=True)
