@@ -11,7 +11,7 @@
 #include "table.h"
 
 static const char columns[] =
-	"window pid tid at_ns at_cpu_ns stands_for_ns result error pause_ns clone_ns restarted "
+	"window pid tid at_ns at_cpu_ns stands_for_ns user_ns result error pause_ns clone_ns restarted "
 	"rewound rseq_aborted resident_bytes faults lived_ns recorded";
 
 const char *copies_refusal(enum injector_refusal refusal)
@@ -142,6 +142,7 @@ static void write_row(struct table *table, const struct copies_row *row)
 	count_or_na(table, row->at_ns);
 	count_or_na(table, row->at_cpu_ns);
 	count_or_na(table, row->stands_for_ns);
+	count_or_na(table, row->user_ns);
 	table_word(table, row->result);
 	count_or_na(table, row->error ? (uint64_t)row->error : COPIES_UNKNOWN);
 	for (size_t i = 0; i < sizeof(last) / sizeof(last[0]); i++)

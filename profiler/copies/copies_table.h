@@ -19,6 +19,7 @@ struct copies_row {
 	pid_t pid, tid;			/* 0: not known */
 	uint64_t at_ns, at_cpu_ns;	/* since the start; of the program's CPU time */
 	uint64_t stands_for_ns;		/* length of its stratum: budget.h */
+	uint64_t user_ns;		/* of it, in user mode, roughly */
 	const char *result;
 	int error;			/* errno; 0: none */
 	uint64_t pause_ns, clone_ns, restarted, rewound, rseq_aborted;

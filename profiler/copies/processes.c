@@ -60,14 +60,27 @@ int process_status(pid_t pid, struct process_status *status)
 	return 0;
 }
 
-uint64_t process_cpu_ns(pid_t pid)
-{
-	struct timespec time;
-	clockid_t clock;
+/* The kernel's numbers of a process's clocks; they are part of its interface. */
+enum { CLOCK_USER = 1, CLOCK_ALL = 2 };
 
-	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) < 0)
+static uint64_t process_clock(pid_t pid, int kind)
+{
+	const clockid_t clock = (clockid_t)(~(unsigned)pid << 3 | (unsigned)kind);
+	struct timespec time;
+
+	if (clock_gettime(clock, &time) < 0)
 		return 0;
 	return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+uint64_t process_cpu_ns(pid_t pid)
+{
+	return process_clock(pid, CLOCK_ALL);
+}
+
+uint64_t process_user_ns(pid_t pid)
+{
+	return process_clock(pid, CLOCK_USER);
 }
 
 static struct process *find(const struct processes *processes, pid_t pid)
@@ -114,6 +127,7 @@ int processes_open(struct processes *processes, pid_t pid)
 		return -1;
 	}
 	process->cpu_ns = processes->before_ns = process_cpu_ns(pid);
+	process->user_ns = process_user_ns(pid);
 	processes_look(processes, true);
 	return 0;
 }
@@ -184,6 +198,14 @@ static void note_faults(struct process *process, uint64_t faults)
 	process->faults_cpu_ns = process->cpu_ns;
 }
 
+static void add_time(uint64_t now_ns, uint64_t *process_ns, uint64_t *all_ns)
+{
+	if (now_ns <= *process_ns)
+		return;
+	*all_ns += now_ns - *process_ns;
+	*process_ns = now_ns;
+}
+
 void processes_look(struct processes *processes, bool tree)
 {
 	struct process_status status;
@@ -191,15 +213,11 @@ void processes_look(struct processes *processes, bool tree)
 	/* Those that are added have their children looked at, too. */
 	for (size_t i = 0; i < processes->count; i++) {
 		struct process *process = processes->all[i];
-		uint64_t cpu_ns;
 
 		if (process->gone)
 			continue;
-		cpu_ns = process_cpu_ns(process->pid);
-		if (cpu_ns > process->cpu_ns) {
-			processes->cpu_ns += cpu_ns - process->cpu_ns;
-			process->cpu_ns = cpu_ns;
-		}
+		add_time(process_cpu_ns(process->pid), &process->cpu_ns, &processes->cpu_ns);
+		add_time(process_user_ns(process->pid), &process->user_ns, &processes->user_ns);
 		if (process_status(process->pid, &status) < 0 || status.state == 'Z' ||
 		    status.state == 'X') {
 			process->gone = true;

@@ -13,7 +13,7 @@
 struct process {
 	pid_t pid;
 	bool gone;
-	uint64_t cpu_ns;
+	uint64_t cpu_ns, user_ns;
 	uint64_t image;		/* other after execve() */
 	/* Copies that it has yet to reap, as it sees them, and as we do. */
 	uint32_t dead_count;
@@ -30,7 +30,8 @@ struct processes {
 	struct process **all;	/* those that are gone, too */
 	size_t count, capacity;
 	bool children;		/* its descendants are followed as well */
-	uint64_t cpu_ns;	/* that all have used since processes_open() */
+	/* That all have used since processes_open(); in user mode, by what ticks of the clock see. */
+	uint64_t cpu_ns, user_ns;
 	uint64_t before_ns;	/* that the first had used by then */
 	uint64_t threads_seen;	/* most threads at once */
 	/* Is it a copy of ours, and no child of the program's? */
@@ -58,6 +59,7 @@ int process_status(pid_t pid, struct process_status *status);
 
 /* CPU time of any process, in ns; 0 if it is gone. */
 uint64_t process_cpu_ns(pid_t pid);
+uint64_t process_user_ns(pid_t pid);
 
 /* Bytes of its memory on transparent huge pages; UINT64_MAX: not known. */
 uint64_t process_huge_bytes(struct process *process, uint64_t now_ns);

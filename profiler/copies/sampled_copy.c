@@ -55,6 +55,17 @@ void sampled_next_stratum(struct sampling *sampling, uint64_t begin_ns)
 	sampling->instant_ns = begin_ns + budget_random(&sampling->random, length);
 }
 
+void sampled_close_stratum(struct sampling *sampling)
+{
+	const uint64_t user_ns = sampling->processes.user_ns;
+
+	if (sampling->open_row < 0)
+		return;
+	sampling->rows.all[sampling->open_row].user_ns = user_ns - sampling->open_user_ns;
+	sampling->open_row = -1;
+	sampling->open_user_ns = user_ns;
+}
+
 /* The instant is over; what came of it is the row's result. */
 static struct copies_row *conclude(struct sampling *sampling, const char *result)
 {
@@ -66,6 +77,8 @@ static struct copies_row *conclude(struct sampling *sampling, const char *result
 		sampling->stopped = "memory";
 		return NULL;
 	}
+	sampled_close_stratum(sampling);
+	sampling->open_row = index;
 	sampling->next_window++;
 	row = &sampling->rows.all[index];
 	row->result = result;

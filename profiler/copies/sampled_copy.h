@@ -8,6 +8,9 @@
 /* A stratum begins at this time of the program's CPU time; its instant is drawn. */
 void sampled_next_stratum(struct sampling *sampling, uint64_t begin_ns);
 
+/* The last row's stratum is over: how much of it was user time is in its row. */
+void sampled_close_stratum(struct sampling *sampling);
+
 /* The instant has come: copy a thread, if one runs; else the instant stays. */
 void sampled_copy_take(struct sampling *sampling);
 

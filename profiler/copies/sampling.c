@@ -51,6 +51,7 @@ int sampling_open(struct sampling *sampling, const struct sampling_options *opti
 		.expected_cpu_ns = options->expected_cpu_ns,
 	};
 	sampling->random = options->seed;
+	sampling->open_row = -1;
 	sampling->next_window = options->first_window;
 	sampling->processes.children = options->children;
 	sampling->processes.is_copy = is_copy;
@@ -139,6 +140,8 @@ static void look(struct sampling *sampling)
 	if (tree)
 		sampling->tree_ns = now;
 	processes_look(&sampling->processes, tree);
+	if (sampling->processes.cpu_ns >= sampling->stratum_ns)
+		sampled_close_stratum(sampling);
 	sampled_copies_check(sampling);
 	if (executed(sampling) && !sampling->stopped &&
 	    sampling->processes.cpu_ns >= sampling->instant_ns)
@@ -183,6 +186,7 @@ void sampling_end(struct sampling *sampling, bool patient)
 	set_timer(sampling, 0);
 	if (patient)
 		wait_for_copies(sampling, sampling->options.window_ns);
+	sampled_close_stratum(sampling);
 	sampled_copies_kill(sampling, NULL);
 	wait_for_copies(sampling, UINT64_C(5000000000));
 	sampled_copies_reap(sampling);

@@ -51,6 +51,9 @@ struct sampling {
 	uint64_t first_image, random, start_ns;
 	uint32_t next_window;
 	uint64_t stratum_ns, instant_ns, length_ns;	/* of the program's CPU time */
+	/* The last row's stratum may not be over: its row's index, and user time when it began. */
+	ssize_t open_row;
+	uint64_t open_user_ns;
 	uint64_t pace_ns;		/* CPU time of the program for which a copy keeps a worker */
 	unsigned tries, refused;	/* of this instant; in a row */
 	uint64_t looked_ns, looked_cpu_ns, tree_ns, patience_ns;

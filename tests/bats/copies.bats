@@ -22,7 +22,7 @@ key() { # <key>
 }
 
 rows() { # <result>
-	awk -F '\t' -v result="$1" '$7 == result { n++ } END { print n + 0 }' "${OUT}/copies.tsv"
+	awk -F '\t' -v result="$1" '$8 == result { n++ } END { print n + 0 }' "${OUT}/copies.tsv"
 }
 
 # Copies are never more than a wish: a busy machine may have no time for them.

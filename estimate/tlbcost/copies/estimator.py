@@ -2,7 +2,7 @@
 """What do the windows of copies say of the whole program? Pure functions of their tables.
 
 A copy is made at a random instant of the program's CPU time, and its window has a fixed number of
-references. So each window stands for the CPU time between instants (`stands_for_ns`), whatever it
+references. So each window stands for the user time between instants (`user_ns`), whatever it
 contains: the saving is the mean, weighted by that time, of each window's own saving; and counts per
 reference are ratios of sums weighted by the inverse of the window's modelled time, since a slow
 stretch of the program is met in proportion to its time.
@@ -76,25 +76,49 @@ def weigh(tables: CopyTables, runs: Sequence[Run], cycles_per_ns: float) -> Weig
     """
     if tables.whole:
         return _stretches(tables, cycles_per_ns)
-    stands = tables.attempts[[*_KEY, "stands_for_ns"]].drop_duplicates(_KEY)
+    stands = _strata(tables.attempts)
     windows = tables.windows.merge(stands, on=_KEY, how="left", validate="one_to_one")
     timed = windows[windows["base_cycles"].notna() & (windows["references"] > 0)].copy()
     timed = timed[(timed["base_cycles"] > 0) & (timed["timed_references"] > 0)]
-    timed["stands_for_ns"] = timed["stands_for_ns"].astype(float).fillna(0.0)
-    # Instants at which nobody was free to follow a copy are as others: windows stand for them, too.
-    passed = tables.attempts[tables.attempts["result"].isin(_PASSED_OVER)]
-    asked = float(stands["stands_for_ns"].astype(float).sum())
-    asked -= float(passed["stands_for_ns"].astype(float).sum())
+    timed = timed.sort_values(_KEY)
+    asked = float(stands["stands_for_ns"].sum())
+    timed["stands_for_ns"] = timed["stands_for_ns"].fillna(0.0) + _passed_over(stands, timed)
     total = float(timed["stands_for_ns"].sum())
     if total <= 0:
         return Weighed(timed.assign(weight=0.0), 0.0, 0.0)
     user_ns = median([run.user_ns for run in runs])
-    # CPU time that the window stands for, over what its references take on the modelled core.
+    # User time that the window stands for, over what its references take on the modelled core.
     part = timed["timed_references"].astype(float) / timed["references"]
     own_ns = timed["base_cycles"].astype(float) / part / cycles_per_ns
     timed["weight"] = timed["stands_for_ns"] / total * user_ns / own_ns
     references = float((timed["weight"] * timed["references"]).sum())
     return Weighed(timed, references, total / asked if asked > 0 else 0.0)
+
+
+def _strata(attempts: pd.DataFrame) -> pd.DataFrame:
+    """Of each instant, the user time that it stands for; CPU time where no tick saw user time."""
+    stands = attempts[[*_KEY, "result", "stands_for_ns"]].copy()
+    user = attempts["user_ns"].astype(float).fillna(0.0)
+    stands["stands_for_ns"] = user if user.sum() > 0 else stands["stands_for_ns"].astype(float)
+    return stands.drop_duplicates(_KEY)
+
+
+def _passed_over(stands: pd.DataFrame, timed: pd.DataFrame) -> Floats:
+    """What windows stand for, too: instants before and after at which no worker was free.
+
+    A window that takes long has many of these behind it.
+    """
+    more = np.zeros(len(timed))
+    for run, group in stands[stands["result"].isin(_PASSED_OVER)].groupby("run"):
+        own = np.flatnonzero(timed["run"] == run)
+        if not len(own):
+            continue
+        windows = timed["window"].to_numpy(int)[own]
+        after = np.searchsorted(windows, group["window"].to_numpy(int))
+        half = group["stands_for_ns"].to_numpy(float) / 2
+        np.add.at(more, own[np.clip(after - 1, 0, None)], half)
+        np.add.at(more, own[np.clip(after, None, len(own) - 1)], half)
+    return more
 
 
 def _stretches(tables: CopyTables, cycles_per_ns: float) -> Weighed:

@@ -185,3 +185,29 @@ def test_a_program_that_was_let_go_was_not_followed_to_its_end(tmp_path: Path) -
     windows = [{"references": 100, "base_cycles": 400, "huge_cycles": 300, "ended": "call",
                 "call": 56}]  # fmt: skip
     assert not was_followed_to_its_end(tables_of(tmp_path, windows, [], whole=True))
+
+
+def test_windows_stand_for_instants_at_which_no_worker_was_free(tmp_path: Path) -> None:
+    windows = [
+        {"references": 100, "base_cycles": 400, "huge_cycles": 200, "window": 1},
+        {"references": 100, "base_cycles": 400, "huge_cycles": 400, "window": 3},
+    ]
+    results = ["busy", "followed", "starved", "followed", "refused-seccomp"]
+    attempts: list[dict[str, object]] = [
+        {"window": i, "result": result, "error": "NA", "stands_for_ns": 1, "user_ns": 100}
+        for i, result in enumerate(results)
+    ]
+    weighed = weigh(tables_of(tmp_path, windows, attempts), [RUN], CYCLES_PER_NS)
+    # The first has all of the instant before it, and half of the one between.
+    assert list(weighed.windows["stands_for_ns"]) == [250, 150]
+    assert weighed.share == pytest.approx(400 / 500)
+
+
+def test_time_in_the_kernel_is_no_windows(tmp_path: Path) -> None:
+    windows = [{"references": 100, "base_cycles": 400, "huge_cycles": 200}] * 2
+    attempts: list[dict[str, object]] = [
+        {"window": i, "result": "followed", "error": "NA", "stands_for_ns": 900, "user_ns": user_ns}
+        for i, user_ns in enumerate((100, 300))
+    ]
+    weighed = weigh(tables_of(tmp_path, windows, attempts), [RUN], CYCLES_PER_NS)
+    assert list(weighed.windows["stands_for_ns"]) == [100, 300]
