@@ -17,6 +17,7 @@ from tlbcost.common.arguments import (
     TIMED_OUT,
     add_calibration,
     add_details,
+    add_engine,
     add_exit_codes,
     add_fail_if,
     add_program,
@@ -64,15 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count misses with hardware counters (pmu), by simulation (sim), or both; auto: "
         "counters where they can be read, else simulation (default: auto)",
     )
-    parser.add_argument(
-        "--engine",
-        metavar="NAME",
-        choices=("auto", "copies", "valgrind"),
-        default="auto",
-        help="what simulates: copies of the program, followed while it runs natively (copies), or "
-        "the whole program in Valgrind, many times slower (valgrind); auto: copies where that is "
-        "possible (default: auto)",
-    )
+    add_engine(parser)
     parser.add_argument(
         "--overhead",
         metavar="PERCENT",
@@ -333,13 +326,19 @@ def _check_simulated(request: EstimateRequest, asked: Sequence[str], plot: Path 
 
 
 def _check_others(request: EstimateRequest, option: str) -> None:
-    if request.engine == "copies" or request.pid is not None:
-        what = "--pid" if request.pid is not None else "--engine copies"
-        raise TlbcostError(
-            f"{option} simulates a whole run in Valgrind, which {what} excludes",
-            f"leave {option} out, or {what}",
-            USAGE,
-        )
+    of_copies = {
+        "--pid": request.pid is not None,
+        "--engine copies": request.engine == "copies",
+        "--copies": request.copies is not None,
+        "--overhead": request.overhead is not None,
+    }
+    for what, given in of_copies.items():
+        if given:
+            raise TlbcostError(
+                f"{option} simulates a whole run in Valgrind, which {what} excludes",
+                f"leave {option} out, or {what}",
+                USAGE,
+            )
     if request.backend in ("pmu", "both") or request.imported or request.model == "simple":
         raise TlbcostError(
             f"{option} is a matter of simulation and its overlap model alone",

@@ -9,6 +9,7 @@ import functools
 from tlbcost.common.arguments import (
     TIMED_OUT,
     add_details,
+    add_engine,
     add_exit_codes,
     add_pairs,
     add_program,
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "fails gives its own exit code.",
     )
     add_details(parser)
+    add_engine(parser)
     parser.add_argument("--no-estimate", action="store_true", help="measure only; predict nothing")
     add_run_options(parser)
     add_reports(parser, json="the trials")
@@ -74,6 +76,7 @@ def _try(arguments: argparse.Namespace) -> int:
         pairs=arguments.pairs,
         prepare=arguments.prepare,
         estimated=not arguments.no_estimate,
+        engine=arguments.engine,
     )
     found = run_trials(request, say)
     give_report(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tlbcost.common.arguments import (
     TIMED_OUT,
     add_details,
+    add_engine,
     add_exit_codes,
     add_pairs,
     add_program,
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         before="Each OPTION is given to STREAM; a STREAM that fails gives its own exit code.",
     )
     add_details(parser)
+    add_engine(parser)
     parser.add_argument(
         "--from", metavar="FILE", type=from_file, dest="recorded",
         help="run nothing: report on this record, written by --table",
@@ -108,6 +110,7 @@ def _check_usage(arguments: argparse.Namespace) -> tuple[str, ...]:
         "--from": arguments.recorded is not None and mode == "--stream",
         "--table": arguments.table is not None and mode == "--from",
         "--plot": arguments.plot is not None and mode == "--stream",
+        "--engine": arguments.engine != "auto" and mode != "the suite",
         "--recalibrate": arguments.recalibrate and mode != "the suite",
         "--size": arguments.size is not None and mode != "--stream",
         "a program's options": bool(options) and mode != "--stream",
@@ -180,6 +183,7 @@ def _recorded(arguments: argparse.Namespace) -> Record:
         only=tuple(name for words in arguments.only for name in words.split(",")),
         pairs=arguments.pairs,
         recalibrate=arguments.recalibrate,
+        engine=arguments.engine,
         table=arguments.table,
     )
     return validate_suite(request, say)

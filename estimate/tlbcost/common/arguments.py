@@ -171,6 +171,16 @@ def add_pairs(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """--engine."""
+    parser.add_argument(
+        "--engine", metavar="NAME", choices=("auto", "copies", "valgrind"), default="auto",
+        help="what simulates: copies of the program, followed while it runs natively (copies), or "
+        "the whole program in Valgrind, many times slower (valgrind); auto: copies where that is "
+        "possible (default: auto)",
+    )  # fmt: skip
+
+
 def add_calibration(parser: argparse.ArgumentParser, help_: str) -> None:
     """--calibration."""
     parser.add_argument("--calibration", metavar="FILE", type=from_file, help=help_)

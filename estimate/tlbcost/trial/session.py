@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
@@ -25,6 +26,9 @@ from tlbcost.trial.coverage import heeds_tunables
 from tlbcost.trial.method import Method, drop_huge_page_requests
 from tlbcost.trial.runs import first_run, run_trial
 
+if TYPE_CHECKING:
+    from tlbcost.answer.request import AskedEngine
+
 # For another tlbcost to put the settings back.
 _WAIT_S = 60.0
 
@@ -36,6 +40,7 @@ class TrialRequest:
     """A program to run `pairs` times on base and on huge pages, by each of these methods.
 
     `methods`: names for --with; none: "auto". `prepare`: a shell command before each run.
+    `engine`: what simulates for the estimate, if anything does.
     """
 
     argv: tuple[str, ...]
@@ -43,6 +48,7 @@ class TrialRequest:
     pairs: int = 5
     prepare: str | None = None
     estimated: bool = True
+    engine: AskedEngine = "auto"
 
 
 def run_trials(request: TrialRequest, announce: Announce) -> ProgramTrials:
@@ -96,7 +102,7 @@ def _estimate(
 
     launcher.transparent = False
     try:
-        asked = EstimateRequest(argv=request.argv, prepare=request.prepare)
+        asked = EstimateRequest(argv=request.argv, prepare=request.prepare, engine=request.engine)
         return estimate(asked, launcher).gain, None
     except TlbcostError as error:
         if error.exit_code not in (CANNOT_MEASURE, TOOL_FAILED):

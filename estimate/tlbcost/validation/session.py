@@ -11,7 +11,7 @@ from pathlib import Path
 from tlbcost.accuracy.checks import Program, Record, prediction_of
 from tlbcost.accuracy.record import format_record, save_record
 from tlbcost.answer.estimate import estimate
-from tlbcost.answer.request import EstimateRequest
+from tlbcost.answer.request import AskedEngine, EstimateRequest
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
@@ -34,13 +34,15 @@ from tlbcost.validation.suite import Task, check_there, portable_command, read_s
 class SuiteRequest:
     """The suite's programs, or those named in `only`, with this number of pairs of runs.
 
-    `recalibrate`: this machine's costs are measured again before each program. `table`: the file
+    `recalibrate`: this machine's costs are measured again before each program. `engine`: what
+    simulates for the estimates. `table`: the file
     to write the record to after each program.
     """
 
     only: tuple[str, ...] = ()
     pairs: int = 5
     recalibrate: bool = False
+    engine: AskedEngine = "auto"
     table: Path | None = None
 
 
@@ -56,7 +58,7 @@ def validate_suite(request: SuiteRequest, announce: Announce) -> Record:
     try:
         for n, task in enumerate(tasks, start=1):
             say = _numbered(n, len(tasks), announce)
-            programs.append(validate(task, request.pairs, say, recalibrate=request.recalibrate))
+            programs.append(_validated(task, request, say))
             # After each program: what was measured is not lost if a later one is stopped.
             if request.table is not None:
                 write(request.table, format_record(record_of_programs(programs)))
@@ -100,21 +102,42 @@ def check_rights(names: Sequence[str], command: str) -> None:
             )
 
 
-def validate(task: Task, pairs: int, announce: Announce, *, recalibrate: bool = False) -> Program:
+def _validated(task: Task, request: SuiteRequest, announce: Announce) -> Program:
+    return validate(
+        task, request.pairs, announce, recalibrate=request.recalibrate, engine=request.engine
+    )
+
+
+def validate(
+    task: Task,
+    pairs: int,
+    announce: Announce,
+    *,
+    recalibrate: bool = False,
+    engine: AskedEngine = "auto",
+) -> Program:
     """Predict and run one program; an error becomes the reason to leave it out.
 
     With `recalibrate` this machine's costs are measured again first.
     """
     try:
         with listener() as launcher:
-            return predict_and_try(launcher, task, pairs, announce, recalibrate=recalibrate)
+            return predict_and_try(
+                launcher, task, pairs, announce, recalibrate=recalibrate, engine=engine
+            )
     except TlbcostError as error:
         announce(f"{task.name}: {error}")
         return Program(task.name, portable_command(task), task.method, None, (), str(error))
 
 
 def predict_and_try(
-    launcher: Listener, task: Task, pairs: int, announce: Announce, *, recalibrate: bool = False
+    launcher: Listener,
+    task: Task,
+    pairs: int,
+    announce: Announce,
+    *,
+    recalibrate: bool = False,
+    engine: AskedEngine = "auto",
 ) -> Program:
     """Predict and run one program; `launcher.heard` are then the runs of the trial.
 
@@ -125,7 +148,7 @@ def predict_and_try(
     path = resolve(task.argv[0])
     method = catalog.named(task.method)
     announce(f"{task.name}: estimating")
-    request = EstimateRequest(argv=task.argv, recalibrate=recalibrate)
+    request = EstimateRequest(argv=task.argv, recalibrate=recalibrate, engine=engine)
     prediction = prediction_of(estimate(request, launcher).gain)
     announce(f"{task.name}: {pairs} pairs of runs on base pages and with {task.method}")
     launcher.heard.clear()

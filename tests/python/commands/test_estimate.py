@@ -71,6 +71,8 @@ def test_a_model_needs_a_simulation(options: tuple[str, ...]) -> None:
         ("--prepare is of a program that is run", ("--pid", "1", "--prepare", "true")),
         ("--nodes is of a program that is run", ("--pid", "1", "--nodes", "2")),
         ("--machine simulates a whole run", ("--machine", "zen4", "--pid", "1")),
+        ("--machine simulates a whole run", ("--machine", "zen4", "--copies", "9", "app")),
+        ("--machine simulates a whole run", ("--machine", "zen4", "--overhead", "3%", "app")),
         ("--page-size simulates a whole", ("--page-size", "2M", "--engine", "copies", "app")),
     ],
 )

@@ -12,6 +12,7 @@ from builders.tree import GOLDEN
 from tlbcost.__main__ import main
 from tlbcost.answer import runs
 from tlbcost.answer.backend import Choice
+from tlbcost.answer.request import EstimateRequest
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Obtained
 from tlbcost.common import paths
@@ -71,3 +72,18 @@ def test_a_trial_goes_on_without_an_estimate(
     assert "no estimate to compare the trial with: Valgrind is not installed" in shown.err
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert (report["estimate"], report["no_estimate"]) == (None, "Valgrind is not installed")
+
+
+def test_the_estimate_is_by_the_engine_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    asked: list[str] = []
+
+    def note(request: EstimateRequest, *_: object) -> None:
+        asked.append(request.engine)
+        raise TlbcostError("enough", exit_code=CANNOT_MEASURE)
+
+    monkeypatch.setattr("tlbcost.answer.estimate.estimate", note)
+    for engine in ("valgrind", "copies"):
+        main([command[0], "--engine", engine, *command[1:]])
+    assert asked == ["valgrind", "copies"]

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 from builders.record import TWO, record, text_of
+from tlbcost.answer.request import EstimateRequest
 from tlbcost.common.errors import TlbcostError
+from tlbcost.validation import session
 from tlbcost.validation.session import validate
 from tlbcost.validation.suite import Task, read_suite
 
@@ -37,3 +39,17 @@ def test_a_program_that_is_not_installed_is_left_out_and_named(
     words = ("env", "A=1", "sh", str(tmp_path / "inputs" / "clauses"))
     left = validate(Task("solver", words, "glibc-hugetlb"), 3, heard.append)
     assert left.excluded == "inputs/clauses is not made (make accuracy-inputs)"
+
+
+def test_the_estimate_is_by_the_engine_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def note(request: EstimateRequest, *_: object) -> None:
+        asked.append(request.engine)
+        raise TlbcostError("enough", exit_code=4)
+
+    monkeypatch.setattr(session, "estimate", note)
+    task = Task("true", ("true",), "glibc-thp")
+    session._validated(task, session.SuiteRequest(engine="valgrind"), lambda _: None)
+    session._validated(task, session.SuiteRequest(), lambda _: None)
+    assert asked == ["valgrind", "auto"]
