@@ -85,7 +85,7 @@ class Measured:
 
 
 def cases() -> list[Case]:
-    """Programs of five seconds and more, as far as that is easily said."""
+    """Programs of five seconds and more, where that is easily said."""
     folder = BUILD / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     found = [each for each in simulator_slowdown.cases() if each.name in ("gzip", "xz", "sqlite3",

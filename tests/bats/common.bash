@@ -131,6 +131,7 @@ dear_walks() {
 }
 
 # The same, where loads cost something, too: a core can be modelled.
+# shellcheck disable=SC2312  # an incomplete table is refused
 priced_loads() {
 	dear_walks | sed '/^# end:/d'
 	printf 'load_ns\tNA\tserial\t%s\t%s\t%s\t%s\t9\n' \

@@ -192,8 +192,9 @@ followed_until() { # <call>: what ended the last stretch
 	local signal code got
 	for signal in "" 6 9 15; do
 		code=0 got=0
-		# shellcheck disable=SC2086  # none is no argument
+		# shellcheck disable=SC2086,SC2248  # none is no argument
 		timeout 60 "${BUILD}/tests/torture/alone" ${signal} >"${BATS_TEST_TMPDIR}/expected" 2>&1 || code=$?
+		# shellcheck disable=SC2086,SC2248
 		timeout 60 "${COPIES}" --out "${OUT}" --whole -- "${BUILD}/tests/torture/alone" ${signal} \
 			>"${BATS_TEST_TMPDIR}/got" 2>&1 || got=$?
 		diff "${BATS_TEST_TMPDIR}/expected" "${BATS_TEST_TMPDIR}/got"
@@ -212,7 +213,7 @@ followed_until() { # <call>: what ended the last stretch
 	wait "${PROCESS}"
 	PROCESS=
 	((stopped))
-	[[ $(cat "${BATS_TEST_TMPDIR}/output") == done ]]
+	[[ $(cat "${BATS_TEST_TMPDIR}/output") == "done" ]]
 	followed_until 231
 }
 

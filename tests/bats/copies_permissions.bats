@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=settings
 # Whose programs can be followed in copies, from where, and what is said where they cannot?
 # shellcheck disable=SC2154,SC2312  # run sets output and lines; what fails prints nothing that is expected
 
@@ -11,6 +12,8 @@ setup() {
 	need_root
 	need_program setpriv unshare
 	need_built tlbcost libexec/tlbcost-copies libexec/tlbcost-injector workloads/hash-lookup venv/bin/python
+	# Memory on huge pages is not copied.
+	[[ $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null) != *"[always]"* ]] || skip "THP is always"
 	as_user_id "${MINE}" true 2>/dev/null || skip "cannot become an ordinary user"
 	unset TLBCOST_ROOT SUDO_UID SUDO_GID
 	WORKLOAD=${BUILD}/workloads/hash-lookup

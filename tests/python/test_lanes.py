@@ -129,9 +129,12 @@ def test_a_signal_ends_both_lanes_and_settings_are_put_back(
         (
             trap '' INT TERM HUP
             exec 3>&- >/dev/null 2>&1
+            : >{tests}/keeps
             while kill -0 "${{test}}"; do sleep 0.05; done
             rm {tests}/changed
         ) &
+        # On a busy machine the signal could come before it is ignored.
+        until [[ -e {tests}/keeps ]]; do sleep 0.05; done
         : >{tests}/changed
         echo $$ >{tests}/settings
         sleep 98765"""
