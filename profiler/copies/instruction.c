@@ -7,8 +7,10 @@
 
 #include "code_block.h"
 
+#define RAX 0
 #define RSP 4
 #define RBP 5
+#define CLZERO_BYTES 64u
 
 static const ZydisDecoder *decoder(void)
 {
@@ -51,7 +53,6 @@ static bool accesses_nothing(const ZydisDecodedInstruction *z)
 	case ZYDIS_MNEMONIC_CLFLUSHOPT:
 	case ZYDIS_MNEMONIC_CLWB:
 	case ZYDIS_MNEMONIC_CLDEMOTE:
-	case ZYDIS_MNEMONIC_CLZERO:
 	case ZYDIS_MNEMONIC_INVLPG:
 		return true;
 	default:
@@ -102,6 +103,7 @@ static bool is_refused(const ZydisDecodedInstruction *z)
 static bool is_stepped(const ZydisDecodedInstruction *z)
 {
 	switch (z->mnemonic) {
+	case ZYDIS_MNEMONIC_CLZERO:
 	case ZYDIS_MNEMONIC_ENTER:
 	case ZYDIS_MNEMONIC_XLAT:
 	case ZYDIS_MNEMONIC_MASKMOVDQU:
@@ -117,6 +119,9 @@ static bool is_stepped(const ZydisDecodedInstruction *z)
 	case ZYDIS_MNEMONIC_POPF:
 	case ZYDIS_MNEMONIC_POPFQ:
 		return true;
+	case ZYDIS_MNEMONIC_PAUSE:
+		/* XCHG with R8, to processors; Zydis knows no register of it. */
+		return z->raw.rex.B;
 	default:
 		return false;
 	}
@@ -255,6 +260,16 @@ static bool add_memory(struct instruction *instruction, const ZydisDecodedOperan
 	return true;
 }
 
+/* Zydis knows only the register.  Which line that is in is seen when it is stepped. */
+static void set_clzero_operand(struct instruction *instruction)
+{
+	instruction->operand_count = 1;
+	instruction->operands[0] = (struct memory_operand){
+		.base = RAX, .index = REGISTER_NONE, .scale = 1, .kind = REFERENCE_STORE,
+		.bytes = CLZERO_BYTES, .narrow = instruction->zydis.address_width == 32,
+	};
+}
+
 static void set_target(struct instruction *instruction, uint8_t direct, uint8_t indirect)
 {
 	const ZydisDecodedOperand *operand = &instruction->zydis_operands[0];
@@ -325,6 +340,8 @@ bool instruction_decode(struct instruction *instruction, const uint8_t *code, si
 	}
 	if (z->mnemonic == ZYDIS_MNEMONIC_LEAVE)
 		uses(instruction, RBP);
+	if (z->mnemonic == ZYDIS_MNEMONIC_CLZERO)
+		set_clzero_operand(instruction);
 	if (is_stepped(z) || instruction_has_bit_offset(instruction) ||
 	    (instruction->repeats && is_string_elsewhere(instruction)))
 		instruction->flow = FLOW_STEP;

@@ -235,6 +235,8 @@ static uint64_t address_of(const struct instruction *instruction,
 		address = registers->rbx + (registers->rax & 0xffu);
 	if (instruction_has_bit_offset(instruction))
 		address += bit_offset(instruction, registers);
+	if (instruction->zydis.mnemonic == ZYDIS_MNEMONIC_CLZERO)
+		address &= ~(uint64_t)(operand->bytes - 1u);
 	if (operand->narrow)
 		address = (uint32_t)address;
 	return operand->fs ? address + registers->fs_base : address;

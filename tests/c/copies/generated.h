@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Random instructions, and what has to be in registers first so that they access the arena and
- * jump to code.
- */
+/* What has to be in registers so that an instruction accesses the arena and jumps to code? */
 #ifndef TLBCOST_TEST_GENERATED_H
 #define TLBCOST_TEST_GENERATED_H
 
@@ -10,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "generated_bytes.h"
 #include "instruction.h"
 #include "traced.h"
 
@@ -27,132 +25,6 @@ struct plan {
 	uint64_t absolute;	/* what its displacement has to lead to; 0: leave it */
 	bool relative;		/* to the end of the instruction */
 };
-
-struct maker {
-	uint64_t random, world;
-	bool x87;		/* else instructions that save its state: not where it was */
-	unsigned pointers;	/* used */
-};
-
-static inline uint64_t draw(struct maker *maker)
-{
-	uint64_t z = maker->random += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
-static inline unsigned below(struct maker *maker, unsigned limit)
-{
-	return (unsigned)(draw(maker) % limit);
-}
-
-/* Bytes that may be an instruction. */
-static inline void draw_bytes(struct maker *maker, uint8_t bytes[16])
-{
-	static const uint8_t prefixes[] = { 0x66, 0xf2, 0xf3, 0x67, 0x64, 0xf0 };
-	unsigned at = 0, map = below(maker, 16);
-
-	for (unsigned i = 0; i < 16; i++)
-		bytes[i] = (uint8_t)draw(maker);
-	while (at < 3 && below(maker, 4) == 0)
-		bytes[at++] = prefixes[below(maker, sizeof(prefixes))];
-	if (map < 10 && below(maker, 2))
-		bytes[at++] = (uint8_t)(0x40 + below(maker, 16));
-	if (map >= 6)
-		bytes[at] = map < 9 ? 0x0f : map < 10 ? 0xc5 : map < 13 ? 0xc4 : 0x62;
-	if (map == 8)
-		bytes[at + 1] = below(maker, 2) ? 0x38 : 0x3a;
-	if (map >= 10 && map < 13)
-		bytes[at + 1] = (uint8_t)((bytes[at + 1] & 0xe0) | (1 + below(maker, 3)));
-	if (map >= 13) {
-		bytes[at + 1] = (uint8_t)((bytes[at + 1] & 0xf0) | (1 + below(maker, 3)));
-		bytes[at + 2] |= 4;
-	}
-}
-
-static inline bool saves_x87(ZydisMnemonic mnemonic)
-{
-	switch (mnemonic) {
-	case ZYDIS_MNEMONIC_FNSTENV:
-	case ZYDIS_MNEMONIC_FNSAVE:
-	case ZYDIS_MNEMONIC_FXSAVE:
-	case ZYDIS_MNEMONIC_FXSAVE64:
-	case ZYDIS_MNEMONIC_XSAVE:
-	case ZYDIS_MNEMONIC_XSAVE64:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Processors differ in what a branch does with this prefix. */
-static inline bool has_narrow_target(const struct instruction *it)
-{
-	const ZydisDecodedInstruction *z = &it->zydis;
-
-	if (z->meta.branch_type == ZYDIS_BRANCH_TYPE_NONE || z->raw.rex.W)
-		return false;
-	for (unsigned i = 0; i < z->raw.prefix_count; i++)
-		if (z->raw.prefixes[i].value == 0x66)
-			return true;
-	return false;
-}
-
-/* What differs from one execution to the next, waits, or leaves the world. */
-static inline bool is_banned(const struct maker *maker, const struct instruction *it)
-{
-	const ZydisDecodedInstruction *z = &it->zydis;
-
-	switch (z->mnemonic) {
-	case ZYDIS_MNEMONIC_CPUID:
-	case ZYDIS_MNEMONIC_RDTSC:
-	case ZYDIS_MNEMONIC_RDTSCP:
-	case ZYDIS_MNEMONIC_RDPID:
-	case ZYDIS_MNEMONIC_RDPMC:
-	case ZYDIS_MNEMONIC_RDPRU:
-	case ZYDIS_MNEMONIC_RDRAND:
-	case ZYDIS_MNEMONIC_RDSEED:
-	case ZYDIS_MNEMONIC_XGETBV:
-	case ZYDIS_MNEMONIC_XSAVEOPT:
-	case ZYDIS_MNEMONIC_XSAVEOPT64:
-	case ZYDIS_MNEMONIC_XSAVEC:
-	case ZYDIS_MNEMONIC_XSAVEC64:
-	case ZYDIS_MNEMONIC_SMSW:
-	case ZYDIS_MNEMONIC_SGDT:
-	case ZYDIS_MNEMONIC_SIDT:
-	case ZYDIS_MNEMONIC_SLDT:
-	case ZYDIS_MNEMONIC_STR:
-	case ZYDIS_MNEMONIC_VMMCALL:
-	case ZYDIS_MNEMONIC_VMCALL:
-	case ZYDIS_MNEMONIC_MONITORX:
-	case ZYDIS_MNEMONIC_MWAITX:
-	case ZYDIS_MNEMONIC_MONITOR:
-	case ZYDIS_MNEMONIC_MWAIT:
-	case ZYDIS_MNEMONIC_TPAUSE:
-	case ZYDIS_MNEMONIC_UMONITOR:
-	case ZYDIS_MNEMONIC_UMWAIT:
-	case ZYDIS_MNEMONIC_LSS:
-	case ZYDIS_MNEMONIC_LFS:
-	case ZYDIS_MNEMONIC_LGS:
-		return true;
-	default:
-		break;
-	}
-	for (unsigned i = 0; i < z->operand_count; i++)
-		if (it->zydis_operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-		    ZydisRegisterGetClass(it->zydis_operands[i].reg.value) ==
-			    ZYDIS_REGCLASS_SEGMENT &&
-		    it->zydis_operands[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
-			return true;
-	if (has_narrow_target(it))
-		return true;
-	if (saves_x87(z->mnemonic))
-		return maker->x87;
-	return !maker->x87 && (z->meta.isa_ext == ZYDIS_ISA_EXT_X87 ||
-			       z->meta.isa_ext == ZYDIS_ISA_EXT_MMX);
-}
 
 static inline int number_of(ZydisRegister name)
 {
@@ -312,7 +184,10 @@ static inline bool plan_for(struct maker *maker, struct plan *plan, const struct
 		    !plan_memory(maker, plan, r, it, operand))
 			return false;
 	}
-	return true;
+	/* It would push where code or pointers are. */
+	return it->flow != FLOW_CALL_INDIRECT ||
+	       (!is_planned(plan, 4) && (it->zydis_operands[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+					 number_of(it->zydis_operands[0].reg.value) != 4));
 }
 
 #endif

@@ -24,7 +24,7 @@
 #include "translator.h"
 
 #define SEED UINT64_C(1)
-#define CASES 100u
+#define CASES 80u
 #define INSTRUCTIONS 250u
 
 static uint64_t first_seed = SEED;
@@ -36,7 +36,7 @@ static void show_at(const struct run *run, uint64_t address)
 	struct instruction it;
 
 	if (offset < CODE_BYTES - 16 && instruction_decode(&it, run->code + offset, 16, address))
-		show_instruction("last", &it);
+		show_instruction("instruction", &it);
 }
 
 static bool compare_lists(const struct run *run, const struct list *followed)
@@ -53,13 +53,29 @@ static bool compare_lists(const struct run *run, const struct list *followed)
 		list_show("stepped", stepped, k);
 		list_show("followed", followed, k);
 	}
-	if (i < stepped->count)
-		show_at(run, stepped->all[i].instruction);
+	for (size_t k = i > 2 ? i - 2 : 0; k < i + 8 && k < stepped->count; k++)
+		if (stepped->all[k].kind == EXECUTED)
+			show_at(run, stepped->all[k].instruction);
 	return false;
 }
 
-static bool compare_state(const struct state *stepped, const struct state *followed)
+/* Which instructions wrote a byte of the arena? */
+static void show_writers(const struct run *run, size_t byte)
 {
+	const uint64_t at = run->maker.world + ARENA + byte;
+
+	for (size_t i = 0; i < run->list.count; i++) {
+		const struct made *made = &run->list.all[i];
+
+		if (made->kind != EXECUTED && made->kind != REFERENCE_LOAD && at >= made->address &&
+		    at - made->address < made->bytes)
+			show_at(run, made->instruction);
+	}
+}
+
+static bool compare_state(const struct run *run, const struct state *followed)
+{
+	const struct state *stepped = &run->now;
 	bool same = true;
 
 	for (int i = 0; i < 16; i++) {
@@ -85,7 +101,9 @@ static bool compare_state(const struct state *stepped, const struct state *follo
 		}
 	for (size_t i = 0; i < ARENA_BYTES; i++)
 		if (stepped->arena[i] != followed->arena[i]) {
-			printf("# memory: byte %#zx\n", i);
+			printf("# memory: byte %#zx, %#x, followed %#x\n", i, stepped->arena[i],
+			       followed->arena[i]);
+			show_writers(run, i);
 			same = false;
 			break;
 		}
@@ -117,7 +135,7 @@ static bool follow_once(struct translator *translator, const struct run *run)
 		       (unsigned long long)followed.address, errno);
 	same = followed.end == FOLLOW_CALL && state_get(&copy, run->maker.world, &end) == 0;
 	same = compare_lists(run, &list) && same;
-	same = same && compare_state(&run->now, &end);
+	same = same && compare_state(run, &end);
 	free(list.all);
 	copy_kill(&copy);
 	return same;
