@@ -227,7 +227,7 @@ static void apply_hierarchy(struct memory_room *room, const struct memory_files 
 	apply_folder(room, files, mount, "");
 }
 
-int sysfile_memory_room(struct memory_room *room)
+int sysfile_memory_room_of(struct memory_room *room, const char *process)
 {
 	char line[PATH_MAX + 256], *controllers, *path;
 	FILE *file;
@@ -239,7 +239,7 @@ int sysfile_memory_room(struct memory_room *room)
 		if (sysfile_meminfo("MemFree", &room->bytes) != 0)
 			return -1;
 	}
-	file = sysfile_open("/proc/self/cgroup");
+	file = sysfile_open("/proc/%s/cgroup", process);
 	while (file && fgets(line, sizeof(line), file)) {
 		line[strcspn(line, "\n")] = '\0';
 		controllers = strchr(line, ':');
@@ -256,4 +256,9 @@ int sysfile_memory_room(struct memory_room *room)
 	if (file)
 		fclose(file);
 	return 0;
+}
+
+int sysfile_memory_room(struct memory_room *room)
+{
+	return sysfile_memory_room_of(room, "self");
 }

@@ -41,4 +41,7 @@ struct memory_room {
  */
 int sysfile_memory_room(struct memory_room *room);
 
+/* The same for what another process uses: the limits of its cgroups.  process: its id. */
+int sysfile_memory_room_of(struct memory_room *room, const char *process);
+
 #endif

@@ -14,11 +14,14 @@
 #define SPARE_PIDS 16u
 
 /* All that a copy shares with the program may be written while it lives. */
-static bool lacks_memory(uint64_t resident_bytes)
+static bool lacks_memory(pid_t pid, uint64_t resident_bytes)
 {
 	struct memory_room room;
+	char process[16];
 
-	return sysfile_memory_room(&room) == 0 && room.bytes < resident_bytes + OUR_BYTES;
+	/* A copy is in the cgroups of its program, which may be a container's. */
+	snprintf(process, sizeof(process), "%d", (int)pid);
+	return sysfile_memory_room_of(&room, process) == 0 && room.bytes < resident_bytes + OUR_BYTES;
 }
 
 static bool lacks_commit(pid_t pid)
@@ -104,7 +107,7 @@ static bool lacks_pids(pid_t pid)
 
 const char *headroom_lacks(pid_t pid, uint64_t resident_bytes)
 {
-	if (lacks_memory(resident_bytes))
+	if (lacks_memory(pid, resident_bytes))
 		return "refused-memory";
 	if (lacks_commit(pid))
 		return "refused-memory";

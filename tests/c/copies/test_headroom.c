@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Is it seen that the program's cgroup, or the machine, has no room for a copy? */
+#include "check.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "headroom.h"
+
+#define PROGRAM 4711
+#define MEBIBYTE (UINT64_C(1) << 20)
+
+static char root[] = "/tmp/tlbcost-headroom-XXXXXX";
+
+/* A file of the made-up machine, with its folders. */
+static void put(const char *path, const char *text)
+{
+	char name[512];
+	FILE *file;
+
+	snprintf(name, sizeof(name), "%s%s", root, path);
+	for (char *slash = strchr(name + sizeof(root), '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(name, 0755);
+		*slash = '/';
+	}
+	file = fopen(name, "we");
+	CHECK(file != NULL);
+	if (!file)
+		return;
+	CHECK(fputs(text, file) >= 0);
+	CHECK(fclose(file) == 0);
+}
+
+/* Plenty of everything, for us and for the program in its container. */
+static void plenty(void)
+{
+	static bool made;
+
+	if (!made)
+		made = mkdtemp(root) != NULL;
+	CHECK(made);
+	CHECK(setenv("TLBCOST_ROOT", root, 1) == 0);
+	put("/proc/meminfo", "MemAvailable: 16777216 kB\n");
+	put("/proc/self/mountinfo", "1 0 0:1 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+	put("/proc/self/cgroup", "0::/ours\n");
+	put("/proc/4711/cgroup", "0::/containers/one\n");
+	put("/sys/fs/cgroup/ours/memory.max", "max\n");
+	put("/sys/fs/cgroup/containers/one/memory.max", "max\n");
+	put("/sys/fs/cgroup/containers/one/memory.current", "104857600\n");
+	put("/proc/4711/limits", "Max processes 1000000 1000000 processes\n");
+	put("/sys/fs/cgroup/containers/pids.max", "max\n");
+	put("/sys/fs/cgroup/containers/one/pids.max", "1000\n");
+	put("/sys/fs/cgroup/containers/one/pids.current", "10\n");
+}
+
+static bool lacks(uint64_t resident_bytes, const char *what)
+{
+	const char *word = headroom_lacks(PROGRAM, resident_bytes);
+
+	return word && !strcmp(word, what);
+}
+
+static void test_plenty(void)
+{
+	plenty();
+	CHECK(headroom_lacks(PROGRAM, 100 * MEBIBYTE) == NULL);
+}
+
+static void test_memory_of_the_machine(void)
+{
+	plenty();
+	CHECK(lacks(17000 * MEBIBYTE, "refused-memory"));
+}
+
+static void test_memory_of_the_programs_cgroup(void)
+{
+	plenty();
+	put("/sys/fs/cgroup/containers/one/memory.max", "268435456\n");
+	CHECK(lacks(100 * MEBIBYTE, "refused-memory"));
+	/* Of one that has more than it uses, and more than a copy could. */
+	put("/sys/fs/cgroup/containers/one/memory.max", "1073741824\n");
+	CHECK(headroom_lacks(PROGRAM, 100 * MEBIBYTE) == NULL);
+	/* Our own limit is not the program's. */
+	put("/sys/fs/cgroup/ours/memory.max", "1048576\n");
+	put("/sys/fs/cgroup/ours/memory.current", "1048576\n");
+	CHECK(headroom_lacks(PROGRAM, 100 * MEBIBYTE) == NULL);
+}
+
+static void test_processes_of_the_cgroup_and_of_those_above(void)
+{
+	plenty();
+	put("/sys/fs/cgroup/containers/one/pids.max", "20\n");
+	CHECK(lacks(MEBIBYTE, "refused-processes"));
+	plenty();
+	put("/sys/fs/cgroup/containers/pids.max", "50\n");
+	put("/sys/fs/cgroup/containers/pids.current", "45\n");
+	CHECK(lacks(MEBIBYTE, "refused-processes"));
+}
+
+static void test_strict_overcommit(void)
+{
+	plenty();
+	put("/proc/sys/vm/overcommit_memory", "2\n");
+	put("/proc/4711/statm", "100000 1000 100 10 0 65536 0\n");
+	put("/proc/meminfo", "MemAvailable: 16777216 kB\nCommitLimit: 1048576 kB\n"
+			     "Committed_AS: 900000 kB\n");
+	CHECK(lacks(MEBIBYTE, "refused-memory"));
+	put("/proc/sys/vm/overcommit_memory", "0\n");
+	CHECK(headroom_lacks(PROGRAM, MEBIBYTE) == NULL);
+}
+
+static void test_end(void)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	CHECK(system(command) == 0);
+}
+
+static const struct check_test tests[] = {
+	{ "where there is plenty, nothing is lacking", test_plenty },
+	{ "memory of the machine", test_memory_of_the_machine },
+	{ "memory of the program's cgroup, not of ours", test_memory_of_the_programs_cgroup },
+	{ "processes of the cgroup and of those above", test_processes_of_the_cgroup_and_of_those_above },
+	{ "memory that was promised", test_strict_overcommit },
+	{ "the made-up machine is removed", test_end },
+};
+
+CHECK_MAIN(tests)
