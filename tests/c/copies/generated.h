@@ -70,8 +70,9 @@ static inline bool set(struct plan *plan, int reg, uint64_t value)
 }
 
 /* Make base + index * scale what it has to be.  False: that is not possible. */
-static inline bool plan_sum(struct maker *maker, struct plan *plan, const struct user_regs_struct *r,
-			    const ZydisDecodedOperand *operand, uint64_t sum, bool narrow)
+static inline bool plan_sum(struct maker *maker, struct plan *plan,
+			    const struct user_regs_struct *r, const ZydisDecodedOperand *operand,
+			    uint64_t sum, bool narrow)
 {
 	const int base = number_of(operand->mem.base), index = number_of(operand->mem.index);
 	const uint64_t garbage = narrow ? draw(maker) << 32 : 0;
@@ -82,7 +83,8 @@ static inline bool plan_sum(struct maker *maker, struct plan *plan, const struct
 	if (base < 0 || base == index) {
 		scale += base >= 0;
 		/* No 64-bit number of this kind is far from a multiple. */
-		return set(plan, index, (narrow ? (uint32_t)sum : sum) / scale + garbage * (scale == 1));
+		return set(plan, index,
+			   (narrow ? (uint32_t)sum : sum) / scale + garbage * (scale == 1));
 	}
 	if (index >= 0 && !is_planned(plan, index) && below(maker, 2))
 		set(plan, index, (uint64_t)((int64_t)draw(maker) >> below(maker, 64)));
@@ -169,8 +171,8 @@ static inline bool plan_others(struct maker *maker, struct plan *plan, const str
 }
 
 /* What has to be done first.  False: it cannot be used. */
-static inline bool plan_for(struct maker *maker, struct plan *plan, const struct user_regs_struct *r,
-			    const struct instruction *it)
+static inline bool plan_for(struct maker *maker, struct plan *plan,
+			    const struct user_regs_struct *r, const struct instruction *it)
 {
 	*plan = (struct plan){ .pointer = -1 };
 	if (it->flow == FLOW_REFUSE || it->flow == FLOW_SYSTEM_CALL || is_banned(maker, it) ||

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What may a copy do at a system call? */
+#include "check.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include "calls.h"
+#include "traced.h"
+
+#define AREA UINT64_C(0x700000000000)
+#define AREA_SIZE UINT64_C(0x10000)
+#define MEMORY (WORLD_LOW + ARENA)
+
+static enum call_verdict decide(const struct copy *copy, long call, uint64_t first, uint64_t second,
+				uint64_t third, uint64_t fourth, long long *result)
+{
+	struct user_regs_struct registers = { .rax = (unsigned long)call, .rdi = first,
+					      .rsi = second, .rdx = third, .r10 = fourth };
+	const enum call_verdict verdict = calls_decide(copy, &registers, AREA, AREA_SIZE);
+
+	*result = (long long)registers.rax;
+	return verdict;
+}
+
+#define DECIDE(...) decide(&copy, __VA_ARGS__, &result)
+
+static void test_mappings(void)
+{
+	const struct copy copy = { .pid = 0 };
+	const uint64_t anonymous = MAP_PRIVATE | MAP_ANONYMOUS;
+	long long result;
+
+	CHECK_EQUAL(DECIDE(SYS_mmap, 0, 4096, PROT_READ, anonymous), CALL_REAL);
+	CHECK_EQUAL(DECIDE(SYS_mmap, 0, 4096, PROT_READ, MAP_PRIVATE), CALL_ENDS);
+	CHECK_EQUAL(DECIDE(SYS_mmap, 0, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS), CALL_ENDS);
+	CHECK_EQUAL(DECIDE(SYS_mmap, AREA - 4096, 8192, PROT_READ, anonymous | MAP_FIXED), CALL_ENDS);
+	CHECK_EQUAL(DECIDE(SYS_mmap, AREA - 4096, 4096, PROT_READ, anonymous | MAP_FIXED), CALL_REAL);
+	CHECK_EQUAL(DECIDE(SYS_munmap, AREA + AREA_SIZE, 4096, 0, 0), CALL_REAL);
+	CHECK_EQUAL(DECIDE(SYS_munmap, AREA + AREA_SIZE - 1, 4096, 0, 0), CALL_ENDS);
+	CHECK_EQUAL(DECIDE(SYS_mremap, 4096, 4096, 8192, MREMAP_MAYMOVE), CALL_REAL);
+	CHECK_EQUAL(DECIDE(SYS_mremap, 4096, 4096, 8192, MREMAP_MAYMOVE | MREMAP_FIXED), CALL_ENDS);
+}
+
+static void test_others(void)
+{
+	const struct copy copy = { .program = 17, .thread = 18 };
+	long long result;
+
+	CHECK_EQUAL(DECIDE(SYS_getpid, 0, 0, 0, 0), CALL_ANSWERED);
+	CHECK_EQUAL(result, 17);
+	CHECK_EQUAL(DECIDE(SYS_gettid, 0, 0, 0, 0), CALL_ANSWERED);
+	CHECK_EQUAL(result, 18);
+	CHECK_EQUAL(DECIDE(SYS_clock_gettime, 0, MEMORY, 0, 0), CALL_REAL);
+	CHECK_EQUAL(DECIDE(SYS_write, 1, MEMORY, 1, 0), CALL_ENDS);
+	CHECK_EQUAL(DECIDE(SYS_kill, 1, 0, 0, 0), CALL_ENDS);
+	CHECK_EQUAL(DECIDE(SYS_exit_group, 0, 0, 0, 0), CALL_ENDS);
+	CHECK_EQUAL(DECIDE(9999, 0, 0, 0, 0), CALL_ENDS);
+}
+
+/* It never sleeps, and wakes nobody. */
+static void test_futex(void)
+{
+	const struct user_regs_struct start = traced_registers(WORLD_LOW);
+	const uint32_t value = 7;
+	struct copy copy;
+	long long result;
+
+	if (traced_map(WORLD_LOW) < 0)
+		CHECK_SKIP("its addresses are in use");
+	CHECK_EQUAL(traced_start(&copy, WORLD_LOW, &start), 0);
+	CHECK_EQUAL(copy_write(&copy, MEMORY, &value, sizeof(value)), 0);
+	CHECK_EQUAL(DECIDE(SYS_futex, MEMORY, FUTEX_WAIT_PRIVATE, 7, 0), CALL_ENDS);
+	CHECK_EQUAL(DECIDE(SYS_futex, MEMORY, FUTEX_WAIT_PRIVATE, 8, 0), CALL_ANSWERED);
+	CHECK_EQUAL(result, -EAGAIN);
+	CHECK_EQUAL(DECIDE(SYS_futex, 8, FUTEX_WAIT, 8, 0), CALL_ENDS);
+	CHECK_EQUAL(DECIDE(SYS_futex, MEMORY, FUTEX_WAKE_PRIVATE, 1, 0), CALL_ANSWERED);
+	CHECK_EQUAL(result, 0);
+	CHECK_EQUAL(DECIDE(SYS_futex, MEMORY, FUTEX_REQUEUE, 1, 0), CALL_ENDS);
+	copy_kill(&copy);
+}
+
+static const struct check_test tests[] = {
+	{ "calls that change mappings", test_mappings },
+	{ "calls that are answered, made and not made", test_others },
+	{ "futexes", test_futex },
+};
+
+CHECK_MAIN(tests)
