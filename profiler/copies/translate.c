@@ -289,7 +289,10 @@ static void emit_target(struct translation *made, const struct instruction *inst
 		emit_constant(&made->emitter, made->second,
 			      instruction->address + instruction->length +
 				      (uint64_t)memory->displacement);
-		emit_load_at(&made->emitter, made->second, made->second, 0);
+		emit_load(&made->emitter, made->second,
+			  &(struct memory_operand){ .base = (int8_t)made->second,
+						    .index = REGISTER_NONE, .scale = 1,
+						    .fs = memory->fs });
 	} else {
 		emit_load(&made->emitter, made->second, memory);
 	}
