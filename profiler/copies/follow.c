@@ -20,6 +20,8 @@
 
 extern const uint8_t lookup_begin[], lookup_unknown[];
 
+static int at_fault(struct following *following, int signal_number);
+
 static int at_step(struct following *following, uint64_t address)
 {
 	const struct cached_block *block =
@@ -37,6 +39,10 @@ static int at_step(struct following *following, uint64_t address)
 	if (following_set_registers(following) < 0)
 		return following_end(following, FOLLOW_FAILED);
 	rc = step(following->copy, &instruction, &following->registers, addresses);
+	/* It wrote where we notice writes: once more. */
+	if (rc == SIGSEGV && !following->limits->whole && !instruction.repeats &&
+	    at_fault(following, rc) == CONTINUES)
+		rc = step(following->copy, &instruction, &following->registers, addresses);
 	following->followed->stepped++;
 	if (rc != 0) {
 		following->followed->call = rc;
