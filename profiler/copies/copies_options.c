@@ -225,7 +225,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 	options->program.traced = 1;
 	options->sampling.fraction = 0.05;
 	options->sampling.record_calls = 20000;
-	options->sampling.record_ms = 50;
+	options->sampling.record_ms = 120;
 	options->sampling.window_ns = UINT64_C(5000000000);
 	options->sampling.seed = clock_ns();
 	window_options_init(&options->window);
