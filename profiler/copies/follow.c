@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "following.h"
+#include "follow.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,6 +10,7 @@
 #include "area.h"
 #include "clock.h"
 #include "faults.h"
+#include "following.h"
 #include "replay.h"
 #include "step.h"
 #include "stream.h"
@@ -17,8 +18,6 @@
 #include "translate.h"
 #include "vdso.h"
 #include "whole.h"
-
-extern const uint8_t lookup_begin[], lookup_unknown[];
 
 static int at_fault(struct following *following, int signal_number);
 
@@ -100,11 +99,6 @@ static int at_exit(struct following *following, uint32_t offset)
 	return following_chain(following, offset, code_exit.target);
 }
 
-bool following_is_unknown_target(uint64_t offset)
-{
-	return offset == (uint64_t)(lookup_unknown - lookup_begin);
-}
-
 static int at_trap(struct following *following)
 {
 	const uint64_t code = following->translator->area + AREA_CODE;
@@ -121,34 +115,6 @@ static int at_trap(struct following *following)
 		      sizeof(target)) < 0)
 		return following_end(following, FOLLOW_FAILED);
 	return following_enter(following, target);
-}
-
-int following_at_guard(struct following *following, uint64_t address)
-{
-	const uint64_t code = following->translator->area + AREA_CODE;
-	const struct cached_block *block =
-		code_cache_at(following->translator, (uint32_t)(following->registers.rip - code));
-
-	if (!block || stream_turn(&following->stream, address,
-				  following_register(&following->registers,
-						     block->first)) < 0)
-		return following_end(following, FOLLOW_FAILED);
-	if (following_set_registers(following) < 0)
-		return following_end(following, FOLLOW_FAILED);
-	return CONTINUES;
-}
-
-/* Whether it has only filled its buffer, at that address. */
-bool following_is_at_guard(const struct following *following, uint64_t *address)
-{
-	const uint64_t guard = following->translator->area + AREA_GUARD;
-	siginfo_t info;
-
-	if (ptrace(PTRACE_GETSIGINFO, following->copy->pid, NULL, &info) < 0 ||
-	    info.si_signo != SIGSEGV)
-		return false;
-	*address = (uint64_t)(uintptr_t)info.si_addr;
-	return *address >= guard && *address < guard + AREA_GUARD_BYTES;
 }
 
 static int at_fault(struct following *following, int signal_number)

@@ -2,6 +2,7 @@
 #include "following.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -9,6 +10,8 @@
 #include "area.h"
 #include "faults.h"
 #include "translate.h"
+
+extern const uint8_t lookup_begin[], lookup_unknown[];
 
 int following_end(struct following *following, enum follow_end how)
 {
@@ -172,4 +175,37 @@ unsigned long long *following_register(struct user_regs_struct *r, unsigned numb
 	};
 
 	return registers[number & 15u];
+}
+
+/* Whether it has only filled its buffer, at that address. */
+bool following_is_at_guard(const struct following *following, uint64_t *address)
+{
+	const uint64_t guard = following->translator->area + AREA_GUARD;
+	siginfo_t info;
+
+	if (ptrace(PTRACE_GETSIGINFO, following->copy->pid, NULL, &info) < 0 ||
+	    info.si_signo != SIGSEGV)
+		return false;
+	*address = (uint64_t)(uintptr_t)info.si_addr;
+	return *address >= guard && *address < guard + AREA_GUARD_BYTES;
+}
+
+int following_at_guard(struct following *following, uint64_t address)
+{
+	const uint64_t code = following->translator->area + AREA_CODE;
+	const struct cached_block *block =
+		code_cache_at(following->translator, (uint32_t)(following->registers.rip - code));
+
+	if (!block || stream_turn(&following->stream, address,
+				  following_register(&following->registers,
+						     block->first)) < 0)
+		return following_end(following, FOLLOW_FAILED);
+	if (following_set_registers(following) < 0)
+		return following_end(following, FOLLOW_FAILED);
+	return CONTINUES;
+}
+
+bool following_is_unknown_target(uint64_t offset)
+{
+	return offset == (uint64_t)(lookup_unknown - lookup_begin);
 }

@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-#include "follow.h"
+#include "copy.h"
+#include "followed.h"
 #include "stream.h"
 
 struct following {

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What came of following a copy, and how far that may go. */
+#ifndef TLBCOST_COPIES_FOLLOWED_H
+#define TLBCOST_COPIES_FOLLOWED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum follow_end {
+	FOLLOW_ENOUGH,		/* the watcher wanted no more */
+	FOLLOW_CALL,		/* a system call that a copy must not make: `call` */
+	FOLLOW_FAULT,		/* a signal: `call` is its number, `address` where */
+	FOLLOW_INSTRUCTION,	/* one at `address` that is not followed: int, xbegin, gs: ... */
+	FOLLOW_EXITED,		/* the copy is gone */
+	FOLLOW_FAILED,		/* something of ours: errno */
+	FOLLOW_TIME,		/* it took longer than it may */
+};
+
+struct followed {
+	enum follow_end end;
+	long call;
+	uint64_t address;
+	/* What it took: stops of the copy, blocks translated, instructions single-stepped. */
+	uint64_t stops, translated, stepped, calls, replayed, written_code_pages, shared_pages;
+};
+
+struct follow_limits {
+	uint64_t time_ns;	/* most real time; 0: any */
+	/* Whole: the process is a program launched for this, all of its calls are real. */
+	bool whole;
+};
+
+#endif
