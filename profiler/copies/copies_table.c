@@ -12,7 +12,7 @@
 
 static const char columns[] =
 	"window pid tid at_ns at_cpu_ns stands_for_ns user_ns result error pause_ns clone_ns restarted "
-	"rewound rseq_aborted resident_bytes faults lived_ns recorded";
+	"rewound rseq_aborted resident_bytes faults lived_ns recorded added_faults";
 
 const char *copies_refusal(enum injector_refusal refusal)
 {
@@ -134,6 +134,7 @@ static void write_row(struct table *table, const struct copies_row *row)
 	const uint64_t last[] = {
 		row->pause_ns, row->clone_ns, row->restarted, row->rewound, row->rseq_aborted,
 		row->resident_bytes, row->faults, row->lived_ns, row->recorded,
+		row->added_faults,
 	};
 
 	table_count(table, row->window);

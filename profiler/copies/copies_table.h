@@ -24,6 +24,7 @@ struct copies_row {
 	int error;			/* errno; 0: none */
 	uint64_t pause_ns, clone_ns, restarted, rewound, rseq_aborted;
 	uint64_t resident_bytes, faults, lived_ns, recorded;
+	uint64_t added_faults;		/* those that the program would not have had, about */
 };
 
 /* Zeroed is empty. */

@@ -21,6 +21,7 @@ struct process {
 	/* Page faults: per ns of CPU time lately; and since the last copy of it died. */
 	double fault_rate;
 	uint64_t faults, faults_cpu_ns, dead_faults, dead_cpu_ns, shared_pages;
+	size_t dead_row;	/* of that copy, in the table */
 	/* Transparent huge pages: looked at now and then. */
 	uint64_t huge_looked_ns, huge_bytes;
 	bool ended_by_call;	/* a window was, without a recording */

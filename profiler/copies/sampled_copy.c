@@ -197,8 +197,22 @@ static void charge_late(struct sampling *sampling, struct process *process, uint
 	late = (double)(faults - process->dead_faults) - process->fault_rate * passed;
 	if (late > (double)process->shared_pages)
 		late = (double)process->shared_pages;
-	if (late > 0)
-		budget_charge_late(&sampling->budget, (uint64_t)late);
+	if (late <= 0)
+		return;
+	budget_charge_late(&sampling->budget, (uint64_t)late);
+	sampling->rows.all[process->dead_row].added_faults += (uint64_t)late;
+}
+
+void sampled_copies_settle(struct sampling *sampling)
+{
+	for (size_t i = 0; i < sampling->processes.count; i++) {
+		struct process *process = sampling->processes.all[i];
+		struct process_status status;
+
+		if (!process->gone && process_status(process->pid, &status) == 0 &&
+		    status.state != 'Z')
+			charge_late(sampling, process, status.minor_faults);
+	}
 }
 
 static void give(struct sampling *sampling, struct worker *worker, struct process *process,
@@ -371,6 +385,8 @@ static void settle(struct sampling *sampling, struct sampled_copy *sampled,
 		/* Each page that they share once; the others are new memory of the program's. */
 		if (cost.faults > row->resident_bytes / 4096)
 			cost.faults = row->resident_bytes / 4096;
+		row->added_faults = cost.faults;
+		process->dead_row = sampled->row;
 		process->dead_cpu_ns = process->cpu_ns;
 		process->dead_faults = status.minor_faults;
 		process->shared_pages = row->resident_bytes / 4096;

@@ -11,6 +11,9 @@ void sampled_next_stratum(struct sampling *sampling, uint64_t begin_ns);
 /* The last row's stratum is over: how much of it was user time is in its row. */
 void sampled_close_stratum(struct sampling *sampling);
 
+/* What the last copies' pages cost since their death is in their rows. */
+void sampled_copies_settle(struct sampling *sampling);
+
 /* The instant has come: copy a thread, if one runs; else the instant stays. */
 void sampled_copy_take(struct sampling *sampling);
 

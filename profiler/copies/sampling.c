@@ -189,6 +189,7 @@ void sampling_end(struct sampling *sampling, bool patient)
 	sampled_close_stratum(sampling);
 	sampled_copies_kill(sampling, NULL);
 	wait_for_copies(sampling, UINT64_C(5000000000));
+	sampled_copies_settle(sampling);
 	sampled_copies_reap(sampling);
 }
 

@@ -216,6 +216,7 @@ def run_program(
     simulation, copied = None, None
     if plan.copies is not None:
         folders = [_folder(launcher, i) for i in range(len(native))]
+        native = _without_copies(folders, native)
         if _whole_folder(launcher).exists():
             folders = [_whole_folder(launcher)]
         simulation, copied, why = _of_copies(plan.copies, folders, native, path, sampler.peak())
@@ -294,7 +295,7 @@ def follow_running(
     assert plan.copies is not None
     seconds = _USUAL_SECONDS if request.seconds is None else request.seconds
     followed = follow_process(pid, plan.copies, folder, seconds, children=request.children)
-    outcome = Outcome(followed.run, "", None, 0, None, None)
+    [outcome] = _without_copies([folder], [Outcome(followed.run, "", None, 0, None, None)])
     simulation, copied, why = _of_copies(
         plan.copies, [folder], [outcome], followed.path, followed.seen, str(followed.path)
     )
@@ -313,6 +314,21 @@ def _folder(launcher: Launcher, run: int) -> Path:
 
 def _whole_folder(launcher: Launcher) -> Path:
     return launcher.folder / "whole"
+
+
+def _without_copies(folders: Sequence[Path], native: Sequence[Outcome]) -> list[Outcome]:
+    """Runs, each with the tables of its folder, less what their copies cost."""
+    # Not at the top, as in _repeat().
+    from tlbcost.copies.estimator import without_copies
+    from tlbcost.copies.tables import read_tables
+
+    found = []
+    for folder, outcome in zip(folders, native, strict=True):
+        run = outcome.run
+        if run is not None and (folder / "copies.tsv").exists():
+            run = without_copies(read_tables([folder]), run)
+        found.append(dataclasses.replace(outcome, run=run))
+    return found
 
 
 def _of_copies(

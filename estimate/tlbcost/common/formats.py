@@ -53,7 +53,7 @@ TIMINGS = _format("timings 1", "window view references cycles")
 COPIES = _format(
     "copies 1",
     "window pid tid at_ns at_cpu_ns stands_for_ns user_ns result error pause_ns clone_ns restarted "
-    "rewound rseq_aborted resident_bytes faults lived_ns recorded",
+    "rewound rseq_aborted resident_bytes faults lived_ns recorded added_faults",
 )
 COPY_WINDOWS = _format(
     "copy_windows 1",

@@ -16,6 +16,7 @@ from resampling windows (B. Efron and R. Tibshirani, An Introduction to the Boot
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -184,9 +185,8 @@ def record_of(tables: CopyTables, weighed: Weighed, runs: Sequence[Run]) -> Copi
     """What was copied, and what that cost."""
     attempts = tables.attempts
     pauses = attempts["pause_ns"].dropna().astype(float)
-    faults = attempts["faults"].dropna().astype(float)
     cpu_ns = sum(run.cpu_ns for run in runs)
-    added = float(pauses.sum()) + _COPIED_PAGE_NS * float(faults.sum())
+    added = _added_ns(attempts)
     return CopiesRecord(
         attempts=_numbers(attempts["result"]),
         ended=_numbers(tables.windows["ended"]),
@@ -197,6 +197,26 @@ def record_of(tables: CopyTables, weighed: Weighed, runs: Sequence[Run]) -> Copi
         added_cpu_fraction=added / cpu_ns if cpu_ns and len(pauses) else None,
         seen_fraction=weighed.share if len(attempts) or tables.whole else None,
         whole=tables.whole,
+    )
+
+
+def _added_ns(attempts: pd.DataFrame) -> float:
+    """CPU time that these copies added: the thread's while it was copied, and page faults."""
+    pauses = attempts["pause_ns"].dropna().astype(float).sum()
+    return float(pauses) + _COPIED_PAGE_NS * _added_faults(attempts)
+
+
+def _added_faults(attempts: pd.DataFrame) -> float:
+    return float(attempts["added_faults"].dropna().astype(float).sum())
+
+
+def without_copies(tables: CopyTables, run: Run) -> Run:
+    """A run, with its tables, as it is without copies: less their faults and time in the kernel."""
+    attempts = tables.attempts
+    return dataclasses.replace(
+        run,
+        minor_faults=max(0, run.minor_faults - round(_added_faults(attempts))),
+        system_ns=max(0, run.system_ns - round(_added_ns(attempts))),
     )
 
 

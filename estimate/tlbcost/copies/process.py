@@ -116,7 +116,7 @@ def follow_process(
     words += ["--seconds", str(max(1, round(seconds)))]
     if children:
         words.append("--children")
-    say(f"following process {pid} ({path.name}) for {seconds:g} s; Ctrl-C ends that earlier")
+    say(f"following process {pid} ({Path(argv[0]).name}) for {seconds:g} s; Ctrl-C ends that earlier")
     meter, sampler = _Meter(pid, children=children), PeakSampler()
     sampler.start_at(pid, children=children)
     try:
@@ -193,6 +193,9 @@ def _command(pid: int) -> tuple[tuple[str, ...], Path]:
             "ps -e lists the processes",
             CANNOT_MEASURE,
         ) from error
+    if len(argv) == 1 and not Path(argv[0]).exists():
+        # A title that the program has set for itself: "redis-server *:6379".
+        argv = tuple(argv[0].split())
     return argv or (str(path),), path
 
 

@@ -130,7 +130,8 @@ def _copies_sentence(copies: CopiesRecord) -> str:
         )
     if copies.added_cpu_fraction is not None:
         text += (
-            f"; this and copying pages added {units.percent(copies.added_cpu_fraction)} CPU time"
+            f"; this and copying pages added {units.percent(copies.added_cpu_fraction)} CPU time, "
+            "which is taken off what is above"
         )
     if copies.ended:
         often = sorted(copies.ended.items(), key=lambda each: -each[1])

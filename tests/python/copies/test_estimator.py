@@ -9,7 +9,7 @@ import pytest
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import TableFormat
-from tlbcost.copies.estimator import record_of, saving, totals, weigh
+from tlbcost.copies.estimator import record_of, saving, totals, weigh, without_copies
 from tlbcost.copies.run import too_few, was_followed_to_its_end
 from tlbcost.copies.tables import CopyTables, read_tables
 from tlbcost.run.outcome import Run
@@ -211,3 +211,18 @@ def test_time_in_the_kernel_is_no_windows(tmp_path: Path) -> None:
     ]
     weighed = weigh(tables_of(tmp_path, windows, attempts), [RUN], CYCLES_PER_NS)
     assert list(weighed.windows["stands_for_ns"]) == [100, 300]
+
+
+def test_page_faults_of_copying_are_not_the_programs(tmp_path: Path) -> None:
+    attempts: list[dict[str, object]] = [
+        {"window": 0, "result": "followed", "error": "NA", "pause_ns": 1_000_000, "faults": 900,
+         "added_faults": 500},
+        {"window": 1, "result": "busy", "error": "NA", "pause_ns": "NA", "added_faults": "NA"},
+    ]  # fmt: skip
+    run = Run(2_000_000_000, 1_000_000_000, 10_000_000, 700, 0, 1 << 20)
+    windows = [{"references": 100, "base_cycles": 400, "huge_cycles": 200}]
+    found = without_copies(tables_of(tmp_path, windows, attempts), run)
+    assert found.minor_faults == 200
+    # The pause, and 1.2 us for each page.
+    assert found.system_ns == 10_000_000 - 1_000_000 - 600_000
+    assert found.user_ns == run.user_ns
