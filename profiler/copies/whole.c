@@ -11,9 +11,9 @@
 #include <asm/prctl.h>
 
 #include "area.h"
-#include "code_cache.h"
 #include "copy_mappings.h"
 #include "following.h"
+#include "stopped_code.h"
 #include "tracee.h"
 #include "watcher.h"
 
@@ -125,19 +125,6 @@ static int resume(struct following *following)
 	return CONTINUES;
 }
 
-/* Wait for its next stop; while it is stopped as a whole, until it is continued. */
-static int await_stop(pid_t pid, int *status)
-{
-	for (;;) {
-		if (tracee_wait(pid, TRACEE_OF_ONE_THREAD, status) < 0 || !WIFSTOPPED(*status))
-			return -1;
-		if (TRACEE_EVENT(*status) != PTRACE_EVENT_STOP || WSTOPSIG(*status) == SIGTRAP)
-			return 0;
-		if (ptrace(PTRACE_LISTEN, pid, NULL, NULL) < 0)
-			return -1;
-	}
-}
-
 /* The program's registers, as they are natively. */
 static int give_registers(struct following *following)
 {
@@ -174,7 +161,7 @@ static int step_natively(struct following *following, int signal)
 
 	for (;;) {
 		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, (long)signal) < 0 ||
-		    await_stop(pid, &status) < 0)
+		    stopped_code_await(pid, &status) < 0)
 			return lost(following);
 		signal = 0;
 		if (TRACEE_EVENT(status))
@@ -199,7 +186,7 @@ static int call_natively(struct following *following)
 	if (give_registers(following) < 0)
 		return lost(following);
 	for (;;) {
-		if (ptrace(PTRACE_SYSCALL, pid, NULL, NULL) < 0 || await_stop(pid, &status) < 0)
+		if (ptrace(PTRACE_SYSCALL, pid, NULL, NULL) < 0 || stopped_code_await(pid, &status) < 0)
 			return lost(following);
 		if (TRACEE_EVENT(status))
 			continue;
@@ -256,96 +243,6 @@ int whole_call(struct following *following)
 	return following_enter(following, registers->rip);
 }
 
-/* Of a stop in translated code: what the program's registers are; false: it is in between. */
-static bool find_registers(struct following *following, bool faulted)
-{
-	struct user_regs_struct *registers = &following->registers;
-	const struct translator *translator = following->translator;
-	const uint64_t code = translator->area + AREA_CODE;
-	const struct cached_block *block;
-	uint64_t offset, saved[2];
-	unsigned i = 0;
-
-	if (registers->rip < code || registers->rip >= code + AREA_CODE_BYTES)
-		return true;
-	offset = registers->rip - code;
-	block = code_cache_at(translator, (uint32_t)offset);
-	if (!block)
-		return false;
-	offset -= block->offset;
-	if (offset == 0) {
-		registers->rip = block->code.address;
-		return true;
-	}
-	if (!block->starts || offset < block->body)
-		return false;
-	while (i < block->code.instruction_count && block->starts[i] < offset)
-		i++;
-	if (i == block->code.instruction_count) {
-		/* Its last instruction is made of several; none of what they did lasts. */
-		if (!faulted)
-			return false;
-		i--;
-	}
-	if (copy_read(following->copy, translator->area + AREA_FIRST, saved, sizeof(saved)) < 0)
-		return false;
-	*following_register(registers, block->first) = saved[0];
-	*following_register(registers, block->second) = saved[1];
-	registers->rip = block->code.instructions[i].address;
-	return true;
-}
-
-/* It has reached an int3 of ours: where the program is.  False: that was none. */
-static bool find_target(struct following *following)
-{
-	const struct translator *translator = following->translator;
-	const uint64_t offset = following->registers.rip - 1 - (translator->area + AREA_CODE);
-	const struct code_exit *code_exit;
-	uint64_t target;
-
-	if (offset >= AREA_CODE_BYTES)
-		return false;
-	if (following_is_unknown_target(offset)) {
-		if (copy_read(following->copy, translator->area + AREA_TARGET, &target,
-			      sizeof(target)) < 0)
-			return false;
-	} else {
-		code_exit = address_map_get(&translator->exits, (uint32_t)offset);
-		if (!code_exit)
-			return false;
-		target = code_exit->target;
-	}
-	following->registers.rip = target;
-	return true;
-}
-
-/* Execute translated code to where the program's registers are known. */
-static int step_out(struct following *following)
-{
-	const pid_t pid = following->copy->pid;
-	uint64_t address;
-	int status;
-
-	for (;;) {
-		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) < 0 || await_stop(pid, &status) < 0 ||
-		    ptrace(PTRACE_GETREGS, pid, NULL, &following->registers) < 0)
-			return lost(following);
-		if (TRACEE_EVENT(status))
-			continue;
-		if (following_is_at_guard(following, &address)) {
-			if (following_at_guard(following, address) == ENDED)
-				return ENDED;
-			continue;
-		}
-		if (WSTOPSIG(status) == SIGTRAP && find_target(following))
-			return CONTINUES;
-		if (find_registers(following, WSTOPSIG(status) != SIGTRAP))
-			return CONTINUES;
-		if (WSTOPSIG(status) != SIGTRAP)
-			return following_end(following, FOLLOW_FAILED);
-	}
-}
-
 /* The same, with the signal of this stop kept for the last. */
 static int step_out_with(struct following *following)
 {
@@ -357,7 +254,7 @@ static int step_out_with(struct following *following)
 	if (ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) < 0 || get_mask(following, &mask) < 0 ||
 	    set_mask(following, ~SYNCHRONOUS) < 0)
 		return lost(following);
-	rc = step_out(following);
+	rc = stopped_code_leave(following);
 	if (rc == CONTINUES && (set_mask(following, mask) < 0 ||
 				ptrace(PTRACE_SETSIGINFO, pid, NULL, &info) < 0))
 		return lost(following);
@@ -381,7 +278,7 @@ int whole_signal(struct following *following, int signal)
 	/* A step that was ended by a signal left them as they are. */
 	if (ptrace(PTRACE_GETREGS, following->copy->pid, NULL, &following->registers) < 0)
 		return lost(following);
-	if (!find_registers(following, fault) && step_out_with(following) == ENDED)
+	if (!stopped_code_registers(following, fault) && step_out_with(following) == ENDED)
 		return ENDED;
 	if (give_registers(following) < 0)
 		return lost(following);
@@ -412,7 +309,7 @@ void whole_release(struct following *following)
 	const uint64_t area[6] = { following->translator->area, AREA_BYTES };
 	uint64_t mask;
 
-	if (!find_registers(following, false) && step_out(following) == ENDED)
+	if (!stopped_code_registers(following, false) && stopped_code_leave(following) == ENDED)
 		return;
 	following->registers.gs_base = 0;
 	if (area[0] && get_mask(following, &mask) == 0 && set_mask(following, ~UINT64_C(0)) == 0) {
