@@ -5,11 +5,26 @@
 
 #include "sampling_state.h"
 
-/* A stratum begins at this time of the program's CPU time; its instant is drawn. */
-void sampled_next_stratum(struct sampling *sampling, uint64_t begin_ns);
+/* What is known of a worker's copy. */
+struct sampled_copy *sampled_copy_of(struct sampling *sampling, const struct worker *worker);
 
-/* The last row's stratum is over: how much of it was user time is in its row. */
-void sampled_close_stratum(struct sampling *sampling);
+/* What the injector is asked, for a thread of the process. */
+struct injector_request sampled_copy_request(const struct sampling *sampling,
+					    const struct process *process, pid_t thread);
+
+/*
+ * Ask the injector; *recording is its descriptor, or -1.  Returns 0; or -1, and there are no more
+ * copies.
+ */
+int sampled_copy_ask(struct sampling *sampling, struct process *process,
+		     const struct injector_request *request, struct injector_answer *answer,
+		     int *recording);
+
+/* It is dead: we reap it, or note that its program has to. */
+void sampled_copy_bury(struct sampled_copy *sampled);
+
+/* What the last copy's pages cost after its death: each is found the program's own again. */
+void sampled_copy_charge_late(struct sampling *sampling, struct process *process, uint64_t faults);
 
 /* What the last copies' pages cost since their death is in their rows. */
 void sampled_copies_settle(struct sampling *sampling);

@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "sampled_copy.h"
+#include "strata.h"
 
 #define TREE_NS 20000000u	/* how often it is looked who was born */
 #define LONGEST_NS 20000000u	/* between two looks */
@@ -89,7 +90,7 @@ int sampling_begin(struct sampling *sampling, pid_t pid, bool launched)
 	sampling->executed = !launched;
 	if (!launched)
 		workers_avoid(sampling->workers, pid);
-	sampled_next_stratum(sampling, 0);
+	strata_next(sampling, 0);
 	set_timer(sampling, SHORTEST_NS);
 	return 0;
 }
@@ -141,7 +142,7 @@ static void look(struct sampling *sampling)
 		sampling->tree_ns = now;
 	processes_look(&sampling->processes, tree);
 	if (sampling->processes.cpu_ns >= sampling->stratum_ns)
-		sampled_close_stratum(sampling);
+		strata_close(sampling);
 	sampled_copies_check(sampling);
 	if (executed(sampling) && !sampling->stopped &&
 	    sampling->processes.cpu_ns >= sampling->instant_ns)
@@ -186,7 +187,7 @@ void sampling_end(struct sampling *sampling, bool patient)
 	set_timer(sampling, 0);
 	if (patient)
 		wait_for_copies(sampling, sampling->options.window_ns);
-	sampled_close_stratum(sampling);
+	strata_close(sampling);
 	sampled_copies_kill(sampling, NULL);
 	wait_for_copies(sampling, UINT64_C(5000000000));
 	sampled_copies_settle(sampling);

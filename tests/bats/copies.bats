@@ -49,8 +49,9 @@ nothing_left() {
 }
 
 @test "a program is copied, and its output and exit code are its own" {
-	run -0 timeout 120 "${COPIES}" --out "${OUT}" --run "${RUN}" -- "${BUILD}/workloads/hash-lookup" --size 64M
-	expected=$("${BUILD}/workloads/hash-lookup" --size 64M)
+	local program=("${BUILD}/workloads/hash-lookup" --size 64M --count 80000000)
+	run -0 timeout 120 "${COPIES}" --out "${OUT}" --run "${RUN}" --copies 20 -- "${program[@]}"
+	expected=$("${program[@]}")
 	[[ ${output} == "${expected}" ]]
 	copied
 	[[ $(tail -n 1 "${OUT}/copies.tsv") == "# end: "* ]]
