@@ -50,10 +50,12 @@ int main(int argc, char **argv)
 
 		parts[i] = (struct part){ a + from, b + from, c + from, count / threads,
 					  (unsigned)atoi(argv[3]), 0 };
-		if (pthread_create(&parts[i].thread, NULL, run, &parts[i]))
+		if (threads == 1)
+			run(&parts[0]);
+		else if (pthread_create(&parts[i].thread, NULL, run, &parts[i]))
 			return 1;
 	}
-	for (unsigned i = 0; i < threads; i++)
+	for (unsigned i = 0; threads > 1 && i < threads; i++)
 		pthread_join(parts[i].thread, NULL);
 	printf("%g\n", a[count / threads - 1]);
 	return 0;
