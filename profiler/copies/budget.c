@@ -2,7 +2,8 @@
 #include "budget.h"
 
 /* Measured: 25 to 30 ms a GiB for its page tables, and a tenth of its pages written while it lives. */
-#define FIRST_NS_PER_BYTE (28e6 / (1 << 30) + 0.1 * BUDGET_FAULT_NS / 4096)
+#define TABLES_NS_PER_BYTE (28e6 / (1 << 30))
+#define WRITTEN_PART 0.1
 #define LEAST_COPY_NS 300000u
 /* With more windows than this, another one tells little: strata grow with the run. */
 #define MANY_COPIES 64u
@@ -11,7 +12,9 @@
 
 uint64_t budget_predict(const struct budget *budget, uint64_t resident_bytes)
 {
-	const double rate = budget->copies ? budget->ns_per_byte : FIRST_NS_PER_BYTE;
+	const double first =
+		TABLES_NS_PER_BYTE + WRITTEN_PART * (double)budget->fault_ns / 4096;
+	const double rate = budget->copies ? budget->ns_per_byte : first;
 	const uint64_t ns = (uint64_t)(rate * (double)resident_bytes);
 
 	return ns > LEAST_COPY_NS ? ns : LEAST_COPY_NS;
@@ -25,7 +28,7 @@ static double blend(double old, double new, uint64_t copies)
 
 void budget_charge(struct budget *budget, const struct copy_cost *cost)
 {
-	const uint64_t ns = cost->pause_ns + cost->faults * BUDGET_FAULT_NS;
+	const uint64_t ns = cost->pause_ns + cost->faults * budget->fault_ns;
 	const double bytes = cost->resident_bytes ? (double)cost->resident_bytes : 1e6;
 
 	budget->spent_ns += ns;
@@ -36,7 +39,8 @@ void budget_charge(struct budget *budget, const struct copy_cost *cost)
 
 void budget_charge_late(struct budget *budget, uint64_t late_faults)
 {
-	budget_charge_work(budget, late_faults * BUDGET_REUSE_NS);
+	budget_charge_work(budget, (uint64_t)((double)(late_faults * budget->fault_ns) /
+					      BUDGET_REUSES));
 }
 
 void budget_charge_work(struct budget *budget, uint64_t ns)

@@ -19,20 +19,21 @@ struct copy_cost {
 	uint64_t resident_bytes;	/* of the program then */
 };
 
-/* The first three are set by the user of this; the others are private, but for reading. */
+/* The first four are set by the user of this; the others are private, but for reading. */
 struct budget {
 	double fraction;		/* of the program's CPU time that copies may cost */
 	uint64_t most_copies;		/* this many instead; 0: as `fraction` says */
 	uint64_t expected_cpu_ns;	/* with most_copies: of the whole run; 0: not known */
+	uint64_t fault_ns;		/* CPU time of one copy-on-write fault; see below */
 	uint64_t spent_ns;		/* CPU time of the program that copies took so far */
 	uint64_t copies;
 	double ns_per_byte;		/* of resident memory, of the last copies */
 	uint64_t copy_ns;		/* the last copies' */
 };
 
-/* CPU time of one copy-on-write fault, and of a fault that finds the page its own again. */
+/* Where it is not known; a fault that finds the page its own again takes less than half of it. */
 #define BUDGET_FAULT_NS 1200u
-#define BUDGET_REUSE_NS 500u
+#define BUDGET_REUSES 2.4
 /* Strata are at least so long. */
 #define BUDGET_SHORTEST_NS 20000000u
 

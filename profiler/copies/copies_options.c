@@ -24,6 +24,7 @@ static const char help[] =
 	"  --discard, -d        drop what COMMAND prints; the end of its standard error is\n"
 	"                       kept in FILE.stderr, see --run\n"
 	"  --expected-cpu-ns N  the CPU time that is expected: spreads --copies evenly\n"
+	"  --fault-ns N         CPU time of a page that is copied on write; default 1200\n"
 	"  --first N            number of the first window and of the tables, for several runs\n"
 	"                       into one folder\n"
 	"  --help               print this and stop\n"
@@ -72,7 +73,7 @@ static bool fraction(const char *text, double *value)
 }
 
 enum {
-	OPTION_CHILDREN = 256, OPTION_COPIES, OPTION_EXPECTED, OPTION_FIRST, OPTION_HELP,
+	OPTION_CHILDREN = 256, OPTION_COPIES, OPTION_EXPECTED, OPTION_FAULT, OPTION_FIRST, OPTION_HELP,
 	OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_WHOLE,
 	OPTION_WINDOW, OPTION_WORKERS, OPTION_MODEL,
 };
@@ -98,6 +99,9 @@ static bool take_number(struct copies_options *options, int c, const char *text)
 	case OPTION_EXPECTED:
 		sampling->expected_cpu_ns = value;
 		break;
+	case OPTION_FAULT:
+		sampling->fault_ns = value;
+		return value > 0;
 	case OPTION_FIRST:
 		sampling->first_window = (uint32_t)value;
 		break;
@@ -192,6 +196,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "cycle-ps", required_argument, NULL, OPTION_MODEL },
 		{ "discard", no_argument, NULL, 'd' },
 		{ "expected-cpu-ns", required_argument, NULL, OPTION_EXPECTED },
+		{ "fault-ns", required_argument, NULL, OPTION_FAULT },
 		{ "first", required_argument, NULL, OPTION_FIRST },
 		{ "first-window", required_argument, NULL, OPTION_FIRST },
 		{ "help", no_argument, NULL, OPTION_HELP },
@@ -224,6 +229,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 	memset(options, 0, sizeof(*options));
 	options->program.traced = 1;
 	options->sampling.fraction = 0.05;
+	options->sampling.fault_ns = BUDGET_FAULT_NS;
 	options->sampling.record_calls = 20000;
 	options->sampling.record_ms = 120;
 	options->sampling.window_ns = UINT64_C(5000000000);

@@ -115,6 +115,7 @@ static void write_header(struct table *table, const struct copies_rows *rows,
 		table_key(table, "budget_copies", "%" PRIu64, budget->most_copies);
 	else
 		table_key(table, "budget_fraction", "%.4f", budget->fraction);
+	table_key(table, "fault_ns", "%" PRIu64, budget->fault_ns);
 	table_key(table, "seed", "%" PRIu64, summary->seed);
 	table_key(table, "cpu_ns", "%" PRIu64, summary->cpu_ns);
 	write_pauses(table, rows);

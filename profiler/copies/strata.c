@@ -18,17 +18,21 @@ static uint64_t resident_bytes(const struct sampling *sampling)
 void strata_next(struct sampling *sampling, uint64_t begin_ns)
 {
 	uint64_t length = budget_stratum(&sampling->budget, begin_ns, resident_bytes(sampling));
-
 	const uint32_t serving = workers_serving(sampling->workers);
+	const uint64_t rests = sampling->budget.most_copies ? 1 : 2;
 
 	sampling->tries = 0;
 	if (length == UINT64_MAX) {
 		sampling->stopped = "budget";
 		return;
 	}
-	/* Who refused now will, most likely, refuse again; workers that are busy leave it unseen. */
-	if (serving && length < sampling->pace_ns / serving)
-		length = sampling->pace_ns / serving;
+	/*
+	 * Workers that are busy leave an instant unseen; and they share caches and memory with the
+	 * program, so that they rest for as long as they work.
+	 */
+	if (serving && length < rests * sampling->pace_ns / serving)
+		length = rests * sampling->pace_ns / serving;
+	/* Who refused now will, most likely, refuse again. */
 	for (unsigned i = 0; i < sampling->refused && i < MOST_REFUSED; i++)
 		length *= 2;
 	sampling->stratum_ns = begin_ns;

@@ -58,6 +58,8 @@ _LONG_S = 10.0
 # Short programs are run again for more copies of them: so often, and for so long in all.
 _MOST_RUNS = 20
 _REPEATED_S = 8.0
+# A page that is copied on write takes longer than one that is new and zeroed; at least so long.
+_COPIED, _COPIED_PAGE_NS = 1.5, 1200
 # One that is shorter is followed itself, from its first instruction on.
 _WHOLE_NS = 200_000_000
 
@@ -173,7 +175,14 @@ def _copy_plan(
         rate.value if rate is not None and rate.value > 0 else 1.0,
         _USUAL_OVERHEAD if request.overhead is None else request.overhead,
         request.copies,
+        copied_page_ns(calibration, geometry),
     )
+
+
+def copied_page_ns(calibration: Calibration, geometry: Geometry) -> int:
+    """CPU time of a write to a page that a copy shares."""
+    fault = cost_at(calibration, "fault_ns", geometry.base.page_size_bytes)
+    return _COPIED_PAGE_NS if fault is None else max(_COPIED_PAGE_NS, round(_COPIED * fault.value))
 
 
 def _without_core(request: EstimateRequest) -> str:

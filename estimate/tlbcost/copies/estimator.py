@@ -34,8 +34,6 @@ from tlbcost.run.outcome import Outcome, Run
 from tlbcost.simulator.counts import SIDES, ProcessCounts, SideCounts, Touched
 from tlbcost.simulator.run import Simulation
 
-# A copied page: what a write to it after the copy costs (doc/copies.md).
-_COPIED_PAGE_NS = 1200
 _RESAMPLED = 2000
 # Words of the `copies` table: no worker was free, or the budget was used up.
 _PASSED_OVER = ("busy", "dear", "starved")
@@ -203,7 +201,8 @@ def record_of(tables: CopyTables, weighed: Weighed, runs: Sequence[Run]) -> Copi
 def _added_ns(attempts: pd.DataFrame) -> float:
     """CPU time that these copies added: the thread's while it was copied, and page faults."""
     pauses = attempts["pause_ns"].dropna().astype(float).sum()
-    return float(pauses) + _COPIED_PAGE_NS * _added_faults(attempts)
+    faults = attempts["added_faults"].astype(float) * attempts["fault_ns"].astype(float)
+    return float(pauses) + float(faults.dropna().sum())
 
 
 def _added_faults(attempts: pd.DataFrame) -> float:

@@ -116,7 +116,8 @@ def follow_process(
     words += ["--seconds", str(max(1, round(seconds)))]
     if children:
         words.append("--children")
-    say(f"following process {pid} ({Path(argv[0]).name}) for {seconds:g} s; Ctrl-C ends that earlier")
+    name = Path(argv[0]).name
+    say(f"following process {pid} ({name}) for {seconds:g} s; Ctrl-C ends that earlier")
     meter, sampler = _Meter(pid, children=children), PeakSampler()
     sampler.start_at(pid, children=children)
     try:

@@ -26,7 +26,7 @@ class CopyPlan:
     """How a program is copied.
 
     `overhead`: the share of its CPU time that copying may cost. `copies`: that many instead.
-    `seconds`, `children`: of a process that already runs.
+    `fault_ns`: CPU time of a page that is copied on write.
     """
 
     geometry: Geometry
@@ -34,6 +34,7 @@ class CopyPlan:
     cycles_per_ns: float
     overhead: float = 0.05
     copies: int | None = None
+    fault_ns: int = 1200
 
 
 def follows_copies_of(architecture: str) -> bool:
@@ -86,6 +87,8 @@ def copies_tool(plan: CopyPlan, folder: Path, *, whole: bool = False) -> Sequenc
         "--out",
         str(folder),
         *limit,
+        "--fault-ns",
+        str(plan.fault_ns),
         "--cycle-ps",
         str(round(1000 / plan.cycles_per_ns)),
         *(word for option in level_options(plan.geometry) for word in option),

@@ -57,7 +57,10 @@ def _read(folders: Sequence[Path]) -> CopyTables:
     whole = False
     for run, folder in enumerate(folders):
         attempts = read_table(folder / "copies.tsv", formats.COPIES)
-        frames.setdefault("copies", []).append(_frame(attempts, run))
+        frame = _frame(attempts, run)
+        if len(frame):
+            frame["fault_ns"] = int(attempts.key("fault_ns"))
+        frames.setdefault("copies", []).append(frame)
         whole = whole or attempts.key("whole") == "1"
         seen = None if whole else attempts.known("cpu_ns")
         cpu.append(None if seen is None else int(seen))
@@ -75,7 +78,7 @@ def _read(folders: Sequence[Path]) -> CopyTables:
                     cores.add(core)
                 frames.setdefault(kind.name, []).append(frame)
     return CopyTables(
-        _joined(frames, formats.COPIES),
+        _joined(frames, formats.COPIES, "fault_ns"),
         _joined(frames, formats.COPY_WINDOWS),
         _joined(frames, formats.COPY_COUNTS),
         _joined(frames, formats.COPY_MAPPINGS, "name"),

@@ -28,7 +28,7 @@ static uint64_t run(struct budget *budget, uint64_t cpu_ns, uint64_t pause_ns, u
 
 static void test_fraction(void)
 {
-	struct budget budget = { .fraction = 0.05 };
+	struct budget budget = { .fraction = 0.05, .fault_ns = BUDGET_FAULT_NS };
 	uint64_t copies = run(&budget, 60 * SECOND, 14000000, 5000);
 
 	/* 20 ms each: 3 s is 150 of them. */
@@ -39,7 +39,7 @@ static void test_fraction(void)
 
 static void test_short_program(void)
 {
-	struct budget budget = { .fraction = 0.05 };
+	struct budget budget = { .fraction = 0.05, .fault_ns = BUDGET_FAULT_NS };
 	uint64_t copies = run(&budget, 3 * SECOND / 2, 5000000, 1000);
 
 	CHECK(copies >= 8);
@@ -49,7 +49,7 @@ static void test_short_program(void)
 /* Cheap ones are not taken without end: each tells less than the one before. */
 static void test_many(void)
 {
-	struct budget budget = { .fraction = 0.05 };
+	struct budget budget = { .fraction = 0.05, .fault_ns = BUDGET_FAULT_NS };
 	uint64_t copies = run(&budget, 1000 * SECOND, 100000, 0);
 
 	CHECK(copies >= 128);
@@ -66,7 +66,7 @@ static void test_nothing(void)
 /* A copy was more expensive than foreseen: the next one has to wait. */
 static void test_debt(void)
 {
-	struct budget budget = { .fraction = 0.05 };
+	struct budget budget = { .fraction = 0.05, .fault_ns = BUDGET_FAULT_NS };
 	const struct copy_cost dear = { SECOND, 0, 512 * MEBIBYTE };
 
 	budget_charge(&budget, &dear);
@@ -95,7 +95,7 @@ static void test_same_chance(void)
 	const unsigned runs = 400;
 
 	for (unsigned i = 0; i < runs; i++) {
-		struct budget budget = { .fraction = 0.05 };
+		struct budget budget = { .fraction = 0.05, .fault_ns = BUDGET_FAULT_NS };
 		const struct copy_cost cost = { 3000000, 0, 64 * MEBIBYTE };
 		uint64_t random = i * 977 + 1;
 

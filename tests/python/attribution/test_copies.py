@@ -45,7 +45,7 @@ def two_windows(folder: Path) -> tuple[CopyTables, Weighed]:
     write(folder, formats.COPIES, [
         {"window": i, "result": "followed", "error": "NA", "stands_for_ns": 1000 * (i + 1)}
         for i in range(2)
-    ], "# cpu_ns: 1000000000\n# whole: 0")  # fmt: skip
+    ], "# cpu_ns: 1000000000\n# fault_ns: 1200\n# whole: 0")  # fmt: skip
     write(folder, formats.COPY_WINDOWS, [
         {"window": i, "ended": "enough", "call": "NA", "references": 1000, "base_cycles": 4000,
          "timed_references": 1000, "huge_cycles": 2000} for i in range(2)

@@ -49,7 +49,7 @@ def tables_of(
         folder,
         formats.COPIES,
         "copies.tsv",
-        f"# cpu_ns: 1000000000\n# whole: {int(whole)}",
+        f"# cpu_ns: 1000000000\n# fault_ns: 1200\n# whole: {int(whole)}",
         attempts,
     )
     write(folder, formats.COPY_WINDOWS, "copy_windows.0.tsv", "# core: width=4", numbered)
