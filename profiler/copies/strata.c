@@ -3,7 +3,7 @@
 
 #include "clock.h"
 
-/* After so many refusals in a row strata grow no more. */
+/* After this many refusals in a row strata grow no more. */
 #define MOST_REFUSED 10u
 
 static uint64_t resident_bytes(const struct sampling *sampling)

@@ -49,9 +49,9 @@ nothing_left() {
 }
 
 @test "a program is copied, and its output and exit code are its own" {
-	local program=("${BUILD}/workloads/hash-lookup" --size 64M --count 80000000)
-	run -0 timeout 120 "${COPIES}" --out "${OUT}" --run "${RUN}" --copies 20 -- "${program[@]}"
-	expected=$("${program[@]}")
+	local command=("${BUILD}/workloads/hash-lookup" --size 64M --count 80000000)
+	run -0 timeout 120 "${COPIES}" --out "${OUT}" --run "${RUN}" --copies 20 -- "${command[@]}"
+	expected=$("${command[@]}")
 	[[ ${output} == "${expected}" ]]
 	copied
 	[[ $(tail -n 1 "${OUT}/copies.tsv") == "# end: "* ]]
