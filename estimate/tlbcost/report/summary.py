@@ -119,8 +119,9 @@ def copies_words(copies: CopiesRecord) -> str:
 def _basis(document: EstimateDocument, hidden: int, room: _Room, width: int) -> list[str]:
     counters, calibration = document.counters, document.calibration
     parts = [_BACKENDS.get(document.backend, "hardware counters")]
-    if document.simulation is not None and document.simulation.copies is not None:
-        parts = [copies_words(document.simulation.copies)]
+    copies = None if document.simulation is None else document.simulation.copies
+    if copies is not None:
+        parts = [copies_words(copies)]
     if counters is not None:
         parts[0] += f" ({counters.pmu_name})"
     if document.simulation is not None and document.simulation.model == "simple":
@@ -130,8 +131,10 @@ def _basis(document: EstimateDocument, hidden: int, room: _Room, width: int) -> 
     tried = document.tried if room.record else None
     if tried is not None:
         where = "machine" if tried.here else "CPU"
+        # No record is of copies yet.
+        engine = "" if copies is None else " in Valgrind"
         text += (
-            f"; on {tried.programs} programs on this {where} the TLB part was off by "
+            f"; on {tried.programs} programs on this {where} the TLB part{engine} was off by "
             f"{100 * tried.mean_error_fraction:.1f} points on average, "
             f"{100 * tried.largest_error_fraction:.0f} at most"
         )
