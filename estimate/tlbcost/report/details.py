@@ -205,6 +205,9 @@ def _results(console: Console, document: EstimateDocument) -> None:
     tried = document.tried
     if tried is not None:
         where = "this machine" if tried.here else "a machine with this CPU"
+        simulation = document.simulation
+        # No record is of copies yet.
+        where += ", and in Valgrind," if simulation is not None and simulation.copies else ""
         console.print(
             f"On {tried.programs} programs run on {where} the expected gain of cheaper TLB misses "
             f"was off by {_points(tried.mean_error_fraction)} points on average and "
