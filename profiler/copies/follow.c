@@ -239,7 +239,11 @@ int follow(struct translator *translator, struct copy *copy, struct recording *r
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, &before);
+	errno = 0;
 	run(&following);
+	/* Killed while it was looked at. */
+	if (followed->end == FOLLOW_FAILED && errno == ESRCH)
+		followed->end = FOLLOW_EXITED;
 	if (limits->whole && followed->end != FOLLOW_EXITED)
 		whole_release(&following);
 	sigprocmask(SIG_SETMASK, &before, NULL);
