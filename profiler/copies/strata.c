@@ -3,6 +3,10 @@
 
 #include "clock.h"
 
+/* Of a shorter run all windows are needed that there can be. */
+#define SHORT_NS UINT64_C(3000000000)
+/* So little is never too dear: a short program may need its memory last of all. */
+#define CHEAP_NS 2e7
 /* After this many refusals in a row strata grow no more. */
 #define MOST_REFUSED 10u
 
@@ -19,7 +23,7 @@ void strata_next(struct sampling *sampling, uint64_t begin_ns)
 {
 	uint64_t length = budget_stratum(&sampling->budget, begin_ns, resident_bytes(sampling));
 	const uint32_t serving = workers_serving(sampling->workers);
-	const uint64_t rests = sampling->budget.most_copies ? 1 : 2;
+	const uint64_t rests = begin_ns < SHORT_NS || sampling->budget.most_copies ? 1 : 2;
 
 	sampling->tries = 0;
 	if (length == UINT64_MAX) {
@@ -28,7 +32,7 @@ void strata_next(struct sampling *sampling, uint64_t begin_ns)
 	}
 	/*
 	 * Workers that are busy leave an instant unseen; and they share caches and memory with the
-	 * program, so that they rest for as long as they work.
+	 * program, so that in a long run they rest for as long as they work.
 	 */
 	if (serving && length < rests * sampling->pace_ns / serving)
 		length = rests * sampling->pace_ns / serving;
@@ -85,7 +89,7 @@ bool strata_too_dear(struct sampling *sampling, uint64_t bytes)
 
 	if (budget->most_copies ||
 	    (double)budget_predict(budget, bytes) <
-		    2 * budget->fraction * (double)sampling->length_ns + 1e6)
+		    2 * budget->fraction * (double)sampling->length_ns + CHEAP_NS)
 		return false;
 	sampling->length_ns = now_ns - sampling->stratum_ns;
 	strata_conclude(sampling, "dear");
