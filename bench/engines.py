@@ -116,6 +116,9 @@ def whole_run(command: str) -> Result:
     counts = tables.counts[tables.counts["side"] != "fetch"]
     walks = (counts["stlb_misses"] + counts["unknown_misses"]).groupby(counts["page_size_bytes"])
     base, huge = (float(each) / 1e6 for each in walks.sum().sort_index())
+    if geometry.huge.entry_bytes == geometry.base.page_size_bytes:
+        # The hypervisor splits huge pages: misses are those of its pages.
+        huge = base
     references = float(tables.windows["references"].sum()) / 1e6
     return Result(base, huge, references, 0.0, len(tables.windows), time.monotonic() - started)
 
