@@ -198,7 +198,6 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "expected-cpu-ns", required_argument, NULL, OPTION_EXPECTED },
 		{ "fault-ns", required_argument, NULL, OPTION_FAULT },
 		{ "first", required_argument, NULL, OPTION_FIRST },
-		{ "first-window", required_argument, NULL, OPTION_FIRST },
 		{ "help", no_argument, NULL, OPTION_HELP },
 		{ "huge-page", required_argument, NULL, OPTION_MODEL },
 		{ "l1d", required_argument, NULL, OPTION_MODEL },

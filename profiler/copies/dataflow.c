@@ -291,9 +291,12 @@ struct result {
 	uint16_t value;
 };
 
-/* Loads before it computes; returns the value joined with what they gave. */
-static uint16_t load_all(struct flow_state *flow, const struct instruction *instruction,
-			 unsigned index, uint16_t value)
+/*
+ * Its loads, before it computes, or its stores of `value` afterwards.  Returns the value joined with
+ * what loads gave.
+ */
+static uint16_t access_all(struct flow_state *flow, const struct instruction *instruction,
+			   unsigned index, enum reference_kind other, uint16_t value)
 {
 	const struct code_block *code = flow->code;
 	unsigned operand = 0;
@@ -309,41 +312,32 @@ static uint16_t load_all(struct flow_state *flow, const struct instruction *inst
 				  address_value(flow, &instruction->operands[operand]) :
 				  element_address(flow, instruction);
 		operand++;
-		if (code->references[i].kind == REFERENCE_STORE)
+		if (code->references[i].kind == other)
 			continue;
-		op = add(flow, OP_LOAD);
+		op = add(flow, other == REFERENCE_STORE ? OP_LOAD : OP_STORE);
 		op->a = address;
-		op->b = (uint16_t)i;
-		op->to = new_value(flow);
-		value = join(flow, value, op->to, 0);
+		if (other == REFERENCE_STORE) {
+			op->b = (uint16_t)i;
+			op->to = new_value(flow);
+			value = join(flow, value, op->to, 0);
+		} else {
+			op->b = value;
+			op->to = (uint16_t)i;
+		}
 	}
 	return value;
+}
+
+static uint16_t load_all(struct flow_state *flow, const struct instruction *instruction,
+			 unsigned index, uint16_t value)
+{
+	return access_all(flow, instruction, index, REFERENCE_STORE, value);
 }
 
 static void store_all(struct flow_state *flow, const struct instruction *instruction,
 		      unsigned index, uint16_t value)
 {
-	const struct code_block *code = flow->code;
-	unsigned operand = 0;
-
-	for (unsigned i = first_reference(code, index);
-	     i < code->reference_count && code->references[i].instruction == index; i++) {
-		struct operation *op;
-		uint16_t address;
-
-		if (code->references[i].kind == REFERENCE_LENGTH)
-			continue;
-		address = operand < instruction->operand_count ?
-				  address_value(flow, &instruction->operands[operand]) :
-				  element_address(flow, instruction);
-		operand++;
-		if (code->references[i].kind == REFERENCE_LOAD)
-			continue;
-		op = add(flow, OP_STORE);
-		op->to = (uint16_t)i;
-		op->a = address;
-		op->b = value;
-	}
+	access_all(flow, instruction, index, REFERENCE_LOAD, value);
 }
 
 static void write_value(struct flow_state *flow, int number, unsigned index, uint16_t value)
