@@ -62,7 +62,7 @@ followed() { # [<runner> <argument>...]
 	[[ ${output} == *"32 MiB anonymous"* ]]
 	[[ ${output} == *"find (hash-lookup.c:"* ]]
 	# What it has touched before costs no faults now.
-	[[ ${output} != *"ALREADY THERE"* && ${output} != *T22* ]]
+	[[ ${output} != *"ALREADY THERE"* && ${output} != *$'\n'"T22 "* ]]
 	kill -0 "${PROCESS}"
 }
 
