@@ -64,6 +64,9 @@ static int begin(pid_t pid, void *context)
 static int prepare(struct run *run)
 {
 	const struct copies_options *options = &run->options;
+	const struct worker_options work = {
+		&options->window, options->arms.slices ? &options->arms : NULL,
+	};
 	const uint32_t count = options->workers ? options->workers : workers_spare();
 	char injector[PATH_MAX];
 
@@ -71,7 +74,7 @@ static int prepare(struct run *run)
 	if (access(options->out, W_OK | X_OK) < 0)
 		return -1;
 	run->failed = "cannot start the processes that follow copies";
-	if (workers_start(&run->workers, count, &options->window, options->out,
+	if (workers_start(&run->workers, count, &work, options->out,
 			  options->sampling.first_window) < 0)
 		return -1;
 	if (options->window.whole)
@@ -180,7 +183,7 @@ static int finish(struct run *run, const char *name)
 	const uint32_t workers = run->workers.count;
 	uint32_t lost;
 
-	sampling_end(&run->sampling, run->options.pid > 0);
+	sampling_end(&run->sampling, run->options.pid > 0 || run->options.arms.slices > 0);
 	lost = workers_finish(&run->workers);
 	run->failed = run->options.out;
 	return sampling_write(&run->sampling, run->options.out, name, workers, lost,

@@ -19,6 +19,8 @@ static const char help[] =
 	"follow the copies' references, and write what TLBs would make of them to tables in\n"
 	"FOLDER, which exists.  The program itself runs as ever.\n"
 	"\n"
+	"  --arms N             do not follow copies: have arms of each do N slices of its work\n"
+	"                       natively, on base pages and on huge pages\n"
 	"  --children           copy its descendants, too\n"
 	"  --copies N           take this many copies, whatever they cost\n"
 	"  --discard, -d        drop what COMMAND prints; the end of its standard error is\n"
@@ -48,6 +50,9 @@ static const char help[] =
 	"cannot be copied, 125 if tlbcost-copies itself failed, 126 or 127 if COMMAND could\n"
 	"not be started.\n";
 
+/* Of the program's calls: its time is traced so long that arms have a slice or two. */
+#define ARMS_RECORD_MS 400u
+
 static int misuse(const char *what, const char *detail)
 {
 	fprintf(stderr, "tlbcost: %s%s\n", what, detail);
@@ -73,7 +78,7 @@ static bool fraction(const char *text, double *value)
 }
 
 enum {
-	OPTION_CHILDREN = 256, OPTION_COPIES, OPTION_EXPECTED, OPTION_FAULT, OPTION_FIRST, OPTION_HELP,
+	OPTION_ARMS = 256, OPTION_CHILDREN, OPTION_COPIES, OPTION_EXPECTED, OPTION_FAULT, OPTION_FIRST, OPTION_HELP,
 	OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_WHOLE,
 	OPTION_WINDOW, OPTION_WORKERS, OPTION_MODEL,
 };
@@ -84,6 +89,7 @@ static bool take_number(struct copies_options *options, int c, const char *text)
 	struct sampling_options *sampling = &options->sampling;
 	const uint64_t most = c == 'p' || c == OPTION_FIRST || c == OPTION_RECORD ? INT32_MAX :
 			      c == OPTION_WORKERS ? WORKERS_MOST :
+			      c == OPTION_ARMS ? ARMS_MOST_SLICES :
 			      c == OPTION_SECONDS || c == OPTION_WINDOW ? 1000000000 : INT64_MAX;
 	uint64_t value;
 
@@ -92,6 +98,12 @@ static bool take_number(struct copies_options *options, int c, const char *text)
 	switch (c) {
 	case 'p':
 		options->pid = (pid_t)value;
+		return value > 0;
+	case OPTION_ARMS:
+		options->arms.slices = (uint32_t)value;
+		sampling->arms = true;
+		sampling->window_ns = options->arms.time_ns;
+		sampling->record_ms = ARMS_RECORD_MS;
 		return value > 0;
 	case OPTION_COPIES:
 		sampling->copies = value;
@@ -167,7 +179,7 @@ static int take_option(struct copies_options *options, int c, const char *name)
 
 static int check(struct copies_options *options, char **rest)
 {
-	const char *wrong = window_options_check(&options->window);
+	const char *wrong = options->arms.slices ? NULL : window_options_check(&options->window);
 
 	options->program.argv = *rest ? rest : NULL;
 	if (wrong)
@@ -188,6 +200,7 @@ static int check(struct copies_options *options, char **rest)
 int copies_options_parse(int argc, char **argv, struct copies_options *options)
 {
 	static const struct option long_options[] = {
+		{ "arms", required_argument, NULL, OPTION_ARMS },
 		{ "base-page", required_argument, NULL, OPTION_MODEL },
 		{ "children", no_argument, NULL, OPTION_CHILDREN },
 		{ "copies", required_argument, NULL, OPTION_COPIES },
@@ -233,6 +246,10 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 	options->sampling.record_ms = 120;
 	options->sampling.window_ns = UINT64_C(5000000000);
 	options->sampling.seed = clock_ns();
+	options->arms = (struct arms_options){
+		.warm_ns = 40000000, .measured_ns = 40000000,
+		.huge_page_bytes = UINT64_C(2) << 20, .time_ns = UINT64_C(60000000000),
+	};
 	window_options_init(&options->window);
 	/* "+": the program's own options are not ours. */
 	while (code < 0 && (c = getopt_long(argc, argv, "+dp:t:u:", long_options, &index)) != -1)

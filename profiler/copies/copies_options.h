@@ -8,12 +8,14 @@
 
 #include "program.h"
 #include "sampling.h"
+#include "arms.h"
 #include "window_options.h"
 
 struct copies_options {
 	struct program_options program;
 	struct sampling_options sampling;
 	struct window_options window;
+	struct arms_options arms;	/* no slices: copies are followed */
 	const char *out;		/* a folder that exists */
 	pid_t pid;			/* 0: the program is launched */
 	uint64_t seconds;		/* with pid; 0: until it ends */

@@ -235,6 +235,8 @@ void sampled_copies_check(struct sampling *sampling)
 	for (unsigned i = 0; i < WORKERS_SLOTS; i++) {
 		struct sampled_copy *sampled = &sampling->copies[i];
 
+		if (sampling->options.arms)
+			continue;
 		if (sampled->alive && (sampled->process->gone ||
 				       sampled->process->image != sampled->image))
 			cut(sampled, "cut");

@@ -20,6 +20,7 @@ struct sampling_options {
 	uint32_t record_calls, record_ms;
 	uint32_t first_window;
 	uint64_t window_ns;		/* most real time of a window */
+	bool arms;			/* copies have arms: these may outlive the program */
 };
 
 /* A copy that is followed; of each worker one. */

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "arms.h"
 #include "clock.h"
 #include "follow.h"
 #include "parcel.h"
@@ -26,6 +27,9 @@ struct image {
 struct work {
 	int socket;
 	struct windows *windows;
+	const struct arms_options *arms;	/* NULL: copies are followed */
+	struct slice_rows slices;
+	uint64_t random;
 	const char *folder;
 	uint32_t number;
 	uint64_t jobs;
@@ -88,6 +92,22 @@ static void follow_copy(struct work *work, struct worker_job *job, int recorded,
 	news->killed_ns = clock_ns();
 }
 
+/* Have arms of the copy do its work, and have it dead. */
+static void measure_copy(struct work *work, struct worker_job *job, int recorded,
+			 struct worker_news *news)
+{
+	struct recording recording;
+
+	if (recording_open(&recording, recorded) < 0 || copy_take(&job->copy) < 0 ||
+	    arms_measure(&work->slices, work->arms, &job->copy, &recording, job->start.number,
+			 &work->random) < 0)
+		news->error = errno;
+	news->end = FOLLOW_ENOUGH;
+	recording_close(&recording);
+	copy_kill(&job->copy);
+	news->killed_ns = clock_ns();
+}
+
 /*
  * Follow a program that is about to be executed.  It ends, or continues natively; what was seen of
  * it is the last window.
@@ -125,7 +145,10 @@ static int do_job(struct work *work, struct worker_job *job, int recorded)
 	uint64_t copy_ns;
 
 	work->jobs++;
-	follow_copy(work, job, recorded, &news, &followed, &began);
+	if (work->arms)
+		measure_copy(work, job, recorded, &news);
+	else
+		follow_copy(work, job, recorded, &news, &followed, &began);
 	copy_ns = news.cpu_ns;
 	news.cpu_ns = copy_ns + process_cpu_ns(getpid()) - before_ns;
 	/* First: it holds memory, and its death is waited for. */
@@ -142,21 +165,28 @@ static int write_tables(struct work *work)
 {
 	struct worker_news news = { .what = NEWS_WRITTEN };
 
-	if (windows_write(work->windows, work->folder, work->number) < 0)
+	const int rc = work->arms ?
+			       slice_rows_write(&work->slices, work->folder, work->number) :
+			       windows_write(work->windows, work->folder, work->number);
+
+	if (rc < 0)
 		news.error = errno;
 	return tell(work, &news);
 }
 
-int worker_run(int socket, const struct window_options *options, const char *folder,
+int worker_run(int socket, const struct worker_options *options, const char *folder,
 	       uint32_t number)
 {
-	struct work work = { .socket = socket, .folder = folder, .number = number };
+	struct work work = { .socket = socket, .folder = folder, .number = number, .random = clock_ns() | 1,
+			     .arms = options->arms };
 	struct worker_job job;
 	int rc = 0, recording;
 
-	work.windows = windows_make(options);
-	if (!work.windows)
-		return 125;
+	if (!work.arms) {
+		work.windows = windows_make(options->window);
+		if (!work.windows)
+			return 125;
+	}
 	while (rc == 0 && parcel_receive(socket, &job, sizeof(job), &recording) == 0) {
 		switch (job.what) {
 		case JOB_FOLLOW:

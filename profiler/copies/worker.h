@@ -5,10 +5,17 @@
 
 #include <stdint.h>
 
+#include "arms.h"
 #include "window_options.h"
 #include "copy.h"
 #include "follow.h"
 #include "window.h"
+
+/* What a worker does with copies: it follows them; or, if slices are asked for, it measures. */
+struct worker_options {
+	const struct window_options *window;
+	const struct arms_options *arms;
+};
 
 struct worker_job {
 	enum {
@@ -41,7 +48,7 @@ struct worker_news {
  * Do jobs from the socket (workers.h) until it is closed.  Returns the exit code.  `number` is that
  * of the tables.
  */
-int worker_run(int socket, const struct window_options *options, const char *folder,
+int worker_run(int socket, const struct worker_options *options, const char *folder,
 	       uint32_t number);
 
 #endif

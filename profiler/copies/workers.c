@@ -80,7 +80,7 @@ static int start(struct workers *workers, bool urgent)
 	worker->pid = fork();
 	if (worker->pid == 0) {
 		become_worker(controller, urgent);
-		_exit(worker_run(keep_socket_only(sockets[1]), workers->options, workers->folder,
+		_exit(worker_run(keep_socket_only(sockets[1]), &workers->options, workers->folder,
 				 number));
 	}
 	close(sockets[1]);
@@ -92,12 +92,12 @@ static int start(struct workers *workers, bool urgent)
 	return -1;
 }
 
-int workers_start(struct workers *workers, uint32_t count, const struct window_options *options,
+int workers_start(struct workers *workers, uint32_t count, const struct worker_options *options,
 		  const char *folder, uint32_t first)
 {
-	*workers = (struct workers){ .options = options, .folder = folder, .first = first };
+	*workers = (struct workers){ .options = *options, .folder = folder, .first = first };
 	while (workers->count < count && workers->count < WORKERS_MOST) {
-		if (start(workers, options->whole) < 0) {
+		if (start(workers, options->window->whole) < 0) {
 			workers_kill(workers);
 			return -1;
 		}

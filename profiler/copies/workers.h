@@ -14,7 +14,6 @@
 #include "copy.h"
 #include "follow.h"
 #include "window.h"
-#include "window_options.h"
 #include "worker.h"
 
 #define WORKERS_MOST 8u
@@ -33,7 +32,7 @@ struct worker {
 struct workers {
 	struct worker all[WORKERS_SLOTS];
 	uint32_t count;
-	const struct window_options *options;
+	struct worker_options options;
 	const char *folder;
 	uint32_t first;
 };
@@ -46,10 +45,10 @@ uint32_t workers_spare(void);
 
 /*
  * Start them, with the tables to be written to the folder with the numbers from `first` on; of a
- * whole run (options->whole) one, which takes its share.  Returns 0; or -1 with errno, and there
+ * whole run (window->whole) one, which takes its share.  Returns 0; or -1 with errno, and there
  * are none.
  */
-int workers_start(struct workers *workers, uint32_t count, const struct window_options *options,
+int workers_start(struct workers *workers, uint32_t count, const struct worker_options *options,
 		  const char *folder, uint32_t first);
 
 /*

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which pages is an arm's memory on?  Frames of its own, of one size or of the other. */
+#ifndef TLBCOST_COPIES_ARM_MEMORY_H
+#define TLBCOST_COPIES_ARM_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arm.h"
+
+/* Anonymous private memory that has pages, in the order of addresses. */
+struct page_runs {
+	struct page_run {
+		uint64_t start, end;	/* whole pages, within one mapping */
+		uint64_t mapping_start, mapping_end;
+	} *all;
+	size_t count, capacity;
+	uint64_t bytes;
+};
+
+/*
+ * Which pages are there now: of any, or only those that no other process shares (they were written
+ * since it was forked).  Returns 0, or -1 with errno; page_runs_free() in both cases.
+ */
+int page_runs_read(struct page_runs *runs, pid_t pid, bool own_only);
+void page_runs_free(struct page_runs *runs);
+
+/* What an arm is on, by smaps_rollup. */
+struct arm_backing {
+	uint64_t anonymous_bytes, huge_bytes;
+};
+int arm_backing_read(struct arm_backing *backing, pid_t pid);
+
+/*
+ * Private copies in place of memory that is shared with others and may be written: nothing is
+ * written there for anybody else.  Returns 0, or -1 with errno.
+ */
+int arm_memory_unshare(struct arm *arm);
+
+/*
+ * Frames of its own for these pages: huge ones where a whole huge page fits, else base pages.
+ * Returns 0, or -1 with errno.
+ */
+int arm_memory_prepare(struct arm *arm, const struct page_runs *runs, bool huge,
+		       uint64_t huge_page_bytes);
+
+/* How many of these pages differ between two arms; 0 bytes are compared where one lacks them. */
+struct arm_difference {
+	uint64_t pages, different;
+};
+int arm_memory_compare(const struct arm *one, const struct arm *other,
+		       const struct page_runs *runs, struct arm_difference *difference);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How long does the same work take on base pages and on huge pages?  Arms of one copy do it
+ * natively, slice by slice, in turns.
+ */
+#ifndef TLBCOST_COPIES_ARMS_H
+#define TLBCOST_COPIES_ARMS_H
+
+#include <stdint.h>
+
+#include "copy.h"
+#include "replay.h"
+#include "slices.h"
+
+#define ARMS_MOST_SLICES 16u
+
+struct arms_options {
+	/* CPU time of a slice: that warms the caches, and that is measured. */
+	uint64_t warm_ns, measured_ns;
+	uint32_t slices;
+	uint64_t huge_page_bytes;
+	uint64_t time_ns;	/* most real time for one copy */
+};
+
+/*
+ * Measure a copy that is stopped and stays so; a row for each slice and arm is added, or one that
+ * says why there is none.  Returns 0, or -1 with errno ENOMEM.
+ */
+int arms_measure(struct slice_rows *rows, const struct arms_options *options, struct copy *copy,
+		 const struct recording *recording, uint32_t window, uint64_t *random);
+
+#endif
