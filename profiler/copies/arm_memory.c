@@ -27,7 +27,6 @@
 /* Of /proc/PID/pagemap. */
 #define PRESENT (UINT64_C(1) << 63)
 #define SWAPPED (UINT64_C(1) << 62)
-#define EXCLUSIVE (UINT64_C(1) << 56)
 #define ENTRIES 8192u
 /* Holes that are filled rather than walked around. */
 #define SMALL_HOLE (8 * PAGE)
@@ -69,8 +68,7 @@ static bool is_anonymous(const struct copy_mapping *mapping)
 	       strncmp(mapping->name, "[v", 2) != 0;
 }
 
-static int read_mapping(struct page_runs *runs, int pagemap, const struct copy_mapping *mapping,
-			uint64_t wanted)
+static int read_mapping(struct page_runs *runs, int pagemap, const struct copy_mapping *mapping)
 {
 	uint64_t entries[ENTRIES];
 
@@ -83,16 +81,15 @@ static int read_mapping(struct page_runs *runs, int pagemap, const struct copy_m
 		if (got <= 0)
 			return got < 0 ? -1 : 0;
 		for (size_t i = 0; i < (size_t)got / sizeof(entries[0]); i++, at += PAGE) {
-			if (!(entries[i] & (PRESENT | SWAPPED)) || (entries[i] & wanted) != wanted)
-				continue;
-			if (add_run(runs, at, at + PAGE, mapping) < 0)
+			if (entries[i] & (PRESENT | SWAPPED) &&
+			    add_run(runs, at, at + PAGE, mapping) < 0)
 				return -1;
 		}
 	}
 	return 0;
 }
 
-int page_runs_read(struct page_runs *runs, pid_t pid, bool own_only)
+int page_runs_read(struct page_runs *runs, pid_t pid)
 {
 	struct copy_mappings mappings;
 	char path[64];
@@ -109,7 +106,7 @@ int page_runs_read(struct page_runs *runs, pid_t pid, bool own_only)
 	}
 	for (size_t i = 0; rc == 0 && i < mappings.count; i++)
 		if (is_anonymous(&mappings.all[i]))
-			rc = read_mapping(runs, pagemap, &mappings.all[i], own_only ? EXCLUSIVE : 0);
+			rc = read_mapping(runs, pagemap, &mappings.all[i]);
 	copy_mappings_free(&mappings);
 	close(pagemap);
 	return rc;
@@ -288,25 +285,31 @@ int arm_memory_prepare(struct arm *arm, const struct page_runs *runs, bool huge,
 	return rc;
 }
 
-int arm_memory_compare(const struct arm *one, const struct arm *other,
+/* Its mapping may be gone in the meantime. */
+static bool read_page(const struct copy *copy, uint64_t at, uint8_t page[PAGE])
+{
+	if (copy_read(copy, at, page, PAGE) == 0)
+		return true;
+	memset(page, 0, PAGE);
+	return false;
+}
+
+int arm_memory_compare(const struct copy *before, const struct arm *one, const struct arm *other,
 		       const struct page_runs *runs, struct arm_difference *difference)
 {
-	const uint64_t all = runs->bytes / PAGE;
-	const uint64_t every = all / MOST_COMPARED_PAGES + 1;
-	uint8_t left[PAGE], right[PAGE];
+	const uint64_t every = runs->bytes / PAGE / MOST_COMPARED_PAGES + 1;
+	uint8_t was[PAGE], left[PAGE], right[PAGE];
 
 	*difference = (struct arm_difference){ 0, 0 };
 	for (size_t i = 0; i < runs->count; i++) {
 		for (uint64_t at = runs->all[i].start; at < runs->all[i].end; at += every * PAGE) {
-			/* Its mapping may be gone in both. */
-			const bool has = copy_read(&one->copy, at, left, PAGE) == 0;
+			const bool has = read_page(&one->copy, at, left);
 
-			if (has != (copy_read(&other->copy, at, right, PAGE) == 0)) {
+			read_page(before, at, was);
+			if (has != read_page(&other->copy, at, right) || memcmp(left, right, PAGE))
 				difference->different++;
-			} else if (has && memcmp(left, right, PAGE)) {
-				difference->different++;
-			}
-			difference->pages++;
+			if (memcmp(was, left, PAGE))
+				difference->changed++;
 		}
 	}
 	return 0;

@@ -19,11 +19,8 @@ struct page_runs {
 	uint64_t bytes;
 };
 
-/*
- * Which pages are there now: of any, or only those that no other process shares (they were written
- * since it was forked).  Returns 0, or -1 with errno; page_runs_free() in both cases.
- */
-int page_runs_read(struct page_runs *runs, pid_t pid, bool own_only);
+/* Which pages are there now.  Returns 0, or -1 with errno; page_runs_free() in both cases. */
+int page_runs_read(struct page_runs *runs, pid_t pid);
 void page_runs_free(struct page_runs *runs);
 
 /* What an arm is on, by smaps_rollup. */
@@ -45,11 +42,11 @@ int arm_memory_unshare(struct arm *arm);
 int arm_memory_prepare(struct arm *arm, const struct page_runs *runs, bool huge,
 		       uint64_t huge_page_bytes);
 
-/* How many of these pages differ between two arms; 0 bytes are compared where one lacks them. */
+/* Of these pages, or of a sample: how many have changed since the copy, and differ in two arms? */
 struct arm_difference {
-	uint64_t pages, different;
+	uint64_t changed, different;
 };
-int arm_memory_compare(const struct arm *one, const struct arm *other,
+int arm_memory_compare(const struct copy *before, const struct arm *one, const struct arm *other,
 		       const struct page_runs *runs, struct arm_difference *difference);
 
 #endif

@@ -37,7 +37,6 @@ struct measuring {
 	struct check_point checks[2 * ARMS_MOST_SLICES];
 	unsigned check_count;
 	struct page_runs pages;		/* that the work needs */
-	struct page_runs written;	/* of these, by the pilot */
 	struct arm arms[ARM_KINDS];
 	const char *why;		/* there are no (more) slices */
 	int64_t call;			/* that is why */
@@ -97,11 +96,11 @@ static void pilot_runs(struct measuring *measuring, struct arm *pilot)
 	}
 }
 
-/* Its pages are those that the program had at the copy's instant and that the pilot has got. */
-static int note_pages(struct measuring *measuring, const struct arm *pilot)
+/* Those at the instant of the copy; then, with what the pilot has got besides. */
+static int note_pages(struct measuring *measuring, pid_t pid)
 {
-	if (page_runs_read(&measuring->pages, pilot->copy.pid, false) < 0 ||
-	    page_runs_read(&measuring->written, pilot->copy.pid, true) < 0)
+	page_runs_free(&measuring->pages);
+	if (page_runs_read(&measuring->pages, pid) < 0)
 		return stop(measuring, "failed");
 	return 0;
 }
@@ -114,14 +113,40 @@ static int fork_arm(struct measuring *measuring, struct arm *arm)
 	return 0;
 }
 
+/* Each arm has all pages to itself. */
+static int check_room(struct measuring *measuring)
+{
+	struct memory_room room;
+
+	if (sysfile_memory_room(&room) < 0 ||
+	    room.bytes > ARM_KINDS * measuring->pages.bytes + SPARE_BYTES)
+		return 0;
+	return stop(measuring, "memory");
+}
+
+static int prepare(struct measuring *measuring, struct arm *arm, bool huge)
+{
+	if (fork_arm(measuring, arm) == 0 &&
+	    arm_memory_prepare(arm, &measuring->pages, huge,
+			       measuring->options->huge_page_bytes) == 0)
+		return 0;
+	return stop(measuring, "failed");
+}
+
 static int send_pilot(struct measuring *measuring)
 {
-	struct arm pilot;
-	int rc = fork_arm(measuring, &pilot);
+	struct arm pilot = { .copy = { .pid = 0 } };
+	int rc;
 
+	/* Its pace is that of the arms only if it has pages of its own, too. */
+	rc = note_pages(measuring, measuring->copy->pid);
+	if (rc == 0)
+		rc = check_room(measuring);
+	if (rc == 0)
+		rc = prepare(measuring, &pilot, false);
 	if (rc == 0) {
 		pilot_runs(measuring, &pilot);
-		rc = pilot.copy.pid > 0 ? note_pages(measuring, &pilot) : -1;
+		rc = note_pages(measuring, pilot.copy.pid);
 	}
 	arm_kill(&pilot, measuring->copy);
 	if (rc == 0 && measuring->check_count < 2)
@@ -129,28 +154,17 @@ static int send_pilot(struct measuring *measuring)
 	return rc;
 }
 
-/* Each arm has all pages to itself. */
-static bool has_room(const struct measuring *measuring)
-{
-	struct memory_room room;
-
-	return sysfile_memory_room(&room) < 0 ||
-	       room.bytes > ARM_KINDS * measuring->pages.bytes + SPARE_BYTES;
-}
-
 static int prepare_arms(struct measuring *measuring)
 {
 	const unsigned first = (unsigned)budget_random(measuring->random, ARM_KINDS);
 
-	if (!has_room(measuring))
-		return stop(measuring, "memory");
+	if (check_room(measuring) < 0)
+		return -1;
 	for (unsigned i = 0; i < ARM_KINDS; i++) {
 		const unsigned kind = (first + i) % ARM_KINDS;
 
-		if (fork_arm(measuring, &measuring->arms[kind]) < 0 ||
-		    arm_memory_prepare(&measuring->arms[kind], &measuring->pages, kind == ARM_HUGE,
-				       measuring->options->huge_page_bytes) < 0)
-			return stop(measuring, "failed");
+		if (prepare(measuring, &measuring->arms[kind], kind == ARM_HUGE) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -183,7 +197,7 @@ static int run_slice(struct measuring *measuring, struct slice_row *row, unsigne
 /* All arms do it, in random order. */
 static int run_turns(struct measuring *measuring, unsigned number)
 {
-	unsigned order[ARM_KINDS] = { ARM_BASE, ARM_NULL, ARM_HUGE };
+	unsigned order[ARM_KINDS] = { ARM_BASE, ARM_REPEAT, ARM_HUGE };
 
 	for (unsigned i = ARM_KINDS - 1; i > 0; i--) {
 		const unsigned other = (unsigned)budget_random(measuring->random, i + 1);
@@ -221,8 +235,8 @@ static void conclude(struct measuring *measuring, size_t first)
 		seen[kind] = arm->copy.pid > 0 &&
 			     arm_backing_read(&backing[kind], arm->copy.pid) == 0;
 		if (kind != ARM_BASE && !measuring->why)
-			arm_memory_compare(&measuring->arms[ARM_BASE], arm, &measuring->written,
-					   &difference[kind]);
+			arm_memory_compare(measuring->copy, &measuring->arms[ARM_BASE], arm,
+					   &measuring->pages, &difference[kind]);
 	}
 	for (size_t i = first; i < measuring->rows->count; i++) {
 		struct slice_row *row = &measuring->rows->all[i];
@@ -237,10 +251,10 @@ static void conclude(struct measuring *measuring, size_t first)
 		}
 		if (measuring->why || row->arm == ARM_BASE)
 			continue;
-		row->compared_pages = found->pages;
+		row->changed_pages = found->changed;
 		row->different_pages = found->different;
 		if (found->different > DIFFERENT_FEW &&
-		    found->different > found->pages / DIFFERENT_SHARE)
+		    found->different > found->changed / DIFFERENT_SHARE)
 			row->outcome = "diverged";
 	}
 }
@@ -282,7 +296,6 @@ int arms_measure(struct slice_rows *rows, const struct arms_options *options, st
 	measure(&measuring);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	page_runs_free(&measuring.pages);
-	page_runs_free(&measuring.written);
 	if (rows->count == first) {
 		struct slice_row *row = slice_rows_add(rows, window);
 

@@ -68,6 +68,9 @@ static int step_once(struct visits *visits, const struct copy *pilot,
 	if (!decode_at(pilot, registers->rip, &instruction) ||
 	    instruction.flow == FLOW_SYSTEM_CALL || instruction.flow == FLOW_REFUSE)
 		return 1;
+	/* Each repetition is a step. */
+	if (instruction.repeats && registers->rcx > STEPS)
+		return 1;
 	rc = step(pilot, &instruction, registers, addresses);
 	if (rc)
 		return rc < 0 ? -1 : 1;

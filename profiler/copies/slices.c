@@ -25,7 +25,7 @@ struct slice_row *slice_rows_add(struct slice_rows *rows, uint32_t window)
 		.window = window, .outcome = "failed", .call = -1,
 		.warm_ns = SLICE_UNKNOWN, .time_ns = SLICE_UNKNOWN, .faults = SLICE_UNKNOWN,
 		.stops = SLICE_UNKNOWN, .anonymous_bytes = SLICE_UNKNOWN,
-		.huge_bytes = SLICE_UNKNOWN, .compared_pages = SLICE_UNKNOWN,
+		.huge_bytes = SLICE_UNKNOWN, .changed_pages = SLICE_UNKNOWN,
 		.different_pages = SLICE_UNKNOWN,
 	};
 	return row;
@@ -47,7 +47,7 @@ static void count_or_na(struct table *table, uint64_t count)
 
 int slice_rows_write(const struct slice_rows *rows, const char *folder, uint32_t worker)
 {
-	static const char *const arms[ARM_KINDS] = { "base", "null", "huge" };
+	static const char *const arms[ARM_KINDS] = { "base", "repeat", "huge" };
 	struct table table;
 	char path[PATH_MAX];
 
@@ -55,12 +55,12 @@ int slice_rows_write(const struct slice_rows *rows, const char *folder, uint32_t
 	if (table_open(&table, path, "slices", 1) < 0)
 		return -1;
 	table_columns(&table, "window slice arm turn outcome call warm_ns time_ns faults stops "
-			      "anonymous_bytes huge_bytes compared_pages different_pages");
+			      "anonymous_bytes huge_bytes changed_pages different_pages");
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct slice_row *row = &rows->all[i];
 		const uint64_t last[] = {
 			row->warm_ns, row->time_ns, row->faults, row->stops, row->anonymous_bytes,
-			row->huge_bytes, row->compared_pages, row->different_pages,
+			row->huge_bytes, row->changed_pages, row->different_pages,
 		};
 
 		table_count(&table, row->window);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum arm_kind { ARM_BASE, ARM_NULL, ARM_HUGE, ARM_KINDS };
+enum arm_kind { ARM_BASE, ARM_REPEAT, ARM_HUGE, ARM_KINDS };
 
 #define SLICE_UNKNOWN UINT64_MAX
 
@@ -20,7 +20,7 @@ struct slice_row {
 	uint64_t warm_ns, time_ns;
 	uint64_t faults, stops;	/* in the part that is measured */
 	uint64_t anonymous_bytes, huge_bytes;	/* that the arm is on */
-	uint64_t compared_pages, different_pages;	/* with the base arm, after the last slice */
+	uint64_t changed_pages, different_pages;	/* than at first; than the base arm's, at the end */
 };
 
 /* Zeroed is empty. */
