@@ -52,8 +52,8 @@ void arm_kill(struct arm *arm, struct copy *from);
 int64_t arm_call(struct arm *arm, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 
 /*
- * Let it run until the check point; NULL: for `ns` of CPU time.  With a check point, `ns` is the
- * most that it may take.  SIGCHLD is blocked.
+ * Let it run until the check point; NULL: for `ns` in user mode, about.  With a check point, `ns` is
+ * the most CPU time that it may take.  SIGCHLD is blocked.
  */
 enum arm_end arm_run(struct arm *arm, struct check_point *until, uint64_t ns,
 		     struct arm_stretch *stretch);

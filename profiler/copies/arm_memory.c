@@ -34,7 +34,7 @@
 #define MOST_UNSHARED_BYTES (UINT64_C(1) << 30)
 /* Code that is read ahead, so that it causes no faults. */
 #define MOST_CODE_BYTES (UINT64_C(256) << 20)
-#define MOST_COMPARED_PAGES 65536u
+#define MOST_COMPARED_PAGES 16384u
 #define RETRIES 5
 
 static int add_run(struct page_runs *runs, uint64_t start, uint64_t end,

@@ -33,13 +33,18 @@ struct measuring {
 	uint32_t window;
 	uint64_t *random;
 	uint64_t deadline_ns;
-	/* Two for each slice: where it warms until, and where it ends. */
-	struct check_point checks[2 * ARMS_MOST_SLICES];
-	unsigned check_count;
 	struct page_runs pages;		/* that the work needs */
+	/* It does each slice before the others, and finds the check points; it is not timed. */
+	struct arm pilot;
 	struct arm arms[ARM_KINDS];
 	const char *why;		/* there are no (more) slices */
 	int64_t call;			/* that is why */
+};
+
+/* Of a slice: where the first part ends, that warms caches, and the second one, that is measured. */
+struct slice_checks {
+	struct check_point warm, end;
+	int64_t end_call;		/* in place of `end`; -1: it is that */
 };
 
 static const char *const end_words[] = {
@@ -52,57 +57,6 @@ static int stop(struct measuring *measuring, const char *why)
 	if (!measuring->why)
 		measuring->why = why;
 	return -1;
-}
-
-static uint64_t part_ns(const struct measuring *measuring, unsigned check)
-{
-	const struct arms_options *options = measuring->options;
-	const uint64_t ns = check % 2 ? options->measured_ns : options->warm_ns;
-
-	/* Not in step with anything that the program does. */
-	return ns * 9 / 10 + budget_random(measuring->random, ns / 5 + 1);
-}
-
-/* The pilot does the work first, and finds check points on its way. */
-static void pilot_runs(struct measuring *measuring, struct arm *pilot)
-{
-	const unsigned most = 2 * measuring->options->slices;
-	struct arm_stretch stretch;
-
-	while (measuring->check_count < most && measuring->check_count < 2 * ARMS_MOST_SLICES) {
-		struct check_point *check = &measuring->checks[measuring->check_count];
-		const enum arm_end end =
-			arm_run(pilot, NULL, part_ns(measuring, measuring->check_count), &stretch);
-
-		if (clock_ns() > measuring->deadline_ns) {
-			stop(measuring, "time");
-			return;
-		}
-		if (end != ARM_TIME) {
-			measuring->call = pilot->at_call;
-			stop(measuring, end_words[end]);
-			return;
-		}
-		if (check_point_find(check, &pilot->copy, &pilot->registers,
-				     measuring->random) < 0) {
-			stop(measuring, "lost");
-			return;
-		}
-		if (!check->count) {
-			stop(measuring, "tight");
-			return;
-		}
-		measuring->check_count++;
-	}
-}
-
-/* Those at the instant of the copy; then, with what the pilot has got besides. */
-static int note_pages(struct measuring *measuring, pid_t pid)
-{
-	page_runs_free(&measuring->pages);
-	if (page_runs_read(&measuring->pages, pid) < 0)
-		return stop(measuring, "failed");
-	return 0;
 }
 
 static int fork_arm(struct measuring *measuring, struct arm *arm)
@@ -124,155 +78,182 @@ static int check_room(struct measuring *measuring)
 	return stop(measuring, "memory");
 }
 
-static int prepare(struct measuring *measuring, struct arm *arm, bool huge)
+/* What this process has; the arms are to have that. */
+static int note_pages(struct measuring *measuring, pid_t pid)
 {
-	if (fork_arm(measuring, arm) == 0 &&
-	    arm_memory_prepare(arm, &measuring->pages, huge,
-			       measuring->options->huge_page_bytes) == 0)
-		return 0;
-	return stop(measuring, "failed");
+	page_runs_free(&measuring->pages);
+	if (page_runs_read(&measuring->pages, pid) < 0)
+		return stop(measuring, "failed");
+	return 0;
 }
 
-static int send_pilot(struct measuring *measuring)
+static int prepare(struct measuring *measuring, enum arm_kind kind)
 {
-	struct arm pilot = { .copy = { .pid = 0 } };
-	int rc;
-
-	/* Its pace is that of the arms only if it has pages of its own, too. */
-	rc = note_pages(measuring, measuring->copy->pid);
-	if (rc == 0)
-		rc = check_room(measuring);
-	if (rc == 0)
-		rc = prepare(measuring, &pilot, false);
-	if (rc == 0) {
-		pilot_runs(measuring, &pilot);
-		rc = note_pages(measuring, pilot.copy.pid);
-	}
-	arm_kill(&pilot, measuring->copy);
-	if (rc == 0 && measuring->check_count < 2)
-		return stop(measuring, "short");
-	return rc;
+	if (arm_memory_prepare(&measuring->arms[kind], &measuring->pages, kind == ARM_HUGE,
+			       measuring->options->huge_page_bytes) < 0)
+		return stop(measuring, "failed");
+	return 0;
 }
 
-static int prepare_arms(struct measuring *measuring)
+static int make_arms(struct measuring *measuring)
 {
 	const unsigned first = (unsigned)budget_random(measuring->random, ARM_KINDS);
 
-	if (check_room(measuring) < 0)
+	if (note_pages(measuring, measuring->copy->pid) < 0 || check_room(measuring) < 0 ||
+	    fork_arm(measuring, &measuring->pilot) < 0)
 		return -1;
 	for (unsigned i = 0; i < ARM_KINDS; i++) {
 		const unsigned kind = (first + i) % ARM_KINDS;
 
-		if (prepare(measuring, &measuring->arms[kind], kind == ARM_HUGE) < 0)
+		if (fork_arm(measuring, &measuring->arms[kind]) < 0 ||
+		    prepare(measuring, (enum arm_kind)kind) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-/* One arm does one slice.  Returns 0; or -1, and no arm can do another. */
-static int run_slice(struct measuring *measuring, struct slice_row *row, unsigned number)
+static uint64_t around(const struct measuring *measuring, uint64_t ns)
+{
+	/* Not in step with anything that the program does. */
+	return ns * 9 / 10 + budget_random(measuring->random, ns / 5 + 1);
+}
+
+/* The pilot runs for a while.  Returns 0 with a check point; 1 at a call; or -1. */
+static int find_check(struct measuring *measuring, struct check_point *check, uint64_t ns)
+{
+	struct arm *pilot = &measuring->pilot;
+	struct arm_stretch stretch;
+	const enum arm_end end = arm_run(pilot, NULL, around(measuring, ns), &stretch);
+
+	if (end == ARM_CALL) {
+		measuring->call = pilot->at_call;
+		return 1;
+	}
+	if (end != ARM_TIME)
+		return stop(measuring, end_words[end]);
+	if (check_point_find(check, &pilot->copy, &pilot->registers, measuring->random) < 0)
+		return stop(measuring, "lost");
+	return check->count ? 0 : stop(measuring, "tight");
+}
+
+static int send_pilot(struct measuring *measuring, struct slice_checks *checks)
+{
+	const struct arms_options *options = measuring->options;
+	int rc = find_check(measuring, &checks->warm, options->warm_ns);
+
+	if (rc == 1)
+		return stop(measuring, "call");
+	if (rc == 0)
+		rc = find_check(measuring, &checks->end, options->measured_ns);
+	if (rc < 0)
+		return -1;
+	checks->end_call = rc == 1 ? measuring->pilot.at_call : -1;
+	/* What it got meanwhile, the others have before they start. */
+	return note_pages(measuring, measuring->pilot.copy.pid);
+}
+
+/* An arm does the slice.  Returns 0; or -1, and no arm can do another slice. */
+static int arm_slice(struct measuring *measuring, struct slice_row *row,
+		     struct slice_checks *checks)
 {
 	const struct arms_options *options = measuring->options;
 	struct arm *arm = &measuring->arms[row->arm];
-	struct arm_stretch warm, measured = { 0 };
-	enum arm_end end =
-		arm_run(arm, &measuring->checks[2 * number], SLOWER * options->warm_ns, &warm);
+	const bool to_call = checks->end_call >= 0;
+	struct arm_stretch warm, measured;
+	enum arm_end end = arm_run(arm, &checks->warm, SLOWER * options->warm_ns, &warm);
 
-	if (end == ARM_CHECKED)
-		end = arm_run(arm, &measuring->checks[2 * number + 1],
-			      SLOWER * options->measured_ns, &measured);
-	row->outcome = end_words[end];
+	if (end == ARM_CHECKED) {
+		end = arm_run(arm, to_call ? NULL : &checks->end, SLOWER * options->measured_ns,
+			      &measured);
+		if (to_call && end == ARM_CALL && arm->at_call == checks->end_call)
+			end = ARM_CHECKED;
+	}
 	row->call = arm->at_call;
+	row->outcome = end_words[end];
 	if (end != ARM_CHECKED)
 		return stop(measuring, row->outcome);
+	row->outcome = measured.cpu_ns < SHORTEST_NS ? "short" : "good";
 	row->warm_ns = warm.cpu_ns;
 	row->time_ns = measured.cpu_ns;
 	row->faults = measured.faults;
 	row->stops = measured.stops;
-	if (row->time_ns < SHORTEST_NS)
-		row->outcome = "short";
 	return 0;
 }
 
 /* All arms do it, in random order. */
 static int run_turns(struct measuring *measuring, unsigned number)
 {
-	unsigned order[ARM_KINDS] = { ARM_BASE, ARM_REPEAT, ARM_HUGE };
+	enum arm_kind order[ARM_KINDS] = { ARM_BASE, ARM_REPEAT, ARM_HUGE };
+	struct slice_checks checks;
 
-	for (unsigned i = ARM_KINDS - 1; i > 0; i--) {
-		const unsigned other = (unsigned)budget_random(measuring->random, i + 1);
-		const unsigned kept = order[i];
-
-		order[i] = order[other];
-		order[other] = kept;
-	}
+	if (send_pilot(measuring, &checks) < 0)
+		return -1;
 	for (unsigned turn = 0; turn < ARM_KINDS; turn++) {
+		const unsigned other = turn + (unsigned)budget_random(measuring->random,
+								      ARM_KINDS - turn);
+		const enum arm_kind kind = order[other];
 		struct slice_row *row = slice_rows_add(measuring->rows, measuring->window);
 
+		order[other] = order[turn];
 		if (!row)
 			return -1;
 		row->slice = number;
 		row->turn = turn;
-		row->arm = (enum arm_kind)order[turn];
-		if (run_slice(measuring, row, number) < 0)
+		row->arm = kind;
+		if (prepare(measuring, kind) < 0 || arm_slice(measuring, row, &checks) < 0)
 			return -1;
-		if (clock_ns() > measuring->deadline_ns)
-			return stop(measuring, "time");
 	}
-	return 0;
+	if (checks.end_call >= 0)
+		return stop(measuring, "call");
+	return clock_ns() > measuring->deadline_ns ? stop(measuring, "time") : 0;
 }
 
-/* Of the rows of this copy from the one on: what is so at the end of all slices. */
-static void conclude(struct measuring *measuring, size_t first)
+/* Have they done the same? */
+static bool have_diverged(const struct measuring *measuring, struct arm_difference *found)
 {
-	struct arm_backing backing[ARM_KINDS];
-	struct arm_difference difference[ARM_KINDS] = { { 0, 0 } };
-	bool seen[ARM_KINDS];
+	arm_memory_compare(measuring->copy, &measuring->arms[ARM_BASE], &measuring->arms[ARM_HUGE],
+			   &measuring->pages, found);
+	return found->different > DIFFERENT_FEW &&
+	       found->different > found->changed / DIFFERENT_SHARE;
+}
 
-	for (unsigned kind = 0; kind < ARM_KINDS; kind++) {
-		const struct arm *arm = &measuring->arms[kind];
+/* Of the rows of this copy, from that one on: what is so at the end of all slices. */
+static void conclude(const struct measuring *measuring, size_t first)
+{
+	struct arm_difference difference = { 0, 0 };
+	const bool diverged = have_diverged(measuring, &difference);
 
-		seen[kind] = arm->copy.pid > 0 &&
-			     arm_backing_read(&backing[kind], arm->copy.pid) == 0;
-		if (kind != ARM_BASE && !measuring->why)
-			arm_memory_compare(measuring->copy, &measuring->arms[ARM_BASE], arm,
-					   &measuring->pages, &difference[kind]);
-	}
 	for (size_t i = first; i < measuring->rows->count; i++) {
 		struct slice_row *row = &measuring->rows->all[i];
-		const struct arm_difference *found = &difference[row->arm];
+		struct arm_backing backing;
 
-		if (seen[row->arm]) {
-			row->anonymous_bytes = backing[row->arm].anonymous_bytes;
-			row->huge_bytes = backing[row->arm].huge_bytes;
-			if (row->arm == ARM_HUGE && !strcmp(row->outcome, "good") &&
-			    row->huge_bytes < row->anonymous_bytes / LEAST_HUGE_SHARE)
-				row->outcome = "not-huge";
-		}
-		if (measuring->why || row->arm == ARM_BASE)
+		if (strcmp(row->outcome, "good") != 0)
 			continue;
-		row->changed_pages = found->changed;
-		row->different_pages = found->different;
-		if (found->different > DIFFERENT_FEW &&
-		    found->different > found->changed / DIFFERENT_SHARE)
+		row->changed_pages = difference.changed;
+		row->different_pages = difference.different;
+		if (diverged)
 			row->outcome = "diverged";
+		if (arm_backing_read(&backing, measuring->arms[row->arm].copy.pid) < 0)
+			continue;
+		row->anonymous_bytes = backing.anonymous_bytes;
+		row->huge_bytes = backing.huge_bytes;
+		if (row->arm == ARM_HUGE &&
+		    backing.huge_bytes < backing.anonymous_bytes / LEAST_HUGE_SHARE)
+			row->outcome = "not-huge";
 	}
 }
 
 static void measure(struct measuring *measuring)
 {
 	const size_t first = measuring->rows->count;
-	unsigned slices;
 
-	if (send_pilot(measuring) == 0 && prepare_arms(measuring) == 0) {
-		/* What ended the pilot is not what ends them. */
-		measuring->why = NULL;
-		slices = measuring->check_count / 2;
-		for (unsigned i = 0; i < slices; i++)
+	if (make_arms(measuring) == 0) {
+		for (unsigned i = 0; i < measuring->options->slices; i++)
 			if (run_turns(measuring, i) < 0)
 				break;
 		conclude(measuring, first);
 	}
+	arm_kill(&measuring->pilot, measuring->copy);
 	for (unsigned kind = 0; kind < ARM_KINDS; kind++)
 		arm_kill(&measuring->arms[kind], measuring->copy);
 }

@@ -90,7 +90,11 @@ static int forward(const struct watch_signals *signals, pid_t pid)
 	while (read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		if (info.ssi_signo != SIGCHLD)
 			kill(pid, (int)info.ssi_signo);
-	return getppid() != signals->parent;
+	if (getppid() == signals->parent)
+		return 0;
+	/* Who ran it in turns with another one may have stopped it, and died. */
+	kill(pid, SIGCONT);
+	return 1;
 }
 
 static int reaped(pid_t pid, struct waits *waits, struct watch_result *result)

@@ -60,6 +60,8 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
         simulation=None if estimate.simulated is None else _simulation(estimate.simulated),
         attribution=attribution_part(estimate.attribution),
         sampled_attribution=attribution_part(sampled),
+        measured=estimate.given.measured,
+        not_measured=estimate.given.not_measured,
         fractions_of=time_name(gain, estimate.given),
         base_data_translation_ns=gain.base_data_ns,
         base_code_translation_ns=gain.base_code_ns,

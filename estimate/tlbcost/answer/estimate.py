@@ -17,6 +17,7 @@ from tlbcost.answer.gains import (
     footprint_of,
     processes_of,
     spread_part,
+    with_measured,
 )
 from tlbcost.answer.record import Estimate, Evidence
 from tlbcost.answer.request import EstimateRequest
@@ -27,9 +28,11 @@ from tlbcost.attribution.simulation import simulated_attribution
 from tlbcost.calibration.request import calibration_for
 from tlbcost.common.cleanup import TimeLimitPassed, temporary_folder
 from tlbcost.common.document import now
+from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.counters.importing.file import import_files
+from tlbcost.measured.record import MeasuredGain
 from tlbcost.numa.runs import node_placement
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.run.program import resolve
@@ -116,6 +119,8 @@ def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evid
         seen=ran.seen,
         sampled=ran.sampled,
         copied=ran.copied,
+        measured=ran.measured if isinstance(ran.measured, MeasuredGain) else None,
+        not_measured=ran.measured if isinstance(ran.measured, str) else None,
     )
 
 
@@ -142,6 +147,8 @@ def _followed(request: EstimateRequest, pid: int) -> Evidence:
         no_core=plan.no_core,
         seen=ran.seen,
         copied=ran.copied,
+        measured=ran.measured if isinstance(ran.measured, MeasuredGain) else None,
+        not_measured=ran.measured if isinstance(ran.measured, str) else None,
         followed=True,
     )
 
@@ -159,13 +166,15 @@ def conclude(given: Evidence) -> Estimate:
     counted = by_counters(given, costs, footprint, simulated)
     best = counted or simulated  # Counters are the better witness.
     assert best is not None, "neither counted nor simulated"
+    gain = best.gain if given.measured is None else with_measured(best.gain, given.measured)
     if simulated is not None and given.simulation is not None and costs is not None:
-        expected, tlbs = simulated.gain.expected_fraction, simulated.geometry
+        expected = _attributable((gain if given.measured else simulated.gain).expected_fraction)
+        tlbs = simulated.geometry
         attribution = simulated_attribution(
             given.simulation, tlbs, costs, expected, given.seen, given.settings
         )
         simulated = replace(simulated, attribution=attribution)
-    expected = best.gain.expected_fraction
+    expected = _attributable(gain.expected_fraction)
     sampled, doubts = sampled_attribution(given.sampled, expected, given.seen, given.settings)
     return with_words(
         Estimate(
@@ -178,13 +187,19 @@ def conclude(given: Evidence) -> Estimate:
             footprint=footprint,
             simulated=simulated,
             counted=counted,
-            gain=best.gain,
+            gain=gain,
             # Simulations are what was validated, and of the same model.
-            track_record=given.track_records.get(best.gain.model) if best.gain.model else None,
+            track_record=given.track_records.get(gain.model) if gain.model else None,
             sampled=sampled,
             spread_part=spread_part(given, costs, footprint, simulated, counted),
         )
     )
+
+
+def _attributable(expected: Interval) -> Interval:
+    """Memory and code have a part of a gain; of a loss, measured, they have none."""
+    low, value = max(0.0, expected.low), max(0.0, expected.value)
+    return Interval(value, low, max(value, expected.high))
 
 
 def with_words(found: Estimate) -> Estimate:

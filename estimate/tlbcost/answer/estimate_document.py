@@ -15,6 +15,7 @@ from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
 from tlbcost.copies.record import CopiesRecord
 from tlbcost.counters.event_counts import EventCount, Mode
+from tlbcost.measured.record import MeasuredGain
 from tlbcost.model.gain import ModelName, VerdictCode
 from tlbcost.model.walk_share import Way
 from tlbcost.numa.locality import Direction, Score
@@ -257,6 +258,14 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
         AttributionPart | None,
         doc("the same by samples of counters, where attribution is of a simulation"),
     ]
+    measured: Annotated[
+        MeasuredGain | None,
+        doc(
+            "what huge pages saved when they were tried: expected_fraction, fault_fraction and "
+            "total_fraction are from it; null: they are modelled"
+        ),
+    ] = None
+    not_measured: Annotated[str | None, doc("why not, where it was tried")] = None
     fractions_of: Annotated[TimeName, doc("what fractions of time are of")]
     base_data_translation_ns: Annotated[
         Interval | None, doc("time in translation of data on base pages")

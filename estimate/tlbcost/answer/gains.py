@@ -13,8 +13,9 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.counters.count_findings import PartialSum, formula_values, partial_sums
 from tlbcost.counters.perf_stat import perf_stat
+from tlbcost.measured.record import MeasuredGain
 from tlbcost.model import miss_costs, overlap, walk_share
-from tlbcost.model.gain import PredictedGain, total_interval
+from tlbcost.model.gain import PredictedGain, total_interval, verdict
 from tlbcost.processors.event_tables import generic_pmu
 from tlbcost.processors.formulas import names as names_in
 from tlbcost.run.outcome import Run
@@ -142,6 +143,24 @@ def _simulated_gain(
         return simple
     expected = overlap.expected_gain(sample.saving, runs, simple.bound_fraction)
     return overlap.with_overlap(simple, expected, runs, footprint)
+
+
+def with_measured(modelled: PredictedGain, measured: MeasuredGain) -> PredictedGain:
+    """The gain, with what was measured in place of what the model expects."""
+    faults = measured.system_fraction
+    if faults is None:
+        # Copies show user mode alone.
+        faults = modelled.fault_fraction
+    total = measured.total_fraction if measured.system_fraction is not None else None
+    gain = replace(
+        modelled,
+        expected_fraction=measured.user_fraction,
+        fault_fraction=faults,
+        measured_fraction=total,
+    )
+    whole = total_interval(gain)
+    already = modelled.verdict == "already_huge"
+    return replace(gain, verdict=verdict(whole, None, already))
 
 
 def spread_part(

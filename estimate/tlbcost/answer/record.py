@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tlbcost.common.interval import Interval
     from tlbcost.copies.record import CopiedRun, CopiesRecord
     from tlbcost.counters.event_counts import EventCounts
+    from tlbcost.measured.record import MeasuredGain
     from tlbcost.model.gain import ModelName, PredictedGain
     from tlbcost.model.overlap import Sample
     from tlbcost.model.walk_share import Witness
@@ -51,7 +52,8 @@ class Evidence:
     what one walk costs, if the user said it. `seen`: the program's mappings when it ran natively.
     `placed`: what huge pages do on several NUMA nodes. `track_records`: how far off each model was
     on this machine. `copied`: where the simulation is of copies of the running program. `followed`:
-    a process that ran before, and afterwards; its one "run" is the time between.
+    a process that ran before, and afterwards; its one "run" is the time between. `measured`: on
+    huge pages, too; `not_measured`: why that says nothing, where it was asked for.
     """
 
     argv: tuple[str, ...]
@@ -76,6 +78,8 @@ class Evidence:
     sampled: Sampled | None = None
     copied: CopiedRun | None = None
     followed: bool = False
+    measured: MeasuredGain | None = None
+    not_measured: str | None = None
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -21,11 +21,11 @@ class EstimateRequest:
     """The program to run, or the files of counts taken elsewhere (`imported`), and how.
 
     `calibration` None: this machine's costs. `nodes` None: NUMA nodes as the machine has them.
-    `engine`: what simulates, if anything does; `overhead`: the share of CPU time that copies may
-    cost, or as many as `copies`; both None: the usual share. `pid`: a process that already runs,
-    followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as the time
-    of one allows. `cpu`, `object_name` and `walk_cycles` (what one page walk costs) are about
-    files.
+    `engine`: what simulates, if anything does; `overhead`: the share of CPU time that copies
+    may cost, or as many as `copies`; both None: the usual share. `pid`: a process that already
+    runs, followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as
+    the time of one allows. `measured`: on huge pages, too, besides the model. `cpu`,
+    `object_name` and `walk_cycles` (what one page walk costs) are about files.
     """
 
     argv: tuple[str, ...] = ()
@@ -47,6 +47,7 @@ class EstimateRequest:
     pid: int | None = None
     seconds: float | None = None
     children: bool = False
+    measured: bool = False
 
     @property
     def unsimulated(self) -> str | None:

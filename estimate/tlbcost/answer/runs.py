@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost.answer.backend import Choice, choose
+from tlbcost.answer.measurement import measure_process, measure_program
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.attribution.backing import Seen
 from tlbcost.attribution.samples import Sampled, sample_misses
@@ -36,6 +37,7 @@ from tlbcost.copies.run import (
 )
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs
+from tlbcost.measured.record import MeasuredGain
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.processors.geometry import Geometry
 from tlbcost.run.launch import Launcher, native_runs
@@ -94,6 +96,7 @@ class ProgramRuns:
     notes: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
     copied: CopiedRun | None = None
+    measured: MeasuredGain | str | None = None
 
 
 def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> RunPlan:
@@ -237,9 +240,12 @@ def run_program(
         core = conditions.core_then(sampler.isolated_pages())
         with _cut_short("the simulation", unfinished, partly=counted is not None):
             simulation = _simulate(request, plan, launcher, native, core)
+    measured: MeasuredGain | str | None = None
+    with _cut_short("the measurement on huge pages", unfinished):
+        measured = measure_program(request, launcher, native)
     return ProgramRuns(
         tuple(native), counted, simulation, sampler.peak(), sampled, conditions.notes,
-        tuple(unfinished), copied,
+        tuple(unfinished), copied, measured,
     )  # fmt: skip
 
 
@@ -314,7 +320,11 @@ def follow_running(
             "follow it longer (--seconds 120), or under more load",
             CANNOT_MEASURE,
         )
-    return followed, ProgramRuns((outcome,), None, simulation, followed.seen, copied=copied)
+    assert outcome.run is not None
+    measured = measure_process(request, pid, folder, outcome.run)
+    return followed, ProgramRuns(
+        (outcome,), None, simulation, followed.seen, copied=copied, measured=measured
+    )
 
 
 def _folder(launcher: Launcher, run: int) -> Path:

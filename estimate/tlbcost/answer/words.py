@@ -36,6 +36,8 @@ def decider(estimate: Estimate) -> Decider | None:
     runs = estimate.given.runs
     if estimate.gain.verdict != "not_proven":
         return None
+    if estimate.given.measured is not None:
+        return "trial"
     if load_words(runs) is not None:
         return "quiet"
     if poor_because(estimate):
@@ -58,6 +60,8 @@ def verdict_sentence(estimate: Estimate) -> str:
     pages = f"{units.size(given.huge_page_bytes)} pages"
     total, time = total_interval(gain), time_name(gain, given)
     low, high = units.percent(total.low), units.percent(total.high)
+    if given.measured is not None and gain.verdict != "already_huge":
+        return _measured_sentence(estimate, pages)
     if gain.verdict == "worth_trying":
         return (
             f"WORTH TRYING: {pages} should save {units.percent(total.value)} of the {time}, "
@@ -79,6 +83,24 @@ def verdict_sentence(estimate: Estimate) -> str:
     reason = next(iter(poor_because(estimate)), None)
     decides = _DECIDERS[by].format(load=load_words(given.runs), reason=reason)
     return f"NOT PROVEN: {pages} should save between {low} and {high} of the {time}; {decides}."
+
+
+def _measured_sentence(estimate: Estimate, pages: str) -> str:
+    """The same of what was measured."""
+    gain = estimate.gain
+    total, time = total_interval(gain), time_name(gain, estimate.given)
+    low, high = units.percent(total.low), units.percent(total.high)
+    if gain.verdict == "worth_trying":
+        saved = units.percent(total.value)
+        return f"WORTH TRYING: {pages} saved {saved} of the {time}, at least {low} (measured)."
+    if gain.verdict == "not_worth_it":
+        if total.high <= 0:
+            return f"NOT WORTH IT: {pages} saved nothing (measured)."
+        return f"NOT WORTH IT: {pages} saved {high} of the {time} at most (measured)."
+    return (
+        f"NOT PROVEN: {pages} saved between {low} and {high} of the {time} (measured); a trial "
+        "would decide."
+    )
 
 
 def placement_sentence(estimate: Estimate) -> str | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -37,6 +38,10 @@ from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 if TYPE_CHECKING:
     from tlbcost.answer.record import Estimate
     from tlbcost.report.condition import Condition
+
+
+# "no" in the environment is as --no-measure.
+_MEASURE = "TLBCOST_MEASURE"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,6 +119,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sampled windows of the program (overlap), or by misses times their costs (simple); auto: "
         "overlap where enough windows can be modelled (default: auto)",
     )
+    parser.add_argument(
+        "--no-measure", action="store_true",
+        help="leave it at the model: do not also try huge pages, in more runs of the program or "
+        "in copies of it",
+    )  # fmt: skip
     parser.add_argument(
         "--nodes",
         metavar="N",
@@ -234,6 +244,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
         cpu=arguments.cpu,
         object_name=arguments.object,
         walk_cycles=arguments.walk_cycles,
+        measured=not arguments.no_measure and os.environ.get(_MEASURE) != "no",
     )
     condition = None if arguments.fail_if is None else _condition(arguments.fail_if)
     files = {"code": arguments.code, "folded": arguments.folded, "plot": arguments.plot}

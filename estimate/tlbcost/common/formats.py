@@ -60,6 +60,11 @@ COPY_WINDOWS = _format(
     "window pid tid at_cpu_ns warm_references references instructions ended call stops translated "
     "stepped replayed timed_references base_cycles huge_cycles",
 )
+SLICES = _format(
+    "slices 1",
+    "window slice arm turn outcome call warm_ns time_ns faults stops anonymous_bytes huge_bytes "
+    "changed_pages different_pages",
+)
 COPY_COUNTS = _format(
     "copy_counts 1", "window page_size_bytes side l1_misses stlb_hits stlb_misses unknown_misses"
 )

@@ -139,10 +139,16 @@ def follow_process(
     return FollowedProcess(argv, path, run, sampler.peak())
 
 
-def _follow(words: Sequence[str], meter: _Meter) -> tuple[int, str]:
-    """Run the tool to its end: its exit code, and what it said. SIGINT and the time limit end it
-    early, and what it has counts.
+def run_tool(words: Sequence[str]) -> tuple[int, str]:
+    """Run a tool of ours that watches a process, to its end: its exit code, and what it said.
+
+    SIGINT and the time limit end it early, and what it has counts.
     """
+    return _follow([str(paths.libexec(words[0])), *words[1:]], None)
+
+
+def _follow(words: Sequence[str], meter: _Meter | None) -> tuple[int, str]:
+    """The same, with `meter` read now and then."""
     with tempfile.TemporaryFile() as said, sigint_left_to_the_program() as interrupted:
         try:
             # In a process group of its own, so that it gets Ctrl-C once, from us.
@@ -154,7 +160,8 @@ def _follow(words: Sequence[str], meter: _Meter) -> tuple[int, str]:
         told = False
         try:
             while not _ended(process):
-                meter.read()
+                if meter is not None:
+                    meter.read()
                 if not told and interrupted():
                     told = True
                     process.send_signal(signal.SIGINT)
@@ -164,7 +171,8 @@ def _follow(words: Sequence[str], meter: _Meter) -> tuple[int, str]:
         except BaseException:
             process_tree.end(process)
             raise
-        meter.read()
+        if meter is not None:
+            meter.read()
         said.seek(0)
         return process.returncode, said.read().decode(errors="replace").strip()
 

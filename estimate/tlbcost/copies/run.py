@@ -18,6 +18,8 @@ from tlbcost.system.tracing import tracing_rights
 if TYPE_CHECKING:
     from tlbcost.copies.tables import CopyTables
 
+# Of one copy, one after the other.
+_SLICES = 4
 _TOOL = "tlbcost-copies"
 
 
@@ -93,6 +95,21 @@ def copies_tool(plan: CopyPlan, folder: Path, *, whole: bool = False) -> Sequenc
         str(round(1000 / plan.cycles_per_ns)),
         *(word for option in level_options(plan.geometry) for word in option),
         *core,
+    ]
+
+
+def arms_tool(folder: Path, copies: int, expected_cpu_ns: int) -> Sequence[str]:
+    """The same to have arms of so many copies, spread over this CPU time, do its work natively."""
+    return [
+        _TOOL,
+        "--out",
+        str(folder),
+        "--arms",
+        str(_SLICES),
+        "--copies",
+        str(copies),
+        "--expected-cpu-ns",
+        str(expected_cpu_ns),
     ]
 
 

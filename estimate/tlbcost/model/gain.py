@@ -40,6 +40,9 @@ class PredictedGain:
     Times in translation, in ns, range from the lowest costs (overlapped accesses) to the highest
     (serialized ones). So does the bound, whose value is its upper end.
 
+    `measured_fraction`: both savings together, where whole runs showed them; the two parts are
+    then what was measured, too.
+
     `expected_fraction` is the result of `model`, one of the two of a simulation; None: it is from
     counters. `models` has the result of each, where known.
     """
@@ -57,10 +60,13 @@ class PredictedGain:
     verdict: VerdictCode
     model: ModelName | None = None
     models: Mapping[ModelName, Interval] = field(default_factory=dict)
+    measured_fraction: Interval | None = None
 
 
 def total_interval(gain: PredictedGain) -> Interval:
     """Expected gain and page-fault saving together; the latter only where it was obtained."""
+    if gain.measured_fraction is not None:
+        return gain.measured_fraction
     fault = gain.fault_fraction or Interval(0, 0, 0)
     expected = gain.expected_fraction
     low, high = expected.low + fault.low, min(1.0, expected.high + fault.high)

@@ -23,6 +23,7 @@ from tlbcost.report.counts import (
 from tlbcost.report.facts import mode_words
 from tlbcost.report.regions import print_regions
 from tlbcost.report.remedies import print_remedies
+from tlbcost.report.summary import measured_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,6 +40,7 @@ def print_details(console: Console, document: EstimateDocument) -> None:
     _head(console, document)
     _program(console, document)
     _results(console, document)
+    _measured(console, document)
     print_regions(console, document)
     if document.simulation is not None:
         print_tlbs(console, document.simulation)
@@ -214,6 +216,33 @@ def _results(console: Console, document: EstimateDocument) -> None:
             f"{_points(tried.largest_error_fraction)} at most; {tried.inside} were within the "
             "interval (tlbcost validate)."
         )
+
+
+def _measured(console: Console, document: EstimateDocument) -> None:
+    measured = document.measured
+    if measured is None:
+        if document.not_measured is not None:
+            console.print(f"Not measured on huge pages: {document.not_measured}.")
+        return
+    shown = table("measured", "saved", "90 % interval")
+    for label, share in (
+        ("user time", measured.user_fraction),
+        ("kernel time", measured.system_fraction),
+        ("total", measured.total_fraction),
+        ("between two on base pages", measured.null_fraction),
+    ):
+        if share is not None:
+            shown.add_row(label, units.percent(share.value), units.range_of(share))
+    section(console, shown)
+    text = f"{measured_words(measured).capitalize()}"
+    if measured.huge_part is not None:
+        text += f"; {units.percent(measured.huge_part)} of the memory was on huge pages"
+    if measured.seen_fraction < 1:
+        text += f"; they stand for {units.percent(measured.seen_fraction)} of the time"
+    if measured.dropped:
+        left = ", ".join(f"{word} {n}" for word, n in sorted(measured.dropped.items()))
+        text += f". Not used: {left}"
+    console.print(f"{text}.")
 
 
 def _points(fraction: float) -> str:

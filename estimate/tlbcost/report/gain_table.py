@@ -10,6 +10,7 @@ from tlbcost.common import units
 from tlbcost.common.interval import Interval
 
 _HEAD = ("saved by", "share", "range")
+_FAULTS, _MISSES = "fewer page faults", "cheaper TLB misses"
 _MORE_PLACES = 2
 # A gain that is about 0, and below this in any case, needs no row.
 _NOTHING = 0.005
@@ -17,10 +18,9 @@ _NOTHING = 0.005
 
 def gain_table(document: EstimateDocument) -> list[str]:
     """The lines of the table: without rows of about nothing, with a total if there are two."""
-    parts = {
-        "fewer page faults": document.fault_fraction,
-        "cheaper TLB misses": document.expected_fraction,
-    }
+    measured = document.measured is not None and document.measured.system_fraction is not None
+    faults, misses = ("kernel time", "user time") if measured else (_FAULTS, _MISSES)
+    parts = {faults: document.fault_fraction, misses: document.expected_fraction}
     total = document.total_fraction
     known = {name: share for name, share in parts.items() if share is not None}
     some = {name: share for name, share in known.items() if not _is_nothing(share)}
@@ -33,7 +33,14 @@ def gain_table(document: EstimateDocument) -> list[str]:
         return []
     shares = list(known.values())
     (values,) = _columns(shares, total, lambda share: (share.value,))
-    lows, highs = _columns(shares, total, lambda share: (share.low, share.high))
+    if measured:
+        # Each interval is that of its own differences: ends do not add up.
+        lows, highs = (
+            [units.percent(end) for end in ends]
+            for ends in zip(*((share.low, share.high) for share in (*shares, total)), strict=True)
+        )
+    else:
+        lows, highs = _columns(shares, total, lambda share: (share.low, share.high))
     times = [units.NOT_OBTAINED] * (len(shares) + 1)
     cpu = document.program.cpu_ns
     if cpu is not None:
@@ -47,7 +54,7 @@ def gain_table(document: EstimateDocument) -> list[str]:
     ]
     if document.fault_fraction is None:
         # What was not obtained is not nothing.
-        rows.insert(0, ("fewer page faults", *[units.NOT_OBTAINED] * 3))
+        rows.insert(0, (_FAULTS, *[units.NOT_OBTAINED] * 3))
     if len(known) == 1:
         rows.pop()
     last = "CPU time" if document.fractions_of == "CPU time" else "time"
@@ -56,7 +63,7 @@ def gain_table(document: EstimateDocument) -> list[str]:
 
 def _name(name: str, value: str) -> str:
     # Huge pages may cost more to fault in than they save.
-    return "page faults" if name == "fewer page faults" and value.startswith("-") else name
+    return "page faults" if name == _FAULTS and value.startswith("-") else name
 
 
 def _is_nothing(share: Interval) -> bool:

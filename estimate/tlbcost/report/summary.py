@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.common import units
+from tlbcost.common.interval import Interval
 from tlbcost.copies.record import CopiesRecord
+from tlbcost.measured.record import MeasuredGain
 from tlbcost.report.caveats import caveat_items
 from tlbcost.report.commands import command_lines, program_line
 from tlbcost.report.facts import cause_words, counted_words, memory_words, run_words
@@ -92,7 +94,27 @@ def _below(
 def _bound(document: EstimateDocument, width: int) -> list[str]:
     capped = ", capped at the user time" if document.bound_capped else ""
     share = units.percent(document.bound_fraction.value)
-    return wrapped(f"Upper bound for all address translation: {share}{capped}.", width)
+    text = f"Upper bound for all address translation: {share}{capped}"
+    expected = modelled(document)
+    if document.measured is not None and expected is not None:
+        text += f"; the model expected {units.percent(expected.value)}, {units.range_of(expected)}"
+    return wrapped(f"{text}.", width)
+
+
+def modelled(document: EstimateDocument) -> Interval | None:
+    """What the model expects of cheaper TLB misses; None: there is no model's answer."""
+    for part in (document.counters, document.simulation):
+        if part is not None:
+            return part.expected_fraction
+    return None
+
+
+def measured_words(measured: MeasuredGain) -> str:
+    """What was measured, and how often."""
+    if measured.source == "copies":
+        return f"measured in {measured.rounds} copies of the running program"
+    how = "" if measured.source == "runs one by one" else ", in turns"
+    return f"measured in {measured.rounds} rounds of whole runs{how}"
 
 
 def _facts(document: EstimateDocument, commands: list[str], room: _Room, width: int) -> list[str]:
@@ -122,13 +144,16 @@ def _basis(document: EstimateDocument, hidden: int, room: _Room, width: int) -> 
     copies = None if document.simulation is None else document.simulation.copies
     if copies is not None:
         parts = [copies_words(copies)]
+    if document.measured is not None:
+        parts[0] = f"{measured_words(document.measured)}; modelled by {parts[0]}"
     if counters is not None:
         parts[0] += f" ({counters.pmu_name})"
     if document.simulation is not None and document.simulation.model == "simple":
         parts.append("simple model")
     parts.append("no calibration" if calibration is None else f"calibrated {calibration.date[:10]}")
     text = f"Basis: {', '.join(parts)}"
-    tried = document.tried if room.record else None
+    # It is of the model.
+    tried = document.tried if room.record and document.measured is None else None
     if tried is not None:
         where = "machine" if tried.here else "CPU"
         # No record is of copies yet.

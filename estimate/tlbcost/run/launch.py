@@ -29,6 +29,16 @@ _TICK_S = 1.0
 _PR_SET_THP_DISABLE, _PR_GET_THP_DISABLE = 41, 42
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run that is under way: its launcher, the table it will write, and kills before it."""
+
+    process: subprocess.Popen[bytes]
+    output: Path
+    tool: tuple[str, ...]
+    oom_kills: int
+
+
 @dataclass(slots=True)
 class Launcher:
     """Runs programs through tlbcost-run, with its files in `folder`, as `user` if given.
@@ -62,6 +72,23 @@ class Launcher:
         Raises TlbcostError if the launcher itself or the --prepare command failed; with the exit
         code 4 if `tool` ran nothing because nothing could be measured.
         """
+        with contextlib.ExitStack() as stack:
+            run = self.begin(
+                argv, stack, discard=discard, environment=environment, started=started, tool=tool
+            )
+            return self.finish(run, tick)
+
+    def begin(
+        self,
+        argv: Sequence[str],
+        stack: contextlib.ExitStack,
+        *,
+        discard: bool,
+        environment: Mapping[str, str] | None = None,
+        started: Callable[[int], None] | None = None,
+        tool: Sequence[str] = (),
+    ) -> Started:
+        """The same, but do not wait for its end: that is finish(). `stack` holds its input."""
         check_time()
         first = self.runs == 0
         self.runs += 1
@@ -69,28 +96,34 @@ class Launcher:
             self._prepare(self.prepare)
         output = self.folder / f"run{self.runs}.tsv"
         before = cgroup.memory_limit()
-        with self.stdin.opened(first=first) as fd:
-            code = self._run(
-                argv,
-                output,
-                fd,
-                discard=discard,
-                environment=environment,
-                tick=tick,
-                started=started,
-                tool=tool,
-            )
-        after = cgroup.memory_limit()
-        if not output.exists():
-            if tool and code == CANNOT_MEASURE:
-                self.runs -= 1
-                raise TlbcostError(f"{tool[0]} could measure nothing", None, CANNOT_MEASURE)
-            name = tool[0] if tool else "tlbcost-run"
-            raise tool_error("cannot time the program", name, code, self.folder.parent)
-        killed = (after.oom_kills or 0) > (before.oom_kills or 0)
-        return read_outcome(output, (after.limit_bytes or 0) if killed else None)
+        fd = stack.enter_context(self.stdin.opened(first=first))
+        process = self._start(argv, output, fd, discard=discard, environment=environment, tool=tool)
+        if started is not None:
+            try:
+                started(process.pid)
+            except BaseException:
+                process_tree.end(process)
+                raise
+        return Started(process, output, tuple(tool), before.oom_kills or 0)
 
-    def _run(
+    def finish(self, run: Started, tick: Callable[[float], None] | None = None) -> Outcome:
+        """Wait for its end; see execute()."""
+        try:
+            code = _wait(run.process, tick, self.stdin)
+        except BaseException:
+            process_tree.end(run.process)
+            raise
+        after = cgroup.memory_limit()
+        if not run.output.exists():
+            if run.tool and code == CANNOT_MEASURE:
+                self.runs -= 1
+                raise TlbcostError(f"{run.tool[0]} could measure nothing", None, CANNOT_MEASURE)
+            name = run.tool[0] if run.tool else "tlbcost-run"
+            raise tool_error("cannot time the program", name, code, self.folder.parent)
+        killed = (after.oom_kills or 0) > run.oom_kills
+        return read_outcome(run.output, (after.limit_bytes or 0) if killed else None)
+
+    def _start(
         self,
         argv: Sequence[str],
         output: Path,
@@ -98,11 +131,9 @@ class Launcher:
         *,
         discard: bool,
         environment: Mapping[str, str] | None = None,
-        tick: Callable[[float], None] | None = None,
-        started: Callable[[int], None] | None = None,
         tool: Sequence[str] = (),
         stdout: int | None = None,
-    ) -> int:
+    ) -> subprocess.Popen[bytes]:
         launcher = str(paths.libexec(tool[0] if tool else "tlbcost-run"))
         options = [launcher, *tool[1:], "--run" if tool else "--output", str(output)]
         if discard:
@@ -113,7 +144,7 @@ class Launcher:
             # Descriptors that tlbcost was given, e.g. by <(...), belong to the program; our own
             # close themselves.
             with _transparent_huge_pages(self.transparent):
-                process = subprocess.Popen(
+                return subprocess.Popen(
                     [*options, "--", *argv],
                     stdin=stdin,
                     stdout=stdout,
@@ -122,20 +153,18 @@ class Launcher:
                 )
         except OSError as error:
             raise hints.cannot_run(launcher, error) from error
-        try:
-            if started is not None:
-                started(process.pid)
-            return _wait(process, tick, self.stdin)
-        except BaseException:
-            process_tree.end(process)
-            raise
 
     def _prepare(self, command: str) -> None:
         output = self.folder / f"prepare{self.runs}.tsv"
         with open(os.devnull, "rb") as nothing:  # noqa: PTH123
-            code = self._run(
+            process = self._start(
                 ["sh", "-c", command], output, nothing.fileno(), discard=False, stdout=2
             )
+        try:
+            code = _wait(process, None, self.stdin)
+        except BaseException:
+            process_tree.end(process)
+            raise
         if code != 0:
             raise TlbcostError(
                 f"the command to prepare a run failed: exit code {code}: {command}",

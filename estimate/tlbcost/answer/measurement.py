@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is the gain measured, besides being modelled, and by which of two ways?
+
+A program that is over soon runs again, on base and on huge pages in turns. Of one that takes
+long, or runs already, copies do the same work on both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tlbcost.answer.request import EstimateRequest
+from tlbcost.common.causes import tool_error
+from tlbcost.common.errors import CANNOT_MEASURE
+from tlbcost.common.progress import say
+from tlbcost.copies.process import run_tool
+from tlbcost.copies.run import arms_tool
+from tlbcost.measured.arms import measured_in_arms
+from tlbcost.measured.record import MeasuredGain
+from tlbcost.measured.whole_runs import measure_runs, predicted_s
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome, Run
+
+# Rounds of whole runs may take so long; else copies of one more run are measured.
+_RUNS_S = 24.0
+_COPIES = 8
+_SECONDS = 30.0
+
+
+def measure_program(
+    request: EstimateRequest, launcher: Launcher, native: Sequence[Outcome]
+) -> MeasuredGain | str | None:
+    """Measure a program that can be run again; or why not. None: it was not asked for.
+
+    Raises TimeLimitPassed.
+    """
+    first = native[0]
+    if not request.measured or first.run is None:
+        return None
+    if predicted_s(first) <= _RUNS_S:
+        found = measure_runs(launcher, request.argv, os.environ, first, _RUNS_S)
+    else:
+        found = _copies_of_a_run(request, launcher, first, first.run)
+    return _announced(found)
+
+
+def measure_process(
+    request: EstimateRequest, pid: int, folder: Path, run: Run
+) -> MeasuredGain | str | None:
+    """The same of a process that runs already; `run`: what it did while it was followed."""
+    if not request.measured:
+        return None
+    seconds = _SECONDS if request.seconds is None else request.seconds
+    say(f"measuring process {pid}: its copies do the same work on base and on huge pages")
+    tables = folder / "arms"
+    tables.mkdir()
+    words = [*arms_tool(tables, _COPIES, run.cpu_ns), "--pid", str(pid)]
+    words += ["--seconds", str(max(1, round(seconds)))]
+    code, said = run_tool(words)
+    if code == CANNOT_MEASURE:
+        return _announced("the process may not be copied")
+    if code != 0:
+        say(said)
+        raise tool_error(f"cannot measure process {pid}", words[0], code, folder)
+    return _announced(measured_in_arms(tables, run.user_ns / (run.cpu_ns or 1)))
+
+
+def _copies_of_a_run(
+    request: EstimateRequest, launcher: Launcher, first: Outcome, run: Run
+) -> MeasuredGain | str:
+    tables = launcher.folder / "arms"
+    tables.mkdir()
+    say("measuring: copies of one more run do the same work on base and on huge pages")
+    tool = arms_tool(tables, _COPIES, run.cpu_ns)
+    outcome = launcher.execute(request.argv, discard=True, tool=tool)
+    if outcome.code != first.code or not (tables / "copies.tsv").exists():
+        return f"the run that copies were made of {outcome.describe()}"
+    return measured_in_arms(tables, run.user_ns / (run.cpu_ns or 1))
+
+
+def _announced(found: MeasuredGain | str) -> MeasuredGain | str:
+    if isinstance(found, str):
+        say(f"not measured: {found}")
+    return found

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do huge pages save whole runs? The program runs on both at the same time, in turns."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from tlbcost.common.cleanup import TimeLimitPassed
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.interval import Interval
+from tlbcost.common.progress import RunProgress, Tick
+from tlbcost.measured.record import MeasuredGain, too_busy
+from tlbcost.measured.statistics import mean_of_rounds
+from tlbcost.memory.peak_sampler import PeakSampler
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome, Run
+from tlbcost.run.turns import NotTogetherError, Way, cpus_for, run_in_turns
+from tlbcost.thp import program as thp
+
+MIN_ROUNDS = 2
+_MOST_ROUNDS = 30
+_WAYS = 3
+# Narrower is not needed: the worthwhile gain is twice that.
+_ENOUGH_FRACTION = 0.0075
+# On fewer of the pages that could be huge, it is not measured what these do.
+_LEAST_HUGE_PART = 0.5
+
+
+def predicted_s(outcome: Outcome) -> float:
+    """How long the fewest rounds take, at least."""
+    run = outcome.run
+    return 0.0 if run is None else MIN_ROUNDS * _WAYS * max(run.cpu_ns, run.wall_ns) / 1e9
+
+
+def measure_runs(
+    launcher: Launcher,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    first: Outcome,
+    limit_s: float,
+) -> MeasuredGain | str:
+    """Run it in rounds of two runs on base pages and one on huge ones; or why that says nothing.
+
+    `first`: a run on its own; `limit_s`: begin no round that would end later.
+    """
+    if not thp.is_here():
+        return "whole runs are put on huge pages on x86-64 only"
+    try:
+        thp.check_possible()
+    except TlbcostError as error:
+        return str(error)
+    if launcher.prepare is not None:
+        return "with --prepare two runs cannot be there at the same time"
+    rounds = _Rounds(launcher, tuple(argv), environment, first)
+    until = time.monotonic() + limit_s
+    try:
+        with RunProgress("rounds on base and on huge pages", MIN_ROUNDS) as progress:
+            while (why := rounds.failed) is None and rounds.wants_more(until):
+                with progress.run(own_output=False) as tick:
+                    rounds.run(tick)
+    except TimeLimitPassed:
+        why = None if rounds.done >= MIN_ROUNDS else "the time limit passed"
+    return rounds.found() if why is None else why
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """The rounds so far: base, base again and huge."""
+
+    launcher: Launcher
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    first: Outcome
+    runs: list[tuple[Run, Run, Run]] = field(default_factory=list)
+    parts: list[float] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    failed: str | None = None
+    longest_s: float = 0.0
+
+    @property
+    def done(self) -> int:
+        return len(self.runs)
+
+    def wants_more(self, until: float) -> bool:
+        """Another round is needed, and there is time."""
+        tried = self.done + self.dropped.total()
+        if tried < MIN_ROUNDS:
+            return True
+        late = time.monotonic() + self.longest_s > until
+        if late or tried >= _MOST_ROUNDS or self.done < MIN_ROUNDS:
+            return not late and tried < 2 * MIN_ROUNDS
+        total = self._mean(_cpu_time)
+        return (total.high - total.low) / 2 > _ENOUGH_FRACTION
+
+    def run(self, tick: Tick | None) -> None:
+        """One more round."""
+        sampler = PeakSampler()
+        base = Way(self.argv, self.environment, transparent=False)
+        huge = Way((*thp.launcher(), *self.argv), self.environment, True, sampler.start)
+        begun = time.monotonic()
+        try:
+            outcomes = run_in_turns(self.launcher, (base, base, huge), cpus_for(self.first), tick)
+        except NotTogetherError as error:
+            self.failed = f"two runs at the same time would disturb each other: {error}"
+            return
+        finally:
+            backing = sampler.stop()
+        self.longest_s = max(self.longest_s, time.monotonic() - begun)
+        part = None if backing is None else backing.reached_fraction("anonymous")
+        self._take(outcomes, part)
+
+    def _take(self, outcomes: Sequence[Outcome], part: float | None) -> None:
+        for outcome, pages in zip(outcomes, ("base", "base", "huge"), strict=True):
+            if outcome.code != self.first.code or outcome.run is None:
+                self.failed = f"a run on {pages} pages, next to two others, {outcome.describe()}"
+                return
+        if part is not None and part < _LEAST_HUGE_PART:
+            self.dropped["not on huge pages"] += 1
+            return
+        if part is not None:
+            self.parts.append(part)
+        base, again, huge = (outcome.run for outcome in outcomes)
+        assert base is not None
+        assert again is not None
+        assert huge is not None
+        self.runs.append((base, again, huge))
+
+    def _mean(self, part: Callable[[Run], int]) -> Interval:
+        """The mean of a part of the CPU time, as a share of all of it."""
+        differences, nulls = [], []
+        for base, again, huge in self.runs:
+            cpu = (base.cpu_ns + again.cpu_ns) / 2 or 1.0
+            differences.append(((part(base) + part(again)) / 2 - part(huge)) / cpu)
+            nulls.append((part(base) - part(again)) / cpu)
+        return mean_of_rounds(differences, nulls)
+
+    def _null(self) -> Interval:
+        nulls = [(base.cpu_ns - again.cpu_ns) / (base.cpu_ns or 1) for base, again, _ in self.runs]
+        found = self._mean(_cpu_time)
+        # A null has 4/3 of a difference's variance.
+        half = (found.high - found.low) / 2 * (4 / 3) ** 0.5
+        return Interval(fmean(nulls), fmean(nulls) - half, fmean(nulls) + half)
+
+    def found(self) -> MeasuredGain | str:
+        """What all rounds say."""
+        if self.done < MIN_ROUNDS:
+            why = ", ".join(f"{n} {what}" for what, n in self.dropped.items())
+            return f"{self.done} rounds of runs could be used ({why or 'too little time'})"
+        null = self._null()
+        if (busy := too_busy(null)) is not None:
+            return busy
+        return MeasuredGain(
+            source="runs in turns",
+            total_fraction=self._mean(_cpu_time),
+            user_fraction=self._mean(_user_time),
+            system_fraction=self._mean(_system_time),
+            null_fraction=null,
+            rounds=self.done,
+            dropped=dict(self.dropped),
+            huge_part=fmean(self.parts) if self.parts else None,
+            seen_fraction=1.0,
+        )
+
+
+def _cpu_time(run: Run) -> int:
+    return run.cpu_ns
+
+
+def _user_time(run: Run) -> int:
+    return run.user_ns
+
+
+def _system_time(run: Run) -> int:
+    return run.system_ns

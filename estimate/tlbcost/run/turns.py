@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How are several runs of a program compared on a machine whose speed changes by the second?
+
+They run at the same time, on the same CPUs, in turns: all but one are stopped (SIGSTOP), and after
+TURN_S the next one continues. What disturbs the machine meets all of them alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import select
+import signal
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tlbcost.common.cleanup import check_time
+from tlbcost.run import process_tree
+from tlbcost.run.launch import Launcher, Started
+from tlbcost.run.outcome import Outcome
+
+# Long enough that caches, refilled after each change, matter little; short against disturbances.
+TURN_S = 0.04
+# So many turns of the first run come before the others begin: is it one that may run twice?
+_ALONE = 3
+# A run that used its CPU for a larger part of the time than this had no second thread at work.
+_PARALLEL = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to run the program; `transparent` as in Launcher.
+
+    `started` is called with the launcher's process id.
+    """
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] | None = None
+    transparent: bool | None = None
+    started: Callable[[int], None] | None = None
+
+
+class NotTogetherError(Exception):
+    """Why two of them must not run at the same time. None is left; what it wrote is incomplete."""
+
+
+def cpus_for(outcome: Outcome) -> frozenset[int]:
+    """Where to run it in turns: one CPU, or all if its threads ran at the same time."""
+    allowed = os.sched_getaffinity(0)
+    run = outcome.run
+    if run is None or run.cpu_ns > _PARALLEL * run.wall_ns:
+        return frozenset(allowed)
+    return frozenset([max(allowed)])
+
+
+def run_in_turns(
+    launcher: Launcher,
+    ways: Sequence[Way],
+    cpus: frozenset[int],
+    tick: Callable[[float], None] | None = None,
+) -> tuple[Outcome, ...]:
+    """Run the program once in each way, in turns. What it prints is dropped.
+
+    `wall_ns` of each run is the time of its turns. Raises TlbcostError as Launcher.execute() does,
+    and NotTogetherError; then none of them is left.
+    """
+    found: list[Outcome] = []
+    with contextlib.ExitStack() as stack:
+        runs: list[_Run] = []
+        stack.callback(_end_all, runs)
+        inherited = launcher.transparent
+        stack.callback(setattr, launcher, "transparent", inherited)
+        for way in ways:
+            launcher.transparent = way.transparent
+            with _on(cpus):
+                started = launcher.begin(
+                    way.argv, stack, discard=True, environment=way.environment, started=way.started
+                )
+            runs.append(_Run(started))
+            runs[-1].stop()
+            for _ in range(_ALONE if len(runs) == 1 else 0):
+                runs[0].turn()
+        _take_turns(runs, tick)
+        for run in runs:
+            outcome = launcher.finish(run.started)
+            if outcome.run is not None:
+                outcome = replace(
+                    outcome, run=replace(outcome.run, wall_ns=round(run.active_s * 1e9))
+                )
+            found.append(outcome)
+    return tuple(found)
+
+
+class _Run:
+    """A run that is under way, and how long its turns were."""
+
+    def __init__(self, started: Started) -> None:
+        self.started = started
+        self.active_s = 0.0
+        self._since: float | None = time.monotonic()
+        self._handle = os.pidfd_open(started.process.pid)
+        self._stopped: dict[int, int] = {}
+
+    def ended(self) -> bool:
+        """Whether it is over; then the time of its last turn is known."""
+        poll = select.poll()
+        poll.register(self._handle, select.POLLIN)
+        if not poll.poll(0):
+            return False
+        self._pause()
+        return True
+
+    def stop(self) -> None:
+        """Stop its processes, parents first; one that is born meanwhile is found by the next look."""
+        for _ in range(3):
+            family = process_tree.offspring([self.started.process.pid])
+            new = {pid: start for pid, start in family.items() if pid not in self._stopped}
+            if not new:
+                break
+            for pid in new:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGSTOP)
+            self._stopped.update(new)
+        self._pause()
+
+    def turn(self) -> None:
+        """Let it run for a while. Raises NotTogetherError if it writes a file."""
+        self.go_on()
+        poll = select.poll()
+        poll.register(self._handle, select.POLLIN)
+        poll.poll(1000 * TURN_S)
+        if not self.ended():
+            self.stop()
+            for pid in self._stopped:
+                if (file := written_file(pid)) is not None:
+                    raise NotTogetherError(f"it writes to {file}")
+
+    def go_on(self) -> None:
+        """Let all of them continue, children first."""
+        self._since = time.monotonic()
+        for pid, start in reversed(self._stopped.items()):
+            if process_tree.is_alive(pid, start):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGCONT)
+        self._stopped.clear()
+
+    def finish(self) -> None:
+        """Let it run for a second, if it takes that long."""
+        self.go_on()
+        poll = select.poll()
+        poll.register(self._handle, select.POLLIN)
+        poll.poll(1000)
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+    def _pause(self) -> None:
+        if self._since is not None:
+            self.active_s += time.monotonic() - self._since
+            self._since = None
+
+
+def _take_turns(runs: Sequence[_Run], tick: Callable[[float], None] | None) -> None:
+    """Until all have ended."""
+    begun = told = time.monotonic()
+    left = list(runs)
+    while left:
+        check_time()
+        random.shuffle(left)
+        for run in tuple(left):
+            if run.ended():
+                left.remove(run)
+                continue
+            if len(left) > 1:
+                run.turn()
+            else:
+                # It has nobody to wait for.
+                run.finish()
+        if tick is not None and time.monotonic() - told > 1:
+            told = time.monotonic()
+            tick(told - begun)
+
+
+def written_file(pid: int) -> str | None:
+    """A regular file with a name that the process has open for writing; None: there is none."""
+    folder = Path(f"/proc/{pid}/fd")
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):  # noqa: PTH208
+            with contextlib.suppress(OSError):
+                link = folder / name
+                writable = os.lstat(link).st_mode & stat.S_IWUSR
+                found = os.stat(link)  # noqa: PTH116
+                if writable and stat.S_ISREG(found.st_mode) and found.st_nlink:
+                    return os.readlink(link)  # noqa: PTH115
+    return None
+
+
+def _end_all(runs: Sequence[_Run]) -> None:
+    for run in runs:
+        if run.started.process.poll() is None:
+            run.go_on()
+            process_tree.end(run.started.process)
+        run.close()
+
+
+@contextlib.contextmanager
+def _on(cpus: frozenset[int]) -> Iterator[None]:
+    """What is started inside the block runs on these CPUs alone."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
