@@ -7,7 +7,7 @@ A copy has three arms: two on base pages, and one on huge pages. Each does a few
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -16,7 +16,7 @@ import pandas as pd
 
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.table import read_table
+from tlbcost.common.table import TableFormat, read_table
 from tlbcost.copies.run import reason_of
 from tlbcost.measured.record import MeasuredGain, too_busy
 from tlbcost.measured.statistics import mean_of_copies
@@ -24,7 +24,7 @@ from tlbcost.measured.statistics import mean_of_copies
 _FEWEST_COPIES = 4
 # Copies that say something stand for less of the time than this: too much is not known.
 _LEAST_SEEN = 0.5
-_NUMBERS = ("window", "slice", "time_ns", "huge_bytes", "anonymous_bytes", "faults")
+_NUMBERS = ("window", "slice", "time_ns", "huge_bytes", "anonymous_bytes")
 _GOOD = "good"
 _REASONS = {
     "tight": "it was in loops too tight to be stopped at the same instant twice",
@@ -46,21 +46,20 @@ class _Copy:
     difference: float
     null: float
     error: float
-    slices: int
 
 
-def measured_in_arms(folder: Path, user_fraction: float) -> MeasuredGain | str:
-    """What the tables in this folder say; or why they say nothing.
+def measured_in_arms(folders: Sequence[Path], user_fraction: float) -> MeasuredGain | str:
+    """What the tables in these folders, one for each run, say; or why they say nothing.
 
     `user_fraction`: the part of the program's CPU time that is in user mode. Raises TlbcostError
     with exit code 125 for a table that cannot be read.
     """
-    attempts, slices = _read(folder)
+    attempts, slices = _read(folders)
     weights = _weights(attempts)
     copies = [
         found
-        for window, weight_ns in weights.items()
-        if (found := _copy_of(slices[slices["window"] == window], weight_ns)) is not None
+        for copy, weight_ns in weights.items()
+        if (found := _copy_of(slices[slices["copy"] == copy], weight_ns)) is not None
     ]
     dropped = _dropped(attempts, slices)
     if len(copies) < _FEWEST_COPIES:
@@ -88,35 +87,56 @@ def measured_in_arms(folder: Path, user_fraction: float) -> MeasuredGain | str:
     )
 
 
-def _read(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+def copies_in(folders: Sequence[Path]) -> int:
+    """How many copies were measured, for better or worse. Raises TlbcostError, as above."""
+    attempts, _ = _read(folders)
+    return int((attempts["result"] == "followed").sum())
+
+
+def _read(folders: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Copies and slices; a copy is known by its run and its window."""
+    copies: list[dict[str, object]] = []
+    slices: list[dict[str, object]] = []
     try:
-        attempts = read_table(folder / "copies.tsv", formats.COPIES)
-        tables = [read_table(path, formats.SLICES) for path in sorted(folder.glob("slices.*.tsv"))]
+        for run, folder in enumerate(folders):
+            attempts = read_table(folder / "copies.tsv", formats.COPIES)
+            copies += [{**row, "run": run} for row in attempts.records()]
+            for path in sorted(folder.glob("slices.*.tsv")):
+                table = read_table(path, formats.SLICES)
+                slices += [{**row, "run": run} for row in table.records()]
     except TlbcostError as error:
         raise TlbcostError(str(error), "tlbcost doctor", TOOL_FAILED) from error
-    rows = [row for table in tables for row in table.records()]
-    slices = pd.DataFrame(rows, columns=list(formats.SLICES.columns))
-    for column in _NUMBERS:
-        slices[column] = pd.to_numeric(slices[column])
-    copies = pd.DataFrame(attempts.records(), columns=list(attempts.columns))
-    for column in ("window", "user_ns", "stands_for_ns"):
-        copies[column] = pd.to_numeric(copies[column])
-    return copies, slices
+    return (
+        _frame(copies, formats.COPIES, ("window", "user_ns")),
+        _frame(slices, formats.SLICES, _NUMBERS),
+    )
 
 
-def _weights(attempts: pd.DataFrame) -> dict[int, float]:
-    """The program's user time that each copy stands for, passed-over instants with the next."""
-    weights: dict[int, float] = {}
-    passed = 0.0
+def _frame(
+    rows: Sequence[Mapping[str, object]], kind: TableFormat, numbers: Sequence[str]
+) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=[*kind.columns, "run"])
+    for column in numbers:
+        frame[column] = pd.to_numeric(frame[column])
+    frame["copy"] = list(zip(frame["run"], frame["window"], strict=True))
+    return frame
+
+
+def _weights(attempts: pd.DataFrame) -> dict[tuple[int, int], float]:
+    """The program's user time that each copy stands for.
+
+    An instant at which the worker was busy is one like that before it.
+    """
+    weights: dict[tuple[int, int], float] = {}
     times = attempts["user_ns"].fillna(0.0).tolist()
-    results = attempts["result"].tolist()
-    for window, user_ns, result in zip(attempts["window"].tolist(), times, results, strict=True):
-        passed += user_ns
-        if result != "busy":
-            weights[window] = passed
-            passed = 0.0
-    if weights and passed:
-        weights[max(weights)] += passed
+    last: tuple[int, int] | None = None
+    for copy, user_ns, result in zip(
+        attempts["copy"].tolist(), times, attempts["result"].tolist(), strict=True
+    ):
+        if result != "busy" or last is None or last[0] != copy[0]:
+            last = copy
+            weights[copy] = 0.0
+        weights[last] += user_ns
     return weights
 
 
@@ -134,12 +154,9 @@ def _copy_of(rows: pd.DataFrame, weight_ns: float) -> _Copy | None:
     n = len(times)
     # Of a difference from the mean of two on base pages, by the nulls: 3/2 v against 2 v.
     error = float((0.75 * (nulls**2).mean() / n) ** 0.5)
+    # Of a slice in which something else happened, the median takes no notice.
     return _Copy(
-        weight_ns,
-        float((base.sum() - times["huge"].sum()) / base.sum()),
-        float((times["base"].sum() - times["repeat"].sum()) / base.sum()),
-        error,
-        n,
+        weight_ns, float(((base - times["huge"]) / base).median()), float(nulls.median()), error
     )
 
 

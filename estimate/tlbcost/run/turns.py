@@ -115,7 +115,7 @@ class _Run:
         return True
 
     def stop(self) -> None:
-        """Stop its processes, parents first; one that is born meanwhile is found by the next look."""
+        """Stop its processes, parents first, and those that are born meanwhile."""
         for _ in range(3):
             family = process_tree.offspring([self.started.process.pid])
             new = {pid: start for pid, start in family.items() if pid not in self._stopped}
