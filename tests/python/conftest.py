@@ -24,6 +24,12 @@ settings.register_profile(
 settings.load_profile("steady")
 
 
+@pytest.fixture(autouse=True)
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An estimate is the model's unless a test asks for more: measuring takes seconds."""
+    monkeypatch.setenv("TLBCOST_MEASURE", "no")
+
+
 @pytest.fixture
 def launcher(tmp_path: Path) -> Iterator[Launcher]:
     """Runs programs that have nothing to read."""

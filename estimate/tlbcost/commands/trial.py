@@ -45,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_time_limit(parser)
     parser.add_argument(
+        "--no-turns", action="store_true",
+        help="run the two of a pair one after the other; else they run at the same time on one "
+        "CPU, in turns of 40 ms, where the program allows that",
+    )  # fmt: skip
+    parser.add_argument(
         "--with", metavar="METHOD", dest="methods", action="append", default=[],
         help="how to give it huge pages; may be repeated (default: auto)",
     )  # fmt: skip
@@ -77,6 +82,7 @@ def _try(arguments: argparse.Namespace) -> int:
         prepare=arguments.prepare,
         estimated=not arguments.no_estimate,
         engine=arguments.engine,
+        turns=not arguments.no_turns,
     )
     found = run_trials(request, say)
     give_report(

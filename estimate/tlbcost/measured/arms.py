@@ -118,23 +118,24 @@ def _frame(
     frame = pd.DataFrame(rows, columns=[*kind.columns, "run"])
     for column in numbers:
         frame[column] = pd.to_numeric(frame[column])
-    frame["copy"] = list(zip(frame["run"], frame["window"], strict=True))
+    frame["copy"] = frame["run"].astype(str) + "." + frame["window"].astype(str)
     return frame
 
 
-def _weights(attempts: pd.DataFrame) -> dict[tuple[int, int], float]:
+def _weights(attempts: pd.DataFrame) -> dict[str, float]:
     """The program's user time that each copy stands for.
 
     An instant at which the worker was busy is one like that before it.
     """
-    weights: dict[tuple[int, int], float] = {}
+    weights: dict[str, float] = {}
     times = attempts["user_ns"].fillna(0.0).tolist()
-    last: tuple[int, int] | None = None
-    for copy, user_ns, result in zip(
-        attempts["copy"].tolist(), times, attempts["result"].tolist(), strict=True
-    ):
-        if result != "busy" or last is None or last[0] != copy[0]:
-            last = copy
+    last, last_run = "", -1
+    for copy, run, user_ns, result in zip(
+        attempts["copy"].tolist(), attempts["run"].tolist(), times,
+        attempts["result"].tolist(), strict=True,
+    ):  # fmt: skip
+        if result != "busy" or run != last_run:
+            last, last_run = copy, run
             weights[copy] = 0.0
         weights[last] += user_ns
     return weights

@@ -18,7 +18,7 @@ from tlbcost.measured.statistics import mean_of_rounds
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
-from tlbcost.run.turns import NotTogetherError, Way, cpus_for, run_in_turns
+from tlbcost.run.turns import NotTogetherError, Way, cpus_for, objection, run_in_turns
 from tlbcost.thp import program as thp
 
 MIN_ROUNDS = 2
@@ -53,9 +53,10 @@ def measure_runs(
         thp.check_possible()
     except TlbcostError as error:
         return str(error)
-    if launcher.prepare is not None:
-        return "with --prepare two runs cannot be there at the same time"
-    rounds = _Rounds(launcher, tuple(argv), environment, first)
+    assert first.run is not None
+    if (why := objection(launcher, first.run)) is not None:
+        return why
+    rounds = _Rounds(launcher, tuple(argv), environment, first, cpus_for(first.run))
     until = time.monotonic() + limit_s
     try:
         with RunProgress("rounds on base and on huge pages", MIN_ROUNDS) as progress:
@@ -75,6 +76,7 @@ class _Rounds:
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     first: Outcome
+    cpus: frozenset[int]
     runs: list[tuple[Run, Run, Run]] = field(default_factory=list)
     parts: list[float] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -103,7 +105,7 @@ class _Rounds:
         huge = Way((*thp.launcher(), *self.argv), self.environment, True, sampler.start)
         begun = time.monotonic()
         try:
-            outcomes = run_in_turns(self.launcher, (base, base, huge), cpus_for(self.first), tick)
+            outcomes = run_in_turns(self.launcher, (base, base, huge), self.cpus, tick)
         except NotTogetherError as error:
             self.failed = f"two runs at the same time would disturb each other: {error}"
             return

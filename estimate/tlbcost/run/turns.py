@@ -21,7 +21,9 @@ from pathlib import Path
 from tlbcost.common.cleanup import check_time
 from tlbcost.run import process_tree
 from tlbcost.run.launch import Launcher, Started
-from tlbcost.run.outcome import Outcome
+from tlbcost.run.outcome import Outcome, Run
+from tlbcost.system.cgroup import memory_limit
+from tlbcost.system.machine import meminfo_bytes
 
 # Long enough that caches, refilled after each change, matter little; short against disturbances.
 TURN_S = 0.04
@@ -29,6 +31,10 @@ TURN_S = 0.04
 _ALONE = 3
 # A run that used its CPU for a larger part of the time than this had no second thread at work.
 _PARALLEL = 1.05
+# Time passes for who waits while it is stopped: less of it would be seen.
+_BUSY = 0.8
+# Memory that must be free, for each byte of one run.
+_ROOM = 3.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +54,22 @@ class NotTogetherError(Exception):
     """Why two of them must not run at the same time. None is left; what it wrote is incomplete."""
 
 
-def cpus_for(outcome: Outcome) -> frozenset[int]:
+def objection(launcher: Launcher, run: Run) -> str | None:
+    """Why a program that took this must not run twice at the same time; None: it may."""
+    if launcher.prepare is not None:
+        return "--prepare makes ready for one run at a time"
+    if run.cpu_ns < _BUSY * run.wall_ns:
+        return "the program waits for much of its time"
+    rooms = [meminfo_bytes("MemAvailable"), memory_limit().limit_bytes]
+    if any(room is not None and room < _ROOM * run.max_rss_bytes for room in rooms):
+        return "there is too little memory for several runs at the same time"
+    return None
+
+
+def cpus_for(run: Run) -> frozenset[int]:
     """Where to run it in turns: one CPU, or all if its threads ran at the same time."""
     allowed = os.sched_getaffinity(0)
-    run = outcome.run
-    if run is None or run.cpu_ns > _PARALLEL * run.wall_ns:
+    if run.cpu_ns > _PARALLEL * run.wall_ns:
         return frozenset(allowed)
     return frozenset([max(allowed)])
 

@@ -70,7 +70,8 @@ class Trial:
     huge pages; else `why_not` says why it was not, and the shares are None. The shares are those
     of these pairs, of the time on base pages: 1 - t_huge/t_base of wall time, and the differences
     of user and system time over the CPU time on base pages; medians with their 95 % intervals.
-    `difference_proven`: the interval of the first does not hold 0.
+    `difference_proven`: the interval of the first does not hold 0. `in_turns`: the runs of a pair
+    took turns, and their wall time is that of their turns.
     """
 
     method: Method
@@ -82,6 +83,7 @@ class Trial:
     measured_system_fraction: Interval | None = None
     difference_proven: bool = False
     notes: tuple[str, ...] = ()
+    in_turns: bool = False
 
     @property
     def proven_pairs(self) -> tuple[Pair, ...]:

@@ -95,6 +95,9 @@ class TrialOfMethod(Part, frozen=True, kw_only=True):
             "tenth of the peak"
         ),
     ]
+    in_turns: Annotated[
+        bool, doc("the two runs of a pair took turns; wall_ns is the time of a run's turns")
+    ] = False
     pairs: Annotated[list[TrialPair], doc("all pairs of runs")]
     notes: Annotated[tuple[str, ...], doc("what is to be known of the result")]
     sentences: Annotated[list[str], doc("what the report says of it")]

@@ -171,7 +171,8 @@ def sentences(trial: Trial, trials: ProgramTrials, *, details: bool = True) -> l
             less = "more" if grown > 0 else "less"
             found.append(f"It uses {units.size(abs(grown))} {less} memory on huge pages.")
     if details:
-        found.append(f"How: {method.words}.")
+        how = "; both runs of a pair at the same time, in turns" if trial.in_turns else ""
+        found.append(f"How: {method.words}{how}.")
     return found + [f"Note: {note}." for note in trial.notes]
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What does a program cost on base and on huge pages, run in turn?
 
-Pairs are base-huge, huge-base, base-huge, ...: what drifts between runs adds to one half of the
-differences and takes from the other. Base runs are refused transparent huge pages by prctl(2), so
+The two runs of a pair take turns on the same CPU (run/turns.py). Where they cannot, pairs are
+base-huge, huge-base, base-huge, ...: what drifts between runs adds to one half of the differences
+and takes from the other. Base runs are refused transparent huge pages by prctl(2), so
 that neither the system's mode nor the program's own requests give it any.
 """
 
@@ -20,7 +21,8 @@ from tlbcost.common.progress import RunProgress, say
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run import program
 from tlbcost.run.launch import Launcher
-from tlbcost.run.outcome import Outcome
+from tlbcost.run.outcome import Outcome, Run
+from tlbcost.run.turns import NotTogetherError, Way, cpus_for, objection, run_in_turns
 from tlbcost.trial.comparison import MIN_PAIRS, Pair, Trial, Witnessed, judge
 from tlbcost.trial.method import Method, base_environment
 
@@ -46,8 +48,11 @@ def run_trial(
     settings: Settings | None,
     *,
     first: Witnessed | None = None,
+    turns: bool = False,
 ) -> Trial:
     """Run the program `pairs` times on base and on huge pages, and compare.
+
+    `turns`: both runs of a pair at the same time, if the program allows that.
 
     `first` is a run on base pages from before, else there is one. Without `settings` nothing of
     the system is changed. Raises TlbcostError: 4 if the system cannot be made ready, the
@@ -60,6 +65,8 @@ def run_trial(
     try:
         with RunProgress(f"trial of {method.name}", 2 * pairs) as progress:
             runner = _Runner(launcher, argv, path, progress)
+            if turns:
+                runner.take_turns(before.run)
             for number in range(pairs):
                 done.append(runner.pair(method, huge_first=number % 2 == 1))
     except TimeLimitPassed:
@@ -70,7 +77,8 @@ def run_trial(
     found = tuple(Pair(base.run, huge.run, huge.backing, base.backing) for base, huge in done)
     reasons = [huge.why_not for _, huge in done if huge.why_not]
     trial = judge(method, found, reasons[0] if reasons else "", path)
-    return replace(trial, notes=(*trial.notes, note)) if note else trial
+    notes = (*trial.notes, note) if note else trial.notes
+    return replace(trial, notes=notes, in_turns=runner.cpus is not None)
 
 
 class _Runner:
@@ -84,6 +92,15 @@ class _Runner:
         self._argv = argv
         self._path = path
         self._environment, _ = base_environment()
+        self.cpus: frozenset[int] | None = None  # where pairs run in turns; None: they do not
+
+    def take_turns(self, run: Run) -> None:
+        """From now on, pairs run at the same time if a program that takes this may."""
+        why = objection(self._launcher, run)
+        if why is not None:
+            say(f"pairs of runs one after the other: {why}")
+            return
+        self.cpus = cpus_for(run)
 
     def base(self) -> Witnessed:
         return self._run(self._argv, self._environment, None)
@@ -93,11 +110,46 @@ class _Runner:
         return self._run([*method.prefix, *self._argv], environment, method)
 
     def pair(self, method: Method, *, huge_first: bool) -> tuple[Witnessed, Witnessed]:
-        """A run on base pages and one on huge pages, in either order."""
+        """A run on base pages and one on huge pages, at the same time or in either order."""
+        if self.cpus is not None:
+            found = self._together(method, self.cpus)
+            if found is not None:
+                return found
         if huge_first:
             huge = self.huge(method)
             return self.base(), huge
         return self.base(), self.huge(method)
+
+    def _together(
+        self, method: Method, cpus: frozenset[int]
+    ) -> tuple[Witnessed, Witnessed] | None:
+        """Both in turns; None: that is not possible, and is not tried again."""
+        samplers = PeakSampler(), PeakSampler()
+        ways = (
+            Way(tuple(self._argv), self._environment, False, samplers[0].start),
+            Way(
+                (*method.prefix, *self._argv), method.environment_of(self._environment),
+                method.transparent, samplers[1].start,
+            ),
+        )  # fmt: skip
+        why, outcomes = "one of them failed", tuple[Outcome, ...]()
+        try:
+            with self._progress.run() as tick:
+                outcomes = run_in_turns(self._launcher, ways, cpus, tick)
+        except NotTogetherError as error:
+            why = str(error)
+        finally:
+            seen = [sampler.stop() for sampler in samplers]
+        runs = [outcome.run for outcome in outcomes if not outcome.failed and outcome.run]
+        if len(runs) < len(ways):
+            say(f"pairs of runs one after the other: two at the same time would not do: {why}")
+            self.cpus = None
+            return None
+        base, huge = (
+            Witnessed(run, backing, "" if backing else sampler.why_not)
+            for run, backing, sampler in zip(runs, seen, samplers, strict=True)
+        )
+        return base, huge
 
     def _run(
         self, argv: Sequence[str], environment: dict[str, str], method: Method | None

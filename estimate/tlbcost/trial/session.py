@@ -40,7 +40,8 @@ class TrialRequest:
     """A program to run `pairs` times on base and on huge pages, by each of these methods.
 
     `methods`: names for --with; none: "auto". `prepare`: a shell command before each run.
-    `engine`: what simulates for the estimate, if anything does.
+    `engine`: what simulates for the estimate, if anything does. `turns`: the two runs of a pair at
+    the same time, in turns, if the program allows that.
     """
 
     argv: tuple[str, ...]
@@ -49,6 +50,7 @@ class TrialRequest:
     prepare: str | None = None
     estimated: bool = True
     engine: AskedEngine = "auto"
+    turns: bool = True
 
 
 def run_trials(request: TrialRequest, announce: Announce) -> ProgramTrials:
@@ -134,4 +136,7 @@ def _trial(
         else:
             # What another tlbcost changes during the runs, such as THP's mode, would be measured.
             stack.enter_context(undisturbed(announce, _WAIT_S))
-        return run_trial(launcher, request.argv, path, method, request.pairs, settings, first=first)
+        return run_trial(
+            launcher, request.argv, path, method, request.pairs, settings,
+            first=first, turns=request.turns,
+        )  # fmt: skip

@@ -138,11 +138,12 @@ def predict_and_try(
     *,
     recalibrate: bool = False,
     engine: AskedEngine = "auto",
+    turns: bool = True,
 ) -> Program:
     """Predict and run one program; `launcher.heard` are then the runs of the trial.
 
     The system's settings are restored at the end. Raises TlbcostError with the program's own exit
-    code if it failed.
+    code if it failed. `turns`: see run_trial(); then nothing of the trial is heard.
     """
     check_there(task.argv)
     path = resolve(task.argv[0])
@@ -154,6 +155,6 @@ def predict_and_try(
     launcher.heard.clear()
     with contextlib.ExitStack() as stack:
         settings = stack.enter_context(system_settings(announce)) if hints.is_root() else None
-        trial = run_trial(launcher, task.argv, path, method, pairs, settings)
+        trial = run_trial(launcher, task.argv, path, method, pairs, settings, turns=turns)
     found = program_of(trial, task.argv, prediction)
     return replace(found, name=task.name, command=portable_command(task))

@@ -108,6 +108,6 @@ def run_stream(request: StreamRequest, announce: Announce) -> Iterator[StreamRes
     drop_huge_page_requests(announce)
     for words, task in found:
         with listener() as launcher:
-            program = predict_and_try(launcher, task, request.pairs, announce)
+            program = predict_and_try(launcher, task, request.pairs, announce, turns=False)
             rates = rates_heard(task.argv, launcher.heard)
         yield StreamResult(words, program, tuple(rates))

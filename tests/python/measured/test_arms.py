@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do tables of arms come to, good and bad?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tlbcost.common import formats
+from tlbcost.common.errors import TOOL_FAILED, TlbcostError
+from tlbcost.common.table import TableFormat
+from tlbcost.measured.arms import copies_in, measured_in_arms
+from tlbcost.measured.record import MeasuredGain
+
+MIB = 1 << 20
+
+
+def write(folder: Path, kind: TableFormat, name: str, rows: list[dict[str, object]]) -> None:
+    lines = [f"# tlbcost {kind.name} {kind.version}", "\t".join(kind.columns)]
+    lines += ["\t".join(str(row.get(column, "NA")) for column in kind.columns) for row in rows]
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("\n".join([*lines, f"# end: {len(rows)}", ""]), encoding="utf-8")
+
+
+def copy(window: int, result: str = "followed", user_ns: int = 1000) -> dict[str, object]:
+    return {"window": window, "result": result, "user_ns": user_ns, "stands_for_ns": user_ns}
+
+
+def slices(
+    window: int, base: int, repeat: int, huge: int, **more: object
+) -> list[dict[str, object]]:
+    times = {"base": base, "repeat": repeat, "huge": huge}
+    return [
+        {
+            "window": window, "slice": number, "arm": arm, "turn": turn, "outcome": "good",
+            "warm_ns": 1, "time_ns": time, "faults": 0, "stops": 1, "anonymous_bytes": 100 * MIB,
+            "huge_bytes": 90 * MIB if arm == "huge" else 0, **more,
+        }
+        for number in range(2)
+        for turn, (arm, time) in enumerate(times.items())
+    ]  # fmt: skip
+
+
+def measured(
+    folder: Path, copies: list[dict[str, object]], rows: list[dict[str, object]]
+) -> object:
+    write(folder, formats.COPIES, "copies.tsv", copies)
+    write(folder, formats.SLICES, "slices.0.tsv", rows)
+    return measured_in_arms([folder], 0.5)
+
+
+def test_the_mean_is_weighted_by_what_copies_stand_for(tmp_path: Path) -> None:
+    copies = [copy(0), copy(1), copy(2), copy(3, user_ns=3000)]
+    rows = [row for i in range(3) for row in slices(i, 1000, 1000, 900)]
+    found = measured(tmp_path, copies, rows + slices(3, 1000, 1000, 800))
+    assert isinstance(found, MeasuredGain)
+    # (3 * 10 % + 3 * 20 %) / 6, of a program that is in user mode for half of its CPU time.
+    assert found.user_fraction.value == pytest.approx(0.075)
+    assert found.total_fraction == found.user_fraction
+    assert found.system_fraction is None
+    assert found.null_fraction.value == 0
+    assert (found.rounds, found.seen_fraction) == (4, 1.0)
+    assert found.huge_part == pytest.approx(0.9)
+
+
+def test_a_busy_instant_is_like_the_copy_before_it(tmp_path: Path) -> None:
+    copies = [copy(0), copy(1, "busy", 5000), copy(2), copy(3), copy(4)]
+    rows = slices(0, 1000, 1000, 400)
+    rows += [row for i in (2, 3, 4) for row in slices(i, 1000, 1000, 1000)]
+    found = measured(tmp_path, copies, rows)
+    assert isinstance(found, MeasuredGain)
+    assert found.user_fraction.value == pytest.approx(0.5 * 0.6 * 6 / 9)
+
+
+def test_what_was_not_seen_is_counted_and_too_much_of_it_is_no_answer(tmp_path: Path) -> None:
+    copies = [copy(i) for i in range(5)]
+    rows = [row for i in range(4) for row in slices(i, 1000, 1000, 900)]
+    tight = {"window": 4, "slice": 0, "arm": "base", "turn": 0, "outcome": "tight"}
+    found = measured(tmp_path, copies, [*rows, tight])
+    assert isinstance(found, MeasuredGain)
+    assert found.seen_fraction == pytest.approx(0.8)
+    assert found.dropped == {"tight": 1}
+    copies[4]["user_ns"] = 5000
+    assert "stand for 44 %" in str(measured(tmp_path, copies, [*rows, tight]))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [("tight", "too tight"), ("call", "system calls"), ("diverged", "different ways"),
+     ("not-huge", "no huge pages"), ("new-word", "new-word")],
+)  # fmt: skip
+def test_no_answer_has_its_reason(tmp_path: Path, outcome: str, words: str) -> None:
+    rows = [row for i in range(3) for row in slices(i, 1000, 1000, 900, outcome=outcome)]
+    found = measured(tmp_path, [copy(i) for i in range(3)], rows)
+    assert str(found).startswith("0 copies could be measured, and 4 are needed: ")
+    assert words in str(found)
+
+
+def test_a_refusal_is_the_reason(tmp_path: Path) -> None:
+    found = measured(tmp_path, [copy(i, "refused-seccomp") for i in range(5)], [])
+    assert "seccomp filter" in str(found)
+
+
+def test_a_slice_that_one_arm_did_not_finish_is_left_out(tmp_path: Path) -> None:
+    rows = [row for i in range(4) for row in slices(i, 1000, 1000, 900)]
+    for row in rows:
+        if row["slice"] == 1 and row["arm"] == "huge":
+            row.update(outcome="late", time_ns="NA")
+    found = measured(tmp_path, [copy(i) for i in range(4)], rows)
+    assert isinstance(found, MeasuredGain)
+    assert found.user_fraction.value == pytest.approx(0.05)
+    assert found.dropped == {"late": 4}
+
+
+def test_arms_on_the_same_pages_that_differ_are_a_busy_machine(tmp_path: Path) -> None:
+    rows = [row for i in range(4) for row in slices(i, 1000, 960, 900)]
+    assert "too busy" in str(measured(tmp_path, [copy(i) for i in range(4)], rows))
+
+
+def test_runs_have_copies_of_their_own(tmp_path: Path) -> None:
+    for run in ("a", "b"):
+        rows = slices(0, 1000, 1000, 900) + slices(1, 1000, 1000, 900)
+        write(tmp_path / run, formats.COPIES, "copies.tsv", [copy(0), copy(1)])
+        write(tmp_path / run, formats.SLICES, "slices.0.tsv", rows)
+    folders = [tmp_path / "a", tmp_path / "b"]
+    found = measured_in_arms(folders, 1.0)
+    assert isinstance(found, MeasuredGain)
+    assert found.rounds == copies_in(folders) == 4
+
+
+def test_a_garbled_table_is_named(tmp_path: Path) -> None:
+    write(tmp_path, formats.COPIES, "copies.tsv", [copy(0)])
+    (tmp_path / "slices.0.tsv").write_text("nothing of the kind\n", encoding="utf-8")
+    with pytest.raises(TlbcostError, match=r"slices\.0\.tsv") as caught:
+        measured_in_arms([tmp_path], 1.0)
+    assert caught.value.exit_code == TOOL_FAILED
