@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -28,6 +29,8 @@
 #define PRESENT (UINT64_C(1) << 63)
 #define SWAPPED (UINT64_C(1) << 62)
 #define ENTRIES 8192u
+/* Of kernels that cannot skip what is reserved: a mapping that is read page by page. */
+#define MOST_READ_BYTES (UINT64_C(1) << 40)
 /* Holes that are filled rather than walked around. */
 #define SMALL_HOLE (8 * PAGE)
 /* Larger shared mappings stay as they are, unwritable. */
@@ -68,6 +71,44 @@ static bool is_anonymous(const struct copy_mapping *mapping)
 	       strncmp(mapping->name, "[v", 2) != 0;
 }
 
+/* PAGEMAP_SCAN, Linux 6.7: skips what is only reserved, which may be terabytes. */
+struct scanned {
+	uint64_t start, end, categories;
+};
+
+struct scan {
+	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
+	uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
+};
+
+#define SCAN _IOWR('f', 16, struct scan)
+#define IS_PRESENT (UINT64_C(1) << 3)
+#define IS_SWAPPED (UINT64_C(1) << 4)
+#define SCANNED 256u
+
+static int scan_mapping(struct page_runs *runs, int pagemap, const struct copy_mapping *mapping)
+{
+	struct scanned found[SCANNED];
+	struct scan scan = {
+		.size = sizeof(scan), .start = mapping->start, .end = mapping->end,
+		.vec = (uintptr_t)found, .vec_len = SCANNED,
+		.category_anyof_mask = IS_PRESENT | IS_SWAPPED,
+		.return_mask = IS_PRESENT | IS_SWAPPED,
+	};
+
+	while (scan.start < scan.end) {
+		const int count = ioctl(pagemap, SCAN, &scan);
+
+		if (count < 0)
+			return -1;
+		for (int i = 0; i < count; i++)
+			if (add_run(runs, found[i].start, found[i].end, mapping) < 0)
+				return -1;
+		scan.start = scan.walk_end;
+	}
+	return 0;
+}
+
 static int read_mapping(struct page_runs *runs, int pagemap, const struct copy_mapping *mapping)
 {
 	uint64_t entries[ENTRIES];
@@ -89,6 +130,20 @@ static int read_mapping(struct page_runs *runs, int pagemap, const struct copy_m
 	return 0;
 }
 
+static int add_mapping(struct page_runs *runs, int pagemap, const struct copy_mapping *mapping)
+{
+	static bool cannot_scan;
+
+	if (!cannot_scan && scan_mapping(runs, pagemap, mapping) == 0)
+		return 0;
+	if (!cannot_scan && errno != ENOTTY && errno != EINVAL)
+		return -1;
+	cannot_scan = true;
+	/* Nobody has as much memory: it is reserved. */
+	return mapping->end - mapping->start > MOST_READ_BYTES ? 0 :
+								 read_mapping(runs, pagemap, mapping);
+}
+
 int page_runs_read(struct page_runs *runs, pid_t pid)
 {
 	struct copy_mappings mappings;
@@ -106,7 +161,7 @@ int page_runs_read(struct page_runs *runs, pid_t pid)
 	}
 	for (size_t i = 0; rc == 0 && i < mappings.count; i++)
 		if (is_anonymous(&mappings.all[i]))
-			rc = read_mapping(runs, pagemap, &mappings.all[i]);
+			rc = add_mapping(runs, pagemap, &mappings.all[i]);
 	copy_mappings_free(&mappings);
 	close(pagemap);
 	return rc;

@@ -12,13 +12,20 @@ from statistics import fmean
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.common.progress import RunProgress, Tick
+from tlbcost.common.progress import RunProgress, Tick, say
 from tlbcost.measured.record import MeasuredGain, too_busy
 from tlbcost.measured.statistics import mean_of_rounds
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
-from tlbcost.run.turns import NotTogetherError, Way, cpus_for, objection, run_in_turns
+from tlbcost.run.turns import (
+    NotTogetherError,
+    Way,
+    cpus_for,
+    objection,
+    run_in_turns,
+    run_one_by_one,
+)
 from tlbcost.thp import program as thp
 
 MIN_ROUNDS = 2
@@ -77,6 +84,7 @@ class _Rounds:
     environment: Mapping[str, str]
     first: Outcome
     cpus: frozenset[int]
+    together: bool = True
     runs: list[tuple[Run, Run, Run]] = field(default_factory=list)
     parts: list[float] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -105,15 +113,23 @@ class _Rounds:
         huge = Way((*thp.launcher(), *self.argv), self.environment, True, sampler.start)
         begun = time.monotonic()
         try:
-            outcomes = run_in_turns(self.launcher, (base, base, huge), self.cpus, tick)
-        except NotTogetherError as error:
-            self.failed = f"two runs at the same time would disturb each other: {error}"
-            return
+            outcomes = self._outcomes((base, base, huge), tick)
         finally:
             backing = sampler.stop()
         self.longest_s = max(self.longest_s, time.monotonic() - begun)
         part = None if backing is None else backing.reached_fraction("anonymous")
         self._take(outcomes, part)
+
+    def _outcomes(self, ways: Sequence[Way], tick: Tick | None) -> Sequence[Outcome]:
+        """In turns; what two runs at the same time would spoil, one after the other."""
+        if self.together:
+            try:
+                return run_in_turns(self.launcher, ways, self.cpus, tick)
+            except NotTogetherError as error:
+                say(f"runs on base and on huge pages come one after the other: {error}")
+                self.together = False
+        # Its last run is a whole one: what it writes is there again.
+        return run_one_by_one(self.launcher, ways, tick)
 
     def _take(self, outcomes: Sequence[Outcome], part: float | None) -> None:
         for outcome, pages in zip(outcomes, ("base", "base", "huge"), strict=True):
@@ -156,7 +172,7 @@ class _Rounds:
         if (busy := too_busy(null)) is not None:
             return busy
         return MeasuredGain(
-            source="runs in turns",
+            source="runs in turns" if self.together else "runs one by one",
             total_fraction=self._mean(_cpu_time),
             user_fraction=self._mean(_user_time),
             system_fraction=self._mean(_system_time),

@@ -20,18 +20,20 @@ _POLL_S = 0.02
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> int | None:
     """End a launcher, its program and all that the program started.
 
-    SIGTERM first; SIGKILL to what is left after a while. Signals that ask us to end wait until
-    this is done. Children that we were given with our process (by a shell's exec) are older than
-    the launcher, and not touched.
+    SIGTERM first; SIGKILL to what is left after a while. A signal that asks us to end in the
+    meantime has no effect: who does not end anyway raises what is returned. Children that we
+    were given with our process (by a shell's exec) are older than the launcher, and not
+    touched.
     """
     since = start_ticks(process.pid)
     if process.returncode is not None or since is None:
-        return
+        return None
+    came: list[int] = []
     waiting = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
-    before = [signal.signal(n, signal.SIG_IGN) for n in waiting]
+    before = [signal.signal(n, lambda number, _: came.append(number)) for n in waiting]
     try:
         _adopt_orphans()
         _signal_all(descendants(os.getpid(), since), signal.SIGTERM)
@@ -49,6 +51,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     finally:
         for number, handler in zip(waiting, before, strict=True):
             signal.signal(number, handler)
+    return came[0] if came else None
 
 
 def _adopt_orphans() -> None:

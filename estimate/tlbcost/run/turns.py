@@ -58,7 +58,7 @@ def objection(launcher: Launcher, run: Run) -> str | None:
     """Why a program that took this must not run twice at the same time; None: it may."""
     if launcher.prepare is not None:
         return "--prepare makes ready for one run at a time"
-    if run.cpu_ns < _BUSY * run.wall_ns:
+    if run.cpu_ns + (run.waited_ns or 0) < _BUSY * run.wall_ns:
         return "the program waits for much of its time"
     rooms = [meminfo_bytes("MemAvailable"), memory_limit().limit_bytes]
     if any(room is not None and room < _ROOM * run.max_rss_bytes for room in rooms):
@@ -85,10 +85,26 @@ def run_in_turns(
     `wall_ns` of each run is the time of its turns. Raises TlbcostError as Launcher.execute() does,
     and NotTogetherError; then none of them is left.
     """
+    runs: list[_Run] = []
+    try:
+        return _together(launcher, ways, cpus, tick, runs)
+    except NotTogetherError:
+        # Ctrl-C while they were ended.
+        for number in (run.signalled for run in runs):
+            if number is not None:
+                signal.raise_signal(number)
+        raise
+
+
+def _together(
+    launcher: Launcher,
+    ways: Sequence[Way],
+    cpus: frozenset[int],
+    tick: Callable[[float], None] | None,
+    runs: list[_Run],
+) -> tuple[Outcome, ...]:
     found: list[Outcome] = []
     with contextlib.ExitStack() as stack:
-        runs: list[_Run] = []
-        stack.callback(_end_all, runs)
         inherited = launcher.transparent
         stack.callback(setattr, launcher, "transparent", inherited)
         for way in ways:
@@ -98,6 +114,7 @@ def run_in_turns(
                     way.argv, stack, discard=True, environment=way.environment, started=way.started
                 )
             runs.append(_Run(started))
+            stack.callback(runs[-1].close)
             runs[-1].stop()
             for _ in range(_ALONE if len(runs) == 1 else 0):
                 runs[0].turn()
@@ -112,12 +129,32 @@ def run_in_turns(
     return tuple(found)
 
 
+def run_one_by_one(
+    launcher: Launcher, ways: Sequence[Way], tick: Callable[[float], None] | None = None
+) -> tuple[Outcome, ...]:
+    """The same one after the other, in random order; each to its end."""
+    order = random.sample(range(len(ways)), len(ways))
+    found: dict[int, Outcome] = {}
+    inherited = launcher.transparent
+    try:
+        for i in order:
+            launcher.transparent = ways[i].transparent
+            found[i] = launcher.execute(
+                ways[i].argv, discard=True, environment=ways[i].environment,
+                started=ways[i].started, tick=tick,
+            )  # fmt: skip
+    finally:
+        launcher.transparent = inherited
+    return tuple(found[i] for i in range(len(ways)))
+
+
 class _Run:
     """A run that is under way, and how long its turns were."""
 
     def __init__(self, started: Started) -> None:
         self.started = started
         self.active_s = 0.0
+        self.signalled: int | None = None  # a signal that came while it was ended
         self._since: float | None = time.monotonic()
         self._handle = os.pidfd_open(started.process.pid)
         self._stopped: dict[int, int] = {}
@@ -152,8 +189,9 @@ class _Run:
         poll.poll(1000 * TURN_S)
         if not self.ended():
             self.stop()
+            ours = frozenset(_written_files("self"))
             for pid in self._stopped:
-                if (file := written_file(pid)) is not None:
+                if (file := _written_file(pid, ours)) is not None:
                     raise NotTogetherError(f"it writes to {file}")
 
     def go_on(self) -> None:
@@ -173,6 +211,10 @@ class _Run:
         poll.poll(1000)
 
     def close(self) -> None:
+        """End it, if it has not."""
+        if self.started.process.poll() is None:
+            self.go_on()
+            self.signalled = process_tree.end(self.started.process)
         os.close(self._handle)
 
     def _pause(self) -> None:
@@ -202,26 +244,24 @@ def _take_turns(runs: Sequence[_Run], tick: Callable[[float], None] | None) -> N
             tick(told - begun)
 
 
-def written_file(pid: int) -> str | None:
-    """A regular file with a name that the process has open for writing; None: there is none."""
+def _written_file(pid: int, ours: frozenset[tuple[int, int]]) -> str | None:
+    """A file that the process writes to, if it has not inherited it; None: there is none."""
+    return next((name for file, name in _written_files(pid).items() if file not in ours), None)
+
+
+def _written_files(pid: int | str) -> dict[tuple[int, int], str]:
+    """Regular files with a name that it has open for writing, by device and inode."""
+    found: dict[tuple[int, int], str] = {}
     folder = Path(f"/proc/{pid}/fd")
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):  # noqa: PTH208
             with contextlib.suppress(OSError):
                 link = folder / name
+                file = os.stat(link)  # noqa: PTH116
                 writable = os.lstat(link).st_mode & stat.S_IWUSR
-                found = os.stat(link)  # noqa: PTH116
-                if writable and stat.S_ISREG(found.st_mode) and found.st_nlink:
-                    return os.readlink(link)  # noqa: PTH115
-    return None
-
-
-def _end_all(runs: Sequence[_Run]) -> None:
-    for run in runs:
-        if run.started.process.poll() is None:
-            run.go_on()
-            process_tree.end(run.started.process)
-        run.close()
+                if writable and stat.S_ISREG(file.st_mode) and file.st_nlink:
+                    found[file.st_dev, file.st_ino] = os.readlink(link)  # noqa: PTH115
+    return found
 
 
 @contextlib.contextmanager

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Do the arms of a copy do the same work, on the pages that they should have, and nothing else? */
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "arm.h"
+#include "arm_memory.h"
+#include "arms.h"
+#include "check.h"
+#include "injected.h"
+
+#define BYTES (UINT64_C(32) << 20)
+#define WORDS (BYTES / sizeof(uint64_t))
+#define HUGE_PAGE (UINT64_C(2) << 20)
+#define MS UINT64_C(1000000)
+
+static const struct arms_options options = {
+	.warm_ns = 10 * MS, .measured_ns = 10 * MS, .slices = 2, .huge_page_bytes = HUGE_PAGE,
+	.time_ns = 60000 * MS,
+};
+
+/* Of programs: what they share with this test. */
+static volatile uint64_t *shared;
+
+static uint64_t *table(void)
+{
+	uint64_t *words = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
+
+	madvise(words, BYTES, MADV_NOHUGEPAGE);
+	for (uint64_t i = 0; i < WORDS; i++)
+		words[i] = i;
+	return words;
+}
+
+static void say(int output)
+{
+	if (write(output, "x", 1) != 1)
+		_exit(1);
+}
+
+/* Random updates: the state is in registers, each word is met rarely. */
+static void updates(int output)
+{
+	uint64_t *words = table(), state = 1;
+
+	say(output);
+	for (;;) {
+		for (unsigned i = 0; i < 1000000; i++) {
+			state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+			words[(state >> 33) % WORDS] += state;
+		}
+		++*shared;
+	}
+}
+
+static void spins(int output)
+{
+	say(output);
+	for (volatile uint64_t i = 0;; i++)
+		;
+}
+
+static void writes(int output)
+{
+	const uint64_t *words = table();
+	uint64_t sum = 0;
+
+	say(output);
+	for (;;) {
+		for (uint64_t i = 0; i < WORDS; i += 512)
+			sum += words[i];
+		*shared = sum;
+		if (fcntl(output, F_GETFL) < 0)
+			_exit(1);
+	}
+}
+
+/* A copy of a program that is under way; returns 0, or -1 and the test is over. */
+static int begin(struct injected *injected, struct copy *copy, void (*program)(int))
+{
+	struct injector_request request;
+	struct injector_answer answer;
+	char byte;
+
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(shared != MAP_FAILED);
+	CHECK_EQUAL(injected_start(injected, program), 0);
+	CHECK_EQUAL(read(injected->from_program, &byte, 1), 1);
+	injected_nap(20000);
+	request = injected_request(injected);
+	CHECK_EQUAL(injector_ask(injected->socket, &request, &answer), 0);
+	CHECK_EQUAL(answer.refusal, INJECTED);
+	if (answer.refusal != INJECTED)
+		return -1;
+	*copy = answer.copy[0];
+	CHECK_EQUAL(copy_take(copy), 0);
+	return 0;
+}
+
+static void end(struct injected *injected, struct copy *copy)
+{
+	copy_kill(copy);
+	kill(injected->program, SIGKILL);
+	injected_end(injected);
+	munmap((void *)(uintptr_t)shared, 4096);
+}
+
+static bool can_collapse(void)
+{
+	void *memory = mmap(NULL, 2 * HUGE_PAGE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *aligned = (void *)(((uintptr_t)memory + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1));
+	bool can;
+
+	memset(memory, 1, 2 * HUGE_PAGE);
+	can = madvise(aligned, HUGE_PAGE, 25) == 0;
+	munmap(memory, 2 * HUGE_PAGE);
+	return can;
+}
+
+static void test_arms_do_the_same_work(void)
+{
+	struct slice_rows rows = { 0 };
+	struct injected injected;
+	struct copy copy;
+	uint64_t random = 7;
+
+	if (!can_collapse())
+		CHECK_SKIP("this kernel collapses no memory (MADV_COLLAPSE)");
+	if (begin(&injected, &copy, updates) == 0) {
+		CHECK_EQUAL(arms_measure(&rows, &options, &copy, NULL, 3, &random), 0);
+		CHECK_EQUAL(rows.count, options.slices * ARM_KINDS);
+	}
+	for (size_t i = 0; i < rows.count; i++) {
+		const struct slice_row *row = &rows.all[i];
+
+		CHECK_EQUAL(row->window, 3);
+		CHECK_EQUAL(row->slice, i / ARM_KINDS);
+		CHECK_EQUAL(row->turn, i % ARM_KINDS);
+		CHECK_EQUAL(strcmp(row->outcome, "good"), 0);
+		CHECK(row->time_ns != SLICE_UNKNOWN && row->time_ns > MS);
+		/* The number of the CPU, which the kernel writes for rseq(2). */
+		CHECK(row->different_pages <= 2);
+		CHECK(row->changed_pages > 100);
+		CHECK(row->anonymous_bytes >= BYTES);
+		if (row->arm == ARM_HUGE)
+			CHECK(row->huge_bytes >= BYTES - 2 * HUGE_PAGE);
+		else
+			CHECK_EQUAL(row->huge_bytes, 0);
+	}
+	slice_rows_free(&rows);
+	end(&injected, &copy);
+}
+
+static const char *outcome_of(void (*program)(int), int64_t *call)
+{
+	struct slice_rows rows = { 0 };
+	const char *outcome = "none";
+	struct injected injected;
+	struct copy copy;
+	uint64_t random = 7;
+
+	if (begin(&injected, &copy, program) == 0) {
+		CHECK_EQUAL(arms_measure(&rows, &options, &copy, NULL, 0, &random), 0);
+		CHECK(rows.count > 0);
+		outcome = rows.all[0].outcome;
+		*call = rows.all[0].call;
+	}
+	slice_rows_free(&rows);
+	end(&injected, &copy);
+	return outcome;
+}
+
+static void test_what_cannot_be_measured_has_its_reason(void)
+{
+	int64_t call = 0;
+
+	CHECK_EQUAL(strcmp(outcome_of(spins, &call), "tight"), 0);
+	CHECK_EQUAL(call, -1);
+	CHECK_EQUAL(strcmp(outcome_of(writes, &call), "call"), 0);
+	CHECK_EQUAL(call, 72);	/* fcntl */
+}
+
+static void test_nothing_is_written_for_others(void)
+{
+	struct arm_stretch stretch;
+	struct injected injected;
+	struct copy copy;
+	struct arm arm;
+	uint64_t before, after = 0;
+
+	if (begin(&injected, &copy, updates) == 0) {
+		kill(injected.program, SIGSTOP);
+		injected_nap(20000);
+		before = *shared;
+		CHECK_EQUAL(arm_fork(&arm, &copy, NULL), 0);
+		CHECK_EQUAL(arm_memory_unshare(&arm), 0);
+		CHECK_EQUAL(arm_run(&arm, NULL, 300 * MS, &stretch), ARM_TIME);
+		CHECK(stretch.cpu_ns >= 290 * MS);
+		CHECK_EQUAL(*shared, before);
+		/* It has counted for itself. */
+		CHECK_EQUAL(copy_read(&arm.copy, (uintptr_t)shared, &after, sizeof(after)), 0);
+		CHECK(after > before);
+		arm_kill(&arm, &copy);
+		CHECK_EQUAL(arm.copy.pid, 0);
+	}
+	end(&injected, &copy);
+}
+
+static void test_an_arm_that_is_killed_is_gone(void)
+{
+	struct arm_stretch stretch;
+	struct injected injected;
+	struct copy copy;
+	struct arm arm;
+
+	if (begin(&injected, &copy, updates) == 0) {
+		CHECK_EQUAL(arm_fork(&arm, &copy, NULL), 0);
+		kill(arm.copy.pid, SIGKILL);
+		CHECK_EQUAL(arm_run(&arm, NULL, 50 * MS, &stretch), ARM_GONE);
+		arm_kill(&arm, &copy);
+		/* The copy can have another one. */
+		CHECK_EQUAL(arm_fork(&arm, &copy, NULL), 0);
+		arm_kill(&arm, &copy);
+	}
+	end(&injected, &copy);
+}
+
+static const struct check_test tests[] = {
+	{ "arms do the same work on their pages", test_arms_do_the_same_work },
+	{ "what cannot be measured has its reason", test_what_cannot_be_measured_has_its_reason },
+	{ "nothing is written for others", test_nothing_is_written_for_others },
+	{ "an arm that is killed is gone", test_an_arm_that_is_killed_is_gone },
+};
+
+CHECK_MAIN(tests)
