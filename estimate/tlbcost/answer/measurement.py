@@ -18,7 +18,6 @@ from tlbcost.common.errors import CANNOT_MEASURE
 from tlbcost.common.progress import say
 from tlbcost.copies.process import run_tool
 from tlbcost.copies.run import arms_tool
-from tlbcost.measured.arms import copies_in, measured_in_arms
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.measured.whole_runs import measure_runs, predicted_s
 from tlbcost.run.launch import Launcher
@@ -53,6 +52,9 @@ def measure_process(
     """The same of a process that runs already; `run`: what it did while it was followed."""
     if not request.measured:
         return None
+    # Not at the top: pandas takes memory, which a program with a limit needs.
+    from tlbcost.measured.arms import measured_in_arms
+
     seconds = _SECONDS if request.seconds is None else request.seconds
     say(f"measuring process {pid}: its copies do the same work on base and on huge pages")
     tables = folder / "arms"
@@ -72,6 +74,9 @@ def _copies_of_runs(
     request: EstimateRequest, launcher: Launcher, first: Outcome, run: Run
 ) -> MeasuredGain | str:
     """Copies of one more run; of several, while there are few copies and that takes little time."""
+    # Not at the top, as above.
+    from tlbcost.measured.arms import copies_in, measured_in_arms
+
     say("measuring: copies of one more run do the same work on base and on huge pages")
     until = time.monotonic() + _RUNS_S
     folders: list[Path] = []
