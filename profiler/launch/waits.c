@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "family.h"
 
 /* The first sample, and the shortest time between two. */
 #define SHORTEST_NS 10000000u
@@ -19,19 +20,12 @@
 /* ... and not before N times the duration of the last one. */
 #define REST 100
 #define MOST_TASKS 1024
-/* Reading the processes' lists of children stops here. */
-#define MOST_PROCESSES 256
 
 struct wait_task {
 	pid_t tid;
 	uint64_t cpu_ns, waited_ns;
 	/* Of earlier threads that had this number. */
 	uint64_t past_cpu_ns, past_waited_ns;
-};
-
-struct processes {
-	pid_t pids[MOST_PROCESSES];
-	size_t n;
 };
 
 void waits_start(struct waits *waits, pid_t pid)
@@ -110,22 +104,7 @@ static void note(struct waits *waits, const char *path, pid_t tid)
 	task->waited_ns = waited_ns;
 }
 
-static void add_children(struct processes *processes, const char *path)
-{
-	char text[4096], *next = text, *end;
-
-	read_file(path, text, sizeof(text));
-	for (;;) {
-		long pid = strtol(next, &end, 10);
-
-		if (end == next || processes->n == MOST_PROCESSES)
-			return;
-		processes->pids[processes->n++] = (pid_t)pid;
-		next = end;
-	}
-}
-
-static void sample_process(struct waits *waits, pid_t pid, struct processes *processes)
+static void sample_process(struct waits *waits, pid_t pid, struct family *family)
 {
 	char path[PATH_MAX];
 	struct dirent *entry;
@@ -142,19 +121,18 @@ static void sample_process(struct waits *waits, pid_t pid, struct processes *pro
 			continue;
 		snprintf(path, sizeof(path), "/proc/%ld/task/%ld/schedstat", (long)pid, tid);
 		note(waits, path, (pid_t)tid);
-		snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", (long)pid, tid);
-		add_children(processes, path);
+		family_add_children(family, pid, (pid_t)tid);
 	}
 	closedir(threads);
 }
 
 void waits_sample(struct waits *waits)
 {
-	struct processes processes = { .pids = { waits->pid }, .n = 1 };
+	struct family family = { .pids = { waits->pid }, .n = 1 };
 	uint64_t began_ns = clock_ns(), now_ns, pause_ns;
 
-	for (size_t i = 0; i < processes.n && !waits->lost; i++)
-		sample_process(waits, processes.pids[i], &processes);
+	for (size_t i = 0; i < family.n && !waits->lost; i++)
+		sample_process(waits, family.pids[i], &family);
 	now_ns = clock_ns();
 	pause_ns = (now_ns - waits->start_ns) / PART;
 	if (pause_ns < REST * (now_ns - began_ns))

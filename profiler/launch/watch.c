@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "family.h"
 
 /* Long enough to write a last file, short enough to be waited for. */
 #define GRACE_NS 2000000000u
@@ -92,8 +93,8 @@ static int forward(const struct watch_signals *signals, pid_t pid)
 			kill(pid, (int)info.ssi_signo);
 	if (getppid() == signals->parent)
 		return 0;
-	/* Who ran it in turns with another one may have stopped it, and died. */
-	kill(pid, SIGCONT);
+	/* Who ran it in turns with another one may have stopped all of it, and died. */
+	family_continue(pid);
 	return 1;
 }
 

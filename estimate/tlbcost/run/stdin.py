@@ -26,8 +26,9 @@ class ProgramInput:
 
     The first run gets the real one. Later ones read a regular file from the same offset again; of
     a terminal nothing, because what was typed is gone. A pipe can be read only once: each run gets
-    a pipe of ours, with what the runs before it were given and then, if it reads on, more of the
-    real one. So no more is read of that than the program asks for, but for a pipe's capacity.
+    a pipe of ours, with what other runs were given and then, if it reads on, more of the real one.
+    So no more is read of that than the program asks for, but for a pipe's capacity. Runs may be
+    fed at the same time.
     """
 
     def __init__(self, fd: int = 0, limit_bytes: int | None = None) -> None:
@@ -105,6 +106,8 @@ class _Kept:
         self._copy: int | None = None
         self._bytes = 0
         self._ended = False
+        # Held by the run that reads the real one: others wait for what it will have kept.
+        self._reading = threading.Lock()
         self.error: TlbcostError | None = None
         self.alarm = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
@@ -155,17 +158,24 @@ class _Kept:
     def _available(self, offset: int, stop: int) -> bool:
         """Whether there is something at this offset; reads on, and keeps it, if need be."""
         while offset >= self._bytes:
-            if self._ended or not _ready(self._fd, select.POLLIN, stop):
+            if self._ended or self.error is not None or not _ready(self._fd, select.POLLIN, stop):
                 return False
-            if self._bytes >= self._limit():
-                self._fail(
-                    f"it is longer than {units.size(self._bytes)}",
-                    "put the input into a file and give that: tlbcost estimate COMMAND <FILE",
-                )
-                return False
-            with contextlib.suppress(BlockingIOError):
-                self._keep(os.read(self._fd, _CHUNK_BYTES))
+            with self._reading:
+                self._read_on(offset)
         return True
+
+    def _read_on(self, offset: int) -> None:
+        """Keep more, unless another run has meanwhile: then a read could wait for ever."""
+        if offset < self._bytes or self._ended or not _is_ready(self._fd):
+            return
+        if self._bytes >= self._limit():
+            self._fail(
+                f"it is longer than {units.size(self._bytes)}",
+                "put the input into a file and give that: tlbcost estimate COMMAND <FILE",
+            )
+            return
+        with contextlib.suppress(BlockingIOError):
+            self._keep(os.read(self._fd, _CHUNK_BYTES))
 
     def _limit(self) -> int:
         free = shutil.disk_usage(tempfile.gettempdir()).free
@@ -194,3 +204,10 @@ def _ready(fd: int, event: int, stop: int) -> bool:
     poll.register(fd, event)
     poll.register(stop, select.POLLIN)
     return all(found != stop for found, _ in poll.poll())
+
+
+def _is_ready(fd: int) -> bool:
+    """Whether there is something to read, or the end."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
