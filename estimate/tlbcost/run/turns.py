@@ -22,6 +22,7 @@ from tlbcost.common.cleanup import check_time
 from tlbcost.run import process_tree
 from tlbcost.run.launch import Launcher, Started
 from tlbcost.run.outcome import Outcome, Run
+from tlbcost.run.stdin import ProgramInput
 from tlbcost.system.cgroup import memory_limit
 from tlbcost.system.machine import meminfo_bytes
 
@@ -118,7 +119,7 @@ def _together(
             runs[-1].stop()
             for _ in range(_ALONE if len(runs) == 1 else 0):
                 runs[0].turn()
-        _take_turns(runs, tick)
+        _take_turns(runs, launcher.stdin, tick)
         for run in runs:
             outcome = launcher.finish(run.started)
             if outcome.run is not None:
@@ -195,8 +196,9 @@ class _Run:
                     raise NotTogetherError(f"it writes to {file}")
 
     def go_on(self) -> None:
-        """Let all of them continue, children first."""
-        self._since = time.monotonic()
+        """Let all of them continue, children first; those that run already run on."""
+        if self._since is None:
+            self._since = time.monotonic()
         for pid, start in reversed(self._stopped.items()):
             if process_tree.is_alive(pid, start):
                 with contextlib.suppress(OSError):
@@ -223,12 +225,15 @@ class _Run:
             self._since = None
 
 
-def _take_turns(runs: Sequence[_Run], tick: Callable[[float], None] | None) -> None:
-    """Until all have ended."""
+def _take_turns(
+    runs: Sequence[_Run], stdin: ProgramInput, tick: Callable[[float], None] | None
+) -> None:
+    """Until all have ended. Raises TlbcostError if they cannot be fed any more."""
     begun = told = time.monotonic()
     left = list(runs)
     while left:
         check_time()
+        stdin.check()
         random.shuffle(left)
         for run in tuple(left):
             if run.ended():

@@ -8,6 +8,7 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,21 @@ def test_a_pipe_is_given_whole_to_every_run(pipe: tuple[int, int]) -> None:
     os.close(pipe[1])
     stdin = ProgramInput(pipe[0])
     assert [read_all(stdin, first=first) for first in (True, False, False)] == [b"data"] * 3
+    stdin.close()
+
+
+def test_a_pipe_is_given_whole_to_runs_at_the_same_time(pipe: tuple[int, int]) -> None:
+    data = os.urandom(3_000_000)
+
+    def write() -> None:
+        with os.fdopen(pipe[1], "wb") as file:
+            file.write(data)
+
+    stdin = ProgramInput(pipe[0])
+    with ThreadPoolExecutor(4) as pool:
+        pool.submit(write)
+        found = list(pool.map(lambda first: read_all(stdin, first=first), (True, False, False)))
+    assert [read == data for read in found] == [True] * 3
     stdin.close()
 
 

@@ -3,17 +3,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from tlbcost.common.cleanup import Stopped
+from tlbcost.common.errors import TlbcostError
 from tlbcost.run import process_tree, turns
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Run
+from tlbcost.run.stdin import ProgramInput
 from tlbcost.run.turns import NotTogetherError, Way, cpus_for, objection, run_in_turns
+from tlbcost.thp import program as thp
 
 ALL = frozenset(os.sched_getaffinity(0))
 BUSY = Run(1_000_000_000, 990_000_000, 0, 100, 0, 1 << 20)
@@ -36,6 +43,13 @@ def test_all_end_with_their_own_codes_and_times(launcher: Launcher) -> None:
     # The time of its turns: not that in which others ran.
     assert first.wall_ns < first.cpu_ns + second.cpu_ns + 150_000_000
     assert process_tree.descendants(os.getpid()) == {}
+
+
+def test_the_time_after_the_others_ended_counts(launcher: Launcher) -> None:
+    alone = ("sh", "-c", "sleep 2.4")
+    found = run_in_turns(launcher, [Way(("true",)), Way(alone)], ALL)
+    assert found[1].run is not None
+    assert found[1].run.wall_ns > 2_300_000_000
 
 
 def state(pid: int) -> str:
@@ -91,7 +105,7 @@ def test_a_program_that_writes_a_file_is_not_run_twice(launcher: Launcher, tmp_p
 def test_who_is_interrupted_leaves_nothing_stopped(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(_runs: object, _tick: object) -> None:
+    def interrupted(*_: object) -> None:
         raise Stopped(15)
 
     monkeypatch.setattr(turns, "_take_turns", interrupted)
@@ -99,6 +113,20 @@ def test_who_is_interrupted_leaves_nothing_stopped(
         run_in_turns(launcher, [Way(spin(60)), Way(spin(60))], ALL)
     assert process_tree.descendants(os.getpid()) == {}
     assert launcher.transparent is None
+
+
+def test_what_cannot_be_fed_any_more_is_ended(tmp_path: Path) -> None:
+    ends = os.pipe()
+    stdin = ProgramInput(ends[0], limit_bytes=1)
+    with contextlib.closing(stdin):
+        os.write(ends[1], b"more than that")
+        os.close(ends[1])
+        launcher = Launcher(tmp_path, stdin)
+        way = Way(("sh", "-c", "cat >/dev/null; sleep 60"))
+        with pytest.raises(TlbcostError, match="standard input"):
+            run_in_turns(launcher, [way, way], ALL)
+    os.close(ends[0])
+    assert process_tree.descendants(os.getpid()) == {}
 
 
 def test_programs_that_wait_or_are_made_ready_do_not_take_turns(launcher: Launcher) -> None:
@@ -115,3 +143,54 @@ def test_threads_at_the_same_time_keep_all_cpus() -> None:
     parallel = Run(1_000_000_000, 1_900_000_000, 0, 100, 0, 1 << 20)
     assert cpus_for(parallel) == ALL
     assert len(cpus_for(BUSY)) == 1
+
+
+def marked(marker: str) -> dict[int, str]:
+    """The states of the processes with this word among their arguments."""
+    found: dict[int, str] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if marker in (folder / "cmdline").read_text(encoding="utf-8", errors="replace"):
+                found[int(folder.name)] = state(int(folder.name))
+    return found
+
+
+def in_turns_elsewhere(prefix: Sequence[str], marker: str) -> subprocess.Popen[bytes]:
+    """Two families that take turns, started by a process of their own."""
+    inner = f"import time\nwhile time.process_time() < 5: pass  # {marker}"
+    family = (*prefix, "sh", "-c", f"{sys.executable} -c '{inner}'; true")
+    code = (
+        "import os\nfrom tlbcost.run.launch import launcher_of\n"
+        "from tlbcost.run.turns import Way, run_in_turns\n"
+        f"way = Way({family!r})\n"
+        "with launcher_of(None) as launcher:\n"
+        "    run_in_turns(launcher, [way, way], frozenset(os.sched_getaffinity(0)))"
+    )
+    return subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+
+
+def until(seen: Callable[[], bool], seconds: float = 20) -> bool:
+    """Whether it is so before that time has passed."""
+    end = time.monotonic() + seconds
+    while not (now := seen()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return now
+
+
+@pytest.mark.parametrize("huge", [False, True])
+def test_who_is_killed_leaves_nothing_stopped(huge: bool, tmp_path: Path) -> None:
+    if huge and not thp.is_here():
+        pytest.skip("needs tlbcost-thp")
+    marker = f"mark-{tmp_path.name}-{os.getpid()}"
+    owner = in_turns_elsewhere(thp.launcher() if huge else (), marker)
+    try:
+        # Both are there, and one of them has its turn.
+        assert until(lambda: list(marked(marker).values()).count("T") >= 2)
+        owner.kill()
+        owner.wait()
+        assert until(lambda: not set(marked(marker).values()) & {"T", "t"})
+    finally:
+        owner.kill()
+        for pid in marked(marker):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
