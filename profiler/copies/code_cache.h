@@ -14,22 +14,24 @@
 #include "code_block.h"
 #include "copy.h"
 #include "copy_mappings.h"
+#include "skim_plan.h"
 
 #define CODE_PAGE_SHIFT 12u
 #define CODE_PAGE_BYTES (1u << CODE_PAGE_SHIFT)
 
 /* How the address of a reference follows from the stream. */
 enum slot_source {
-	SLOT_RECORD,	/* the next record + displacement */
+	SLOT_RECORD,	/* its record + displacement */
 	SLOT_FS_RECORD,	/* the same + the FS base */
 	SLOT_FIXED,	/* displacement alone */
 	SLOT_FS_FIXED,	/* displacement + the FS base */
-	SLOT_STRING,	/* where a repeated instruction began: the next record */
-	SLOT_LENGTH,	/* and how far it came: see stream.c */
+	SLOT_STRING,	/* where a repeated instruction began: its record */
+	SLOT_LENGTH,	/* and where its last operand ended: the same; see stream.c */
 };
 
 struct slot {
 	uint8_t source;
+	uint8_t record;		/* index in the block's; references may share one */
 	int64_t displacement;
 };
 
@@ -39,6 +41,7 @@ struct cached_block {
 	uint8_t first, second;	/* registers that its code uses for itself */
 	uint8_t records;	/* words in the stream, the block's number first */
 	bool plain;		/* all slots are SLOT_RECORD */
+	struct skim_plan skim;
 	/*
 	 * From the code's start: where the program's registers are saved, and where each of its
 	 * instructions is.  No starts: its code is not there, only an exit.
@@ -46,6 +49,7 @@ struct cached_block {
 	uint8_t body;
 	uint16_t *starts;
 	struct slot *slots;	/* one for each reference */
+	struct skim_place *places;	/* of `skim` */
 };
 
 /* Why code reached an int3. */

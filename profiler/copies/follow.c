@@ -145,11 +145,12 @@ static int at_fault(struct following *following, int signal_number)
 /* Let it run to its next stop, and see to that. */
 static int go_on(struct following *following)
 {
-	int status, signal_number;
+	int status, signal_number, caught_up;
 	uint64_t address;
 
 	if (ptrace(PTRACE_CONT, following->copy->pid, NULL, NULL) < 0)
 		return following_end(following, FOLLOW_EXITED);
+	caught_up = stream_catch_up(&following->stream) < 0 ? errno : 0;
 	if (tracee_wait(following->copy->pid, following->deadline_ns, &status) < 0) {
 		if (errno != ETIMEDOUT)
 			return following_end(following, FOLLOW_EXITED);
@@ -161,6 +162,10 @@ static int go_on(struct following *following)
 	if (!WIFSTOPPED(status))
 		return following_end(following, FOLLOW_EXITED);
 	following->followed->stops++;
+	if (caught_up) {
+		errno = caught_up;
+		return following_end(following, FOLLOW_FAILED);
+	}
 	if (TRACEE_EVENT(status))
 		return CONTINUES;
 	signal_number = WSTOPSIG(status);
@@ -213,6 +218,8 @@ static void run(struct following *following)
 		if (rc == CONTINUES && following->deadline_ns && clock_ns() > following->deadline_ns)
 			rc = following_end(following, FOLLOW_TIME);
 	}
+	if (following->followed->end == FOLLOW_EXITED)
+		stream_catch_up(&following->stream);
 	if (following->followed->end == FOLLOW_ENOUGH || following->followed->end == FOLLOW_EXITED)
 		return;
 	/* What it did up to here counts. */

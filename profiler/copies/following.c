@@ -198,7 +198,8 @@ int following_at_guard(struct following *following, uint64_t address)
 
 	if (!block || stream_turn(&following->stream, address,
 				  following_register(&following->registers,
-						     block->first)) < 0)
+						     block->first)) < 0 ||
+	    (!following->limits->whole && stream_catch_up(&following->stream) < 0))
 		return following_end(following, FOLLOW_FAILED);
 	if (following_set_registers(following) < 0)
 		return following_end(following, FOLLOW_FAILED);

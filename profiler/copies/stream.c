@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "area.h"
+#include "skim.h"
 #include "translate.h"
 
 int stream_open(struct stream *stream, const struct translator *translator, const struct copy *copy,
@@ -28,11 +29,13 @@ uint64_t stream_start(const struct translator *translator)
 	return translator->area + AREA_BUFFER;
 }
 
-/* A repeated instruction: where each operand began, and where the last one ended. */
-static const uint64_t *read_string(const struct cached_block *block, unsigned *index,
-				   const uint64_t *record, uint64_t *addresses)
+/*
+ * A repeated instruction: where each operand began, and where the last one ended.  Returns the index
+ * past it.
+ */
+static unsigned read_string(const struct cached_block *block, unsigned begin,
+			    const uint64_t *records, uint64_t *addresses)
 {
-	const unsigned begin = *index;
 	unsigned end = begin;
 	int64_t length;
 
@@ -40,21 +43,20 @@ static const uint64_t *read_string(const struct cached_block *block, unsigned *i
 	       (block->slots[end].source == SLOT_STRING || block->slots[end].source == SLOT_LENGTH) &&
 	       block->code.references[end].instruction == block->code.references[begin].instruction) {
 		if (block->slots[end].source == SLOT_STRING)
-			addresses[end] = *record++;
+			addresses[end] = records[block->slots[end].record];
 		end++;
 	}
-	length = (int64_t)(*record++ - addresses[end - 2]);
+	length = (int64_t)(records[block->slots[end - 1].record] - addresses[end - 2]);
 	for (unsigned i = begin; i < end; i += 2) {
 		/* The direction flag was set: it went down. */
 		if (length < 0)
 			addresses[i] += (uint64_t)length + block->code.references[i].bytes;
 		addresses[i + 1] = (uint64_t)(length < 0 ? -length : length);
 	}
-	*index = end;
-	return record;
+	return end;
 }
 
-static void read_mixed(const struct cached_block *block, uint64_t fs_base, const uint64_t *record,
+static void read_mixed(const struct cached_block *block, uint64_t fs_base, const uint64_t *records,
 		       uint64_t *addresses)
 {
 	for (unsigned i = 0; i < block->code.reference_count;) {
@@ -62,10 +64,10 @@ static void read_mixed(const struct cached_block *block, uint64_t fs_base, const
 
 		switch ((enum slot_source)slot.source) {
 		case SLOT_RECORD:
-			addresses[i] = *record++ + (uint64_t)slot.displacement;
+			addresses[i] = records[slot.record] + (uint64_t)slot.displacement;
 			break;
 		case SLOT_FS_RECORD:
-			addresses[i] = *record++ + (uint64_t)slot.displacement + fs_base;
+			addresses[i] = records[slot.record] + (uint64_t)slot.displacement + fs_base;
 			break;
 		case SLOT_FIXED:
 			addresses[i] = (uint64_t)slot.displacement;
@@ -75,7 +77,7 @@ static void read_mixed(const struct cached_block *block, uint64_t fs_base, const
 			break;
 		case SLOT_STRING:
 		case SLOT_LENGTH:
-			record = read_string(block, &i, record, addresses);
+			i = read_string(block, i, records, addresses);
 			continue;
 		}
 		i++;
@@ -83,14 +85,15 @@ static void read_mixed(const struct cached_block *block, uint64_t fs_base, const
 }
 
 static inline void read_block(const struct cached_block *block, uint64_t fs_base,
-			      const uint64_t *record, uint64_t *addresses)
+			      const uint64_t *records, uint64_t *addresses)
 {
 	if (!block->plain) {
-		read_mixed(block, fs_base, record, addresses);
+		read_mixed(block, fs_base, records, addresses);
 		return;
 	}
 	for (unsigned i = 0; i < block->code.reference_count; i++)
-		addresses[i] = record[i] + (uint64_t)block->slots[i].displacement;
+		addresses[i] = records[block->slots[i].record] +
+			       (uint64_t)block->slots[i].displacement;
 }
 
 void stream_settle(struct stream *stream, uint64_t next)
@@ -111,41 +114,61 @@ void stream_add(struct stream *stream, const struct cached_block *block, const u
 	stream->held = block;
 }
 
+/* The block that begins there.  NULL with errno EPROTO: none does, or it is not complete. */
+static const struct cached_block *block_at(const struct translator *translator,
+					   const uint64_t *record, const uint64_t *end)
+{
+	const uint64_t number = *record ^ STREAM_TAG;
+	const struct cached_block *block =
+		number < translator->count ? translator->blocks[number] : NULL;
+
+	if (block && block->records <= end - record)
+		return block;
+	errno = EPROTO;
+	return NULL;
+}
+
 /* Each block is complete when the next one is known.  Returns 0, or -1 with errno. */
 static int give(struct stream *stream, const uint64_t *records, size_t count)
 {
-	const struct translator *translator = stream->translator;
 	const struct watcher *watcher = stream->watcher;
-	const uint64_t *record = records, *end = records + count;
+	struct skim skim = {
+		.translator = stream->translator, .fs_base = stream->fs_base,
+		.record = records, .end = records + count,
+	};
 
-	while (record < end && !stream->enough) {
-		const uint64_t number = *record ^ STREAM_TAG;
-		const struct cached_block *block;
+	while (skim.record < skim.end) {
+		const struct cached_block *block =
+			block_at(stream->translator, skim.record, skim.end);
 
-		if (number >= translator->count) {
-			errno = EPROTO;
+		if (!block)
 			return -1;
-		}
-		block = translator->blocks[number];
-		if (block->records > end - record) {
-			errno = EPROTO;
-			return -1;
-		}
-		if (stream->held && !watcher->executed(watcher->context, &stream->held->code,
-						       stream->held_addresses, block->code.address)) {
-			stream->enough = true;
-			stream->held = NULL;
+		stream_settle(stream, block->code.address);
+		if (stream->enough)
 			break;
+		if (watcher->skim) {
+			watcher->skim(watcher->context, &skim);
+			block = block_at(stream->translator, skim.record, skim.end);
+			if (!block)
+				return -1;
 		}
-		read_block(block, stream->fs_base, record + 1, stream->held_addresses);
+		read_block(block, stream->fs_base, skim.record, stream->held_addresses);
 		stream->held = block;
-		record += block->records;
+		skim.record += block->records;
 	}
 	return 0;
 }
 
-/* Read and give what is before `end`.  Returns 0, or -1 with errno. */
-static int drain_to(struct stream *stream, uint64_t end)
+int stream_catch_up(struct stream *stream)
+{
+	const size_t count = stream->waiting;
+
+	stream->waiting = 0;
+	return give(stream, stream->records, count);
+}
+
+/* Read what is before `end`.  Returns 0, or -1 with errno. */
+static int read_to(struct stream *stream, uint64_t end)
 {
 	const uint64_t begin = stream_start(stream->translator);
 	const size_t bytes = (size_t)(end - begin);
@@ -154,11 +177,11 @@ static int drain_to(struct stream *stream, uint64_t end)
 		errno = EPROTO;
 		return -1;
 	}
-	if (!bytes)
-		return 0;
-	if (copy_read(stream->copy, begin, stream->records, bytes) < 0)
+	if (stream_catch_up(stream) < 0 ||
+	    (bytes && copy_read(stream->copy, begin, stream->records, bytes) < 0))
 		return -1;
-	return give(stream, stream->records, bytes / sizeof(uint64_t));
+	stream->waiting = bytes / sizeof(uint64_t);
+	return 0;
 }
 
 int stream_drain(struct stream *stream)
@@ -167,7 +190,8 @@ int stream_drain(struct stream *stream)
 	const uint64_t begin = stream_start(stream->translator);
 	uint64_t end;
 
-	if (copy_read(stream->copy, next, &end, sizeof(end)) < 0 || drain_to(stream, end) < 0)
+	if (copy_read(stream->copy, next, &end, sizeof(end)) < 0 || read_to(stream, end) < 0 ||
+	    stream_catch_up(stream) < 0)
 		return -1;
 	return end == begin ? 0 : copy_write(stream->copy, next, &begin, sizeof(begin));
 }
@@ -186,7 +210,7 @@ int stream_turn(struct stream *stream, uint64_t address, unsigned long long *fir
 		errno = EPROTO;
 		return -1;
 	}
-	if ((bytes && copy_read(stream->copy, end, part, bytes) < 0) || drain_to(stream, end) < 0 ||
+	if ((bytes && copy_read(stream->copy, end, part, bytes) < 0) || read_to(stream, end) < 0 ||
 	    (bytes && copy_write(stream->copy, begin, part, bytes) < 0))
 		return -1;
 	*first = begin;

@@ -23,6 +23,7 @@ struct stream {
 	const struct cached_block *held;
 	uint64_t held_addresses[CODE_BLOCK_MOST_REFERENCES];
 	uint64_t *records;		/* AREA_BUFFER_BYTES */
+	size_t waiting;			/* of these, that were read and not given yet */
 };
 
 /* Returns 0, or -1 with errno ENOMEM. */
@@ -46,9 +47,12 @@ void stream_settle(struct stream *stream, uint64_t next);
 void stream_add(struct stream *stream, const struct cached_block *block, const uint64_t *addresses);
 
 /*
- * The copy faulted at `address` in the guard page: drain it and let it continue.  `first`: its
- * register that holds where the current block's records are; set anew.  Returns as stream_drain().
+ * The copy faulted at `address` in the guard page: empty its buffer, so that it can continue.
+ * `first`: its register that holds where the current block's records are; set anew.  The watcher
+ * gets what was read by stream_catch_up(), while the copy runs, or before anything else is read.
+ * Each returns as stream_drain().
  */
 int stream_turn(struct stream *stream, uint64_t address, unsigned long long *first);
+int stream_catch_up(struct stream *stream);
 
 #endif

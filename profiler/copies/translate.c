@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "skim.h"
 #include "step.h"
 #include "translation.h"
 #include "vdso.h"
@@ -17,15 +18,17 @@ static struct cached_block *keep(const struct translation *made, uint32_t offset
 	const size_t instructions = made->count * sizeof(struct code_instruction);
 	const size_t references = made->references * sizeof(struct code_reference);
 	const size_t starts = made->emitted ? made->count * sizeof(uint16_t) : 0;
+	const size_t places = made->references * sizeof(struct skim_place);
 	struct cached_block *block =
-		malloc(sizeof(*block) + slots + instructions + references + starts);
+		malloc(sizeof(*block) + slots + places + instructions + references + starts);
 	struct code_instruction *list;
 	struct code_reference *copied;
 
 	if (!block)
 		return NULL;
 	block->slots = (struct slot *)(block + 1);
-	list = (struct code_instruction *)(block->slots + made->references);
+	block->places = (struct skim_place *)(block->slots + made->references);
+	list = (struct code_instruction *)(block->places + made->references);
 	copied = (struct code_reference *)(list + made->count);
 	if (slots) {
 		memcpy(block->slots, made->slots, slots);
@@ -55,6 +58,7 @@ static struct cached_block *keep(const struct translation *made, uint32_t offset
 	block->plain = true;
 	for (unsigned i = 0; i < made->references; i++)
 		block->plain = block->plain && made->slots[i].source == SLOT_RECORD;
+	skim_plan_make(block);
 	return block;
 }
 

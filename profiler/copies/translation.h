@@ -28,6 +28,11 @@ struct translation {
 	int first, second;		/* registers that it does not: of our code */
 	uint8_t end;			/* enum block_end */
 	uint64_t target;
+	/* For each general register: the record of its value, and what was added to it since. */
+	struct {
+		uint8_t record;		/* 0: there is none */
+		int64_t added;
+	} recorded[16];
 	struct slot slots[CODE_BLOCK_MOST_REFERENCES];
 	struct code_reference made[CODE_BLOCK_MOST_REFERENCES];
 	struct instruction instructions[CODE_BLOCK_MOST_INSTRUCTIONS + 1];

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "dataflow.h"
+#include "skim.h"
 #include "stretch.h"
 #include "window_models.h"
 #include "window_state.h"
@@ -81,6 +82,28 @@ static void model_kept(struct windows *windows)
 	window_models_stop(windows);
 }
 
+static void transferred(void *context, const struct code_block *block, uint64_t next)
+{
+	attribution_executed(context, block, NULL, next);
+}
+
+/* Between parts that the cores see, and their ends, only the TLBs and the stacks change. */
+static void skim_part(void *context, struct skim *part)
+{
+	struct windows *windows = context;
+	struct skim_use use = { .until = windows->phase_ends, .transferred = transferred,
+				.context = windows->attribution };
+	uint64_t instructions;
+
+	if (!windows->options->whole || windows->modelling)
+		return;
+	if (windows->stretch_ends < use.until)
+		use.until = windows->stretch_ends;
+	instructions = skim(part, &windows->feed, &use);
+	windows->instructions += instructions;
+	windows->row.instructions += instructions;
+}
+
 static void *translated(void *context, const struct code_block *block,
 			const struct instruction *decoded)
 {
@@ -121,7 +144,7 @@ struct windows *windows_make(const struct window_options *options)
 	windows->options = options;
 	windows->watcher = (struct watcher){
 		.translated = translated, .forgotten = forgotten, .clearing = clearing,
-		.executed = executed, .mapped = mapped, .context = windows,
+		.executed = executed, .skim = skim_part, .mapped = mapped, .context = windows,
 	};
 	windows->attribution = attribution_make();
 	if (!windows->attribution || tlb_feed_init(&windows->feed, options) < 0 ||

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "skim.h"
+
+#include "translate.h"
+
+/* Larger ones would often cross pages. */
+#define PLACE_BYTES 128
+
+/* A reference relative to the same: make the place larger if they are near. */
+static bool join(struct skim_place *place, const struct skim_place *other)
+{
+	int64_t first = place->displacement, last = first + place->last_byte;
+
+	if (place->record != other->record || place->fs != other->fs)
+		return false;
+	if (other->displacement < first)
+		first = other->displacement;
+	if (other->displacement + other->last_byte > last)
+		last = other->displacement + other->last_byte;
+	if (last - first >= PLACE_BYTES)
+		return false;
+	place->displacement = first;
+	place->last_byte = (uint16_t)(last - first);
+	return true;
+}
+
+/* The last place is the one used last. */
+static void add(struct cached_block *block, struct skim_place added)
+{
+	struct skim_plan *plan = &block->skim;
+	unsigned i = 0;
+
+	while (i < plan->count && !join(&block->places[i], &added))
+		i++;
+	if (i < plan->count) {
+		const uint8_t used = added.used;
+
+		added = block->places[i];
+		added.used = used;
+		for (plan->count--; i < plan->count; i++)
+			block->places[i] = block->places[i + 1];
+	}
+	block->places[plan->count++] = added;
+}
+
+void skim_plan_make(struct cached_block *block)
+{
+	struct skim_plan *plan = &block->skim;
+	const int64_t number = (int64_t)(STREAM_TAG | block->code.number);
+	const uint8_t end = block->code.end;
+
+	*plan = (struct skim_plan){
+		.transfers = end == ENDS_CALL || end == ENDS_INDIRECT_CALL || end == ENDS_RETURN,
+		.jumps = end == ENDS_INDIRECT_JUMP || end == ENDS_INDIRECT_CALL ||
+			 end == ENDS_RETURN,
+	};
+	for (unsigned i = 0; i < block->code.reference_count; i++) {
+		const struct code_reference *reference = &block->code.references[i];
+		const struct slot *slot = &block->slots[i];
+
+		if (slot->source == SLOT_STRING || slot->source == SLOT_LENGTH) {
+			plan->count = UINT8_MAX;
+			return;
+		}
+		plan->references = (uint8_t)(plan->references +
+					     (reference->kind == REFERENCE_MODIFY ? 2 : 1));
+		add(block, (struct skim_place){
+			/* The first record is the block's number: what is not relative is to that. */
+			.displacement = slot->displacement - (slot->record ? 0 : number),
+			.record = slot->record,
+			.last_byte = reference->bytes ? (uint16_t)(reference->bytes - 1) : 0,
+			.fs = slot->source == SLOT_FS_RECORD || slot->source == SLOT_FS_FIXED,
+			.used = (uint8_t)(plan->references - 1),
+		});
+	}
+}
+
+#define INLINE inline __attribute__((always_inline))
+
+static INLINE struct tlb_filter_slot *slot_of(struct tlb_filter *filter, uint64_t address,
+					      uint32_t shift)
+{
+	return &filter->slot[(address >> shift) % TLB_FILTER_SLOTS];
+}
+
+/* How far it has come. */
+struct skimming {
+	struct tlb_feed *feed;
+	uint64_t fs_base, clock;
+	uint64_t code_page;
+	bool jumped;
+};
+
+/*
+ * Its references, at the filter slots that are found for all before any is changed.  Returns false
+ * if one is not there.  `count` is its number of places: a constant where this is called.
+ */
+static INLINE bool use_places(const struct skimming *now, const struct skim_place *places,
+			      unsigned count, const uint64_t *records, uint64_t clock)
+{
+	const uint32_t shift = now->feed->model.data.slots.base_shift;
+	struct tlb_filter_slot *slots[SKIM_MOST_PLACES];
+	uint64_t differs = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct skim_place *place = &places[i];
+		const uint64_t address = records[place->record] + (uint64_t)place->displacement +
+					 (now->fs_base & -(uint64_t)place->fs);
+
+		slots[i] = slot_of(&now->feed->data_filter, address, shift);
+		differs |= slots[i]->address ^ address;
+		differs |= slots[i]->address ^ (address + place->last_byte);
+	}
+	if (differs >> shift)
+		return false;
+	for (unsigned i = 0; i < count; i++)
+		slots[i]->time = clock + places[i].used;
+	return true;
+}
+
+static INLINE bool use_all_places(const struct skimming *now, const struct cached_block *block,
+				  const uint64_t *records, uint64_t clock)
+{
+	switch (block->skim.count) {
+	case 0:
+		return true;
+	case 1:
+		return use_places(now, block->places, 1, records, clock);
+	case 2:
+		return use_places(now, block->places, 2, records, clock);
+	case 3:
+		return use_places(now, block->places, 3, records, clock);
+	case 4:
+		return use_places(now, block->places, 4, records, clock);
+	default:
+		return block->skim.count <= SKIM_MOST_PLACES &&
+		       use_places(now, block->places, block->skim.count, records, clock);
+	}
+}
+
+/* Returns false if it takes more; then nothing has changed. */
+static INLINE bool execute(struct skimming *now, const struct cached_block *block,
+			   const uint64_t *records)
+{
+	const uint32_t shift = now->feed->model.code.slots.base_shift;
+	const uint64_t end = block->code.past - 1;
+	const bool enters = block->code.address >> shift != now->code_page || now->jumped;
+	const bool crosses = block->code.address >> shift != end >> shift;
+	struct tlb_filter_slot *first = NULL, *last = NULL;
+	uint64_t clock = now->clock;
+
+	if (enters || crosses) {
+		first = slot_of(&now->feed->code_filter, block->code.address, shift);
+		last = slot_of(&now->feed->code_filter, end, shift);
+		if (((first->address ^ block->code.address) | (last->address ^ end)) >> shift)
+			return false;
+		clock += (uint64_t)enters + crosses;
+	}
+	if (!use_all_places(now, block, records, clock))
+		return false;
+	if (enters || crosses) {
+		if (enters)
+			first->time = now->clock;
+		if (crosses)
+			last->time = clock - 1;
+		now->code_page = end >> shift;
+	}
+	now->jumped = block->skim.jumps;
+	now->clock = clock + block->skim.references;
+	return true;
+}
+
+/* References and fetches of one block at most. */
+#define MOST_REFERENCES (2 * CODE_BLOCK_MOST_REFERENCES + 2)
+
+uint64_t skim(struct skim *skim, struct tlb_feed *feed, const struct skim_use *use)
+{
+	struct cached_block *const *blocks = skim->translator->blocks;
+	const size_t count = skim->translator->count;
+	const struct cached_block *block, *next;
+	struct skimming now = {
+		.feed = feed, .fs_base = skim->fs_base, .clock = feed->clock,
+		.code_page = feed->code_page, .jumped = feed->jumped,
+	};
+	uint64_t instructions = 0, number = *skim->record ^ STREAM_TAG;
+
+	if (feed->model.batching || number >= count)
+		return 0;
+	for (block = blocks[number]; block->records < skim->end - skim->record; block = next) {
+		const uint64_t *following = skim->record + block->records;
+
+		number = *following ^ STREAM_TAG;
+		if (number >= count ||
+		    now.clock + MOST_REFERENCES >= use->until ||
+		    !execute(&now, block, skim->record))
+			break;
+		next = blocks[number];
+		if (block->skim.transfers)
+			use->transferred(use->context, &block->code, next->code.address);
+		instructions += block->code.instruction_count;
+		skim->record = following;
+	}
+	feed->clock = now.clock;
+	feed->code_page = now.code_page;
+	feed->jumped = now.jumped;
+	return instructions;
+}

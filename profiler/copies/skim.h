@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Blocks of which all pages are in the TLB models' filters are most of a program.  They change only
+ * the times of last use there, so they are executed from the stream's records, place by place; what
+ * comes of it is the same as by tlb_feed_block().
+ */
+#ifndef TLBCOST_COPIES_SKIM_H
+#define TLBCOST_COPIES_SKIM_H
+
+#include <stdint.h>
+
+#include "code_cache.h"
+#include "tlb_feed.h"
+
+/* A part of the stream that begins with a block's number. */
+struct skim {
+	const struct translator *translator;
+	uint64_t fs_base;
+	const uint64_t *record, *end;
+};
+
+/* What the feed's owner does besides. */
+struct skim_use {
+	uint64_t until;		/* the clock stays below this */
+	/* A block that ends in a call or a return was executed. */
+	void (*transferred)(void *context, const struct code_block *block, uint64_t next);
+	void *context;
+};
+
+/* A new block's plan; its references and their slots are known. */
+void skim_plan_make(struct cached_block *block);
+
+/*
+ * Execute blocks from the beginning, up to one that takes more than that or the last one, whose
+ * successor is not known; that is where ->record is then.  Returns their number of instructions.
+ */
+uint64_t skim(struct skim *skim, struct tlb_feed *feed, const struct skim_use *use);
+
+#endif
