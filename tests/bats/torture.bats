@@ -289,3 +289,25 @@ profiled() { # <command>...
 	((followed >= 10))
 	wait_until none_left_over
 }
+
+# Arms of copies run natively, for seconds.
+with_arms() { # <command>...
+	local expected code=0 got=0
+	mkdir -p "${BATS_TEST_TMPDIR}/tables"
+	expected=$(TORTURE_SECONDS=2 timeout -k 5 60 "$@" 2>&1) || code=$?
+	TORTURE_SECONDS=2 timeout -k 5 100 "${BUILD}/libexec/tlbcost-copies" --out "${BATS_TEST_TMPDIR}/tables" --arms 2 \
+		--copies 5 --expected-cpu-ns 500000000 --children -- "$@" >"${BATS_TEST_TMPDIR}/got" 2>&1 || got=$?
+	diff -u - "${BATS_TEST_TMPDIR}/got" <<<"${expected}"
+	((code == got)) || { printf 'exit code %d, without arms %d\n' "${got}" "${code}" && return 1; }
+	wait_until none_left_over
+	cut -f 8 "${BATS_TEST_TMPDIR}/tables/copies.tsv" | sort | uniq -c
+}
+
+@test "arms: each program of the set is as it would be without" {
+	need_built libexec/tlbcost-copies
+	local name
+	for name in timeouts wakes signals children locks descriptors memory threads; do
+		program "${name}"
+		with_arms "${PROGRAM}"
+	done
+}
