@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.common.causes import tool_error
-from tlbcost.common.errors import CANNOT_MEASURE
-from tlbcost.common.progress import say
+from tlbcost.common.cleanup import check_time
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.progress import duration, say
 from tlbcost.copies.process import run_tool
 from tlbcost.copies.run import arms_tool
-from tlbcost.measured.record import MeasuredGain
+from tlbcost.measured.record import MeasuredGain, TooBusy
 from tlbcost.measured.whole_runs import measure_runs, predicted_s
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
@@ -27,6 +28,8 @@ from tlbcost.run.outcome import Outcome, Run
 _RUNS_S = 24.0
 _COPIES = 8
 _SECONDS = 30.0
+# Between two attempts on a machine that is too busy.
+_PAUSE_S = 20.0
 
 
 def measure_program(
@@ -37,13 +40,14 @@ def measure_program(
     Raises TimeLimitPassed.
     """
     first = native[0]
-    if not request.measured or first.run is None:
+    run = first.run
+    if not request.measured or run is None:
         return None
     if predicted_s(first) <= _RUNS_S:
-        found = measure_runs(launcher, request.argv, os.environ, first, _RUNS_S)
-    else:
-        found = _copies_of_runs(request, launcher, first, first.run)
-    return _announced(found)
+        return _patiently(
+            request, lambda: measure_runs(launcher, request.argv, os.environ, first, _RUNS_S)
+        )
+    return _patiently(request, lambda: _copies_of_runs(request, launcher, first, run))
 
 
 def measure_process(
@@ -52,22 +56,27 @@ def measure_process(
     """The same of a process that runs already; `run`: what it did while it was followed."""
     if not request.measured:
         return None
+    return _patiently(request, lambda: _copies_of_process(request, pid, folder, run))
+
+
+def _copies_of_process(
+    request: EstimateRequest, pid: int, folder: Path, run: Run
+) -> MeasuredGain | str:
     # Not at the top: pandas takes memory, which a program with a limit needs.
     from tlbcost.measured.arms import measured_in_arms
 
     seconds = _SECONDS if request.seconds is None else request.seconds
     say(f"measuring process {pid}: its copies do the same work on base and on huge pages")
-    tables = folder / "arms"
-    tables.mkdir()
+    tables = _new_folder(folder)
     words = [*arms_tool(tables, _COPIES, run.cpu_ns), "--pid", str(pid)]
     words += ["--seconds", str(max(1, round(seconds)))]
     code, said = run_tool(words)
     if code == CANNOT_MEASURE:
-        return _announced("the process may not be copied")
+        return "the process may not be copied"
     if code != 0:
         say(said)
         raise tool_error(f"cannot measure process {pid}", words[0], code, folder)
-    return _announced(measured_in_arms([tables], run.user_ns / (run.cpu_ns or 1)))
+    return measured_in_arms([tables], run.user_ns / (run.cpu_ns or 1))
 
 
 def _copies_of_runs(
@@ -81,8 +90,7 @@ def _copies_of_runs(
     until = time.monotonic() + _RUNS_S
     folders: list[Path] = []
     while True:
-        folders.append(launcher.folder / f"arms{len(folders)}")
-        folders[-1].mkdir()
+        folders.append(_new_folder(launcher.folder))
         begun = time.monotonic()
         tool = arms_tool(folders[-1], _COPIES, run.cpu_ns)
         outcome = launcher.execute(request.argv, discard=True, tool=tool)
@@ -93,7 +101,30 @@ def _copies_of_runs(
             return measured_in_arms(folders, run.user_ns / (run.cpu_ns or 1))
 
 
-def _announced(found: MeasuredGain | str) -> MeasuredGain | str:
+def _new_folder(parent: Path) -> Path:
+    """One for the tables of one attempt."""
+    folder = parent / f"arms{len(list(parent.glob('arms*')))}"
+    folder.mkdir()
+    return folder
+
+
+def _patiently(
+    request: EstimateRequest, measure: Callable[[], MeasuredGain | str]
+) -> MeasuredGain | str:
+    """Measure; again while the machine is too busy, if an attempt begins within the patience."""
+    until = time.monotonic() + (request.patience or 0.0)
+    found = measure()
+    while isinstance(found, TooBusy) and time.monotonic() + _PAUSE_S < until:
+        say(f"{found}; again in {duration(_PAUSE_S)}")
+        check_time()
+        time.sleep(_PAUSE_S)
+        try:
+            found = measure()
+        except TlbcostError as error:
+            # The process is gone, say: what was found before stands.
+            say(str(error))
+            break
     if isinstance(found, str):
         say(f"not measured: {found}")
+        return str(found)
     return found

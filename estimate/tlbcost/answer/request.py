@@ -21,11 +21,12 @@ class EstimateRequest:
     """The program to run, or the files of counts taken elsewhere (`imported`), and how.
 
     `calibration` None: this machine's costs. `nodes` None: NUMA nodes as the machine has them.
-    `engine`: what simulates, if anything does; `overhead`: the share of CPU time that copies
-    may cost, or as many as `copies`; both None: the usual share. `pid`: a process that already
-    runs, followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as
-    the time of one allows. `measured`: on huge pages, too, besides the model. `cpu`,
-    `object_name` and `walk_cycles` (what one page walk costs) are about files.
+    `engine`: what simulates, if anything does; `overhead`: the share of CPU time that copies may
+    cost, or as many as `copies`; both None: the usual share. `pid`: a process that already runs,
+    followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as the time
+    of one allows. `measured`: on huge pages, too, besides the model; `patience`: for so many
+    seconds again while the machine is too busy for that. `cpu`, `object_name` and `walk_cycles`
+    (what one page walk costs) are about files.
     """
 
     argv: tuple[str, ...] = ()
@@ -48,6 +49,7 @@ class EstimateRequest:
     seconds: float | None = None
     children: bool = False
     measured: bool = False
+    patience: float | None = None
 
     @property
     def unsimulated(self) -> str | None:
@@ -60,6 +62,12 @@ class EstimateRequest:
         """Raise TlbcostError with exit code 2 if options exclude each other, or say nothing."""
         if self.imported:
             self._check_imported()
+        if self.patience is not None and self.imported:
+            raise TlbcostError(
+                "--patience waits until this machine can measure; --from runs nothing here",
+                "leave --patience out",
+                USAGE,
+            )
         self._check_copies()
         if self.model != "auto" and self.unsimulated is not None:
             raise TlbcostError(

@@ -141,6 +141,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="estimate for these page sizes, separated by commas: 4K,64K,2M,1G",
     )
     parser.add_argument(
+        "--patience", metavar="TIME", type=duration,
+        help="where this machine is too busy to measure, try again for this long, such as 10m",
+    )  # fmt: skip
+    parser.add_argument(
         "--plot", metavar="FILE", type=Path,
         help="draw the page walks over the run (.png or .svg)",
     )  # fmt: skip
@@ -245,7 +249,14 @@ def _estimate(arguments: argparse.Namespace) -> int:
         object_name=arguments.object,
         walk_cycles=arguments.walk_cycles,
         measured=not arguments.no_measure and os.environ.get(_MEASURE) != "no",
+        patience=arguments.patience,
     )
+    if arguments.no_measure and arguments.patience is not None:
+        raise TlbcostError(
+            "--patience waits until this machine can measure, which --no-measure excludes",
+            "leave one of them out",
+            USAGE,
+        )
     condition = None if arguments.fail_if is None else _condition(arguments.fail_if)
     files = {"code": arguments.code, "folded": arguments.folded, "plot": arguments.plot}
     asked = [option for option, file in files.items() if file is not None]

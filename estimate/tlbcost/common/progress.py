@@ -149,6 +149,10 @@ class RunProgress(Progress):
         self._what, self._of = what, of
         self._seconds: list[float] = []
 
+    def expect(self, of: int) -> None:
+        """So many runs there will be after all."""
+        self._of = of
+
     @contextlib.contextmanager
     def run(self, *, own_output: bool = False) -> Iterator[Tick | None]:
         """The ticks of one run. With `own_output` a terminal is the program's during the run."""

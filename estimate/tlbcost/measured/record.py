@@ -48,11 +48,17 @@ class MeasuredGain:
     ]
 
 
-def too_busy(null: Interval) -> str | None:
+class TooBusy(str):
+    """Why this machine cannot measure now: later it may."""
+
+    __slots__ = ()
+
+
+def too_busy(null: Interval) -> TooBusy | None:
     """Why this machine cannot measure now; None: it can."""
     if abs(null.value) <= BUSY_FRACTION:
         return None
-    return (
+    return TooBusy(
         f"this machine is too busy to measure now: two runs on base pages differ by "
         f"{100 * abs(null.value):.1f} %"
     )

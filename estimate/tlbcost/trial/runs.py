@@ -67,6 +67,8 @@ def run_trial(
             runner = _Runner(launcher, argv, path, progress)
             if turns:
                 runner.take_turns(before.run)
+            if runner.cpus is not None:
+                progress.expect(pairs)
             for number in range(pairs):
                 done.append(runner.pair(method, huge_first=number % 2 == 1))
     except TimeLimitPassed:
@@ -112,7 +114,7 @@ class _Runner:
     def pair(self, method: Method, *, huge_first: bool) -> tuple[Witnessed, Witnessed]:
         """A run on base pages and one on huge pages, at the same time or in either order."""
         if self.cpus is not None:
-            found = self._together(method, self.cpus)
+            found = self._together(method, self.cpus, huge_first=huge_first)
             if found is not None:
                 return found
         if huge_first:
@@ -121,9 +123,12 @@ class _Runner:
         return self.base(), self.huge(method)
 
     def _together(
-        self, method: Method, cpus: frozenset[int]
+        self, method: Method, cpus: frozenset[int], *, huge_first: bool
     ) -> tuple[Witnessed, Witnessed] | None:
-        """Both in turns; None: that is not possible, and is not tried again."""
+        """Both in turns; None: that is not possible, and is not tried again.
+
+        Who begins runs alone for a moment, and the other one at its end: they change places.
+        """
         samplers = PeakSampler(), PeakSampler()
         ways = (
             Way(tuple(self._argv), self._environment, False, samplers[0].start),
@@ -135,7 +140,8 @@ class _Runner:
         why, outcomes = "one of them failed", tuple[Outcome, ...]()
         try:
             with self._progress.run() as tick:
-                outcomes = run_in_turns(self._launcher, ways, cpus, tick)
+                order = -1 if huge_first else 1
+                outcomes = run_in_turns(self._launcher, ways[::order], cpus, tick)[::order]
         except NotTogetherError as error:
             why = str(error)
         finally:

@@ -34,14 +34,16 @@ def spin(seconds: float, *, more: str = "") -> tuple[str, ...]:
 
 def test_all_end_with_their_own_codes_and_times(launcher: Launcher) -> None:
     ways = [Way(spin(0.3)), Way((*spin(0.15),)), Way(("sh", "-c", "exit 3"))]
+    begun = time.monotonic_ns()
     found = run_in_turns(launcher, ways, ALL)
+    took_ns = time.monotonic_ns() - begun
     assert [outcome.code for outcome in found] == [0, 0, 3]
     first, second = found[0].run, found[1].run
     assert first is not None
     assert second is not None
     assert first.cpu_ns > second.cpu_ns > 100_000_000
-    # The time of its turns: not that in which others ran.
-    assert first.wall_ns < first.cpu_ns + second.cpu_ns + 150_000_000
+    # The time of its turns: not that in which others ran, however busy the machine is.
+    assert first.wall_ns + second.wall_ns <= took_ns
     assert process_tree.descendants(os.getpid()) == {}
 
 
@@ -49,7 +51,8 @@ def test_the_time_after_the_others_ended_counts(launcher: Launcher) -> None:
     alone = ("sh", "-c", "sleep 2.4")
     found = run_in_turns(launcher, [Way(("true",)), Way(alone)], ALL)
     assert found[1].run is not None
-    assert found[1].run.wall_ns > 2_300_000_000
+    # Most of it, if the other one takes a while to start on a busy machine.
+    assert found[1].run.wall_ns > 1_500_000_000
 
 
 def state(pid: int) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 from builders.trial import METHOD
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import TlbcostError
-from tlbcost.run.launch import Launcher
+from tlbcost.run.launch import Launcher, Started
 from tlbcost.run.outcome import Outcome
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.trial.runs import first_run, run_trial
@@ -39,6 +40,47 @@ def test_runs_alternate_and_base_runs_are_refused_transparent_pages(
     assert seen == ["0", "0", "1", "1", "0", "0", "1"]
     assert len(trial.pairs) == 3
     assert launcher.transparent is None
+
+
+def test_the_runs_of_a_pair_take_turns_and_change_places(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[bool | None] = []
+    begin = Launcher.begin
+
+    def noted(self: Launcher, *arguments: object, **options: object) -> Started:
+        begun.append(self.transparent)
+        return begin(self, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Launcher, "begin", noted)
+    argv = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.2: pass"]
+    before = first_run(launcher, argv, Path(sys.executable))
+    begun.clear()
+    busy = replace(before, run=replace(before.run, user_ns=before.run.wall_ns))
+    trial = run_trial(
+        launcher, argv, Path(sys.executable), METHOD, 3, None, first=busy, turns=True
+    )
+    assert trial.in_turns
+    assert begun == [False, True, True, False, False, True]
+    # Who is which does not depend on who began.
+    assert len(trial.pairs) == 3
+
+
+def test_two_that_fail_at_the_same_time_run_one_after_the_other(
+    launcher: Launcher, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    # As a server does that finds its port taken.
+    lock = f"mkdir {tmp_path}/lock || exit 9; {sys.executable} -c '{busy}'; rmdir {tmp_path}/lock"
+    argv = ["sh", "-c", lock]
+    before = first_run(launcher, argv, Path("/bin/sh"))
+    run = replace(before.run, user_ns=before.run.wall_ns)
+    trial = run_trial(
+        launcher, argv, Path("/bin/sh"), METHOD, 3, None, first=replace(before, run=run), turns=True
+    )
+    assert not trial.in_turns
+    assert len(trial.pairs) == 3
+    assert "pairs of runs one after the other: two at the same time" in capsys.readouterr().err
 
 
 def test_a_program_that_fails_on_huge_pages_is_told(launcher: Launcher) -> None:

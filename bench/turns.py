@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Do two trials in turns agree better than two whose runs follow one another?
+
+Four trials of each program, in turns and one by one alternately, with as many pairs: the share of
+CPU time that huge pages saved in user mode, and what the two of one kind differ by. Writes
+doc/benchmarks.md; takes about half an hour. Exits 1 if those in turns differ by more than
+1.5 points on average, or a trial was not obtained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+TREE = Path(__file__).resolve().parent.parent
+PAGE = TREE / "doc" / "benchmarks.md"
+BEGIN, END = "<!-- turns: begin -->\n", "<!-- turns: end -->\n"
+# Of data/suite.tsv: one thread each, seconds long, gains of all sizes.
+PROGRAMS = (
+    "chase", "hash-lookup", "binary-search", "bfs", "map-lookup", "sort", "column-walk",
+    "random-update", "btree", "hash-join",
+)  # fmt: skip
+# The most that two trials in turns may differ by on average.
+CONTRACT = 0.015
+ALONE = "--no-turns"
+_LIMIT_S = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The user time saved, of the CPU time on base pages."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Two trials of a program in turns, two one by one; None: not obtained."""
+
+    command: str
+    turns: tuple[Share | None, Share | None]
+    alone: tuple[Share | None, Share | None]
+
+
+def commands() -> list[str]:
+    """The first command of the suite for each program."""
+    found: dict[str, str] = {}
+    for line in (TREE / "data/suite.tsv").read_text(encoding="utf-8").splitlines():
+        key, _, command = line.removeprefix("# ").partition(": ")
+        if not key.startswith("command_"):
+            continue
+        name = shlex.split(command)[0].removeprefix("{workloads}/")
+        found.setdefault(name, command.replace("{workloads}", str(TREE / "build/workloads")))
+    return [found[name] for name in PROGRAMS]
+
+
+def trial(command: str, pairs: int, options: list[str]) -> Share | None:
+    """One trial; None, and its words, if it has no result of the kind that was asked for."""
+    with tempfile.TemporaryDirectory() as folder:
+        document = Path(folder) / "trial.json"
+        words = [str(TREE / "build/tlbcost"), "trial", "--no-estimate", "--with", "run-thp"]
+        words += ["--quiet", "--pairs", str(pairs), "--time-limit", str(_LIMIT_S)]
+        words += [*options, "--json", str(document), "--", *shlex.split(command)]
+        ran = subprocess.run(
+            words, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "TLBCOST_WAIT_S": "0"},
+        )  # fmt: skip
+        if ran.returncode != 0:
+            print(ran.stderr, file=sys.stderr)
+            return None
+        found = json.loads(document.read_text(encoding="utf-8"))["trials"][0]
+    if found["in_turns"] == (ALONE in options):
+        print(f"{command}: its pairs did not run in turns", file=sys.stderr)
+        return None
+    share = found["measured_user_fraction"]
+    return None if share is None else Share(share["value"], share["low"], share["high"])
+
+
+def four(command: str, pairs: int) -> Found:
+    """Four trials, alternately: what drifts meets both kinds."""
+    first = trial(command, pairs, []), trial(command, pairs, [ALONE])
+    second = trial(command, pairs, []), trial(command, pairs, [ALONE])
+    return Found(command, (first[0], second[0]), (first[1], second[1]))
+
+
+def difference(shares: tuple[Share | None, Share | None]) -> float | None:
+    """What two trials differ by; None: one was not obtained."""
+    first, second = shares
+    return None if first is None or second is None else abs(first.value - second.value)
+
+
+def mean(differences: list[float | None]) -> float | None:
+    """Of those that were obtained."""
+    known = [each for each in differences if each is not None]
+    return fmean(known) if known else None
+
+
+def row(found: Found) -> str:
+    """A line of the table."""
+    name = shlex.join(Path(word).name for word in shlex.split(found.command))
+    cells = [f"`{name}`"]
+    for shares in (found.turns, found.alone):
+        cells += [_share(share) for share in shares] + [_points(difference(shares))]
+    return f"| {' | '.join(cells)} |"
+
+
+def _share(share: Share | None) -> str:
+    if share is None:
+        return "NA"
+    value, low, high = (100 * each for each in (share.value, share.low, share.high))
+    return f"{value:.1f} % ({low:.1f} to {high:.1f})"
+
+
+def _points(value: float | None) -> str:
+    return "NA" if value is None else f"{100 * value:.1f}"
+
+
+def main() -> int:
+    """Try, and write the section; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=5, help="pairs of runs in each trial")
+    parser.add_argument("--only", help="the program of this name alone; nothing is written")
+    arguments = parser.parse_args()
+    only = arguments.only
+    lines = [
+        "| program | in turns | again | points | one by one | again | points |",
+        "| --- |" + " ---: |" * 6,
+    ]
+    found = []
+    for command in commands():
+        if only is None or Path(shlex.split(command)[0]).name == only:
+            found.append(four(command, arguments.pairs))
+            lines.append(row(found[-1]))
+            print(lines[-1], file=sys.stderr, flush=True)
+    in_turns, alone = (
+        [difference(shares) for shares in kind]
+        for kind in ([each.turns for each in found], [each.alone for each in found])
+    )
+    lines.append(f"| mean | | | {_points(mean(in_turns))} | | | {_points(mean(alone))} |")
+    print(lines[-1], file=sys.stderr)
+    if only is None:
+        text = PAGE.read_text(encoding="utf-8")
+        before, rest = text.split(BEGIN, 1)
+        section = f"{BEGIN}{chr(10).join(lines)}\n{END}"
+        PAGE.write_text(before + section + rest.split(END, 1)[1], encoding="utf-8")
+    overall = mean(in_turns)
+    return 1 if overall is None or overall > CONTRACT or None in in_turns else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
