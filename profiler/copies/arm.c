@@ -26,7 +26,7 @@ static int set_registers(const struct arm *arm)
 	return ptrace(PTRACE_SETREGS, arm->copy.pid, NULL, &registers) < 0 ? -1 : 0;
 }
 
-int arm_fork(struct arm *arm, struct copy *from, const struct recording *recording)
+int arm_fork(struct arm *arm, struct copy *from)
 {
 	const long options = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD;
 	const uint64_t none[6] = { 0 };
@@ -48,8 +48,6 @@ int arm_fork(struct arm *arm, struct copy *from, const struct recording *recordi
 	arm->copy.pid = child;
 	arm->copy.inner_pid = (pid_t)result;
 	arm->registers = from->start;
-	if (recording)
-		arm->recording = *recording;
 	if (tracee_wait_interrupted(child, TRACEE_OF_ONE_THREAD) < 0 ||
 	    ptrace(PTRACE_SETOPTIONS, child, NULL, options) < 0 || set_registers(arm) < 0) {
 		arm_kill(arm, from);
@@ -68,10 +66,8 @@ void arm_kill(struct arm *arm, struct copy *from)
 	copy_call(from, &from->start, SYS_wait4, arguments);
 }
 
-int64_t arm_call(struct arm *arm, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+int64_t arm_call(struct arm *arm, long number, const uint64_t arguments[6])
 {
-	const uint64_t arguments[6] = { a, b, c, d, UINT64_MAX, 0 };
-
 	return copy_call(&arm->copy, &arm->registers, number, arguments);
 }
 
@@ -96,18 +92,6 @@ static int leave_call(const struct arm *arm)
 	return WIFSTOPPED(status) && WSTOPSIG(status) == TRACEE_AT_CALL ? 0 : -1;
 }
 
-/* Make it as one of ours. */
-static int make_call(struct arm *arm, int64_t expected)
-{
-	struct user_regs_struct *r = &arm->registers;
-	const int64_t result = arm_call(arm, (long)r->rax, r->rdi, r->rsi, r->rdx, r->r10);
-
-	if (result == COPY_LOST)
-		return -1;
-	r->rax = (unsigned long long)result;
-	return expected == result || expected == INT64_MAX ? 0 : -1;
-}
-
 /*
  * It is about to make a call.  Returns ARM_TIME if it can continue behind it, else the end; its
  * registers are then before the call.
@@ -116,43 +100,30 @@ static enum arm_end at_call(struct arm *arm)
 {
 	const struct user_regs_struct before = arm->registers;
 	struct user_regs_struct *r = &arm->registers;
-	enum replayed replayed = REPLAY_NOTHING;
-	int64_t result = INT64_MAX;
-	bool done = false;
+	enum call_verdict verdict;
+	int64_t result;
 
 	if (leave_call(arm) < 0)
 		return ARM_GONE;
 	r->rax = r->orig_rax;
-	if (arm->recording.records)
-		replayed = replay(&arm->recording, &arm->copy, r, 0, 0, &result);
-	if (replayed == REPLAY_ANSWERED) {
-		done = true;
-	} else if (replayed == REPLAY_REAL) {
-		done = make_call(arm, result) == 0;
-	} else {
-		switch (calls_decide(&arm->copy, r, 0, 0)) {
-		case CALL_ENDS:
-			break;
-		case CALL_ANSWERED:
-			done = true;
-			break;
-		case CALL_REAL:
-			done = make_call(arm, INT64_MAX) == 0;
-			break;
-		}
-	}
-	if (done) {
-		result = (int64_t)r->rax;
+	verdict = calls_decide(&arm->copy, r, 0, 0);
+	if (verdict == CALL_ENDS) {
+		arm->at_call = (int64_t)before.orig_rax;
 		*r = before;
-		r->rax = (unsigned long long)result;
-		r->orig_rax = UINT64_MAX;
-		return set_registers(arm) < 0 ? ARM_GONE : ARM_TIME;
+		r->rax = before.orig_rax;
+		r->rip -= CALL_INSTRUCTION_BYTES;
+		return set_registers(arm) < 0 ? ARM_GONE : ARM_CALL;
 	}
-	arm->at_call = (int64_t)before.orig_rax;
+	result = (int64_t)r->rax;
+	if (verdict == CALL_REAL)
+		result = arm_call(arm, (long)r->rax, (const uint64_t[6]){ r->rdi, r->rsi, r->rdx, r->r10,
+									  r->r8, r->r9 });
+	if (result == COPY_LOST)
+		return ARM_GONE;
 	*r = before;
-	r->rax = before.orig_rax;
-	r->rip -= CALL_INSTRUCTION_BYTES;
-	return set_registers(arm) < 0 ? ARM_GONE : ARM_CALL;
+	r->rax = (unsigned long long)result;
+	r->orig_rax = UINT64_MAX;
+	return set_registers(arm) < 0 ? ARM_GONE : ARM_TIME;
 }
 
 /* Continues until the next stop, or for so long.  Returns 0, 1 if it was stopped by us, or -1. */

@@ -11,12 +11,10 @@
 
 #include "check_point.h"
 #include "copy.h"
-#include "replay.h"
 
 struct arm {
 	struct copy copy;		/* pid 0: there is none */
 	struct user_regs_struct registers;	/* where it is */
-	struct recording recording;	/* of the program's calls: its own place in it */
 	/* It has come to a call that it must not make, and stays there: its number; else -1. */
 	int64_t at_call;
 };
@@ -40,16 +38,15 @@ struct arm_stretch {
 };
 
 /*
- * Fork it from a copy that is stopped; `recording`: what the copy's calls give, or NULL.  Returns 0;
- * or -1 with errno, and there is none.
+ * Fork it from a copy that is stopped.  Returns 0; or -1 with errno, and there is none.
  */
-int arm_fork(struct arm *arm, struct copy *from, const struct recording *recording);
+int arm_fork(struct arm *arm, struct copy *from);
 
 /* Kill it, and have the copy that it was forked from reap it.  Safe if there is none. */
 void arm_kill(struct arm *arm, struct copy *from);
 
 /* It makes one call for real.  The kernel's result, or COPY_LOST. */
-int64_t arm_call(struct arm *arm, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
+int64_t arm_call(struct arm *arm, long number, const uint64_t arguments[6]);
 
 /*
  * Let it run until the check point; NULL: for `ns` in user mode, about.  With a check point, `ns` is

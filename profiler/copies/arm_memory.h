@@ -4,24 +4,10 @@
 #define TLBCOST_COPIES_ARM_MEMORY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "arm.h"
-
-/* Anonymous private memory that has pages, in the order of addresses. */
-struct page_runs {
-	struct page_run {
-		uint64_t start, end;	/* whole pages, within one mapping */
-		uint64_t mapping_start, mapping_end;
-	} *all;
-	size_t count, capacity;
-	uint64_t bytes;
-};
-
-/* Which pages are there now.  Returns 0, or -1 with errno; page_runs_free() in both cases. */
-int page_runs_read(struct page_runs *runs, pid_t pid);
-void page_runs_free(struct page_runs *runs);
+#include "page_runs.h"
 
 /* What an arm is on, by smaps_rollup. */
 struct arm_backing {

@@ -29,7 +29,6 @@ struct measuring {
 	const struct arms_options *options;
 	struct slice_rows *rows;
 	struct copy *copy;
-	const struct recording *recording;
 	uint32_t window;
 	uint64_t *random;
 	uint64_t deadline_ns;
@@ -61,7 +60,7 @@ static int stop(struct measuring *measuring, const char *why)
 
 static int fork_arm(struct measuring *measuring, struct arm *arm)
 {
-	if (arm_fork(arm, measuring->copy, measuring->recording) < 0 ||
+	if (arm_fork(arm, measuring->copy) < 0 ||
 	    arm_memory_unshare(arm) < 0)
 		return stop(measuring, errno == ENOMEM ? "memory" : "failed");
 	return 0;
@@ -259,7 +258,7 @@ static void measure(struct measuring *measuring)
 }
 
 int arms_measure(struct slice_rows *rows, const struct arms_options *options, struct copy *copy,
-		 const struct recording *recording, uint32_t window, uint64_t *random)
+		 uint32_t window, uint64_t *random)
 {
 	/* Too large for the stack; there is one thread. */
 	static struct measuring measuring;
@@ -267,8 +266,8 @@ int arms_measure(struct slice_rows *rows, const struct arms_options *options, st
 	sigset_t child, before;
 
 	measuring = (struct measuring){
-		.options = options, .rows = rows, .copy = copy, .recording = recording,
-		.window = window, .random = random, .deadline_ns = clock_ns() + options->time_ns,
+		.options = options, .rows = rows, .copy = copy, .window = window,
+		.random = random, .deadline_ns = clock_ns() + options->time_ns,
 		.call = -1,
 	};
 	sigemptyset(&child);

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "copy.h"
-#include "replay.h"
 #include "slices.h"
 
 #define ARMS_MOST_SLICES 16u
@@ -27,6 +26,6 @@ struct arms_options {
  * says why there is none.  Returns 0, or -1 with errno ENOMEM.
  */
 int arms_measure(struct slice_rows *rows, const struct arms_options *options, struct copy *copy,
-		 const struct recording *recording, uint32_t window, uint64_t *random);
+		 uint32_t window, uint64_t *random);
 
 #endif

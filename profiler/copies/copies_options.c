@@ -50,9 +50,6 @@ static const char help[] =
 	"cannot be copied, 125 if tlbcost-copies itself failed, 126 or 127 if COMMAND could\n"
 	"not be started.\n";
 
-/* Of the program's calls: its time is traced so long that arms have a slice or two. */
-#define ARMS_RECORD_MS 400u
-
 static int misuse(const char *what, const char *detail)
 {
 	fprintf(stderr, "tlbcost: %s%s\n", what, detail);
@@ -103,7 +100,8 @@ static bool take_number(struct copies_options *options, int c, const char *text)
 		options->arms.slices = (uint32_t)value;
 		sampling->arms = true;
 		sampling->window_ns = options->arms.time_ns;
-		sampling->record_ms = ARMS_RECORD_MS;
+		/* Stops at each call would be most of their time. */
+		sampling->record_calls = 0;
 		return value > 0;
 	case OPTION_COPIES:
 		sampling->copies = value;

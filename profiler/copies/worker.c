@@ -93,17 +93,13 @@ static void follow_copy(struct work *work, struct worker_job *job, int recorded,
 }
 
 /* Have arms of the copy do its work, and have it dead. */
-static void measure_copy(struct work *work, struct worker_job *job, int recorded,
-			 struct worker_news *news)
+static void measure_copy(struct work *work, struct worker_job *job, struct worker_news *news)
 {
-	struct recording recording;
-
-	if (recording_open(&recording, recorded) < 0 || copy_take(&job->copy) < 0 ||
-	    arms_measure(&work->slices, work->arms, &job->copy, &recording, job->start.number,
+	if (copy_take(&job->copy) < 0 ||
+	    arms_measure(&work->slices, work->arms, &job->copy, job->start.number,
 			 &work->random) < 0)
 		news->error = errno;
 	news->end = FOLLOW_ENOUGH;
-	recording_close(&recording);
 	copy_kill(&job->copy);
 	news->killed_ns = clock_ns();
 }
@@ -146,7 +142,7 @@ static int do_job(struct work *work, struct worker_job *job, int recorded)
 
 	work->jobs++;
 	if (work->arms)
-		measure_copy(work, job, recorded, &news);
+		measure_copy(work, job, &news);
 	else
 		follow_copy(work, job, recorded, &news, &followed, &began);
 	copy_ns = news.cpu_ns;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which pages does a process have, of the memory that THP serves? */
+#ifndef TLBCOST_COPIES_PAGE_RUNS_H
+#define TLBCOST_COPIES_PAGE_RUNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "copy_mappings.h"
+
+/* Anonymous private memory that has pages, in the order of addresses. */
+struct page_runs {
+	struct page_run {
+		uint64_t start, end;	/* whole pages, within one mapping */
+		uint64_t mapping_start, mapping_end;
+	} *all;
+	size_t count, capacity;
+	uint64_t bytes;
+};
+
+/* Which pages are there now.  Returns 0, or -1 with errno; page_runs_free() in both cases. */
+int page_runs_read(struct page_runs *runs, pid_t pid);
+void page_runs_free(struct page_runs *runs);
+
+/* Memory that THP serves, and that a process has for itself. */
+bool page_runs_are_of(const struct copy_mapping *mapping);
+
+#endif
