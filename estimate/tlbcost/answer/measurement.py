@@ -18,6 +18,7 @@ from tlbcost.common.cleanup import check_time
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.progress import duration, say
 from tlbcost.copies.process import run_tool
+from tlbcost.copies.record import CopiedRun
 from tlbcost.copies.run import arms_tool
 from tlbcost.measured.record import MeasuredGain, TooBusy
 from tlbcost.measured.whole_runs import measure_runs, predicted_s
@@ -33,11 +34,14 @@ _PAUSE_S = 20.0
 
 
 def measure_program(
-    request: EstimateRequest, launcher: Launcher, native: Sequence[Outcome]
+    request: EstimateRequest,
+    launcher: Launcher,
+    native: Sequence[Outcome],
+    copied: CopiedRun | None,
 ) -> MeasuredGain | str | None:
     """Measure a program that can be run again; or why not. None: it was not asked for.
 
-    Raises TimeLimitPassed.
+    `copied`: what copies that were followed showed of it. Raises TimeLimitPassed.
     """
     first = native[0]
     run = first.run
@@ -47,15 +51,19 @@ def measure_program(
         return _patiently(
             request, lambda: measure_runs(launcher, request.argv, os.environ, first, _RUNS_S)
         )
+    if (why := _calls_too_often(copied)) is not None:
+        return _unmeasured(why)
     return _patiently(request, lambda: _copies_of_runs(request, launcher, first, run))
 
 
 def measure_process(
-    request: EstimateRequest, pid: int, folder: Path, run: Run
+    request: EstimateRequest, pid: int, folder: Path, run: Run, copied: CopiedRun | None
 ) -> MeasuredGain | str | None:
     """The same of a process that runs already; `run`: what it did while it was followed."""
     if not request.measured:
         return None
+    if (why := _calls_too_often(copied)) is not None:
+        return _unmeasured(why)
     return _patiently(request, lambda: _copies_of_process(request, pid, folder, run))
 
 
@@ -101,6 +109,16 @@ def _copies_of_runs(
             return measured_in_arms(folders, run.user_ns / (run.cpu_ns or 1))
 
 
+def _calls_too_often(copied: CopiedRun | None) -> str | None:
+    """Why copies of the program could not do a slice of its work; None: they may."""
+    if copied is None or 2 * copied.record.calling <= copied.record.windows:
+        return None
+    return (
+        "the program makes system calls that copies must not make more often than it can be "
+        "measured between them"
+    )
+
+
 def _new_folder(parent: Path) -> Path:
     """One for the tables of one attempt."""
     folder = parent / f"arms{len(list(parent.glob('arms*')))}"
@@ -124,7 +142,9 @@ def _patiently(
             # The process is gone, say: what was found before stands.
             say(str(error))
             break
-    if isinstance(found, str):
-        say(f"not measured: {found}")
-        return str(found)
-    return found
+    return _unmeasured(found) if isinstance(found, str) else found
+
+
+def _unmeasured(why: str) -> str:
+    say(f"not measured: {why}")
+    return str(why)

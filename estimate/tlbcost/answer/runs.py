@@ -242,7 +242,7 @@ def run_program(
             simulation = _simulate(request, plan, launcher, native, core)
     measured: MeasuredGain | str | None = None
     with _cut_short("the measurement on huge pages", unfinished):
-        measured = measure_program(request, launcher, native)
+        measured = measure_program(request, launcher, native, copied)
     return ProgramRuns(
         tuple(native), counted, simulation, sampler.peak(), sampled, conditions.notes,
         tuple(unfinished), copied, measured,
@@ -321,7 +321,7 @@ def follow_running(
             CANNOT_MEASURE,
         )
     assert outcome.run is not None
-    measured = measure_process(request, pid, folder, outcome.run)
+    measured = measure_process(request, pid, folder, outcome.run, copied)
     return followed, ProgramRuns(
         (outcome,), None, simulation, followed.seen, copied=copied, measured=measured
     )

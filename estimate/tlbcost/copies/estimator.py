@@ -195,6 +195,7 @@ def record_of(tables: CopyTables, weighed: Weighed, runs: Sequence[Run]) -> Copi
         added_cpu_fraction=added / cpu_ns if cpu_ns and len(pauses) else None,
         seen_fraction=weighed.share if len(attempts) or tables.whole else None,
         whole=tables.whole,
+        calling=int(((tables.windows["ended"] == "call") | (tables.windows["replayed"] > 0)).sum()),
     )
 
 

@@ -36,6 +36,13 @@ class CopiesRecord:
     whole: Annotated[
         bool, doc("no copies: the program itself was followed, windows are stretches of its run")
     ]
+    calling: Annotated[
+        int,
+        doc(
+            "of the windows, those that a system call ended, or that recorded calls continued",
+            minimum=0,
+        ),
+    ] = 0
 
 
 @dataclass(frozen=True, slots=True)
