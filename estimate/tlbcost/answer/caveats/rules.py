@@ -14,7 +14,7 @@ RULES: dict[str, CaveatRule] = {**system.RULES, **costs.RULES, **simulation.RULE
 SEVERITIES: dict[Severity, tuple[str, ...]] = {
     "high": ("T45", "T17", "T14", "T22", "T40", "T43", "T11", "T13", "T19", "T04", "T34"),
     "medium": (
-        "T41", "T42", "T03", "T21", "T02", "T55",
+        "T41", "T42", "T03", "T21", "T02", "T55", "T56",
         "T25", "T27", "T26", "T28", "T07", "T20", "T35", "T15",
         "T16", "T10", "T18", "T29", "T33", "T32", "T06", "T09", "T30", "T24",
     ),

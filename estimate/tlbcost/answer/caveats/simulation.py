@@ -151,6 +151,21 @@ def _no_overlap(_estimate: Estimate, simulated: Simulated) -> tuple[str, str] | 
     )
 
 
+def _model_differs(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
+    measured = estimate.given.measured
+    if measured is None:
+        return None
+    found, expected = measured.user_fraction, simulated.gain.expected_fraction
+    if found.low <= expected.high and expected.low <= found.high:
+        return None
+    return (
+        f"The model expected {units.percent(expected.value)} ({units.range_of(expected)}) in user "
+        f"mode, and {units.percent(found.value)} was measured: the parts of memory and code are "
+        "the model's, scaled to that.",
+        "tlbcost trial with the method in question decides.",
+    )
+
+
 RULES: dict[str, CaveatRule] = {
     code: _where_simulated(rule)
     for code, rule in {
@@ -162,5 +177,6 @@ RULES: dict[str, CaveatRule] = {
         "T21": _splintered,
         "T35": _no_overlap,
         "T42": _left_behind,
+        "T56": _model_differs,
     }.items()
 }

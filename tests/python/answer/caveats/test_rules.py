@@ -26,6 +26,7 @@ from tlbcost.answer.estimate import conclude
 from tlbcost.answer.record import Estimate
 from tlbcost.calibration.records import Obtained
 from tlbcost.common.interval import Interval
+from tlbcost.measured.record import MeasuredGain
 from tlbcost.processors.event_tables import load_pmu
 from tlbcost.processors.geometry import Geometry, LevelSource
 from tlbcost.simulator.counts import Touched
@@ -97,6 +98,14 @@ def _of_machine(c: Estimate, machine: Machine) -> Obtained:
 def _with_left_behind(processes: int) -> Change:
     ran = Simulation((), outcomes([RUN])[0], left_behind=processes)
     return lambda c: altered(c, simulation=ran)
+
+
+def _with_measured(user: float) -> Change:
+    """Measured, to within half a point; the model of the sample expects something else."""
+    share = Interval(user, user - 0.005, user + 0.005)
+    none = Interval(0, 0, 0)
+    gain = MeasuredGain("runs in turns", share, share, none, none, 3, {}, 1.0, 1.0)
+    return lambda c: altered(c, measured=gain)
 
 
 def _with_formulas(name: str) -> Change:
@@ -238,6 +247,7 @@ CASES: dict[str, tuple[Change, Change]] = {
         _with_run(wall_ns=1_200_000_000, waited_ns=150_000_000),
     ),
     "T42": (_with_left_behind(1), _with_left_behind(0)),
+    "T56": (_with_measured(0.9), _with_measured(0.3)),
     "T43": (_with_returned_pages(0.1), _with_returned_pages(0.005)),
     "T45": (lambda c: _graded(c, "steal 12 %"), _graded),
 }
