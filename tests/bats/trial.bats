@@ -275,6 +275,111 @@ os.execv(sys.argv[1], sys.argv[1:])' "${TRIAL[@]}" --with glibc-hugetlb -- \
 	done
 }
 
+# A program that is busy for so long with memory that it keeps; what it ran as is its own.
+busy() { # <name> <seconds of CPU time>
+	cat >"$1.c" <<-C
+		#include <stdio.h>
+		#include <stdlib.h>
+		#include <string.h>
+		#include <time.h>
+		int main(void)
+		{
+			size_t n = 64u << 20;
+			char *p = malloc(n);
+			if (p == NULL)
+				return 9;
+			while (clock() < $2 * CLOCKS_PER_SEC)
+				memset(p, 1, n);
+			__asm__ volatile("" : : "r"(p) : "memory");
+			puts("ready");
+			return 0;
+		}
+	C
+	cc -O1 -o "$1" "$1.c"
+}
+
+# The states of the processes that run this program, as in ps.
+states() { # <path>
+	local pid
+	for pid in $(pgrep -f "$1"); do
+		ps -o stat= -p "${pid}" || true
+	done
+}
+
+@test "the runs of a pair take turns where they may, and it is said" {
+	need_thp
+	busy spin 0.8
+	run -0 --separate-stderr "${TRIAL[@]}" --details --with glibc-thp --json report.json -- ./spin
+	[[ ${output} == ready ]]
+	[[ $(json 'trial["in_turns"], len(trial["pairs"])') == "(True, 3)" ]]
+	[[ $(tr -s ' \n' ' ' <<<"${stderr}") == *"both runs of a pair at the same time, in turns"* ]]
+	[[ ${stderr} != *"one after the other"* ]]
+	[[ $(json 'max(p["base"]["memory"]["anonymous_huge_bytes"] for p in trial["pairs"])') == 0 ]]
+	run -0 --separate-stderr "${TRIAL[@]}" --details --no-turns --with glibc-thp \
+		--json report.json -- ./spin
+	[[ $(json 'trial["in_turns"]') == False ]]
+	[[ ${stderr} != *"in turns"* ]]
+	unchanged
+}
+
+@test "pairs run one after the other where turns are not possible, with the reason" {
+	need_thp
+	memory heap 'char *p = malloc(n);'
+	run -0 --separate-stderr "${TRIAL[@]}" --with glibc-thp --json report.json -- ./heap
+	[[ ${stderr} == *"pairs of runs one after the other: the program waits"* ]]
+	[[ $(json 'trial["in_turns"]') == False ]]
+	busy spin 0.8
+	run -0 --separate-stderr "${TRIAL[@]}" --with glibc-thp --prepare true --json report.json \
+		-- ./spin
+	[[ ${stderr} == *"pairs of runs one after the other: --prepare"* ]]
+	run -0 --separate-stderr "${TRIAL[@]}" --with glibc-thp --json report.json -- \
+		bash -c 'exec 7>result; ./spin'
+	[[ ${stderr} == *"one after the other: two at the same time would not do: it writes to"*result* ]]
+	[[ $(json 'trial["in_turns"], trial["proven"]') == "(False, True)" ]]
+	[[ $(grep -c 'one after the other' <<<"${stderr}") == 1 ]]
+	unchanged
+}
+
+@test "who ends a trial in turns leaves no process, and who kills it none that is stopped" {
+	need_program pgrep ps
+	local code i pid signal stopped spin=${PWD}/spin
+	busy spin 4
+	for signal in INT TERM ALRM KILL; do
+		# A job of a shell without job control would ignore SIGINT.
+		"${BUILD}/venv/bin/python" -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.execv(sys.argv[1], sys.argv[1:])' "${TRIAL[@]}" --with glibc-thp --no-estimate -- \
+			sh -c "${spin}; true" 3>&- >said 2>&1 &
+		# Both runs of a pair are there, and one is stopped: its shell, and what that started.
+		stopped=0
+		for ((i = 0; i < 600 && stopped < 2; i++)); do
+			sleep 0.05
+			stopped=$(states "${spin}" | grep -c '^T' || true)
+		done
+		((stopped >= 2))
+		kill -s "${signal}" $!
+		code=0
+		wait $! || code=$?
+		((code == 128 + $(kill -l "${signal}")))
+		for ((i = 0; i < 100; i++)); do
+			[[ $(states "${spin}") == *T* ]] || break
+			sleep 0.05
+		done
+		[[ $(states "${spin}") != *T* ]]
+		if [[ ${signal} == KILL ]]; then
+			for pid in $(pgrep -f "${spin}"); do
+				kill -s KILL "${pid}" || true
+			done
+			rm -rf tmp/*
+		fi
+		for ((i = 0; i < 100; i++)); do
+			states "${spin}" | grep -q -v '^Z' || break
+			sleep 0.05
+		done
+		[[ $(states "${spin}" | grep -c -v '^Z') == 0 ]]
+	done
+}
+
 @test "a program that fails gives its own code, on either kind of pages" {
 	need_thp
 	run -3 "${TRIAL[@]}" --with glibc-thp -- sh -c 'exit 3'

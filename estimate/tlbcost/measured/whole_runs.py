@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -107,29 +108,36 @@ class _Rounds:
         return (total.high - total.low) / 2 > _ENOUGH_FRACTION
 
     def run(self, tick: Tick | None) -> None:
-        """One more round."""
+        """One more round: in turns; what two runs at the same time would spoil, one by one."""
+        begun = time.monotonic()
+        try:
+            outcomes, part = self._attempt(tick)
+        except NotTogetherError as error:
+            say(f"runs on base and on huge pages come one after the other: {error}")
+            self.together = False
+            # Its last run is a whole one: what it writes is there again.
+            outcomes, part = self._attempt(tick)
+        self.longest_s = max(self.longest_s, time.monotonic() - begun)
+        self._take(outcomes, part)
+
+    def _attempt(self, tick: Tick | None) -> tuple[Sequence[Outcome], float | None]:
+        """Base, base again and huge, and what part of the last was. Raises NotTogetherError."""
         sampler = PeakSampler()
         base = Way(self.argv, self.environment, transparent=False)
         huge = Way((*thp.launcher(), *self.argv), self.environment, True, sampler.start)
-        begun = time.monotonic()
+        ways = (base, base, huge)
+        # Who begins is alone for a moment.
+        order = random.sample(range(_WAYS), _WAYS)
+        mixed = [ways[i] for i in order]
         try:
-            outcomes = self._outcomes((base, base, huge), tick)
+            if self.together:
+                found = run_in_turns(self.launcher, mixed, self.cpus, tick)
+            else:
+                found = run_one_by_one(self.launcher, mixed, tick)
         finally:
             backing = sampler.stop()
-        self.longest_s = max(self.longest_s, time.monotonic() - begun)
         part = None if backing is None else backing.reached_fraction("anonymous")
-        self._take(outcomes, part)
-
-    def _outcomes(self, ways: Sequence[Way], tick: Tick | None) -> Sequence[Outcome]:
-        """In turns; what two runs at the same time would spoil, one after the other."""
-        if self.together:
-            try:
-                return run_in_turns(self.launcher, ways, self.cpus, tick)
-            except NotTogetherError as error:
-                say(f"runs on base and on huge pages come one after the other: {error}")
-                self.together = False
-        # Its last run is a whole one: what it writes is there again.
-        return run_one_by_one(self.launcher, ways, tick)
+        return [found[order.index(i)] for i in range(_WAYS)], part
 
     def _take(self, outcomes: Sequence[Outcome], part: float | None) -> None:
         for outcome, pages in zip(outcomes, ("base", "base", "huge"), strict=True):

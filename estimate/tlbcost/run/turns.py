@@ -170,20 +170,28 @@ class _Run:
         return True
 
     def stop(self) -> None:
-        """Stop its processes, parents first, and those that are born meanwhile."""
+        """Stop its processes, parents first, and those that are born meanwhile.
+
+        Raises NotTogetherError if one may not be stopped.
+        """
         for _ in range(3):
             family = process_tree.offspring([self.started.process.pid])
             new = {pid: start for pid, start in family.items() if pid not in self._stopped}
             if not new:
                 break
-            for pid in new:
-                with contextlib.suppress(OSError):
+            for pid, start in new.items():
+                try:
                     os.kill(pid, signal.SIGSTOP)
-            self._stopped.update(new)
+                except ProcessLookupError:
+                    continue
+                except PermissionError as error:
+                    why = "it starts a program of another user, which may not be stopped"
+                    raise NotTogetherError(why) from error
+                self._stopped[pid] = start
         self._pause()
 
     def turn(self) -> None:
-        """Let it run for a while. Raises NotTogetherError if it writes a file."""
+        """Let it run for a while. Raises NotTogetherError as stop(), and if it writes a file."""
         self.go_on()
         poll = select.poll()
         poll.register(self._handle, select.POLLIN)

@@ -105,6 +105,24 @@ def test_a_program_that_writes_a_file_is_not_run_twice(launcher: Launcher, tmp_p
     assert process_tree.descendants(os.getpid()) == {}
 
 
+def test_what_may_not_be_stopped_is_not_run_twice(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill = os.kill
+
+    # As of a program that is another user's (setuid).
+    def refused(pid: int, number: int) -> None:
+        if number == signal.SIGSTOP:
+            raise PermissionError
+        kill(pid, number)
+
+    monkeypatch.setattr(os, "kill", refused)
+    with pytest.raises(NotTogetherError, match="another user"):
+        run_in_turns(launcher, [Way(spin(5)), Way(spin(5))], ALL)
+    assert launcher.runs == 1
+    assert process_tree.descendants(os.getpid()) == {}
+
+
 def test_who_is_interrupted_leaves_nothing_stopped(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Do rounds know which of their runs was on which pages, whoever began?"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tlbcost.measured import whole_runs
+from tlbcost.measured.record import MeasuredGain
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome, Run
+from tlbcost.run.turns import NotTogetherError, Way
+from tlbcost.thp import program as thp
+
+FIRST = Outcome(Run(10**9, 990_000_000, 0, 100, 0, 1 << 20), "", None, 0, None, None)
+
+Runner = Callable[..., tuple[Outcome, ...]]
+
+
+@pytest.fixture(autouse=True)
+def huge_pages_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thp, "is_here", lambda: True)
+    monkeypatch.setattr(thp, "check_possible", lambda: None)
+
+
+def took(user_ns: int) -> Outcome:
+    assert FIRST.run is not None
+    return replace(FIRST, run=replace(FIRST.run, user_ns=user_ns))
+
+
+def pretended(seen: list[list[bool | None]]) -> Runner:
+    """Runs on huge pages take a tenth less."""
+
+    def run(_launcher: Launcher, ways: Sequence[Way], *_: object) -> tuple[Outcome, ...]:
+        seen.append([way.transparent for way in ways])
+        return tuple(took(900_000_000 if way.transparent else 10**9) for way in ways)
+
+    return run
+
+
+def measure(launcher: Launcher) -> MeasuredGain | str:
+    return whole_runs.measure_runs(launcher, ["program"], {}, FIRST, 60)
+
+
+def test_who_begins_does_not_matter(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[bool | None]] = []
+    monkeypatch.setattr(whole_runs, "run_in_turns", pretended(seen))
+    huge_was = set()
+    for _ in range(10):
+        found = measure(launcher)
+        assert isinstance(found, MeasuredGain)
+        assert found.source == "runs in turns"
+        assert found.total_fraction.value == pytest.approx(0.1)
+        assert found.null_fraction.value == 0
+        huge_was |= {each.index(True) for each in seen}
+    assert len(huge_was) > 1
+
+
+def test_runs_that_spoil_each_other_come_one_by_one(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def together(*_: object) -> tuple[Outcome, ...]:
+        raise NotTogetherError("it writes to /a/file")
+
+    seen: list[list[bool | None]] = []
+    monkeypatch.setattr(whole_runs, "run_in_turns", together)
+    monkeypatch.setattr(whole_runs, "run_one_by_one", pretended(seen))
+    found = measure(launcher)
+    assert isinstance(found, MeasuredGain)
+    assert found.source == "runs one by one"
+    assert found.total_fraction.value == pytest.approx(0.1)
+    assert capsys.readouterr().err.count("one after the other: it writes to /a/file") == 1
+
+
+def test_a_file_that_is_opened_late_leaves_no_watch_of_the_first_attempt(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    if not os.access(thp.launcher()[0], os.X_OK):
+        pytest.skip("needs tlbcost-thp")
+    busy = "import time\nend = time.process_time() + 0.4\nwhile time.process_time() < end: pass\n"
+    code = f"{busy}f = open({str(tmp_path / 'late')!r}, 'w')\n{busy}"
+    found = whole_runs.measure_runs(
+        launcher, [sys.executable, "-c", code], dict(os.environ), FIRST, 1
+    )
+    # What was measured, or why it says nothing, is of runs one by one.
+    assert isinstance(found, str) or found.source == "runs one by one"
+    assert launcher.runs >= 2 + 3
