@@ -168,13 +168,13 @@ def conclude(given: Evidence) -> Estimate:
     assert best is not None, "neither counted nor simulated"
     gain = best.gain if given.measured is None else with_measured(best.gain, given.measured)
     if simulated is not None and given.simulation is not None and costs is not None:
-        expected = _attributable((gain if given.measured else simulated.gain).expected_fraction)
+        expected = attributable((gain if given.measured else simulated.gain).expected_fraction)
         tlbs = simulated.geometry
         attribution = simulated_attribution(
             given.simulation, tlbs, costs, expected, given.seen, given.settings
         )
         simulated = replace(simulated, attribution=attribution)
-    expected = _attributable(gain.expected_fraction)
+    expected = attributable(gain.expected_fraction)
     sampled, doubts = sampled_attribution(given.sampled, expected, given.seen, given.settings)
     return with_words(
         Estimate(
@@ -196,7 +196,7 @@ def conclude(given: Evidence) -> Estimate:
     )
 
 
-def _attributable(expected: Interval) -> Interval:
+def attributable(expected: Interval) -> Interval:
     """Memory and code have a part of a gain; of a loss, measured, they have none."""
     low, value = max(0.0, expected.low), max(0.0, expected.value)
     return Interval(value, low, max(value, expected.high))
