@@ -19,7 +19,7 @@
 #define SHORTEST_NS 2000000u
 /* Fewer of an arm's bytes on huge pages say nothing about these. */
 #define LEAST_HUGE_SHARE 2u
-/* Time stamps differ between arms; of more pages than one in so many, they went different ways. */
+/* Time stamps differ between arms; where more than one page in 20 differs, they went different ways. */
 #define DIFFERENT_SHARE 20u
 #define DIFFERENT_FEW 16u
 #define SPARE_BYTES (UINT64_C(256) << 20)
@@ -147,7 +147,7 @@ static int send_pilot(struct measuring *measuring, struct slice_checks *checks)
 	if (rc < 0)
 		return -1;
 	checks->end_call = rc == 1 ? measuring->pilot.at_call : -1;
-	/* What it got meanwhile, the others have before they start. */
+	/* What it got on its way, the others have before they start. */
 	return note_pages(measuring, measuring->pilot.copy.pid);
 }
 

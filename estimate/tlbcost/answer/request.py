@@ -24,7 +24,7 @@ class EstimateRequest:
     `engine`: what simulates, if anything does; `overhead`: the share of CPU time that copies may
     cost, or as many as `copies`; both None: the usual share. `pid`: a process that already runs,
     followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as the time
-    of one allows. `measured`: on huge pages, too, besides the model; `patience`: for so many
+    of one allows. `measured`: on huge pages, too, besides the model; `patience`: for this many
     seconds again while the machine is too busy for that. `cpu`, `object_name` and `walk_cycles`
     (what one page walk costs) are about files.
     """

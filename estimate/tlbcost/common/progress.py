@@ -150,7 +150,7 @@ class RunProgress(Progress):
         self._seconds: list[float] = []
 
     def expect(self, of: int) -> None:
-        """So many runs there will be after all."""
+        """There will be this many runs after all."""
         self._of = of
 
     @contextlib.contextmanager

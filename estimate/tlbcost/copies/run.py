@@ -99,7 +99,7 @@ def copies_tool(plan: CopyPlan, folder: Path, *, whole: bool = False) -> Sequenc
 
 
 def arms_tool(folder: Path, copies: int, expected_cpu_ns: int) -> Sequence[str]:
-    """The same to have arms of so many copies, spread over this CPU time, do its work natively."""
+    """The same to have arms of N copies, spread over this CPU time, do its work natively."""
     return [
         _TOOL,
         "--out",

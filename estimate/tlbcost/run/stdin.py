@@ -165,7 +165,7 @@ class _Kept:
         return True
 
     def _read_on(self, offset: int) -> None:
-        """Keep more, unless another run has meanwhile: then a read could wait for ever."""
+        """Keep more, unless another run has done so: then a read could wait for ever."""
         if offset < self._bytes or self._ended or not _is_ready(self._fd):
             return
         if self._bytes >= self._limit():

@@ -28,7 +28,7 @@ from tlbcost.system.machine import meminfo_bytes
 
 # Long enough that caches, refilled after each change, matter little; short against disturbances.
 TURN_S = 0.04
-# So many turns of the first run come before the others begin: is it one that may run twice?
+# This many turns of the first run come before the others begin: is it one that may run twice?
 _ALONE = 3
 # A run that used its CPU for a larger part of the time than this had no second thread at work.
 _PARALLEL = 1.05
@@ -170,7 +170,7 @@ class _Run:
         return True
 
     def stop(self) -> None:
-        """Stop its processes, parents first, and those that are born meanwhile.
+        """Stop its processes, parents first, and those that they start at that moment.
 
         Raises NotTogetherError if one may not be stopped.
         """

@@ -128,7 +128,7 @@ static const struct cached_block *block_at(const struct rig *rig, size_t word)
 	return rig->blocks[rig->records[word] ^ STREAM_TAG];
 }
 
-/* Executed blocks, whose addresses are in few pages, or in so many. */
+/* Executed blocks, whose addresses are in few pages, or in many. */
 static void make_records(struct rig *rig, uint32_t pages)
 {
 	rig->records = malloc(EXECUTED * (MOST_REFERENCES + 2) * sizeof(*rig->records));
@@ -163,7 +163,7 @@ static bool transfers(const struct cached_block *block)
 	       block->code.end == ENDS_RETURN;
 }
 
-/* All of it: skimmed as far as possible, in pieces. */
+/* All of it: skimmed where possible, in pieces. */
 static void skim_all(struct rig *rig)
 {
 	struct skim_use use = { .until = 1000, .transferred = transferred, .context = rig };

@@ -72,7 +72,7 @@ def test_another_reason_is_not_waited_for(slept: list[float]) -> None:
 
 
 @pytest.mark.usefixtures("slept")
-def test_a_process_that_is_gone_meanwhile_leaves_the_model() -> None:
+def test_a_process_that_is_gone_by_then_leaves_the_model() -> None:
     gone = TlbcostError("no such process", None, 125)
     assert measurement._patiently(asked(100), answers(BUSY, gone)) == str(BUSY)
     with pytest.raises(TlbcostError, match="no such process"):

@@ -57,9 +57,7 @@ def test_the_runs_of_a_pair_take_turns_and_change_places(
     before = first_run(launcher, argv, Path(sys.executable))
     begun.clear()
     busy = replace(before, run=replace(before.run, user_ns=before.run.wall_ns))
-    trial = run_trial(
-        launcher, argv, Path(sys.executable), METHOD, 3, None, first=busy, turns=True
-    )
+    trial = run_trial(launcher, argv, Path(sys.executable), METHOD, 3, None, first=busy, turns=True)
     assert trial.in_turns
     assert begun == [False, True, True, False, False, True]
     # Who is which does not depend on who began.
