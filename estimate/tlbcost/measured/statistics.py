@@ -19,7 +19,7 @@ _Z95 = 1.645
 
 
 def t95(freedom: int) -> float:
-    """The 0.95 quantile of Student's t distribution for a number of degrees of freedom, from 1 on."""
+    """The 0.95 quantile of Student's t distribution, by degrees of freedom, from 1 on."""
     return _T95[freedom - 1] if freedom <= len(_T95) else _Z95 * (1 + 0.61 / freedom)
 
 
