@@ -33,7 +33,7 @@ class MeasuredGain:
         Interval | None, doc("of that, in the kernel: page faults; null: copies do not show it")
     ]
     null_fraction: Annotated[
-        Interval, doc("the same difference between two on base pages, which should be about 0")
+        Interval, doc("user time of two on base pages, compared in the same way: should be about 0")
     ]
     rounds: Annotated[int, doc("rounds of runs, or copies", minimum=1)]
     dropped: Annotated[
