@@ -16,6 +16,9 @@
 #include "copy_mappings.h"
 #include "skim_plan.h"
 
+/* Number of a block in the stream: sign-extended, no address looks like it. */
+#define STREAM_TAG UINT64_C(0xffffffff80000000)
+
 #define CODE_PAGE_SHIFT 12u
 #define CODE_PAGE_BYTES (1u << CODE_PAGE_SHIFT)
 

@@ -27,9 +27,6 @@ struct skim_use {
 	void *context;
 };
 
-/* A new block's plan; its references and their slots are known. */
-void skim_plan_make(struct cached_block *block);
-
 /*
  * Execute blocks from the beginning, up to one that takes more than that or the last one, whose
  * successor is not known; that is where ->record is then.  Returns their number of instructions.

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "skim.h"
+#include "skim_places.h"
 #include "step.h"
 #include "translation.h"
 #include "vdso.h"

@@ -6,9 +6,6 @@
 #include "code_cache.h"
 #include "copy.h"
 
-/* Number of a block in the stream: sign-extended, no address looks like it. */
-#define STREAM_TAG UINT64_C(0xffffffff80000000)
-
 /*
  * The block that begins at the address; translated, with some that follow it, if it was not.  There
  * is space for them (code_cache_full()).  NULL with errno: EFAULT if there is no code, ENOMEM.

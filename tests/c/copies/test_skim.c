@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "skim.h"
+#include "skim_places.h"
 #include "translate.h"
 
 #define BLOCKS 64u
