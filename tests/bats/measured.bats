@@ -90,7 +90,7 @@ measured_or_busy() { # <expression on what was measured>
 	"${LOOKUP[@]}" --count 100000000000 >/dev/null 3>&- &
 	STARTED=$!
 	sleep 1
-	run -0 "${ESTIMATE[@]}" --pid "${STARTED}" --seconds 15
+	run -0 "${ESTIMATE[@]}" --pid "${STARTED}" --seconds 15 --copies 40
 	kill -0 "${STARTED}"
 	[[ $(awk '$1 == "AnonHugePages:" { n += $2 } END { print n }' "/proc/${STARTED}/smaps") == 0 ]]
 	if ! report 'measured is None and "copies could be measured" in report["not_measured"]'; then
