@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,8 +55,8 @@ class Result:
     seconds: float
 
 
-def commands() -> list[str]:
-    """The first command of the suite for each program."""
+def commands(programs: Sequence[str] = PROGRAMS) -> list[str]:
+    """The first command of the suite for each of these programs."""
     found: dict[str, str] = {}
     for line in (TREE / "data/suite.tsv").read_text(encoding="utf-8").splitlines():
         key, _, command = line.removeprefix("# ").partition(": ")
@@ -63,7 +64,7 @@ def commands() -> list[str]:
             continue
         name = shlex.split(command)[0].removeprefix("{workloads}/")
         found.setdefault(name, command.replace("{workloads}", str(TREE / "build/workloads")))
-    return [found[name] for name in PROGRAMS]
+    return [found[name] for name in programs]
 
 
 def estimate(command: str, engine: str) -> Result:

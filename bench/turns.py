@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-TREE = Path(__file__).resolve().parent.parent
+from engines import TREE, commands
+
 PAGE = TREE / "doc" / "benchmarks.md"
 BEGIN, END = "<!-- turns: begin -->\n", "<!-- turns: end -->\n"
 # Of data/suite.tsv: one thread each, seconds long, gains of all sizes.
@@ -50,18 +51,6 @@ class Found:
     command: str
     turns: tuple[Share | None, Share | None]
     alone: tuple[Share | None, Share | None]
-
-
-def commands() -> list[str]:
-    """The first command of the suite for each program."""
-    found: dict[str, str] = {}
-    for line in (TREE / "data/suite.tsv").read_text(encoding="utf-8").splitlines():
-        key, _, command = line.removeprefix("# ").partition(": ")
-        if not key.startswith("command_"):
-            continue
-        name = shlex.split(command)[0].removeprefix("{workloads}/")
-        found.setdefault(name, command.replace("{workloads}", str(TREE / "build/workloads")))
-    return [found[name] for name in PROGRAMS]
 
 
 def trial(command: str, pairs: int, options: list[str]) -> Share | None:
@@ -137,7 +126,7 @@ def main() -> int:
         "| --- |" + " ---: |" * 6,
     ]
     found = []
-    for command in commands():
+    for command in commands(PROGRAMS):
         if only is None or Path(shlex.split(command)[0]).name == only:
             found.append(four(command, arguments.pairs))
             lines.append(row(found[-1]))
