@@ -4,8 +4,8 @@
 # intervals, and the bound.
 #
 # Given by the caller: checks (file: number of the row, expected value, low and high, measured value,
-# low and high, bound, and what the simple model expected where another one was reported; shares in
-# percent), output (file), terminal_name (pngcairo or svg), title_words, names (words: the programs in
+# low and high, bound, and what a model expected where something else was reported; shares in
+# percent), other_words (which model), output (file), terminal_name (pngcairo or svg), title_words, names (words: the programs in
 # the order of their rows), least and most (ends of the axis, percent; bounds may lie beyond).
 rows = words(names)
 set terminal terminal_name size 800,(150 + 22 * rows) enhanced font "sans,11" background rgb "white"
@@ -36,11 +36,11 @@ measured(row) = row - 0.17
 predicted(row) = row + 0.17
 plot \
 	checks using "measured":(measured(column("number"))):"measured_low":"measured_high" \
-		with xerrorbars pt 7 ps 0.7 lw 1.4 lc rgb "#c04000" title "measured: user time saved", \
+		with xerrorbars pt 7 ps 0.7 lw 1.4 lc rgb "#c04000" title "trial: user time saved", \
 	checks using "expected":(predicted(column("number"))):"low":"high" \
-		with xerrorbars pt 7 ps 0.7 lw 1.4 lc rgb "#0060ad" title "predicted: expected gain", \
-	checks using (within(column("simple"))):(predicted(column("number"))) \
-		with points pt 8 ps 1.1 lw 1.2 lc rgb "#6090c0" title "expected by the simple model", \
+		with xerrorbars pt 7 ps 0.7 lw 1.4 lc rgb "#0060ad" title "estimated", \
+	checks using (within(column("other"))):(predicted(column("number"))) \
+		with points pt 8 ps 1.1 lw 1.2 lc rgb "#6090c0" title other_words, \
 	checks using (within(column("bound"))):(predicted(column("number"))) \
 		with points pt 6 ps 1.1 lw 1.2 lc rgb "#909090" title "bound (at the edge: beyond)"
 set output

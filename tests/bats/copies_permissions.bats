@@ -56,7 +56,7 @@ runs() { # <name>
 
 # A process that is followed: its memory and its function have their names.
 followed() { # [<runner> <argument>...]
-	run -0 "$@" "${FOLLOW[@]}" --pid "${PROCESS}" --seconds 12 --copies 40 --details
+	run -0 "$@" "${FOLLOW[@]}" --pid "${PROCESS}" --seconds 20 --copies 40 --details
 	printf '%s\n' "${output}"
 	[[ ${output} == *"copies of the running program"* ]]
 	[[ ${output} == *"32 MiB anonymous"* ]]

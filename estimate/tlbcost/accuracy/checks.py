@@ -6,28 +6,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Literal
 
 from tlbcost.common.interval import Interval
-from tlbcost.model.gain import MODELS, ModelName, PredictedGain
+from tlbcost.measured.record import MeasuredGain
+from tlbcost.model.gain import MODELS, ModelName, PredictedGain, VerdictCode
 from tlbcost.system.machine import Machine
+
+# How an estimate came to a gain: measured, or by one of the models of a simulation.
+Way = ModelName | Literal["measured"]
+WAYS: tuple[Way, ...] = ("measured", *MODELS)
+# Of a normal distribution, half of a 95 % interval.
+_Z95 = 1.96
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """What `tlbcost estimate` predicted; shares of the base run time. `fault_fraction` None: NA.
 
-    `models`: the predictions of a simulation's models, where known; one of them is the reported
-    expected gain, unless that is from counters.
+    `ways`: what it measured, and what a simulation's models predict, where known; one of them is
+    the reported expected gain, unless that is from counters. `null_fraction`: what two runs on base
+    pages differed by when it measured; `not_measured`: why it did not; None: not recorded.
     """
 
     bound_fraction: float
     expected_fraction: Interval
     fault_fraction: float | None
-    models: Mapping[ModelName, Interval] = field(default_factory=dict)
+    ways: Mapping[Way, Interval] = field(default_factory=dict)
+    null_fraction: float | None = None
+    not_measured: str | None = None
+    verdict: VerdictCode | None = None
 
-    def of(self, model: ModelName | None) -> Interval | None:
-        """The expected gain by a model; None: the reported one."""
-        return self.expected_fraction if model is None else self.models.get(model)
+    def of(self, way: Way | None) -> Interval | None:
+        """The gain by one way; None: the reported one."""
+        return self.expected_fraction if way is None else self.ways.get(way)
 
     @property
     def total_fraction(self) -> float | None:
@@ -68,7 +80,10 @@ class PairOfRuns:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One program of a record. `excluded`: why its runs, if any, do not measure huge pages."""
+    """One program of a record. `excluded`: why its runs, if any, do not measure huge pages.
+
+    `in_turns`: the two runs of each pair took turns; None: not recorded.
+    """
 
     name: str
     command: str
@@ -76,6 +91,7 @@ class Program:
     prediction: Prediction | None
     pairs: tuple[PairOfRuns, ...]
     excluded: str | None = None
+    in_turns: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +104,11 @@ class Gain:
     whole: Interval
     user: Interval
     system: Interval
+
+    @property
+    def user_error(self) -> float:
+        """The standard error of the user part."""
+        return (self.user.high - self.user.low) / 2 / _Z95
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +128,9 @@ class CheckedPrediction:
         """Of the bound."""
         return self.prediction.bound_fraction - self.gain.user.value
 
-    def expected_error(self, model: ModelName | None = None) -> float | None:
-        """Of the expected gain, as in Prediction.of; None if the model has no prediction."""
-        expected = self.prediction.of(model)
+    def expected_error(self, way: Way | None = None) -> float | None:
+        """Of the expected gain, as in Prediction.of; None if there is none by that way."""
+        expected = self.prediction.of(way)
         return None if expected is None else expected.value - self.gain.user.value
 
     @property
@@ -118,9 +139,9 @@ class CheckedPrediction:
         total = self.prediction.total_fraction
         return None if total is None else total - self.gain.whole.value
 
-    def inside(self, model: ModelName | None = None) -> bool:
+    def inside(self, way: Way | None = None) -> bool:
         """Whether the gain lies in the expected interval, as in Prediction.of."""
-        expected = self.prediction.of(model)
+        expected = self.prediction.of(way)
         return expected is not None and expected.low <= self.gain.user.value <= expected.high
 
     @property
@@ -150,19 +171,28 @@ class Record:
         return tuple((p, _why(p)) for p in self.programs if check_of(p) is None)
 
     @property
-    def models(self) -> tuple[ModelName, ...]:
-        """The models with any known prediction; () in records from before there were two."""
-        return tuple(m for m in MODELS if any(m in c.prediction.models for c in self.checks))
+    def ways(self) -> tuple[Way, ...]:
+        """Those with any known prediction; () in records from before there were two models."""
+        return tuple(way for way in WAYS if any(way in c.prediction.ways for c in self.checks))
 
 
-def prediction_of(estimate: PredictedGain) -> Prediction:
-    """An estimate's prediction, for a record."""
-    fault = estimate.fault_fraction
+def prediction_of(gain: PredictedGain, measured: MeasuredGain | str | None = None) -> Prediction:
+    """An estimate's prediction, for a record. `measured`: what it measured, or why it did not."""
+    ways: dict[Way, Interval] = dict(gain.models.items())
+    fault, null, why = gain.fault_fraction, None, None
+    if isinstance(measured, MeasuredGain):
+        ways["measured"] = measured.user_fraction
+        null = measured.null_fraction.value
+    else:
+        why = measured
     return Prediction(
-        estimate.bound_fraction.value,
-        estimate.expected_fraction,
+        gain.bound_fraction.value,
+        gain.expected_fraction,
         None if fault is None else fault.value,
-        estimate.models,
+        ways,
+        null,
+        why,
+        gain.verdict,
     )
 
 

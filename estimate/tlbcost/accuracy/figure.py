@@ -11,7 +11,9 @@ from tlbcost.common.gnuplot import draw_by, word_list
 from tlbcost.common.interval import Interval
 
 _COLUMNS = ("number", "expected", "low", "high", "measured", "measured_low",
-            "measured_high", "bound", "simple")  # fmt: skip
+            "measured_high", "bound", "other")  # fmt: skip
+# By whether any program was measured.
+_OTHER = ("expected by the simple model", "expected by the model alone")
 # Margin around the points, as a share of the range.
 _MARGIN = 0.05
 
@@ -48,6 +50,7 @@ def _settings(
     return {
         "checks": str(folder / "checks.tsv"),
         "title_words": f"{record.machine.cpu_name or 'NA'}: {len(checks)} programs",
+        "other_words": _OTHER[any(check.prediction.of("measured") for check in checks)],
         "names": word_list(check.program.name for check in checks),
         "least": round(min(ends) - room),
         "most": round(max(ends) + room),
@@ -60,17 +63,19 @@ def _row(n: int, check: CheckedPrediction) -> tuple[str | float, ...]:
         *_percent(check.prediction.expected_fraction),
         *_percent(check.gain.user),
         100 * check.prediction.bound_fraction,
-        _simple(check),
+        _other(check),
     )
 
 
-def _simple(check: CheckedPrediction) -> str | float:
-    """The simple model's prediction, where another one was reported."""
+def _other(check: CheckedPrediction) -> str | float:
+    """The model's prediction where a measured gain was reported; else the simple model's."""
     said = check.prediction
-    simple = said.of("simple")
-    if simple is None or simple == said.expected_fraction:
+    other = said.of("simple")
+    if said.of("measured") is not None:
+        other = said.of("overlap") or other
+    if other is None or other == said.expected_fraction:
         return "NA"
-    return 100 * simple.value
+    return 100 * other.value
 
 
 def _percent(interval: Interval) -> tuple[float, float, float]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
-from tlbcost.accuracy.checks import PairedRun, PairOfRuns, Prediction, Program, Record
+from tlbcost.accuracy.checks import WAYS, PairedRun, PairOfRuns, Prediction, Program, Record
 from tlbcost.accuracy.errors import accuracy
 from tlbcost.calibration.cache import cache_folder
 from tlbcost.calibration.file import machine_of
@@ -21,12 +21,13 @@ from tlbcost.common.interval import Interval
 from tlbcost.common.output import write_file
 from tlbcost.common.paths import data
 from tlbcost.common.table import Cell, Table, count, format_table, number, read_table
-from tlbcost.model.gain import MODELS, ModelName
+from tlbcost.model.gain import MODELS, VERDICTS, ModelName
 from tlbcost.system.machine import Machine
 from tlbcost.system.sudo import as_calling_user
 
 RECORD = "trials.tsv"
 _ENDS = ("low", "value", "high")
+_YES_OR_NO = {"yes": True, "no": False}
 # What machines must share for a record of one to apply to the other; kernels and microcode change.
 _SAME = ("cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping", "hypervisor", "base_page_bytes")
 
@@ -66,8 +67,9 @@ def format_record(record: Record) -> str:
             for end in _ENDS:
                 header[f"{prefix}_{end}_{n}"] = None if expected is None else getattr(expected, end)
         header[f"fault_value_{n}"] = None if said is None else said.fault_fraction
-        if program.excluded is not None:
-            header[f"excluded_{n}"] = program.excluded
+        header |= {
+            f"{key}_{n}": cell for key, cell in _if_known(program, said).items() if cell is not None
+        }
         for i, pair in enumerate(program.pairs):
             rows.append(
                 (n, program.method, i, *_cells(pair.base), *_cells(pair.huge),
@@ -76,11 +78,25 @@ def format_record(record: Record) -> str:
     return format_table(formats.TRIALS, header, rows)
 
 
+def _if_known(program: Program, said: Prediction | None) -> dict[str, Cell]:
+    """What has no key where it is None."""
+    found: dict[str, Cell] = {"excluded": program.excluded}
+    if program.in_turns is not None:
+        found["in_turns"] = "yes" if program.in_turns else "no"
+    if said is not None:
+        found |= {
+            "null_fraction": said.null_fraction,
+            "not_measured": said.not_measured,
+            "verdict": said.verdict,
+        }
+    return found
+
+
 def _expected(said: Prediction | None) -> dict[str, Interval | None]:
-    """The expected gains by the start of their keys: the reported one, and each model's."""
+    """The expected gains by the start of their keys: the reported one, and by each way."""
     found = {"expected": None if said is None else said.expected_fraction}
-    for model in MODELS:
-        found[f"expected_{model}"] = None if said is None else said.of(model)
+    for way in WAYS:
+        found[f"expected_{way}"] = None if said is None else said.of(way)
     return found
 
 
@@ -116,6 +132,7 @@ def _program(table: Table, n: str) -> Program:
         _prediction(table.header, n),
         pairs,
         table.header.get(f"excluded_{n}"),
+        _YES_OR_NO.get(table.header.get(f"in_turns_{n}", "")),
     )
 
 
@@ -137,7 +154,10 @@ def _prediction(header: Mapping[str, str], n: str) -> Prediction | None:
         bound,
         expected,
         figure("fault_value"),
-        {model: found for model in MODELS if (found := interval(f"expected_{model}"))},
+        {way: found for way in WAYS if (found := interval(f"expected_{way}"))},
+        figure("null_fraction"),
+        header.get(f"not_measured_{n}"),
+        next((code for code in VERDICTS if code == header.get(f"verdict_{n}")), None),
     )
 
 

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, TextIO
 
-from tlbcost.accuracy.checks import CheckedPrediction, Record
+from tlbcost.accuracy.checks import CheckedPrediction, Record, Way
 from tlbcost.accuracy.errors import Accuracy, Predicted, accuracy
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, section, table
 from tlbcost.common.interval import Interval
-from tlbcost.model.gain import ModelName
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,21 +47,21 @@ def print_record(record: Record, file: TextIO, *, details: bool) -> None:
 
 def _worst(record: Record) -> Sequence[CheckedPrediction]:
     """The largest errors, in the order of the record."""
-    model = record.models[0] if record.models else None
-    by_error = sorted(record.checks, key=lambda check: -abs(check.expected_error(model) or 0))
+    way = record.ways[0] if record.ways else None
+    by_error = sorted(record.checks, key=lambda check: -abs(check.expected_error(way) or 0))
     return [check for check in record.checks if check in by_error[:_MOST_CHECKS]]
 
 
 def _table(console: Console, record: Record, checks: Sequence[CheckedPrediction]) -> None:
-    models: tuple[ModelName | None, ...] = record.models or (None,)
-    heads = [model or "error" for model in models]
+    ways: tuple[Way | None, ...] = record.ways or (None,)
+    heads = [way or "error" for way in ways]
     rows = table("program", "bound", "expected", "", "user", "", "whole", *heads)
     for check in checks:
-        rows.add_row(*_cells(check), *(_error(check, model) for model in models))
+        rows.add_row(*_cells(check), *(_error(check, way) for way in ways))
     section(console, rows)
     console.print(
-        "Percent of the base run time. bound, expected: predicted of cheaper translation; "
-        f"user, whole: measured of user time and of all time. {_explained(heads)} less "
+        "Percent of the base run time. bound, expected: by the estimate, of cheaper translation; "
+        f"user, whole: by the trial, of user time and of all time. {_explained(heads)} less "
         "user, in points."
     )
 
@@ -82,11 +82,11 @@ def _cells(check: CheckedPrediction) -> tuple[str, ...]:
 def _explained(heads: Sequence[str]) -> str:
     if heads == ["error"]:
         return "error: expected"
-    return f"{', '.join(heads)}: what that model expected,"
+    return f"{', '.join(heads)}: what the estimate had by that way,"
 
 
-def _error(check: CheckedPrediction, model: ModelName | None) -> str:
-    error = check.expected_error(model)
+def _error(check: CheckedPrediction, way: Way | None) -> str:
+    error = check.expected_error(way)
     return units.NOT_OBTAINED if error is None else points(error)
 
 
@@ -114,13 +114,43 @@ def sentences(record: Record) -> Iterator[str]:
             f"  {name}: mean {100 * errors.mean:.1f}, "
             f"largest {100 * errors.largest:.1f} ({errors.worst})"
         )
+    if "measured" in found:
+        yield from _measured(checks, found["measured"])
     above = [check.program.name for check in checks if check.above_bound]
     inside = [f"The gain lies in the expected interval in {_inside(found['expected'])}"]
-    inside += [f"in that of the {m} model in {_inside(found[m])}" for m in record.models]
+    inside += [f"in {_of(way)} in {_inside(found[way])}" for way in record.ways]
     yield "; ".join(inside) + "."
     yield f"It exceeds the bound in {len(above)} of {len(checks)}" + (
         f": {', '.join(above)}." if above else "."
     )
+
+
+def _of(way: Way) -> str:
+    return "that measured by the estimate" if way == "measured" else f"that of the {way} model"
+
+
+def _measured(checks: Sequence[CheckedPrediction], errors: Accuracy) -> Iterator[str]:
+    """How well what estimates measured agrees with the trials."""
+    error = max(check.gain.user_error for check in checks)
+    yield (
+        f"Measured by the estimate: root mean square {100 * errors.square:.1f}, of which "
+        f"{100 * errors.beyond:.1f} are not explained by the standard errors of the trials, "
+        f"{100 * error:.1f} at most."
+    )
+    nulls = [
+        check.prediction.null_fraction
+        for check in checks
+        if check.prediction.null_fraction is not None
+    ]
+    if len(nulls) > 1:
+        yield (
+            f"Two on base pages differed by {100 * fmean(nulls):+.2f} points on average over "
+            f"{len(nulls)} programs (standard deviation {100 * stdev(nulls):.1f}, largest "
+            f"{100 * max(nulls, key=abs):+.1f})."
+        )
+    verdicts = [check.prediction.verdict for check in checks if check.prediction.verdict]
+    if verdicts:
+        yield f"Too close to call: {verdicts.count('not_proven')} of {len(verdicts)}."
 
 
 def _inside(errors: Accuracy) -> str:
@@ -129,7 +159,10 @@ def _inside(errors: Accuracy) -> str:
 
 def _kinds(record: Record, found: Mapping[Predicted, Accuracy]) -> Iterator[tuple[str, Accuracy]]:
     names: dict[Predicted, str] = {"expected": "expected gain against user time"}
-    names |= {model: f"... by the {model} model" for model in record.models}
+    names |= {
+        way: "... measured" if way == "measured" else f"... by the {way} model"
+        for way in record.ways
+    }
     names["bound"] = "bound against user time"
     names["total"] = "expected gain and page faults against all time"
     return ((name, found[predicted]) for predicted, name in names.items() if predicted in found)
@@ -137,17 +170,17 @@ def _kinds(record: Record, found: Mapping[Predicted, Accuracy]) -> Iterator[tupl
 
 def markdown(record: Record) -> str:
     """The tables of a machine's page in doc/accuracy/."""
-    models: tuple[ModelName | None, ...] = record.models or (None,)
-    heads = [f"error of {model} model" if model else "error of expected" for model in models]
+    ways: tuple[Way | None, ...] = record.ways or (None,)
+    heads = [_head(way) for way in ways]
     lines = [
-        "| program | bound | expected gain | measured, user time | measured, all time "
-        f"| page faults predicted | {' | '.join(heads)} | of bound |",
+        "| program | bound | expected gain | trial, user time | trial, all time "
+        f"| page faults | {' | '.join(heads)} | of bound |",
         "| " + " | ".join(["---"] * (7 + len(heads))) + " |",
     ]
     for check in record.checks:
         said, gain = check.prediction, check.gain
         fault = "NA" if said.fault_fraction is None else units.percent(said.fault_fraction)
-        errors = " | ".join(_error(check, model) for model in models)
+        errors = " | ".join(_error(check, way) for way in ways)
         lines.append(
             f"| {check.program.name} | {units.percent(said.bound_fraction)} | "
             f"{_with_range(said.expected_fraction)} | {_with_range(gain.user)} | "
@@ -158,7 +191,7 @@ def markdown(record: Record) -> str:
         f"| {name} | {100 * errors.mean:.1f} | {100 * errors.largest:.1f} | {errors.worst} |"
         for name, errors in _kinds(record, accuracy(record.checks))
     ]
-    lines += ["", " ".join(list(sentences(record))[-2:])]
+    lines += ["", " ".join(line for line in sentences(record) if line.endswith("."))]
     lines += ["", *(f"- Not compared: {p.name}: {why}" for p, why in record.left_out)]
     machine = record.machine
     pairs = sorted({len(check.program.pairs) for check in record.checks})
@@ -169,6 +202,12 @@ def markdown(record: Record) -> str:
         f"each program: {', '.join(map(str, pairs)) or 'NA'}.",
     ]
     return "\n".join(lines).replace("\n\n\n", "\n\n")
+
+
+def _head(way: Way | None) -> str:
+    if way is None:
+        return "error of expected"
+    return "error of measured" if way == "measured" else f"error of {way} model"
 
 
 def _with_range(interval: Interval) -> str:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from tlbcost.common.arguments import (
     add_engine,
     add_exit_codes,
     add_fail_if,
+    add_no_measure,
     add_program,
     add_reports,
     add_run_options,
@@ -28,6 +28,7 @@ from tlbcost.common.arguments import (
     add_time_limit,
     duration,
     from_file,
+    measuring,
     process_id,
     program_words,
     to_file,
@@ -38,10 +39,6 @@ from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 if TYPE_CHECKING:
     from tlbcost.answer.record import Estimate
     from tlbcost.report.condition import Condition
-
-
-# "no" in the environment is as --no-measure.
-_MEASURE = "TLBCOST_MEASURE"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,11 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sampled windows of the program (overlap), or by misses times their costs (simple); auto: "
         "overlap where enough windows can be modelled (default: auto)",
     )
-    parser.add_argument(
-        "--no-measure", action="store_true",
-        help="leave it at the model: do not also try huge pages, in more runs of the program or "
-        "in copies of it",
-    )  # fmt: skip
+    add_no_measure(parser)
     parser.add_argument(
         "--nodes",
         metavar="N",
@@ -248,7 +241,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
         cpu=arguments.cpu,
         object_name=arguments.object,
         walk_cycles=arguments.walk_cycles,
-        measured=not arguments.no_measure and os.environ.get(_MEASURE) != "no",
+        measured=measuring(arguments),
         patience=arguments.patience,
     )
     if arguments.no_measure and arguments.patience is not None:

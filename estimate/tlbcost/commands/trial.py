@@ -12,6 +12,7 @@ from tlbcost.common.arguments import (
     add_engine,
     add_exit_codes,
     add_pairs,
+    add_precision,
     add_program,
     add_reports,
     add_run_options,
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_options(parser)
     add_reports(parser, json="the trials")
     add_pairs(parser)
+    add_precision(parser)
     parser.add_argument(
         "--table", metavar="FILE", type=to_file, help="write the pairs of runs as a table"
     )
@@ -79,6 +81,7 @@ def _try(arguments: argparse.Namespace) -> int:
         argv=argv,
         methods=tuple(arguments.methods),
         pairs=arguments.pairs,
+        within=arguments.precision,
         prepare=arguments.prepare,
         estimated=not arguments.no_estimate,
         engine=arguments.engine,

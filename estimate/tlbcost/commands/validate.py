@@ -14,11 +14,14 @@ from tlbcost.common.arguments import (
     add_details,
     add_engine,
     add_exit_codes,
+    add_no_measure,
     add_pairs,
+    add_precision,
     add_program,
     add_quiet,
     add_time_limit,
     from_file,
+    measuring,
     program_words,
     to_file,
 )
@@ -58,10 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", metavar="FILE", type=to_file, help="write the report to this file, not stdout"
     )
+    add_no_measure(parser)
     add_pairs(parser)
     parser.add_argument(
         "--plot", metavar="FILE", type=Path, help="draw predicted against measured (.png or .svg)"
     )
+    add_precision(parser)
     add_quiet(parser)
     parser.add_argument(
         "--recalibrate", action="store_true",
@@ -112,6 +117,8 @@ def _check_usage(arguments: argparse.Namespace) -> tuple[str, ...]:
         "--plot": arguments.plot is not None and mode == "--stream",
         "--engine": arguments.engine != "auto" and mode != "the suite",
         "--recalibrate": arguments.recalibrate and mode != "the suite",
+        "--no-measure": arguments.no_measure and mode != "the suite",
+        "--precision": arguments.precision is not None and mode != "the suite",
         "--size": arguments.size is not None and mode != "--stream",
         "a program's options": bool(options) and mode != "--stream",
     }
@@ -182,8 +189,10 @@ def _recorded(arguments: argparse.Namespace) -> Record:
     request = SuiteRequest(
         only=tuple(name for words in arguments.only for name in words.split(",")),
         pairs=arguments.pairs,
+        within=arguments.precision,
         recalibrate=arguments.recalibrate,
         engine=arguments.engine,
+        measured=measuring(arguments),
         table=arguments.table,
     )
     return validate_suite(request, say)

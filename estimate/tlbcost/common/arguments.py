@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import math
+import os
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -169,6 +171,40 @@ def add_pairs(parser: argparse.ArgumentParser) -> None:
         "--pairs", metavar="N", type=whole_number(3, _MOST_RUNS), default=5,
         help="run it N times on base pages and N times on huge pages (default: 5)",
     )  # fmt: skip
+
+
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    """--precision."""
+    parser.add_argument(
+        "--precision", metavar="POINTS", type=_points,
+        help="more pairs, 30 at most, until the 95 %% interval of the user time saved is no wider "
+        "than this many points of the run time to either side",
+    )  # fmt: skip
+
+
+def _points(text: str) -> float:
+    """Percentage points, as a share."""
+    try:
+        points = float(text)
+    except ValueError:
+        points = math.nan
+    if not 0.1 <= points <= 50:
+        raise argparse.ArgumentTypeError(f"not a number of points from 0.1 to 50: {text}")
+    return points / 100
+
+
+def add_no_measure(parser: argparse.ArgumentParser) -> None:
+    """--no-measure."""
+    parser.add_argument(
+        "--no-measure", action="store_true",
+        help="leave it at the model: do not also try huge pages, in more runs of the program or "
+        "in copies of it",
+    )  # fmt: skip
+
+
+def measuring(arguments: argparse.Namespace) -> bool:
+    """Estimates measure, too: neither --no-measure nor TLBCOST_MEASURE=no says otherwise."""
+    return not arguments.no_measure and os.environ.get("TLBCOST_MEASURE") != "no"
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:

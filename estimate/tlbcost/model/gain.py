@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Literal
+from typing import Literal, get_args
 
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.interval import Interval
@@ -24,6 +24,7 @@ WORTHWHILE_FRACTION = 0.02
 ModelName = Literal["overlap", "simple"]
 MODELS: tuple[ModelName, ...] = ("overlap", "simple")
 VerdictCode = Literal["worth_trying", "not_worth_it", "not_proven", "already_huge"]
+VERDICTS: tuple[VerdictCode, ...] = get_args(VerdictCode)
 
 # With fewer page faults than this share of the pages it touched, a program got its memory in larger
 # pieces. Below this number of pages the start of any program hides that.

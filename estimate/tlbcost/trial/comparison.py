@@ -18,6 +18,8 @@ from tlbcost.trial.method import Method
 
 # With fewer pairs nothing is known of how much differences vary.
 MIN_PAIRS = 3
+# More are not run to know a gain better.
+MOST_PAIRS = 30
 
 
 @dataclass(frozen=True, slots=True)

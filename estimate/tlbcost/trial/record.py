@@ -35,6 +35,7 @@ def program_of(trial: Trial, argv: tuple[str, ...], prediction: Prediction | Non
         prediction,
         tuple(_pair_of_runs(pair) for pair in trial.proven_pairs),
         None if trial.proven else trial.why_not,
+        trial.in_turns,
     )
 
 

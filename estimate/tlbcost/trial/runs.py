@@ -23,7 +23,7 @@ from tlbcost.run import program
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
 from tlbcost.run.turns import NotTogetherError, Way, cpus_for, objection, run_in_turns
-from tlbcost.trial.comparison import MIN_PAIRS, Pair, Trial, Witnessed, judge
+from tlbcost.trial.comparison import MIN_PAIRS, MOST_PAIRS, Pair, Trial, Witnessed, judge
 from tlbcost.trial.method import Method, base_environment
 
 if TYPE_CHECKING:
@@ -47,12 +47,14 @@ def run_trial(
     pairs: int,
     settings: Settings | None,
     *,
+    within: float | None = None,
     first: Witnessed | None = None,
     turns: bool = False,
 ) -> Trial:
     """Run the program `pairs` times on base and on huge pages, and compare.
 
-    `turns`: both runs of a pair at the same time, if the program allows that.
+    `within`: more pairs, up to MOST_PAIRS, until the user time saved is known to this share of the
+    run time. `turns`: both runs of a pair at the same time, if the program allows that.
 
     `first` is a run on base pages from before, else there is one. Without `settings` nothing of
     the system is changed. Raises TlbcostError: 4 if the system cannot be made ready, the
@@ -67,20 +69,33 @@ def run_trial(
             runner = _Runner(launcher, argv, path, progress)
             if turns:
                 runner.take_turns(before.run)
-            if runner.cpus is not None:
-                progress.expect(pairs)
-            for number in range(pairs):
-                done.append(runner.pair(method, huge_first=number % 2 == 1))
+            while len(done) < pairs or _wants_more(method, done, within):
+                progress.expect(max(len(done) + 1, pairs) * (1 if runner.cpus is not None else 2))
+                done.append(runner.pair(method, huge_first=len(done) % 2 == 1))
     except TimeLimitPassed:
         if len(done) < MIN_PAIRS:
             raise
         note = f"stopped by the time limit after {len(done)} of {pairs} pairs"
         say(f"{method.name}: {note}")
-    found = tuple(Pair(base.run, huge.run, huge.backing, base.backing) for base, huge in done)
+    found = _pairs(done)
     reasons = [huge.why_not for _, huge in done if huge.why_not]
     trial = judge(method, found, reasons[0] if reasons else "", path)
     notes = (*trial.notes, note) if note else trial.notes
     return replace(trial, notes=notes, in_turns=runner.cpus is not None)
+
+
+def _pairs(done: Sequence[tuple[Witnessed, Witnessed]]) -> tuple[Pair, ...]:
+    return tuple(Pair(base.run, huge.run, huge.backing, base.backing) for base, huge in done)
+
+
+def _wants_more(
+    method: Method, done: Sequence[tuple[Witnessed, Witnessed]], within: float | None
+) -> bool:
+    """The gain is not known well enough, and another pair would help."""
+    if within is None or len(done) >= MOST_PAIRS:
+        return False
+    user = judge(method, _pairs(done)).measured_user_fraction
+    return user is not None and (user.high - user.low) / 2 > within
 
 
 class _Runner:

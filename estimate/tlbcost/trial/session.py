@@ -39,7 +39,8 @@ Announce = Callable[[str], None]
 class TrialRequest:
     """A program to run `pairs` times on base and on huge pages, by each of these methods.
 
-    `methods`: names for --with; none: "auto". `prepare`: a shell command before each run.
+    `within`: more pairs until the gain is known to this share of the run time. `methods`: names for
+    --with; none: "auto". `prepare`: a shell command before each run.
     `engine`: what simulates for the estimate, if anything does. `turns`: the two runs of a pair at
     the same time, in turns, if the program allows that.
     """
@@ -47,6 +48,7 @@ class TrialRequest:
     argv: tuple[str, ...]
     methods: tuple[str, ...] = ()
     pairs: int = 5
+    within: float | None = None
     prepare: str | None = None
     estimated: bool = True
     engine: AskedEngine = "auto"
@@ -138,5 +140,5 @@ def _trial(
             stack.enter_context(undisturbed(announce, _WAIT_S))
         return run_trial(
             launcher, request.argv, path, method, request.pairs, settings,
-            first=first, turns=request.turns,
+            within=request.within, first=first, turns=request.turns,
         )  # fmt: skip

@@ -34,15 +34,19 @@ from tlbcost.validation.suite import Task, check_there, portable_command, read_s
 class SuiteRequest:
     """The suite's programs, or those named in `only`, with this number of pairs of runs.
 
-    `recalibrate`: this machine's costs are measured again before each program. `engine`: what
-    simulates for the estimates. `table`: the file
-    to write the record to after each program.
+    `within`: more pairs until the gain is known to this share of the run time. `recalibrate`: this
+    machine's costs are measured again before each program. `engine`: what simulates for the
+    estimates; `measured`: these measure, too. `turns`: see run_trial(); then nothing of the trial
+    is heard. `table`: the file to write the record to after each program.
     """
 
     only: tuple[str, ...] = ()
     pairs: int = 5
+    within: float | None = None
     recalibrate: bool = False
     engine: AskedEngine = "auto"
+    measured: bool = True
+    turns: bool = True
     table: Path | None = None
 
 
@@ -58,7 +62,7 @@ def validate_suite(request: SuiteRequest, announce: Announce) -> Record:
     try:
         for n, task in enumerate(tasks, start=1):
             say = _numbered(n, len(tasks), announce)
-            programs.append(_validated(task, request, say))
+            programs.append(validate(task, request, say))
             # After each program: what was measured is not lost if a later one is stopped.
             if request.table is not None:
                 write(request.table, format_record(record_of_programs(programs)))
@@ -102,59 +106,43 @@ def check_rights(names: Sequence[str], command: str) -> None:
             )
 
 
-def _validated(task: Task, request: SuiteRequest, announce: Announce) -> Program:
-    return validate(
-        task, request.pairs, announce, recalibrate=request.recalibrate, engine=request.engine
-    )
-
-
-def validate(
-    task: Task,
-    pairs: int,
-    announce: Announce,
-    *,
-    recalibrate: bool = False,
-    engine: AskedEngine = "auto",
-) -> Program:
-    """Predict and run one program; an error becomes the reason to leave it out.
-
-    With `recalibrate` this machine's costs are measured again first.
-    """
+def validate(task: Task, request: SuiteRequest, announce: Announce) -> Program:
+    """Predict and run one program; an error becomes the reason to leave it out."""
     try:
         with listener() as launcher:
-            return predict_and_try(
-                launcher, task, pairs, announce, recalibrate=recalibrate, engine=engine
-            )
+            return predict_and_try(launcher, task, request, announce)
     except TlbcostError as error:
         announce(f"{task.name}: {error}")
         return Program(task.name, portable_command(task), task.method, None, (), str(error))
 
 
 def predict_and_try(
-    launcher: Listener,
-    task: Task,
-    pairs: int,
-    announce: Announce,
-    *,
-    recalibrate: bool = False,
-    engine: AskedEngine = "auto",
-    turns: bool = True,
+    launcher: Listener, task: Task, request: SuiteRequest, announce: Announce
 ) -> Program:
     """Predict and run one program; `launcher.heard` are then the runs of the trial.
 
     The system's settings are restored at the end. Raises TlbcostError with the program's own exit
-    code if it failed. `turns`: see run_trial(); then nothing of the trial is heard.
+    code if it failed.
     """
     check_there(task.argv)
     path = resolve(task.argv[0])
     method = catalog.named(task.method)
     announce(f"{task.name}: estimating")
-    request = EstimateRequest(argv=task.argv, recalibrate=recalibrate, engine=engine)
-    prediction = prediction_of(estimate(request, launcher).gain)
-    announce(f"{task.name}: {pairs} pairs of runs on base pages and with {task.method}")
+    asked = EstimateRequest(
+        argv=task.argv,
+        recalibrate=request.recalibrate,
+        engine=request.engine,
+        measured=request.measured,
+    )
+    found = estimate(asked, launcher)
+    prediction = prediction_of(found.gain, found.given.measured or found.given.not_measured)
+    announce(f"{task.name}: pairs of runs on base pages and with {task.method}")
     launcher.heard.clear()
     with contextlib.ExitStack() as stack:
         settings = stack.enter_context(system_settings(announce)) if hints.is_root() else None
-        trial = run_trial(launcher, task.argv, path, method, pairs, settings, turns=turns)
-    found = program_of(trial, task.argv, prediction)
-    return replace(found, name=task.name, command=portable_command(task))
+        trial = run_trial(
+            launcher, task.argv, path, method, request.pairs, settings,
+            within=request.within, turns=request.turns,
+        )  # fmt: skip
+    program = program_of(trial, task.argv, prediction)
+    return replace(program, name=task.name, command=portable_command(task))

@@ -15,7 +15,7 @@ from tlbcost.settings.journal import Announce
 from tlbcost.system import hints
 from tlbcost.trial.method import drop_huge_page_requests
 from tlbcost.validation.listener import listener
-from tlbcost.validation.session import check_rights, predict_and_try
+from tlbcost.validation.session import SuiteRequest, check_rights, predict_and_try
 from tlbcost.validation.suite import Task
 
 _ROW = re.compile(r"^(Copy|Scale|Add|Triad):\s+(\d+(?:\.\d+)?)\s", re.MULTILINE)
@@ -106,8 +106,9 @@ def run_stream(request: StreamRequest, announce: Announce) -> Iterator[StreamRes
     if missing:
         announce(missing)
     drop_huge_page_requests(announce)
+    asked = SuiteRequest(pairs=request.pairs, measured=False, turns=False)
     for words, task in found:
         with listener() as launcher:
-            program = predict_and_try(launcher, task, request.pairs, announce, turns=False)
+            program = predict_and_try(launcher, task, asked, announce)
             rates = rates_heard(task.argv, launcher.heard)
         yield StreamResult(words, program, tuple(rates))

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders.record import TWO, modelled, record, text_of
+from builders.record import TWO, measured, modelled, pairs, record, text_of
 from tlbcost.accuracy.checks import check_of
 from tlbcost.accuracy.errors import accuracy
 from tlbcost.accuracy.record import format_record, read_record
@@ -38,12 +39,42 @@ def test_a_model_that_said_nothing_has_no_error() -> None:
     assert accuracy(both.checks)["overlap"].programs == 1
     assert re.search(r"^chase .* NA +-5.0$", text_of(both), re.MULTILINE)
     assert "overlap" not in accuracy(modelled(None).checks)
-    assert modelled(None).models == ("simple",)
+    assert modelled(None).ways == ("simple",)
+
+
+def test_what_trials_do_not_explain_is_told_apart() -> None:
+    some = record(
+        measured("chase", 0.9, 0.6, Interval(0.27, 0.2, 0.31), 0.01),
+        measured("sort", 0.9, 0.8, Interval(0.14, 0.12, 0.16), -0.02),
+    )
+    found = accuracy(some.checks)["measured"]
+    # The pairs are alike, so that the trials have no error: off by 0.03 and 0.04.
+    assert found.square == pytest.approx(math.sqrt((0.03**2 + 0.04**2) / 2))
+    assert found.beyond == pytest.approx(found.square)
+    assert (found.inside, found.worst) == (1, "sort")
+    assert accuracy(some.checks)["overlap"].largest == pytest.approx(0.24)
+    shown = " ".join(text_of(some).split())
+    assert "in that measured by the estimate in 1 of 2" in shown
+    assert "root mean square 3.5, of which 3.5 are not explained" in shown
+    assert "differed by -0.50 points on average over 2 programs" in shown
+    assert "Too close to call: 2 of 2." in shown
+    assert "| error of measured | error of overlap model |" in markdown(some)
+
+
+def test_the_spread_of_pairs_is_the_error_of_a_trial() -> None:
+    runs = (*pairs(0.9, 0.6), *pairs(0.9, 0.64), *pairs(0.9, 0.56))
+    one = replace(measured("chase", 0.9, 0.6, Interval(0.33, 0.3, 0.36), 0.0), pairs=runs)
+    check = check_of(one)
+    assert check is not None
+    assert check.gain.user_error == pytest.approx(0.04 / 1.96)
+    # Off by 0.03, of which that is a part.
+    left = math.sqrt(0.03**2 - (0.04 / 1.96) ** 2)
+    assert accuracy([check])["measured"].beyond == pytest.approx(left)
 
 
 def test_each_model_is_judged_by_itself(tmp_path: Path) -> None:
     some = modelled(Interval(0.32, 0.29, 0.34))
-    assert some.models == ("overlap", "simple")
+    assert some.ways == ("overlap", "simple")
     (check,) = some.checks
     assert check.expected_error() == check.expected_error("overlap") == pytest.approx(0.02)
     assert check.expected_error("simple") == pytest.approx(-0.05)

@@ -16,7 +16,7 @@ def test_figure_is_drawn(tmp_path: Path) -> None:
         pytest.skip("gnuplot is not installed")
     draw_record(TWO, tmp_path / "accuracy.svg")
     picture = (tmp_path / "accuracy.svg").read_text(encoding="utf-8")
-    for words in ("chase", "sort", "measured: user time saved", "predicted: expected gain"):
+    for words in ("chase", "sort", "trial: user time saved", "estimated"):
         assert words in picture
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builders.record import MACHINE, TWO, modelled, record
+from builders.record import MACHINE, TWO, measured, modelled, record
 from tlbcost.accuracy import record as trial_record
 from tlbcost.accuracy.checks import Program, Record
 from tlbcost.accuracy.record import format_record, read_record, record_of
@@ -16,6 +16,7 @@ from tlbcost.common.interval import Interval
 def test_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     some = record(
         *TWO.programs,
+        measured("hash", 0.9, 0.6, Interval(0.3, 0.28, 0.32), -0.01),
         replace(TWO.programs[0], name="musl", excluded="no huge pages", pairs=()),
         Program("failed", "./failed", "thp", None, (), "no estimate: ./failed exited with 3"),
     )

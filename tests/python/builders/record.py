@@ -6,10 +6,9 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-from tlbcost.accuracy.checks import PairedRun, PairOfRuns, Prediction, Program, Record
+from tlbcost.accuracy.checks import PairedRun, PairOfRuns, Prediction, Program, Record, Way
 from tlbcost.accuracy.report import print_record
 from tlbcost.common.interval import Interval
-from tlbcost.model.gain import ModelName
 from tlbcost.system.machine import Machine
 
 MACHINE = Machine(
@@ -51,6 +50,15 @@ TWO = record(
 )
 
 
+def measured(name: str, base: float, huge: float, gain: Interval, null: float) -> Program:
+    """A program whose estimate measured this gain, where the model expected twice as much."""
+    one = program(name, base, huge, (gain.value, gain.low, gain.high), 0.6)
+    assert one.prediction is not None
+    ways: dict[Way, Interval] = {"measured": gain, "overlap": Interval(2 * gain.value, 0, 1)}
+    said = replace(one.prediction, ways=ways, null_fraction=null, verdict="not_proven")
+    return replace(one, prediction=said, in_turns=True)
+
+
 def text_of(some: Record) -> str:
     text = io.StringIO()
     print_record(some, text, details=True)
@@ -61,9 +69,9 @@ def modelled(overlap: Interval | None, *, told: bool = True) -> Record:
     """The record with what the models expected of the first program."""
     one = TWO.programs[0]
     assert one.prediction is not None
-    models: dict[ModelName, Interval] = {"simple": one.prediction.expected_fraction}
+    ways: dict[Way, Interval] = {"simple": one.prediction.expected_fraction}
     said = one.prediction
     if overlap is not None:
-        models["overlap"] = overlap
+        ways["overlap"] = overlap
         said = replace(said, expected_fraction=overlap)
-    return record(replace(one, prediction=replace(said, models=models if told else {})))
+    return record(replace(one, prediction=replace(said, ways=ways if told else {})))

@@ -11,9 +11,11 @@ import pytest
 from builders.trial import METHOD
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.errors import TlbcostError
+from tlbcost.common.interval import Interval
 from tlbcost.run.launch import Launcher, Started
 from tlbcost.run.outcome import Outcome
 from tlbcost.run.stdin import ProgramInput
+from tlbcost.trial.comparison import Trial
 from tlbcost.trial.runs import first_run, run_trial
 
 
@@ -40,6 +42,25 @@ def test_runs_alternate_and_base_runs_are_refused_transparent_pages(
     assert seen == ["0", "0", "1", "1", "0", "0", "1"]
     assert len(trial.pairs) == 3
     assert launcher.transparent is None
+
+
+def test_pairs_follow_until_the_gain_is_known_well_enough(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    widths = [0.2, 0.1, 0.05, 0.01]
+
+    def known(*_: object) -> Trial:
+        half = widths.pop(0)
+        return Trial(
+            METHOD, (), True, None, measured_user_fraction=Interval(0.3, 0.3 - half, 0.3 + half)
+        )
+
+    argv = grep("THP_enabled", tmp_path / "log")
+    monkeypatch.setattr("tlbcost.trial.runs.judge", known)
+    run_trial(launcher, argv, Path("/bin/sh"), METHOD, 3, None, within=0.05)
+    # Three, one more for each of the first two, and none after the third look; then the last one.
+    assert len((tmp_path / "log").read_text(encoding="utf-8").splitlines()) == 1 + 2 * 5
+    assert not widths
 
 
 def test_the_runs_of_a_pair_take_turns_and_change_places(

@@ -8,7 +8,7 @@ from builders.record import TWO, record, text_of
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.common.errors import TlbcostError
 from tlbcost.validation import session
-from tlbcost.validation.session import validate
+from tlbcost.validation.session import SuiteRequest, validate
 from tlbcost.validation.suite import Task, read_suite
 
 
@@ -28,7 +28,7 @@ def test_a_program_that_is_not_installed_is_left_out_and_named(
     monkeypatch.setattr("tlbcost.validation.suite.paths.workloads", lambda: tmp_path)
     words = ("env", "LC_ALL=C", "no-such-solver", "--threads=1")
     heard: list[str] = []
-    left = validate(Task("solver", words, "glibc-hugetlb"), 3, heard.append)
+    left = validate(Task("solver", words, "glibc-hugetlb"), SuiteRequest(), heard.append)
     why = "no-such-solver is not installed (scripts/install-deps --accuracy)"
     assert heard == [f"solver: {why}"]
     assert (left.excluded, left.prediction, left.pairs) == (why, None, ())
@@ -37,7 +37,7 @@ def test_a_program_that_is_not_installed_is_left_out_and_named(
     assert len(some.checks) == 2
     # What it reads may be missing, too.
     words = ("env", "A=1", "sh", str(tmp_path / "inputs" / "clauses"))
-    left = validate(Task("solver", words, "glibc-hugetlb"), 3, heard.append)
+    left = validate(Task("solver", words, "glibc-hugetlb"), SuiteRequest(), heard.append)
     assert left.excluded == "inputs/clauses is not made (make accuracy-inputs)"
 
 
@@ -50,6 +50,6 @@ def test_the_estimate_is_by_the_engine_that_is_asked_for(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(session, "estimate", note)
     task = Task("true", ("true",), "glibc-thp")
-    session._validated(task, session.SuiteRequest(engine="valgrind"), lambda _: None)
-    session._validated(task, session.SuiteRequest(), lambda _: None)
+    validate(task, SuiteRequest(engine="valgrind"), lambda _: None)
+    validate(task, SuiteRequest(), lambda _: None)
     assert asked == ["valgrind", "auto"]
