@@ -46,6 +46,13 @@ class MeasuredGain:
     seen_fraction: Annotated[
         float, doc("share of the program's time that this stands for", minimum=0, maximum=1)
     ]
+    returned_fraction: Annotated[
+        float | None,
+        doc(
+            "kernel time that the first run on huge pages took beyond that of the later ones, as "
+            "the host had to back them again; null: this host takes none back, or not known"
+        ),
+    ] = None
 
 
 class TooBusy(str):

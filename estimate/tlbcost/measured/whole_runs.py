@@ -27,6 +27,7 @@ from tlbcost.run.turns import (
     run_in_turns,
     run_one_by_one,
 )
+from tlbcost.system.balloon import reports_free_pages
 from tlbcost.thp import program as thp
 
 MIN_ROUNDS = 2
@@ -41,7 +42,8 @@ _LEAST_HUGE_PART = 0.5
 def predicted_s(outcome: Outcome) -> float:
     """How long the fewest rounds take, at least."""
     run = outcome.run
-    return 0.0 if run is None else MIN_ROUNDS * _WAYS * max(run.cpu_ns, run.wall_ns) / 1e9
+    runs = MIN_ROUNDS * _WAYS + reports_free_pages()
+    return 0.0 if run is None else runs * max(run.cpu_ns, run.wall_ns) / 1e9
 
 
 def measure_runs(
@@ -68,6 +70,9 @@ def measure_runs(
     until = time.monotonic() + limit_s
     try:
         with RunProgress("rounds on base and on huge pages", MIN_ROUNDS) as progress:
+            if reports_free_pages():
+                with progress.run(own_output=False) as tick:
+                    rounds.touch(tick)
             while (why := rounds.failed) is None and rounds.wants_more(until):
                 with progress.run(own_output=False) as tick:
                     rounds.run(tick)
@@ -90,6 +95,7 @@ class _Rounds:
     parts: list[float] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     failed: str | None = None
+    first_system_ns: int | None = None
     longest_s: float = 0.0
 
     @property
@@ -106,6 +112,19 @@ class _Rounds:
             return not late and tried < 2 * MIN_ROUNDS
         total = self._mean(_cpu_time)
         return (total.high - total.low) / 2 > _ENOUGH_FRACTION
+
+    def touch(self, tick: Tick | None) -> None:
+        """One run on huge pages alone: the host backs those that it took back when they were free.
+
+        Later ones get the same again. Else what the host does would be most of the first round.
+        """
+        [outcome] = run_one_by_one(self.launcher, [self._huge()], tick)
+        if outcome.code == self.first.code and outcome.run is not None:
+            self.first_system_ns = outcome.run.system_ns
+
+    def _huge(self, sampler: PeakSampler | None = None) -> Way:
+        started = None if sampler is None else sampler.start
+        return Way((*thp.launcher(), *self.argv), self.environment, True, started)
 
     def run(self, tick: Tick | None) -> None:
         """One more round: in turns; what two runs at the same time would spoil, one by one."""
@@ -124,8 +143,7 @@ class _Rounds:
         """Base, base again and huge, and what part of the last was. Raises NotTogetherError."""
         sampler = PeakSampler()
         base = Way(self.argv, self.environment, transparent=False)
-        huge = Way((*thp.launcher(), *self.argv), self.environment, True, sampler.start)
-        ways = (base, base, huge)
+        ways = (base, base, self._huge(sampler))
         # Who begins is alone for a moment.
         order = random.sample(range(_WAYS), _WAYS)
         mixed = [ways[i] for i in order]
@@ -192,7 +210,15 @@ class _Rounds:
             dropped=dict(self.dropped),
             huge_part=fmean(self.parts) if self.parts else None,
             seen_fraction=1.0,
+            returned_fraction=self._returned(),
         )
+
+    def _returned(self) -> float | None:
+        if self.first_system_ns is None:
+            return None
+        later = fmean(huge.system_ns for _, _, huge in self.runs)
+        cpu = fmean(base.cpu_ns for base, _, _ in self.runs)
+        return max(0.0, self.first_system_ns - later) / cpu if cpu else None
 
 
 def _cpu_time(run: Run) -> int:

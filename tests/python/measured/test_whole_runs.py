@@ -26,6 +26,7 @@ Runner = Callable[..., tuple[Outcome, ...]]
 def huge_pages_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thp, "is_here", lambda: True)
     monkeypatch.setattr(thp, "check_possible", lambda: None)
+    monkeypatch.setattr(whole_runs, "reports_free_pages", lambda: False)
 
 
 def took(user_ns: int) -> Outcome:
@@ -59,6 +60,27 @@ def test_who_begins_does_not_matter(launcher: Launcher, monkeypatch: pytest.Monk
         assert found.null_fraction.value == 0
         huge_was |= {each.index(True) for each in seen}
     assert len(huge_was) > 1
+
+
+def test_what_the_host_takes_to_back_huge_pages_is_not_the_gain(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[bool | None]] = []
+    monkeypatch.setattr(whole_runs, "reports_free_pages", lambda: True)
+    monkeypatch.setattr(whole_runs, "run_in_turns", pretended(seen))
+
+    def first(_launcher: Launcher, ways: Sequence[Way], *_: object) -> tuple[Outcome, ...]:
+        assert [way.transparent for way in ways] == [True]
+        assert not seen
+        one = took(900_000_000)
+        assert one.run is not None
+        return (replace(one, run=replace(one.run, system_ns=300_000_000)),)
+
+    monkeypatch.setattr(whole_runs, "run_one_by_one", first)
+    found = measure(launcher)
+    assert isinstance(found, MeasuredGain)
+    assert found.total_fraction.value == pytest.approx(0.1)
+    assert found.returned_fraction == pytest.approx(0.3)
 
 
 def test_runs_that_spoil_each_other_come_one_by_one(

@@ -193,6 +193,16 @@ def _returned_pages(estimate: Estimate) -> tuple[str, str] | None:
     around, faults = estimate.given.surroundings, estimate.gain.fault_fraction
     if around is None or not around.reports_free_pages:
         return None
+    measured = estimate.given.measured
+    if measured is not None and measured.returned_fraction is not None:
+        if measured.returned_fraction < FAULT_FRACTION:
+            return None
+        return (
+            "This VM returns free huge pages to its host. The first run on huge pages took "
+            f"{units.percent(measured.returned_fraction)} more, in the kernel, to get them back; "
+            "the gain is that of the runs after it.",
+            "Count that once for each start of the program.",
+        )
     if faults is None or faults.value < FAULT_FRACTION:
         return None
     return (

@@ -108,6 +108,18 @@ def _with_measured(user: float) -> Change:
     return lambda c: altered(c, measured=gain)
 
 
+def test_what_the_host_took_is_told_as_it_was_measured() -> None:
+    given = _with_returned_pages(0.1)(counted_estimate())
+    gain = given.gain
+    share = gain.expected_fraction
+    measured = MeasuredGain("runs in turns", share, share, share, share, 3, {}, 1.0, 1.0, 0.21)
+    shown = RULES["T43"](replace(given, given=replace(given.given, measured=measured)))
+    assert shown is not None
+    assert "took 21 % more, in the kernel" in shown[0]
+    little = replace(measured, returned_fraction=0.002)
+    assert RULES["T43"](replace(given, given=replace(given.given, measured=little))) is None
+
+
 def _with_formulas(name: str) -> Change:
     """A CPU that has this formula alone, of the same value as the share of the sample."""
 
