@@ -92,6 +92,10 @@ COPIES_OBJECTS := $(COPIES:%.c=%.o) $(patsubst %.S,%.o,$(and $(COPIES),$(wildcar
 $(B)/obj/copies.a: $(COPIES_OBJECTS:%=$(B)/obj/%)
 $(B)/san/copies.a: $(COPIES_OBJECTS:%=$(B)/san/%)
 $(B)/obj/profiler/copies/%.o $(B)/san/profiler/copies/%.o: CPPFLAGS += -Iprofiler/copies
+# Executed in other processes: what the compiler adds is not there.
+ANSWERS_CODE := $(B)/obj/profiler/copies/answers_code.o $(B)/san/profiler/copies/answers_code.o
+$(ANSWERS_CODE): CFLAGS += -fPIC -fno-builtin -fno-stack-protector -fno-jump-tables -fno-reorder-blocks-and-partition -fcf-protection=none -mgeneral-regs-only
+$(ANSWERS_CODE): SANITIZE :=
 $(B)/obj/modules.a $(B)/san/modules.a $(B)/obj/timing.a $(B)/san/timing.a $(B)/obj/copies.a $(B)/san/copies.a:
 	rm -f $@
 	$(AR) qcs $@ $^

@@ -7,6 +7,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "calls.h"
 #include "clock.h"
@@ -56,12 +57,25 @@ int arm_fork(struct arm *arm, struct copy *from)
 	return 0;
 }
 
+/* Nobody tells that it is dead. */
+static void kill_untraced(pid_t pid)
+{
+	const struct timespec soon = { 0, 500000 };
+	struct process_status status;
+
+	kill(pid, SIGKILL);
+	while (process_status(pid, &status) == 0 && status.state != 'Z' && status.state != 'X')
+		nanosleep(&soon, NULL);
+}
+
 void arm_kill(struct arm *arm, struct copy *from)
 {
 	const uint64_t arguments[6] = { (uint64_t)arm->copy.inner_pid, 0, WNOHANG | __WALL };
 
 	if (arm->copy.pid <= 0)
 		return;
+	if (arm->untraced)
+		kill_untraced(arm->copy.pid);
 	copy_kill(&arm->copy);
 	copy_call(from, &from->start, SYS_wait4, arguments);
 }

@@ -17,6 +17,7 @@ struct arm {
 	struct user_regs_struct registers;	/* where it is */
 	/* It has come to a call that it must not make, and stays there: its number; else -1. */
 	int64_t at_call;
+	bool untraced;			/* answers.h let it run */
 };
 
 /* How a stretch ended. */

@@ -12,6 +12,8 @@
 #include "slices.h"
 
 #define ARMS_MOST_SLICES 16u
+/* Who made fewer while they were recorded works long enough between two. */
+#define ARMS_FEWEST_CALLS 256u
 
 struct arms_options {
 	/* CPU time of a slice: that warms the caches, and that is measured. */
@@ -21,11 +23,15 @@ struct arms_options {
 	uint64_t time_ns;	/* most real time for one copy */
 };
 
+/* What the original's calls returned: replay.h. */
+struct recording;
+
 /*
  * Measure a copy that is stopped and stays so; a row for each slice and arm is added, or one that
- * says why there is none.  Returns 0, or -1 with errno ENOMEM.
+ * says why there is none.  `recording`: of its calls, for one slice with them; NULL: slices end
+ * before the first.  Returns 0, or -1 with errno ENOMEM.
  */
 int arms_measure(struct slice_rows *rows, const struct arms_options *options, struct copy *copy,
-		 uint32_t window, uint64_t *random);
+		 const struct recording *recording, uint32_t window, uint64_t *random);
 
 #endif

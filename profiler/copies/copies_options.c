@@ -11,6 +11,9 @@
 
 #include "clock.h"
 
+/* A server is slow while it is recorded: no longer than this. */
+#define ARMS_RECORD_MS 300u
+
 static const char help[] =
 	"usage: tlbcost-copies --out FOLDER [options] [--] COMMAND [ARG...]\n"
 	"       tlbcost-copies --out FOLDER [options] --pid PID\n"
@@ -32,7 +35,8 @@ static const char help[] =
 	"  --help               print this and stop\n"
 	"  --overhead FRACTION  of the program's CPU time that copies may cost; default 0.05\n"
 	"  --pid PID, -p PID    a running process, until it ends or SIGINT\n"
-	"  --record N           record N system calls for each copy, to be replayed in it\n"
+	"  --record N           record N system calls for each copy, to be replayed in it; with\n"
+	"                       --arms (before it) for one slice in which they are answered\n"
 	"  --run FILE, -t       write a 'run' table of COMMAND\n"
 	"  --seconds N          with --pid: no longer than this\n"
 	"  --seed N             of the random instants\n"
@@ -100,8 +104,9 @@ static bool take_number(struct copies_options *options, int c, const char *text)
 		options->arms.slices = (uint32_t)value;
 		sampling->arms = true;
 		sampling->window_ns = options->arms.time_ns;
-		/* Stops at each call would be most of their time. */
+		/* They do slices between calls, unless --record follows. */
 		sampling->record_calls = 0;
+		sampling->record_ms = ARMS_RECORD_MS;
 		return value > 0;
 	case OPTION_COPIES:
 		sampling->copies = value;
@@ -245,7 +250,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 	options->sampling.window_ns = UINT64_C(5000000000);
 	options->sampling.seed = clock_ns();
 	options->arms = (struct arms_options){
-		.warm_ns = 40000000, .measured_ns = 40000000,
+		.warm_ns = 150000000, .measured_ns = 60000000,
 		.huge_page_bytes = UINT64_C(2) << 20, .time_ns = UINT64_C(60000000000),
 	};
 	window_options_init(&options->window);

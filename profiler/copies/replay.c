@@ -48,6 +48,19 @@ static const struct recorded_call *next_of(const struct recording *recording)
 	return call->record_bytes >= sizeof(*call) && call->record_bytes <= left ? call : NULL;
 }
 
+uint64_t recording_calls(const struct recording *recording)
+{
+	struct recording rest = *recording;
+	const struct recorded_call *call;
+	uint64_t calls = 0;
+
+	while ((call = next_of(&rest)) != NULL) {
+		rest.next += call->record_bytes;
+		calls++;
+	}
+	return calls;
+}
+
 static bool overlaps(uint64_t start, uint64_t bytes, uint64_t area, uint64_t area_bytes)
 {
 	return start < area + area_bytes && area < start + bytes;

@@ -22,6 +22,9 @@ struct recording {
 int recording_open(struct recording *recording, int file);
 void recording_close(struct recording *recording);
 
+/* How many there are from the next one on. */
+uint64_t recording_calls(const struct recording *recording);
+
 enum replayed {
 	REPLAY_NOTHING,		/* the next recorded call is another one */
 	REPLAY_ANSWERED,	/* outputs are written, the result is in rax */

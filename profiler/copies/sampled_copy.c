@@ -33,8 +33,8 @@ struct injector_request sampled_copy_request(const struct sampling *sampling,
 		.dead_count = process->dead_count,
 	};
 
-	/* Recording takes time, in which the copy lives: only if calls end windows. */
-	if (process->ended_by_call) {
+	/* Recording takes time, in which the copy lives: only if calls end windows, or it is asked for. */
+	if (process->ended_by_call || sampling->options.arms) {
 		request.record_calls = sampling->options.record_calls;
 		request.record_ms = sampling->options.record_ms;
 	}

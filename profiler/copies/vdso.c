@@ -10,14 +10,11 @@
 
 #include "code_cache.h"
 
-enum { CLOCK_GETTIME, GETTIMEOFDAY, TIME, CLOCKS };
-
-/* From the start of the vDSO: the same in all processes of one kernel.  0: it has no such function. */
 static const uint64_t *offsets(void)
 {
-	static const char *const names[CLOCKS] = { "__vdso_clock_gettime", "__vdso_gettimeofday",
+	static const char *const names[VDSO_CLOCKS] = { "__vdso_clock_gettime", "__vdso_gettimeofday",
 						   "__vdso_time" };
-	static uint64_t found[CLOCKS];
+	static uint64_t found[VDSO_CLOCKS];
 	static bool known;
 	const uint64_t start = getauxval(AT_SYSINFO_EHDR);
 	void *library;
@@ -26,7 +23,7 @@ static const uint64_t *offsets(void)
 		return found;
 	known = true;
 	library = start ? dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD) : NULL;
-	for (int i = 0; library && i < CLOCKS; i++) {
+	for (int i = 0; library && i < VDSO_CLOCKS; i++) {
 		const uint64_t address = (uint64_t)(uintptr_t)dlsym(library, names[i]);
 
 		found[i] = address > start ? address - start : 0;
@@ -34,22 +31,27 @@ static const uint64_t *offsets(void)
 	return found;
 }
 
-/* Which of them begins there; CLOCKS: none. */
+uint64_t vdso_offset(enum vdso_clock clock)
+{
+	return offsets()[clock];
+}
+
+/* Which of them begins there; VDSO_CLOCKS: none. */
 static int clock_at(const struct translator *translator, uint64_t address)
 {
 	const struct copy_mapping *mapping = copy_mappings_find(&translator->mappings, address);
 	int i = 0;
 
 	if (!mapping || strcmp(mapping->name, "[vdso]") != 0)
-		return CLOCKS;
-	while (i < CLOCKS && (!offsets()[i] || address - mapping->start != offsets()[i]))
+		return VDSO_CLOCKS;
+	while (i < VDSO_CLOCKS && (!offsets()[i] || address - mapping->start != offsets()[i]))
 		i++;
 	return i;
 }
 
 bool vdso_is_clock(const struct translator *translator, uint64_t address)
 {
-	return !translator->whole && clock_at(translator, address) < CLOCKS;
+	return !translator->whole && clock_at(translator, address) < VDSO_CLOCKS;
 }
 
 /* What the clock showed `late_ns` ago. */
@@ -101,10 +103,10 @@ int vdso_answer(const struct translator *translator, struct copy *copy, struct u
 	int rc = 0;
 
 	switch (clock_at(translator, r->rip)) {
-	case CLOCK_GETTIME:
+	case VDSO_CLOCK_GETTIME:
 		rc = answer_clock(copy, r, late_ns);
 		break;
-	case GETTIMEOFDAY:
+	case VDSO_GETTIMEOFDAY:
 		rc = answer_time_of_day(copy, r, late_ns);
 		break;
 	default:

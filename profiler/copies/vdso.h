@@ -13,6 +13,11 @@ struct translator;
 struct copy;
 struct user_regs_struct;
 
+enum vdso_clock { VDSO_CLOCK_GETTIME, VDSO_GETTIMEOFDAY, VDSO_TIME, VDSO_CLOCKS };
+
+/* From the start of the vDSO: the same in all processes of one kernel.  0: it has no such function. */
+uint64_t vdso_offset(enum vdso_clock clock);
+
 /* Does one of these begin at the address? */
 bool vdso_is_clock(const struct translator *translator, uint64_t address);
 

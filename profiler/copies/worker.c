@@ -93,12 +93,19 @@ static void follow_copy(struct work *work, struct worker_job *job, int recorded,
 }
 
 /* Have arms of the copy do its work, and have it dead. */
-static void measure_copy(struct work *work, struct worker_job *job, struct worker_news *news)
+static void measure_copy(struct work *work, struct worker_job *job, int recorded,
+			 struct worker_news *news)
 {
+	struct recording recording;
+	bool answered = false;
+
+	if (recording_open(&recording, recorded) == 0)
+		answered = recording_calls(&recording) >= ARMS_FEWEST_CALLS;
 	if (copy_take(&job->copy) < 0 ||
-	    arms_measure(&work->slices, work->arms, &job->copy, job->start.number,
-			 &work->random) < 0)
+	    arms_measure(&work->slices, work->arms, &job->copy, answered ? &recording : NULL,
+			 job->start.number, &work->random) < 0)
 		news->error = errno;
+	recording_close(&recording);
 	news->end = FOLLOW_ENOUGH;
 	copy_kill(&job->copy);
 	news->killed_ns = clock_ns();
@@ -142,7 +149,7 @@ static int do_job(struct work *work, struct worker_job *job, int recorded)
 
 	work->jobs++;
 	if (work->arms)
-		measure_copy(work, job, &news);
+		measure_copy(work, job, recorded, &news);
 	else
 		follow_copy(work, job, recorded, &news, &followed, &began);
 	copy_ns = news.cpu_ns;

@@ -29,6 +29,8 @@ from tlbcost.run.outcome import Outcome, Run
 _RUNS_S = 24.0
 _COPIES = 8
 _SECONDS = 30.0
+# Of a program that makes them all the time: while they are recorded, it takes ten times as long.
+_RECORDED_CALLS = 10_000
 # Between two attempts on a machine that is too busy.
 _PAUSE_S = 20.0
 
@@ -51,9 +53,8 @@ def measure_program(
         return _patiently(
             request, lambda: measure_runs(launcher, request.argv, os.environ, first, _RUNS_S)
         )
-    if (why := _calls_too_often(copied)) is not None:
-        return _unmeasured(why)
-    return _patiently(request, lambda: _copies_of_runs(request, launcher, first, run))
+    calls = _recorded_calls(copied)
+    return _patiently(request, lambda: _copies_of_runs(request, launcher, first, run, calls))
 
 
 def measure_process(
@@ -62,21 +63,23 @@ def measure_process(
     """The same of a process that runs already; `run`: what it did while it was followed."""
     if not request.measured:
         return None
-    if (why := _calls_too_often(copied)) is not None:
-        return _unmeasured(why)
-    return _patiently(request, lambda: _copies_of_process(request, pid, folder, run))
+    calls = _recorded_calls(copied)
+    return _patiently(request, lambda: _copies_of_process(request, pid, folder, run, calls))
 
 
 def _copies_of_process(
-    request: EstimateRequest, pid: int, folder: Path, run: Run
+    request: EstimateRequest, pid: int, folder: Path, run: Run, calls: int
 ) -> MeasuredGain | str:
     # Not at the top: pandas takes memory, which a program with a limit needs.
     from tlbcost.measured.arms import measured_in_arms
 
     seconds = _SECONDS if request.seconds is None else request.seconds
-    say(f"measuring process {pid}: its copies do the same work on base and on huge pages")
+    say(
+        f"measuring process {pid}: its copies do the same work on base and on huge pages"
+        + ("; its system calls are recorded, 0.3 s at a time" if calls else "")
+    )
     tables = _new_folder(folder)
-    words = [*arms_tool(tables, _COPIES, run.cpu_ns), "--pid", str(pid)]
+    words = [*arms_tool(tables, _COPIES, run.cpu_ns, calls), "--pid", str(pid)]
     words += ["--seconds", str(max(1, round(seconds)))]
     code, said = run_tool(words)
     if code == CANNOT_MEASURE:
@@ -88,7 +91,7 @@ def _copies_of_process(
 
 
 def _copies_of_runs(
-    request: EstimateRequest, launcher: Launcher, first: Outcome, run: Run
+    request: EstimateRequest, launcher: Launcher, first: Outcome, run: Run, calls: int
 ) -> MeasuredGain | str:
     """Copies of one more run; of several, while there are few copies and that takes little time."""
     # Not at the top, as above.
@@ -100,7 +103,7 @@ def _copies_of_runs(
     while True:
         folders.append(_new_folder(launcher.folder))
         begun = time.monotonic()
-        tool = arms_tool(folders[-1], _COPIES, run.cpu_ns)
+        tool = arms_tool(folders[-1], _COPIES, run.cpu_ns, calls)
         outcome = launcher.execute(request.argv, discard=True, tool=tool)
         if outcome.code != first.code or not (folders[-1] / "copies.tsv").exists():
             return f"the run that copies were made of {outcome.describe()}"
@@ -109,14 +112,10 @@ def _copies_of_runs(
             return measured_in_arms(folders, run.user_ns / (run.cpu_ns or 1))
 
 
-def _calls_too_often(copied: CopiedRun | None) -> str | None:
-    """Why copies of the program could not do a slice of its work; None: they may."""
-    if copied is None or 2 * copied.record.calling <= copied.record.windows:
-        return None
-    return (
-        "the program makes system calls that copies must not make more often than it can be "
-        "measured between them"
-    )
+def _recorded_calls(copied: CopiedRun | None) -> int:
+    """0: copies can do a slice of the program's work between two calls that they must not make."""
+    often = copied is not None and 2 * copied.record.calling > copied.record.windows
+    return _RECORDED_CALLS if often else 0
 
 
 def _new_folder(parent: Path) -> Path:

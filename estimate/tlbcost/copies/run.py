@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tlbcost.copies.tables import CopyTables
 
 # Of one copy, one after the other.
-_SLICES = 4
+_SLICES = 2
 _TOOL = "tlbcost-copies"
 
 
@@ -98,14 +98,21 @@ def copies_tool(plan: CopyPlan, folder: Path, *, whole: bool = False) -> Sequenc
     ]
 
 
-def arms_tool(folder: Path, copies: int, expected_cpu_ns: int) -> Sequence[str]:
-    """The same to have arms of N copies, spread over this CPU time, do its work natively."""
+def arms_tool(
+    folder: Path, copies: int, expected_cpu_ns: int, recorded_calls: int = 0
+) -> Sequence[str]:
+    """The same to have arms of N copies, spread over this CPU time, do its work natively.
+
+    `recorded_calls`: with this many system calls, which are recorded first; 0: between two.
+    """
     return [
         _TOOL,
         "--out",
         str(folder),
         "--arms",
         str(_SLICES),
+        "--record",
+        str(recorded_calls),
         "--copies",
         str(copies),
         "--expected-cpu-ns",
@@ -113,14 +120,19 @@ def arms_tool(folder: Path, copies: int, expected_cpu_ns: int) -> Sequence[str]:
     ]
 
 
-# Fewer windows than this say nothing of a program.
-_FEWEST = 10
+# Fewer windows than this say nothing of a program; where its gain is measured, they have only to
+# show which memory it comes from.
+_FEWEST, _FEWEST_MEASURED = 10, 4
 
 
-def too_few(tables: CopyTables) -> str | None:
-    """Why there are too few windows to estimate from; None: there are enough."""
+def too_few(tables: CopyTables, *, measured: bool) -> str | None:
+    """Why there are too few windows to estimate from; None: there are enough.
+
+    `measured`: the gain is measured, too.
+    """
+    fewest = _FEWEST_MEASURED if measured else _FEWEST
     timed = tables.windows[tables.windows["base_cycles"].notna()]
-    if len(timed) >= _FEWEST or (tables.whole and len(timed)):
+    if len(timed) >= fewest or (tables.whole and len(timed)):
         return None
     attempts = tables.attempts["result"].value_counts()
     refused = attempts[attempts.index.str.startswith("refused-")]
@@ -130,7 +142,7 @@ def too_few(tables: CopyTables) -> str | None:
         return f"{len(timed)} copies could be followed: no CPU was free for more"
     ends = tables.windows["ended"].value_counts()
     windows = "window" if len(timed) == 1 else "windows"
-    number = f"{len(timed)} {windows} of copies could be timed, and {_FEWEST} are needed"
+    number = f"{len(timed)} {windows} of copies could be timed, and {fewest} are needed"
     return f"{number} (most were ended by: {ends.index[0]})" if len(ends) else number
 
 

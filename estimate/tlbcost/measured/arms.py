@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What do huge pages save a running program? Copies of it did the same work on both.
 
-A copy has three arms: two on base pages, and one on huge pages. Each does a few slices, of some
-40 ms, one after the other; the arms take turns.
+A copy has three arms: two on base pages, and one on huge pages. Each does a few slices, one
+after the other; the arms take turns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import TableFormat, read_table
 from tlbcost.copies.run import reason_of
 from tlbcost.measured.record import MeasuredGain, too_busy
-from tlbcost.measured.statistics import mean_of_copies
+from tlbcost.measured.statistics import mean_of_copies, repeated
 
 _FEWEST_COPIES = 4
 # Copies that say something stand for less of the time than this: too much is not known.
@@ -69,11 +69,11 @@ def measured_in_arms(folders: Sequence[Path], user_fraction: float) -> MeasuredG
         return f"copies that could be measured stand for {100 * seen:.0f} % of its time"
     shares = [copy.weight_ns for copy in copies]
     errors = [copy.error for copy in copies]
-    null = mean_of_copies([copy.null for copy in copies], shares, errors)
+    null = mean_of_copies([copy.null for copy in copies], shares, errors).scaled(user_fraction)
     if (busy := too_busy(null)) is not None:
         return busy
     user = mean_of_copies([copy.difference for copy in copies], shares, errors)
-    user = user.scaled(user_fraction)
+    user = repeated(user).scaled(user_fraction)
     return MeasuredGain(
         source="copies",
         total_fraction=user,

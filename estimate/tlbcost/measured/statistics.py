@@ -18,6 +18,18 @@ _T95 = (
 _Z95 = 1.645
 
 
+# Two measurements of one program, some minutes apart, differ by more than their rounds or copies
+# show, as frames and neighbours are others by then: by 2 points (root mean square) over 13
+# programs of the suite, 1.5 for each of the two (doc/accuracy.md). A share of the CPU time.
+_REPEAT_FRACTION = 0.015
+
+
+def repeated(found: Interval) -> Interval:
+    """With what another measurement, some minutes later, would differ by."""
+    half = math.hypot((found.high - found.low) / 2, _Z95 * _REPEAT_FRACTION)
+    return Interval(found.value, found.value - half, found.value + half)
+
+
 def t95(freedom: int) -> float:
     """The 0.95 quantile of Student's t distribution, by degrees of freedom, from 1 on."""
     return _T95[freedom - 1] if freedom <= len(_T95) else _Z95 * (1 + 0.61 / freedom)

@@ -15,7 +15,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.progress import RunProgress, Tick, say
 from tlbcost.measured.record import MeasuredGain, too_busy
-from tlbcost.measured.statistics import mean_of_rounds
+from tlbcost.measured.statistics import mean_of_rounds, repeated
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
@@ -202,8 +202,8 @@ class _Rounds:
             return busy
         return MeasuredGain(
             source="runs in turns" if self.together else "runs one by one",
-            total_fraction=self._mean(_cpu_time),
-            user_fraction=self._mean(_user_time),
+            total_fraction=repeated(self._mean(_cpu_time)),
+            user_fraction=repeated(self._mean(_user_time)),
             system_fraction=self._mean(_system_time),
             null_fraction=null,
             rounds=self.done,

@@ -131,7 +131,7 @@ static void test_arms_do_the_same_work(void)
 	if (!can_collapse())
 		CHECK_SKIP("this kernel collapses no memory (MADV_COLLAPSE)");
 	if (begin(&injected, &copy, updates) == 0) {
-		CHECK_EQUAL(arms_measure(&rows, &options, &copy, 3, &random), 0);
+		CHECK_EQUAL(arms_measure(&rows, &options, &copy, NULL, 3, &random), 0);
 		CHECK_EQUAL(rows.count, options.slices * ARM_KINDS);
 	}
 	for (size_t i = 0; i < rows.count; i++) {
@@ -164,7 +164,7 @@ static const char *outcome_of(void (*program)(int), int64_t *call)
 	uint64_t random = 7;
 
 	if (begin(&injected, &copy, program) == 0) {
-		CHECK_EQUAL(arms_measure(&rows, &options, &copy, 0, &random), 0);
+		CHECK_EQUAL(arms_measure(&rows, &options, &copy, NULL, 0, &random), 0);
 		CHECK(rows.count > 0);
 		outcome = rows.all[0].outcome;
 		*call = rows.all[0].call;

@@ -133,17 +133,20 @@ def test_windows_without_a_time_are_not_seen(tmp_path: Path) -> None:
 
 def test_too_few_windows_are_told_with_their_reason(tmp_path: Path) -> None:
     window = {"references": 1000, "base_cycles": 1000, "huge_cycles": 900}
-    why = too_few(tables_of(tmp_path, [window]))
+    why = too_few(tables_of(tmp_path, [window]), measured=False)
     assert why is not None
     assert why.startswith("1 window of copies could be timed, and 10 are needed")
     refused = [
         {"window": i, "result": "refused-seccomp", "error": "NA", "stands_for_ns": 1}
         for i in range(3)
     ]
-    assert too_few(tables_of(tmp_path, [], refused)) == (  # type: ignore[arg-type]
+    assert too_few(tables_of(tmp_path, [], refused), measured=True) == (  # type: ignore[arg-type]
         "the program has a seccomp filter, which a copy could be killed by"
     )
-    assert too_few(tables_of(tmp_path, [window] * 10)) is None
+    assert too_few(tables_of(tmp_path, [window] * 10), measured=False) is None
+    assert too_few(tables_of(tmp_path, [window] * 9), measured=False) is not None
+    # What is measured is the answer.
+    assert too_few(tables_of(tmp_path, [window] * 4), measured=True) is None
 
 
 def test_no_windows_are_no_estimate(tmp_path: Path) -> None:
@@ -178,7 +181,7 @@ def test_the_stretches_of_a_whole_run_stand_for_themselves(tmp_path: Path) -> No
     # 800 cycles of which a quarter is saved, and 600 of which nothing is.
     assert found.value == pytest.approx(200 / 1400)
     assert record_of(tables, weighed, [RUN]).whole
-    assert too_few(tables) is None
+    assert too_few(tables, measured=False) is None
 
 
 def test_a_program_that_was_let_go_was_not_followed_to_its_end(tmp_path: Path) -> None:

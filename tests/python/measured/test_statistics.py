@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tlbcost.common.interval import Interval
 from tlbcost.measured.record import too_busy
-from tlbcost.measured.statistics import mean_of_copies, mean_of_rounds, t95
+from tlbcost.measured.statistics import mean_of_copies, mean_of_rounds, repeated, t95
 
 TRIALS = 2000
 
@@ -19,6 +19,14 @@ def test_quantiles_of_students_t() -> None:
     # Tables: 1.671 for 60, 1.658 for 120.
     assert t95(60) == pytest.approx(1.671, abs=0.01)
     assert t95(120) == pytest.approx(1.658, abs=0.01)
+
+
+def test_another_session_is_part_of_the_interval() -> None:
+    found = repeated(Interval(0.05, 0.05, 0.05))
+    assert (found.low, found.high) == pytest.approx((0.05 - 0.0247, 0.05 + 0.0247), abs=1e-4)
+    # What is uncertain anyway hardly changes.
+    wide = repeated(Interval(0.05, -0.15, 0.25))
+    assert wide.low == pytest.approx(-0.1515, abs=1e-4)
 
 
 @pytest.mark.parametrize("rounds", [2, 3, 6, 15])

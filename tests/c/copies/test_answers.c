@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Does an arm go on by itself at its calls, as its original did, and is nothing of that seen? */
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "answers.h"
+#include "arms.h"
+#include "check.h"
+#include "injected.h"
+
+#define BYTES (UINT64_C(32) << 20)
+#define WORDS (BYTES / sizeof(uint64_t))
+#define MS UINT64_C(1000000)
+#define CALLS 4000u
+
+/* Of the program: what it shares with this test. */
+static volatile uint64_t *shared;
+
+static void say(int output)
+{
+	if (write(output, "x", 1) != 1)
+		_exit(1);
+}
+
+/* A server of its own requests: what it reads decides which words it updates. */
+static void serves(int output)
+{
+	uint64_t *words = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0);
+	uint64_t request = 1, answer = 0;
+	struct timespec before, now;
+	int channel[2];
+
+	madvise(words, BYTES, MADV_NOHUGEPAGE);
+	for (uint64_t i = 0; i < WORDS; i++)
+		words[i] = i;
+	if (pipe(channel) < 0)
+		_exit(1);
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	say(output);
+	for (;;) {
+		request = request * UINT64_C(6364136223846793005) + 1442695040888963407u;
+		if (write(channel[1], &request, sizeof(request)) != sizeof(request) ||
+		    read(channel[0], &answer, sizeof(answer)) != sizeof(answer))
+			_exit(1);
+		for (unsigned i = 0; i < 1000; i++) {
+			answer = answer * UINT64_C(6364136223846793005) + 1;
+			words[(answer >> 33) % WORDS] += answer;
+		}
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		/* Time never goes back; a call that nobody recorded says that it did. */
+		if (now.tv_sec < before.tv_sec ||
+		    (now.tv_sec == before.tv_sec && now.tv_nsec < before.tv_nsec))
+			_exit(2);
+		before = now;
+		++*shared;
+	}
+}
+
+/* It never makes a call. */
+static void spins(int output)
+{
+	say(output);
+	for (volatile uint64_t i = 0;; i++)
+		;
+}
+
+/* A copy of a program that is under way, and its next calls; 0, or -1 and the test is over. */
+static int begin(struct injected *injected, struct copy *copy, void (*program)(int),
+		 uint32_t calls, struct recording *recording)
+{
+	struct injector_request request;
+	struct injector_answer answer;
+	int recorded = -1;
+	char byte;
+
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(shared != MAP_FAILED);
+	CHECK_EQUAL(injected_start(injected, program), 0);
+	CHECK_EQUAL(read(injected->from_program, &byte, 1), 1);
+	injected_nap(20000);
+	request = injected_request(injected);
+	request.record_calls = calls;
+	request.record_ms = 20000;
+	CHECK_EQUAL(injector_ask_recording(injected->socket, &request, &answer, &recorded), 0);
+	CHECK_EQUAL(answer.refusal, INJECTED);
+	CHECK_EQUAL(recording_open(recording, recorded), 0);
+	if (recorded >= 0)
+		close(recorded);
+	if (answer.refusal != INJECTED)
+		return -1;
+	*copy = answer.copy[0];
+	CHECK_EQUAL(copy_take(copy), 0);
+	return 0;
+}
+
+static void end(struct injected *injected, struct copy *copy, struct recording *recording)
+{
+	const uint64_t before = *shared;
+
+	recording_close(recording);
+	copy_kill(copy);
+	/* It has noticed nothing. */
+	injected_nap(50000);
+	CHECK(before == 0 || *shared > before);
+	CHECK_EQUAL(kill(injected->program, SIGKILL), 0);
+	injected_end(injected);
+	munmap((void *)(uintptr_t)shared, 4096);
+}
+
+/* Not on kernels before 5.11, nor where something else hides it. */
+static bool can_answer(void)
+{
+	uint8_t selector = 0;
+	const pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		_exit(syscall(SYS_prctl, 59, 1, 0, 0, &selector) == 0 ? 0 : 1);
+	return waitpid(child, &status, 0) == child && status == 0;
+}
+
+static void test_arms_are_measured_with_their_calls(void)
+{
+	const struct arms_options options = {
+		.slices = 2, .huge_page_bytes = UINT64_C(2) << 20, .time_ns = 60000 * MS,
+	};
+	struct slice_rows rows = { 0 };
+	struct recording recording;
+	struct injected injected;
+	struct copy copy;
+	uint64_t random = 7;
+
+	if (!can_answer())
+		CHECK_SKIP("this kernel hands no calls to programs");
+	if (begin(&injected, &copy, serves, CALLS, &recording) == 0) {
+		CHECK_EQUAL(recording_calls(&recording), CALLS);
+		CHECK_EQUAL(arms_measure(&rows, &options, &copy, &recording, 3, &random), 0);
+		CHECK_EQUAL(rows.count, ARM_KINDS);
+	}
+	for (size_t i = 0; i < rows.count; i++) {
+		const struct slice_row *row = &rows.all[i];
+
+		CHECK_EQUAL(strcmp(row->outcome, "good"), 0);
+		CHECK_EQUAL(row->slice, 0);
+		CHECK(row->stops > CALLS / 2 && row->stops < CALLS);
+		CHECK(row->time_ns > MS);
+		CHECK(row->changed_pages > 100);
+		/* Ours, and what the kernel writes. */
+		CHECK(row->different_pages <= 8);
+	}
+	slice_rows_free(&rows);
+	end(&injected, &copy, &recording);
+}
+
+static void test_another_call_ends_it(void)
+{
+	struct recording recording, other;
+	struct answers state = { .marks = 0 };
+	struct injected injected;
+	struct copy copy;
+	struct arm arm;
+	uint64_t area = 0;
+	uint8_t *records = answers_loop_records(100, &other);
+
+	if (!can_answer()) {
+		free(records);
+		CHECK_SKIP("this kernel hands no calls to programs");
+	}
+	if (begin(&injected, &copy, serves, 0, &recording) == 0) {
+		CHECK_EQUAL(arm_fork(&arm, &copy), 0);
+		CHECK_EQUAL(answers_lay(&arm, &area, &other, false), 0);
+		CHECK_EQUAL(answers_run(&arm, area, 2000 * MS, &state), ARM_CALL);
+		CHECK(state.at_call == SYS_read || state.at_call == SYS_write);
+		CHECK_EQUAL(state.calls, 0);
+		arm_kill(&arm, &copy);
+		CHECK_EQUAL(arm.copy.pid, 0);
+	}
+	free(records);
+	end(&injected, &copy, &recording);
+}
+
+static void test_what_answers_take_is_measured(void)
+{
+	struct recording recording, other;
+	struct answers state = { .marks = 0 };
+	struct injected injected;
+	struct copy copy;
+	struct arm arm;
+	uint64_t area = 0;
+	uint8_t *records = answers_loop_records(1600, &other);
+
+	if (!can_answer()) {
+		free(records);
+		CHECK_SKIP("this kernel hands no calls to programs");
+	}
+	if (begin(&injected, &copy, serves, 0, &recording) == 0) {
+		CHECK_EQUAL(arm_fork(&arm, &copy), 0);
+		CHECK_EQUAL(answers_lay(&arm, &area, &other, true), 0);
+		CHECK_EQUAL(answers_run(&arm, area, 2000 * MS, &state), ARM_CHECKED);
+		CHECK_EQUAL(state.calls, 1600);
+		CHECK_EQUAL(state.mark_every, 100);
+		CHECK_EQUAL(state.marks, ANSWERS_MARKS);
+		for (unsigned i = 1; i < ANSWERS_MARKS; i++)
+			CHECK(state.mark_ns[i] > state.mark_ns[i - 1]);
+		arm_kill(&arm, &copy);
+	}
+	free(records);
+	end(&injected, &copy, &recording);
+}
+
+static void test_an_arm_that_makes_no_call_is_given_up(void)
+{
+	struct recording recording, other;
+	struct answers state = { .marks = 0 };
+	struct injected injected;
+	struct copy copy;
+	struct arm arm;
+	uint64_t area = 0;
+	uint8_t *records = answers_loop_records(10, &other);
+
+	if (!can_answer()) {
+		free(records);
+		CHECK_SKIP("this kernel hands no calls to programs");
+	}
+	if (begin(&injected, &copy, spins, 0, &recording) == 0) {
+		CHECK_EQUAL(arm_fork(&arm, &copy), 0);
+		CHECK_EQUAL(answers_lay(&arm, &area, &other, false), 0);
+		CHECK_EQUAL(answers_run(&arm, area, 50 * MS, &state), ARM_LATE);
+		arm_kill(&arm, &copy);
+		CHECK_EQUAL(arm.copy.pid, 0);
+	}
+	free(records);
+	end(&injected, &copy, &recording);
+}
+
+static const struct check_test tests[] = {
+	{ "arms are measured with their calls", test_arms_are_measured_with_their_calls },
+	{ "another call ends it", test_another_call_ends_it },
+	{ "what answers take is measured", test_what_answers_take_is_measured },
+	{ "an arm that makes no call is given up", test_an_arm_that_makes_no_call_is_given_up },
+};
+
+CHECK_MAIN(tests)
