@@ -32,7 +32,7 @@ from tlbcost.run.launch import launcher_of
 
 PAGE = TREE / "doc" / "benchmarks.md"
 BEGIN, END = "<!-- arms: begin -->\n", "<!-- arms: end -->\n"
-TRUTH_S, MOST_RUNS, COPIES = 40.0, 5, 8
+TRUTH_S, MOST_RUNS, COPIES = 40.0, 8, 8
 HUNG_S = 170
 POINTS = 0.06
 

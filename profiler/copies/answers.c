@@ -28,8 +28,9 @@
 enum { CALLS_ALLOWED, CALLS_ANSWERED };
 
 #define PAGE UINT64_C(4096)
+/* What calls of ours read: behind the state, in its page. */
+#define ANSWERS_SCRATCH (ANSWERS_STATE + PAGE / 2)
 #define RESTORER 0x04000000u
-/* If we are gone, it does not run for ever. */
 #define MOST_CPU_S 60u
 #define LOOK_NS 500000
 /* On a CPU that others use it takes longer than its own time. */
@@ -163,8 +164,7 @@ static int redirect_clocks(const struct arm *arm, uint64_t area)
 /* Signals of calls and faults are ours, on a stack of ours; there are no others. */
 static int handle_signals(struct arm *arm, uint64_t area)
 {
-	/* Behind the state, in its page. */
-	const uint64_t scratch = area + ANSWERS_STATE + PAGE / 2;
+	const uint64_t scratch = area + ANSWERS_SCRATCH;
 	const struct action action = {
 		.handler = place(area, (const void *)(uintptr_t)answers_at_signal),
 		.flags = SA_SIGINFO | SA_ONSTACK | RESTORER,
@@ -193,13 +193,19 @@ static int handle_signals(struct arm *arm, uint64_t area)
 	return call(arm, SYS_rt_sigprocmask, (const uint64_t[6]){ SIG_SETMASK, scratch, 0, 8 });
 }
 
-static int bound(struct arm *arm)
+/* Nobody traces it when it runs: it dies with the copy, which dies with us, and has a limit. */
+static int bound(struct arm *arm, uint64_t area)
 {
 	const struct rlimit cpu = { MOST_CPU_S, MOST_CPU_S };
+	const uint64_t scratch = area + ANSWERS_SCRATCH;
 
-	/* Where Yama is, only who is allowed may look at it once it is not traced. */
+	/* Where Yama is, only who is allowed may look at it then. */
 	arm_call(arm, SYS_prctl, (const uint64_t[6]){ PR_SET_PTRACER, UINT64_MAX });
-	return prlimit(arm->copy.pid, RLIMIT_CPU, &cpu, NULL);
+	if (call(arm, SYS_prctl, (const uint64_t[6]){ PR_SET_PDEATHSIG, SIGKILL }) < 0)
+		return -1;
+	if (copy_write(&arm->copy, scratch, &cpu, sizeof(cpu)) < 0)
+		return -1;
+	return call(arm, SYS_setrlimit, (const uint64_t[6]){ RLIMIT_CPU, scratch });
 }
 
 int answers_lay(struct arm *arm, uint64_t *area, const struct recording *recording, bool loop)
@@ -213,7 +219,7 @@ int answers_lay(struct arm *arm, uint64_t *area, const struct recording *recordi
 	    write_all(arm, *area, recording) < 0 ||
 	    call(arm, SYS_mprotect,
 		 (const uint64_t[6]){ *area, ANSWERS_STATE, PROT_READ | PROT_EXEC }) < 0 ||
-	    redirect_clocks(arm, *area) < 0 || handle_signals(arm, *area) < 0 || bound(arm) < 0)
+	    redirect_clocks(arm, *area) < 0 || handle_signals(arm, *area) < 0 || bound(arm, *area) < 0)
 		return -1;
 	if (call(arm, SYS_prctl,
 		 (const uint64_t[6]){ PR_SET_SYSCALL_USER_DISPATCH, DISPATCH_ON, *area,

@@ -17,6 +17,8 @@
 #define CALL_INSTRUCTION_BYTES 2u
 /* On a CPU that others use it takes longer than its own time, but not for ever. */
 #define PATIENCE 20u
+/* Half a millisecond each: what is killed frees its memory first. */
+#define DEATH_TRIES 10000u
 #define PATIENCE_NS UINT64_C(2000000000)
 
 static int set_registers(const struct arm *arm)
@@ -64,8 +66,11 @@ static void kill_untraced(pid_t pid)
 	struct process_status status;
 
 	kill(pid, SIGKILL);
-	while (process_status(pid, &status) == 0 && status.state != 'Z' && status.state != 'X')
+	for (unsigned i = 0; i < DEATH_TRIES; i++) {
+		if (process_status(pid, &status) < 0 || status.state == 'Z' || status.state == 'X')
+			return;
 		nanosleep(&soon, NULL);
+	}
 }
 
 void arm_kill(struct arm *arm, struct copy *from)

@@ -291,12 +291,13 @@ profiled() { # <command>...
 }
 
 # Arms of copies run natively, for seconds.
-with_arms() { # <command>...
-	local expected code=0 got=0
+with_arms() { # [--record <calls>] <command>...
+	local expected code=0 got=0 record=(--record 0)
+	[[ $1 != --record ]] || { record=("$1" "$2") && shift 2; }
 	mkdir -p "${BATS_TEST_TMPDIR}/tables"
 	expected=$(TORTURE_SECONDS=2 timeout -k 5 60 "$@" 2>&1) || code=$?
 	TORTURE_SECONDS=2 timeout -k 5 100 "${BUILD}/libexec/tlbcost-copies" --out "${BATS_TEST_TMPDIR}/tables" --arms 2 \
-		--copies 5 --expected-cpu-ns 500000000 --children -- "$@" >"${BATS_TEST_TMPDIR}/got" 2>&1 || got=$?
+		"${record[@]}" --copies 5 --expected-cpu-ns 500000000 --children -- "$@" >"${BATS_TEST_TMPDIR}/got" 2>&1 || got=$?
 	diff -u - "${BATS_TEST_TMPDIR}/got" <<<"${expected}"
 	((code == got)) || { printf 'exit code %d, without arms %d\n' "${got}" "${code}" && return 1; }
 	wait_until none_left_over
@@ -310,4 +311,34 @@ with_arms() { # <command>...
 		program "${name}"
 		with_arms "${PROGRAM}"
 	done
+}
+
+@test "arms that answer their calls: each program of the set is as it would be without" {
+	need_built libexec/tlbcost-copies
+	local name
+	for name in wakes signals descriptors threads; do
+		program "${name}"
+		with_arms --record 2000 "${PROGRAM}"
+	done
+}
+
+@test "arms that answer their calls: redis under load loses no request" {
+	need_built libexec/tlbcost-copies
+	need_program redis-server redis-benchmark redis-cli
+	local socket=${BATS_TEST_TMPDIR}/redis tables=${BATS_TEST_TMPDIR}/tables load server
+	mkdir "${tables}"
+	redis-server --port 0 --unixsocket "${socket}" --save "" >/dev/null 3>&- &
+	server=$!
+	wait_until redis-cli -s "${socket}" ping
+	redis-benchmark -s "${socket}" -q -n 600000 -c 20 -t incr >/dev/null 3>&- &
+	load=$!
+	timeout -k 5 100 "${BUILD}/libexec/tlbcost-copies" --out "${tables}" --arms 1 --record 2000 --copies 20 \
+		--expected-cpu-ns 2000000000 --seconds 5 --pid "${server}"
+	wait "${load}"
+	[[ $(redis-cli -s "${socket}" get counter:__rand_int__) == 600000 ]]
+	redis-cli -s "${socket}" shutdown nosave
+	wait "${server}"
+	cat "${tables}"/slices.*.tsv
+	# All of an arm's calls were answered: thousands in one slice.
+	[[ $(awk -F '\t' '$5 == "good" && $10 > 500' "${tables}"/slices.*.tsv | wc -l) -ge 3 ]]
 }

@@ -10,7 +10,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
-from tlbcost.accuracy.checks import WAYS, PairedRun, PairOfRuns, Prediction, Program, Record
+from tlbcost.accuracy.checks import (
+    WAYS,
+    PairedRun,
+    PairOfRuns,
+    Prediction,
+    Program,
+    Record,
+    Way,
+)
 from tlbcost.accuracy.errors import accuracy
 from tlbcost.calibration.cache import cache_folder
 from tlbcost.calibration.file import machine_of
@@ -21,7 +29,7 @@ from tlbcost.common.interval import Interval
 from tlbcost.common.output import write_file
 from tlbcost.common.paths import data
 from tlbcost.common.table import Cell, Table, count, format_table, number, read_table
-from tlbcost.model.gain import MODELS, VERDICTS, ModelName
+from tlbcost.model.gain import MODELS, VERDICTS
 from tlbcost.system.machine import Machine
 from tlbcost.system.sudo import as_calling_user
 
@@ -48,6 +56,9 @@ class TrackRecord:
     ]
     mean_error_fraction: Annotated[float, doc("absolute error, on average", minimum=0)]
     largest_error_fraction: Annotated[float, doc("largest absolute error", minimum=0)]
+    by_copies: Annotated[
+        bool, doc("the models were those of copies; false: of a simulation in Valgrind")
+    ] = False
 
 
 def format_record(record: Record) -> str:
@@ -206,8 +217,8 @@ def record_of(machine: Machine) -> tuple[Record, bool] | None:
     return None
 
 
-def track_records(machine: Machine) -> dict[ModelName, TrackRecord]:
-    """How far off each model's predictions were here, or else on another machine with this CPU."""
+def track_records(machine: Machine) -> dict[Way, TrackRecord]:
+    """How far off estimates were here, by each way, or else on another machine with this CPU."""
     found = record_of(machine)
     if found is None:
         return {}
@@ -216,8 +227,12 @@ def track_records(machine: Machine) -> dict[ModelName, TrackRecord]:
     if not any(model in by_model for model in MODELS):
         # From before there were two models.
         by_model["simple"] = by_model["expected"]
+    # Since there are turns, the models are those of copies.
+    by_copies = any(program.in_turns is not None for program in record.programs)
     return {
-        model: TrackRecord(here, record.date, each.programs, each.inside, each.mean, each.largest)
-        for model in MODELS
-        if (each := by_model.get(model)) is not None
+        way: TrackRecord(
+            here, record.date, each.programs, each.inside, each.mean, each.largest, by_copies
+        )
+        for way in WAYS
+        if (each := by_model.get(way)) is not None
     }

@@ -7,7 +7,8 @@ import contextlib
 import shlex
 from dataclasses import replace
 
-from tlbcost.accuracy.record import track_records
+from tlbcost.accuracy.checks import Way
+from tlbcost.accuracy.record import TrackRecord, track_records
 from tlbcost.answer.advice import advice_for
 from tlbcost.answer.caveats.rules import caveats
 from tlbcost.answer.gains import (
@@ -33,6 +34,7 @@ from tlbcost.common.paths import version
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.counters.importing.file import import_files
 from tlbcost.measured.record import MeasuredGain
+from tlbcost.model.gain import PredictedGain
 from tlbcost.numa.runs import node_placement
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.run.program import resolve
@@ -189,11 +191,17 @@ def conclude(given: Evidence) -> Estimate:
             counted=counted,
             gain=gain,
             # Simulations are what was validated, and of the same model.
-            track_record=given.track_records.get(gain.model) if gain.model else None,
+            track_record=_track_record(given, gain),
             sampled=sampled,
             spread_part=spread_part(given, costs, footprint, simulated, counted),
         )
     )
+
+
+def _track_record(given: Evidence, gain: PredictedGain) -> TrackRecord | None:
+    """How far off gains were that came about in the same way; None: not known."""
+    way: Way | None = gain.model if given.measured is None else "measured"
+    return None if way is None else given.track_records.get(way)
 
 
 def attributable(expected: Interval) -> Interval:

@@ -80,7 +80,11 @@ def _copies_of_process(
     )
     tables = _new_folder(folder)
     words = [*arms_tool(tables, _COPIES, run.cpu_ns, calls), "--pid", str(pid)]
-    words += ["--seconds", str(max(1, round(seconds)))]
+    words += [
+        "--seconds",
+        str(max(1, round(seconds))),
+        *(["--children"] if request.children else []),
+    ]
     code, said = run_tool(words)
     if code == CANNOT_MEASURE:
         return "the process may not be copied"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tlbcost.common.document import doc
 
 if TYPE_CHECKING:
+    from tlbcost.accuracy.checks import Way
     from tlbcost.accuracy.record import TrackRecord
     from tlbcost.answer.request import AskedModel
     from tlbcost.answer.surroundings import Surroundings
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tlbcost.copies.record import CopiedRun, CopiesRecord
     from tlbcost.counters.event_counts import EventCounts
     from tlbcost.measured.record import MeasuredGain
-    from tlbcost.model.gain import ModelName, PredictedGain
+    from tlbcost.model.gain import PredictedGain
     from tlbcost.model.overlap import Sample
     from tlbcost.model.walk_share import Witness
     from tlbcost.numa.locality import NodePlacement
@@ -70,7 +71,7 @@ class Evidence:
     counted: EventCounts | None = None
     pmu: Pmu | None = None
     walk_cycles: float | None = None
-    track_records: Mapping[ModelName, TrackRecord] = field(default_factory=dict)
+    track_records: Mapping[Way, TrackRecord] = field(default_factory=dict)
     model: AskedModel = "auto"
     no_core: str | None = None
     placed: NodePlacement | None = None

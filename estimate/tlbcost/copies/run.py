@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tlbcost.copies.tables import CopyTables
 
 # Of one copy, one after the other.
-_SLICES = 2
+_SLICES = 3
 _TOOL = "tlbcost-copies"
 
 

@@ -15,7 +15,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.system.machine import Machine
 
 # Cycles of two runs of one program differ by less where the runs were alike; those of the article
-# that the rule is from (doc/method.md) differ by 2.8 %.
+# that the rule is from (doc/model.md) differ by 2.8 %.
 AGREE_FRACTION = 0.04
 
 State = Literal[

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What would huge pages save, by counts and costs? Pure functions; doc/method.md has the formulas.
+"""What would huge pages save, by counts and costs? Pure functions; doc/model.md has the formulas.
 
 gain.PredictedGain           the result of every model, with its verdict
 miss_costs.predicted         simulated misses times their costs

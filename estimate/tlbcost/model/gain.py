@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What would huge pages save a program, and is that worth trying? The result of every model.
 
-Pure functions: no I/O, no pandas. The formulas and their sources are in doc/method.md.
+Pure functions: no I/O, no pandas. The formulas and their sources are in doc/model.md.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def shares(
 def fault_saving(
     runs: Sequence[Run], memory: Footprint, base: PageCosts, huge: PageCosts
 ) -> Interval | None:
-    """The page faults that huge pages avoid, less what their own faults cost (see doc/method.md).
+    """The page faults that huge pages avoid, less what their own faults cost (see doc/model.md).
 
     A page costs the kernel time of its first touch and, if it was obtained, of unmapping it.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The simple model: simulated misses times their calibrated costs, on base and on huge pages.
 
-Pure functions: no I/O, no pandas. The formulas and their sources are in doc/method.md.
+Pure functions: no I/O, no pandas. The formulas and their sources are in doc/model.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """From hardware counts to a gain: the share of the cycles in page walks, and what huge pages save
 of it.
 
-Pure functions: no I/O, no pandas. The formulas of each CPU are data (data/events); doc/method.md
+Pure functions: no I/O, no pandas. The formulas of each CPU are data (data/events); doc/model.md
 has their meaning and sources.
 """
 

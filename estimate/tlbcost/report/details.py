@@ -208,10 +208,13 @@ def _results(console: Console, document: EstimateDocument) -> None:
     if tried is not None:
         where = "this machine" if tried.here else "a machine with this CPU"
         simulation = document.simulation
-        # No record is of copies yet.
-        where += ", and in Valgrind," if simulation is not None and simulation.copies else ""
+        copies = simulation is not None and simulation.copies is not None
+        where += ", and in Valgrind," if copies and not tried.by_copies else ""
+        part = "the expected gain of cheaper TLB misses"
+        if document.measured is not None:
+            part = "the user time saved, as measured,"
         console.print(
-            f"On {tried.programs} programs run on {where} the expected gain of cheaper TLB misses "
+            f"On {tried.programs} programs run on {where} {part} "
             f"was off by {_points(tried.mean_error_fraction)} points on average and "
             f"{_points(tried.largest_error_fraction)} at most; {tried.inside} were within the "
             "interval (tlbcost validate)."

@@ -152,14 +152,13 @@ def _basis(document: EstimateDocument, hidden: int, room: _Room, width: int) -> 
         parts.append("simple model")
     parts.append("no calibration" if calibration is None else f"calibrated {calibration.date[:10]}")
     text = f"Basis: {', '.join(parts)}"
-    # It is of the model.
-    tried = document.tried if room.record and document.measured is None else None
+    tried = document.tried if room.record else None
     if tried is not None:
         where = "machine" if tried.here else "CPU"
-        # No record is of copies yet.
-        engine = "" if copies is None else " in Valgrind"
+        engine = "" if copies is None or tried.by_copies else " in Valgrind"
+        part = f"the TLB part{engine}" if document.measured is None else "user time saved"
         text += (
-            f"; on {tried.programs} programs on this {where} the TLB part{engine} was off by "
+            f"; on {tried.programs} programs on this {where} {part} was off by "
             f"{100 * tried.mean_error_fraction:.1f} points on average, "
             f"{100 * tried.largest_error_fraction:.0f} at most"
         )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """On which core should the simulator time a program? Calibrated and published figures.
 
-The model itself is profiler/timing/; doc/method.md explains it.
+The model itself is profiler/timing/; doc/model.md explains it.
 """
 
 from __future__ import annotations

@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from tlbcost.answer import measurement
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.common.errors import TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
+from tlbcost.copies.record import CopiedRun
 from tlbcost.measured.record import MeasuredGain, TooBusy, too_busy
+from tlbcost.run.outcome import Run
 
 NONE = Interval(0.0, -0.01, 0.01)
 GAIN = MeasuredGain("runs in turns", NONE, NONE, NONE, NONE, 4, {}, 0.9, 1.0)
@@ -77,6 +82,28 @@ def test_a_process_that_is_gone_by_then_leaves_the_model() -> None:
     assert measurement._patiently(asked(100), answers(BUSY, gone)) == str(BUSY)
     with pytest.raises(TlbcostError, match="no such process"):
         measurement._patiently(asked(100), answers(gone))
+
+
+@pytest.mark.parametrize(("calling", "recorded"), [(3, "0"), (9, "10000")])
+def test_calls_of_a_server_are_recorded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, calling: int, recorded: str
+) -> None:
+    words: list[str] = []
+
+    def tool(command: Sequence[str]) -> tuple[int, str]:
+        words.extend(command)
+        return CANNOT_MEASURE, ""
+
+    monkeypatch.setattr(measurement, "run_tool", tool)
+    record = SimpleNamespace(calling=calling, windows=10)
+    run = Run(10**9, 990_000_000, 0, 100, 0, 1 << 20)
+    found = measurement.measure_process(
+        asked(None), 1, tmp_path, run, cast(CopiedRun, SimpleNamespace(record=record))
+    )
+    assert found == "the process may not be copied"
+    # --arms sets it, too: --record comes after that.
+    assert words.index("--arms") < words.index("--record")
+    assert words[words.index("--record") + 1] == recorded
 
 
 def test_only_a_null_beyond_two_points_is_busy() -> None:
