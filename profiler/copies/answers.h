@@ -27,7 +27,7 @@ int answers_lay(struct arm *arm, uint64_t *area, const struct recording *recordi
  */
 enum arm_end answers_run(struct arm *arm, uint64_t area, uint64_t most_ns, struct answers *state);
 
-/* A recording of so many calls as answers_lay() has a loop make.  NULL with errno ENOMEM; free() it. */
+/* A recording of this many of the calls that answers_lay() has a loop make.  NULL with errno ENOMEM; free() it. */
 uint8_t *answers_loop_records(uint32_t calls, struct recording *recording);
 
 #endif

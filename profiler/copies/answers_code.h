@@ -41,7 +41,7 @@ struct answers {
 	/* CLOCK_MONOTONIC of the last call, and what other clocks showed more. */
 	uint64_t now_ns;
 	int64_t ahead_ns[ANSWERS_CLOCKS];
-	/* The CPU time of the process after each so many calls. */
+	/* The CPU time after each `mark_every` calls. */
 	uint64_t mark_every;
 	uint32_t marks;
 	uint32_t unused;

@@ -75,7 +75,7 @@ static uint64_t work_ns(const struct answers *state, uint32_t from, uint32_t to,
 	return all > answers ? (uint64_t)(all - answers) : 0;
 }
 
-/* They are measured as far as all of them came. */
+/* They are measured up to where all of them came. */
 static void measure_rows(struct slice_row *rows, const struct answered answered[ARM_KINDS],
 			 double answer_ns)
 {
