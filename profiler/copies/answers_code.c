@@ -145,11 +145,58 @@ static CODE void mark(struct answers *answers)
 	answers->mark_ns[answers->marks++] = (uint64_t)(now.s * SECOND_NS + now.ns);
 }
 
+static inline __attribute__((always_inline)) bool
+is_same(const struct recorded_call *call, const uint64_t *r)
+{
+	return call->call == (int64_t)r[UC_RAX] && call->arguments[0] == r[UC_RDI] &&
+	       call->arguments[1] == r[UC_RSI];
+}
+
+/* Whether it is made depends on what other threads and processes do at that time. */
+static inline __attribute__((always_inline)) bool is_for_others(int64_t call)
+{
+	return call == SYS_futex || call == SYS_sched_yield || call == SYS_semop ||
+	       call == SYS_semtimedop;
+}
+
+/* The record of this call.  Those before it that the arm had no need to make are passed over. */
+static CODE const struct recorded_call *find_record(struct answers *answers, const uint64_t *r)
+{
+	uint64_t next = answers->next;
+
+	while (next < answers->records_end) {
+		const struct recorded_call *call = (const struct recorded_call *)(uintptr_t)next;
+
+		if (is_same(call, r)) {
+			answers->next = next;
+			return call;
+		}
+		if (!is_for_others(call->call))
+			break;
+		next += call->record_bytes;
+	}
+	return NULL;
+}
+
+/* A call that its original had no need to make: nobody waits for the arm, nor it for anybody. */
+static CODE bool answer_others(uint64_t *r)
+{
+	const uint64_t command = r[UC_RSI] & 0x7f;	/* FUTEX_CMD_MASK, but for the clock */
+
+	if (r[UC_RAX] == SYS_futex && (command == 0 || command == 9))
+		r[UC_RAX] = (uint64_t)-11;	/* FUTEX_WAIT: EAGAIN */
+	else if (is_for_others((int64_t)r[UC_RAX]))
+		r[UC_RAX] = 0;
+	else
+		return false;
+	return true;
+}
+
 CODE void answers_at_signal(int signal, const void *information, void *context)
 {
 	struct answers *answers = answers_here();
 	uint64_t *r = (uint64_t *)(void *)((char *)context + UC_REGISTERS);
-	const struct recorded_call *call = (const struct recorded_call *)(uintptr_t)answers->next;
+	const struct recorded_call *call;
 	bool real;
 
 	(void)information;
@@ -157,9 +204,11 @@ CODE void answers_at_signal(int signal, const void *information, void *context)
 		rest(answers, ANSWERS_SIGNAL, signal);
 	if (answers->next >= answers->records_end)
 		rest(answers, ANSWERS_ALL, (int64_t)r[UC_RAX]);
+	call = find_record(answers, r);
+	if (!call && answer_others(r))
+		return;
 	/* An arm that went another way has other arguments. */
-	if (call->call != (int64_t)r[UC_RAX] || call->arguments[0] != r[UC_RDI] ||
-	    call->arguments[1] != r[UC_RSI] || !change_memory(answers, call, r, &real))
+	if (!call || !change_memory(answers, call, r, &real))
 		rest(answers, ANSWERS_OTHER, (int64_t)r[UC_RAX]);
 	if (!real)
 		write_outputs(call);

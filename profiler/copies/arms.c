@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "arms.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -19,44 +18,6 @@
 #define DIFFERENT_FEW 16u
 #define SPARE_BYTES (UINT64_C(256) << 20)
 
-int measuring_stop(struct measuring *measuring, const char *why)
-{
-	if (!measuring->why)
-		measuring->why = why;
-	return -1;
-}
-
-const char *measuring_word(enum arm_end end)
-{
-	static const char *const words[] = {
-		[ARM_TIME] = "time", [ARM_CHECKED] = "good", [ARM_TIGHT] = "tight",
-		[ARM_CALL] = "call", [ARM_SIGNAL] = "signal", [ARM_LATE] = "late",
-		[ARM_GONE] = "lost",
-	};
-
-	return words[end];
-}
-
-void measuring_shuffle(struct measuring *measuring, enum arm_kind order[ARM_KINDS])
-{
-	for (unsigned i = 0; i < ARM_KINDS; i++)
-		order[i] = (enum arm_kind)i;
-	for (unsigned i = 0; i < ARM_KINDS; i++) {
-		const unsigned other = i + (unsigned)budget_random(measuring->random, ARM_KINDS - i);
-		const enum arm_kind kind = order[other];
-
-		order[other] = order[i];
-		order[i] = kind;
-	}
-}
-
-int measuring_fork(struct measuring *measuring, struct arm *arm)
-{
-	if (arm_fork(arm, measuring->copy) < 0 || arm_memory_unshare(arm) < 0)
-		return measuring_stop(measuring, errno == ENOMEM ? "memory" : "failed");
-	return 0;
-}
-
 /* Each arm has all pages to itself. */
 static int check_room(struct measuring *measuring)
 {
@@ -66,22 +27,6 @@ static int check_room(struct measuring *measuring)
 	    room.bytes > ARM_KINDS * measuring->pages.bytes + SPARE_BYTES)
 		return 0;
 	return measuring_stop(measuring, "memory");
-}
-
-int measuring_note_pages(struct measuring *measuring, pid_t pid)
-{
-	page_runs_free(&measuring->pages);
-	if (page_runs_read(&measuring->pages, pid) < 0)
-		return measuring_stop(measuring, "failed");
-	return 0;
-}
-
-int measuring_prepare(struct measuring *measuring, enum arm_kind kind)
-{
-	if (arm_memory_prepare(&measuring->arms[kind], &measuring->pages, kind == ARM_HUGE,
-			       measuring->options->huge_page_bytes) < 0)
-		return measuring_stop(measuring, "failed");
-	return 0;
 }
 
 static int make_arms(struct measuring *measuring)

@@ -8,20 +8,9 @@
 
 #include <stdint.h>
 
+#include "arms_options.h"
 #include "copy.h"
 #include "slices.h"
-
-#define ARMS_MOST_SLICES 16u
-/* Who made fewer while they were recorded works long enough between two. */
-#define ARMS_FEWEST_CALLS 256u
-
-struct arms_options {
-	/* CPU time of a slice: that warms the caches, and that is measured. */
-	uint64_t warm_ns, measured_ns;
-	uint32_t slices;
-	uint64_t huge_page_bytes;
-	uint64_t time_ns;	/* most real time for one copy */
-};
 
 /* What the original's calls returned: replay.h. */
 struct recording;

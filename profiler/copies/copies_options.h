@@ -8,7 +8,7 @@
 
 #include "program.h"
 #include "sampling.h"
-#include "arms.h"
+#include "arms_options.h"
 #include "window_options.h"
 
 struct copies_options {

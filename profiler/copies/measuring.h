@@ -4,9 +4,10 @@
 #define TLBCOST_COPIES_MEASURING_H
 
 #include "arm.h"
-#include "arms.h"
+#include "arms_options.h"
 #include "page_runs.h"
 #include "replay.h"
+#include "slices.h"
 
 /* What is measured of one copy. */
 struct measuring {

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "arms.h"
+#include "arms_options.h"
 #include "window_options.h"
 #include "copy.h"
 #include "follow.h"

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How much work do arms do? */
+#ifndef TLBCOST_COPIES_ARMS_OPTIONS_H
+#define TLBCOST_COPIES_ARMS_OPTIONS_H
+
+#include <stdint.h>
+
+#define ARMS_MOST_SLICES 16u
+/* Who made fewer while they were recorded works long enough between two. */
+#define ARMS_FEWEST_CALLS 256u
+
+struct arms_options {
+	/* CPU time of a slice: that warms the caches, and that is measured. */
+	uint64_t warm_ns, measured_ns;
+	uint32_t slices;
+	uint64_t huge_page_bytes;
+	uint64_t time_ns;	/* most real time for one copy */
+};
+
+#endif
