@@ -185,9 +185,11 @@ by_preload() { # <glob of a library>...
 }
 
 @test "Python's objects, and its large blocks" {
+	# Its peak is there for a moment, to be seen.
 	local write='
-import os
-open(os.environ["SMAPS"], "w").write(open("/proc/self/smaps_rollup").read())'
+import os, time
+open(os.environ["SMAPS"], "w").write(open("/proc/self/smaps_rollup").read())
+time.sleep(0.3)'
 	under_thp python3 -c "objects = [str(i) for i in range(1500000)]${write}"
 	half_proven
 	under_thp python3 -c "block = bytearray(b'x') * (96 << 20)${write}"
