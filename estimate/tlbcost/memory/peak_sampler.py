@@ -21,6 +21,8 @@ from tlbcost.system import huge_pages
 # mapping memory between two samples.
 _FIRST_S, _LATER_S, _SLOWER = 0.005, 0.05, 1.3
 _GREW = 1.1
+# Memory that grew this many times is looked at without a rest: few looks, however slow one was.
+_MULTIPLIED = 2.0
 # smaps is read again when this many times what it took has passed since.
 _REST, _REST_S = 50, 1.0
 _REST_GROWING = 30
@@ -53,8 +55,8 @@ class PeakSampler:
         memory = sampler.stop()
 
     A process that outlives its parent is followed if it was seen before. For one program.
-    `rest`: times of what a look took that pass before the next one while memory grows. `frames`:
-    look, too, at where its pages are in memory.
+    `rest`: times of a look's CPU time that pass before the next one while memory grows, unless it
+    has doubled. `frames`: look, too, at where its pages are in memory.
     """
 
     def __init__(self, rest: int = _REST_GROWING, *, frames: bool = False) -> None:
@@ -125,14 +127,16 @@ class PeakSampler:
             wait = min(wait * _SLOWER, _LATER_S)
             self._follow()
             now = sum(process_tree.resident_bytes(pid) for pid in self._known)
-            begin = time.monotonic()
-            rest = begin - last_end
-            grew = now > _GREW * last_bytes and rest >= self._rest * last_took
+            rest = time.monotonic() - last_end
+            needed = 1 if now > _MULTIPLIED * last_bytes else self._rest
+            grew = now > _GREW * last_bytes and rest >= needed * last_took
             later = now >= _AT_PEAK * last_bytes and rest >= max(_REST * last_took, _REST_S)
             if now and (grew or later):
+                # Its CPU time: what it waited for a CPU cost the program nothing.
+                begin = time.thread_time()
                 sample = self._look()
+                last_took = time.thread_time() - begin
                 last_end = time.monotonic()
-                last_took = last_end - begin
                 last_bytes = max(now, last_bytes)
                 if sample is not None:
                     self._keep(sample)

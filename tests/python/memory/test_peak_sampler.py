@@ -10,6 +10,8 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -262,3 +264,23 @@ def test_memory_that_may_not_be_looked_at_is_told() -> None:
     backing = PeakMemory(SIZE, 0, 0, 0, 0, None, (part,), 1, unreadable=2)
     words = explain(backing, catalog.named("glibc-hugetlb"))
     assert words.endswith("; the memory of 2 processes more may not be looked at")
+
+
+def test_a_slow_look_at_the_start_does_not_miss_the_peak(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, looks = PeakSampler._look, 0
+
+    def slow(self: PeakSampler) -> object:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            end = time.thread_time() + 0.1
+            while time.thread_time() < end:
+                pass
+        return look(self)
+
+    monkeypatch.setattr(PeakSampler, "_look", slow)
+    program = f"import time; time.sleep(0.3); b = bytearray(b'1' * {SIZE}); time.sleep(0.7)"
+    _run(tmp_path, sys.executable, "-c", program)
+    assert looks >= 2
