@@ -253,6 +253,13 @@ demo: install-deps  ## install what is missing, build, and estimate a real progr
 	$(MAKE) all
 	$(B)/tlbcost estimate --runs 3 -- $(B)/workloads/hash-lookup --size 512M
 
+demo-review: install-deps  ## a capacity review of six services, into build/review (two minutes)
+	$(MAKE) all
+	rm -rf $(B)/review && mkdir -p $(B)/review
+	$(B)/tlbcost review --state $(B)/review/state --json $(B)/review/review.json \
+		--markdown $(B)/review/review.md --csv $(B)/review/review.csv \
+		--junit $(B)/review/review.xml --html $(B)/review/review.html doc/examples/review.toml
+
 check: export WERROR := -Werror
 check:  ## run every test and the linters
 	scripts/install-deps --all
@@ -365,7 +372,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: torture soak-copies bench-copies bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: torture soak-copies bench-copies bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) -path $(B)/releases -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -21,6 +21,9 @@ from tlbcost.numa.study import Study
 from tlbcost.pagesizes.document import PageSizesDocument
 from tlbcost.processors.events_document import EventsDocument
 from tlbcost.report.comparison_document import ComparisonDocument
+from tlbcost.review.document import ReviewDocument
+from tlbcost.review.gate import ReviewComparison
+from tlbcost.review.plan import Plan
 from tlbcost.thp.reached import Reached
 from tlbcost.trial.document import TrialDocument
 
@@ -41,15 +44,27 @@ DOCUMENTS: dict[str, tuple[type, str]] = {
     "profile": (ProfileDocument, "tlbcost annotate, of a recording"),
     "numa": (Study, "tlbcost numa"),
     "pagesizes": (PageSizesDocument, "tlbcost pagesizes"),
+    "review": (ReviewDocument, "tlbcost review"),
+    "review-comparison": (ReviewComparison, "tlbcost review --compare"),
+    "review-plan": (Plan, "plan of tlbcost review"),
     "run": (Reached, "tlbcost run"),
     "trial": (TrialDocument, "tlbcost trial"),
 }
 
 
+# Written by people.
+INPUTS = ("review-plan",)
+
+
 def text(name: str) -> str:
     """The schema's file as it has to be."""
     document, title = DOCUMENTS[name]
-    return json.dumps(schema_of(document, title), indent=2, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(
+            schema_of(document, title, written=name not in INPUTS), indent=2, ensure_ascii=False
+        )
+        + "\n"
+    )
 
 
 def main() -> int:

@@ -77,8 +77,11 @@ def _plain(value: object) -> float:
     raise NotImplementedError(type(value))
 
 
-def schema_of(document: type, title: str) -> dict[str, Any]:
-    """The JSON Schema of a document, with the unit of each key that has one."""
+def schema_of(document: type, title: str, *, written: bool = True) -> dict[str, Any]:
+    """The JSON Schema of a document, with the unit of each key that has one.
+
+    `written`: by us, and so with all keys; else by people, who leave out what has a default.
+    """
     schema = msgspec.json.schema(document)
     # The document itself first, and not as a definition: readers look there.
     name = schema.pop("$ref").rpartition("/")[2]
@@ -93,12 +96,13 @@ def schema_of(document: type, title: str) -> dict[str, Any]:
         # Python before 3.13 keeps the docstring's indentation.
         if "description" in part:
             part["description"] = inspect.cleandoc(part["description"])
-        # Every key is always written, and no other.
-        part["required"] = list(part.get("properties", {}))
+        if written:
+            part["required"] = list(part.get("properties", {}))
         if "properties" in part:
             part["additionalProperties"] = False
     for key, value in _properties(schema):
-        value.pop("default", None)
+        if written:
+            value.pop("default", None)
         unit = next((u for suffix, u in UNITS.items() if key.endswith(suffix)), None)
         if unit is not None:
             value["unit"] = unit

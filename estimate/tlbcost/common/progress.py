@@ -57,6 +57,11 @@ def be_quiet() -> None:
     _STDERR.quiet = True
 
 
+def is_quiet() -> bool:
+    """Whether be_quiet() was called."""
+    return _STDERR.quiet
+
+
 def say(text: str) -> None:
     """Tell the user something that stays, on stderr."""
     if _STDERR.quiet:

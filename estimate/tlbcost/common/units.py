@@ -52,7 +52,9 @@ def sum_of_times(parts_ns: Sequence[float], total_ns: float) -> list[str]:
         if abs(sum(rounded) - total) < 0.5 * 10 ** -(places + more):
             places += more
             break
-    return [f"{value:,.{places}f} {name}" for value in (*rounded, total_ns / unit)]
+    # Adding 0 makes 0 of -0.
+    shown = (*rounded, round(total_ns / unit, places))
+    return [f"{value + 0.0:,.{places}f} {name}" for value in shown]
 
 
 def times_in_unit_of(first_ns: float, others_ns: Sequence[float]) -> tuple[str, list[str]]:

@@ -168,7 +168,8 @@ def _dropped(attempts: pd.DataFrame, slices: pd.DataFrame) -> dict[str, int]:
 
 
 def _too_few(copies: Sequence[_Copy], attempts: pd.DataFrame, dropped: dict[str, int]) -> str:
-    text = f"{len(copies)} copies could be measured, and {_FEWEST_COPIES} are needed"
+    copies_word = "copy" if len(copies) == 1 else "copies"
+    text = f"{len(copies)} {copies_word} could be measured, and {_FEWEST_COPIES} are needed"
     if not dropped:
         return text if len(attempts) else "it ended before a copy was made"
     worst = max(dropped, key=lambda word: dropped[word])

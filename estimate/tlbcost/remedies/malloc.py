@@ -19,6 +19,7 @@ from tlbcost.memory import smaps
 from tlbcost.remedies.remedy import HUGECTL, Remedy, allowing, pooled, transparent
 from tlbcost.remedies.situation import (
     Situation,
+    environment_with,
     trial_by_environment,
     trial_with,
     with_environment,
@@ -87,6 +88,7 @@ def _by_environment(
         undo=undo,
         source=source,
         proof=proof or trial_by_environment(situation, variables),
+        environment=environment_with(situation, variables),
     )
 
 
@@ -162,6 +164,7 @@ def _larger_steps(regions: Sequence[RegionShare], situation: Situation) -> Remed
         caution=f"{glibc.HUGETLB}=1 does nothing where transparent huge pages are always on",
         source=MANUAL,
         proof=trial_by_environment(situation, variables),
+        environment=environment_with(situation, variables),
     )
 
 
@@ -169,7 +172,8 @@ def _glibc_pool(regions: Sequence[RegionShare], situation: Situation) -> Remedy 
     pages = _pages(regions, situation)
     if pages is None or not situation.can_pool(pages):
         return None
-    command = f"env {with_environment(situation, {TUNABLES: f'{glibc.HUGETLB}=2'})}"
+    variables = {TUNABLES: f"{glibc.HUGETLB}=2"}
+    command = f"env {with_environment(situation, variables)}"
     return pooled(
         "glibc-pool",
         "command",
@@ -180,6 +184,7 @@ def _glibc_pool(regions: Sequence[RegionShare], situation: Situation) -> Remedy 
         pages=pages,
         source=MANUAL,
         proof=trial_with(situation, "glibc-hugetlb", root=True),
+        environment=environment_with(situation, variables),
     )
 
 

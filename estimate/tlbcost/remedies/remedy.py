@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from tlbcost.attribution.shares import RegionShare
@@ -31,7 +31,8 @@ class Remedy:
     `code`: its name, the same everywhere. `words`: what it does. `steps`: lines to type, or with
     `form` code to write, in their order; those with # explain. `undo`: how a changed system is put
     back. `caution`: what its makers, or the system, say against it. `source`: documentation.
-    `proof`: the command that proves it by a trial; None: there is no such method.
+    `proof`: the command that proves it by a trial; None: there is no such method. `environment`:
+    variables that are all there is to do, besides a pool.
     """
 
     code: Annotated[str, doc("its name, the same everywhere")]
@@ -49,6 +50,9 @@ class Remedy:
     proof: Annotated[str | None, doc("the command that proves it by a trial; null: none does")] = (
         None
     )
+    environment: Annotated[
+        Mapping[str, str], doc("variables that the program is to be started with")
+    ] = field(default_factory=dict)
 
 
 def transparent(
@@ -63,12 +67,14 @@ def transparent(
     undo: Sequence[str] = (),
     caution: str | None = None,
     proof: str | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Remedy:
     """A remedy that puts these regions on transparent huge pages."""
     cost = cost_of(regions, "transparent", situation)
     return Remedy(
-        code, form, words, tuple(steps), "transparent", cost, tuple(undo), caution, source, proof
-    )
+        code, form, words, tuple(steps), "transparent", cost, tuple(undo), caution, source, proof,
+        environment or {},
+    )  # fmt: skip
 
 
 def pooled(
@@ -83,10 +89,14 @@ def pooled(
     source: str,
     undo: Sequence[str] = (),
     proof: str | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Remedy:
     """A remedy that puts these regions on pages of a pool; `pages`: how many to reserve."""
     cost = cost_of(regions, "pool", situation, pages)
-    return Remedy(code, form, words, tuple(steps), "pool", cost, tuple(undo), None, source, proof)
+    return Remedy(
+        code, form, words, tuple(steps), "pool", cost, tuple(undo), None, source, proof,
+        environment or {},
+    )  # fmt: skip
 
 
 def advised(

@@ -65,6 +65,20 @@ def with_environment(situation: Situation, variables: Mapping[str, str]) -> str:
 
     What they hold already is kept, be it in the environment or set by the command's own env(1).
     """
+    argv, _ = _split(situation, variables)
+    set_to = environment_with(situation, variables)
+    parts = [f"{name}={shlex.quote(value)}" for name, value in set_to.items()]
+    return " ".join([*parts, names.command_line(argv)])
+
+
+def environment_with(situation: Situation, variables: Mapping[str, str]) -> dict[str, str]:
+    """What the variables are to hold: besides theirs, what they hold already."""
+    _, present = _split(situation, variables)
+    return dict(joined(_without(present, variables), variables))
+
+
+def _split(situation: Situation, variables: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The command line without such variables set by its env(1), and what all of them hold."""
     argv, present = list(situation.argv), dict(situation.environment)
     for word in argv[1:] if argv[:1] == ["env"] else []:
         name, equals, value = word.partition("=")
@@ -75,9 +89,7 @@ def with_environment(situation: Situation, variables: Mapping[str, str]) -> str:
             argv.remove(word)
     if argv[:1] == ["env"] and len(argv) > 1 and not argv[1].startswith("-") and "=" not in argv[1]:
         argv = argv[1:]
-    set_to = joined(_without(present, variables), variables)
-    parts = [f"{name}={shlex.quote(value)}" for name, value in set_to.items()]
-    return " ".join([*parts, names.command_line(argv)])
+    return argv, present
 
 
 def _without(present: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:

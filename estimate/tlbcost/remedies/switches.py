@@ -16,6 +16,7 @@ from tlbcost.common.table import read_table
 from tlbcost.remedies.remedy import Remedy, allowing, pooled, transparent
 from tlbcost.remedies.situation import (
     Situation,
+    environment_with,
     own_command,
     trial_by_environment,
     with_environment,
@@ -122,6 +123,7 @@ def _remedy(
         if switch.needs == "malloc"
         else None,
         proof=trial_by_environment(situation, variables),
+        environment=environment_with(situation, variables),
     )
 
 

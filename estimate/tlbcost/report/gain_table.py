@@ -33,7 +33,7 @@ def gain_table(document: EstimateDocument) -> list[str]:
         return []
     shares = list(known.values())
     (values,) = _columns(shares, total, lambda share: (share.value,))
-    if measured:
+    if document.measured is not None:
         # Each interval is that of its own differences: ends do not add up.
         lows, highs = (
             [units.percent(end) for end in ends]

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tlbcost review: which services of a fleet should get huge pages on which machines?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tlbcost.common.arguments import add_exit_codes, add_reports, from_file, to_file
+from tlbcost.common.cleanup import until_stopped
+from tlbcost.common.errors import CONDITION_HOLDS, FAILED, USAGE, TlbcostError
+
+if TYPE_CHECKING:
+    from tlbcost.review.document import ReviewDocument
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.usage = (
+        "tlbcost review [options] PLAN\n"
+        "       tlbcost review --compare OLD NEW [--json FILE] [--output FILE]\n"
+        "       tlbcost review --init"
+    )
+    add_exit_codes(
+        parser,
+        {
+            1: "a file cannot be read or written",
+            3: "--gate: a rule is broken",
+            125: "results cannot be kept",
+        },
+        before="A service that fails is reported with its reason, and does not stop the others.",
+    )
+    parser.add_argument(
+        "--baseline", metavar="FILE", type=Path,
+        help="with --gate: fail if more gain is left than in this review, what --json wrote",
+    )  # fmt: skip
+    parser.add_argument(
+        "--compare", metavar="FILE", type=Path, nargs=2, help="compare two saved reviews"
+    )
+    parser.add_argument(
+        "--csv", metavar="FILE", type=to_file, help="write the decision table as CSV to FILE"
+    )
+    parser.add_argument(
+        "--gate", action="store_true", help="exit with 3 if a rule of the plan's gate is broken"
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", type=to_file,
+        help="write it as one HTML file, which loads nothing from anywhere",
+    )  # fmt: skip
+    parser.add_argument(
+        "--init", action="store_true", help="print an example of a plan that can be run as it is"
+    )
+    parser.add_argument(
+        "--junit", metavar="FILE", type=to_file, help="write it as JUnit XML to FILE, for CI"
+    )
+    parser.add_argument(
+        "--markdown", metavar="FILE", type=to_file,
+        help="write it as Markdown to FILE, for a pull request",
+    )  # fmt: skip
+    parser.add_argument(
+        "--resume", action="store_true",
+        help="use what an earlier review of this plan finished; try again what failed",
+    )  # fmt: skip
+    parser.add_argument(
+        "--state", metavar="DIR", type=Path,
+        help="keep each result there as it comes (default: PLAN without its suffix, with .review)",
+    )  # fmt: skip
+    add_reports(parser, json="the review", output="stdout")
+    parser.add_argument("plan", metavar="PLAN", type=from_file, nargs="?", help="TOML file")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Review; returns the exit code, raises TlbcostError."""
+    given = [arguments.plan is not None, arguments.compare is not None, arguments.init]
+    if sum(given) != 1:
+        raise TlbcostError(
+            "one of PLAN, --compare and --init is needed",
+            "tlbcost review --init >plan.toml && tlbcost review plan.toml",
+            USAGE,
+        )
+    if arguments.baseline is not None and not arguments.gate:
+        raise TlbcostError("--baseline belongs to --gate", "add --gate", USAGE)
+    if arguments.init:
+        from tlbcost.common.paths import data
+
+        print(data("review", "example.toml").read_text(encoding="utf-8"), end="")
+        return 0
+    if arguments.compare is not None:
+        return _compare(arguments)
+    return until_stopped(lambda: _review(arguments))
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from tlbcost.common.document import to_json
+    from tlbcost.common.output import check_files, give_report
+    from tlbcost.review.gate import compared, read_review
+    from tlbcost.review.text import print_comparison
+
+    written = {"--json": arguments.json, "--output": arguments.output}
+    check_files(written, FAILED, {"--compare": arguments.compare})
+    first, second = map(read_review, arguments.compare)
+    found = compared(first, second)
+    give_report(
+        found, print_comparison, to_json, arguments.output, arguments.json,
+        stream=sys.stdout, exit_code=FAILED,
+    )  # fmt: skip
+    return 0
+
+
+def _review(arguments: argparse.Namespace) -> int:
+    import msgspec
+
+    from tlbcost.common.output import check_files
+    from tlbcost.review.decision import review_document
+    from tlbcost.review.gate import broken_rules, read_review
+    from tlbcost.review.plan import read_plan
+    from tlbcost.review.session import run_review
+    from tlbcost.review.task import plan_tasks
+
+    files = ("--csv", "--html", "--json", "--junit", "--markdown", "--output")
+    written = {option: getattr(arguments, option[2:]) for option in files}
+    check_files(written, FAILED, {"PLAN": [arguments.plan]})
+    # Whatever can be refused is refused before anything takes time.
+    baseline = None if arguments.baseline is None else read_review(arguments.baseline)
+    plan = read_plan(arguments.plan)
+    tasks = plan_tasks(plan)
+    folder = arguments.state or Path(f"{arguments.plan.stem}.review")
+    results = run_review(tasks, folder, resume=arguments.resume)
+    review = review_document(plan, results)
+    if arguments.gate:
+        review = msgspec.structs.replace(review, broken=broken_rules(review, baseline))
+    _give(review, arguments)
+    return CONDITION_HOLDS if review.broken else 0
+
+
+def _give(review: ReviewDocument, arguments: argparse.Namespace) -> None:
+    from tlbcost.common.document import to_json
+    from tlbcost.common.output import give_report, write
+    from tlbcost.review.files import to_csv, to_junit, to_markdown
+    from tlbcost.review.page import to_html
+    from tlbcost.review.text import print_report
+
+    give_report(
+        review, print_report, to_json, arguments.output, arguments.json,
+        stream=sys.stdout, exit_code=FAILED,
+    )  # fmt: skip
+    others = (
+        (arguments.csv, to_csv),
+        (arguments.html, to_html),
+        (arguments.junit, to_junit),
+        (arguments.markdown, to_markdown),
+    )
+    for file, text in others:
+        if file is not None:
+            write(file, text(review), FAILED)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which services should get huge pages, by the plan's policy, and what does that save and cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from tlbcost.answer.estimate_document import EstimateDocument
+from tlbcost.common import units
+from tlbcost.common.document import now
+from tlbcost.common.interval import Interval
+from tlbcost.common.paths import version
+from tlbcost.machines.document import MachineEstimateDocument
+from tlbcost.remedies.document import AdvicePart
+from tlbcost.remedies.remedy import Remedy
+from tlbcost.review.deployment import snippets
+from tlbcost.review.document import Decision, HostPool, ReviewDocument, ReviewRow
+from tlbcost.review.plan import Plan, Service, share, size
+from tlbcost.review.task import TaskResult
+
+_HOURS_A_YEAR = 8760
+_ORDER: tuple[Decision, ...] = ("adopt", "blocked", "undecided", "leave", "done", "failed")
+
+
+def review_document(plan: Plan, results: Sequence[TaskResult]) -> ReviewDocument:
+    """What the policy makes of the results."""
+    services = {service.name: service for service in plan.services}
+    # Another machine's simulation knows no remedy: the service's own estimate here may.
+    advice = {r.service: r.estimate.what_to_do for r in results if r.estimate is not None}
+    rows = [_row(plan, services[r.service], r, advice.get(r.service, [])) for r in results]
+    pools = [_fit(plan, name, rows) for name in plan.machines]
+    rows.sort(key=lambda row: (_ORDER.index(row.decision), -_value(row)))
+    return ReviewDocument(
+        tlbcost_version=version(), date=now(), policy=plan.policy, rows=rows, pools=pools, broken=[]
+    )
+
+
+def _value(row: ReviewRow) -> float:
+    return row.gain_fraction.value if row.gain_fraction is not None else -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What an estimate says, whichever made it; nothing: there is none."""
+
+    gain: Interval | None = None
+    basis: str | None = None
+    cpu: str | None = None
+    there: bool = False
+    translation: Interval | None = None
+    faults: Interval | None = None
+    bound: float | None = None
+    calibrated: str | None = None
+    memory_bytes: int | None = None
+    caveats: tuple[str, ...] = ()
+    why: str | None = None
+
+
+def _of_estimate(document: EstimateDocument) -> _Found:
+    measured, footprint, machine = document.measured, document.footprint, document.machine
+    basis = f"measured in {measured.source}" if measured is not None else "modelled"
+    if measured is None and document.counters is not None:
+        basis = "counters"
+    page = None if machine is None else machine.base_page_bytes
+    memory = None
+    if footprint is not None and page is not None:
+        memory = (footprint.anonymous_pages + footprint.other_pages) * page
+    return _Found(
+        gain=document.total_fraction,
+        basis=basis,
+        cpu=None if machine is None else machine.cpu_name,
+        there=document.verdict.code == "already_huge",
+        translation=document.expected_fraction,
+        faults=document.fault_fraction,
+        bound=document.bound_fraction.value,
+        calibrated=None if document.calibration is None else document.calibration.date,
+        memory_bytes=memory,
+        caveats=tuple(caveat.code for caveat in document.caveats),
+        why=document.not_measured,
+    )
+
+
+def _of_elsewhere(document: MachineEstimateDocument) -> _Found:
+    machine = document.machines[0]
+    gain = machine.page_sizes[-1].expected_gain_fraction
+    return _Found(
+        gain=gain, basis=f"simulated with {machine.costs} figures", cpu=machine.title,
+        translation=gain, why=machine.no_times,
+    )  # fmt: skip
+
+
+def _row(
+    plan: Plan, service: Service, result: TaskResult, advice: Sequence[AdvicePart]
+) -> ReviewRow:
+    found = _Found()
+    if result.estimate is not None:
+        found = _of_estimate(result.estimate)
+    elif result.elsewhere is not None:
+        found = _of_elsewhere(result.elsewhere)
+    kind = plan.machines[result.machine]
+    chosen, regions = _remedy(plan, advice)
+    growth = None if chosen is None else chosen.cost.growth_bytes
+    memory = found.memory_bytes
+    part = None if growth is None or not memory else growth / memory
+    decision, why = _decide(plan, result, found, chosen, part, bool(advice))
+    saved = None
+    # What nobody should adopt saves nothing.
+    worth = decision in ("adopt", "blocked", "undecided")
+    if worth and found.gain is not None and kind.hosts and service.cpu_share:
+        saved = found.gain.scaled(kind.hosts * share(service.cpu_share, "cpu_share"))
+    money = None
+    if kind.price is not None and saved is not None:
+        money = saved.scaled(kind.price * _HOURS_A_YEAR)
+    return ReviewRow(
+        service=service.name,
+        machine=result.machine,
+        decision=decision,
+        why=why,
+        gain_fraction=found.gain,
+        translation_fraction=found.translation,
+        fault_fraction=found.faults,
+        bound_fraction=found.bound,
+        basis=found.basis,
+        cpu=found.cpu,
+        calibrated=found.calibrated,
+        memory_bytes=memory,
+        growth_bytes=growth,
+        growth_fraction=part,
+        pool_bytes=_pool_bytes(chosen, service),
+        hosts_saved=saved,
+        saved_per_year=money,
+        currency=None if money is None else kind.currency,
+        regions=regions,
+        remedy=chosen if worth else None,
+        deployment=snippets(chosen, service.name, service.instances) if worth and chosen else (),
+        caveats=found.caveats,
+        command=result.command,
+        seconds=result.seconds,
+    )
+
+
+def _remedy(plan: Plan, advice: Sequence[AdvicePart]) -> tuple[Remedy | None, tuple[str, ...]]:
+    """The simplest that is allowed, for the memory that gains most."""
+    for each in advice:
+        for remedy in each.remedies:
+            if remedy.code not in plan.policy.without:
+                return remedy, tuple(region.name for region in each.regions)
+    return None, ()
+
+
+def _pool_bytes(remedy: Remedy | None, service: Service) -> int | None:
+    if remedy is None or remedy.cost.pool_pages is None or remedy.cost.pool_page_bytes is None:
+        return None
+    return remedy.cost.pool_pages * remedy.cost.pool_page_bytes * service.instances
+
+
+def _decide(
+    plan: Plan,
+    result: TaskResult,
+    found: _Found,
+    chosen: Remedy | None,
+    growth: float | None,
+    advised: bool,
+) -> tuple[Decision, str]:
+    policy = plan.policy
+    if found.gain is None:
+        return "failed", result.failure or found.why or "there is no gain in the result"
+    if found.there:
+        return "done", "it is on huge pages already"
+    gain, least = found.gain, share(policy.least_gain, "policy.least_gain")
+    if gain.high < least:
+        return "leave", f"{units.percent(gain.high)} at most, and {policy.least_gain} is wanted"
+    end = getattr(gain, policy.decide_on)
+    if end < least:
+        return "undecided", f"{units.range_of(gain)}: {policy.least_gain} is within the interval"
+    if chosen is None:
+        why = "no remedy of the policy serves it" if advised else "no remedy is known for it"
+        return "blocked", why
+    if growth is not None and growth > share(policy.most_growth, "policy.most_growth"):
+        return "blocked", f"its memory grows by {units.percent(growth)}"
+    return "adopt", chosen.words
+
+
+def _fit(plan: Plan, name: str, rows: list[ReviewRow]) -> HostPool:
+    """Which pools fit into a host; `rows` of those that do not become blocked."""
+    kind = plan.machines[name]
+    memory = None if kind.memory is None else size(kind.memory, "memory")
+    part = share(plan.policy.most_pool, "policy.most_pool")
+    most = None if memory is None else int(memory * part)
+    needed, left_out = 0, []
+    mine = [i for i, row in enumerate(rows) if row.machine == name and row.decision == "adopt"]
+    for i in sorted(mine, key=lambda i: -_value(rows[i])):
+        wanted = rows[i].pool_bytes or 0
+        if most is not None and needed + wanted > most:
+            left_out.append(rows[i].service)
+            why = f"its pool of {units.size(wanted)} does not fit: {units.size(most - needed)} left"
+            rows[i] = msgspec.structs.replace(rows[i], decision="blocked", why=why)
+        else:
+            needed += wanted
+    return HostPool(
+        machine=name, memory_bytes=memory, most_bytes=most, needed_bytes=needed,
+        left_out=tuple(left_out),
+    )  # fmt: skip

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which lines put a remedy into effect where a service runs: systemd, containers, Kubernetes?
+
+Only remedies that are environment variables, or pages of a pool, have such lines. A value is quoted
+by the rules of the file that it stands in, so that the service gets it as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from tlbcost.common.document import Part, doc
+from tlbcost.remedies.remedy import Remedy
+
+Place = Literal["systemd", "Dockerfile", "Compose", "Kubernetes", "sysctl", "kernel command line"]
+
+_SYSTEMD = "https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html"
+_DOCKERFILE = "https://docs.docker.com/reference/dockerfile/#env"
+_COMPOSE = "https://docs.docker.com/reference/compose-file/services/#environment"
+_KUBERNETES = "https://kubernetes.io/docs/tasks/inject-data-application/define-environment-variable-container/"
+_KUBERNETES_PAGES = "https://kubernetes.io/docs/tasks/manage-hugepages/scheduling-hugepages/"
+_POOL = "https://docs.kernel.org/admin-guide/mm/hugetlbpage.html"
+_COMMAND_LINE = "https://docs.kernel.org/admin-guide/kernel-parameters.html"
+# sysctl sets the default pool alone, which is of this size on x86-64.
+_DEFAULT_POOL = 2 << 20
+
+
+class Snippet(Part, frozen=True, kw_only=True):
+    """Lines for one place."""
+
+    place: Annotated[Place, doc("where they belong")]
+    file: Annotated[str, doc("the file there, or the part of one")]
+    text: Annotated[str, doc("the lines")]
+    source: Annotated[str, doc("address of the documentation of these fields")]
+
+
+def snippets(remedy: Remedy, service: str, instances: int) -> tuple[Snippet, ...]:
+    """Lines for each place that the remedy can be deployed to; empty: its steps are all there is.
+
+    `instances` of the service on a host share its pool.
+    """
+    found = [*_variables(remedy.environment, service)] if remedy.environment else []
+    pages, page_bytes = remedy.cost.pool_pages, remedy.cost.pool_page_bytes
+    if pages is not None and page_bytes is not None:
+        found += _pool(pages, page_bytes, instances)
+    return tuple(found)
+
+
+def _variables(variables: Mapping[str, str], service: str) -> Iterator[Snippet]:
+    unit = re.sub(r"[^A-Za-z0-9:_.-]+", "-", service).strip("-.")[:80] or "service"
+    lines = [f'Environment="{_systemd(f"{k}={v}")}"' for k, v in variables.items()]
+    yield Snippet(
+        place="systemd",
+        file=f"/etc/systemd/system/{unit}.service.d/huge-pages.conf",
+        text="\n".join(["[Service]", *lines]),
+        source=_SYSTEMD,
+    )
+    yield Snippet(
+        place="Dockerfile",
+        file="Dockerfile",
+        text="\n".join(f'ENV {k}="{_dockerfile(v)}"' for k, v in variables.items()),
+        source=_DOCKERFILE,
+    )
+    # JSON's strings are YAML's, too.
+    compose = [f"  {k}: {json.dumps(v.replace('$', '$$'))}" for k, v in variables.items()]
+    yield Snippet(
+        place="Compose",
+        file="compose.yaml, in the service",
+        text="\n".join(["environment:", *compose]),
+        source=_COMPOSE,
+    )
+    env = [
+        f"- name: {k}\n  value: {json.dumps(v.replace('$(', '$$('))}" for k, v in variables.items()
+    ]
+    yield Snippet(
+        place="Kubernetes",
+        file="the container of the Pod",
+        text="\n".join(["env:", *env]),
+        source=_KUBERNETES,
+    )
+
+
+def _systemd(text: str) -> str:
+    """Within double quotes of a unit file, where % begins a specifier."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return escaped.replace("\n", "\\n")
+
+
+def _dockerfile(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
+
+
+def _pool(pages: int, page_bytes: int, instances: int) -> Iterator[Snippet]:
+    mib = page_bytes >> 20
+    name = f"{mib >> 10}Gi" if mib >= 1024 else f"{mib}Mi"
+    needed = f"{pages * mib}Mi"
+    limits = f"    hugepages-{name}: {needed}"
+    yield Snippet(
+        place="Kubernetes",
+        file="the container of the Pod",
+        text="\n".join(["# A request of memory or CPU is needed, too.", "resources:", "  limits:",
+                        limits, "  requests:", limits]),
+        source=_KUBERNETES_PAGES,
+    )  # fmt: skip
+    if page_bytes == _DEFAULT_POOL:
+        yield Snippet(
+            place="sysctl",
+            file="/etc/sysctl.d/huge-pages.conf",
+            text=f"vm.nr_hugepages = {pages * instances}",
+            source=_POOL,
+        )
+    size = f"{mib >> 10}G" if mib >= 1024 else f"{mib}M"
+    yield Snippet(
+        place="kernel command line",
+        file="the boot loader's configuration of the host",
+        text=f"hugepagesz={size} hugepages={pages * instances}",
+        source=_COMMAND_LINE,
+    )

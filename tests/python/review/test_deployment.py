@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Does a service get a remedy's variables and pages as they are, wherever it is deployed?"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from builders.review import HOSTILE, worth_it
+from tlbcost.remedies.remedy import Remedy
+from tlbcost.review.deployment import Snippet, snippets
+
+ODD = "a \"b\" \\ %n $HOME $(x) ${y} #z: 'q'"
+
+
+def remedy(**variables: str) -> Remedy:
+    """A remedy that is these variables."""
+    return replace(worth_it().what_to_do[0].remedies[0], environment=variables)
+
+
+def pool(pages: int, page_bytes: int) -> Remedy:
+    """A remedy of a pool."""
+    made = remedy()
+    return replace(made, cost=replace(made.cost, pool_pages=pages, pool_page_bytes=page_bytes))
+
+
+def by_place(found: tuple[Snippet, ...]) -> dict[str, Snippet]:
+    return {each.place: each for each in found}
+
+
+def test_remedies_of_an_allocator_have_their_variables() -> None:
+    (first, *_) = worth_it().what_to_do[0].remedies
+    assert first.environment == {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+    places = by_place(snippets(first, "cache", 1))
+    assert places["systemd"].text == (
+        '[Service]\nEnvironment="GLIBC_TUNABLES=glibc.malloc.hugetlb=1"'
+    )
+    assert places["Dockerfile"].text == 'ENV GLIBC_TUNABLES="glibc.malloc.hugetlb=1"'
+
+
+def test_what_has_no_variables_and_no_pool_has_no_lines() -> None:
+    assert snippets(remedy(), "cache", 1) == ()
+
+
+def test_values_are_quoted_by_each_files_rules() -> None:
+    places = by_place(snippets(remedy(NAME=ODD), "cache", 1))
+    (line,) = places["systemd"].text.splitlines()[1:]
+    quoted = re.fullmatch(r'Environment="NAME=(.*)"', line)
+    assert quoted is not None
+    # What systemd.syntax(7) and systemd.unit(5) undo.
+    assert re.sub(r"\\(.)", r"\1", quoted[1]).replace("%%", "%") == ODD
+    compose = yaml.safe_load(places["Compose"].text)
+    assert compose["environment"]["NAME"].replace("$$", "$") == ODD
+    (variable,) = yaml.safe_load(places["Kubernetes"].text)["env"]
+    assert variable["name"] == "NAME"
+    assert variable["value"].replace("$$(", "$(") == ODD
+    docker = re.fullmatch(r'ENV NAME="(.*)"', places["Dockerfile"].text)
+    assert docker is not None
+    assert re.sub(r"\\(.)", r"\1", docker[1]) == ODD
+
+
+def test_systemd_takes_the_drop_in(tmp_path: Path) -> None:
+    tool = shutil.which("systemd-analyze")
+    if tool is None:
+        pytest.skip("needs systemd-analyze")
+    unit = tmp_path / "tlbcost-test.service"
+    text = by_place(snippets(remedy(NAME=ODD), "cache", 1))["systemd"].text
+    unit.write_text(f"{text}\nExecStart=/bin/true\n", encoding="utf-8")
+    done = subprocess.run([tool, "verify", unit], capture_output=True, text=True, check=False)
+    assert f"{unit.name}:" not in done.stderr
+    assert "Invalid" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", HOSTILE, "...", "a/b", ""])
+def test_a_services_name_is_no_path(name: str) -> None:
+    file = by_place(snippets(remedy(NAME="1"), name, 1))["systemd"].file
+    assert re.fullmatch(
+        r"/etc/systemd/system/[A-Za-z0-9:_][A-Za-z0-9:_.-]*\.service\.d/huge-pages\.conf", file
+    )
+    assert len(file) < 200
+
+
+def test_a_pool_is_of_all_instances_of_a_host() -> None:
+    places = by_place(snippets(pool(100, 2 << 20), "cache", 3))
+    assert places["sysctl"].text == "vm.nr_hugepages = 300"
+    assert places["kernel command line"].text == "hugepagesz=2M hugepages=300"
+    resources = yaml.safe_load(places["Kubernetes"].text)["resources"]
+    assert resources["limits"] == resources["requests"] == {"hugepages-2Mi": "200Mi"}
+
+
+def test_a_pool_of_large_pages() -> None:
+    places = by_place(snippets(pool(2, 1 << 30), "cache", 1))
+    assert "sysctl" not in places
+    assert places["kernel command line"].text == "hugepagesz=1G hugepages=2"
+    resources = yaml.safe_load(places["Kubernetes"].text)["resources"]
+    assert resources["limits"] == {"hugepages-1Gi": "2048Mi"}
+
+
+def test_each_has_its_documentation() -> None:
+    both = replace(pool(1, 2 << 20), environment={"NAME": "1"})
+    for each in snippets(both, "cache", 1):
+        assert each.source.startswith("https://")
