@@ -231,9 +231,7 @@ def run_program(
         native = _without_copies(folders, native)
         if _whole_folder(launcher).exists():
             folders = [_whole_folder(launcher)]
-        simulation, copied, why = _of_copies(
-            request, plan.copies, folders, native, path, sampler.peak()
-        )
+        simulation, copied, why = _of_copies(plan.copies, folders, native, path, sampler.peak())
         if why is not None:
             _not_copied(request, why)
             plan = dataclasses.replace(plan, valgrind=find_valgrind())
@@ -296,7 +294,7 @@ def _repeat(
     until = time.monotonic() + _REPEATED_S
     while len(runs) < _MOST_RUNS and time.monotonic() < until:
         tables = read_tables([_folder(launcher, i) for i in range(len(runs))])
-        if not more_may_do(tables):
+        if not more_may_do(tables, measured=request.measured):
             return
         copying.conditions.measure()
         tool = copying.tool(len(runs))
@@ -314,7 +312,7 @@ def follow_running(
     followed = follow_process(pid, plan.copies, folder, seconds, children=request.children)
     [outcome] = _without_copies([folder], [Outcome(followed.run, "", None, 0, None, None)])
     simulation, copied, why = _of_copies(
-        request, plan.copies, [folder], [outcome], followed.path, followed.seen, str(followed.path)
+        plan.copies, [folder], [outcome], followed.path, followed.seen, str(followed.path)
     )
     if why is not None:
         raise TlbcostError(
@@ -353,7 +351,6 @@ def _without_copies(folders: Sequence[Path], native: Sequence[Outcome]) -> list[
 
 
 def _of_copies(
-    request: EstimateRequest,
     plan: CopyPlan,
     folders: list[Path],
     native: list[Outcome],
@@ -369,7 +366,7 @@ def _of_copies(
 
     tables = read_tables([folder for folder in folders if (folder / "copies.tsv").exists()])
     runs = [outcome.run for outcome in native if outcome.run is not None]
-    if not runs or (why := too_few(tables, measured=request.measured)) is not None:
+    if not runs or (why := too_few(tables)) is not None:
         return None, None, why if runs else "the program did not run"
     weighed = weigh(tables, runs, plan.cycles_per_ns)
     base, huge = plan.geometry.base, plan.geometry.huge

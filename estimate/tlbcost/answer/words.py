@@ -6,11 +6,8 @@ from __future__ import annotations
 from tlbcost.answer.record import Decider, Estimate, Evidence, TimeName
 from tlbcost.answer.waits import load_words, time_words
 from tlbcost.common import units
-from tlbcost.model.gain import (
-    WORTHWHILE_FRACTION,
-    PredictedGain,
-    total_interval,
-)
+from tlbcost.measured.record import WORTHWHILE_FRACTION
+from tlbcost.model.gain import PredictedGain, total_interval
 from tlbcost.numa.locality import direction_words, placement_words, translation_direction
 
 _DECIDERS: dict[Decider, str] = {

@@ -120,19 +120,17 @@ def arms_tool(
     ]
 
 
-# Fewer windows than this say nothing of a program; where its gain is measured, they have only to
-# show which memory it comes from.
-_FEWEST, _FEWEST_MEASURED = 10, 4
+# Fewer windows than this say nothing of a program.
+_FEWEST = 4
+# A short program is run again for so many; fewer will do where its gain is measured, and windows
+# have only to show which memory it comes from.
+_ENOUGH, _ENOUGH_MEASURED = 10, 6
 
 
-def too_few(tables: CopyTables, *, measured: bool) -> str | None:
-    """Why there are too few windows to estimate from; None: there are enough.
-
-    `measured`: the gain is measured, too.
-    """
-    fewest = _FEWEST_MEASURED if measured else _FEWEST
+def too_few(tables: CopyTables) -> str | None:
+    """Why there are too few windows to estimate from; None: there are enough."""
     timed = tables.windows[tables.windows["base_cycles"].notna()]
-    if len(timed) >= fewest or (tables.whole and len(timed)):
+    if len(timed) >= _FEWEST or (tables.whole and len(timed)):
         return None
     attempts = tables.attempts["result"].value_counts()
     refused = attempts[attempts.index.str.startswith("refused-")]
@@ -142,7 +140,7 @@ def too_few(tables: CopyTables, *, measured: bool) -> str | None:
         return f"{len(timed)} copies could be followed: no CPU was free for more"
     ends = tables.windows["ended"].value_counts()
     windows = "window" if len(timed) == 1 else "windows"
-    number = f"{len(timed)} {windows} of copies could be timed, and {fewest} are needed"
+    number = f"{len(timed)} {windows} of copies could be timed, and {_FEWEST} are needed"
     return f"{number} (most were ended by: {ends.index[0]})" if len(ends) else number
 
 
@@ -151,11 +149,12 @@ def reason_of(result: str) -> str:
     return _REASONS.get(result, f"it cannot be copied ({result.removeprefix('refused-')})")
 
 
-def more_may_do(tables: CopyTables) -> bool:
-    """There are too few windows, and another run could have more."""
+def more_may_do(tables: CopyTables, *, measured: bool) -> bool:
+    """There are few windows, and another run could have more. `measured`: the gain will be, too."""
     timed = int(tables.windows["base_cycles"].notna().sum())
     refused = int(tables.attempts["result"].str.startswith("refused-").sum())
-    return 0 < timed < _FEWEST and refused <= timed
+    enough = _ENOUGH_MEASURED if measured else _ENOUGH
+    return 0 < timed < enough and refused <= timed
 
 
 # Numbers of the system calls by which a program ends: exit, exit_group.

@@ -17,6 +17,7 @@ from tlbcost.common import units
 from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 from tlbcost.machines.plan import GIB, OtherMachine, PageSize, Pass
+from tlbcost.measured.record import WORTHWHILE_FRACTION
 from tlbcost.model import overlap
 from tlbcost.model.overlap import MODEL_POINTS, MODEL_RELATIVE
 from tlbcost.run.outcome import Run
@@ -25,8 +26,6 @@ from tlbcost.simulator.run import Simulation
 from tlbcost.simulator.windows import ImageWindows, Window
 
 Verdict = Literal["faster", "slower", "alike", "unknown"]
-# Less than this share is no difference that anyone acts on.
-WORTH_FRACTION = 0.02
 Sides = Mapping[Side, SideCounts]
 
 
@@ -231,9 +230,9 @@ def _ratio(
 def _verdict(ratio: Interval | None) -> Verdict:
     if ratio is None:
         return "unknown"
-    if ratio.high < 1 - WORTH_FRACTION:
+    if ratio.high < 1 - WORTHWHILE_FRACTION:
         return "faster"
-    if ratio.low > 1 + WORTH_FRACTION:
+    if ratio.low > 1 + WORTHWHILE_FRACTION:
         return "slower"
     return "alike"
 

@@ -10,6 +10,10 @@ from typing import Annotated, Literal
 from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
 
+# Less than this share of the run time is not worth a change of the system: it is the size of the
+# differences that code alignment and page colouring make between two builds of one program.
+WORTHWHILE_FRACTION = 0.02
+
 Source = Literal["runs in turns", "runs one by one", "copies"]
 
 # Two runs on the same pages that differ by more than this on average: the machine is too busy.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from tlbcost.common.interval import Interval
+from tlbcost.measured.record import WORTHWHILE_FRACTION
 
 # Student's t: 95 % of its distribution are below, by degrees of freedom from 1 on (any table).
 _T95 = (
@@ -28,6 +29,11 @@ def repeated(found: Interval) -> Interval:
     """With what another measurement, some minutes later, would differ by."""
     half = math.hypot((found.high - found.low) / 2, _Z95 * _REPEAT_FRACTION)
     return Interval(found.value, found.value - half, found.value + half)
+
+
+def decides(total: Interval) -> bool:
+    """Whether the verdict is the same wherever in its interval the gain lies."""
+    return total.low >= WORTHWHILE_FRACTION or total.high < WORTHWHILE_FRACTION
 
 
 def t95(freedom: int) -> float:

@@ -15,7 +15,7 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.progress import RunProgress, Tick, say
 from tlbcost.measured.record import MeasuredGain, too_busy
-from tlbcost.measured.statistics import mean_of_rounds, repeated
+from tlbcost.measured.statistics import decides, mean_of_rounds, repeated
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
@@ -35,6 +35,8 @@ _MOST_ROUNDS = 30
 _WAYS = 3
 # Narrower is not needed: the worthwhile gain is twice that.
 _ENOUGH_FRACTION = 0.0075
+# From so many rounds on, an interval in which the verdict is the same throughout is narrow enough.
+_DECIDED_ROUNDS = 3
 # On fewer of the pages that could be huge, it is not measured what these do.
 _LEAST_HUGE_PART = 0.5
 
@@ -111,6 +113,8 @@ class _Rounds:
         if late or tried >= _MOST_ROUNDS or self.done < MIN_ROUNDS:
             return not late and tried < 2 * MIN_ROUNDS
         total = self._mean(_cpu_time)
+        if self.done >= _DECIDED_ROUNDS and decides(repeated(total)):
+            return False
         return (total.high - total.low) / 2 > _ENOUGH_FRACTION
 
     def touch(self, tick: Tick | None) -> None:

@@ -14,12 +14,9 @@ from typing import Literal, get_args
 from tlbcost.calibration.costs import PageCosts
 from tlbcost.common.interval import Interval
 from tlbcost.common.stats import centre, median_bounds
+from tlbcost.measured.record import WORTHWHILE_FRACTION
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Footprint
-
-# Less than this share of the run time is not worth a change of the system: it is the size of the
-# differences that code alignment and page colouring make between two builds of one program.
-WORTHWHILE_FRACTION = 0.02
 
 ModelName = Literal["overlap", "simple"]
 MODELS: tuple[ModelName, ...] = ("overlap", "simple")

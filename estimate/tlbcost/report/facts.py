@@ -11,8 +11,8 @@ from tlbcost.attribution.shares import RegionShare
 from tlbcost.attribution.sites import words
 from tlbcost.common import names, units
 from tlbcost.common.units import middle
+from tlbcost.measured.record import WORTHWHILE_FRACTION
 from tlbcost.memory.kinds import MemoryKind
-from tlbcost.model.gain import WORTHWHILE_FRACTION
 from tlbcost.remedies.document import RegionName
 
 _MODES = {"user": "user mode", "kernel": "kernel mode", "both": "user and kernel mode"}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tlbcost.common.interval import Interval
 from tlbcost.measured.record import too_busy
-from tlbcost.measured.statistics import mean_of_copies, mean_of_rounds, repeated, t95
+from tlbcost.measured.statistics import decides, mean_of_copies, mean_of_rounds, repeated, t95
 
 TRIALS = 2000
 
@@ -38,6 +38,27 @@ def test_rounds_hold_the_truth_nine_times_of_ten(rounds: int) -> None:
         found = mean_of_rounds(list(differences), list(noise[0] - noise[1]))
         inside += found.low <= truth <= found.high
     assert 0.88 <= inside / TRIALS <= 0.93
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.03, 0.12])
+def test_rounds_that_end_once_they_decide_hold_the_truth_all_the_same(gain: float) -> None:
+    """Rounds end by what they show: that must not make the verdict wrong more often."""
+    random, inside, wrong = np.random.default_rng(7), 0, 0
+    for _ in range(TRIALS):
+        differences: list[float] = []
+        nulls: list[float] = []
+        session = random.normal(gain, 0.015)
+        while len(differences) < 10:
+            one, other, huge = random.normal(0, 0.015, 3)
+            differences.append(session + (one + other) / 2 - huge)
+            nulls.append(one - other)
+            found = repeated(mean_of_rounds(differences, nulls))
+            if len(differences) >= 3 and decides(found):
+                break
+        inside += found.low <= gain <= found.high
+        wrong += decides(found) and (found.low >= 0.02) != (gain >= 0.02)
+    assert inside / TRIALS >= 0.86
+    assert wrong / TRIALS <= 0.05
 
 
 @pytest.mark.parametrize("copies", [4, 8, 20])

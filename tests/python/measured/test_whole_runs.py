@@ -112,3 +112,27 @@ def test_a_file_that_is_opened_late_leaves_no_watch_of_the_first_attempt(
     # What was measured, or why it says nothing, is of runs one by one.
     assert isinstance(found, str) or found.source == "runs one by one"
     assert launcher.runs >= 2 + 3
+
+
+def noisy(huge_ns: int, noise_ns: int) -> Runner:
+    """Runs on base pages take 1 s, more or less."""
+    turn = [0]
+
+    def run(_launcher: Launcher, ways: Sequence[Way], *_: object) -> tuple[Outcome, ...]:
+        turn[0] += 1
+        shift = noise_ns if turn[0] % 2 else -noise_ns
+        return tuple(took((huge_ns if way.transparent else 10**9) + i * shift)
+                     for i, way in enumerate(ways))  # fmt: skip
+
+    return run
+
+
+def test_rounds_end_once_they_decide(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole_runs, "run_in_turns", noisy(800_000_000, 15_000_000))
+    clear = measure(launcher)
+    monkeypatch.setattr(whole_runs, "run_in_turns", noisy(975_000_000, 15_000_000))
+    close = measure(launcher)
+    assert isinstance(clear, MeasuredGain)
+    assert isinstance(close, MeasuredGain)
+    assert clear.rounds == 3
+    assert close.rounds > 3
