@@ -28,8 +28,9 @@ from tlbcost.simulator.windows import ImageWindows, Window
 # The model's own error, without sampling: as a share of the CPU time, and of the saving itself.
 MODEL_POINTS = 0.05
 MODEL_RELATIVE = 0.5
-# What windows must cover to represent the program.
-MIN_WINDOWS = 10
+# What windows must cover to represent the program. Those of copies are ten times as long, and
+# their interval knows how few they are.
+MIN_WINDOWS, MIN_COPIES = 10, 4
 MIN_FRACTION = 0.9
 # Of copies: windows that a system call ended too early were not timed.
 MIN_SEEN_FRACTION = 0.5
@@ -40,7 +41,7 @@ _NORMAL_97_5 = 1.959964
 class Sample:
     """The result of the windows of all finished process images.
 
-    `references`: of these images, `sampled_references` of them in windows; `modelled_fraction`: the
+    `needed`: windows. `references`: of these images, `sampled_references` of them in windows; `modelled_fraction`: the
     part of the references in images with windows. `saving`: the share of user time that huge pages
     save, with its 95 % sampling interval; None if there are too few windows (`shortfall`).
     """
@@ -51,6 +52,7 @@ class Sample:
     sampled_references: int
     modelled_fraction: float
     saving: Interval | None
+    needed: int = MIN_WINDOWS
 
 
 def sample_of(images: Sequence[ImageWindows]) -> Sample | None:
@@ -87,7 +89,7 @@ def sample_of_copies(copied: CopiedRun) -> Sample | None:
     if copied.core is None:
         return None
     part = copied.record.seen_fraction or 0.0
-    enough = copied.record.whole or (copied.windows >= MIN_WINDOWS and part >= MIN_SEEN_FRACTION)
+    enough = copied.record.whole or (copied.windows >= MIN_COPIES and part >= MIN_SEEN_FRACTION)
     return Sample(
         copied.core,
         copied.windows,
@@ -95,6 +97,7 @@ def sample_of_copies(copied: CopiedRun) -> Sample | None:
         copied.sampled_references,
         part,
         copied.saving if enough else None,
+        MIN_COPIES,
     )
 
 
@@ -102,9 +105,9 @@ def shortfall(sample: Sample | None) -> str:
     """Why the windows give no saving, if they do not."""
     if sample is None:
         return "no finished process has modelled windows"
-    if sample.windows < MIN_WINDOWS:
+    if sample.windows < sample.needed:
         number = str(sample.windows or "none")
-        return f"{number} of its windows could be modelled, and {MIN_WINDOWS} are needed"
+        return f"{number} of its windows could be modelled, and {sample.needed} are needed"
     return (
         f"processes with modelled windows have {100 * sample.modelled_fraction:.0f} % of "
         f"the references, and {100 * MIN_FRACTION:.0f} % are needed"

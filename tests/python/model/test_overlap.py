@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from builders.answer import RUN
 from tlbcost.common.interval import Interval
+from tlbcost.copies.record import CopiedRun, CopiesRecord
 from tlbcost.model import overlap
 from tlbcost.model.overlap import MODEL_POINTS, MODEL_RELATIVE, Sample, expected_gain, sample_of
 from tlbcost.simulator.windows import ImageWindows, Window
@@ -32,6 +33,32 @@ def saving(*images: ImageWindows) -> Interval:
     found = sample(*images).saving
     assert found is not None
     return found
+
+
+def _copied(windows: int) -> CopiedRun:
+    record = CopiesRecord(
+        {"followed": windows},
+        {"enough": windows},
+        windows,
+        windows,
+        1000,
+        2000,
+        0.01,
+        1.0,
+        False,
+        0,
+    )
+    saving = Interval(0.1, 0.05, 0.15)
+    return CopiedRun(record, "core", windows, 10**9, 10**6, saving)
+
+
+def test_four_windows_of_copies_are_enough() -> None:
+    few, enough = overlap.sample_of_copies(_copied(3)), overlap.sample_of_copies(_copied(4))
+    assert few is not None
+    assert few.saving is None
+    assert overlap.shortfall(few) == "3 of its windows could be modelled, and 4 are needed"
+    assert enough is not None
+    assert enough.saving == Interval(0.1, 0.05, 0.15)
 
 
 def test_windows_alike_leave_no_doubt() -> None:
