@@ -41,9 +41,9 @@ _NORMAL_97_5 = 1.959964
 class Sample:
     """The result of the windows of all finished process images.
 
-    `needed`: windows. `references`: of these images, `sampled_references` of them in windows; `modelled_fraction`: the
+    `references`: of these images, `sampled_references` of them in windows; `modelled_fraction`: the
     part of the references in images with windows. `saving`: the share of user time that huge pages
-    save, with its 95 % sampling interval; None if there are too few windows (`shortfall`).
+    save, with its 95 % sampling interval; None if there are fewer windows than `needed`.
     """
 
     core: str
