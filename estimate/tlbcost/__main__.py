@@ -30,6 +30,7 @@ COMMANDS = {
     "record": "find where in a program TLB misses and page walks happen",
     "annotate": "show where a recording or a simulation found events",
     "maps": "show which pages memory is on, and what exceeds the TLB's reach",
+    "top": "show what huge pages do on this host now, by process or cgroup",
     "validate": "check estimates against real runs on huge pages",
     "pagesizes": "measure how bad and how good pages of each size can be here",
     "machines": "list the known cores, and which of their figures are unverified",

@@ -7,7 +7,6 @@ import argparse
 import functools
 import math
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.common.arguments import (
@@ -21,11 +20,8 @@ from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
 
 if TYPE_CHECKING:
-    from tlbcost.calibration.records import Calibration
-    from tlbcost.memory.areas import Reaches
     from tlbcost.memory.maps_report import MemoryMaps
     from tlbcost.memory.process import ProcessMemory
-    from tlbcost.system.machine import Machine
 
 _LONGEST_S = 3600.0
 
@@ -75,6 +71,7 @@ def _look(arguments: argparse.Namespace) -> int:
     from tlbcost.memory.maps_report import MemoryMaps
     from tlbcost.memory.process import look, run_program
     from tlbcost.run.launch import launcher_of
+    from tlbcost.simulator.geometry import reaches_here
     from tlbcost.system.machine import current_machine
 
     words: list[str] = arguments.target
@@ -93,7 +90,7 @@ def _look(arguments: argparse.Namespace) -> int:
         TOOL_FAILED if pid is None else FAILED,
     )
     machine = current_machine()
-    reaches = _reaches(machine, arguments.calibration)
+    reaches = reaches_here(machine, arguments.calibration)
     code = 0
     processes: tuple[ProcessMemory, ...]
     if pid is not None:
@@ -121,22 +118,6 @@ def _pid(words: list[str]) -> int | None:
             raise TlbcostError(f"there is no process {words[0]}", "ps -e lists them")
         return number
     return None
-
-
-def _reaches(machine: Machine, calibration: Path | None) -> Reaches:
-    """Of the TLB of this machine; nothing is measured for it."""
-    from tlbcost.calibration.cache import look_up
-    from tlbcost.calibration.file import read_calibration
-    from tlbcost.memory.areas import reaches_of
-    from tlbcost.simulator.geometry import geometry_for
-    from tlbcost.system.machine import huge_page_or_assumed
-
-    if calibration is not None:
-        known: Calibration | None = read_calibration(calibration)
-    else:
-        cached, _ = look_up()
-        known = cached.calibration if cached else None
-    return reaches_of(geometry_for(known, machine, huge_page_or_assumed(machine)[0]))
 
 
 def _print(maps: MemoryMaps, arguments: argparse.Namespace) -> None:

@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+from tlbcost.calibration.cache import look_up
 from tlbcost.calibration.costs import cost_at
+from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
+from tlbcost.memory.areas import Reaches, reaches_of
 from tlbcost.processors.geometry import Geometry, Level, LevelSource, PageSizeGeometry, TlbLevel
 from tlbcost.processors.published import AGREEMENT_FRACTION, LEVELS, PublishedCore, published
-from tlbcost.system.machine import Machine
+from tlbcost.system.machine import Machine, huge_page_or_assumed
 
 # Measured entries may be changed by this share to make whole sets.
 _ROUNDING_FRACTION = 0.05
@@ -72,6 +76,19 @@ def geometry_for(
             sources[name, huge_page_bytes] = pieces_source
     huge = replace(base, page_size_bytes=huge_page_bytes, entry_bytes=machine.base_page_bytes)
     return Geometry(base, huge, sources, folded)
+
+
+def reaches_here(machine: Machine, calibration: Path | None) -> Reaches:
+    """The reach of this machine's TLB; nothing is measured for it.
+
+    `calibration`: a table to take its size from, else the cached one if there is one.
+    """
+    if calibration is not None:
+        known: Calibration | None = read_calibration(calibration)
+    else:
+        cached, _ = look_up()
+        known = cached.calibration if cached else None
+    return reaches_of(geometry_for(known, machine, huge_page_or_assumed(machine)[0]))
 
 
 def choose_level(

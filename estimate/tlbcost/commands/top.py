@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tlbcost top: what do huge pages do on this host now?"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+from typing import TYPE_CHECKING, get_args
+
+from tlbcost.common.arguments import add_calibration, add_exit_codes, add_reports, duration, to_file
+from tlbcost.common.cleanup import until_stopped
+from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.live.keys import SortKey
+
+if TYPE_CHECKING:
+    from tlbcost.live.watch import Request
+
+_INTERVAL_S = 2.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.usage = "tlbcost top [options]"
+    add_exit_codes(
+        parser,
+        {
+            1: "there is no terminal to draw on, or a file could not be written",
+            4: "this kernel does not report the pages of processes",
+        },
+        before="On a terminal: q quits, and letters choose what to sort by; the last line has "
+        "them. Elsewhere --once or --openmetrics is needed.",
+    )
+    add_calibration(parser, "take the TLB's size from this calibration table")
+    parser.add_argument("--cgroup", action="store_true", help="by cgroup instead of by process")
+    parser.add_argument(
+        "--interval", metavar="TIME", type=duration, default=_INTERVAL_S,
+        help="refresh this often, and count faults over this long (default: 2s)",
+    )  # fmt: skip
+    parser.add_argument("--once", action="store_true", help="report once, on every process")
+    parser.add_argument(
+        "--openmetrics", metavar="FILE", type=to_file,
+        help="write metrics to FILE at each refresh, for node_exporter's textfile collector",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sort", metavar="KEY", choices=get_args(SortKey), default="memory",
+        help=f"sort by {', '.join(get_args(SortKey))} (default: memory)",
+    )  # fmt: skip
+    add_reports(parser, output="stdout")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show it; returns 0. Raises TlbcostError."""
+    return until_stopped(lambda: _top(arguments))
+
+
+def _top(arguments: argparse.Namespace) -> int:
+    from tlbcost.common.output import check_files
+    from tlbcost.live.screen import Screen, can_draw
+    from tlbcost.live.watch import watch
+
+    files = {name: getattr(arguments, name) for name in ("json", "output", "openmetrics")}
+    for name in ("json", "output"):
+        if files[name] is not None and not arguments.once:
+            raise TlbcostError(f"--{name} reports once", f"tlbcost top --once --{name} FILE", USAGE)
+    check_files({f"--{name}": path for name, path in files.items()})
+    if arguments.once:
+        return _once(arguments)
+    drawn = can_draw()
+    if not drawn and arguments.openmetrics is None:
+        what = "TERM does not name one that can be drawn on"
+        why = what if sys.stdout.isatty() else "standard output is not one"
+        raise TlbcostError(f"top needs a terminal: {why}", "tlbcost top --once")
+    watch(_request(arguments), Screen() if drawn else None)
+    return 0
+
+
+def _once(arguments: argparse.Namespace) -> int:
+    from tlbcost.common.document import to_json
+    from tlbcost.common.errors import FAILED
+    from tlbcost.common.output import give_report
+    from tlbcost.live.view import print_once
+    from tlbcost.live.watch import once
+
+    document = once(_request(arguments))
+    if arguments.openmetrics is None or arguments.json or arguments.output:
+        give_report(
+            document,
+            functools.partial(print_once, sort=arguments.sort),
+            to_json,
+            arguments.output,
+            arguments.json,
+            stream=sys.stdout,
+            exit_code=FAILED,
+        )
+    return 0
+
+
+def _request(arguments: argparse.Namespace) -> Request:
+    from tlbcost.live.watch import Request
+    from tlbcost.simulator.geometry import reaches_here
+    from tlbcost.system.machine import current_machine
+
+    machine = current_machine()
+    return Request(
+        by="cgroup" if arguments.cgroup else "process",
+        sort=arguments.sort,
+        interval_s=arguments.interval,
+        machine=machine,
+        reaches=reaches_here(machine, arguments.calibration),
+        openmetrics=arguments.openmetrics,
+    )

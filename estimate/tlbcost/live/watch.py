@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is the host read once, or watched until somebody wants no more?"""
+
+from __future__ import annotations
+
+import functools
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from tlbcost.common.document import now
+from tlbcost.common.output import write
+from tlbcost.common.paths import version
+from tlbcost.live.budget import Budget, Unlimited
+from tlbcost.live.document import By, TopDocument, in_order, rows_of
+from tlbcost.live.host import HostReader, hides_processes
+from tlbcost.live.keys import SortKey
+from tlbcost.live.openmetrics import openmetrics
+from tlbcost.live.processes import Processes
+from tlbcost.live.screen import Screen
+from tlbcost.live.view import KEYS, picture
+from tlbcost.memory.areas import Reaches
+from tlbcost.system.machine import Machine
+
+_QUIT = "q"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be read. `interval_s`: between two refreshes, and for rates."""
+
+    by: By
+    sort: SortKey
+    interval_s: float
+    machine: Machine
+    reaches: Reaches
+    openmetrics: Path | None = None
+
+
+class _Host:
+    """What is known of this host so far."""
+
+    def __init__(self, request: Request, budget: Budget) -> None:
+        self._request, self._budget = request, budget
+        self._processes = Processes(grouped=request.by == "cgroup")
+        self._host = HostReader()
+        self._hidden = hides_processes()
+
+    def refresh(self, sort: SortKey) -> TopDocument:
+        """Read what the budget allows."""
+        self._processes.refresh(self._budget)
+        request = self._request
+        rows = rows_of(self._processes.seen(), request.by, request.reaches, time.monotonic())
+        document = TopDocument(
+            tlbcost_version=version(),
+            date=now(),
+            machine=request.machine,
+            reach=request.reaches,
+            host=self._host.read(),
+            by=request.by,
+            unreadable=self._processes.unreadable,
+            hidden=self._hidden,
+            own_cpu_fraction=self._budget.used_fraction(),
+            rows=tuple(in_order(rows, sort)),
+        )
+        self._budget.first_reading_done()
+        return document
+
+
+def once(request: Request) -> TopDocument:
+    """Everything, read twice, an interval apart: rates need two readings.
+
+    Raises TlbcostError if this kernel does not report pages, or a file cannot be written.
+    """
+    host = _Host(request, Unlimited())
+    host.refresh(request.sort)
+    time.sleep(request.interval_s)
+    document = host.refresh(request.sort)
+    _write(request, document)
+    return document
+
+
+def watch(request: Request, screen: Screen | None) -> None:
+    """Refresh until q is typed, or for ever without a screen. Raises TlbcostError as once()."""
+    host = _Host(request, Budget())
+    if screen is None:
+        while True:
+            _write(request, host.refresh(request.sort))
+            time.sleep(request.interval_s)
+    with screen.open():
+        _draw_until_quit(request, host, screen)
+
+
+def _draw_until_quit(request: Request, host: _Host, screen: Screen) -> None:
+    sort = request.sort
+    while True:
+        due = time.monotonic() + request.interval_s
+        document = host.refresh(sort)
+        _write(request, document)
+        while True:
+            screen.draw(functools.partial(picture, document, sort))
+            typed = screen.keys(due)
+            if _QUIT in typed:
+                return
+            chosen = next((KEYS[key] for key in reversed(typed) if key in KEYS), sort)
+            if chosen != sort:
+                sort = chosen
+                document = msgspec.structs.replace(
+                    document, rows=tuple(in_order(document.rows, sort))
+                )
+            if time.monotonic() >= due:
+                break
+
+
+def _write(request: Request, document: TopDocument) -> None:
+    if request.openmetrics is not None:
+        write(request.openmetrics, openmetrics(document))
