@@ -113,13 +113,13 @@ def drain(terminal: int) -> None:
             pass
 
 
-def ages(file: Path) -> list[float]:
-    """How old the figures of each process's pages were when it was last written."""
+def ages(file: Path, name: str) -> list[float]:
+    """How old these figures of each process were when the file was last written."""
     return sorted(
         sample.value
         for family in text_string_to_metric_families(file.read_text(encoding="utf-8"))
         for sample in family.samples
-        if sample.name == "tlbcost_process_age_seconds"
+        if sample.name == f"tlbcost_process_{name}"
     )
 
 
@@ -147,7 +147,8 @@ def main() -> int:
                     ["--interval", "15s", "--openmetrics", str(file)], terminal=False
                 ),
             }
-            old = ages(file)
+            pages = ages(file, "age_seconds")
+            eligible = ages(file, "eligible_age_seconds")
         once = once_s()
     finally:
         for pid in pids:
@@ -168,8 +169,10 @@ def main() -> int:
             "| --- | ---: | ---: |",
             *rows,
             "",
-            f"At the end the figures on pages were {median(old):.0f} s old (median of processes; "
-            f"the oldest {old[-1]:.0f} s). `--once` used {once:.2f} CPU s.",
+            f"After that minute, memory and huge pages were known of {len(pages)} processes, as of "
+            f"{median(pages):.0f} s before (median; the oldest {pages[-1]:.0f} s), and what is "
+            f"eligible of {len(eligible)} ({median(eligible):.0f} s; {eligible[-1]:.0f} s). "
+            f"`--once` used {once:.2f} CPU s.",
             "",
         ]
     )

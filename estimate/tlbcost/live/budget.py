@@ -10,20 +10,23 @@ from collections.abc import Callable
 SHARE = 0.008
 # To read every process of a usual host once, before the first screen.
 _FIRST_S = 0.25
-# What was not used is not saved up for longer.
-_SAVED_S = 4.0
 
 
 class Budget:
-    """CPU time of this process, in user mode and in the kernel, which reads smaps for it."""
+    """CPU time of this process, in user mode and in the kernel, which reads smaps for it.
+
+    `saved_s`: what was not used is kept for so long.
+    """
 
     def __init__(
         self,
+        saved_s: float,
         share: float = SHARE,
         clock: Callable[[], float] = time.monotonic,
         cpu: Callable[[], float] = time.process_time,
     ) -> None:
         self._share, self._clock, self._cpu = share, clock, cpu
+        self._saved = share * saved_s
         self._then, self._used, self._left = clock(), cpu(), _FIRST_S
         self._begun: tuple[float, float] | None = None
 
@@ -32,7 +35,7 @@ class Budget:
         now, used = self._clock(), self._cpu()
         earned = self._left + self._share * (now - self._then)
         # The first allowance is kept until it is used.
-        self._left = min(earned, max(self._share * _SAVED_S, self._left)) - (used - self._used)
+        self._left = min(earned, max(self._saved, self._left)) - (used - self._used)
         self._then, self._used = now, used
         return self._left
 

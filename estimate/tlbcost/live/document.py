@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
 
-from tlbcost.common import names
 from tlbcost.common.document import Part, doc
 from tlbcost.live.host import Host
 from tlbcost.live.keys import SortKey
@@ -58,7 +57,10 @@ class Row(Part, frozen=True, kw_only=True):
     ]
     fault_rate: Annotated[float | None, doc("page faults a second, over the last readings")]
     age_s: Annotated[
-        float | None, doc("how old the oldest figure on pages is; null: there is none", minimum=0)
+        float | None, doc("how old memory_bytes and huge_bytes are; null: not read", minimum=0)
+    ]
+    eligible_age_s: Annotated[
+        float | None, doc("how old eligible_bytes and ineligible_bytes are", minimum=0)
     ]
 
 
@@ -108,22 +110,26 @@ def _row(
         memory = sum(each.memory_bytes for each in pages) + shared
         huge = sum(each.huge_bytes for each in pages) + shared
         ratio = reach_ratio(memory, huge / memory if memory else 0.0, reaches)
-        age = now - min(min(each.looked_at, each.eligible_at) for each in members)
+        age = now - min(each.looked_at for each in members)
     elif pid is not None:
         memory = members[0].resident_bytes
+    eligible = _sum([each.eligible_bytes for each in members])
     return Row(
         pid=pid,
-        name=names.shown(name),
-        cgroup=None if members[0].cgroup is None else names.shown(members[0].cgroup),
+        name=name,
+        cgroup=members[0].cgroup,
         processes=len(members),
         memory_bytes=memory,
         huge_bytes=huge,
-        eligible_bytes=_sum([each.eligible_bytes for each in members]),
+        eligible_bytes=eligible,
         ineligible_bytes=_sum([each.ineligible_bytes for each in members]),
         reach_ratio=ratio,
         faults=None if pid is None else members[0].faults,
         fault_rate=_sum_of_rates([each.fault_rate for each in members]),
         age_s=age,
+        eligible_age_s=None
+        if eligible is None
+        else now - min(each.eligible_at for each in members),
     )
 
 

@@ -43,7 +43,13 @@ _ROWS = (
     _Family(
         "tlb_reach_ratio", "ratio", "Times the TLB the memory would take.", lambda r: r.reach_ratio
     ),
-    _Family("age_seconds", "seconds", "Age of the figures on pages.", lambda row: row.age_s),
+    _Family("age_seconds", "seconds", "Age of memory and huge bytes.", lambda row: row.age_s),
+    _Family(
+        "eligible_age_seconds",
+        "seconds",
+        "Age of eligible and ineligible bytes.",
+        lambda row: row.eligible_age_s,
+    ),
 )
 _FAULTS = _Family("page_faults", "", "Page faults since its start.", lambda r: r.faults, True)
 # A sum over the members of a group falls when one ends: no counter.

@@ -14,15 +14,16 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from tlbcost.common import names
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.live.budget import Budget
-from tlbcost.live.pages import Pages, pages_of
+from tlbcost.live.pages import PARTS, Pages, pages_of, rolled_up
 from tlbcost.system.machine import sys_path
 
-# Every so many looks is at smaps, the others at smaps_rollup.
-_FULL_EVERY = 8
-# Or when memory changed by more than this part.
-_CHANGED_FRACTION = 0.125
+# What smaps takes, in times of smaps_rollup, before it was read: the kernel writes every mapping.
+_FULL_COST = 6.0
+# What is eligible was read this long before a process was first seen, in comparison.
+_HEAD_START_S = 300.0
 # What stays of the budget for pages when stat is read.
 _FOR_PAGES_FRACTION = 0.5
 # What had no memory or could not be read is tried again after this long: a thread of the kernel may
@@ -39,8 +40,8 @@ class Process:
     """One process as it was last seen. None: not (yet) known.
 
     `*_at`: when stat, any pages and those that are eligible were read, by the monotonic clock.
-    `unreadable`: this user may not read its pages. `faults_then`, `resident_then`: at the last
-    look at its pages, and at the last one at smaps. `looks`: at its pages, so far.
+    `unreadable`: this user may not read its pages. `faults_then`, `full_faults_then`: when its
+    pages, and when smaps was read. `cost_s`, `full_cost_s`: CPU time that took.
     """
 
     pid: int
@@ -57,10 +58,11 @@ class Process:
     eligible_bytes: int | None = None
     ineligible_bytes: int | None = None
     eligible_at: float = -math.inf
+    first_at: float = 0.0
     faults_then: int = 0
-    resident_then: int = 0
+    full_faults_then: int = 0
     cost_s: float = _LEAST_COST_S
-    looks: int = 0
+    full_cost_s: float | None = None
 
 
 class Processes:
@@ -77,7 +79,7 @@ class Processes:
         self._without: set[str] = set()
         self._denied: set[str] = set()
         self._forgot_at = time.monotonic()
-        self._rollup = os.path.exists(f"{self._proc}/self/smaps_rollup")  # noqa: PTH110
+        self._rollup = _has_rollup(self._proc, grouped=grouped)
         if not os.path.exists(f"{self._proc}/self/smaps"):  # noqa: PTH110
             raise TlbcostError(
                 "this kernel does not report the pages of processes: it has no /proc/self/smaps "
@@ -104,11 +106,31 @@ class Processes:
                 break
             self._read_stat(name, process)
         now = time.monotonic()
-        waiting = [(_urgency(each, now), each) for each in self.seen()]
-        for urgency, process in sorted(waiting, key=lambda pair: pair[0], reverse=True):
+        waiting = [each for process in self.seen() for each in self._urgencies(process, now)]
+        for urgency, full, process in sorted(waiting, key=lambda each: each[0], reverse=True):
             if budget.left_s() <= 0 or urgency <= 0:
                 break
-            self._look(process)
+            self._look(process, full=full)
+
+    def _urgencies(self, process: Process, now: float) -> list[tuple[float, bool, Process]]:
+        """How much a look at its pages, and one at smaps, would give for its CPU time."""
+        if process.unreadable:
+            age = now - process.looked_at
+            return [(age if age > _AGAIN_S else 0.0, False, process)]
+        full_cost = process.full_cost_s or _FULL_COST * process.cost_s
+        since = max(process.eligible_at, process.first_at - _HEAD_START_S)
+        found = [
+            (_worth(process, now - since, process.full_faults_then) / full_cost, True, process)
+        ]
+        if process.pages is None:
+            # The largest first, before all others.
+            found.append((1e12 + process.resident_bytes, not self._rollup, process))
+        elif self._rollup:
+            age = now - process.looked_at
+            found.append(
+                (_worth(process, age, process.faults_then) / process.cost_s, False, process)
+            )
+        return found
 
     def _list(self) -> None:
         """Who is there now."""
@@ -117,13 +139,13 @@ class Processes:
             self._forgot_at = now
             self._without.clear()
             self._denied.clear()
-        names = {name for name in os.listdir(self._proc) if name.isdecimal()}  # noqa: PTH208
-        self._without &= names
-        self._denied &= names
+        there = {name for name in os.listdir(self._proc) if name.isdecimal()}  # noqa: PTH208
+        self._without &= there
+        self._denied &= there
         known = self._known
-        for gone in known.keys() - names:
+        for gone in known.keys() - there:
             del known[gone]
-        for new in names - known.keys() - self._without - self._denied:
+        for new in there - known.keys() - self._without - self._denied:
             known[new] = Process(int(new))
 
     def _read_stat(self, name: str, process: Process) -> None:
@@ -149,68 +171,74 @@ class Processes:
         if process.started != started:
             if process.started >= 0:
                 process = self._known[name] = Process(int(name))
-            process.started, process.faults_then = started, faults
+            process.started, process.first_at = started, now
+            process.faults_then = process.full_faults_then = faults
         else:
             process.fault_rate = (faults - process.faults) / (now - process.seen_at)
-        process.name = head.partition(b"(")[2].decode(errors="surrogateescape")
+        process.name = names.shown(head.partition(b"(")[2].decode(errors="surrogateescape"))
         process.faults, process.seen_at = faults, now
         process.resident_bytes = int(fields[21]) * self._page_bytes
 
-    def _look(self, process: Process) -> None:
-        """Look at its pages."""
-        folder = f"{self._proc}/{process.pid}"
-        full = not self._rollup or self._grouped or _is_full_due(process)
+    def _look(self, process: Process, *, full: bool) -> None:
+        """Read its pages: `full`: from smaps."""
         begin = time.process_time()
         try:
-            if full:
-                process.cgroup = _cgroup(_read_all(f"{folder}/cgroup"))
-            text = _read_all(f"{folder}/{'smaps' if full else 'smaps_rollup'}")
-        except (PermissionError, FileNotFoundError, ProcessLookupError) as error:
-            if isinstance(error, PermissionError):
-                process.unreadable, process.pages = True, None
-                process.eligible_bytes = process.ineligible_bytes = None
-                process.looked_at = process.eligible_at = time.monotonic()
-            else:
-                self._known.pop(str(process.pid), None)
+            text = self._text(process, full=full)
+        except PermissionError:
+            process.unreadable, process.pages = True, None
+            process.eligible_bytes = process.ineligible_bytes = None
+            process.looked_at = time.monotonic()
             return
+        except OSError:
+            text = b""
         if not text:
+            # It has ended.
             self._known.pop(str(process.pid), None)
             return
-        pages = pages_of(text, proportional=self._grouped)
-        now = time.monotonic()
-        process.pages, process.unreadable, process.looked_at = pages, False, now
-        process.faults_then = process.faults
-        process.looks += 1
-        if full:
-            left = None
-            if pages.eligible_bytes is not None:
-                left = max(pages.memory_bytes - pages.huge_bytes - pages.eligible_bytes, 0)
-            process.eligible_bytes, process.ineligible_bytes = pages.eligible_bytes, left
-            process.eligible_at, process.resident_then = now, process.resident_bytes
-        process.cost_s = max(time.process_time() - begin, _LEAST_COST_S)
+        read = pages_of if full else rolled_up
+        pages = read(text, proportional=self._grouped)
+        process.pages, process.unreadable = pages, False
+        process.looked_at, process.faults_then = time.monotonic(), process.faults
+        used = max(time.process_time() - begin, _LEAST_COST_S)
+        if not full:
+            process.cost_s = used
+            if self._grouped and pages.shared_hugetlb:
+                # Which file these are of, only smaps says.
+                self._look(process, full=True)
+            return
+        process.full_cost_s, process.full_faults_then = used, process.faults
+        process.eligible_bytes, process.eligible_at = pages.eligible_bytes, process.looked_at
+        process.ineligible_bytes = None
+        if pages.eligible_bytes is not None:
+            left = pages.memory_bytes - pages.huge_bytes - pages.eligible_bytes
+            process.ineligible_bytes = max(left, 0)
+
+    def _text(self, process: Process, *, full: bool) -> bytes:
+        folder = f"{self._proc}/{process.pid}"
+        if full or process.pages is None:
+            process.cgroup = _cgroup(_read_all(f"{folder}/cgroup"))
+        return _read_all(f"{folder}/{'smaps' if full else 'smaps_rollup'}")
 
 
-def _is_full_due(process: Process) -> bool:
-    changed = abs(process.resident_bytes - process.resident_then)
-    return process.looks % _FULL_EVERY == 0 or changed > _CHANGED_FRACTION * process.resident_then
+def _has_rollup(proc: str, *, grouped: bool) -> bool:
+    """Whether smaps_rollup is there; for groups, with the parts of Pss."""
+    try:
+        text = _read_all(f"{proc}/self/smaps_rollup")
+    except OSError:
+        return False
+    return not grouped or all(part in text for part in PARTS)
 
 
-def _urgency(process: Process, now: float) -> float:
-    """The one with the highest number is looked at first; 0: not yet."""
-    age = now - process.looked_at
-    if process.unreadable:
-        return age if age > _AGAIN_S else 0
-    if process.pages is None:
-        # The largest first, before all others.
-        return 1e12 + process.resident_bytes
-    faults = process.faults - process.faults_then
-    return age * (1 + math.log2(1 + faults)) / process.cost_s
+def _worth(process: Process, age: float, faults_then: int) -> float:
+    """What it is worth to look: large processes, and those that faulted since, change most."""
+    size = math.log2(2 + process.resident_bytes / (1 << 20))
+    return age * size * (1 + math.log2(1 + max(process.faults - faults_then, 0)))
 
 
 def _cgroup(text: bytes) -> str | None:
     """The path of the memory controller's group; with version 2, of the only one."""
     found = _CGROUP.findall(text)
-    return found[0].decode(errors="surrogateescape") if found else None
+    return names.shown(found[0].decode(errors="surrogateescape")) if found else None
 
 
 def _read(path: str, most: int) -> bytes:

@@ -8,7 +8,7 @@ all that may be used in two refreshes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
@@ -80,16 +80,15 @@ def picture(document: TopDocument, sort: SortKey, width: int, height: int | None
     lines = _head(document, sort)
     room = len(document.rows) if height is None else max(height - len(lines) - 2, 1)
     columns = _fitting(document, width)
-    text = Text(no_wrap=True, overflow="crop")
-    for line in lines:
-        text.append(f"{_cut(line, width)}\n")
-    text.append_text(_titles(document, columns, sort, width))
-    for row in document.rows[:room]:
-        text.append(f"\n{_line(row, columns, width)}")
+    name = max(width - sum(column.width + 1 for column in columns), 1)
+    text = Text("\n".join(_cut(line, width) for line in lines), no_wrap=True, overflow="crop")
+    text.append("\n")
+    text.append_text(_titles(document.by, columns, sort, name))
+    text.append("".join(f"\n{_line(row, columns, name)}" for row in document.rows[:room]))
     if height is not None:
         more = len(document.rows) - room
         last = f"{more} more; {_HELP}" if more > 0 else _HELP
-        text.append("\n" * max(room - len(document.rows), 0))
+        text.append("\n" * max(-more, 0))
         text.append(f"\n{_cut(last, width)}", style="dim")
     return text
 
@@ -131,9 +130,13 @@ def _counts(document: TopDocument) -> list[str]:
         found.append(f"{document.unreadable} of this host's may not be read (NA)")
     if document.hidden:
         found.append("others are hidden (hidepid)")
-    ages = [row.age_s for row in document.rows if row.age_s is not None]
-    if ages:
-        found.append(f"pages seen up to {duration(max(ages))} ago")
+    for what, values in (
+        ("pages", [row.age_s for row in document.rows]),
+        ("eligible", [row.eligible_age_s for row in document.rows]),
+    ):
+        ages = [age for age in values if age is not None]
+        if ages:
+            found.append(f"{what} read up to {duration(max(ages))} ago")
     return found
 
 
@@ -150,41 +153,33 @@ def _fitting(document: TopDocument, width: int) -> Sequence[_Column]:
     return [column for column in offered if column in chosen]
 
 
-def _titles(
-    document: TopDocument, columns: Sequence[_Column], sort: SortKey, width: int
-) -> Text:  # fmt: skip
+def _titles(by: str, columns: Sequence[_Column], sort: SortKey, name: int) -> Text:
     from rich.text import Text
 
-    text = Text(style="bold")
-    for column in columns:
-        if column is not _PID:
-            continue
-        text.append(f"{column.title:>{column.width}} ", style=_style(column, sort))
-    text.append(_filled(document.by, _name_width(columns, width)))
-    for column in columns:
-        if column is not _PID:
-            text.append(" ")
-            text.append(f"{column.title:>{column.width}}", style=_style(column, sort))
+    text = Text()
+    for part, column in _parts(by, columns, name, lambda column: column.title):
+        chosen = column is not None and column.sort == sort
+        text.append(part, style="bold reverse" if chosen else "bold")
     return text
 
 
-def _style(column: _Column, sort: SortKey) -> str:
-    return "reverse" if column.sort == sort else ""
+def _line(row: Row, columns: Sequence[_Column], name: int) -> str:
+    parts = _parts(_printable(row.name), columns, name, lambda column: column.shown(row))
+    return "".join(part for part, _ in parts)
 
 
-def _line(row: Row, columns: Sequence[_Column], width: int) -> str:
-    cells = "".join(f" {c.shown(row):>{c.width}}" for c in columns if c is not _PID)
-    name = _filled(_printable(row.name), _name_width(columns, width))
-    pid = f"{_PID.shown(row):>{_PID.width}} " if _PID in columns else ""
-    return _cut(pid + name + cells, width)
-
-
-def _name_width(columns: Sequence[_Column], width: int) -> int:
-    return max(width - sum(column.width + 1 for column in columns), 1)
-
-
-def _filled(text: str, width: int) -> str:
-    return units.shortened(text, width).ljust(width) if width > 3 else text[:width].ljust(width)
+def _parts(
+    name: str, columns: Sequence[_Column], width: int, cell: Callable[[_Column], str]
+) -> Iterator[tuple[str, _Column | None]]:
+    """The cells of a line, the pid before the name and figures after it."""
+    for column in columns:
+        if column is _PID:
+            yield f"{cell(column):>{column.width}}", column
+            yield " ", None
+    yield f"{units.shortened(name, width) if width > 3 else name[:width]:<{width}}", None
+    for column in columns:
+        if column is not _PID:
+            yield f" {cell(column):>{column.width}}"[-column.width - 1 :], column
 
 
 def _cut(text: str, width: int) -> str:

@@ -25,6 +25,7 @@ from tlbcost.memory.areas import Reaches
 from tlbcost.system.machine import Machine
 
 _QUIT = "q"
+_SAVED_INTERVALS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def once(request: Request) -> TopDocument:
 
     Raises TlbcostError if this kernel does not report pages, or a file cannot be written.
     """
-    host = _Host(request, Unlimited())
+    host = _Host(request, Unlimited(0))
     host.refresh(request.sort)
     time.sleep(request.interval_s)
     document = host.refresh(request.sort)
@@ -84,7 +85,7 @@ def once(request: Request) -> TopDocument:
 
 def watch(request: Request, screen: Screen | None) -> None:
     """Refresh until q is typed, or for ever without a screen. Raises TlbcostError as once()."""
-    host = _Host(request, Budget())
+    host = _Host(request, Budget(_SAVED_INTERVALS * request.interval_s))
     if screen is None:
         while True:
             _write(request, host.refresh(request.sort))
