@@ -14,6 +14,7 @@ from tlbcost.common.document import schema_of
 from tlbcost.counters.count_document import CountDocument
 from tlbcost.counters.profile_document import ProfileDocument
 from tlbcost.doctor.check import Examination
+from tlbcost.live.document import TopDocument
 from tlbcost.machines.document import MachineEstimateDocument
 from tlbcost.machines.list_document import MachineList
 from tlbcost.memory.maps_report import MemoryMaps
@@ -48,6 +49,7 @@ DOCUMENTS: dict[str, tuple[type, str]] = {
     "review-comparison": (ReviewComparison, "tlbcost review --compare"),
     "review-plan": (Plan, "plan of tlbcost review"),
     "run": (Reached, "tlbcost run"),
+    "top": (TopDocument, "tlbcost top"),
     "trial": (TrialDocument, "tlbcost trial"),
 }
 

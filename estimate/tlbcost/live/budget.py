@@ -33,9 +33,9 @@ class Budget:
     def left_s(self) -> float:
         """CPU seconds that may be used now; negative after one long look, which takes that back."""
         now, used = self._clock(), self._cpu()
-        earned = self._left + self._share * (now - self._then)
+        left = self._left - (used - self._used)
         # The first allowance is kept until it is used.
-        self._left = min(earned, max(self._saved, self._left)) - (used - self._used)
+        self._left = min(left + self._share * (now - self._then), max(self._saved, left))
         self._then, self._used = now, used
         return self._left
 

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Are processes followed that come, go, fault, and may not be read?"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from builders.live import REACHES, Proc, mapping, rollup
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.live import processes
+from tlbcost.live.budget import Unlimited
+from tlbcost.live.document import rows_of
+from tlbcost.live.processes import Process, Processes
+
+ALL = Unlimited(0)
+
+
+@pytest.fixture
+def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proc:
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    return Proc(tmp_path)
+
+
+def refreshed(found: Processes) -> dict[int, Process]:
+    found.refresh(ALL)
+    return {each.pid: each for each in found.seen()}
+
+
+def refusing(monkeypatch: pytest.MonkeyPatch, ends: str, error: type[OSError]) -> None:
+    """Files that end so cannot be opened."""
+    read: Callable[[str, int], bytes] = processes._read
+    read_all: Callable[[str], bytes] = processes._read_all
+
+    def check(path: str) -> None:
+        if path.endswith(ends):
+            raise error(path)
+
+    monkeypatch.setattr(processes, "_read", lambda path, n: (check(path), read(path, n))[1])
+    monkeypatch.setattr(processes, "_read_all", lambda path: (check(path), read_all(path))[1])
+
+
+def test_a_process_and_its_pages(proc: Proc) -> None:
+    proc.add(10, mapping(1000, huge=400), name="a) (b", faults=5)
+    seen = refreshed(Processes(grouped=True))[10]
+    assert (seen.name, seen.cgroup, seen.faults, seen.fault_rate) == ("a) (b", "/a", 8, None)
+    assert seen.pages is not None
+    assert (seen.pages.huge_bytes, seen.eligible_bytes) == (400 << 10, 600 << 10)
+    assert seen.ineligible_bytes == 0
+
+
+def test_faults_a_second_need_two_readings(proc: Proc) -> None:
+    proc.add(10, mapping(8))
+    found = Processes(grouped=False)
+    first = refreshed(found)[10].seen_at
+    proc.stat(10, faults=1000)
+    again = refreshed(found)[10]
+    assert again.fault_rate == pytest.approx(1000 / (again.seen_at - first))
+
+
+def test_another_process_of_the_same_number_starts_anew(proc: Proc) -> None:
+    proc.add(10, mapping(8), faults=1000)
+    found = Processes(grouped=False)
+    refreshed(found)
+    proc.stat(10, started=8)
+    assert refreshed(found)[10].fault_rate is None
+
+
+def test_who_has_no_memory_is_left_out_and_who_ends_is_forgotten(proc: Proc) -> None:
+    proc.add(2, "", name="kthreadd")
+    folder = proc.add(10, mapping(8))
+    found = Processes(grouped=False)
+    assert set(refreshed(found)) == {10}
+    shutil.rmtree(folder)
+    assert refreshed(found) == {}
+    assert found.unreadable == 0
+
+
+@pytest.mark.parametrize("file", ["/10/stat", "/10/smaps"])
+def test_one_that_ends_while_it_is_read(
+    proc: Proc, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    for pid in (10, 11):
+        proc.add(pid, mapping(8))
+    found = Processes(grouped=True)
+    for error in (FileNotFoundError, ProcessLookupError):
+        with monkeypatch.context() as patched:
+            refusing(patched, file, error)
+            assert set(refreshed(found)) == {11}
+        assert set(refreshed(found)) == {10, 11}
+
+
+def test_pages_that_may_not_be_read_are_unknown_and_counted(
+    proc: Proc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pid in (10, 11):
+        proc.add(pid, mapping(8))
+    refusing(monkeypatch, "/10/smaps", PermissionError)
+    refusing(monkeypatch, "/10/smaps_rollup", PermissionError)
+    found = Processes(grouped=False)
+    refreshed(found)
+    assert found.unreadable == 1
+    rows = {row.pid: row for row in rows_of(found.seen(), "process", REACHES, 1e9)}
+    assert rows[10].memory_bytes == 256 * 4096
+    assert rows[10].huge_bytes is rows[10].eligible_bytes is rows[10].reach_ratio is None
+    assert rows[10].age_s is None
+    # A sum without it would be too small.
+    (group,) = rows_of(found.seen(), "cgroup", REACHES, 1e9)
+    assert (group.processes, group.memory_bytes, group.huge_bytes) == (2, None, None)
+
+
+def test_a_proc_that_refuses_everything_of_others(
+    proc: Proc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """hidepid=1."""
+    for pid in (10, 11):
+        proc.add(pid, mapping(8))
+    refusing(monkeypatch, "/10/stat", PermissionError)
+    found = Processes(grouped=False)
+    assert set(refreshed(found)) == {11}
+    assert found.unreadable == 1
+
+
+def test_a_kernel_without_smaps(proc: Proc) -> None:
+    (proc.folder / "self" / "smaps").unlink()
+    with pytest.raises(TlbcostError, match="does not report the pages") as caught:
+        Processes(grouped=False)
+    assert caught.value.exit_code == CANNOT_MEASURE
+
+
+def test_the_rollup_is_read_and_smaps_for_what_is_eligible(proc: Proc) -> None:
+    proc.add(10, mapping(1000, huge=400))
+    proc.roll_up(10, rollup(1000, pss=(500, 0, 0), anonymous=1000, huge=400, shmem=0))
+    seen = refreshed(Processes(grouped=False))[10]
+    assert seen.pages is not None
+    assert (seen.pages.memory_bytes, seen.pages.huge_bytes) == (1000 << 10, 400 << 10)
+    assert seen.eligible_bytes == 600 << 10
+
+
+def test_without_budget_nothing_is_read(proc: Proc) -> None:
+    proc.add(10, mapping(8))
+
+    class Nothing(Unlimited):
+        def left_s(self) -> float:
+            return -1.0
+
+    found = Processes(grouped=False)
+    found.refresh(Nothing(0))
+    assert list(found.seen()) == []
+
+
+def test_pages_of_a_pool_that_a_group_shares_count_once(proc: Proc) -> None:
+    for pid in (10, 11):
+        proc.add(pid, mapping(0, shared_hugetlb=4096, inode=7) + mapping(8))
+    proc.add(12, mapping(8), group="/b")
+    found = Processes(grouped=True)
+    refreshed(found)
+    rows = {row.name: row for row in rows_of(found.seen(), "cgroup", REACHES, 1e9)}
+    assert rows["/a"].huge_bytes == 4096 << 10
+    assert rows["/a"].memory_bytes == (4096 + 2 * 8) << 10
+    assert (rows["/a"].processes, rows["/b"].huge_bytes) == (2, 0)
+    assert rows["/a"].reach_ratio == pytest.approx(4096 / (2 << 20) + 16 / 4096)
