@@ -21,6 +21,7 @@ COMMANDS = {
     "show": "print a saved estimate again, in full if asked",
     "compare": "compare two saved estimates",
     "review": "decide which services of a fleet should get huge pages on which hosts",
+    "worker": "let reviews estimate services on this host",
     "calibrate": "measure what address translation costs on this machine",
     "count": "count what a program does in the TLBs, with hardware counters",
     "run": "run a program whose memory asks for transparent huge pages",

@@ -4,16 +4,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tlbcost.common.arguments import add_exit_codes, add_reports, from_file, to_file
+from tlbcost.common.arguments import add_exit_codes, add_reports, duration, from_file, to_file
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CONDITION_HOLDS, FAILED, USAGE, TlbcostError
+from tlbcost.review.scheduler import add_scheduler, scheduler_of
 
 if TYPE_CHECKING:
     from tlbcost.review.document import ReviewDocument
+    from tlbcost.review.scheduler import Scheduler
+    from tlbcost.review.session import Runner
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_exit_codes(
         parser,
         {
-            1: "a file cannot be read or written",
+            1: "a file cannot be read or written, or the scheduler cannot be reached or went away",
             3: "--gate: a rule is broken",
-            125: "results cannot be kept",
+            125: "results cannot be kept, or Dask is not installed",
         },
         before="A service that fails is reported with its reason, and does not stop the others.",
     )
@@ -63,9 +68,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--resume", action="store_true",
         help="use what an earlier review of this plan finished; try again what failed",
     )  # fmt: skip
+    add_scheduler(parser, required=False)
     parser.add_argument(
         "--state", metavar="DIR", type=Path,
         help="keep each result there as it comes (default: PLAN without its suffix, with .review)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--worker-timeout", metavar="TIME", type=duration, default=60.0,
+        help="with --scheduler: how long to wait for a worker that is silent, or for one of a "
+        "machine that has none (default: 60s)",
     )  # fmt: skip
     add_reports(parser, json="the review", output="stdout")
     parser.add_argument("plan", metavar="PLAN", type=from_file, nargs="?", help="TOML file")
@@ -82,6 +93,9 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.baseline is not None and not arguments.gate:
         raise TlbcostError("--baseline belongs to --gate", "add --gate", USAGE)
+    scheduler = scheduler_of(arguments)
+    if scheduler is not None and arguments.plan is None:
+        raise TlbcostError("--scheduler belongs to a PLAN", None, USAGE)
     if arguments.init:
         from tlbcost.common.paths import data
 
@@ -89,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.compare is not None:
         return _compare(arguments)
-    return until_stopped(lambda: _review(arguments))
+    return until_stopped(lambda: _review(arguments, scheduler))
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -109,7 +123,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _review(arguments: argparse.Namespace) -> int:
+def _review(arguments: argparse.Namespace, scheduler: Scheduler | None) -> int:
     import msgspec
 
     from tlbcost.common.output import check_files
@@ -125,14 +139,28 @@ def _review(arguments: argparse.Namespace) -> int:
     # Whatever can be refused is refused before anything takes time.
     baseline = None if arguments.baseline is None else read_review(arguments.baseline)
     plan = read_plan(arguments.plan)
-    tasks = plan_tasks(plan)
+    tasks = plan_tasks(plan, fleet=scheduler is not None)
     folder = arguments.state or Path(f"{arguments.plan.stem}.review")
-    results = run_review(tasks, folder, resume=arguments.resume)
+    with _fleet(scheduler, arguments.worker_timeout) as fleet:
+        results = run_review(tasks, folder, resume=arguments.resume, fleet=fleet)
     review = review_document(plan, results)
     if arguments.gate:
         review = msgspec.structs.replace(review, broken=broken_rules(review, baseline))
     _give(review, arguments)
     return CONDITION_HOLDS if review.broken else 0
+
+
+@contextlib.contextmanager
+def _fleet(scheduler: Scheduler | None, patience_s: float) -> Iterator[Runner | None]:
+    """What does tasks on other hosts; None: everything is done here."""
+    if scheduler is None:
+        yield None
+        return
+    from tlbcost.review.cluster import connected
+    from tlbcost.review.fleet import Fleet
+
+    with connected(scheduler) as cluster:
+        yield Fleet(cluster, patience_s).run
 
 
 def _give(review: ReviewDocument, arguments: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,32 +12,57 @@ from pathlib import Path
 from tlbcost.common.cleanup import temporary_folder
 from tlbcost.common.progress import is_quiet, say
 from tlbcost.report.lines import visible
-from tlbcost.review.state import state_in
-from tlbcost.review.task import Task, TaskResult, run_task
+from tlbcost.review.execution import run_task
+from tlbcost.review.state import State, state_in
+from tlbcost.review.task import Task, TaskResult
 
 _Step = Callable[[Task | None], None]
+# Does tasks, and says which begins.
+Runner = Callable[[Sequence[Task], _Step], Iterator[TaskResult]]
 
 
-def run_review(tasks: Sequence[Task], folder: Path, *, resume: bool) -> list[TaskResult]:
-    """Do what is not done yet; one result for each task. Raises TlbcostError."""
+def run_review(
+    tasks: Sequence[Task], folder: Path, *, resume: bool, fleet: Runner | None = None
+) -> list[TaskResult]:
+    """Do what is not done yet; one result for each task. Raises TlbcostError.
+
+    `fleet` does those that depend on their workers.
+    """
     with state_in(folder, resume=resume) as state:
-        found = [state.finished(task) for task in tasks] if resume else [None] * len(tasks)
-        results: list[TaskResult] = []
-        done = sum(each is not None for each in found)
+        results = _finished(state, tasks) if resume else {}
+        done = len(results)
         if done:
             say(f"{done} of {len(tasks)} were finished before")
+        left = {_name(task): task for task in tasks if _name(task) not in results}
+        here = [task for task in left.values() if task.options is not None]
+        away = [task for task in left.values() if task.options is None]
         with _progress(len(tasks), done) as step:
-            for task, before in zip(tasks, found, strict=True):
-                if before is not None:
-                    results.append(before)
-                    continue
-                step(task)
-                with temporary_folder() as own:
-                    result = run_task(task, own)
-                state.keep(task, result)
-                results.append(result)
+            doing = _run_here(here, step)
+            if fleet is not None:
+                doing = itertools.chain(doing, fleet(away, step))
+            for result in doing:
+                name = (result.service, result.machine)
+                state.keep(left[name], result)
+                results[name] = result
                 step(None)
-    return results
+    return [results[_name(task)] for task in tasks]
+
+
+def _finished(state: State, tasks: Sequence[Task]) -> dict[tuple[str, str], TaskResult]:
+    found = ((task, state.finished(task)) for task in tasks)
+    return {_name(task): result for task, result in found if result is not None}
+
+
+def _run_here(tasks: Sequence[Task], step: _Step) -> Iterator[TaskResult]:
+    for task in tasks:
+        step(task)
+        with temporary_folder() as own:
+            result = run_task(task, own)
+        yield result
+
+
+def _name(task: Task) -> tuple[str, str]:
+    return task.service.name, task.machine_name
 
 
 @contextlib.contextmanager

@@ -1,19 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is one service estimated for one type of host? By `tlbcost estimate`, in its own process.
-
-What ends that, a signal or a defect of ours included, is then this service's failure alone.
-"""
+"""What is there to do in a review: which estimate, of which service, for which type of host?"""
 
 from __future__ import annotations
 
-import contextlib
 import glob
 import hashlib
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -23,24 +14,16 @@ import msgspec
 from tlbcost.answer.estimate_document import EstimateDocument
 from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration
-from tlbcost.common.document import Part, doc, now
+from tlbcost.common.document import Part, doc
 from tlbcost.common.errors import USAGE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.common.reading import read_file
 from tlbcost.machines.document import MachineEstimateDocument
 from tlbcost.machines.plan import named
 from tlbcost.processors.published import published
-from tlbcost.report.saved import read_estimate
 from tlbcost.review.plan import MachineType, Plan, Service, time_s
 from tlbcost.system.machine import Machine, current_machine
 
-_PACKAGE = Path(__file__).resolve().parent.parent.parent
-_START = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
-    "from tlbcost.__main__ import main; sys.exit(main())"
-)
-# After its time limit an estimate has this long to say what it has.
-_GRACE_S = 60.0
 _SAME_CPU = ("cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping")
 
 
@@ -62,29 +45,42 @@ class TaskResult(Part, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One service on one type of host. `options`: of tlbcost estimate; empty: there is a file."""
+    """One service on one type of host.
+
+    `options`: of tlbcost estimate; empty: there is a file; None: they depend on the worker.
+    """
 
     service: Service
     machine_name: str
     machine: MachineType
-    options: tuple[str, ...]
+    options: tuple[str, ...] | None
     plan: str
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What a person types to repeat it."""
+        """What a person types to repeat it; empty: only a worker knows."""
+        if self.options is None:
+            return ()
         if not self.options:
             return ("tlbcost", "show", str(self.service.estimate))
         return ("tlbcost", "estimate", *self.options)
 
 
-def plan_tasks(plan: Plan) -> list[Task]:
-    """What there is to do. Raises TlbcostError with exit code 2: evidence that is not there."""
+def plan_tasks(plan: Plan, *, fleet: bool = False) -> list[Task]:
+    """What there is to do. Raises TlbcostError with exit code 2: evidence that is not there.
+
+    With a `fleet`, programs and processes are those of the workers' hosts.
+    """
     calibrations = {name: _calibration(name, kind) for name, kind in plan.machines.items()}
     return [
-        _task(service, name, plan.machines[name], calibrations[name])
+        _task(service, name, plan.machines[name], calibrations[name], fleet=fleet)
         for service, name in plan.pairs()
     ]
+
+
+def task_here(service: Service, name: str, kind: MachineType) -> Task:
+    """One of a fleet's tasks, on this host. Raises TlbcostError as plan_tasks()."""
+    return _task(service, name, kind, _calibration(name, kind), fleet=False)
 
 
 def _wrong(key: str, why: str, hint: str | None = None) -> TlbcostError:
@@ -103,17 +99,26 @@ def _calibration(name: str, kind: MachineType) -> Calibration | None:
         raise _wrong(f"machines.{name}.calibration", str(error), hint) from error
 
 
-def _task(service: Service, name: str, kind: MachineType, found: Calibration | None) -> Task:
-    options: list[str] = []
+def _task(
+    service: Service, name: str, kind: MachineType, found: Calibration | None, *, fleet: bool
+) -> Task:
+    options: list[str] | None = []
     if service.estimate is not None:
         if len(service.machines) != 1:
             raise _wrong(f"{service.name}.machines", "an estimate is of one machine: name it")
         if not Path(service.estimate).is_file():
             raise _wrong(f"{service.name}.estimate", f"there is no file {service.estimate}")
+    elif fleet and service.counts is None:
+        options = None
     else:
+        if fleet and kind.calibration is None:
+            # Else the costs would be those of the host that the review runs on.
+            hint = "tlbcost calibrate --output FILE, on such a host, writes one"
+            raise _wrong(f"machines.{name}", "with --scheduler, counts need its calibration", hint)
         options = [*_machine_options(service, name, kind, found), *_evidence_options(service)]
     identity = msgspec.json.encode((service, kind, options, version(), _content(service, kind)))
-    return Task(service, name, kind, tuple(options), hashlib.sha256(identity).hexdigest())
+    known = None if options is None else tuple(options)
+    return Task(service, name, kind, known, hashlib.sha256(identity).hexdigest())
 
 
 def _content(service: Service, kind: MachineType) -> list[str]:
@@ -131,7 +136,7 @@ def _files(pattern: str) -> list[str]:
     return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
 
 
-def _is_here(machine: Machine) -> bool:
+def is_here(machine: Machine) -> bool:
     here = current_machine()
     return all(getattr(machine, key) == getattr(here, key) for key in _SAME_CPU)
 
@@ -142,7 +147,7 @@ def _machine_options(
     calibration = [] if kind.calibration is None else ["--calibration", kind.calibration]
     if service.counts is not None or (found is None and kind.core is None):
         return calibration
-    if found is not None and _is_here(found.machine):
+    if found is not None and is_here(found.machine):
         return calibration
     if not service.command:
         raise _wrong(
@@ -187,80 +192,3 @@ def _pid_of(service: Service) -> int:
     if not Path(f"/proc/{pid}").is_dir():
         raise _wrong(f"{service.name}.pid", f"there is no process {pid}")
     return int(pid or 0)
-
-
-def run_task(task: Task, folder: Path) -> TaskResult:
-    """Do it; what fails is in the result. `folder`: for files of ours."""
-    start = time.monotonic()
-    made = folder / "estimate.json"
-    made.unlink(missing_ok=True)
-    failure, estimate, elsewhere = None, None, None
-    try:
-        if not task.options:
-            estimate = read_estimate(Path(str(task.service.estimate)))
-        else:
-            failure = _run(task, made, folder / "messages")
-            if failure is None and "--machine" in task.options:
-                elsewhere = msgspec.json.decode(made.read_bytes(), type=MachineEstimateDocument)
-            elif failure is None:
-                estimate = read_estimate(made)
-    except (TlbcostError, OSError, msgspec.DecodeError) as error:
-        failure = str(error)
-    return TaskResult(
-        service=task.service.name,
-        machine=task.machine_name,
-        plan=task.plan,
-        date=now(),
-        seconds=time.monotonic() - start,
-        command=task.command,
-        failure=failure,
-        estimate=estimate,
-        elsewhere=elsewhere,
-    )
-
-
-def _run(task: Task, made: Path, messages: Path) -> str | None:
-    """Why it failed; None: the file is there."""
-    service = task.service
-    words = [sys.executable, "-I", "-c", _START, str(_PACKAGE), "estimate", "--quiet"]
-    words += ["--json", str(made), "--output", os.devnull, *task.options]
-    limit_s = time_s(service.time_limit, "time_limit") + _GRACE_S
-    with contextlib.ExitStack() as files:
-        stdin = files.enter_context(Path(service.stdin or os.devnull).open("rb"))
-        text = files.enter_context(messages.open("wb"))
-        process = subprocess.Popen(
-            words, stdin=stdin, stdout=subprocess.DEVNULL, stderr=text, cwd=service.folder,
-            env={**os.environ, **service.environment},
-        )  # fmt: skip
-        try:
-            code = process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            code = _end(process)
-        except BaseException:
-            _end(process)
-            raise
-    return None if code == 0 and made.is_file() else _why(code, messages)
-
-
-def _end(process: subprocess.Popen[bytes]) -> int:
-    """It ends what it started before it ends itself."""
-    process.send_signal(signal.SIGTERM)
-    try:
-        return process.wait(_GRACE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait()
-
-
-def _why(code: int, messages: Path) -> str:
-    """What it said last, else how it ended."""
-    lines = messages.read_text(encoding="utf-8", errors="replace").splitlines()
-    said = [
-        line.removeprefix("tlbcost: ")
-        for line in lines
-        if line.startswith("tlbcost: ") and not line.startswith("tlbcost: hint: ")
-    ]
-    if said:
-        return said[-1]
-    how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return f"tlbcost estimate ended without a result ({how})"
