@@ -18,6 +18,8 @@ from tlbcost.common.document import Part, doc, now, to_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.output import write_file
 from tlbcost.common.paths import version
+from tlbcost.common.progress import say
+from tlbcost.report.lines import visible
 from tlbcost.review.execution import Interrupted, run_task
 from tlbcost.review.plan import MachineType, Service
 from tlbcost.review.task import Task, TaskResult, is_here, task_here
@@ -107,11 +109,14 @@ def fill(words: bytes) -> bytes:
     asker = msgspec.json.decode(words, type=_Asker)
     if asker.version != version():
         why = f"it has tlbcost {version()}, and the review {asker.version}"
+        say(f"refused a review: {why}")
         return to_json(Reply(refusal=why)).encode()
     found = msgspec.json.decode(words, type=Order)
     refusal = _misfit(found)
     if refusal is not None:
+        say(f"refused a review: {refusal}")
         return to_json(Reply(refusal=refusal)).encode()
+    say(f"{visible(found.service.name)} on {visible(found.machine_name)}")
     stop = WANTED.begin(found.key)
     try:
         with temporary_folder() as folder:
