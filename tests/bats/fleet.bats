@@ -77,6 +77,9 @@ setup() {
 	TLBCOST=${BUILD}/tlbcost
 	cd "${BATS_TEST_TMPDIR}" || return
 	started=()
+	# What is killed leaves its files there.
+	export TMPDIR=${BATS_TEST_TMPDIR}/tmp
+	mkdir "${TMPDIR}"
 	address=${SHARED}
 	cp "${BATS_FILE_TMPDIR}/here.tsv" "${BATS_FILE_TMPDIR}/other.tsv" .
 	printf '[machines.%s]\ncalibration = "here.tsv"\n' east west >plan.toml
@@ -134,7 +137,7 @@ $1"
 	local killed=${worker}
 	start_worker b --host 127.0.0.2 --machine west
 	local stopped=${worker}
-	start_review --scheduler "${address}" --worker-timeout 15s
+	start_review --scheduler "${address}" --worker-timeout 10s
 	wait_until is_held first
 	wait_until is_held second
 	start_worker c --host 127.0.0.3 --machine east --machine west
@@ -144,7 +147,7 @@ $1"
 	cat review.log
 	((code == 0))
 	[[ $(<review.log) == *"first on east lost its worker tcp://127.0.0.1:"*": it went away"* ]]
-	[[ $(<review.log) == *"second on west lost its worker tcp://127.0.0.2:"*": silent for 15 s"* ]]
+	[[ $(<review.log) == *"second on west lost its worker tcp://127.0.0.2:"*": silent for 10 s"* ]]
 	# What the stopped one still had to do it does not do when it goes on.
 	kill -CONT "${stopped}"
 	wait_until nothing_runs
