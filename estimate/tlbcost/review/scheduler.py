@@ -104,7 +104,7 @@ def load_dask() -> None:
         importlib.import_module("dask").config.set(_SETTINGS)
         importlib.import_module("distributed")
     except ImportError as error:
-        hint = f"{sys.executable} -m pip install 'dask[distributed]', which tlbcost[fleet] has, too"
+        hint = f"{sys.executable} -m pip install 'dask[distributed]' (the extra tlbcost[fleet])"
         raise TlbcostError(f"--scheduler needs Dask: {error}", hint, TOOL_FAILED) from error
 
 
