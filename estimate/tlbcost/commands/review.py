@@ -21,12 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "tlbcost review [options] PLAN\n"
         "       tlbcost review --compare OLD NEW [--json FILE] [--output FILE]\n"
+        "       tlbcost review --counts FILES [--counts FILES]... [options] [PLAN]\n"
+        "       tlbcost review --convert LOG [--convert LOG]... [options]\n"
         "       tlbcost review --init"
     )
     add_exit_codes(
         parser,
         {
-            1: "a file cannot be read or written",
+            1: "a file cannot be read or written; --counts: no host has an estimate",
             3: "--gate: a rule is broken",
             125: "results cannot be kept",
         },
@@ -40,11 +42,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compare", metavar="FILE", type=Path, nargs=2, help="compare two saved reviews"
     )
     parser.add_argument(
+        "--convert", metavar="LOG", type=from_file, action="append",
+        help="make rows for --counts of a log of perf stat -j -I",
+    )  # fmt: skip
+    parser.add_argument(
+        "--counts", metavar="FILES", action="append",
+        help="review a fleet by the counts in all files of this pattern: Parquet, CSV, or lines "
+        "of perf stat -j -I; PLAN has the policy and the machines",
+    )  # fmt: skip
+    parser.add_argument(
+        "--cpu", metavar="MODEL", help="with --convert: the CPU of the log (tlbcost events --list)"
+    )
+    parser.add_argument(
         "--csv", metavar="FILE", type=to_file, help="write the decision table as CSV to FILE"
     )
     parser.add_argument(
         "--gate", action="store_true", help="exit with 3 if a rule of the plan's gate is broken"
     )
+    parser.add_argument(
+        "--host", metavar="NAME", help="with --convert: the host that the log is from"
+    )
+    parser.add_argument(
+        "--hosts", metavar="FILE", type=to_file,
+        help="with --counts: write the figures of each host as CSV to FILE",
+    )  # fmt: skip
     parser.add_argument(
         "--html", metavar="FILE", type=to_file,
         help="write it as one HTML file, which loads nothing from anywhere",
@@ -64,6 +85,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="use what an earlier review of this plan finished; try again what failed",
     )  # fmt: skip
     parser.add_argument(
+        "--service", metavar="NAME",
+        help="with --convert: what the log counts (default: the cgroup of each line)",
+    )  # fmt: skip
+    parser.add_argument(
         "--state", metavar="DIR", type=Path,
         help="keep each result there as it comes (default: PLAN without its suffix, with .review)",
     )  # fmt: skip
@@ -73,10 +98,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Review; returns the exit code, raises TlbcostError."""
-    given = [arguments.plan is not None, arguments.compare is not None, arguments.init]
+    _check_fleet(arguments)
+    given = [
+        arguments.plan is not None or bool(arguments.counts), arguments.compare is not None,
+        arguments.init, bool(arguments.convert),
+    ]  # fmt: skip
     if sum(given) != 1:
         raise TlbcostError(
-            "one of PLAN, --compare and --init is needed",
+            "one of PLAN, --compare, --counts, --convert and --init is needed",
             "tlbcost review --init >plan.toml && tlbcost review plan.toml",
             USAGE,
         )
@@ -89,7 +118,28 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.compare is not None:
         return _compare(arguments)
+    if arguments.convert:
+        return until_stopped(lambda: _convert(arguments))
+    if arguments.counts:
+        return until_stopped(lambda: _counts(arguments))
     return until_stopped(lambda: _review(arguments))
+
+
+def _check_fleet(arguments: argparse.Namespace) -> None:
+    """Options that --counts or --convert have alone, or have not."""
+    convert, counts = bool(arguments.convert), bool(arguments.counts)
+    for option in ("cpu", "host", "service"):
+        if getattr(arguments, option) is not None and not convert:
+            raise TlbcostError(f"--{option} belongs to --convert", None, USAGE)
+    if arguments.hosts is not None and not counts:
+        raise TlbcostError("--hosts belongs to --counts", None, USAGE)
+    of_plans = ["baseline", "gate", "html", "junit", "resume", "state"]
+    if convert:
+        of_plans += ["csv", "json", "markdown"]
+    for option in of_plans:
+        if getattr(arguments, option) and (counts or convert):
+            what = "--convert" if convert else "--counts"
+            raise TlbcostError(f"{what} and --{option} exclude each other", None, USAGE)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -106,6 +156,48 @@ def _compare(arguments: argparse.Namespace) -> int:
         found, print_comparison, to_json, arguments.output, arguments.json,
         stream=sys.stdout, exit_code=FAILED,
     )  # fmt: skip
+    return 0
+
+
+def _convert(arguments: argparse.Namespace) -> int:
+    from tlbcost.common.output import check_files
+    from tlbcost.common.progress import say
+    from tlbcost.fleet.convert import convert_logs
+    from tlbcost.fleet.perf_log import Origin
+
+    check_files({"--output": arguments.output}, FAILED, {"--convert": arguments.convert})
+    origin = Origin(arguments.host, arguments.service, arguments.cpu)
+    say(f"{convert_logs(arguments.convert, origin, arguments.output):,} rows")
+    return 0
+
+
+def _counts(arguments: argparse.Namespace) -> int:
+    from tlbcost.common.document import to_json
+    from tlbcost.common.output import check_files, give_report, write
+    from tlbcost.fleet.report import hosts_csv, print_report, to_csv, to_markdown
+    from tlbcost.fleet.review import review_counts
+    from tlbcost.review.plan import read_plan
+
+    files = ("--csv", "--hosts", "--json", "--markdown", "--output")
+    written = {option: getattr(arguments, option[2:]) for option in files}
+    read = [] if arguments.plan is None else [arguments.plan]
+    check_files(written, FAILED, {"PLAN": read, "--counts": [Path(f) for f in arguments.counts]})
+    plan = None if arguments.plan is None else read_plan(arguments.plan, services=False)
+    found = review_counts(arguments.counts, plan)
+    give_report(
+        found.document, print_report, to_json, arguments.output, arguments.json,
+        stream=sys.stdout, exit_code=FAILED,
+    )  # fmt: skip
+    others = (
+        (arguments.csv, to_csv(found.document)),
+        (arguments.markdown, to_markdown(found.document)),
+        (arguments.hosts, hosts_csv(found.hosts)),
+    )
+    for file, text in others:
+        if file is not None:
+            write(file, text, FAILED)
+    if not found.hosts:
+        raise TlbcostError("no host has an estimate: see what was left out", None, FAILED)
     return 0
 
 
