@@ -15,7 +15,7 @@ from tlbcost.report.lines import markdown, visible, wrapped
 if TYPE_CHECKING:
     from rich.console import Console
 
-_LONGEST_NAME = 28
+_LONGEST_NAME = 18
 # The rest is in the JSON document.
 _MOST_LINES = 20
 
@@ -49,8 +49,8 @@ def _cells(row: FleetRow) -> list[str]:
 
 def _spread(found: Quantiles) -> str:
     """The median host, and the tenths: '6.2 % (3.1 to 9.0)'."""
-    low, middle, high = map(units.percent, (found.p10, found.p50, found.p90))
-    return f"{middle} ({low} to {high})"
+    low, high = (units.percent(end).removesuffix(" %") for end in (found.p10, found.p90))
+    return f"{units.percent(found.p50)} ({low} to {high})"
 
 
 def _lines(fleet: FleetDocument) -> list[str]:
@@ -59,8 +59,8 @@ def _lines(fleet: FleetDocument) -> list[str]:
     end = {"low": "lower end", "value": "value", "high": "upper end"}[policy.decide_on]
     files = "file" if fleet.files == 1 else "files"
     lines = [
-        f"The median host, and the tenths at both ends. gaining: hosts that gain {policy.least_gain} "
-        f"or more at the {end} of the interval.",
+        "The median host, and the tenths at both ends. gaining: hosts that gain "
+        f"{policy.least_gain} or more at the {end} of the interval.",
         f"{fleet.rows_read:,} rows of {fleet.hosts:,} hosts in {fleet.files:,} {files}; "
         f"{fleet.rows_used:,} rows are used.",
     ]
