@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tlbcost.commands.review_counts import add_options, check_options, convert, review_counts
 from tlbcost.common.arguments import add_exit_codes, add_reports, from_file, to_file
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CONDITION_HOLDS, FAILED, USAGE, TlbcostError
@@ -42,30 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compare", metavar="FILE", type=Path, nargs=2, help="compare two saved reviews"
     )
     parser.add_argument(
-        "--convert", metavar="LOG", type=from_file, action="append",
-        help="make rows for --counts of a log of perf stat -j -I",
-    )  # fmt: skip
-    parser.add_argument(
-        "--counts", metavar="FILES", action="append",
-        help="review a fleet by the counts in all files of this pattern: Parquet, CSV, or lines "
-        "of perf stat -j -I; PLAN has the policy and the machines",
-    )  # fmt: skip
-    parser.add_argument(
-        "--cpu", metavar="MODEL", help="with --convert: the CPU of the log (tlbcost events --list)"
-    )
-    parser.add_argument(
         "--csv", metavar="FILE", type=to_file, help="write the decision table as CSV to FILE"
     )
     parser.add_argument(
         "--gate", action="store_true", help="exit with 3 if a rule of the plan's gate is broken"
     )
-    parser.add_argument(
-        "--host", metavar="NAME", help="with --convert: the host that the log is from"
-    )
-    parser.add_argument(
-        "--hosts", metavar="FILE", type=to_file,
-        help="with --counts: write the figures of each host as CSV to FILE",
-    )  # fmt: skip
     parser.add_argument(
         "--html", metavar="FILE", type=to_file,
         help="write it as one HTML file, which loads nothing from anywhere",
@@ -85,20 +67,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="use what an earlier review of this plan finished; try again what failed",
     )  # fmt: skip
     parser.add_argument(
-        "--service", metavar="NAME",
-        help="with --convert: what the log counts (default: the cgroup of each line)",
-    )  # fmt: skip
-    parser.add_argument(
         "--state", metavar="DIR", type=Path,
         help="keep each result there as it comes (default: PLAN without its suffix, with .review)",
     )  # fmt: skip
+    add_options(parser)
     add_reports(parser, json="the review", output="stdout")
     parser.add_argument("plan", metavar="PLAN", type=from_file, nargs="?", help="TOML file")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Review; returns the exit code, raises TlbcostError."""
-    _check_fleet(arguments)
+    check_options(arguments)
     given = [
         arguments.plan is not None or bool(arguments.counts), arguments.compare is not None,
         arguments.init, bool(arguments.convert),
@@ -119,27 +98,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.compare is not None:
         return _compare(arguments)
     if arguments.convert:
-        return until_stopped(lambda: _convert(arguments))
+        return until_stopped(lambda: convert(arguments))
     if arguments.counts:
-        return until_stopped(lambda: _counts(arguments))
+        return until_stopped(lambda: review_counts(arguments))
     return until_stopped(lambda: _review(arguments))
-
-
-def _check_fleet(arguments: argparse.Namespace) -> None:
-    """Options that --counts or --convert have alone, or have not."""
-    convert, counts = bool(arguments.convert), bool(arguments.counts)
-    for option in ("cpu", "host", "service"):
-        if getattr(arguments, option) is not None and not convert:
-            raise TlbcostError(f"--{option} belongs to --convert", None, USAGE)
-    if arguments.hosts is not None and not counts:
-        raise TlbcostError("--hosts belongs to --counts", None, USAGE)
-    of_plans = ["baseline", "gate", "html", "junit", "resume", "state"]
-    if convert:
-        of_plans += ["csv", "json", "markdown"]
-    for option in of_plans:
-        if getattr(arguments, option) and (counts or convert):
-            what = "--convert" if convert else "--counts"
-            raise TlbcostError(f"{what} and --{option} exclude each other", None, USAGE)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
@@ -156,48 +118,6 @@ def _compare(arguments: argparse.Namespace) -> int:
         found, print_comparison, to_json, arguments.output, arguments.json,
         stream=sys.stdout, exit_code=FAILED,
     )  # fmt: skip
-    return 0
-
-
-def _convert(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.output import check_files
-    from tlbcost.common.progress import say
-    from tlbcost.fleet.convert import convert_logs
-    from tlbcost.fleet.perf_log import Origin
-
-    check_files({"--output": arguments.output}, FAILED, {"--convert": arguments.convert})
-    origin = Origin(arguments.host, arguments.service, arguments.cpu)
-    say(f"{convert_logs(arguments.convert, origin, arguments.output):,} rows")
-    return 0
-
-
-def _counts(arguments: argparse.Namespace) -> int:
-    from tlbcost.common.document import to_json
-    from tlbcost.common.output import check_files, give_report, write
-    from tlbcost.fleet.report import hosts_csv, print_report, to_csv, to_markdown
-    from tlbcost.fleet.review import review_counts
-    from tlbcost.review.plan import read_plan
-
-    files = ("--csv", "--hosts", "--json", "--markdown", "--output")
-    written = {option: getattr(arguments, option[2:]) for option in files}
-    read = [] if arguments.plan is None else [arguments.plan]
-    check_files(written, FAILED, {"PLAN": read, "--counts": [Path(f) for f in arguments.counts]})
-    plan = None if arguments.plan is None else read_plan(arguments.plan, services=False)
-    found = review_counts(arguments.counts, plan)
-    give_report(
-        found.document, print_report, to_json, arguments.output, arguments.json,
-        stream=sys.stdout, exit_code=FAILED,
-    )  # fmt: skip
-    others = (
-        (arguments.csv, to_csv(found.document)),
-        (arguments.markdown, to_markdown(found.document)),
-        (arguments.hosts, hosts_csv(found.hosts)),
-    )
-    for file, text in others:
-        if file is not None:
-            write(file, text, FAILED)
-    if not found.hosts:
-        raise TlbcostError("no host has an estimate: see what was left out", None, FAILED)
     return 0
 
 

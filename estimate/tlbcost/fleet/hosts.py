@@ -7,7 +7,7 @@ left out here, with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from tlbcost.answer.gains import by_counters
 from tlbcost.common import units
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
+from tlbcost.common.progress import Progress
 from tlbcost.counters.count_findings import only_of_code
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.counters.importing.event_names import meaning
@@ -110,17 +111,19 @@ def estimate_hosts(
     omitted: list[Omitted] = []
     rows = [_Row(*row) for row in table[list(_COLUMNS)].itertuples(index=False, name=None)]
     known = _with_known_cpus(rows, omitted)
+    services = _by_service(known)
     found = []
-    for (host, service, key), sums in _by_service(known):
-        pmu = load_pmu(key)
-        own = _Service(host, service, pmu, omitted)
-        kept = own.even(own.known(sums))
-        if not kept:
-            continue
-        try:
-            found.append(_estimate(own, kept, machines))
-        except _RefusedError as error:
-            own.leave_out(error.reason, str(error), None, sum(each.rows for each in kept))
+    with Progress("estimates of hosts") as progress:
+        for done, ((host, service, key), sums) in enumerate(services):
+            progress.part(done, len(services))
+            own = _Service(host, service, load_pmu(key), omitted)
+            kept = own.even(own.known(sums))
+            if not kept:
+                continue
+            try:
+                found.append(_estimate(own, kept, machines))
+            except _RefusedError as error:
+                own.leave_out(error.reason, str(error), None, sum(each.rows for each in kept))
     return found, omitted
 
 
@@ -156,7 +159,7 @@ def _key_of(text: str) -> tuple[str, str | None]:
         return text, f"{error} ({error.hint})"
 
 
-def _by_service(rows: Sequence[_Row]) -> Iterator[tuple[tuple[str, str, str], list[_Sum]]]:
+def _by_service(rows: Sequence[_Row]) -> list[tuple[tuple[str, str, str], list[_Sum]]]:
     """The sums of each host and service, with its CPU, which may have been named in two ways."""
     found: dict[tuple[str, str, str], dict[str, _Sum]] = {}
     for row in rows:
@@ -168,8 +171,7 @@ def _by_service(rows: Sequence[_Row]) -> Iterator[tuple[tuple[str, str, str], li
             before.seconds + row.seconds,
             before.rows + row.rows,
         )
-    for key in sorted(found):
-        yield key, [found[key][event] for event in sorted(found[key])]
+    return [(key, [found[key][event] for event in sorted(found[key])]) for key in sorted(found)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,10 +76,11 @@ def _words(left: LeftOut) -> str:
     names = [visible(each) for each in (left.service, left.cpu, left.event) if each is not None]
     where = f" ({', '.join(names)})" if names else ""
     hosts = "host" if left.hosts == 1 else "hosts"
+    rows = "row" if left.rows == 1 else "rows"
     some = ", ".join(visible(name) for name in left.examples)
     more = ", ..." if left.hosts > len(left.examples) else ""
     return (
-        f"left out: {left.rows:,} rows of {left.hosts:,} {hosts}{where}: {visible(left.why)}"
+        f"left out: {left.rows:,} {rows} of {left.hosts:,} {hosts}{where}: {visible(left.why)}"
         f"{': ' if some else ''}{some}{more}"
     )
 

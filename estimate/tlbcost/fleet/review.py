@@ -17,6 +17,8 @@ from tlbcost.fleet.machines import machines_of
 from tlbcost.review.plan import Plan, Policy, share
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
     from dask.callbacks import Callback
 
@@ -49,14 +51,13 @@ def check_packages() -> None:
         ) from error
 
 
-def review_counts(patterns: Sequence[str], plan: Plan | None) -> FleetReview:
-    """Read the files that match, and estimate each host and service. Raises TlbcostError."""
+def review_counts(files: Sequence[Path], plan: Plan | None) -> FleetReview:
+    """Read the files, and estimate each host and service. Raises TlbcostError."""
     check_packages()
-    from tlbcost.fleet.sources import matching, pieces
+    from tlbcost.fleet.sources import pieces
 
     policy = Policy() if plan is None else plan.policy
     machines = machines_of(plan)
-    files = matching(patterns)
     table = _table(pieces(files))
     read = int(table["rows"].sum())
     if not read:

@@ -45,7 +45,7 @@ def matching(patterns: Sequence[str]) -> list[Path]:
     found: set[str] = set()
     for pattern in patterns:
         # Path.glob() knows no absolute patterns.
-        files = glob.glob(pattern, recursive=True)  # noqa: PTH207
+        files = [pattern] if Path(pattern).exists() else glob.glob(pattern, recursive=True)  # noqa: PTH207
         if not files:
             raise TlbcostError(
                 f"--counts: no file matches {pattern}",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 from tlbcost.fleet.review import FleetReview, review_counts
+from tlbcost.fleet.sources import matching
 from tlbcost.review.plan import Plan
 
 NAMES = ["host", "service", "cpu_model", "event", "value", "seconds"]
@@ -62,7 +63,7 @@ def written(folder: Path, rows: list[Row], name: str = "stats.parquet") -> Path:
 
 def reviewed(folder: Path, rows: list[Row], plan: Plan | None = None) -> FleetReview:
     """The review of these rows."""
-    return review_counts([str(written(folder, rows))], plan)
+    return review_counts(matching([str(written(folder, rows))]), plan)
 
 
 def log_of(rows: list[Row]) -> str:

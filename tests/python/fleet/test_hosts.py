@@ -17,6 +17,7 @@ from tlbcost.answer.request import EstimateRequest
 from tlbcost.common.errors import TlbcostError
 from tlbcost.fleet.document import FleetDocument, LeftOut
 from tlbcost.fleet.review import review_counts
+from tlbcost.fleet.sources import matching
 from tlbcost.review.plan import read_plan
 
 LOADS = "dtlb_load_misses.walk_active:u"
@@ -53,7 +54,7 @@ def the_one(document: FleetDocument, reason: str) -> LeftOut:
 def test_the_same_numbers_as_one_by_one(tmp_path: Path) -> None:
     frame = fleet_counts.hosts_frame(12, 4, np.random.default_rng(7))
     frame.to_parquet(tmp_path / "stats.parquet", index=False)
-    found = review_counts([str(tmp_path / "*.parquet")], None)
+    found = review_counts(matching([str(tmp_path / "*.parquet")]), None)
     assert all_accounted(found.document)
     whole = frame[frame["running_fraction"] == 1].astype(dict.fromkeys(["host", "service"], str))
     compared = 0
@@ -227,7 +228,7 @@ def test_several_files_are_one_fleet(tmp_path: Path) -> None:
     whole = reviewed(tmp_path, rows).hosts
     written(tmp_path, rows[::2], "part-1.csv")
     written(tmp_path, rows[1::2], "part-2.parquet")
-    found = review_counts([str(tmp_path / "part-*")], None)
+    found = review_counts(matching([str(tmp_path / "part-*")]), None)
     assert found.document.files == 2
     for ours, theirs in zip(found.hosts, whole, strict=True):
         assert ours.gain.value == pytest.approx(theirs.gain.value, rel=1e-12)

@@ -13,6 +13,7 @@ from builders.fleet import Row, frame_of, log_of, reviewed, rows_of, written
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.fleet import sources
 from tlbcost.fleet.review import review_counts
+from tlbcost.fleet.sources import matching
 
 HEADER = "host,service,cpu_model,event,value,seconds\n"
 GOOD = "a,web,skx,cycles:u,2e9,1\n"
@@ -20,7 +21,7 @@ GOOD = "a,web,skx,cycles:u,2e9,1\n"
 
 def refusal(path: Path) -> TlbcostError:
     with pytest.raises(TlbcostError) as caught:
-        review_counts([str(path)], None)
+        review_counts(matching([str(path)]), None)
     return caught.value
 
 
@@ -33,7 +34,7 @@ def test_the_kinds_of_files_say_the_same(tmp_path: Path) -> None:
     lines = log_of(rows).replace("{", origin)
     log.write_text(f"# started on Wed Nov 25 2026\n\n{lines}", encoding="utf-8")
     for path in (written(tmp_path, rows, "stats.csv"), log):
-        (found,) = review_counts([str(path)], None).hosts
+        (found,) = review_counts(matching([str(path)]), None).hosts
         assert found.gain.value == pytest.approx(expected[0].gain.value, rel=1e-12)
         assert (found.host, found.seconds, found.rows) == ("a", 5.0, len(rows))
 
@@ -44,7 +45,7 @@ def test_perfs_words_for_what_was_not_counted(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith(HEADER)
     path.write_text(text + more.replace(",1,1\n", ",1\n"), encoding="utf-8")
-    (left,) = review_counts([str(path)], None).document.left_out
+    (left,) = review_counts(matching([str(path)]), None).document.left_out
     assert (left.reason, left.rows, left.hosts) == ("not_counted", 2, 1)
 
 
@@ -57,10 +58,10 @@ def test_a_large_file_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(sources, "_PIECE", 20)
     monkeypatch.setattr(sources, "_BATCH", 5)
     assert len(sources.pieces([path])) == 9
-    assert [each.host for each in review_counts([str(path)], None).hosts] == [
+    assert [each.host for each in review_counts(matching([str(path)]), None).hosts] == [
         each.host for each in whole
     ]
-    assert review_counts([str(path)], None).hosts[0].gain.value == pytest.approx(
+    assert review_counts(matching([str(path)]), None).hosts[0].gain.value == pytest.approx(
         whole[0].gain.value, rel=1e-12
     )
 
