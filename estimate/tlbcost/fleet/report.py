@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 18
 # The rest is in the JSON document.
 _MOST_LINES = 20
+_MOST_NAMES = 3
 
 
 def print_report(fleet: FleetDocument, stream: TextIO) -> None:
@@ -57,32 +58,49 @@ def _lines(fleet: FleetDocument) -> list[str]:
     """What the table does not say."""
     policy = fleet.policy
     end = {"low": "lower end", "value": "value", "high": "upper end"}[policy.decide_on]
-    files = "file" if fleet.files == 1 else "files"
     lines = [
         "The median host, and the tenths at both ends. gaining: hosts that gain "
         f"{policy.least_gain} or more at the {end} of the interval.",
-        f"{fleet.rows_read:,} rows of {fleet.hosts:,} hosts in {fleet.files:,} {files}; "
-        f"{fleet.rows_used:,} rows are used.",
+        f"{_plural(fleet.rows_read, 'row')} of {_plural(fleet.hosts, 'host')} in "
+        f"{_plural(fleet.files, 'file')}; {_plural(fleet.rows_used, 'row')} used.",
     ]
-    lines += [_words(each) for each in fleet.left_out[:_MOST_LINES]]
-    more = fleet.left_out[_MOST_LINES:]
+    found: dict[str, list[LeftOut]] = {}
+    for each in fleet.left_out:
+        found.setdefault(each.why, []).append(each)
+    groups = sorted(found.values(), key=lambda group: -sum(each.rows for each in group))
+    lines += [_words(group) for group in groups[:_MOST_LINES]]
+    more = [each for group in groups[_MOST_LINES:] for each in group]
     if more:
         rows = sum(each.rows for each in more)
-        lines.append(f"left out: {rows:,} more rows, for {len(more):,} reasons; --json has them")
+        reasons = len(groups) - _MOST_LINES
+        lines.append(f"left out: {rows:,} more rows, for {reasons:,} reasons; --json has them")
     return lines
 
 
-def _words(left: LeftOut) -> str:
-    names = [visible(each) for each in (left.service, left.cpu, left.event) if each is not None]
-    where = f" ({', '.join(names)})" if names else ""
-    hosts = "host" if left.hosts == 1 else "hosts"
-    rows = "row" if left.rows == 1 else "rows"
-    some = ", ".join(visible(name) for name in left.examples)
-    more = ", ..." if left.hosts > len(left.examples) else ""
-    return (
-        f"left out: {left.rows:,} {rows} of {left.hosts:,} {hosts}{where}: {visible(left.why)}"
-        f"{': ' if some else ''}{some}{more}"
-    )
+def _words(group: Sequence[LeftOut]) -> str:
+    """Rows that were left out for the same reason; the document has them one by one."""
+    rows = sum(each.rows for each in group)
+    # Hosts of several services may be the same ones.
+    hosts = f" of {_plural(group[0].hosts, 'host')}" if len(group) == 1 else ""
+    names = [
+        _some([name for name in (getattr(each, key) for each in group) if name is not None])
+        for key in ("service", "cpu", "event")
+    ]
+    where = f" ({'; '.join(filter(None, names))})" if any(names) else ""
+    hosts_named = _some([name for each in group for name in each.examples])
+    on = f"; on {hosts_named}" if hosts_named else ""
+    return f"left out: {_plural(rows, 'row')}{hosts}{where}: {visible(group[0].why)}{on}"
+
+
+def _plural(n: int, what: str) -> str:
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of them, each once."""
+    distinct = list(dict.fromkeys(visible(name) for name in names))
+    shown = ", ".join(distinct[:_MOST_NAMES])
+    return f"{shown}, ..." if len(distinct) > _MOST_NAMES else shown
 
 
 def to_markdown(fleet: FleetDocument) -> str:

@@ -30,8 +30,8 @@ def test_text(tmp_path: Path) -> None:
     assert "\x1b" not in text.getvalue()
     flat = " ".join(text.getvalue().split())
     assert "web skx 1 1 23 % (23 to 23) 14 % (14 to 14)" in flat
-    assert "36 rows of 3 hosts in 1 file; 24 rows are used." in flat
-    assert "left out: 12 rows of 1 host (web, nonesuch): no event table is called" in flat
+    assert "36 rows of 3 hosts in 1 file; 24 rows used." in flat
+    assert "left out: 12 rows of 1 host (web; nonesuch): no event table is called" in flat
 
 
 def test_many_reasons_are_cut_short(tmp_path: Path) -> None:
