@@ -348,6 +348,9 @@ bench-top: all $(B)/venv/.check  ## what tlbcost top uses with 500 processes (wr
 bench-turns: all  ## do two trials in turns agree, and two of pairs one by one? (writes doc/benchmarks.md; half an hour)
 	$(B)/venv/bin/python bench/turns.py
 
+bench-counts: all $(B)/venv/.check  ## a fleet's counts of 50 million rows (writes doc/benchmarks.md; quiet, six minutes)
+	$(B)/venv/bin/python bench/fleet_counts.py
+
 bench-page-sizes: all  ## the article's access patterns, simulated (writes doc/page-sizes.md; two minutes)
 	$(B)/venv/bin/python bench/page_sizes.py
 
@@ -375,7 +378,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: torture soak-copies bench-copies bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) -path $(B)/releases -prune -o -name '*.d' -type f -print 2>/dev/null)

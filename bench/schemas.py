@@ -14,6 +14,7 @@ from tlbcost.common.document import schema_of
 from tlbcost.counters.count_document import CountDocument
 from tlbcost.counters.profile_document import ProfileDocument
 from tlbcost.doctor.check import Examination
+from tlbcost.fleet.document import FleetDocument
 from tlbcost.live.document import TopDocument
 from tlbcost.machines.document import MachineEstimateDocument
 from tlbcost.machines.list_document import MachineList
@@ -38,6 +39,7 @@ DOCUMENTS: dict[str, tuple[type, str]] = {
     "count": (CountDocument, "tlbcost count"),
     "doctor": (Examination, "tlbcost doctor"),
     "estimate": (EstimateDocument, "tlbcost estimate"),
+    "fleet": (FleetDocument, "tlbcost review --counts"),
     "machine-estimate": (MachineEstimateDocument, "tlbcost estimate --machine, --page-size"),
     "events": (EventsDocument, "tlbcost events"),
     "machines": (MachineList, "tlbcost machines"),

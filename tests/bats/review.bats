@@ -169,7 +169,7 @@ assert len(rows) == 8 and [name for name in rows if rows[name] == "failed"] == [
 	run -2 "${TLBCOST}" review no.toml
 	[[ ${output} == *"cannot read no.toml"* ]]
 	run -2 "${TLBCOST}" review
-	[[ ${output} == *"one of PLAN, --compare and --init is needed"* ]]
+	[[ ${output} == *"one of PLAN, --compare, --counts, --convert and --init is needed"* ]]
 }
 
 @test "results that cannot be kept end it" {

@@ -26,6 +26,7 @@ from tlbcost.answer.runs import follow_running, plan_runs, run_program
 from tlbcost.answer.surroundings import surroundings
 from tlbcost.attribution.samples import sampled_attribution
 from tlbcost.attribution.simulation import simulated_attribution
+from tlbcost.calibration.records import Obtained
 from tlbcost.calibration.request import calibration_for
 from tlbcost.common.cleanup import TimeLimitPassed, temporary_folder
 from tlbcost.common.document import now
@@ -36,6 +37,7 @@ from tlbcost.counters.importing.file import import_files
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.model.gain import PredictedGain
 from tlbcost.numa.runs import node_placement
+from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.run.program import resolve
 from tlbcost.system.machine import current_machine
@@ -57,6 +59,13 @@ def imported(request: EstimateRequest) -> Evidence:
     """The counts in files. Raises TlbcostError naming the file and its defect."""
     calibrated = None if request.calibration is None else calibration_for(request.calibration)
     counted, pmu = import_files(request.imported, request.cpu, request.object_name)
+    return of_counts(counted, pmu, calibrated, request.walk_cycles)
+
+
+def of_counts(
+    counted: EventCounts, pmu: Pmu, calibrated: Obtained | None, walk_cycles: float | None = None
+) -> Evidence:
+    """Counts taken elsewhere, and what is known of the machine that counted."""
     machine = counted.machine
     if machine is None and calibrated is not None:
         machine = calibrated.calibration.machine
@@ -72,7 +81,7 @@ def imported(request: EstimateRequest) -> Evidence:
         calibrated=calibrated,
         counted=counted,
         pmu=pmu,
-        walk_cycles=request.walk_cycles,
+        walk_cycles=walk_cycles,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tlbcost.commands.review_counts import add_options, check_options, convert, review_counts
 from tlbcost.common.arguments import add_exit_codes, add_reports, duration, from_file, to_file
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CONDITION_HOLDS, FAILED, USAGE, TlbcostError
@@ -26,12 +27,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "tlbcost review [options] PLAN\n"
         "       tlbcost review --compare OLD NEW [--json FILE] [--output FILE]\n"
+        "       tlbcost review --counts FILES [--counts FILES]... [options] [PLAN]\n"
+        "       tlbcost review --convert LOG [--convert LOG]... [options]\n"
         "       tlbcost review --init"
     )
     add_exit_codes(
         parser,
         {
-            1: "a file cannot be read or written, or the scheduler cannot be reached or went away",
+            1: "a file cannot be read or written, the scheduler cannot be reached or went away, or "
+            "(--counts) no host has an estimate",
             3: "--gate: a rule is broken",
             125: "results cannot be kept, or Dask is not installed",
         },
@@ -78,24 +82,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --scheduler: how long to wait for a worker that is silent, or for one of a "
         "machine that has none (default: 60s)",
     )  # fmt: skip
+    add_options(parser)
     add_reports(parser, json="the review", output="stdout")
     parser.add_argument("plan", metavar="PLAN", type=from_file, nargs="?", help="TOML file")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Review; returns the exit code, raises TlbcostError."""
-    given = [arguments.plan is not None, arguments.compare is not None, arguments.init]
+    check_options(arguments)
+    given = [
+        arguments.plan is not None or bool(arguments.counts), arguments.compare is not None,
+        arguments.init, bool(arguments.convert),
+    ]  # fmt: skip
     if sum(given) != 1:
         raise TlbcostError(
-            "one of PLAN, --compare and --init is needed",
+            "one of PLAN, --compare, --counts, --convert and --init is needed",
             "tlbcost review --init >plan.toml && tlbcost review plan.toml",
             USAGE,
         )
     if arguments.baseline is not None and not arguments.gate:
         raise TlbcostError("--baseline belongs to --gate", "add --gate", USAGE)
     scheduler = scheduler_of(arguments)
-    if scheduler is not None and arguments.plan is None:
-        raise TlbcostError("--scheduler belongs to a PLAN", None, USAGE)
+    if scheduler is not None and (arguments.plan is None or arguments.counts):
+        raise TlbcostError("--scheduler belongs to the services of a PLAN", None, USAGE)
     if arguments.init:
         from tlbcost.common.paths import data
 
@@ -103,6 +112,10 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.compare is not None:
         return _compare(arguments)
+    if arguments.convert:
+        return until_stopped(lambda: convert(arguments))
+    if arguments.counts:
+        return until_stopped(lambda: review_counts(arguments))
     return until_stopped(lambda: _review(arguments, scheduler))
 
 

@@ -8,6 +8,7 @@ A formula is arithmetic over event names and numbers: `+ - * /`, parentheses, `m
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 import re
 from collections.abc import Callable, Mapping
@@ -59,6 +60,7 @@ def _names(formula: _Formula) -> set[str]:
     return {leaf for leaf in formula.leaves.values() if isinstance(leaf, str)}
 
 
+@functools.cache
 def _parse(expression: str) -> _Formula:
     words: list[str] = []
     leaves: dict[str, str | float] = {}

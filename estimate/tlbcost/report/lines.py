@@ -11,6 +11,7 @@ _DOTS = "..."
 # A number and its unit stay on one line.
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMG]iB|B|ns|µs|ms|s|M|G)\b|%)")
 _HELD = "\u00a0"
+_MARKDOWN = str.maketrans({c: f"\\{c}" for c in r"\`*_[]#|~>"} | {"<": "&lt;", "&": "&amp;"})
 
 
 def visible(text: str) -> str:
@@ -22,6 +23,11 @@ def _escaped(character: str) -> str:
     """As Python writes it; a byte that is no UTF-8, which is kept as a surrogate, as that byte."""
     byte = ord(character) - 0xDC00
     return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else repr(character)[1:-1]
+
+
+def markdown(text: str) -> str:
+    """Markdown that shows this text on one line."""
+    return visible(text).translate(_MARKDOWN)
 
 
 def wrapped(text: str, width: int, first: str = "", later: str = "") -> list[str]:

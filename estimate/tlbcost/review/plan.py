@@ -133,14 +133,19 @@ def time_s(text: str, key: str) -> float:
     return float(found[1]) * _TIMES[found[2]]
 
 
-def read_plan(path: Path) -> Plan:
-    """A plan, whose relative paths are below its folder. Raises TlbcostError with exit code 2."""
+def read_plan(path: Path, *, services: bool = True) -> Plan:
+    """A plan, whose relative paths are below its folder. Raises TlbcostError with exit code 2.
+
+    Without `services` it may have none.
+    """
     try:
         table = tomllib.loads(read_text(path, hint=_HINT))
     except tomllib.TOMLDecodeError as error:
         raise TlbcostError(f"{path}: not TOML: {error}", _HINT, USAGE) from error
     except TlbcostError as error:
         raise TlbcostError(str(error), _HINT, USAGE) from error
+    if not services:
+        table.setdefault("services", [])
     try:
         plan = msgspec.convert(table, Plan)
     except msgspec.ValidationError as error:
@@ -148,7 +153,8 @@ def read_plan(path: Path) -> Plan:
     if not plan.machines:
         plan = msgspec.structs.replace(plan, machines={"here": MachineType()})
     _check_units(plan)
-    _check_services(plan)
+    if services or plan.services:
+        _check_services(plan)
     return _with_paths(plan, path.resolve().parent)
 
 

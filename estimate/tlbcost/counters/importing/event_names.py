@@ -7,6 +7,7 @@ Tools spell one event in many ways: `dtlb_load_misses.walk_active`, `r1001008`,
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -201,6 +202,7 @@ def _by_code(code: int | None, rows: tuple[Event, ...]) -> Event | None:
     )
 
 
+@functools.cache
 def _canonical(name: str) -> str:
     """One spelling for all: upper case, `:` between the parts, `_` within them."""
     tail = name.rpartition("::")[2].upper()

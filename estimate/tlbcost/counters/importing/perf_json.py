@@ -26,21 +26,34 @@ def parse(name: str, lines: Sequence[tuple[int, str]]) -> tuple[list[PrintedCoun
     readings = []
     several = False
     for line, text in lines:
-        try:
-            # Python reads numbers that JSON does not have.
-            found = json.loads(text, parse_constant=_no_number)
-        except (ValueError, RecursionError) as error:
-            raise refused(name, line, f"not a JSON object: {error}") from error
-        if not isinstance(found, dict):
-            raise refused(name, line, "expected a JSON object on each line, as perf stat -j writes")
-        if "counter-value" not in found and "metric-value" in found:
-            continue
-        try:
-            readings.append(_reading(line, found))
-        except ValueError as error:
-            raise refused(name, line, str(error)) from error
-        several = several or "variance" in found
+        found = object_of(name, line, text)
+        reading = reading_of(name, line, found)
+        if reading is not None:
+            readings.append(reading)
+            several = several or "variance" in found
     return readings, FileFacts(wall_ns=last_time(name, readings), notes=note_of_repeats(several))
+
+
+def object_of(name: str, line: int, text: str) -> dict[str, object]:
+    """The object of a line. Raises TlbcostError naming it."""
+    try:
+        # Python reads numbers that JSON does not have.
+        found = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise refused(name, line, f"not a JSON object: {error}") from error
+    if not isinstance(found, dict):
+        raise refused(name, line, "expected a JSON object on each line, as perf stat -j writes")
+    return found
+
+
+def reading_of(name: str, line: int, found: dict[str, object]) -> PrintedCount | None:
+    """The count of an object; None: it has a metric alone. Raises TlbcostError."""
+    if "counter-value" not in found and "metric-value" in found:
+        return None
+    try:
+        return _reading(line, found)
+    except ValueError as error:
+        raise refused(name, line, str(error)) from error
 
 
 def _reading(line: int, found: dict[str, object]) -> PrintedCount:

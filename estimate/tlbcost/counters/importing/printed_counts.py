@@ -16,9 +16,10 @@ from tlbcost.processors.event_tables import generic_pmu
 from tlbcost.processors.events import Pmu
 
 # A counter that ran for less than this share of the time was scaled.
-_WHOLE = 0.9995
-_NS = {"": 1.0, "ns": 1.0, "nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
-_DURATIONS = {"duration_time": "wall_ns", "user_time": "user_ns", "system_time": "system_ns"}
+WHOLE = 0.9995
+NS = {"": 1.0, "ns": 1.0, "nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
+# What perf counts as events, too.
+DURATIONS = {"duration_time": "wall_ns", "user_time": "user_ns", "system_time": "system_ns"}
 
 
 NOT_COUNTED: dict[str, State] = {
@@ -96,8 +97,8 @@ def add_up(
         count, note = _added(event, parts, meanings[event])
         counts.append(count)
         notes += [note] if note else []
-        if event in _DURATIONS and count.value is not None:
-            times[_DURATIONS[event]] = count.value * _NS.get(parts[0].unit, 1.0)
+        if event in DURATIONS and count.value is not None:
+            times[DURATIONS[event]] = count.value * NS.get(parts[0].unit, 1.0)
     _check_sources(name, meanings)
     seen = {count.event for count in counts if count.value is not None}
     notes += [m.note for event, m in meanings.items() if m.note and event in seen]
@@ -200,11 +201,11 @@ def _added(
     if means.name == "task_clock_ns":
         # perf prints milliseconds, in its first versions without saying so.
         unit = parts[0].unit or ("ns" if total.is_integer() else "msec")
-        total = round(total * _NS.get(unit, 1.0))
+        total = round(total * NS.get(unit, 1.0))
     fractions = [part.running_fraction for part in parts]
     known = [fraction for fraction in fractions if fraction is not None]
     fraction = math.fsum(known) / len(known) if len(known) == len(parts) else None
-    state: State = "multiplexed" if fraction is not None and fraction < _WHOLE else "counted"
+    state: State = "multiplexed" if fraction is not None and fraction < WHOLE else "counted"
     return EventCount(means.name, event, total, fraction, state), None
 
 

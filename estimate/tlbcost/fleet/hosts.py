@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What would huge pages save a service on each host, by what was counted there?
+
+By the functions that estimate one file of counts (`tlbcost estimate --from`): what they refuse is
+left out here, with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tlbcost.answer.estimate import of_counts
+from tlbcost.answer.gains import by_counters
+from tlbcost.common import units
+from tlbcost.common.errors import TlbcostError
+from tlbcost.common.interval import Interval
+from tlbcost.common.progress import Progress
+from tlbcost.counters.count_findings import only_of_code
+from tlbcost.counters.event_counts import EventCounts
+from tlbcost.counters.importing.event_names import meaning
+from tlbcost.counters.importing.printed_counts import DURATIONS, FileFacts, PrintedCount, add_up
+from tlbcost.fleet.columns import KEYS, NUMBERS, STATES, WHY
+from tlbcost.fleet.document import Reason
+from tlbcost.fleet.machines import Machines, cpu_named
+from tlbcost.model.walk_share import Way
+from tlbcost.processors.event_tables import load_pmu
+from tlbcost.processors.events import Pmu
+from tlbcost.processors.formulas import names as names_in
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# An event that was counted for a smaller part of the time is not compared with the others.
+_LEAST_TIME = 0.9
+# Counters are not read at one instant.
+_SKEW = 1.01
+_PART_OF_CYCLES = ("_active_cycles", "_stall_cycles")
+
+
+@dataclass(frozen=True, slots=True)
+class HostEstimate:
+    """One service on one host; `without`: events of code that were not counted."""
+
+    host: str
+    service: str
+    machine: str
+    cpu: str
+    way: Way
+    without: tuple[str, ...]
+    seconds: float
+    share_fraction: float
+    bound_fraction: float
+    gain: Interval
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Omitted:
+    """Rows of one host that no estimate is made of."""
+
+    reason: Reason
+    why: str
+    host: str
+    service: str | None
+    cpu: str | None
+    event: str | None
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of the sums, in the order of _COLUMNS."""
+
+    host: str
+    service: str
+    cpu: str
+    event: str
+    state: int
+    value: float
+    seconds: float
+    rows: int
+
+
+_COLUMNS = (*KEYS, "state", *NUMBERS, "rows")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """What one event came to on one host for one service."""
+
+    event: str
+    value: float
+    seconds: float
+    rows: int
+
+
+class _RefusedError(Exception):
+    """Why there is no estimate."""
+
+    def __init__(self, reason: Reason, why: str) -> None:
+        super().__init__(why)
+        self.reason = reason
+
+
+def estimate_hosts(
+    table: pd.DataFrame, machines: Machines
+) -> tuple[list[HostEstimate], list[Omitted]]:
+    """An estimate of each host and service that allows one; every other row is among the rest."""
+    omitted: list[Omitted] = []
+    rows = [_Row(*row) for row in table[list(_COLUMNS)].itertuples(index=False, name=None)]
+    known = _with_known_cpus(rows, omitted)
+    services = _by_service(known)
+    found = []
+    with Progress("estimates of hosts") as progress:
+        for done, ((host, service, key), sums) in enumerate(services):
+            progress.part(done, len(services))
+            own = _Service(host, service, load_pmu(key), omitted)
+            kept = own.even(own.known(sums))
+            if not kept:
+                continue
+            try:
+                found.append(_estimate(own, kept, machines))
+            except _RefusedError as error:
+                own.leave_out(error.reason, str(error), None, sum(each.rows for each in kept))
+    return found, omitted
+
+
+def _with_known_cpus(rows: Sequence[_Row], omitted: list[Omitted]) -> list[_Row]:
+    """The good rows of hosts with one CPU that is known; its name is the key of its events."""
+    keys = {text: _key_of(text) for text in {row.cpu for row in rows} if text}
+    cpus: dict[str, set[str]] = {}
+    for row in rows:
+        if row.host and row.cpu:
+            cpus.setdefault(row.host, set()).add(keys[row.cpu][0])
+    kept = []
+    for row in rows:
+        state = STATES[row.state]
+        cpu, unknown = keys.get(row.cpu, (row.cpu, None))
+        names = (row.host, row.service, cpu)
+        if state != "good":
+            omitted.append(Omitted(state, WHY[state], *names, row.event, row.rows))
+        elif len(cpus[row.host]) > 1:
+            why = "the host has rows of several CPUs"
+            omitted.append(Omitted("mixed_cpus", why, row.host, row.service, None, None, row.rows))
+        elif unknown is not None:
+            omitted.append(Omitted("unknown_cpu", unknown, *names, None, row.rows))
+        else:
+            kept.append(replace(row, cpu=cpu))
+    return kept
+
+
+def _key_of(text: str) -> tuple[str, str | None]:
+    """The key of its events; else the name, and why there are none."""
+    try:
+        return cpu_named(text).key, None
+    except TlbcostError as error:
+        return text, f"{error} ({error.hint})"
+
+
+def _by_service(rows: Sequence[_Row]) -> list[tuple[tuple[str, str, str], list[_Sum]]]:
+    """The sums of each host and service, with its CPU, which may have been named in two ways."""
+    found: dict[tuple[str, str, str], dict[str, _Sum]] = {}
+    for row in rows:
+        sums = found.setdefault((row.host, row.service, row.cpu), {})
+        before = sums.get(row.event, _Sum(row.event, 0.0, 0.0, 0))
+        sums[row.event] = _Sum(
+            row.event,
+            before.value + row.value,
+            before.seconds + row.seconds,
+            before.rows + row.rows,
+        )
+    return [(key, [found[key][event] for event in sorted(found[key])]) for key in sorted(found)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """One service on one host, and where what is left out of it goes."""
+
+    host: str
+    service: str
+    pmu: Pmu
+    omitted: list[Omitted]
+
+    def leave_out(self, reason: Reason, why: str, event: str | None, rows: int) -> None:
+        self.omitted.append(
+            Omitted(reason, why, self.host, self.service, self.pmu.key, event, rows)
+        )
+
+    def known(self, sums: Sequence[_Sum]) -> list[_Sum]:
+        """Those of events that mean something on this CPU."""
+        kept = []
+        for each in sums:
+            found = meaning(each.event, self.pmu)
+            if found.name is None and each.event not in DURATIONS:
+                why = found.note or f"nothing that is known of {self.pmu.name}"
+                self.leave_out("unknown_event", why, each.event, each.rows)
+            else:
+                kept.append(each)
+        return kept
+
+    def even(self, sums: Sequence[_Sum]) -> list[_Sum]:
+        """Those that were counted in most of the time, for that time.
+
+        Rows that were left out are not the same for each event.
+        """
+        whole = max((each.seconds for each in sums), default=0.0)
+        kept = []
+        for each in sums:
+            if each.seconds < _LEAST_TIME * whole:
+                why = f"counted in less than {units.percent(_LEAST_TIME)} of the time of others"
+                self.leave_out("uneven", why, each.event, each.rows)
+            else:
+                factor = 1.0 if each.seconds == whole else whole / each.seconds
+                kept.append(_Sum(each.event, each.value * factor, whole, each.rows))
+        return kept
+
+
+def _estimate(own: _Service, sums: Sequence[_Sum], machines: Machines) -> HostEstimate:
+    """As of one file. Raises _RefusedError."""
+    pmu = own.pmu
+    counts = [
+        PrintedCount(i, each.event, each.value, "ns", "counted") for i, each in enumerate(sums)
+    ]
+    try:
+        counted = add_up(own.host, counts, FileFacts(), pmu)
+    except TlbcostError as error:
+        raise _RefusedError("mixed_modes", str(error).partition(": ")[2]) from error
+    _check(counted, pmu)
+    given = of_counts(counted, pmu, machines.calibrated.get(pmu.key))
+    try:
+        part = by_counters(given, machines.costs(pmu, given), None, None)
+    except TlbcostError as error:
+        reason: Reason = "missing_events" if _missing(counted, pmu) else "no_costs"
+        raise _RefusedError(reason, f"{error} ({error.hint})") from error
+    assert part is not None, "there are counts"
+    seen, gain = part.witness, part.gain
+    if not only_of_code(seen.missing):
+        raise _RefusedError("missing_events", f"{', '.join(seen.missing)} missing")
+    return HostEstimate(
+        host=own.host,
+        service=own.service,
+        machine=machines.names.get(pmu.key, pmu.key),
+        cpu=pmu.key,
+        way=seen.way,
+        without=seen.missing,
+        seconds=sums[0].seconds,
+        share_fraction=seen.total.value,
+        bound_fraction=gain.bound_fraction.value,
+        gain=gain.expected_fraction,
+        rows=sum(each.rows for each in sums),
+    )
+
+
+def _check(counted: EventCounts, pmu: Pmu) -> None:
+    """Raises _RefusedError for counts that cannot be, or of which nothing follows."""
+    values = counted.values()
+    cycles = values.get("cycles")
+    if cycles is None:
+        raise _RefusedError("missing_events", "cycles missing")
+    if cycles == 0:
+        raise _RefusedError("idle", "no cycles were counted")
+    for name, value in values.items():
+        is_part = name.partition(".")[0].endswith(_PART_OF_CYCLES)
+        if is_part and value > _SKEW * cycles:
+            raise _RefusedError("impossible", f"more {name} than cycles on {pmu.name}")
+
+
+def _missing(counted: EventCounts, pmu: Pmu) -> set[str]:
+    """What the best formula of this CPU needs and was not counted."""
+    keys = [key for key in ("share", "pending_share", "walks") if key in pmu.formulas]
+    return names_in(pmu.formulas[keys[0]]) - counted.values().keys() if keys else set()

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What are the rows of a log of `perf stat -j -I`? One for each line that has a count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tlbcost.common.errors import TlbcostError
+from tlbcost.counters.importing.perf_json import object_of, reading_of
+from tlbcost.counters.importing.printed_counts import DURATIONS, NS, refused
+from tlbcost.fleet.columns import KEYS, NUMBERS, RUNNING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ROWS = 200_000
+_CLOCKS = ("task-clock", "cpu-clock", *DURATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a log is from, if its lines do not say; None: they do."""
+
+    host: str | None = None
+    service: str | None = None
+    cpu_model: str | None = None
+
+
+class _Streams:
+    """How long each line counted: perf prints when its interval ended, since it began."""
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, str], tuple[float, float]] = {}
+
+    def seconds(self, host: str, service: str, end: float) -> float:
+        before, last = self._ends.get((host, service), (0.0, 0.0))
+        if end != last:
+            # perf was started again if its time went back.
+            before = last if end > last else 0.0
+            self._ends[host, service] = before, end
+        return end - before
+
+
+def frames(path: Path, origin: Origin) -> Iterator[pd.DataFrame]:
+    """The rows, some at a time. Raises TlbcostError naming the file and the line."""
+    import pandas as pd
+
+    streams = _Streams()
+    rows: list[tuple[object, ...]] = []
+    names = [*KEYS, *NUMBERS, RUNNING]
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, text in enumerate(file, start=1):
+                row = None if _is_blank(text) else _row(str(path), number, text, origin, streams)
+                if row is not None:
+                    rows.append(row)
+                if len(rows) == _ROWS:
+                    yield _categorised(pd.DataFrame(rows, columns=names))
+                    rows = []
+    except OSError as error:
+        raise TlbcostError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise TlbcostError(f"cannot read {path}: not UTF-8 text") from error
+    if rows:
+        yield _categorised(pd.DataFrame(rows, columns=names))
+
+
+def _is_blank(text: str) -> bool:
+    return not text.strip() or text.startswith("#")
+
+
+def _categorised(frame: pd.DataFrame) -> pd.DataFrame:
+    numbers = dict.fromkeys((*NUMBERS, RUNNING), "float64")
+    return frame.astype(dict.fromkeys(KEYS, "category") | numbers)
+
+
+def _row(
+    name: str, number: int, text: str, origin: Origin, streams: _Streams
+) -> tuple[object, ...] | None:
+    found = object_of(name, number, text)
+    reading = reading_of(name, number, found)
+    if reading is None:
+        return None
+    host = _named(name, number, found, "host", origin.host)
+    cgroup = found.get("cgroup")
+    of_group = cgroup if isinstance(cgroup, str) and cgroup else None
+    service = _named(name, number, found, "service", origin.service or of_group)
+    cpu = _named(name, number, found, "cpu_model", origin.cpu_model)
+    if reading.time is None:
+        raise refused(name, number, "no interval: only a log of perf stat -j -I says how long")
+    value = reading.value
+    if value is not None and reading.event.partition(":")[0] in _CLOCKS:
+        value *= NS.get(reading.unit or "msec", 1.0)
+    # What was not counted has no share of the time either; older perf does not print it.
+    running = 1.0 if reading.running_fraction is None else reading.running_fraction
+    seconds = streams.seconds(host, service, float(reading.time))
+    return host, service, cpu, reading.event, value, seconds, running
+
+
+def _named(name: str, number: int, found: dict[str, object], key: str, usual: str | None) -> str:
+    """Who is meant: the line says it, else the user did."""
+    value = found.get(key, usual)
+    if not isinstance(value, str) or not value:
+        option = {"cpu_model": "cpu"}.get(key, key)
+        raise TlbcostError(
+            f"cannot read counts from {name}:{number}: no '{key}' in it",
+            f"add it to each line, or make a table of the log: tlbcost review --convert {name} "
+            f"--{option} NAME",
+        )
+    return value

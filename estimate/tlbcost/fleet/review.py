@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How do the counts of a whole fleet become a review? Read in parts by Dask, then added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tlbcost.common.document import now
+from tlbcost.common.errors import FAILED, TlbcostError
+from tlbcost.common.paths import version
+from tlbcost.common.progress import Progress
+from tlbcost.fleet.document import FleetDocument, FleetRow, LeftOut, Quantiles
+from tlbcost.fleet.hosts import HostEstimate, Omitted, estimate_hosts
+from tlbcost.fleet.machines import machines_of
+from tlbcost.review.plan import Plan, Policy, share
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+    from dask.callbacks import Callback
+
+    from tlbcost.fleet.sources import Piece
+
+_AT = {"p10": 0.1, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p90": 0.9}
+_EXAMPLES = 5
+# Sums that Dask adds up at once.
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FleetReview:
+    """The document, and the figures of each host behind it."""
+
+    document: FleetDocument
+    hosts: list[HostEstimate]
+
+
+def check_packages() -> None:
+    """Raises TlbcostError if what reads a fleet's counts is not installed."""
+    try:
+        import dask.dataframe  # noqa: F401
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise TlbcostError(
+            f"--counts and --convert need Dask's dataframes and pyarrow: {error}",
+            "pip install 'tlbcost[fleet]', where tlbcost is installed",
+            FAILED,
+        ) from error
+
+
+def review_counts(files: Sequence[Path], plan: Plan | None) -> FleetReview:
+    """Read the files, and estimate each host and service. Raises TlbcostError."""
+    check_packages()
+    from tlbcost.fleet.sources import pieces
+
+    policy = Policy() if plan is None else plan.policy
+    machines = machines_of(plan)
+    table = _table(pieces(files))
+    read = int(table["rows"].sum())
+    if not read:
+        raise TlbcostError(f"the files of --counts have no rows: {files[0]}", None, FAILED)
+    hosts, omitted = estimate_hosts(table, machines)
+    document = FleetDocument(
+        tlbcost_version=version(),
+        date=now(),
+        policy=policy,
+        files=len(files),
+        rows_read=read,
+        rows_used=sum(host.rows for host in hosts),
+        hosts=table.loc[table["host"] != "", "host"].nunique(),
+        rows=_rows(hosts, policy),
+        left_out=_left_out(omitted),
+    )
+    return FleetReview(document, hosts)
+
+
+def _table(found: Sequence[Piece]) -> pd.DataFrame:
+    """The sums of all pieces, few at a time in memory."""
+    import dask.dataframe as dd
+
+    from tlbcost.fleet.columns import KEYS
+    from tlbcost.fleet.sources import nothing, sums_of
+
+    if not found:
+        return nothing()
+    frames = dd.from_map(sums_of, found, meta=nothing())  # type: ignore[no-untyped-call]
+    groups = frames.groupby([*KEYS, "state"], sort=False)[["value", "seconds", "rows"]]
+    whole = groups.sum(split_every=_AT_ONCE).reset_index()
+    with Progress("reading counts") as progress, _watched(progress, len(found)):
+        table: pd.DataFrame = whole.compute(scheduler="threads")
+    return table
+
+
+def _watched(progress: Progress, of: int) -> Callback:
+    """Shows how many pieces were read."""
+    from dask.callbacks import Callback
+
+    done = 0
+
+    def ended(key: object, *_: object) -> None:
+        nonlocal done
+        if "sums_of" in str(key):
+            done += 1
+            progress.part(min(done, of), of)
+
+    return Callback(posttask=ended)  # type: ignore[no-untyped-call]
+
+
+def _rows(hosts: Sequence[HostEstimate], policy: Policy) -> list[FleetRow]:
+    groups: dict[tuple[object, ...], list[HostEstimate]] = {}
+    for each in hosts:
+        key = (each.service, each.machine, each.cpu, each.way, each.without)
+        groups.setdefault(key, []).append(each)
+    rows = [_row(group, policy) for group in groups.values()]
+    return sorted(
+        rows, key=lambda row: (-row.hosts_gaining, -row.gain_fraction.p50, row.service, row.machine)
+    )
+
+
+def _row(hosts: Sequence[HostEstimate], policy: Policy) -> FleetRow:
+    least = share(policy.least_gain, "policy.least_gain")
+    gaining = {
+        end: sum(getattr(host.gain, end) >= least for host in hosts)
+        for end in ("low", "value", "high")
+    }
+    first = hosts[0]
+    return FleetRow(
+        service=first.service,
+        machine=first.machine,
+        cpu=first.cpu,
+        basis=first.way,
+        without=first.without,
+        hosts=len(hosts),
+        hosts_gaining=gaining[policy.decide_on],
+        hosts_gaining_low=gaining["low"],
+        hosts_gaining_value=gaining["value"],
+        hosts_gaining_high=gaining["high"],
+        share_fraction=_quantiles([host.share_fraction for host in hosts]),
+        bound_fraction=_quantiles([host.bound_fraction for host in hosts]),
+        gain_fraction=_quantiles([host.gain.value for host in hosts]),
+        gain_low_fraction=_quantiles([host.gain.low for host in hosts]),
+        gain_high_fraction=_quantiles([host.gain.high for host in hosts]),
+    )
+
+
+def _quantiles(values: Sequence[float]) -> Quantiles:
+    import numpy as np
+
+    found = np.quantile(values, list(_AT.values()))
+    return Quantiles(**dict(zip(_AT, map(float, found), strict=True)))
+
+
+def _left_out(omitted: Sequence[Omitted]) -> list[LeftOut]:
+    """Alike rows of all hosts together."""
+    groups: dict[tuple[object, ...], list[Omitted]] = {}
+    for each in omitted:
+        key = (each.reason, each.why, each.service, each.cpu, each.event)
+        groups.setdefault(key, []).append(each)
+    found = []
+    for group in groups.values():
+        first, hosts = group[0], sorted({each.host for each in group if each.host})
+        found.append(
+            LeftOut(
+                reason=first.reason,
+                why=first.why,
+                service=first.service or None,
+                cpu=first.cpu or None,
+                event=first.event or None,
+                rows=sum(each.rows for each in group),
+                hosts=len(hosts),
+                examples=tuple(hosts[:_EXAMPLES]),
+            )
+        )
+    return sorted(found, key=lambda each: (-each.rows, each.reason, each.service or ""))
