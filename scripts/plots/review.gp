@@ -22,5 +22,5 @@ set rmargin 4
 set offsets graph 0.02, graph 0.02, 0, 0
 set arrow from first least + 0, graph 0 to first least + 0, graph 1 nohead dt 2 lw 1.5 lc rgb "#c04000"
 set arrow from first 0, graph 0 to first 0, graph 1 nohead lc rgb "#606060"
-plot rows using "gain":"number":"low":"high":yticlabels("label") with xerrorbars pt 7 ps 0.8 lw 2 lc rgb "#0060ad" notitle
+plot rows using "gain":"number":"low":"high":yticlabels(stringcolumn("label")) with xerrorbars pt 7 ps 0.8 lw 2 lc rgb "#0060ad" notitle
 set output

@@ -14,6 +14,7 @@ from tlbcost.common.errors import CONDITION_HOLDS, FAILED, USAGE, TlbcostError
 
 if TYPE_CHECKING:
     from tlbcost.review.document import ReviewDocument
+    from tlbcost.review.plan import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -131,14 +132,15 @@ def _review(arguments: argparse.Namespace) -> int:
     review = review_document(plan, results)
     if arguments.gate:
         review = msgspec.structs.replace(review, broken=broken_rules(review, baseline))
-    _give(review, arguments)
+    _give(plan, review, arguments)
     return CONDITION_HOLDS if review.broken else 0
 
 
-def _give(review: ReviewDocument, arguments: argparse.Namespace) -> None:
+def _give(plan: Plan, review: ReviewDocument, arguments: argparse.Namespace) -> None:
     from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report, write
     from tlbcost.review.files import to_csv, to_junit, to_markdown
+    from tlbcost.review.hosts import calibrations
     from tlbcost.review.page import to_html
     from tlbcost.review.text import print_report
 
@@ -148,7 +150,7 @@ def _give(review: ReviewDocument, arguments: argparse.Namespace) -> None:
     )  # fmt: skip
     others = (
         (arguments.csv, to_csv),
-        (arguments.html, to_html),
+        (arguments.html, lambda found: to_html(found, calibrations(plan, found))),
         (arguments.junit, to_junit),
         (arguments.markdown, to_markdown),
     )

@@ -52,7 +52,8 @@ def snippets(remedy: Remedy, service: str, instances: int) -> tuple[Snippet, ...
     found = [*_variables(remedy.environment, service)] if remedy.environment else []
     pages, page_bytes = remedy.cost.pool_pages, remedy.cost.pool_page_bytes
     if pages is not None and page_bytes is not None:
-        folder = next((found[1] for step in remedy.steps if (found := _MOUNTED.search(step))), None)
+        mounted = (_MOUNTED.search(step) for step in remedy.steps)
+        folder = next((each[1] for each in mounted if each), None)
         found += _pool(pages, page_bytes, instances, folder)
     return tuple(found)
 

@@ -137,5 +137,7 @@ class ReviewDocument(Part, frozen=True, kw_only=True):
     policy: Annotated[Policy, doc("of the plan")]
     rows: Annotated[list[ReviewRow], doc("those to adopt first, then by gain", minItems=1)]
     pools: Annotated[list[HostPool], doc("one for each type of host")]
-    machines: Annotated[list[ReviewMachine], doc("each type of host, as the plan has them")] = []
+    machines: Annotated[
+        tuple[ReviewMachine, ...], doc("each type of host, as the plan has them")
+    ] = ()
     broken: Annotated[list[BrokenRule], doc("with --gate: rules that are broken")]

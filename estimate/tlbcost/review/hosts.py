@@ -16,12 +16,12 @@ from tlbcost.review.task import TaskResult
 from tlbcost.system.machine import Machine
 
 
-def review_machines(plan: Plan, results: Sequence[TaskResult]) -> list[ReviewMachine]:
+def review_machines(plan: Plan, results: Sequence[TaskResult]) -> tuple[ReviewMachine, ...]:
     """Each type of host of the plan. Raises TlbcostError: a calibration cannot be read any more."""
-    return [
+    return tuple(
         _machine(name, kind, [r.estimate for r in results if r.machine == name and r.estimate])
         for name, kind in plan.machines.items()
-    ]
+    )
 
 
 def calibrations(plan: Plan, review: ReviewDocument) -> dict[str, Obtained]:
@@ -38,9 +38,7 @@ def calibrations(plan: Plan, review: ReviewDocument) -> dict[str, Obtained]:
     return found
 
 
-def _machine(
-    name: str, kind: MachineType, estimates: Sequence[EstimateDocument]
-) -> ReviewMachine:
+def _machine(name: str, kind: MachineType, estimates: Sequence[EstimateDocument]) -> ReviewMachine:
     calibration, host = _calibration(kind, estimates)
     return ReviewMachine(
         name=name, hosts=kind.hosts, core=kind.core, host=host, calibration=calibration,
