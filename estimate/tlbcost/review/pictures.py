@@ -79,14 +79,15 @@ def _settings(review: ReviewDocument, folder: Path) -> dict[str, str | int]:
     return {
         "rows": str(folder / "rows.tsv"),
         "count": len(review.rows),
-        "columns": max(map(len, labels)),
+        "columns": max(len(label.replace("\\\\", "\\")) for label in labels),
         "least": f"{100 * share(review.policy.least_gain, 'policy.least_gain'):g}",
     }
 
 
 def _label(row: ReviewRow) -> str:
-    """A short name; gnuplot would read a quote as the end of a cell."""
-    return units.middle(visible(row.service).replace('"', "'"), _LONGEST_LABEL)
+    """A short name, as gnuplot reads it: a quote would end the cell, and a backslash escapes."""
+    short = units.middle(visible(row.service), _LONGEST_LABEL)
+    return short.replace('"', "'").replace("\\", "\\\\")
 
 
 def _cells(row: ReviewRow) -> str:
