@@ -260,6 +260,12 @@ demo-review: install-deps  ## a capacity review of six services, into build/revi
 		--markdown $(B)/review/review.md --csv $(B)/review/review.csv \
 		--junit $(B)/review/review.xml --html $(B)/review/review.html doc/examples/review.toml
 
+# The picture of README.md: the top of that review's report.
+review-picture: demo-review  ## that review, and its picture for README.md (needs chromium)
+	chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+		--disable-background-networking --disable-component-update --disable-sync \
+		--hide-scrollbars --window-size=1100,900 --screenshot=doc/review.png $(B)/review/review.html
+
 check: export WERROR := -Werror
 check:  ## run every test and the linters
 	scripts/install-deps --all
@@ -378,7 +384,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) -path $(B)/releases -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What does translation cost, and what do the caches?  Draws a `curve` and a `calibration` table:
-# translation time over footprint, cost of page walks over footprint and, if they were measured,
-# latency of the data caches over footprint.
+# translation time over footprint (if there is a curve), cost of page walks over footprint and, if
+# they were measured, latency of the data caches over footprint.
 #
 # Given by the caller: curve and calibration (files), output (file), terminal_name (pngcairo or
 # svg), title_words, base and huge (page sizes in bytes; huge 0: none), sizes and size_words (all
@@ -10,7 +10,7 @@
 # pages), caches (1: draw them), line (bytes of a cache line), cache_last (end of the axis of bytes),
 # and marks as lists of words: knee_at (pages) and knee_labels, table_at (pages) and table_labels,
 # cache_at (bytes) and cache_labels.
-panels = 2 + caches
+panels = 1 + (words(sizes) > 0) + caches
 height = 500
 set terminal terminal_name size 800,panels*height enhanced font "sans,11" background rgb "white"
 set output output
@@ -60,26 +60,28 @@ set yrange [least:5000]
 set xtics ("4" 4, "16" 16, "64" 64, "256" 256, "1024" 1024, "4096" 4096, "16384" 16384, \
 	"65536" 65536, "262144" 262144, "1048576" 1048576, "4194304" 4194304, "16777216" 16777216)
 set ytics ("≤ 0.1" 0.1, "1" 1, "10" 10, "100" 100, "1000" 1000)
-set x2label sprintf("reach in %s pages", word(size_words, 1)) offset 0,-0.6
+set x2label sprintf("reach in %s pages", words(sizes) ? word(size_words, 1) : "") offset 0,-0.6
 set logscale x2 2
 set x2range [first_page*base:real(last_page)*base]
 set x2tics ("64 KiB" 2.0**16, "256 KiB" 2.0**18, "1 MiB" 2.0**20, "4 MiB" 2.0**22, "16 MiB" 2.0**24, \
 	"64 MiB" 2.0**26, "256 MiB" 2.0**28, "1 GiB" 2.0**30, "4 GiB" 2.0**32, "16 GiB" 2.0**34) font "sans,9"
-do for [i = 1:words(knee_at)] {
-	eval mark(i, real(word(knee_at, i)), word(knee_labels, i))
+if (words(sizes)) {
+	do for [i = 1:words(knee_at)] {
+		eval mark(i, real(word(knee_at, i)), word(knee_labels, i))
+	}
+	plot \
+		for [i = 1:words(sizes)] curve \
+			using (pages(real(word(sizes, i)), "spread", "serial")):(above("ns")):(above("low_ns")):(above("high_ns")) \
+			with yerrorlines lw 2 pt points(i) ps 0.6 lc rgb colour(i) title word(size_words, i).", serial", \
+		curve using (pages(base, "spread", "overlapped")):(above("ns")):(above("low_ns")):(above("high_ns")) \
+			with yerrorlines lw 1 dt 3 pt 6 ps 0.5 lc rgb colour(1) title word(size_words, 1).", overlapped", \
+		(huge ? curve : "/dev/null") \
+			using (pages(huge, "dense", "serial")):(above("ns")):(above("low_ns")):(above("high_ns")) \
+			with yerrorlines lw 1 pt 5 ps 0.5 lc rgb "#e0a000" \
+			title huge ? sprintf("%s in %s pages, serial", word(size_words, 1), huge_words) : ""
+	unset arrow
+	unset label
 }
-plot \
-	for [i = 1:words(sizes)] curve \
-		using (pages(real(word(sizes, i)), "spread", "serial")):(above("ns")):(above("low_ns")):(above("high_ns")) \
-		with yerrorlines lw 2 pt points(i) ps 0.6 lc rgb colour(i) title word(size_words, i).", serial", \
-	curve using (pages(base, "spread", "overlapped")):(above("ns")):(above("low_ns")):(above("high_ns")) \
-		with yerrorlines lw 1 dt 3 pt 6 ps 0.5 lc rgb colour(1) title word(size_words, 1).", overlapped", \
-	(huge ? curve : "/dev/null") \
-		using (pages(huge, "dense", "serial")):(above("ns")):(above("low_ns")):(above("high_ns")) \
-		with yerrorlines lw 1 pt 5 ps 0.5 lc rgb "#e0a000" \
-		title huge ? sprintf("%s in %s pages, serial", word(size_words, 1), huge_words) : ""
-unset arrow
-unset label
 
 # 2. Cost of a walk over footprint.
 walk(size, access) = strcol("quantity") eq "walk_ns" && column("page_size_bytes") == size \
@@ -103,7 +105,7 @@ if (words(walk_sizes)) {
 			using (walk(real(word(walk_sizes, i)), "serial")):"value":"low":"high" \
 			with yerrorlines lw 2 pt points(i) ps 0.7 lc rgb colour(i) title word(walk_words, i).", serial", \
 		calibration using (walk(base, "overlapped")):"value":"low":"high" \
-			with yerrorlines lw 1 dt 3 pt 6 ps 0.6 lc rgb colour(1) title word(size_words, 1).", overlapped", \
+			with yerrorlines lw 1 dt 3 pt 6 ps 0.6 lc rgb colour(1) title word(walk_words, 1).", overlapped", \
 		for [i = 1:words(chains)] calibration \
 			using (walk(base, "chains_".word(chains, i))):"value":"low":"high" \
 			with yerrorlines lw 1 pt 2 * i ps 0.7 lc rgb colour(3 + i) title word(chains, i)." chains at once"

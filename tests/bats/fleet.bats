@@ -327,7 +327,7 @@ make_certificates() { # <name>
 	run -2 "${TLBCOST}" review --scheduler tls://127.0.0.1:1 plan.toml
 	[[ ${output} == *"tls:// needs --tls-ca-file and --tls-cert"* ]]
 	run -2 "${TLBCOST}" review --scheduler tcp://127.0.0.1:1 --init
-	[[ ${output} == *"--scheduler belongs to a PLAN"* ]]
+	[[ ${output} == *"--scheduler belongs to the services of a PLAN"* ]]
 	run -2 "${TLBCOST}" worker --scheduler tcp://127.0.0.1:1
 	[[ ${output} == *"--machine"* ]]
 	printf '[machines.bare]\n[[services]]\nname = "counted"\nmachines = ["bare"]\n' >>plan.toml

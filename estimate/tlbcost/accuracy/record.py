@@ -5,6 +5,7 @@ places.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -220,9 +221,19 @@ def record_of(machine: Machine) -> tuple[Record, bool] | None:
 def track_records(machine: Machine) -> dict[Way, TrackRecord]:
     """How far off estimates were here, by each way, or else on another machine with this CPU."""
     found = record_of(machine)
-    if found is None:
-        return {}
-    record, here = found
+    return {} if found is None else _tracks(*found)
+
+
+def shipped_track_records() -> dict[str, dict[Way, TrackRecord]]:
+    """The same of each machine whose record tlbcost comes with, by the record's name."""
+    found = {}
+    for file in sorted(data("samples").glob(f"*/{RECORD}")):
+        with contextlib.suppress(TlbcostError):
+            found[file.parent.name] = _tracks(read_record(file), here=False)
+    return found
+
+
+def _tracks(record: Record, here: bool) -> dict[Way, TrackRecord]:
     by_model = accuracy(record.checks)
     if not any(model in by_model for model in MODELS):
         # From before there were two models.

@@ -57,6 +57,19 @@ def look_up() -> tuple[Obtained | None, str]:
     return Obtained(calibration, f"cached in {path}", curve), ""
 
 
+def read_with_curve(path: Path) -> Obtained:
+    """The calibration in a file; its curve, if that lies next to it as it does in the cache.
+
+    Raises TlbcostError naming the file and its defect.
+    """
+    calibration, curve = read_calibration(path), None
+    beside = _curve_path(path)
+    if beside != path:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            curve = beside.read_text(encoding="utf-8")
+    return Obtained(calibration, f"from {path}", curve)
+
+
 def save(calibration: Calibration, curve: str) -> str:
     """Keep it for later; if that fails, why."""
     path = cache_path(calibration.machine)

@@ -32,19 +32,29 @@ class _Mark:
     words: str
 
 
-def draw(obtained: Obtained, reported: Sequence[ReportedFigure], picture: Path) -> None:
-    """Draw the curve and the walks' costs. Raises TlbcostError if that fails; no file is left."""
-    assert obtained.curve is not None
-    draw_by("calibration.gp", lambda folder: _settings(obtained, reported, folder), picture)
+def draw(
+    obtained: Obtained, reported: Sequence[ReportedFigure], picture: Path, *, caches: bool = True
+) -> None:
+    """Draw the curve and the walks' costs; without a curve these alone.
+
+    `caches`: the latency of the data caches, too. Raises TlbcostError if it fails; no file is left.
+    """
+
+    def settings(folder: Path) -> dict[str, str | int]:
+        found = _settings(obtained, reported, folder)
+        return found if caches else found | {"caches": 0}
+
+    draw_by("calibration.gp", settings, picture)
 
 
 def _settings(
     obtained: Obtained, reported: Sequence[ReportedFigure], folder: Path
 ) -> dict[str, str | int]:
     """The variables that the gnuplot file asks for; its tables are written to `folder`."""
-    calibration, text = obtained.calibration, obtained.curve
-    assert text is not None
-    curve = parse_table(text, "the curve of the calibration", formats.CURVE).records()
+    calibration, text = obtained.calibration, obtained.curve or ""
+    curve = []
+    if text:
+        curve = parse_table(text, "the curve of the calibration", formats.CURVE).records()
     (folder / "curve.tsv").write_text(text, encoding="utf-8")
     write_calibration(folder / "calibration.tsv", calibration)
     base = calibration.machine.base_page_bytes

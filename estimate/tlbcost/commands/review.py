@@ -18,6 +18,7 @@ from tlbcost.review.scheduler import add_scheduler, scheduler_of
 
 if TYPE_CHECKING:
     from tlbcost.review.document import ReviewDocument
+    from tlbcost.review.plan import Plan
     from tlbcost.review.scheduler import Scheduler
     from tlbcost.review.session import Runner
 
@@ -159,7 +160,7 @@ def _review(arguments: argparse.Namespace, scheduler: Scheduler | None) -> int:
     review = review_document(plan, results)
     if arguments.gate:
         review = msgspec.structs.replace(review, broken=broken_rules(review, baseline))
-    _give(review, arguments)
+    _give(plan, review, arguments)
     return CONDITION_HOLDS if review.broken else 0
 
 
@@ -176,10 +177,11 @@ def _fleet(scheduler: Scheduler | None, patience_s: float) -> Iterator[Runner | 
         yield Fleet(cluster, patience_s).run
 
 
-def _give(review: ReviewDocument, arguments: argparse.Namespace) -> None:
+def _give(plan: Plan, review: ReviewDocument, arguments: argparse.Namespace) -> None:
     from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report, write
     from tlbcost.review.files import to_csv, to_junit, to_markdown
+    from tlbcost.review.hosts import calibrations
     from tlbcost.review.page import to_html
     from tlbcost.review.text import print_report
 
@@ -189,7 +191,7 @@ def _give(review: ReviewDocument, arguments: argparse.Namespace) -> None:
     )  # fmt: skip
     others = (
         (arguments.csv, to_csv),
-        (arguments.html, to_html),
+        (arguments.html, lambda found: to_html(found, calibrations(plan, found))),
         (arguments.junit, to_junit),
         (arguments.markdown, to_markdown),
     )

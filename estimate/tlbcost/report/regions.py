@@ -73,12 +73,12 @@ def print_sampled(console: Console, attribution: AttributionPart) -> None:
         "missed, with their 95 % interval. Each miss counts for the same part of the expected "
         "gain: samples do not show what misses on larger pages."
     )
-    lines = _worth_a_line(attribution)
+    lines = worth_a_line(attribution)
     if lines:
         shown = table("sampled: code", "samples", "misses")
         for line in lines:
             shown.add_row(
-                _code_words(line), units.count(line.samples or 0), _percent(line.walks_fraction)
+                code_words(line), units.count(line.samples or 0), _percent(line.walks_fraction)
             )
         section(console, shown)
 
@@ -117,13 +117,13 @@ def _memory(console: Console, attribution: AttributionPart, base: str) -> None:
 
 
 def _code(console: Console, attribution: AttributionPart, sizes: Sequence[str]) -> None:
-    lines = _worth_a_line(attribution)
+    lines = worth_a_line(attribution)
     if not lines:
         return
     shown = table("page walks by code", f"walks {sizes[0]}", "share", f"left on {sizes[1]}")
     for line in lines:
         shown.add_row(
-            _code_words(line),
+            code_words(line),
             units.count(line.walks),
             _percent(line.walks_fraction),
             _percent(None if line.huge_walks is None else _share(line.huge_walks, line.walks)),
@@ -131,7 +131,8 @@ def _code(console: Console, attribution: AttributionPart, sizes: Sequence[str]) 
     section(console, shown)
 
 
-def _worth_a_line(attribution: AttributionPart) -> list[CodeLine]:
+def worth_a_line(attribution: AttributionPart) -> list[CodeLine]:
+    """The lines of code that are shown: the first few, of those with a part of note."""
     first = attribution.code[:_MOST_LINES]
     return [line for line in first if (line.walks_fraction or 0.0) >= _LEAST]
 
@@ -165,7 +166,8 @@ def _sites(region: RegionShare) -> list[AllocationSite]:
     return [site for site in region.sites if site.misses_fraction >= _LEAST_SITE][:_MOST_SITES]
 
 
-def _code_words(line: CodeLine) -> str:
+def code_words(line: CodeLine) -> str:
+    """What the code is called: 'function (file:line)', or the known part of it."""
     site = line.site
     if site.function is None and site.object is None:
         return "code made at run time"

@@ -89,7 +89,7 @@ def _remedy_lines(remedy: Remedy, width: int) -> list[str]:
         lines += ["  # to prove it:", f"  {remedy.proof}"]
     if remedy.caution is not None:
         lines += wrapped(f"note: {remedy.caution}", width, "    ", "    ")
-    cost = _cost_words(remedy)
+    cost = cost_words(remedy)
     if cost:
         lines += wrapped(f"cost: {cost}", width, "    ", "    ")
     if remedy.source is not None:
@@ -110,7 +110,7 @@ def _common_lines(found: Sequence[AdvicePart], width: int) -> list[str]:
     return lines
 
 
-def _cost_words(remedy: Remedy) -> str:
+def cost_words(remedy: Remedy) -> str:
     """What a remedy alone costs, in one sentence."""
     cost, parts = remedy.cost, []
     if cost.pool_pages is not None and cost.pool_page_bytes is not None:

@@ -9,15 +9,24 @@ from dataclasses import dataclass
 import msgspec
 
 from tlbcost.answer.estimate_document import EstimateDocument
-from tlbcost.common import units
+from tlbcost.common import names, units
 from tlbcost.common.document import now
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
 from tlbcost.machines.document import MachineEstimateDocument
 from tlbcost.remedies.document import AdvicePart
 from tlbcost.remedies.remedy import Remedy
+from tlbcost.report.regions import split, worth_a_line
 from tlbcost.review.deployment import snippets
-from tlbcost.review.document import Decision, HostPool, ReviewDocument, ReviewRow
+from tlbcost.review.document import (
+    Decision,
+    HostPool,
+    Misses,
+    ReviewDocument,
+    ReviewRow,
+    RowCaveat,
+)
+from tlbcost.review.hosts import review_machines
 from tlbcost.review.plan import Plan, Service, share, size
 from tlbcost.review.task import TaskResult
 
@@ -34,8 +43,9 @@ def review_document(plan: Plan, results: Sequence[TaskResult]) -> ReviewDocument
     pools = [_fit(plan, name, rows) for name in plan.machines]
     rows.sort(key=lambda row: (_ORDER.index(row.decision), -_value(row)))
     return ReviewDocument(
-        tlbcost_version=version(), date=now(), policy=plan.policy, rows=rows, pools=pools, broken=[]
-    )
+        tlbcost_version=version(), date=now(), policy=plan.policy, rows=rows, pools=pools,
+        machines=review_machines(plan, results), broken=[],
+    )  # fmt: skip
 
 
 def _value(row: ReviewRow) -> float:
@@ -55,7 +65,9 @@ class _Found:
     bound: float | None = None
     calibrated: str | None = None
     memory_bytes: int | None = None
-    caveats: tuple[str, ...] = ()
+    misses: Misses | None = None
+    caveats: tuple[RowCaveat, ...] = ()
+    version: str | None = None
     why: str | None = None
 
 
@@ -78,9 +90,23 @@ def _of_estimate(document: EstimateDocument) -> _Found:
         bound=document.bound_fraction.value,
         calibrated=None if document.calibration is None else document.calibration.date,
         memory_bytes=memory,
-        caveats=tuple(caveat.code for caveat in document.caveats),
+        misses=_misses(document),
+        caveats=tuple(
+            RowCaveat(code=each.code, sentence=each.sentence, remedy=each.remedy)
+            for each in document.caveats
+        ),
+        version=document.tlbcost_version,
         why=document.not_measured,
     )
+
+
+def _misses(document: EstimateDocument) -> Misses | None:
+    """The largest parts of who misses: those that a report of the estimate shows."""
+    found = document.attribution or document.sampled_attribution
+    if found is None or not found.memory:
+        return None
+    memory, _ = split(found.memory)
+    return Misses(source=found.source, memory=tuple(memory), code=tuple(worth_a_line(found)))
 
 
 def _of_elsewhere(document: MachineEstimateDocument) -> _Found:
@@ -88,7 +114,10 @@ def _of_elsewhere(document: MachineEstimateDocument) -> _Found:
     gain = machine.page_sizes[-1].expected_gain_fraction
     return _Found(
         gain=gain, basis=f"simulated with {machine.costs} figures", cpu=machine.title,
-        translation=gain, why=machine.no_times,
+        translation=gain, why=machine.no_times, version=document.tlbcost_version,
+        caveats=tuple(
+            RowCaveat(code=each.code, sentence=each.text, remedy=None) for each in document.caveats
+        ),
     )  # fmt: skip
 
 
@@ -136,10 +165,28 @@ def _row(
         regions=regions,
         remedy=chosen if worth else None,
         deployment=snippets(chosen, service.name, service.instances) if worth and chosen else (),
+        misses=found.misses,
         caveats=found.caveats,
         command=result.command,
+        shell_line=_shell_line(service, result.command),
+        estimated_by=found.version,
         seconds=result.seconds,
     )
+
+
+def _shell_line(service: Service, command: Sequence[str]) -> str:
+    """The command where, and with what, a review runs it."""
+    words = names.command_line(command)
+    if service.command:
+        given = [
+            f"{name}={names.command_line([value])}" for name, value in service.environment.items()
+        ]
+        words = " ".join([*given, words])
+        if service.stdin is not None:
+            words += f" <{names.command_line([service.stdin])}"
+    if service.folder is None:
+        return words
+    return f"cd {names.command_line([service.folder])} && {words}"
 
 
 def _remedy(plan: Plan, advice: Sequence[AdvicePart]) -> tuple[Remedy | None, tuple[str, ...]]:

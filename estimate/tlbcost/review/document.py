@@ -5,14 +5,34 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from tlbcost.accuracy.record import TrackRecord
+from tlbcost.attribution.shares import CodeLine, RegionShare
+from tlbcost.calibration.records import Extent, Grade
 from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.review.deployment import Snippet
 from tlbcost.review.plan import Policy
+from tlbcost.system.machine import Machine
 
 SCHEMA = "tlbcost-review-1"
 Decision = Literal["adopt", "blocked", "undecided", "leave", "done", "failed"]
+
+
+class RowCaveat(Part, frozen=True, kw_only=True):
+    """What to know before a decision is relied on."""
+
+    code: Annotated[str, doc("as in doc/caveats.md")]
+    sentence: Annotated[str, doc("what is so")]
+    remedy: Annotated[str | None, doc("what to do about it; null: nothing")]
+
+
+class Misses(Part, frozen=True, kw_only=True):
+    """Which memory and which code have the page walks; the largest parts of each."""
+
+    source: Annotated[str, doc("what found the misses: simulation, or samples of these events")]
+    memory: Annotated[tuple[RegionShare, ...], doc("memory regions, most walks first")]
+    code: Annotated[tuple[CodeLine, ...], doc("lines of code, most walks first")]
 
 
 class ReviewRow(Part, frozen=True, kw_only=True):
@@ -51,9 +71,42 @@ class ReviewRow(Part, frozen=True, kw_only=True):
     deployment: Annotated[
         tuple[Snippet, ...], doc("lines that put the remedy into effect where a service runs")
     ]
-    caveats: Annotated[tuple[str, ...], doc("codes of what to know, worst first")]
+    misses: Annotated[
+        Misses | None, doc("who has the page walks; null: they were not attributed")
+    ] = None
+    caveats: Annotated[tuple[RowCaveat, ...], doc("what to know, worst first")]
     command: Annotated[tuple[str, ...], doc("what repeats it")]
+    shell_line: Annotated[
+        str | None, doc("the same as one line of a shell: its folder, its variables, its input")
+    ] = None
+    estimated_by: Annotated[str | None, doc("the version of tlbcost that made the estimate")] = None
     seconds: Annotated[float, doc("how long it took")]
+
+
+class MachineCalibration(Part, frozen=True, kw_only=True):
+    """The calibration that estimates for a type of host used."""
+
+    source: Annotated[str, doc("cached, measured, or from which file")]
+    date: Annotated[str, doc("UTC, ISO 8601")]
+    extent: Annotated[Extent | None, doc("null: only its date is known")]
+    grade: Annotated[Grade, doc("whether estimates may rely on it")]
+    grade_reasons: Annotated[tuple[str, ...], doc("why it is poor")]
+
+
+class ReviewMachine(Part, frozen=True, kw_only=True):
+    """One type of host: what the plan says of it, and what estimates for it rest on."""
+
+    name: Annotated[str, doc("its name in the plan")]
+    hosts: Annotated[int | None, doc("how many there are; null: the plan does not say")]
+    core: Annotated[str | None, doc("published core whose figures were used; null: none")]
+    host: Annotated[Machine | None, doc("the machine of the estimates; null: not known")]
+    calibration: Annotated[
+        MachineCalibration | None, doc("null: there is none, or estimates used several")
+    ]
+    accuracy: Annotated[
+        dict[str, TrackRecord],
+        doc("how far off estimates were on this CPU, by what the gain comes from"),
+    ]
 
 
 class HostPool(Part, frozen=True, kw_only=True):
@@ -84,4 +137,7 @@ class ReviewDocument(Part, frozen=True, kw_only=True):
     policy: Annotated[Policy, doc("of the plan")]
     rows: Annotated[list[ReviewRow], doc("those to adopt first, then by gain", minItems=1)]
     pools: Annotated[list[HostPool], doc("one for each type of host")]
+    machines: Annotated[
+        tuple[ReviewMachine, ...], doc("each type of host, as the plan has them")
+    ] = ()
     broken: Annotated[list[BrokenRule], doc("with --gate: rules that are broken")]

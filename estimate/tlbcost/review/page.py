@@ -3,49 +3,108 @@
 
 from __future__ import annotations
 
-import shlex
+import platform
 from collections import Counter
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tlbcost.common import units
-from tlbcost.common.cleanup import temporary_folder
-from tlbcost.common.gnuplot import draw_by
+from tlbcost.accuracy.record import TrackRecord, shipped_track_records
+from tlbcost.attribution.sites import words
+from tlbcost.calibration.consistency import presentable
+from tlbcost.calibration.costs import find
+from tlbcost.calibration.records import Access, Calibration, Obtained
+from tlbcost.common import names, units
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import data
 from tlbcost.report.lines import visible
-from tlbcost.review.document import ReviewDocument, ReviewRow
-from tlbcost.review.plan import share
+from tlbcost.report.regions import code_words, on_pages, title
+from tlbcost.report.remedies import cost_words
+from tlbcost.review.document import HostPool, ReviewDocument, ReviewMachine, ReviewRow
+from tlbcost.review.pictures import curve, gains
 from tlbcost.review.text import bytes_words, gain_words, number_words
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 # A name in a table; whole below.
 _LONGEST_NAME = 60
 _ENDS = {"low": "lower end", "value": "middle", "high": "upper end"}
+_WAYS = {
+    "measured": "measured: base and huge pages in turns",
+    "overlap": "model of overlapping misses",
+    "simple": "misses times their costs",
+    "estimate": "estimates, as they quote it",
+}
+# Rows of a machine's costs: quantity, words, access.
+_COSTS: tuple[tuple[str, str, Access | None], ...] = (
+    ("dtlb_entries", "L1 dTLB entries", None),
+    ("stlb_entries", "STLB entries", None),
+    ("stlb_hit_ns", "STLB hit", "serial"),
+    ("walk_ns", "page walk", "serial"),
+    ("fault_ns", "page fault, first touch", None),
+)
 
 
-def to_html(review: ReviewDocument) -> str:
-    """The page. Raises TlbcostError: gnuplot cannot draw."""
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """The pools of one type of host. `rows`: services that need one; `share` of its memory."""
+
+    pool: HostPool
+    rows: tuple[ReviewRow, ...]
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """One type of host, as the page shows it."""
+
+    machine: ReviewMachine
+    budget: _Budget | None
+    sizes: tuple[int, ...]
+    costs: tuple[tuple[str, tuple[str, ...]], ...]
+    figure: Markup | None
+    has_curve: bool
+
+
+def to_html(review: ReviewDocument, calibrations: Mapping[str, Obtained] | None = None) -> str:
+    """The page. `calibrations`: of the types of hosts, by name. Raises TlbcostError: no gnuplot."""
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_visible
     )
-    filters = {
-        "name": visible,
-        "short": lambda name: units.middle(visible(name), _LONGEST_NAME),
-        "gain": gain_words,
-        "share": _share_words,
-        "percent": lambda part: units.NOT_OBTAINED if part is None else units.percent(part),
-        "bytes": bytes_words,
-        "number": number_words,
-        "shell": shlex.join,
-    }
-    environment.filters.update(filters)
+    environment.filters.update(
+        {
+            "name": visible,
+            "short": lambda name: units.middle(visible(name), _LONGEST_NAME),
+            "gain": gain_words,
+            "share": lambda found: _percent(None if found is None else found.value),
+            "percent": _percent,
+            "bytes": bytes_words,
+            "number": number_words,
+            "shell": names.command_line,
+            "region": title,
+            "on_pages": on_pages,
+            "site": words,
+            "code": code_words,
+            "cost": cost_words,
+            "way": lambda way: _WAYS.get(way, way),
+            "count": units.count,
+            "left": lambda line: _percent(_left(line.huge_walks, line.walks)),
+            "touch": _touch_words,
+        }
+    )
     template = environment.from_string(data("review", "report.html").read_text(encoding="utf-8"))
     return template.render(
         review=review,
         decisions=Counter(row.decision for row in review.rows).items(),
         end_words=_ENDS[review.policy.decide_on],
-        figure=_figure(review),
+        figure=gains(review),
+        hosts=list(_hosts(review, calibrations or {})),
+        accuracy=list(_accuracy(review)),
+        python=platform.python_version(),
+        versions=sorted({row.estimated_by for row in review.rows if row.estimated_by}),
     )
 
 
@@ -56,36 +115,90 @@ def _visible(value: object) -> object:
     return "\n".join(visible(line) for line in value.split("\n"))
 
 
-def _share_words(found: Interval | None) -> str:
-    return units.NOT_OBTAINED if found is None else units.percent(found.value)
+def _percent(part: float | None) -> str:
+    return units.NOT_OBTAINED if part is None else units.percent(part)
 
 
-def _figure(review: ReviewDocument) -> str | None:
-    """The forest plot as SVG, of which only numbers are from the plan; None: there are no gains."""
-    from markupsafe import Markup
+def _left(huge_walks: int | None, walks: int) -> float | None:
+    """Of the walks, those that huge pages leave."""
+    return None if huge_walks is None or not walks else huge_walks / walks
 
-    if all(row.gain_fraction is None for row in review.rows):
+
+def _touch_words(cost: tuple[Interval | None, Interval | None]) -> str:
+    huge, base = (units.NOT_OBTAINED if each is None else units.time(each.value) for each in cost)
+    return f"{huge}, of a base page {base}"
+
+
+def _hosts(review: ReviewDocument, calibrations: Mapping[str, Obtained]) -> Iterator[_Host]:
+    pools = {pool.machine: pool for pool in review.pools}
+    for number, machine in enumerate(review.machines, start=1):
+        obtained = calibrations.get(machine.name)
+        calibration = None if obtained is None else presentable(obtained.calibration)
+        sizes = _sizes(calibration)
+        yield _Host(
+            machine=machine,
+            budget=_budget(review, pools.get(machine.name)),
+            sizes=sizes,
+            costs=() if calibration is None else tuple(_costs(calibration, sizes)),
+            figure=None if obtained is None else curve(obtained, number),
+            has_curve=obtained is not None and bool(obtained.curve),
+        )
+
+
+def _accuracy(review: ReviewDocument) -> Iterator[tuple[str, str, TrackRecord, str]]:
+    """Where, by what, the record, and of which machine it is; elsewhere where none is of these."""
+    for machine in review.machines:
+        for way, record in machine.accuracy.items():
+            where = "this machine" if record.here else "another machine with this CPU"
+            yield machine.name, way, record, where
+    if not any(machine.accuracy for machine in review.machines):
+        for name, records in shipped_track_records().items():
+            for way, record in records.items():
+                yield name, way, record, "another CPU"
+
+
+def _budget(review: ReviewDocument, pool: HostPool | None) -> _Budget | None:
+    if pool is None:
         return None
-    with temporary_folder() as folder:
-        picture = folder / "gains.svg"
-        draw_by("review.gp", lambda tables: _settings(review, tables), picture)
-        text = picture.read_text(encoding="utf-8")
-    # The page is one document: no XML declaration, and no second DOCTYPE.
-    return Markup(text[text.index("<svg") :])
+    asked = (row for row in review.rows if row.machine == pool.machine and row.pool_bytes)
+    rows = tuple(row for row in asked if row.decision == "adopt" or row.service in pool.left_out)
+    part = None if not pool.memory_bytes else pool.needed_bytes / pool.memory_bytes
+    return _Budget(pool, rows, part)
 
 
-def _settings(review: ReviewDocument, folder: Path) -> dict[str, str | int]:
-    lines = ["number\tgain\tlow\thigh"]
-    lines += [f"{n}\t{_cells(row)}" for n, row in enumerate(review.rows, start=1)]
-    (folder / "rows.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return {
-        "rows": str(folder / "rows.tsv"),
-        "count": len(review.rows),
-        "least": f"{100 * share(review.policy.least_gain, 'policy.least_gain'):g}",
-    }
+def _sizes(calibration: Calibration | None) -> tuple[int, ...]:
+    costs = () if calibration is None else calibration.costs
+    return tuple(sorted({cost.page_size_bytes for cost in costs if cost.page_size_bytes}))
 
 
-def _cells(row: ReviewRow) -> str:
-    gain = row.gain_fraction
-    ends = ("value", "low", "high")
-    return "\t".join("NA" if gain is None else f"{100 * getattr(gain, end):.4g}" for end in ends)
+def _costs(
+    calibration: Calibration, sizes: tuple[int, ...]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Rows of the table of costs, with a cell for each page size."""
+    for quantity, what, access in _COSTS:
+        cells = []
+        for size in sizes:
+            intervals = [
+                c.interval for c in find(calibration, quantity, size, access) if c.interval
+            ]
+            cells.append(_range(quantity, intervals))
+        yield what, tuple(cells)
+
+
+def _range(quantity: str, found: list[Interval]) -> str:
+    """One value with its interval, or the least and the largest over footprints."""
+    if not found:
+        return units.NOT_OBTAINED
+    low, high = min(found, key=_value), max(found, key=_value)
+    if low is not high:
+        return f"{_in_units(quantity, low.value)} to {_in_units(quantity, high.value)}"
+    words = f"{_in_units(quantity, low.low)} to {_in_units(quantity, low.high)}"
+    return f"{_in_units(quantity, low.value)} ({words})"
+
+
+def _value(interval: Interval) -> float:
+    return interval.value
+
+
+def _in_units(quantity: str, value: float) -> str:
+    return units.time(value) if quantity.endswith("_ns") else f"{value:,.0f}"

@@ -93,6 +93,15 @@ def test_a_heap_by_system(
     assert never not in found
 
 
+def test_page_faults_saved_belong_to_resident_memory_where_touches_are_not_known() -> None:
+    """Copies of a running program see all that its small code touches, and not all of its heap."""
+    none = Interval(0, 0, 0)
+    heap = region(touched_bytes=None, gain_fraction=none, backed=backed(resident_bytes=90 * MIB))
+    code = region("segment", "/opt/app", touched_bytes=4096, gain_fraction=none, code=True)
+    found = advise([code, heap], situation(fault_fraction=0.2))
+    assert [each.regions for each in found] == [(heap,)]
+
+
 def test_another_malloc_is_not_asked_by_glibcs_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("tcmalloc", "musl", "other"):
         monkeypatch.setattr(advice, "program_of", lambda path, _, n=name: Program(path, Malloc(n)))

@@ -4,13 +4,24 @@
 from __future__ import annotations
 
 import io
+from datetime import datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
 import msgspec
 import pandas as pd
 import pytest
-from builders.review import HOSTILE, plan_of, result, there_already, worth_it, worthless
+from builders.review import (
+    HOSTILE,
+    fleet,
+    fleet_review,
+    plan_of,
+    result,
+    there_already,
+    worth_it,
+    worthless,
+)
+from junitparser import Error, Failure, JUnitXml, TestSuite
 from tlbcost.common.document import to_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
@@ -18,6 +29,7 @@ from tlbcost.review.decision import review_document
 from tlbcost.review.document import ReviewDocument
 from tlbcost.review.files import to_csv, to_junit, to_markdown
 from tlbcost.review.gate import broken_rules, compared, read_review
+from tlbcost.review.plan import Gate
 from tlbcost.review.text import print_comparison, print_report
 
 GATE = "[policy.gate]\nmost_gain_left = '1 %'\nmost_translation = '1 %'\n"
@@ -90,6 +102,87 @@ def test_junit_fails_rows_that_break_rules(tmp_path: Path) -> None:
     # The order of elements that JUnit's schema asks for.
     for case in suite:
         assert [child.tag for child in case][-1] == "system-out"
+
+
+# Elements with their attributes (those in the second set must be there) and what they hold, as the
+# schema of the CI servers' JUnit readers documents them.
+JUNIT: dict[str, tuple[set[str], set[str], set[str]]] = {
+    "testsuites": (
+        {"name", "time", "tests", "failures", "disabled", "errors"},
+        set(),
+        {"testsuite"},
+    ),
+    "testsuite": (
+        {"name", "tests", "failures", "errors", "time", "disabled", "skipped", "timestamp",
+         "hostname", "id", "package"},
+        {"name", "tests"},
+        {"properties", "testcase", "system-out", "system-err"},
+    ),
+    "testcase": (
+        {"name", "assertions", "time", "classname", "status"},
+        {"name"},
+        {"skipped", "error", "failure", "system-out", "system-err"},
+    ),
+    "error": ({"type", "message"}, set(), set()),
+    "failure": ({"type", "message"}, set(), set()),
+    "system-out": (set(), set(), set()),
+}  # fmt: skip
+
+
+def check_element(element: ElementTree.Element) -> None:
+    """It, and all that it holds, is as documented."""
+    allowed, needed, inner = JUNIT[element.tag]
+    assert needed <= set(element.attrib) <= allowed
+    assert {child.tag for child in element} <= inner
+    for name in ("tests", "failures", "errors", "skipped"):
+        assert element.get(name, "0").isdigit()
+    assert float(element.get("time", "0")) >= 0
+    if "timestamp" in element.attrib:
+        # ISO 8601 without a zone, which the schema refuses.
+        assert datetime.fromisoformat(element.attrib["timestamp"]).tzinfo is None
+    for child in element:
+        check_element(child)
+
+
+@pytest.mark.parametrize("name", ["plain", "hostile", "fleet"])
+def test_junit_is_as_its_readers_want_it(name: str, tmp_path: Path) -> None:
+    made = {"plain": review_of, "hostile": hostile, "fleet": fleet_review}[name](tmp_path)
+    file = tmp_path / "review.xml"
+    file.write_text(to_junit(made), encoding="utf-8")
+    check_element(ElementTree.parse(file).getroot())
+    (suite,) = JUnitXml.fromfile(str(file))
+    assert isinstance(suite, TestSuite)
+    assert (suite.tests, suite.errors) == (len(made.rows), 1)
+    broken = {(rule.service, rule.machine) for rule in made.broken if rule.rule != "failures"}
+    kinds = [type(each) for case in suite for each in case.result]
+    assert (kinds.count(Failure), kinds.count(Error)) == (suite.failures, suite.errors)
+    # A row that was renamed is not found among the rules.
+    assert suite.failures == len(broken) - (name == "hostile")
+    before = (suite.tests, suite.failures, suite.errors, suite.skipped)
+    suite.update_statistics()
+    assert (suite.tests, suite.failures, suite.errors, suite.skipped) == before
+
+
+@pytest.mark.parametrize(
+    ("rule", "limit", "broken"),
+    [
+        ("most_translation", "90 %", False),
+        ("most_translation", "89 %", True),
+        ("most_gain_left", "20 %", False),
+        ("most_gain_left", "19.9 %", True),
+        ("most_growth", "1.1 %", True),
+        ("most_growth", "1.2 %", False),
+    ],
+)
+def test_a_limit_is_allowed_and_more_is_not(
+    rule: str, limit: str, broken: bool, tmp_path: Path
+) -> None:
+    plan, results = fleet(tmp_path)
+    gate = Gate(failures=False, **{rule: limit})
+    plan = msgspec.structs.replace(plan, policy=msgspec.structs.replace(plan.policy, gate=gate))
+    found = broken_rules(review_document(plan, results), None)
+    assert {each.rule for each in found} <= {rule}
+    assert (("cache", "large") in {(each.service, each.machine) for each in found}) == broken
 
 
 def test_the_gates_rules(tmp_path: Path) -> None:
