@@ -114,6 +114,13 @@ static inline void draw_bytes(struct maker *maker, uint8_t bytes[16])
 	}
 }
 
+/* FISTTP is of SSE3 by its set. */
+static inline bool is_x87(const ZydisDecodedInstruction *z)
+{
+	return z->meta.isa_ext == ZYDIS_ISA_EXT_X87 || z->meta.isa_ext == ZYDIS_ISA_EXT_MMX ||
+	       z->meta.category == ZYDIS_CATEGORY_X87_ALU;
+}
+
 static inline bool saves_x87(ZydisMnemonic mnemonic)
 {
 	switch (mnemonic) {
@@ -192,8 +199,7 @@ static inline bool is_banned(const struct maker *maker, const struct instruction
 		return true;
 	if (saves_x87(z->mnemonic))
 		return maker->x87;
-	return !maker->x87 && (z->meta.isa_ext == ZYDIS_ISA_EXT_X87 ||
-			       z->meta.isa_ext == ZYDIS_ISA_EXT_MMX);
+	return !maker->x87 && is_x87(z);
 }
 
 #endif

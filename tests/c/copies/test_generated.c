@@ -28,7 +28,7 @@
 #define INSTRUCTIONS 250u
 
 /* They were different once. */
-static const uint64_t found[] = { 2071, 50043, 50351, 50492 };
+static const uint64_t found[] = { 331, 2071, 50043, 50351, 50492 };
 
 static uint64_t first_seed = SEED;
 static unsigned cases = CASES;
