@@ -7,12 +7,25 @@
 /* Stretches have this many references; the first ones a tenth of it. */
 #define STRETCH 5000000u
 #define DENSE 10000000u
+/*
+ * From this many on they are a 32nd of what was executed before: a hundred or two are timed, however
+ * long the program runs.  (0.2 s, the most that estimates follow themselves, have about as many.)
+ */
+#define LONG UINT64_C(500000000)
+#define LONG_SHARE 32u
+
+static uint64_t stretch_after(uint64_t references)
+{
+	if (references < DENSE)
+		return STRETCH / 10;
+	return references < LONG ? STRETCH : references / LONG_SHARE;
+}
 
 void stretch_begin(struct windows *windows)
 {
 	const uint64_t now = windows->feed.clock, part = window_timed_part(windows);
 
-	windows->stretch_ends = now + (now < DENSE ? STRETCH / 10 : STRETCH);
+	windows->stretch_ends = now + stretch_after(now);
 	if (now == 0) {
 		window_models_time(windows);
 		window_models_start_clock(windows);
