@@ -114,14 +114,22 @@ def drain(terminal: int) -> None:
             pass
 
 
-def ages(file: Path, name: str) -> list[float]:
+def ages(file: Path, name: str) -> dict[int, float]:
     """How old these figures of each process were when the file was last written."""
-    return sorted(
-        sample.value
+    return {
+        int(sample.labels["pid"]): sample.value
         for family in text_string_to_metric_families(file.read_text(encoding="utf-8"))
         for sample in family.samples
         if sample.name == f"tlbcost_process_{name}"
-    )
+    }
+
+
+def words(found: dict[int, float], pids: Sequence[int]) -> str:
+    """Of how many they are known, and how old they are."""
+    known = sorted(found[pid] for pid in pids if pid in found)
+    if not known:
+        return f"| 0 of {len(pids)} | NA | NA"
+    return f"| {len(known)} of {len(pids)} | {median(known):.0f} | {known[-1]:.0f}"
 
 
 def once_s() -> float:
@@ -171,10 +179,17 @@ def main() -> int:
             "| --- | ---: | ---: | ---: |",
             *rows,
             "",
-            f"After that minute, memory and huge pages were known of {len(pages)} processes, as of "
-            f"{median(pages):.0f} s before (median; the oldest {pages[-1]:.0f} s), and what is "
-            f"eligible of {len(eligible)} ({median(eligible):.0f} s; {eligible[-1]:.0f} s). "
-            f"`--once` used {once:.2f} CPU s.",
+            f"After the last row's {SECONDS + START_S:.0f} s:",
+            "",
+            "| processes | pages read | s ago, median | oldest | eligible read | s ago, median "
+            "| oldest |",
+            "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+            *(
+                f"| {name} {words(pages, some)} {words(eligible, some)} |"
+                for name, some in (("that touch memory", pids[:BUSY]), ("idle", pids[BUSY:]))
+            ),
+            "",
+            f"`--once`, which has no budget, used {once:.1f} CPU s for reading everything twice.",
             "",
         ]
     )

@@ -13,6 +13,7 @@ from tlbcost.system.huge_pages import fallbacks
 from tlbcost.system.machine import THP, read_text, selected, thp_mode
 
 _FIELD = re.compile(r"^(\w+): +(\d+) kB$", re.MULTILINE)
+_HIDES = re.compile(r"\bhidepid=(?:2|4|invisible|ptraceable)\b")
 _KINDS = ("AnonHugePages", "ShmemHugePages", "FileHugePages")
 
 
@@ -51,7 +52,8 @@ class HostReader:
 
     def read(self) -> Host:
         """The figures now, and rates since the last call."""
-        found = {name: int(kib) << 10 for name, kib in _FIELD.findall(_meminfo())}
+        text = read_text("/proc/meminfo") or ""
+        found = {name: int(kib) << 10 for name, kib in _FIELD.findall(text)}
         thp = [found[kind] for kind in _KINDS if kind in found]
         return Host(
             memory_bytes=found.get("MemTotal"),
@@ -71,10 +73,6 @@ class HostReader:
         return max(count - before[1], 0) / (now - before[0])
 
 
-def _meminfo() -> str:
-    return read_text("/proc/meminfo") or ""
-
-
 def _pool(size: int) -> Pool:
     pool = hugetlb.pool(size)
     return Pool(
@@ -86,10 +84,10 @@ def _pool(size: int) -> Pool:
 
 def hides_processes() -> bool:
     """Whether /proc leaves out processes of other users (hidepid, proc(5))."""
+    kinds = []
     for line in (read_text("/proc/self/mountinfo") or "").splitlines():
         own, _, kind = line.partition(" - ")
         if own.split()[4:5] == ["/proc"] and kind.startswith("proc "):
-            return re.search(r"\bhidepid=(?:2|4|invisible|ptraceable)\b", kind) is not None and (
-                read_text("/proc/1/stat") is None
-            )
-    return False
+            kinds.append(kind)
+    # The last one covers the others; root, and members of a group, see everything.
+    return bool(kinds) and _HIDES.search(kinds[-1]) is not None and not read_text("/proc/1/stat")

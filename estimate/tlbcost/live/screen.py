@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import sys
@@ -24,7 +25,8 @@ from tlbcost.common.console import is_styled
 if TYPE_CHECKING:
     from rich.text import Text
 
-_ESCAPE = b"\x1b"
+# What arrows and the like send.
+_SEQUENCE = re.compile(rb"\x1b(?:\[[0-9;]*[@-~]|O.|)")
 
 
 def can_draw() -> bool:
@@ -120,5 +122,4 @@ class Screen:
         if not typed:
             # Nobody can type any more.
             self._input = None
-        # Arrows and the like.
-        return "" if typed.startswith(_ESCAPE) else typed.decode(errors="replace")
+        return _SEQUENCE.sub(b"", typed).decode(errors="replace")
