@@ -348,7 +348,7 @@ bench-arms: all  ## what copies measure against whole runs in turns (writes doc/
 bench-servers: all  ## what copies measure of a redis under load (writes doc/benchmarks.md; quiet, three minutes)
 	$(B)/venv/bin/python bench/servers.py
 
-bench-top: all $(B)/venv/.check  ## what tlbcost top uses with 500 processes (writes doc/benchmarks.md; quiet, four minutes)
+bench-top: all $(B)/venv/.check  ## what tlbcost top uses with 500 processes (writes doc/benchmarks.md; quiet, three minutes)
 	$(B)/venv/bin/python bench/top.py
 
 bench-turns: all  ## do two trials in turns agree, and two of pairs one by one? (writes doc/benchmarks.md; half an hour)
