@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated, Literal
 
 from tlbcost.common.document import Part, doc
@@ -86,50 +86,76 @@ class TopDocument(Part, frozen=True, kw_only=True):
     rows: Annotated[tuple[Row, ...], doc("the processes or cgroups, sorted")]
 
 
-def rows_of(processes: Iterable[Process], by: By, reaches: Reaches, now: float) -> list[Row]:
+def rows_of(processes: Collection[Process], by: By, reaches: Reaches, now: float) -> list[Row]:
     """A row for each process, or for each cgroup."""
+    rows = [_row(each, reaches, now) for each in processes]
     if by == "process":
-        return [_row([each], each.name, reaches, now, pid=each.pid) for each in processes]
-    groups: dict[str, list[Process]] = {}
-    for each in processes:
-        groups.setdefault(each.cgroup or NO_CGROUP, []).append(each)
-    return [_row(members, name, reaches, now) for name, members in groups.items()]
+        return rows
+    groups: dict[str, tuple[list[Row], list[Process]]] = {}
+    for row, process in zip(rows, processes, strict=True):
+        group = groups.setdefault(row.cgroup or NO_CGROUP, ([], []))
+        group[0].append(row)
+        group[1].append(process)
+    return [_sum_of(*members, name, reaches) for name, members in groups.items()]
 
 
-def _row(
-    members: Sequence[Process], name: str, reaches: Reaches, now: float, *, pid: int | None = None
-) -> Row:
-    pages = [each.pages for each in members if each.pages is not None]
-    files: dict[bytes, int] = {}
-    for each in pages:
-        for key, size in each.shared_hugetlb.items():
-            files[key] = max(files.get(key, 0), size)
-    memory = huge = ratio = age = None
-    if len(pages) == len(members):
-        shared = sum(files.values())
-        memory = sum(each.memory_bytes for each in pages) + shared
-        huge = sum(each.huge_bytes for each in pages) + shared
-        ratio = reach_ratio(memory, huge / memory if memory else 0.0, reaches)
-        age = now - min(each.looked_at for each in members)
-    elif pid is not None:
-        memory = members[0].resident_bytes
-    eligible = _sum([each.eligible_bytes for each in members])
+def _row(process: Process, reaches: Reaches, now: float) -> Row:
+    memory, huge, ratio, age = process.resident_bytes, None, None, None
+    pages = process.pages
+    if pages is not None:
+        shared = sum(pages.shared_hugetlb.values())
+        memory, huge = pages.memory_bytes + shared, pages.huge_bytes + shared
+        ratio, age = _ratio(memory, huge, reaches), now - process.looked_at
     return Row(
-        pid=pid,
-        name=name,
-        cgroup=members[0].cgroup,
-        processes=len(members),
+        pid=process.pid,
+        name=process.name,
+        cgroup=process.cgroup,
+        processes=1,
         memory_bytes=memory,
         huge_bytes=huge,
-        eligible_bytes=eligible,
-        ineligible_bytes=_sum([each.ineligible_bytes for each in members]),
+        eligible_bytes=process.eligible_bytes,
+        ineligible_bytes=process.ineligible_bytes,
         reach_ratio=ratio,
-        faults=None if pid is None else members[0].faults,
-        fault_rate=_sum_of_rates([each.fault_rate for each in members]),
+        faults=process.faults,
+        fault_rate=process.fault_rate,
         age_s=age,
-        eligible_age_s=None
-        if eligible is None
-        else now - min(each.eligible_at for each in members),
+        eligible_age_s=None if process.eligible_bytes is None else now - process.eligible_at,
+    )
+
+
+def _ratio(memory: int, huge: int, reaches: Reaches) -> float:
+    return reach_ratio(memory, huge / memory if memory else 0.0, reaches)
+
+
+def _sum_of(rows: Sequence[Row], processes: Sequence[Process], name: str, reaches: Reaches) -> Row:
+    """Of a group. What is not known of one is not known of the sum, but for rates, which who came
+    just now does not have yet.
+    """
+    memory = ratio = None
+    huge = _sum([row.huge_bytes for row in rows])
+    if huge is not None:
+        # What several map of a pool counts once.
+        maps = [each.pages.shared_hugetlb for each in processes if each.pages is not None]
+        files = {key: max(each.get(key, 0) for each in maps) for each in maps for key in each}
+        twice = sum(sum(each.values()) for each in maps) - sum(files.values())
+        huge -= twice
+        memory = sum(row.memory_bytes or 0 for row in rows) - twice
+        ratio = _ratio(memory, huge, reaches)
+    rates = [row.fault_rate for row in rows if row.fault_rate is not None]
+    return Row(
+        pid=None,
+        name=name,
+        cgroup=rows[0].cgroup,
+        processes=len(rows),
+        memory_bytes=memory,
+        huge_bytes=huge,
+        eligible_bytes=_sum([row.eligible_bytes for row in rows]),
+        ineligible_bytes=_sum([row.ineligible_bytes for row in rows]),
+        reach_ratio=ratio,
+        faults=None,
+        fault_rate=sum(rates) if rates else None,
+        age_s=_oldest([row.age_s for row in rows]),
+        eligible_age_s=_oldest([row.eligible_age_s for row in rows]),
     )
 
 
@@ -138,10 +164,9 @@ def _sum(parts: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(parts) else None
 
 
-def _sum_of_rates(parts: Sequence[float | None]) -> float | None:
-    """Of those that are known: who came just now has no rate yet."""
-    known = [part for part in parts if part is not None]
-    return sum(known) if known else None
+def _oldest(ages: Sequence[float | None]) -> float | None:
+    known = [age for age in ages if age is not None]
+    return max(known) if len(known) == len(ages) else None
 
 
 _VALUES = {

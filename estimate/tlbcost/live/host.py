@@ -49,6 +49,7 @@ class HostReader:
 
     def __init__(self) -> None:
         self._before: tuple[float, int] | None = None
+        self._sizes = hugetlb.sizes()
 
     def read(self) -> Host:
         """The figures now, and rates since the last call."""
@@ -62,7 +63,7 @@ class HostReader:
             thp_mode=thp_mode(),
             thp_defrag=selected(f"{THP}/defrag"),
             fallback_rate=self._fallback_rate(),
-            pools=tuple(_pool(size) for size in hugetlb.sizes()),
+            pools=tuple(_pool(size) for size in self._sizes),
         )
 
     def _fallback_rate(self) -> float | None:

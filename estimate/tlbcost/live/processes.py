@@ -24,8 +24,6 @@ from tlbcost.system.machine import sys_path
 _FULL_COST = 6.0
 # What is eligible was read this long before a process was first seen, in comparison.
 _HEAD_START_S = 300.0
-# What stays of the budget for pages when stat is read.
-_FOR_PAGES_FRACTION = 0.5
 # What had no memory or could not be read is tried again after this long: a thread of the kernel may
 # execute a program.
 _AGAIN_S = 60.0
@@ -97,14 +95,18 @@ class Processes:
         """Processes of which this user may not read everything."""
         return len(self._denied) + sum(each.unreadable for each in self._known.values())
 
-    def refresh(self, budget: Budget) -> None:
-        """Read what the budget allows: of faults the oldest first, of pages what changed most."""
+    def refresh_faults(self, budget: Budget) -> None:
+        """Who is there, and what the budget allows of stat, the oldest first."""
         self._list()
-        whole = budget.left_s()
         for name, process in sorted(self._known.items(), key=lambda item: item[1].seen_at):
-            if budget.left_s() <= whole * _FOR_PAGES_FRACTION:
+            if budget.left_s() <= 0:
                 break
             self._read_stat(name, process)
+
+    def refresh_pages(self, budget: Budget) -> None:
+        """Read what the budget allows of pages, first what is likely to have changed most."""
+        if budget.left_s() <= 0:
+            return
         now = time.monotonic()
         waiting = [each for process in self.seen() for each in self._urgencies(process, now)]
         for urgency, full, process in sorted(waiting, key=lambda each: each[0], reverse=True):

@@ -13,7 +13,7 @@ import msgspec
 from tlbcost.common.document import now
 from tlbcost.common.output import write
 from tlbcost.common.paths import version
-from tlbcost.live.budget import Budget, Unlimited
+from tlbcost.live.budget import PAGES_SHARE, STAT_SHARE, Budget, OwnUse, Unlimited
 from tlbcost.live.document import By, TopDocument, in_order, rows_of
 from tlbcost.live.host import HostReader, hides_processes
 from tlbcost.live.keys import SortKey
@@ -43,15 +43,23 @@ class Request:
 class _Host:
     """What is known of this host so far."""
 
-    def __init__(self, request: Request, budget: Budget) -> None:
-        self._request, self._budget = request, budget
+    def __init__(self, request: Request, *, limited: bool) -> None:
+        self._request, self._own = request, OwnUse()
+        saved_s = _SAVED_INTERVALS * request.interval_s
+        self._faults: Budget = Unlimited()
+        self._pages: Budget = Unlimited()
+        if limited:
+            self._faults = Budget(saved_s, STAT_SHARE, cpu=self._own.stat_s)
+            self._pages = Budget(saved_s, PAGES_SHARE, cpu=self._own.others_s)
         self._processes = Processes(grouped=request.by == "cgroup")
         self._host = HostReader()
         self._hidden = hides_processes()
 
     def refresh(self, sort: SortKey) -> TopDocument:
         """Read what the budget allows."""
-        self._processes.refresh(self._budget)
+        with self._own.of_stat():
+            self._processes.refresh_faults(self._faults)
+        self._processes.refresh_pages(self._pages)
         request = self._request
         rows = rows_of(self._processes.seen(), request.by, request.reaches, time.monotonic())
         document = TopDocument(
@@ -63,10 +71,10 @@ class _Host:
             by=request.by,
             unreadable=self._processes.unreadable,
             hidden=self._hidden,
-            own_cpu_fraction=self._budget.used_fraction(),
+            own_cpu_fraction=self._own.fraction(),
             rows=tuple(in_order(rows, sort)),
         )
-        self._budget.first_reading_done()
+        self._own.first_reading_done()
         return document
 
 
@@ -75,7 +83,7 @@ def once(request: Request) -> TopDocument:
 
     Raises TlbcostError if this kernel does not report pages, or a file cannot be written.
     """
-    host = _Host(request, Unlimited(0))
+    host = _Host(request, limited=False)
     host.refresh(request.sort)
     time.sleep(request.interval_s)
     document = host.refresh(request.sort)
@@ -85,7 +93,7 @@ def once(request: Request) -> TopDocument:
 
 def watch(request: Request, screen: Screen | None) -> None:
     """Refresh until q is typed, or for ever without a screen. Raises TlbcostError as once()."""
-    host = _Host(request, Budget(_SAVED_INTERVALS * request.interval_s))
+    host = _Host(request, limited=True)
     if screen is None:
         while True:
             _write(request, host.refresh(request.sort))

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from tlbcost.live.budget import SHARE, Budget
+from tlbcost.live.budget import PAGES_SHARE, STAT_SHARE, Budget, OwnUse
+
+SHARE = 0.005
 
 
 class Clocks:
@@ -12,7 +14,7 @@ class Clocks:
         self.wall = self.cpu = 0.0
 
     def budget(self, saved_s: float = 4.0) -> Budget:
-        return Budget(saved_s, clock=lambda: self.wall, cpu=lambda: self.cpu)
+        return Budget(saved_s, SHARE, clock=lambda: self.wall, cpu=lambda: self.cpu)
 
 
 @pytest.mark.parametrize("look_s", [0.0004, 0.05, 1.0])
@@ -43,7 +45,26 @@ def test_the_first_reading_has_its_own_allowance() -> None:
     budget = clocks.budget()
     clocks.cpu += 0.2
     assert budget.left_s() > 0
-    assert budget.used_fraction() is None
-    budget.first_reading_done()
-    clocks.wall, clocks.cpu = 10.0, clocks.cpu + 0.05
-    assert budget.used_fraction() == pytest.approx(0.005)
+    clocks.cpu += 0.2
+    assert budget.left_s() < 0
+
+
+def test_stat_and_all_else_are_counted_apart() -> None:
+    own = OwnUse()
+    assert own.fraction() is None
+    with own.of_stat():
+        while own.stat_s() < 0.002:
+            pass
+    stat = own.stat_s()
+    assert stat >= 0.002
+    others = own.others_s()
+    while own.others_s() < others + 0.002:
+        pass
+    assert own.stat_s() == stat
+    own.first_reading_done()
+    while own.fraction() in (None, 0.0):
+        pass
+
+
+def test_the_shares_are_below_one_percent() -> None:
+    assert STAT_SHARE + PAGES_SHARE < 0.01

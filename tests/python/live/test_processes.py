@@ -15,7 +15,7 @@ from tlbcost.live.budget import Unlimited
 from tlbcost.live.document import rows_of
 from tlbcost.live.processes import Process, Processes
 
-ALL = Unlimited(0)
+ALL = Unlimited()
 
 
 @pytest.fixture
@@ -25,7 +25,8 @@ def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proc:
 
 
 def refreshed(found: Processes) -> dict[int, Process]:
-    found.refresh(ALL)
+    found.refresh_faults(ALL)
+    found.refresh_pages(ALL)
     return {each.pid: each for each in found.seen()}
 
 
@@ -147,8 +148,12 @@ def test_without_budget_nothing_is_read(proc: Proc) -> None:
             return -1.0
 
     found = Processes(grouped=False)
-    found.refresh(Nothing(0))
+    found.refresh_faults(Nothing())
     assert list(found.seen()) == []
+    found.refresh_faults(ALL)
+    found.refresh_pages(Nothing())
+    (seen,) = found.seen()
+    assert (seen.pages, seen.resident_bytes) == (None, 256 * 4096)
 
 
 def test_pages_of_a_pool_that_a_group_shares_count_once(proc: Proc) -> None:
