@@ -28,17 +28,21 @@ class Budget:
         cpu: Callable[[], float] = time.process_time,
     ) -> None:
         self._share, self._clock, self._cpu = share, clock, cpu
-        self._saved = share * saved_s
+        self._saved, self._most = share * saved_s, _FIRST_S
         self._then, self._used, self._left = clock(), cpu(), _FIRST_S
 
     def left_s(self) -> float:
         """CPU seconds that may be used now; negative after one long look, which takes that back."""
         now, used = self._clock(), self._cpu()
         left = self._left - (used - self._used)
-        # The first allowance is kept until it is used.
-        self._left = min(left + self._share * (now - self._then), max(self._saved, left))
+        self._left = min(left + self._share * (now - self._then), self._most)
         self._then, self._used = now, used
         return self._left
+
+    def first_reading_done(self) -> None:
+        """What is left of its allowance is not used later."""
+        self._most = self._saved
+        self._left = min(self._left, self._most)
 
 
 class OwnUse:

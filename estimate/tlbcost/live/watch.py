@@ -74,7 +74,8 @@ class _Host:
             own_cpu_fraction=self._own.fraction(),
             rows=tuple(in_order(rows, sort)),
         )
-        self._own.first_reading_done()
+        for each in (self._own, self._faults, self._pages):
+            each.first_reading_done()
         return document
 
 
