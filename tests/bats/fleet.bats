@@ -42,6 +42,15 @@ start_review() { # <option>...; fills review
 	started+=("${review}")
 }
 
+# One that SIGINT reaches: it is ignored in a shell's background.
+start_interruptible() { # <argument of tlbcost review>...; fills review
+	python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.execvp(sys.argv[1], sys.argv[1:])' "${TLBCOST}" review "$@" >review.log 2>&1 3>&- &
+	review=$!
+	started+=("${review}")
+}
+
 end_of() { # <pid>; fills code
 	wait_until has_ended "$1"
 	code=0
@@ -51,7 +60,8 @@ end_of() { # <pid>; fills code
 kill_all() {
 	local pid
 	for pid in "${started[@]}"; do
-		kill -CONT "${pid}" 2>/dev/null && kill -TERM "${pid}" 2>/dev/null || true
+		kill -CONT "${pid}" 2>/dev/null || continue
+		kill -TERM "${pid}" 2>/dev/null || true
 	done
 	for pid in "${started[@]}"; do
 		wait "${pid}" 2>/dev/null || true
@@ -148,7 +158,7 @@ $1"
 	((code == 0))
 	[[ $(<review.log) == *"first on east lost its worker tcp://127.0.0.1:"*": it went away"* ]]
 	[[ $(<review.log) == *"second on west lost its worker tcp://127.0.0.2:"*": silent for 10 s"* ]]
-	# What the stopped one still had to do it does not do when it goes on.
+	# What the stopped one still had to do it does not do when it continues.
 	kill -CONT "${stopped}"
 	wait_until nothing_runs
 	run -0 "${TLBCOST}" review --quiet --state embedded --json embedded.json plan.toml
@@ -196,13 +206,7 @@ for machine, why in (("east", "0.0.1"), ("wrong", "/none/"), ("nobody", "no work
 	start_worker a --machine east
 	local signal
 	for signal in KILL INT; do
-		# Else it would be ignored, as in a shell's background.
-		python3 -c 'import os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler); os.execvp(sys.argv[1], sys.argv[1:])' \
-			"${TLBCOST}" review --quiet --state "${signal}" --scheduler "${address}" plan.toml \
-			>review.log 2>&1 3>&- &
-		review=$!
-		started+=("${review}")
+		start_interruptible --quiet --state "${signal}" --scheduler "${address}" plan.toml
 		wait_until is_held first
 		kill -"${signal}" "${review}"
 		end_of "${review}"

@@ -29,6 +29,7 @@ from tlbcost.review.worker import offered, resource
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+_ANSWER_S = 60
 # A future that nobody can finish any more.
 _GONE = ("cancelled", "lost")
 # Dask's errors of workers that died.
@@ -87,8 +88,8 @@ class Cluster:
     def workers(self) -> dict[str, Seen]:
         """Those that are there, by address. Raises TlbcostError: the scheduler went away."""
         try:
-            # A synchronous call that returns in any case.
-            found: Any = self._client.sync(self._identity, callback_timeout=CONNECT_S)
+            # A synchronous call that returns in any case, if the scheduler hangs, too.
+            found: Any = self._client.sync(self._identity, callback_timeout=_ANSWER_S)
         except (OSError, TimeoutError) as error:
             raise TlbcostError(
                 f"lost the scheduler {self._scheduler.address}",
