@@ -66,16 +66,16 @@ def hosts_frame(hosts: int, seconds: int, chance: np.random.Generator) -> pd.Dat
     value[bad == 1] = -1.0
     running[bad == 2] = 0.5
     names = {
-        "host": [f"host-{i:05d}" for i in range(hosts)],
-        "service": [f"service-{i:02d}" for i in range(SERVICES)],
-        "event": list(EVENTS),
+        "host": pd.Index([f"host-{i:05d}" for i in range(hosts)]),
+        "service": pd.Index([f"service-{i:02d}" for i in range(SERVICES)]),
+        "event": pd.Index(EVENTS),
     }
     cpus = pd.Categorical([cpu_of(i) for i in range(hosts)], categories=list(CPUS))
     return pd.DataFrame(
         {
             "host": pd.Categorical.from_codes(host, names["host"]),
             "service": pd.Categorical.from_codes(service, names["service"]),
-            "cpu_model": pd.Categorical.from_codes(cpus.codes[host], list(CPUS)),
+            "cpu_model": pd.Categorical.from_codes(cpus.codes[host], pd.Index(CPUS)),
             "event": pd.Categorical.from_codes(event, names["event"]),
             "value": value,
             "seconds": np.ones(n * seconds),
