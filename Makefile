@@ -264,7 +264,8 @@ demo-review: install-deps  ## a capacity review of six services, into build/revi
 review-picture: demo-review  ## that review, and its picture for README.md (needs chromium)
 	chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
 		--disable-background-networking --disable-component-update --disable-sync \
-		--hide-scrollbars --window-size=1100,900 --screenshot=doc/review.png $(B)/review/review.html
+		--hide-scrollbars --window-size=1100,950 --screenshot=doc/review.png $(B)/review/review.html \
+		2>$(B)/review/chromium.log
 
 check: export WERROR := -Werror
 check:  ## run every test and the linters
