@@ -63,10 +63,10 @@ def read_with_curve(path: Path) -> Obtained:
     Raises TlbcostError naming the file and its defect.
     """
     calibration, curve = read_calibration(path), None
-    beside = _curve_path(path)
-    if beside != path:
+    neighbour = _curve_path(path)
+    if neighbour != path:
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            curve = beside.read_text(encoding="utf-8")
+            curve = neighbour.read_text(encoding="utf-8")
     return Obtained(calibration, f"from {path}", curve)
 
 

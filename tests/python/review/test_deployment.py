@@ -85,7 +85,7 @@ def test_systemd_takes_the_drop_in(tmp_path: Path) -> None:
     done = subprocess.run([tool, "verify", unit], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     # What is wrong in a drop-in is noticed there.
-    drop_in.write_text(snippet.text.replace("Environment", "Enviroment") + "\n", encoding="utf-8")
+    drop_in.write_text(snippet.text.replace("Environment", "Surroundings") + "\n", encoding="utf-8")
     done = subprocess.run([tool, "verify", unit], capture_output=True, text=True, check=False)
     assert "Unknown key" in done.stderr
 
@@ -137,7 +137,7 @@ def many(items: object) -> dict[str, object]:
     return {"type": "array", "items": items, "minItems": 1}
 
 
-# The fields that the API's reference documents for a Pod, as far as they are used here.
+# The fields that the API's reference documents for a Pod, of those used here.
 VARIABLE = record(
     ["name", "value"],
     name={"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}, value={"type": "string"},
