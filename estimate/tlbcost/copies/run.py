@@ -122,7 +122,7 @@ def arms_tool(
 
 # Fewer windows than this say nothing of a program.
 _FEWEST = 4
-# A short program is run again for so many; fewer will do where its gain is measured, and windows
+# A short program is run again for this many; fewer will do where its gain is measured, and windows
 # have only to show which memory it comes from.
 _ENOUGH, _ENOUGH_MEASURED = 10, 6
 

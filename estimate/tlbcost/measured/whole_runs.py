@@ -35,7 +35,7 @@ _MOST_ROUNDS = 30
 _WAYS = 3
 # Narrower is not needed: the worthwhile gain is twice that.
 _ENOUGH_FRACTION = 0.0075
-# From so many rounds on, an interval in which the verdict is the same throughout is narrow enough.
+# From this many rounds on, an interval in which the verdict does not change is narrow enough.
 _DECIDED_ROUNDS = 3
 # On fewer of the pages that could be huge, it is not measured what these do.
 _LEAST_HUGE_PART = 0.5
