@@ -6,12 +6,9 @@ from __future__ import annotations
 import shlex
 from xml.etree import ElementTree
 
-from tlbcost.report.lines import visible
+from tlbcost.report.lines import markdown, visible
 from tlbcost.review.document import ReviewDocument, ReviewRow
 from tlbcost.review.text import bytes_words, gain_words, name_of, number_words, pool_words
-
-# What XML 1.0 cannot hold is not printable, and so escaped by visible().
-_MARKDOWN = str.maketrans({c: f"\\{c}" for c in r"\`*_[]#|~>"} | {"<": "&lt;", "&": "&amp;"})
 
 
 def to_csv(review: ReviewDocument) -> str:
@@ -48,11 +45,6 @@ def _interval(name: str, row: ReviewRow) -> dict[str, float | None]:
     return {f"{name}{suffix}": found and getattr(found, end) for suffix, end in ends.items()}
 
 
-def _plain(text: str) -> str:
-    """Markdown that shows this text."""
-    return visible(text).translate(_MARKDOWN)
-
-
 def to_markdown(review: ReviewDocument) -> str:
     """The decision table, and below it what is to be done."""
     lines = [
@@ -64,22 +56,22 @@ def to_markdown(review: ReviewDocument) -> str:
     for row in review.rows:
         money = number_words(row.saved_per_year)
         cells = [
-            _plain(row.service), _plain(row.machine), f"**{row.decision}**",
+            markdown(row.service), markdown(row.machine), f"**{row.decision}**",
             gain_words(row.gain_fraction), bytes_words(row.growth_bytes),
             number_words(row.hosts_saved),
-            money if row.currency is None else f"{money} {_plain(row.currency)}",
+            money if row.currency is None else f"{money} {markdown(row.currency)}",
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     lines.append("")
     lines += [
-        f"- **{row.decision}** {_plain(name_of(row))}: {_plain(row.why)}" for row in review.rows
+        f"- **{row.decision}** {markdown(name_of(row))}: {markdown(row.why)}" for row in review.rows
     ]
-    lines += [f"- {_plain(pool_words(pool))}" for pool in review.pools if pool.needed_bytes]
+    lines += [f"- {markdown(pool_words(pool))}" for pool in review.pools if pool.needed_bytes]
     lines += _steps(review)
     if review.broken:
         lines += ["", "### Broken rules", ""]
         lines += [
-            f"- `{rule.rule}` {_plain(rule.service)} on {_plain(rule.machine)}: {_plain(rule.why)}"
+            f"- `{rule.rule}` {markdown(f'{rule.service} on {rule.machine}: {rule.why}')}"
             for rule in review.broken
         ]
     lines += ["", f"tlbcost {review.tlbcost_version}, {review.date}; 90 % intervals."]
@@ -91,7 +83,7 @@ def _steps(review: ReviewDocument) -> list[str]:
     for row in review.rows:
         if row.decision == "adopt" and row.remedy is not None:
             # An indented block needs no fence that a step could end.
-            lines += ["", f"{_plain(name_of(row))}: {_plain(row.remedy.words)}", ""]
+            lines += ["", f"{markdown(name_of(row))}: {markdown(row.remedy.words)}", ""]
             lines += [f"    {visible(step)}" for step in row.remedy.steps]
     return lines
 
@@ -119,6 +111,7 @@ def to_junit(review: ReviewDocument) -> str:
             message = visible("; ".join(rules))
             ElementTree.SubElement(case, "failure", message=message, type="gate")
         out = ElementTree.SubElement(case, "system-out")
+        # What XML 1.0 cannot hold is not printable, and so escaped.
         out.text = visible(f"{row.decision}: {row.why}; {shlex.join(row.command)}")
     totals = {
         "tests": str(len(review.rows)), "failures": str(failures), "errors": str(errors),
