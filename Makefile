@@ -204,11 +204,13 @@ RISCV64_CC ?= riscv64-linux-gnu-gcc
 RISCV64_PFM ?= $(B)/guest/pfm/usr
 RISCV64 := $(B)/riscv64
 
-# Runs a program with the C library that belongs to the compiler.
+# Runs a program with the C library that belongs to the compiler, and on base pages whatever the THP
+# mode is: the emulator does not pass madvise(MADV_NOHUGEPAGE) on.
+EMULATE := import ctypes, os, sys; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); os.execvp(sys.argv[1], sys.argv[1:])
 $(AARCH64)/emulate: Makefile
 	@mkdir -p $(@D)
 	libc=$$($(AARCH64_CC) -print-file-name=libc.so.6) && root=$$(readlink -f "$${libc%/*}/..") && \
-		printf '#!/bin/sh\nexec qemu-aarch64 -L "%s" "$$@"\n' "$${root}" >$@
+		printf '#!/bin/sh\nexec python3 -c "%s" qemu-aarch64 -L "%s" "$$@"\n' '$(EMULATE)' "$${root}" >$@
 	chmod +x $@
 
 aarch64: $(AARCH64)/emulate
