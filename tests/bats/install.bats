@@ -139,7 +139,7 @@ install_deps() {
 	run -0 install_deps
 	[[ ${output} == "" && ! -e ${RECORD} ]]
 	run -0 install_deps --all
-	[[ $(<"${RECORD}") == *" install --no-install-recommends"*" qemu-user"$'\n'*" install "*" chromium poppler-utils" ]]
+	[[ $(<"${RECORD}") == *" install --no-install-recommends"*" qemu-user tmux"$'\n'*" install "*" chromium poppler-utils" ]]
 	[[ ${output} == *"tlbcost: tests in a browser will be skipped: cannot install chromium poppler-utils: apt-get failed"* ]]
 	[[ ${output} == *"tlbcost: some tests will be skipped: cannot install "*"qemu-user: apt-get failed"* ]]
 	fake id 'echo 1000'
@@ -160,7 +160,7 @@ install_deps() {
 		fake apt-cache "[[ \$* == *${here} ]]"
 		rm -f "${RECORD}"
 		run -0 install_deps --all
-		[[ $(<"${RECORD}") == *" ${here} qemu-user"$'\n'* ]]
+		[[ $(<"${RECORD}") == *" ${here} qemu-user tmux"$'\n'* ]]
 	done
 	# Where nothing is known of any package.
 	fake apt-cache 'exit 100'
