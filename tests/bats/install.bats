@@ -141,14 +141,14 @@ install_deps() {
 	run -0 install_deps --all
 	[[ $(<"${RECORD}") == *" install --no-install-recommends"*" qemu-user tmux"$'\n'*" install "*" chromium poppler-utils" ]]
 	[[ ${output} == *"tlbcost: tests in a browser will be skipped: cannot install chromium poppler-utils: apt-get failed"* ]]
-	[[ ${output} == *"tlbcost: some tests will be skipped: cannot install "*"qemu-user: apt-get failed"* ]]
+	[[ ${output} == *"tlbcost: some tests will be skipped: cannot install "*"qemu-user tmux: apt-get failed"* ]]
 	fake id 'echo 1000'
 	rm "${RECORD}"
 	run -0 install_deps --all
-	[[ ${output} == *"cannot install "*"qemu-user: not root"* && ! -e ${RECORD} ]]
+	[[ ${output} == *"cannot install "*"qemu-user tmux: not root"* && ! -e ${RECORD} ]]
 	rm "${FAKES}/apt-get"
 	run -0 install_deps --all
-	[[ ${output} == *"cannot install "*"qemu-user: this system has no apt-get"* ]]
+	[[ ${output} == *"cannot install "*"qemu-user tmux: this system has no apt-get"* ]]
 }
 
 @test "install-deps --all: of a package's names, the one that this release has" {
@@ -166,7 +166,7 @@ install_deps() {
 	fake apt-cache 'exit 100'
 	rm -f "${RECORD}"
 	run -0 install_deps --all
-	[[ $(<"${RECORD}") == *" qemu-system-misc qemu-user"$'\n'* ]]
+	[[ $(<"${RECORD}") == *" qemu-system-misc qemu-user tmux"$'\n'* ]]
 }
 
 @test "install-deps --accuracy: installs the programs of the suite, and continues without them" {
