@@ -137,7 +137,7 @@ dear_walks() {
 priced_loads() {
 	dear_walks | sed '/^# end:/d'
 	printf 'load_ns\tNA\tserial\t%s\t%s\t%s\t%s\t9\n' \
-		256 1.25 1.2 1.3 8192 4 3.9 4.1 65536 25 24 26 4194304 90 85 95
+		256 1.25 1.2 1.3 4096 4 3.9 4.1 65536 25 24 26 4194304 90 85 95
 	printf 'load_ns\tNA\toverlapped\t65536\t2.5\t2.4\t2.6\t9\n'
 	printf 'stream_ns\tNA\tNA\t262144\t2\t1.9\t2.1\t9\n'
 	printf 'cycles_per_ns\tNA\tNA\tNA\t3.5\t3.4\t3.6\t9\n'
