@@ -26,6 +26,11 @@ from tlbcost.system.machine import Machine, current_machine
 
 _SAME_CPU = ("cpu_vendor", "cpu_family", "cpu_model", "cpu_stepping")
 
+# `calibrate --output` writes a report; the table is in the cache.
+_CALIBRATION_HINT = (
+    "on such a host, tlbcost calibrate keeps one as calibration-*.tsv in ~/.cache/tlbcost"
+)
+
 
 class TaskResult(Part, frozen=True, kw_only=True):
     """One service on one type of host."""
@@ -95,8 +100,8 @@ def _calibration(name: str, kind: MachineType) -> Calibration | None:
     try:
         return read_calibration(Path(kind.calibration))
     except TlbcostError as error:
-        hint = "tlbcost calibrate --output FILE, on such a host, writes one"
-        raise _wrong(f"machines.{name}.calibration", str(error), hint) from error
+        key = f"machines.{name}.calibration"
+        raise _wrong(key, str(error), _CALIBRATION_HINT) from error
 
 
 def _task(
@@ -107,14 +112,18 @@ def _task(
         if len(service.machines) != 1:
             raise _wrong(f"{service.name}.machines", "an estimate is of one machine: name it")
         if not Path(service.estimate).is_file():
-            raise _wrong(f"{service.name}.estimate", f"there is no file {service.estimate}")
+            raise _wrong(
+                f"{service.name}.estimate",
+                f"there is no file {service.estimate}",
+                "tlbcost estimate --json FILE -- COMMAND writes one",
+            )
     elif fleet and service.counts is None:
         options = None
     else:
         if fleet and kind.calibration is None:
             # Else the costs would be those of the host that the review runs on.
-            hint = "tlbcost calibrate --output FILE, on such a host, writes one"
-            raise _wrong(f"machines.{name}", "with --scheduler, counts need its calibration", hint)
+            why = "with --scheduler, counts need its calibration"
+            raise _wrong(f"machines.{name}", why, _CALIBRATION_HINT)
         options = [*_machine_options(service, name, kind, found), *_evidence_options(service)]
     identity = msgspec.json.encode((service, kind, options, version(), _content(service, kind)))
     known = None if options is None else tuple(options)
@@ -169,7 +178,11 @@ def _evidence_options(service: Service) -> list[str]:
     if service.counts is not None:
         files = _files(service.counts)
         if not files:
-            raise _wrong(f"{service.name}.counts", f"no file matches {service.counts}")
+            raise _wrong(
+                f"{service.name}.counts",
+                f"no file matches {service.counts}",
+                "relative patterns are below the plan's folder",
+            )
         cpu = [] if service.cpu is None else ["--cpu", service.cpu]
         return [*cpu, *(word for file in files for word in ("--from", file))]
     if service.command:
@@ -190,5 +203,9 @@ def _pid_of(service: Service) -> int:
         except (OSError, ValueError) as error:
             raise _wrong(f"{service.name}.pidfile", f"no process number: {error}") from error
     if not Path(f"/proc/{pid}").is_dir():
-        raise _wrong(f"{service.name}.pid", f"there is no process {pid}")
+        raise _wrong(
+            f"{service.name}.pid",
+            f"there is no process {pid}",
+            "pidfile = FILE follows a service through restarts",
+        )
     return int(pid or 0)
