@@ -527,7 +527,7 @@ time.sleep(60)' >out 3>&- &
 
 @test "a trial with it is proven" {
 	run --separate-stderr timeout 300 "${TLBCOST}" trial --no-estimate --pairs 3 --with run-thp \
-		-- "${MEMORY}" steps 400
+		-- "${MEMORY}" steps 1200
 	echo "${stderr}"
 	((status == 0))
 	[[ ${stderr} == *"run-thp"*"memory was on huge pages (3 pairs"* ]]
