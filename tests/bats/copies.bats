@@ -182,6 +182,14 @@ followed_until() { # <call>: what ended the last stretch
 	done
 }
 
+@test "a program is followed itself where files may not grow: the buffers are not shared" {
+	gzip -c "${COPIES}" >"${BATS_TEST_TMPDIR}/expected"
+	(ulimit -f 3000; exec timeout 60 "${COPIES}" --out "${OUT}" --whole -- gzip -c "${COPIES}") \
+		>"${BATS_TEST_TMPDIR}/got"
+	cmp "${BATS_TEST_TMPDIR}/expected" "${BATS_TEST_TMPDIR}/got"
+	followed_until 231
+}
+
 @test "a program that is followed itself is let go where it starts a process" {
 	run -3 timeout 60 "${COPIES}" --out "${OUT}" --whole -- sh -c 'ls /proc/self/exe; exit 3'
 	[[ ${output} == /proc/self/exe ]]
