@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "shared_buffers.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -10,6 +11,10 @@
 
 #include "area.h"
 #include "following.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u	/* Linux 6.3 */
+#endif
 
 #define SHARED_BYTES ((size_t)AREA_BUFFERS * AREA_BUFFER_STEP)
 
@@ -21,7 +26,23 @@ static bool may_grow(void)
 	return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= SHARED_BYTES;
 }
 
-/* The program's file, here.  MAP_FAILED: it cannot be. */
+/* A file of the program's, without a name; below 0: it cannot have one. */
+static int64_t make_file(struct following *following)
+{
+	/* Its name is the empty string that the area begins with. */
+	uint64_t arguments[6] = { following->translator->area, MFD_CLOEXEC | MFD_NOEXEC_SEAL };
+	int64_t fd = following_call(following, SYS_memfd_create, arguments);
+
+	if (fd != -EINVAL)
+		return fd;
+	arguments[1] = MFD_CLOEXEC;
+	return following_call(following, SYS_memfd_create, arguments);
+}
+
+/*
+ * The program's file, here.  All of its memory is there before it is used: later, the lack of some
+ * would be the program's SIGBUS.  MAP_FAILED: it cannot be.
+ */
 static void *map_here(pid_t pid, int64_t number)
 {
 	void *memory = MAP_FAILED;
@@ -32,32 +53,32 @@ static void *map_here(pid_t pid, int64_t number)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return memory;
-	if (may_grow() && ftruncate(fd, (off_t)SHARED_BYTES) == 0)
+	if (may_grow() && fallocate(fd, 0, 0, (off_t)SHARED_BYTES) == 0)
 		memory = mmap(NULL, SHARED_BYTES, PROT_READ, MAP_SHARED, fd, 0);
 	close(fd);
 	return memory;
 }
 
-void shared_buffers_map(struct following *following)
+int shared_buffers_map(struct following *following)
 {
-	const uint64_t area = following->translator->area;
-	/* Its name is the empty string that the area begins with. */
-	const uint64_t name[6] = { area, MFD_CLOEXEC };
-	const int64_t fd = following_call(following, SYS_memfd_create, name);
+	const int64_t fd = make_file(following);
 	const uint64_t file[6] = { (uint64_t)fd };
-	const uint64_t mapping[6] = { area + AREA_BUFFER, SHARED_BYTES, PROT_READ | PROT_WRITE,
-				      MAP_SHARED | MAP_FIXED, (uint64_t)fd, 0 };
+	const uint64_t mapping[6] = { following->translator->area + AREA_BUFFER, SHARED_BYTES,
+				      PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, (uint64_t)fd, 0 };
+	int64_t mapped = 0;
 	void *memory;
 
 	if (fd < 0)
-		return;
+		return errno == ESRCH ? -1 : 0;
 	memory = map_here(following->copy->pid, fd);
 	if (memory != MAP_FAILED) {
 		following->stream.shared = memory;
-		if (following_call(following, SYS_mmap, mapping) < 0)
-			shared_buffers_unmap(&following->stream);
+		mapped = following_call(following, SYS_mmap, mapping);
 	}
-	following_call(following, SYS_close, file);
+	if (following_call(following, SYS_close, file) < 0)
+		return -1;
+	/* What was there before may be gone. */
+	return mapped < 0 ? -1 : 0;
 }
 
 void shared_buffers_unmap(struct stream *stream)

@@ -9,8 +9,11 @@
 struct following;
 struct stream;
 
-/* The area is mapped.  If it cannot be done, all remains as it is. */
-void shared_buffers_map(struct following *following);
+/*
+ * The area is mapped.  Returns 0: then stream.shared has them, or is NULL where the kernel or a limit
+ * says no; or -1 with errno: the program cannot be followed.
+ */
+int shared_buffers_map(struct following *following);
 void shared_buffers_unmap(struct stream *stream);
 
 #endif
