@@ -200,7 +200,7 @@ static int begin(struct following *following)
 	if (!following->limits->whole &&
 	    faults_begin(translator, copy, &following->registers) < 0)
 		return following_end(following, FOLLOW_FAILED);
-	next = stream_start(translator);
+	next = stream_start(&following->stream);
 	if (copy_write(copy, translator->area + AREA_NEXT, &next, sizeof(next)) < 0)
 		return following_end(following, FOLLOW_FAILED);
 	following->registers.gs_base = translator->area;

@@ -9,6 +9,7 @@
 
 #include "area.h"
 #include "faults.h"
+#include "shared_buffers.h"
 #include "translate.h"
 
 extern const uint8_t lookup_begin[], lookup_unknown[];
@@ -28,6 +29,12 @@ int64_t following_call(struct following *following, long number, const uint64_t 
 	else if (result < 0)
 		errno = (int)-result;
 	return result;
+}
+
+static uint64_t guard_of(const struct translator *translator, unsigned buffer)
+{
+	return translator->area + AREA_BUFFER + buffer * (uint64_t)AREA_BUFFER_STEP +
+	       AREA_BUFFER_BYTES;
 }
 
 /* The area is at the same place in each copy, unless something of the program's is there now. */
@@ -53,8 +60,14 @@ int following_map_area(struct following *following)
 		return -1;
 	/* Code refers to the area by GS, and to itself by distances: it may be anywhere. */
 	translator->area = (uint64_t)area;
-	guard[0] = translator->area + AREA_GUARD;
-	return following_call(following, SYS_mprotect, guard) < 0 ? -1 : 0;
+	if (following->limits->whole && shared_buffers_map(following) < 0)
+		return -1;
+	for (unsigned i = 0; i < AREA_BUFFERS; i++) {
+		guard[0] = guard_of(translator, i);
+		if (following_call(following, SYS_mprotect, guard) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 int following_set_registers(struct following *following)
@@ -180,7 +193,7 @@ unsigned long long *following_register(struct user_regs_struct *r, unsigned numb
 /* Whether it has only filled its buffer, at that address. */
 bool following_is_at_guard(const struct following *following, uint64_t *address)
 {
-	const uint64_t guard = following->translator->area + AREA_GUARD;
+	const uint64_t guard = guard_of(following->translator, following->stream.buffer);
 	siginfo_t info;
 
 	if (ptrace(PTRACE_GETSIGINFO, following->copy->pid, NULL, &info) < 0 ||

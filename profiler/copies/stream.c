@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "area.h"
+#include "shared_buffers.h"
 #include "skim.h"
 #include "translate.h"
 
@@ -22,11 +23,12 @@ void stream_close(struct stream *stream)
 {
 	free(stream->records);
 	stream->records = NULL;
+	shared_buffers_unmap(stream);
 }
 
-uint64_t stream_start(const struct translator *translator)
+uint64_t stream_start(const struct stream *stream)
 {
-	return translator->area + AREA_BUFFER;
+	return stream->translator->area + AREA_BUFFER + stream->buffer * (uint64_t)AREA_BUFFER_STEP;
 }
 
 /*
@@ -164,13 +166,13 @@ int stream_catch_up(struct stream *stream)
 	const size_t count = stream->waiting;
 
 	stream->waiting = 0;
-	return give(stream, stream->records, count);
+	return give(stream, stream->full, count);
 }
 
 /* Read what is before `end`.  Returns 0, or -1 with errno. */
 static int read_to(struct stream *stream, uint64_t end)
 {
-	const uint64_t begin = stream_start(stream->translator);
+	const uint64_t begin = stream_start(stream);
 	const size_t bytes = (size_t)(end - begin);
 
 	if (end < begin || bytes > AREA_BUFFER_BYTES || bytes % sizeof(uint64_t)) {
@@ -178,8 +180,11 @@ static int read_to(struct stream *stream, uint64_t end)
 		return -1;
 	}
 	if (stream_catch_up(stream) < 0 ||
-	    (bytes && copy_read(stream->copy, begin, stream->records, bytes) < 0))
+	    (bytes && !stream->shared &&
+	     copy_read(stream->copy, begin, stream->records, bytes) < 0))
 		return -1;
+	stream->full = stream->shared ? stream->shared + stream->buffer * (AREA_BUFFER_STEP / 8) :
+					stream->records;
 	stream->waiting = bytes / sizeof(uint64_t);
 	return 0;
 }
@@ -187,7 +192,7 @@ static int read_to(struct stream *stream, uint64_t end)
 int stream_drain(struct stream *stream)
 {
 	const uint64_t next = stream->translator->area + AREA_NEXT;
-	const uint64_t begin = stream_start(stream->translator);
+	const uint64_t begin = stream_start(stream);
 	uint64_t end;
 
 	if (copy_read(stream->copy, next, &end, sizeof(end)) < 0 || read_to(stream, end) < 0 ||
@@ -199,8 +204,7 @@ int stream_drain(struct stream *stream)
 int stream_turn(struct stream *stream, uint64_t address, unsigned long long *first)
 {
 	const uint64_t next = stream->translator->area + AREA_NEXT;
-	const uint64_t begin = stream_start(stream->translator);
-	uint64_t part[STREAM_BLOCK_RECORDS], end;
+	uint64_t part[STREAM_BLOCK_RECORDS], begin, end;
 	size_t bytes;
 
 	if (copy_read(stream->copy, next, &end, sizeof(end)) < 0)
@@ -210,8 +214,13 @@ int stream_turn(struct stream *stream, uint64_t address, unsigned long long *fir
 		errno = EPROTO;
 		return -1;
 	}
-	if ((bytes && copy_read(stream->copy, end, part, bytes) < 0) || read_to(stream, end) < 0 ||
-	    (bytes && copy_write(stream->copy, begin, part, bytes) < 0))
+	if ((bytes && copy_read(stream->copy, end, part, bytes) < 0) || read_to(stream, end) < 0)
+		return -1;
+	/* The other one was given: read_to() saw to that. */
+	if (stream->shared)
+		stream->buffer = (stream->buffer + 1) % AREA_BUFFERS;
+	begin = stream_start(stream);
+	if (bytes && copy_write(stream->copy, begin, part, bytes) < 0)
 		return -1;
 	*first = begin;
 	return copy_write(stream->copy, next, &begin, sizeof(begin));

@@ -23,7 +23,11 @@ struct stream {
 	const struct cached_block *held;
 	uint64_t held_addresses[CODE_BLOCK_MOST_REFERENCES];
 	uint64_t *records;		/* AREA_BUFFER_BYTES */
-	size_t waiting;			/* of these, that were read and not given yet */
+	/* All buffers, as the program has them, too; NULL: records are copied from the one there is. */
+	const uint64_t *shared;
+	unsigned buffer;		/* index of the current one */
+	const uint64_t *full;		/* `records`, or one that is shared */
+	size_t waiting;			/* words of it that were not given yet */
 };
 
 /* Returns 0, or -1 with errno ENOMEM. */
@@ -32,7 +36,7 @@ int stream_open(struct stream *stream, const struct translator *translator, cons
 void stream_close(struct stream *stream);
 
 /* The buffer is empty: its start, for AREA_NEXT. */
-uint64_t stream_start(const struct translator *translator);
+uint64_t stream_start(const struct stream *stream);
 
 /*
  * Give the watcher all up to the record at address `end`, which is AREA_NEXT's, and empty the

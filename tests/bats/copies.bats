@@ -182,6 +182,34 @@ followed_until() { # <call>: what ended the last stretch
 	done
 }
 
+@test "a program is followed itself where files may not grow: the buffers are not shared" {
+	gzip -c "${COPIES}" >"${BATS_TEST_TMPDIR}/expected"
+	(ulimit -f 3000; exec timeout 60 "${COPIES}" --out "${OUT}" --whole -- gzip -c "${COPIES}") \
+		>"${BATS_TEST_TMPDIR}/got"
+	cmp "${BATS_TEST_TMPDIR}/expected" "${BATS_TEST_TMPDIR}/got"
+	followed_until 231
+}
+
+@test "a program that is followed itself has no file of ours open, and its memory goes when it is killed" {
+	local program worker
+	"${COPIES}" --out "${OUT}" --whole -- bash -c 'while :; do :; done' 3>&- &
+	local copies=$! code=0
+	for ((i = 0; i < 100; i++)); do
+		sleep 0.05
+		program=$(pgrep -P "${copies}" -x bash) && worker=$(pgrep -P "${copies}" -x tlbcost-worker) &&
+			grep -q memfd "/proc/${program}/maps" && break
+	done
+	sleep 0.2
+	grep -q memfd "/proc/${worker}/maps"
+	run readlink "/proc/${program}/fd/"* "/proc/${worker}/fd/"*
+	[[ ${output} == */* && ${output} != *memfd* ]]
+	kill -KILL "${program}"
+	wait "${copies}" || code=$?
+	((code == 137))
+	[[ ! -e /proc/${worker} ]]
+	nothing_left
+}
+
 @test "a program that is followed itself is let go where it starts a process" {
 	run -3 timeout 60 "${COPIES}" --out "${OUT}" --whole -- sh -c 'ls /proc/self/exe; exit 3'
 	[[ ${output} == /proc/self/exe ]]
@@ -204,7 +232,7 @@ followed_until() { # <call>: what ended the last stretch
 }
 
 @test "a program that is stopped while it is followed itself continues" {
-	start timeout 60 "${COPIES}" --out "${OUT}" --whole -- bash -c 'for ((i = 0; i < 200000; i++)); do :; done; echo done'
+	start timeout 60 "${COPIES}" --out "${OUT}" --whole -- bash -c 'for ((i = 0; i < 50000; i++)); do :; done; echo done'
 	local stopped=0 pid
 	for ((i = 0; i < 100 && !stopped; i++)); do
 		sleep 0.05
