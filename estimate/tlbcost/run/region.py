@@ -7,11 +7,13 @@ engines are given the same places: an offset in a file, so that an address space
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tlbcost.common import formats
-from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.table import count, read_table
 from tlbcost.run.outcome import Outcome
 
@@ -21,8 +23,8 @@ MOST_TIMES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The phase, as the user said it, and its places ('OFFSET:FILE'). `ends` empty: the program's
-    end is the region's.
+    """A phase as START:END, and its places ('OFFSET:FILE'). `ends` empty: it ends as the program
+    does.
     """
 
     text: str
@@ -50,10 +52,11 @@ class Region:
         begins, ends = cells["begins"], cells["ends"]
         if begins is None or ends is None:
             raise TlbcostError(f"{table}: not a region", None, TOOL_FAILED)
-        start, _, end = self.text.partition(" to ")
+        start, end = names_of(self.text)
         if not begins:
+            ended = f"; it {whole.describe()}" if whole.failed else ""
             raise TlbcostError(
-                f"the region never began: the program did not come to {start}",
+                f"the region never began: the program did not come to {start}{ended}",
                 "a call may be inlined (__attribute__((noinline))), and only the process that is "
                 "started is watched, not its children",
                 CANNOT_MEASURE,
@@ -81,3 +84,26 @@ class Region:
         return replace(whole, run=replace(run, **known, waited_ns=None))
 
 
+def names_of(text: str) -> tuple[str, str]:
+    """START and END of a region, END empty where it ends as the program does.
+
+    Raises TlbcostError with exit code 2.
+    """
+    # Two colons are a part of names in C++ and Rust.
+    start, *rest = re.split("(?<!:):(?!:)", text)
+    if not start or len(rest) > 1:
+        raise TlbcostError(
+            f"not a region: {text!r}", "--region START:END, where END may be empty", USAGE
+        )
+    return start, rest[0] if rest else ""
+
+
+def region_words(text: str) -> str:
+    """'from reads to done', or 'from reads on'."""
+    start, end = names_of(text)
+    return f"from {start} to {end}" if end else f"from {start} on"
+
+
+def trial_command(text: str | None) -> str:
+    """What a trial of the region is typed as, up to its other options; None: of all of it."""
+    return "tlbcost trial" if text is None else f"tlbcost trial --region {shlex.quote(text)}"

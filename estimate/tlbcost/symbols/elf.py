@@ -25,12 +25,16 @@ _EXECUTABLE = 4  # SHF_EXECINSTR
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """`size` bytes of code from `start` on; 0: up to the next symbol."""
+    """`size` bytes of code from `start` on; 0: up to the next symbol.
+
+    `chooses`: what it names is another function, which this one returns when the program starts.
+    """
 
     start: int
     size: int
     name: str
     rank: int = 0  # of several at one place, the lowest is shown
+    chooses: bool = False
 
 
 class SymbolTable:
@@ -201,7 +205,7 @@ def _symbols(elf: ELFFile, section: str) -> list[Symbol]:
         rank = {_GLOBAL: 0, _WEAK: 1}.get(binding, 2) + (3 if kind == _NOTYPE else 0)
         # Thumb code has an odd address.
         start = value & ~1 if elf["e_machine"] == "EM_ARM" else value
-        found.append(Symbol(start, size, text, rank))
+        found.append(Symbol(start, size, text, rank, kind == _IFUNC))
     return found
 
 

@@ -9,10 +9,10 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, BinaryIO
 
 from tlbcost.common.errors import USAGE, TlbcostError
-from tlbcost.run.region import Region
+from tlbcost.run.region import Region, names_of
 from tlbcost.symbols.binutils import demangled, source_lines
 from tlbcost.symbols.elf import ElfObject, damage_errors
 
@@ -33,12 +33,7 @@ def region_of(text: str, program: Path) -> Region:
     START and END: a function, 0xADDRESS, or @MARKER; each with @FILE if it is not in the program's
     own file. Raises TlbcostError with exit code 2 where there is none or several of that name.
     """
-    start, *rest = re.split("(?<!:):(?!:)", text)
-    end = rest[0] if rest else ""
-    if not start or len(rest) > 1:
-        raise TlbcostError(
-            f"not a region: {text!r}", "--region START:END, where END may be empty", USAGE
-        )
+    start, end = names_of(text)
     starts, ends = _places(start, program), _places(end, program) if end else ()
     if set(starts) & set(ends):
         raise TlbcostError(
@@ -46,7 +41,7 @@ def region_of(text: str, program: Path) -> Region:
             "name what comes after it as END",
             USAGE,
         )
-    return Region(f"{start} to {end}" if end else start, starts, ends)
+    return Region(text, starts, ends)
 
 
 def _places(text: str, program: Path) -> tuple[str, ...]:
@@ -83,11 +78,14 @@ def _function(path: Path, found: ElfObject, name: str) -> list[int]:
             for symbol in found.named
             if name in _names(readable.get(symbol.name, symbol.name))
         }
-    if len(entries) == 1:
+    chosen = any(each.chooses and each.start in entries for each in found.named)
+    if len(entries) == 1 and not chosen:
         return list(entries)
+    if chosen:
+        raise _chosen(path, found, name)
     if entries:
-        _ambiguous(path, found, name, sorted(entries), readable)
-    _unknown(path, found, name, readable)
+        raise _ambiguous(path, found, name, sorted(entries), readable)
+    raise _unknown(path, found, name, readable)
 
 
 def _names(readable: str) -> tuple[str, ...]:
@@ -101,32 +99,41 @@ def _names(readable: str) -> tuple[str, ...]:
     return readable, plain
 
 
+def _chosen(path: Path, found: ElfObject, name: str) -> TlbcostError:
+    near = sorted({each.name for each in found.named if f"_{name}_" in each.name})
+    return TlbcostError(
+        f"{path} has several functions for {name}, of which the CPU decides one",
+        f"name that one: {', '.join(near) or 'nm lists them'}",
+        USAGE,
+    )
+
+
 def _ambiguous(
     path: Path, found: ElfObject, name: str, entries: Sequence[int], readable: dict[str, str]
-) -> NoReturn:
+) -> TlbcostError:
     lines = source_lines(str(path), entries)
     shown = []
     for entry in entries[:_NEAR]:
         full = next(each.name for each in found.named if each.start == entry)
         where = f" ({lines[entry][1]}:{lines[entry][2]})" if entry in lines else ""
         shown.append(f"{readable.get(full, full)}{where} is {entry:#x}")
-    raise TlbcostError(
+    return TlbcostError(
         f"{len(entries)} functions of {path} are called {name}",
         "give one's parameters or address: " + "; ".join(shown),
         USAGE,
     )
 
 
-def _unknown(path: Path, found: ElfObject, name: str, readable: dict[str, str]) -> NoReturn:
+def _unknown(path: Path, found: ElfObject, name: str, readable: dict[str, str]) -> TlbcostError:
     if found.stripped:
-        raise TlbcostError(
+        return TlbcostError(
             f"no function {name} is known in {path}: it has no symbols (it was stripped)",
             "build it without -s and strip, install its debug symbols, or mark the place with "
             f"{_HEADER}",
             USAGE,
         )
     if _has_debug_name(path, name):
-        raise TlbcostError(
+        return TlbcostError(
             f"{name} has no code of its own in {path}: the compiler inlined it, or it is no "
             "function",
             f"declare it __attribute__((noinline)), or mark the place with {_HEADER}",
@@ -135,7 +142,7 @@ def _unknown(path: Path, found: ElfObject, name: str, readable: dict[str, str]) 
     names = {_names(readable.get(each.name, each.name))[-1] for each in found.named}
     near = difflib.get_close_matches(name, names, _NEAR, 0.5)
     near += sorted(each for each in names if name.lower() in each.lower())[:_NEAR]
-    raise TlbcostError(
+    return TlbcostError(
         f"{path} has no function {name}",
         f"did you mean {', '.join(dict.fromkeys(near))}?" if near else "nm -C lists its functions",
         USAGE,
@@ -192,7 +199,7 @@ def _notes(elf: ELFFile) -> Iterator[tuple[int, str, str]]:
         yield address + moved, provider.decode(errors="replace"), each.decode(errors="replace")
 
 
-def _elf(file: object) -> ELFFile:
+def _elf(file: BinaryIO) -> ELFFile:
     from elftools.elf.elffile import ELFFile
 
     return ELFFile(file)
