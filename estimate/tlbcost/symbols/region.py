@@ -140,7 +140,7 @@ def _unknown(path: Path, found: ElfObject, name: str, readable: dict[str, str]) 
             USAGE,
         )
     names = {_names(readable.get(each.name, each.name))[-1] for each in found.named}
-    near = difflib.get_close_matches(name, names, _NEAR, 0.5)
+    near = difflib.get_close_matches(name, names, _NEAR)
     near += sorted(each for each in names if name.lower() in each.lower())[:_NEAR]
     return TlbcostError(
         f"{path} has no function {name}",
