@@ -95,7 +95,7 @@ print(eval(f"({sys.argv[1]})"))' "$1"
 	[[ ${stderr_lines[0]} == *"it has no symbols (it was stripped)" ]]
 	run -2 --separate-stderr "${ESTIMATE[@]}" --region reads:done --pid $$
 	[[ ${stderr_lines[0]} == *"which --pid excludes" ]]
-	run -2 --separate-stderr "${BUILD}/tlbcost" trial --region @raed: -- ./phases 1 1
+	run -2 --separate-stderr "${ESTIMATE[@]}" --region @raed: -- ./phases 1 1
 	[[ ${stderr_lines[1]} == "tlbcost: hint: it has @read, @reading" ]]
 }
 
