@@ -10,7 +10,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 # A warning stops `make check` and `make lint`, and never the build of a user whose compiler is newer.
 WERROR ?=
 CPPFLAGS += -D_GNU_SOURCE -Iprofiler -Icommon -Icalibrator -Iprofiler/tlb -Iprofiler/launch -Iprofiler/counters \
-	-Iprofiler/thp -Itests/c -MMD -MP
+	-Iprofiler/thp -Iprofiler/region -Itests/c -MMD -MP
 CFLAGS += -std=c11 -O2 -g $(WARNINGS) $(WERROR)
 CXXFLAGS += -std=c++17 -O2 -g -Wall -Wextra $(WERROR)
 LDLIBS += -lm -lpthread
@@ -27,7 +27,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 
 # main() is in main.c, or in <program>_main.c where a folder has several programs; everything else is
 # a module that tests can link.
-PROGRAMS := $(addprefix $(B)/libexec/tlbcost-,calibrate run count record thp)
+PROGRAMS := $(addprefix $(B)/libexec/tlbcost-,calibrate run count record thp region)
 # Copies of a running program are followed on x86-64 where Zydis is installed; elsewhere Valgrind is
 # the only engine.  What follows them can include the models, so it is built on its own.
 ifneq ($(and $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(shell echo '\#include <Zydis/Zydis.h>' | $(CC) -E - >/dev/null 2>&1 && echo yes)),)
@@ -36,7 +36,7 @@ COPIES := $(filter-out %_main.c,$(wildcard profiler/copies/*.c))
 COPIES_TESTS := $(wildcard tests/c/copies/test_*.c)
 endif
 MODULES := $(filter-out %/main.c %_main.c,$(wildcard common/*.c calibrator/*.c profiler/tlb/*.c \
-	profiler/launch/*.c profiler/counters/*.c profiler/thp/*.c))
+	profiler/launch/*.c profiler/counters/*.c profiler/thp/*.c profiler/region/*.c))
 C_TESTS := $(wildcard tests/c/test_*.c)
 ifeq ($(PFM),none)
 PROGRAMS := $(filter-out %-count %-record,$(PROGRAMS))
@@ -105,6 +105,7 @@ $(B)/libexec/tlbcost-run: $(B)/obj/profiler/launch/main.o
 $(B)/libexec/tlbcost-count: $(B)/obj/profiler/counters/count_main.o
 $(B)/libexec/tlbcost-record: $(B)/obj/profiler/counters/record_main.o
 $(B)/libexec/tlbcost-thp: $(B)/obj/profiler/thp/thp_main.o
+$(B)/libexec/tlbcost-region: $(B)/obj/profiler/region/region_main.o
 $(B)/libexec/tlbcost-copies: $(B)/obj/profiler/copies/copies_main.o $(B)/obj/copies.a $(B)/obj/timing.a
 $(B)/libexec/tlbcost-copies: LDLIBS += -lZydis -lZycore -ldw
 $(B)/libexec/tlbcost-injector: $(B)/obj/profiler/copies/injector_main.o $(B)/obj/copies.a

@@ -104,7 +104,8 @@ static int reaped(pid_t pid, struct waits *waits, struct watch_result *result)
 
 	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
 		return -1;
-	if (!info.si_pid)
+	/* Of a program that the launcher traces, its stops are seen, too. */
+	if (!info.si_pid || info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED)
 		return 0;
 	result->end_ns = clock_ns();
 	/* A process that has ended shows its times until it is reaped. */
@@ -167,6 +168,8 @@ static int wait_loop(const struct watch_signals *signals, pid_t pid,
 			continue;
 		if (forward(signals, pid) && !deadline)
 			deadline = clock_ns() + GRACE_NS;
+		if (hook && hook->fd < 0 && hook->ready(hook->context) < 0)
+			return give_up(pid, errno);
 		rc = reaped(pid, waits, result);
 		if (rc < 0)
 			return give_up(pid, errno);

@@ -30,7 +30,7 @@ struct watch_result {
 
 /* What else is to be done while the program runs. */
 struct watch_hook {
-	int fd;			/* becomes readable when there is; may be an epoll's */
+	int fd;			/* becomes readable when there is; may be an epoll's; -1: SIGCHLD came */
 	/* Returns 0; or -1 with errno, and then the watch ends with it. */
 	int (*ready)(void *context);
 	void *context;

@@ -5,6 +5,7 @@
 #include "fetches.h"
 #include "numa.h"
 #include "options.h"
+#include "region.h"
 #include "runs.h"
 
 #include "pub_tool_libcbase.h"
@@ -185,10 +186,14 @@ IRSB *tlbsim_instrument(VgCallbackClosure *closure, IRSB *in,
 	struct emitter emitter;
 	struct dataflow flow;
 	IRConst *total;
+	IRSB *turn;
 
 	(void)closure, (void)archinfo_host;
 	if (guest_word != Ity_I64 || host_word != Ity_I64)
 		VG_(tool_panic)("tlbsim works on 64-bit programs only");
+	turn = region_turn(in);
+	if (turn || !region_inside())
+		return turn ? turn : in;
 	VG_(memset)(&emitter, 0, sizeof(emitter));
 	emitter.out = deepCopyIRSBExceptStmts(in);
 	emitter.address = VG_(malloc)("tlbsim.address",

@@ -8,6 +8,7 @@
  *   threads.c     when a thread's model starts and ends
  *   current.c     which thread runs now, and what time is it
  *   spans.c       which pages of a size there can be
+ *   region.c      which part of the program is looked at
  *   instrument.c  what is added to the program's code, statement by statement:
  *   runs.c          data references,
  *   fetches.c       instruction fetches,
@@ -34,6 +35,7 @@
 #include "numa.h"
 #include "numa_tables.h"
 #include "options.h"
+#include "region.h"
 #include "spans.h"
 #include "table.h"
 #include "threads.h"
@@ -156,6 +158,7 @@ static void finish(Int exit_code)
 static void post_options(void)
 {
 	options_check();
+	region_reset();
 	threads_start();
 	tlbsim_touched = (struct touched){
 		.allocate = allocate,

@@ -2,6 +2,7 @@
 #include "options.h"
 #include "engine/parse.h"
 #include "engine/view_options.h"
+#include "region.h"
 
 #include "timing/cache.h"
 
@@ -175,6 +176,10 @@ static Bool process_option(const HChar *option)
 		good = add_view(value);
 	else if VG_STR_CLO(option, "--view-core", value)
 		good = set_view_core(value);
+	else if VG_STR_CLO(option, "--region-start", value)
+		good = region_add_start(value);
+	else if VG_STR_CLO(option, "--region-end", value)
+		good = region_add_end(value);
 	else if VG_STR_CLO(option, "--placement", value)
 		good = parse_placement(value, &given.numa);
 	else if VG_STR_CLO(option, "--placement-caches", value)
@@ -245,6 +250,10 @@ static void print_usage(void)
 "    --view-core=NAME=VALUE,...\n"
 "                              the core that the --view before this is timed\n"
 "                              on, in the words of --core [--core]\n"
+"    --region-start=OFFSET:FILE\n"
+"                              look at the program only from this place in a file\n"
+"                              on, up to one of --region-end; may be repeated [all]\n"
+"    --region-end=OFFSET:FILE  where that ends, until the next start; may be repeated\n"
 "    --placement=PERIOD:WARM:MEASURED\n"
 "                              write which thread accesses memory for which page:\n"
 "                              of each thread's PERIOD references WARM fill its\n"

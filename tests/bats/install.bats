@@ -185,7 +185,7 @@ install_deps() {
 	local root="${BATS_TEST_TMPDIR}/with blank"
 	run -0 "${TREE}/scripts/install-files" "${root}" /opt/tlbcost "${BUILD}"
 	local home=${root}/opt/tlbcost/lib/tlbcost
-	[[ -x ${home}/libexec/tlbcost-run ]]
+	[[ -x ${home}/libexec/tlbcost-run && -e ${root}/opt/tlbcost/include/tlbcost-marker.h ]]
 	[[ $(<"${home}/VERSION") == $(<"${TREE}/VERSION") ]]
 	[[ -d ${home}/data/machines && -d ${home}/plots ]]
 	[[ $(ls "${root}/opt/tlbcost/lib") == tlbcost ]]

@@ -18,6 +18,7 @@ KNOWS = {
     "profiler/launch": ("common",),
     "profiler/counters": ("common", "profiler/launch"),
     "profiler/thp": ("common", "profiler/launch"),
+    "profiler/region": ("common", "profiler/launch"),
     "profiler/tlb": (),
     "profiler/timing": (),
     "profiler/numa": ("profiler/timing",),

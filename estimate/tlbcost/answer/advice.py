@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 from tlbcost.answer.record import Estimate
 from tlbcost.answer.words import decider
 from tlbcost.common import names
 from tlbcost.remedies.advice import Advice, advise
 from tlbcost.remedies.situation import Situation
+from tlbcost.run.region import trial_command
 from tlbcost.system.glibc import TUNABLES
 
 
@@ -36,6 +38,7 @@ def advice_for(estimate: Estimate) -> tuple[Advice, ...]:
         None if estimate.gain.fault_fraction is None else estimate.gain.fault_fraction.value,
         _mapped(estimate),
         around.can_run_thp,
+        estimate.given.region,
     )
     return advise(attribution.regions, situation)
 
@@ -52,10 +55,11 @@ def next_steps(estimate: Estimate) -> list[str]:
     """Lines to type: the simplest remedy of each region and its proof; those with # explain."""
     if estimate.gain.verdict in ("not_worth_it", "already_huge"):
         return ["# Nothing to configure for this program."]
-    command = names.command_line(estimate.given.argv)
+    command, region = names.command_line(estimate.given.argv), estimate.given.region
     steps = []
     if decider(estimate) == "runs":
-        steps += ["# a narrower interval:", f"tlbcost estimate --runs 10 -- {command}"]
+        of = f" --region {shlex.quote(region)}" if region else ""
+        steps += ["# a narrower interval:", f"tlbcost estimate{of} --runs 10 -- {command}"]
     for advice in estimate.advice:
         for remedy in advice.remedies[:1]:
             steps += [f"# {remedy.words}:", *remedy.steps]
@@ -63,5 +67,5 @@ def next_steps(estimate: Estimate) -> list[str]:
                 steps += ["# to prove it:", remedy.proof]
     if not estimate.advice:
         where = "" if estimate.given.runs else ", where the program runs"
-        steps += [f"# to prove it{where}:", f"tlbcost trial -- {command}"]
+        steps += [f"# to prove it{where}:", f"{trial_command(region)} -- {command}"]
     return steps

@@ -62,6 +62,7 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
         sampled_attribution=attribution_part(sampled),
         measured=estimate.given.measured,
         not_measured=estimate.given.not_measured,
+        region=estimate.given.region,
         fractions_of=time_name(gain, estimate.given),
         base_data_translation_ns=gain.base_data_ns,
         base_code_translation_ns=gain.base_code_ns,

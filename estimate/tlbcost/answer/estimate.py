@@ -40,6 +40,7 @@ from tlbcost.numa.runs import node_placement
 from tlbcost.processors.events import Pmu
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.run.program import resolve
+from tlbcost.symbols.region import region_of
 from tlbcost.system.machine import current_machine
 
 # Where a file does not say: the huge pages of most machines of an architecture.
@@ -97,17 +98,19 @@ def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evid
     if request.pid is not None:
         return _followed(request, request.pid)
     path, machine = resolve(request.argv[0]), current_machine()
+    region = None if request.region is None else region_of(request.region, path)
     plan = plan_runs(request, machine, path)
     if launcher is not None:
         ran, placed = run_program(request, plan, launcher, path), None
     else:
         with launcher_of(request.prepare) as own:
+            own.region = region
             ran = run_program(request, plan, own, path, attributed=True)
             placed = None
             with contextlib.suppress(TimeLimitPassed):
                 placed = node_placement(
                     own, request.argv, path, ran.native[0], machine, plan.calibrated.calibration,
-                    asked=request.nodes, simulated=plan.choice.simulate,
+                    asked=request.nodes, simulated=plan.choice.simulate and region is None,
                 )  # fmt: skip
     return Evidence(
         argv=request.argv,
@@ -132,6 +135,7 @@ def measured(request: EstimateRequest, launcher: Launcher | None = None) -> Evid
         copied=ran.copied,
         measured=ran.measured if isinstance(ran.measured, MeasuredGain) else None,
         not_measured=ran.measured if isinstance(ran.measured, str) else None,
+        region=request.region,
     )
 
 

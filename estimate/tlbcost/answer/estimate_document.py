@@ -266,6 +266,10 @@ class EstimateDocument(Part, frozen=True, kw_only=True):
         ),
     ] = None
     not_measured: Annotated[str | None, doc("why not, where it was tried")] = None
+    region: Annotated[
+        str | None,
+        doc("the phase of the program that times and misses are of, START:END; null: all of it"),
+    ] = None
     fractions_of: Annotated[TimeName, doc("what fractions of time are of")]
     base_data_translation_ns: Annotated[
         Interval | None, doc("time in translation of data on base pages")

@@ -51,7 +51,7 @@ def footprint_of(given: Evidence, processes: tuple[ProcessCounts, ...]) -> Footp
     pages_per_huge = given.huge_page_bytes // base
     if processes and not _unseen(given, processes):
         found = total_footprint(processes, pages_per_huge)
-        return replace(found, faulted=not given.followed)
+        return replace(found, faulted=not given.followed and given.region is None)
     return walk_share.memory_of(given.runs, base, pages_per_huge)
 
 

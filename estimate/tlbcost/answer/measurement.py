@@ -49,6 +49,8 @@ def measure_program(
     run = first.run
     if not request.measured or run is None:
         return None
+    if request.region is not None:
+        return _unmeasured("of a region, the gain is the model's (tlbcost trial --region measures)")
     if predicted_s(first) <= _RUNS_S:
         return _patiently(
             request, lambda: measure_runs(launcher, request.argv, os.environ, first, _RUNS_S)

@@ -41,7 +41,7 @@ Backend = Literal["pmu", "sim", "both"]
 Severity = Literal["high", "medium", "low"]
 # What would decide a verdict that is not proven: a quiet machine, more runs, a trial.
 Decider = Literal["quiet", "calibration", "runs", "trial"]
-TimeName = Literal["run time", "CPU time", "cycles counted"]
+TimeName = Literal["run time", "CPU time", "cycles counted", "region's time"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class Evidence:
     `placed`: what huge pages do on several NUMA nodes. `track_records`: how far off each model was
     on this machine. `copied`: where the simulation is of copies of the running program. `followed`:
     a process that ran before, and afterwards; its one "run" is the time between. `measured`: on
-    huge pages, too; `not_measured`: why that says nothing, where it was asked for.
+    huge pages, too; `not_measured`: why that says nothing, where it was asked for. `region`: the
+    phase of the program that all of it is of.
     """
 
     argv: tuple[str, ...]
@@ -81,6 +82,7 @@ class Evidence:
     followed: bool = False
     measured: MeasuredGain | None = None
     not_measured: str | None = None
+    region: str | None = None
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.run.region import names_of
 
 AskedBackend = Literal["auto", "pmu", "sim", "both"]
 AskedEngine = Literal["auto", "copies", "valgrind"]
@@ -26,7 +27,7 @@ class EstimateRequest:
     followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as the time
     of one allows. `measured`: on huge pages, too, besides the model; `patience`: for this many
     seconds again while the machine is too busy for that. `cpu`, `object_name` and `walk_cycles`
-    (what one page walk costs) are about files.
+    (what one page walk costs) are about files. `region`: of a phase of the program, START:END.
     """
 
     argv: tuple[str, ...] = ()
@@ -50,6 +51,7 @@ class EstimateRequest:
     children: bool = False
     measured: bool = False
     patience: float | None = None
+    region: str | None = None
 
     @property
     def unsimulated(self) -> str | None:
@@ -69,6 +71,7 @@ class EstimateRequest:
                 USAGE,
             )
         self._check_copies()
+        self._check_region()
         if self.model != "auto" and self.unsimulated is not None:
             raise TlbcostError(
                 f"--model {self.model} is of a simulation, which {self.unsimulated} excludes",
@@ -124,6 +127,29 @@ class EstimateRequest:
                     "tlbcost estimate --pid PID",
                     USAGE,
                 )
+
+    def _check_region(self) -> None:
+        """A region is of a program that is run in Valgrind."""
+        if self.region is None:
+            return
+        excluded = {
+            "--from": bool(self.imported),
+            "--pid": self.pid is not None,
+            f"--backend {self.backend}": self.backend not in ("auto", "sim"),
+            "--engine copies": self.engine == "copies",
+            "--copies": self.copies is not None,
+            "--overhead": self.overhead is not None,
+            "--nodes": self.nodes is not None,
+        }
+        for option, given in excluded.items():
+            if given:
+                raise TlbcostError(
+                    "--region and --from-function are of a program that is run in Valgrind, which "
+                    f"{option} excludes",
+                    f"leave {option} out",
+                    USAGE,
+                )
+        names_of(self.region)
 
     def _check_pid(self) -> None:
         if self.argv:

@@ -104,7 +104,8 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> 
 
     `path` None: a process that already runs.
     """
-    choice = choose("sim" if request.pid is not None else request.backend, machine)
+    simulated = request.pid is not None or request.region is not None
+    choice = choose("sim" if simulated else request.backend, machine)
     if request.model != "auto" and not choice.simulate:
         raise TlbcostError(
             f"--model {request.model} is of a simulation, and counters are read here",
@@ -148,6 +149,8 @@ def _may_copy(request: EstimateRequest) -> bool:
     why = unavailable() or (untraceable() if request.pid is None else None)
     if request.model == "simple":
         why = "the simple model needs the counts of a whole run"
+    if request.region is not None:
+        why = "all references of a region are counted"
     if why is not None:
         _not_copied(request, why)
     return why is None

@@ -22,6 +22,8 @@ _MOST_RUNS = 10
 
 def time_name(gain: PredictedGain, given: Evidence) -> TimeName:
     """What fractions are of."""
+    if given.region is not None:
+        return "region's time"
     return "cycles counted" if gain.cpu_ns is None else time_words(given.runs)
 
 

@@ -22,6 +22,7 @@ from tlbcost.common.arguments import (
     add_fail_if,
     add_no_measure,
     add_program,
+    add_region,
     add_reports,
     add_run_options,
     add_runs,
@@ -100,6 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="estimate from counts taken elsewhere: perf stat's output (text, -x or -j), an "
         "opreport listing, or tlbcost count --table; several files are of one program",
     )
+    add_region(parser)
     add_run_options(parser, ignore_failure=True)
     add_reports(parser)
     parser.add_argument(
@@ -243,6 +245,7 @@ def _estimate(arguments: argparse.Namespace) -> int:
         walk_cycles=arguments.walk_cycles,
         measured=measuring(arguments),
         patience=arguments.patience,
+        region=arguments.region,
     )
     if arguments.no_measure and arguments.patience is not None:
         raise TlbcostError(
@@ -321,6 +324,7 @@ def _estimate_machines(request: EstimateRequest, arguments: argparse.Namespace) 
             recalibrate=request.recalibrate,
             prepare=request.prepare,
             ignore_failure=request.ignore_failure,
+            region=request.region,
         )
     )
     text = partial(print_report, details=arguments.details)

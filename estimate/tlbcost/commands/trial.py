@@ -14,6 +14,7 @@ from tlbcost.common.arguments import (
     add_pairs,
     add_precision,
     add_program,
+    add_region,
     add_reports,
     add_run_options,
     add_time_limit,
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_details(parser)
     add_engine(parser)
     parser.add_argument("--no-estimate", action="store_true", help="measure only; predict nothing")
+    add_region(parser)
     add_run_options(parser)
     add_reports(parser, json="the trials")
     add_pairs(parser)
@@ -86,6 +88,7 @@ def _try(arguments: argparse.Namespace) -> int:
         estimated=not arguments.no_estimate,
         engine=arguments.engine,
         turns=not arguments.no_turns,
+        region=arguments.region,
     )
     found = run_trials(request, say)
     give_report(

@@ -238,6 +238,20 @@ def add_run_options(parser: argparse.ArgumentParser, *, ignore_failure: bool = F
     )
 
 
+def add_region(parser: argparse.ArgumentParser) -> None:
+    """--region and --from-function."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--from-function", metavar="NAME", dest="region", type=lambda name: f"{name}:",
+        help="look at the program only from its first call of this function on",
+    )  # fmt: skip
+    group.add_argument(
+        "--region", metavar="START:END",
+        help="look at the program only from START to END, each a function or a @MARKER of "
+        "tlbcost-marker.h; without END, to its end",
+    )  # fmt: skip
+
+
 def add_counted(parser: argparse.ArgumentParser, verb: str) -> None:
     """What is counted or sampled (`verb`): which events, of which process, in which mode."""
     parser.add_argument(

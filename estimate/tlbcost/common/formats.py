@@ -89,6 +89,7 @@ RUN = _format(
     "wall_ns user_ns system_ns minor_faults major_faults max_rss_bytes waited_ns exit_code signal "
     "exec_errno",
 )
+REGION = _format("region 1", "begins ends wall_ns user_ns system_ns minor_faults major_faults")
 COUNTERS = _format(
     "counters 1",
     "end_ns event group count enabled_ns running_ns state errno encoded_by type config config1",

@@ -85,7 +85,10 @@ class MachineEstimateDocument(Part, frozen=True, kw_only=True):
     tlbcost_version: Annotated[str, doc("the version of tlbcost that made it")]
     date: Annotated[str, doc("UTC, ISO 8601")]
     command: Annotated[tuple[str, ...], doc("the program's command line")]
-    native_wall_ns: Annotated[int | None, doc("its native run")]
+    region: Annotated[
+        str | None, doc("the phase of it that this is of, START:END; null: all of it")
+    ] = None
+    native_wall_ns: Annotated[int | None, doc("its native run, or the region's part of it")]
     simulated_wall_ns: Annotated[int | None, doc("its run in the simulator")]
     machines: Annotated[list[MachineEstimate], doc("one for each machine", minItems=1)]
     caveats: Annotated[tuple[MachineCaveat, ...], doc("what to know before relying on it")]
@@ -98,6 +101,7 @@ def to_json(report: MachineEstimates) -> str:
             tlbcost_version=report.version,
             date=report.date,
             command=report.argv,
+            region=report.region,
             native_wall_ns=None if report.run is None else report.run.wall_ns,
             simulated_wall_ns=report.simulated_ns,
             machines=[_machine(result) for result in report.machines],

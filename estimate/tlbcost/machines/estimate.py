@@ -28,6 +28,7 @@ from tlbcost.run.outcome import Run
 from tlbcost.run.program import check_simulatable, resolve
 from tlbcost.simulator.run import find_valgrind, simulate
 from tlbcost.simulator.windows import MEASURED, WARM, WindowPlan, plan_for
+from tlbcost.symbols.region import region_of
 
 # Windows modelled for one machine on two sizes; fewer for more, since each is modelled on every
 # machine and size.
@@ -50,6 +51,7 @@ class MachinesRequest:
     recalibrate: bool = False
     prepare: str | None = None
     ignore_failure: bool = False
+    region: str | None = None
 
 
 def chosen(request: MachinesRequest) -> list[OtherMachine]:
@@ -86,6 +88,7 @@ def _brought(request: MachinesRequest, names: list[str]) -> Calibration | None:
 def estimate_machines(request: MachinesRequest) -> MachineEstimates:
     """Run the program once natively and once in the simulator. Raises TlbcostError."""
     path: Path = resolve(request.argv[0])
+    region = None if request.region is None else region_of(request.region, path)
     machines = chosen(request)
     check_simulatable(path)
     valgrind = find_valgrind()
@@ -97,6 +100,7 @@ def estimate_machines(request: MachinesRequest) -> MachineEstimates:
     plan = plan_pass(machines)
     core = next((m.core.option for m in machines if m.core is not None), None)
     with launcher_of(request.prepare) as launcher:
+        launcher.region = region
         native = native_runs(launcher, request.argv, path, 1, ignore_failure=request.ignore_failure)
         runs = [outcome.run for outcome in native if outcome.run is not None]
         windows = None if core is None else windows_for(runs, len(plan.cells))
@@ -112,6 +116,7 @@ def estimate_machines(request: MachinesRequest) -> MachineEstimates:
         runs[0] if runs else None,
         ran.wall_ns if ran is not None else None,
         results(machines, plan, simulation),
+        request.region,
     )
 
 

@@ -72,6 +72,7 @@ class MachineEstimates:
     run: Run | None
     simulated_ns: int | None
     machines: tuple[MachineResult, ...]
+    region: str | None = None
 
     @property
     def caveats(self) -> tuple[MachineCaveat, ...]:

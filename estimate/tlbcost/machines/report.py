@@ -21,6 +21,7 @@ from tlbcost.machines.gain import (
 )
 from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
 from tlbcost.report.lines import LABEL, labelled, visible, wrapped
+from tlbcost.run.region import region_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,6 +46,8 @@ def _fill(report: MachineEstimates, console: Console, *, details: bool) -> None:
     for line in wrapped(verdict(report.machines), width):
         console.print(line, style="bold")
     below = [_program(report, width), *labelled("Run", _run_words(report), width)]
+    if report.region is not None:
+        below[1:1] = labelled("Region", region_words(report.region), width)
     codes = [line for each in report.caveats for line in _caveat(each, width)]
     ending = [*codes, *wrapped(f"{_BASIS} Details: --details", width)]
     _sizes(console, report.machines, _MOST_LINES - len(below) - len(ending) - 6)

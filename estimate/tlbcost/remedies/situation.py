@@ -12,6 +12,7 @@ from tlbcost.common import names
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import source_tree
 from tlbcost.run.outcome import Run
+from tlbcost.run.region import trial_command
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.environment import joined
 from tlbcost.system.glibc import TUNABLES, tunable
@@ -26,6 +27,7 @@ class Situation:
     of a huge page. `fault_fraction`: of the run time, what huge pages save of page faults.
     `hugectl`: whether it is installed. `glibc`: this system's; None: another. `mapped`: by the path
     of an executable, the files that its processes map. `can_run_thp`: `tlbcost run --thp` is there.
+    `region`: the phase of the program that matters.
     """
 
     argv: tuple[str, ...]
@@ -38,6 +40,7 @@ class Situation:
     fault_fraction: float | None = None
     mapped: Mapping[str, Sequence[str]] = field(default_factory=dict)
     can_run_thp: bool = False
+    region: str | None = None
 
     @property
     def huge_page_bytes(self) -> int:
@@ -117,7 +120,9 @@ def with_pool(situation: Situation, pages: int, command: str) -> str:
 
 def trial_with(situation: Situation, method: str, *, root: bool = False) -> str:
     """The command that proves a remedy by timing the program with and without it."""
-    command = f"tlbcost trial --with {shlex.quote(method)} -- {situation.command}"
+    command = (
+        f"{trial_command(situation.region)} --with {shlex.quote(method)} -- {situation.command}"
+    )
     return hints.as_root(command) if root else command
 
 

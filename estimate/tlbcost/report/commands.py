@@ -10,6 +10,7 @@ from tlbcost.common import names, units
 from tlbcost.common.units import middle
 from tlbcost.remedies.remedy import Remedy
 from tlbcost.report.lines import LABEL, labelled, visible
+from tlbcost.run.region import trial_command
 
 _MOST_STEPS = 3
 _DOTS = "..."
@@ -54,7 +55,8 @@ def _without_remedy(document: EstimateDocument, width: int) -> list[str]:
     if document.verdict.code in ("not_worth_it", "already_huge"):
         return []
     where = "" if document.program.runs else "   (where the program runs)"
-    line = _fitted(document, f"tlbcost trial -- {command_of(document)}", width - len(where))
+    trial = f"{trial_command(document.region)} -- {command_of(document)}"
+    line = _fitted(document, trial, width - len(where))
     return _explained(document, _rows("Prove", [f"{line}{where}"]), width)
 
 

@@ -18,6 +18,7 @@ from tlbcost.report.commands import command_lines, program_line
 from tlbcost.report.facts import cause_words, counted_words, memory_words, run_words
 from tlbcost.report.gain_table import gain_table
 from tlbcost.report.lines import LABEL, cut, labelled, wrapped
+from tlbcost.run.region import region_words
 
 _MOST_LINES = 24
 # Of what is not worth it, less is to be said.
@@ -120,6 +121,7 @@ def measured_words(measured: MeasuredGain) -> str:
 def _facts(document: EstimateDocument, commands: list[str], room: _Room, width: int) -> list[str]:
     lines = [] if commands else program_line("Program", document, width)
     for label, words in (
+        ("Region", None if document.region is None else region_words(document.region)),
         ("Run", run_words(document)),
         ("Counts", counted_words(document)),
         ("Memory", memory_words(document, width - LABEL) if room.memory else None),

@@ -21,6 +21,7 @@ from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.progress import RunProgress
 from tlbcost.run import process_tree, program
 from tlbcost.run.outcome import Outcome, check_outcome, read_outcome
+from tlbcost.run.region import Region
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.system import cgroup, hints
 from tlbcost.system.sudo import User, calling_user
@@ -45,7 +46,8 @@ class Launcher:
 
     tlbcost-count and tlbcost-record launch in the same way, and watch the program besides.
     `runs`: how many there were. `transparent`: whether the kernel may give the program transparent
-    huge pages at all, even if it asks for them; None: as it may give them to us.
+    huge pages at all, even if it asks for them; None: as it may give them to us. `region`: what
+    runs cost is what this phase of them does.
     """
 
     folder: Path
@@ -53,6 +55,7 @@ class Launcher:
     user: User | None = None
     prepare: str | None = None
     transparent: bool | None = None
+    region: Region | None = None
     runs: int = field(default=0, init=False)
 
     def execute(
@@ -64,19 +67,26 @@ class Launcher:
         tick: Callable[[float], None] | None = None,
         started: Callable[[int], None] | None = None,
         tool: Sequence[str] = (),
+        whole: bool = False,
     ) -> Outcome:
         """Run `argv` once. `tick` is called about once a second with the seconds so far.
 
         `started` is called with the launcher's process id as soon as that runs. `tool`: the
-        program to launch it with instead of tlbcost-run, and its own options.
+        program to launch it with instead of tlbcost-run, and its own options; with it, or `whole`,
+        the costs are of the whole run.
         Raises TlbcostError if the launcher itself or the --prepare command failed; with the exit
         code 4 if `tool` ran nothing because nothing could be measured.
         """
+        region = None if whole or tool else self.region
+        table = self.folder / f"region{self.runs + 1}.tsv"
+        if region is not None:
+            tool = region.tool(table)
         with contextlib.ExitStack() as stack:
             run = self.begin(
                 argv, stack, discard=discard, environment=environment, started=started, tool=tool
             )
-            return self.finish(run, tick)
+            outcome = self.finish(run, tick)
+        return outcome if region is None else region.outcome(outcome, table)
 
     def begin(
         self,

@@ -57,6 +57,8 @@ class NotTogetherError(Exception):
 
 def objection(launcher: Launcher, run: Run) -> str | None:
     """Why a program that took this must not run twice at the same time; None: it may."""
+    if launcher.region is not None:
+        return "a region is timed in one run at a time"
     if launcher.prepare is not None:
         return "--prepare makes ready for one run at a time"
     if run.cpu_ns + (run.waited_ns or 0) < _BUSY * run.wall_ns:

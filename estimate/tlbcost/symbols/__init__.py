@@ -3,6 +3,7 @@
 
 resolver.Resolver
 binutils.source_lines
+region.region_of            where a phase of a program begins and ends
 mapped_file.mapped_file     files of processes in containers
 elf.ElfObject
 """

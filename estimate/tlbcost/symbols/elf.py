@@ -25,12 +25,16 @@ _EXECUTABLE = 4  # SHF_EXECINSTR
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """`size` bytes of code from `start` on; 0: up to the next symbol."""
+    """`size` bytes of code from `start` on; 0: up to the next symbol.
+
+    `chooses`: what it names is another function, which this one returns when the program starts.
+    """
 
     start: int
     size: int
     name: str
     rank: int = 0  # of several at one place, the lowest is shown
+    chooses: bool = False
 
 
 class SymbolTable:
@@ -72,10 +76,16 @@ class ChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ElfObject:
-    """An ELF file: its symbols, and its loaded segments as (offset, size, address)."""
+    """An ELF file: its symbols, and its loaded segments as (offset, size, address).
+
+    `named`: all symbols, several of one place too. `stripped`: they are only those that other
+    files may use.
+    """
 
     symbols: SymbolTable
     segments: tuple[tuple[int, int, int], ...]
+    named: tuple[Symbol, ...]
+    stripped: bool
 
     @classmethod
     def read(cls, path: Path, build_id: str | None) -> ElfObject:
@@ -103,14 +113,22 @@ class ElfObject:
                 for part in elf.iter_segments()
                 if part["p_type"] == "PT_LOAD"
             )
-            symbols = _symbols(elf, ".symtab") or _debug_symbols(own) or _symbols(elf, ".dynsym")
-        return cls(SymbolTable(symbols), segments)
+            whole = _symbols(elf, ".symtab") or _debug_symbols(own)
+            symbols = whole or _symbols(elf, ".dynsym")
+        return cls(SymbolTable(symbols), segments, tuple(symbols), not whole)
 
     def address(self, offset_bytes: int) -> int | None:
         """The address at which this offset of the file is loaded; None: it is not loaded."""
         for offset, size, address in self.segments:
             if offset <= offset_bytes < offset + size:
                 return offset_bytes - offset + address
+        return None
+
+    def offset(self, address: int) -> int | None:
+        """Where in the file is what is loaded at this address? None: nothing of it."""
+        for offset, size, start in self.segments:
+            if start <= address < start + size:
+                return address - start + offset
         return None
 
     def find(self, offset_bytes: int) -> str | None:
@@ -187,7 +205,7 @@ def _symbols(elf: ELFFile, section: str) -> list[Symbol]:
         rank = {_GLOBAL: 0, _WEAK: 1}.get(binding, 2) + (3 if kind == _NOTYPE else 0)
         # Thumb code has an odd address.
         start = value & ~1 if elf["e_machine"] == "EM_ARM" else value
-        found.append(Symbol(start, size, text, rank))
+        found.append(Symbol(start, size, text, rank, kind == _IFUNC))
     return found
 
 

@@ -98,7 +98,7 @@ class ProgramTrials:
     """The trials of one program, and what was predicted of it.
 
     `estimate`, of pages of `huge_page_bytes`, is None where there is none, for which `no_estimate`
-    has the reason.
+    has the reason. `region`: the phase of it that times are of.
     """
 
     version: str
@@ -110,6 +110,7 @@ class ProgramTrials:
     huge_page_bytes: int | None
     no_estimate: str | None
     notes: tuple[str, ...]
+    region: str | None = None
 
 
 def judge(

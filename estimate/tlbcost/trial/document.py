@@ -122,6 +122,9 @@ class TrialDocument(Part, frozen=True, kw_only=True):
     date: Annotated[str, doc("UTC, ISO 8601", format="date-time")]
     machine: Annotated[Machine, doc("the machine")]
     argv: Annotated[tuple[str, ...], doc("the program and its arguments")]
+    region: Annotated[
+        str | None, doc("the phase of it that times are of, START:END; null: all of it")
+    ] = None
     estimate: Annotated[TrialEstimate | None, doc("the prediction")]
     huge_page_bytes: Annotated[int | None, doc("size of the kernel's huge page")]
     no_estimate: Annotated[str | None, doc("why there is no estimate")]

@@ -11,6 +11,7 @@ from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.interval import Interval
 from tlbcost.model.gain import total_interval
+from tlbcost.run.region import region_words
 from tlbcost.trial.comparison import Pair, ProgramTrials, Trial, base_huge_bytes
 from tlbcost.trial.coverage import covered_fraction
 
@@ -60,6 +61,8 @@ def _fill(console: Console, trials: ProgramTrials, *, details: bool) -> None:
     console.print()
     rows = grid()
     rows.add_row("program", units.middle(names.command_line(trials.argv), _COMMAND_COLUMNS))
+    if trials.region is not None:
+        rows.add_row("region", region_words(trials.region))
     if details:
         machine = trials.machine
         where = "bare metal" if machine.hypervisor is None else f"virtual ({machine.hypervisor})"
@@ -119,7 +122,7 @@ def _covered(pairs: Sequence[Pair], *, base: bool) -> str:
 
 
 def _gains(console: Console, trials: ProgramTrials, *, details: bool) -> None:
-    shown = table("saved of the run time", "value", "95 % interval")
+    shown = table(f"saved of the {_time(trials)}", "value", "95 % interval")
     for trial in trials.trials:
         name = trial.method.name
         if trial.proven:
@@ -136,6 +139,10 @@ def _gains(console: Console, trials: ProgramTrials, *, details: bool) -> None:
             _share(shown.add_row, "  bound of translation", estimate.bound_fraction)
         _share(shown.add_row, "  fewer page faults", estimate.fault_fraction)
     section(console, shown)
+
+
+def _time(trials: ProgramTrials) -> str:
+    return "run time" if trials.region is None else "region's time"
 
 
 def _share(add_row: Callable[..., None], name: str, share: Interval | None) -> None:
@@ -158,7 +165,7 @@ def sentences(trial: Trial, trials: ProgramTrials, *, details: bool = True) -> l
     if not trial.proven or trial.measured_fraction is None:
         found = [f"huge pages not proven: {trial.why_not}."]
     else:
-        found = [_result(trial)]
+        found = [_result(trial, _time(trials))]
         where = verdict(trial, trials)
         if trials.estimate is not None and where is not None:
             expected = units.range_of(total_interval(trials.estimate))
@@ -176,7 +183,7 @@ def sentences(trial: Trial, trials: ProgramTrials, *, details: bool = True) -> l
     return found + [f"Note: {note}." for note in trial.notes]
 
 
-def _result(trial: Trial) -> str:
+def _result(trial: Trial, time: str) -> str:
     measured = trial.measured_fraction
     assert measured is not None
     fractions = [covered_fraction(trial.method, pair.backing) for pair in trial.proven_pairs]
@@ -188,7 +195,7 @@ def _result(trial: Trial) -> str:
         return f"no difference proven, the interval holds 0; {proof} ({pairs})."
     saved = "saved" if measured.value > 0 else "cost"
     share = units.percent(abs(measured.value))
-    return f"huge pages {saved} {share} of the run time; {proof} ({pairs})."
+    return f"huge pages {saved} {share} of the {time}; {proof} ({pairs})."
 
 
 _REACHES = {

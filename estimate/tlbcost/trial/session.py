@@ -19,6 +19,7 @@ from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.run.program import resolve
 from tlbcost.settings.change import system_settings
 from tlbcost.settings.journal import undisturbed
+from tlbcost.symbols.region import region_of
 from tlbcost.system.machine import current_machine, huge_page_bytes
 from tlbcost.trial import catalog
 from tlbcost.trial.comparison import ProgramTrials, Trial, Witnessed
@@ -42,7 +43,7 @@ class TrialRequest:
     `within`: more pairs until the gain is known to this share of the run time. `methods`: names for
     --with; none: "auto". `prepare`: a shell command before each run.
     `engine`: what simulates for the estimate, if anything does. `turns`: the two runs of a pair at
-    the same time, in turns, if the program allows that.
+    the same time, in turns, if the program allows that. `region`: times are of this phase of it.
     """
 
     argv: tuple[str, ...]
@@ -53,6 +54,7 @@ class TrialRequest:
     estimated: bool = True
     engine: AskedEngine = "auto"
     turns: bool = True
+    region: str | None = None
 
 
 def run_trials(request: TrialRequest, announce: Announce) -> ProgramTrials:
@@ -65,17 +67,21 @@ def run_trials(request: TrialRequest, announce: Announce) -> ProgramTrials:
     asked = [None if name == "auto" else catalog.named(name) for name in request.methods]
     for method in asked:
         if method is not None:
+            _check_watchers(request, method)
             method.check()
     path = resolve(request.argv[0])
+    region = None if request.region is None else region_of(request.region, path)
     # The estimate, too, is of the program on base pages.
     notes = drop_huge_page_requests(announce)
     with launcher_of(request.prepare) as launcher:
+        launcher.region = region
         estimate, no_estimate = _estimate(request, launcher, announce)
         first = first_run(launcher, request.argv, path)
         trials: list[Trial] = []
         try:
             for method in asked or [None]:
                 chosen = method or _auto(first, announce)
+                _check_watchers(request, chosen)
                 trials.append(_trial(launcher, request, path, chosen, first, announce))
         except TimeLimitPassed:
             if not trials:
@@ -91,7 +97,18 @@ def run_trials(request: TrialRequest, announce: Announce) -> ProgramTrials:
         huge_page_bytes=huge_page_bytes(),
         no_estimate=no_estimate,
         notes=notes,
+        region=request.region,
     )
+
+
+def _check_watchers(request: TrialRequest, method: Method) -> None:
+    """No process can be traced twice."""
+    if request.region is not None and method.name == "run-thp":
+        raise TlbcostError(
+            "a region cannot be timed with run-thp, which traces the program itself",
+            "--with glibc-thp, or, as root, --with thp",
+            CANNOT_MEASURE,
+        )
 
 
 def _estimate(
@@ -106,7 +123,9 @@ def _estimate(
 
     launcher.transparent = False
     try:
-        asked = EstimateRequest(argv=request.argv, prepare=request.prepare, engine=request.engine)
+        asked = EstimateRequest(
+            argv=request.argv, prepare=request.prepare, engine=request.engine, region=request.region
+        )
         return estimate(asked, launcher).gain, None
     except TlbcostError as error:
         if error.exit_code not in (CANNOT_MEASURE, TOOL_FAILED):
