@@ -61,7 +61,7 @@ TESTS := $(C_TESTS:tests/c/%.c=$(B)/tests/%) $(COPIES_TESTS:tests/c/%.c=$(B)/tes
 # What tests are linked with.
 CHECKED := $(B)/$(if $(SANITIZE),san,obj)
 
-all: $(PROGRAMS) simulator $(B)/tlbcost workloads  ## build everything
+all: $(PROGRAMS) simulator $(B)/tlbcost $(B)/completions/tlbcost workloads  ## build everything
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -232,7 +232,7 @@ include profiler/simulator/rules.mk
 PIP := $(B)/venv/bin/pip install --quiet --disable-pip-version-check
 $(B)/venv/.run: pyproject.toml
 	$(PYTHON) -m venv $(B)/venv
-	$(PIP) -e .
+	$(PIP) -e '.[completions]'
 	touch $@
 
 $(B)/venv/.check: $(B)/venv/.run
@@ -247,6 +247,10 @@ $(B)/tlbcost: scripts/tlbcost.in $(B)/venv/.run
 	sed -e 's|@PYTHON@|$${here}/venv/bin/python|' -e 's|@ROOT@|$${here}/../estimate|' \
 		-e 's|@REBUILD@|make -C $${here}/.. all|' $< >$@
 	chmod +x $@
+
+# Of the parsers, so of all that could have options.
+$(B)/completions/tlbcost: scripts/completions $(B)/venv/.run $(wildcard estimate/tlbcost/*.py estimate/tlbcost/*/*.py)
+	$(B)/venv/bin/python $< $(@D)
 
 install-deps:  ## install what building and running needs (apt; needs root)
 	scripts/install-deps
@@ -390,4 +394,4 @@ help:  ## list the targets
 .PHONY: torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
--include $(shell find $(B) -path $(B)/releases -prune -o -name '*.d' -type f -print 2>/dev/null)
+-include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -57,8 +57,8 @@ def test_dash_is_a_standard_stream() -> None:
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        (["--jsn", "x"], "estimate: unrecognized arguments: --jsn", "--json, or"),
-        (["-json", "x"], "estimate: unrecognized arguments: -json", "--json, or"),
+        (["--jsn"], "estimate: unrecognized arguments: --jsn", "--json, or"),
+        (["-json"], "estimate: unrecognized arguments: -json", "--json, or"),
         (
             ["--engine", "copis"],
             "estimate: argument --engine: invalid choice",
