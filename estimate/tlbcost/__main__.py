@@ -201,7 +201,7 @@ def _give_up(stream: TextIO | None) -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from tlbcost.common import causes
+    from tlbcost.common import causes, config
 
     if not arguments and sys.stdout.isatty():
         print(FIRST_STEPS)
@@ -226,7 +226,7 @@ def _dispatch(arguments: list[str]) -> int:
         raise _unknown(chosen.command)
     causes.check_stack()
     command, sub = command_parser(chosen.command)
-    return command.run(_quietly(sub.parse_args(rest)))
+    return command.run(config.parse(chosen.command, sub, rest))
 
 
 def _unknown(name: str) -> TlbcostError:
@@ -235,14 +235,6 @@ def _unknown(name: str) -> TlbcostError:
     near = difflib.get_close_matches(name, COMMANDS, 1)
     hint = f"tlbcost {near[0]}" if near else f"tlbcost estimate {name}, or tlbcost --help"
     return TlbcostError(f"there is no command {name}", hint, USAGE)
-
-
-def _quietly(arguments: argparse.Namespace) -> argparse.Namespace:
-    if getattr(arguments, "quiet", False):
-        from tlbcost.common.progress import be_quiet
-
-        be_quiet()
-    return arguments
 
 
 if __name__ == "__main__":

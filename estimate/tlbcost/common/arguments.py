@@ -79,6 +79,22 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
     return read
 
 
+def run_count(text: str) -> int:
+    """A type for argparse: how often a program is run."""
+    return whole_number(1, _MOST_RUNS)(text)
+
+
+def percent(text: str) -> float:
+    """A type for argparse: a share of CPU time."""
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError(f"not a share of CPU time as 5%: {text}")
+    return share
+
+
 def process_id(text: str) -> int:
     """A type for argparse: the number of a process."""
     return whole_number(1, _MOST_PID)(text)
@@ -177,7 +193,7 @@ def add_runs(
 ) -> None:
     """--runs; `words` say what the default is if that is None."""
     parser.add_argument(
-        "--runs", metavar="N", type=whole_number(1, _MOST_RUNS), default=default,
+        "--runs", metavar="N", type=run_count, default=default,
         help=f"{what} N times (default: {words or default})",
     )  # fmt: skip
 
@@ -193,14 +209,14 @@ def add_pairs(parser: argparse.ArgumentParser) -> None:
 def add_precision(parser: argparse.ArgumentParser) -> None:
     """--precision."""
     parser.add_argument(
-        "--precision", metavar="POINTS", type=_points,
+        "--precision", metavar="POINTS", type=points,
         help="more pairs, 30 at most, until the 95 %% interval of the user time saved is no wider "
         "than this many points of the run time to either side",
     )  # fmt: skip
 
 
-def _points(text: str) -> float:
-    """Percentage points, as a share."""
+def points(text: str) -> float:
+    """A type for argparse: percentage points, as a share."""
     try:
         points = float(text)
     except ValueError:
