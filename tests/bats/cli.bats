@@ -155,8 +155,10 @@ on_terminal() { # <TERM> <command> [<argument>...]
 	dear_walks >dear.tsv
 	run -0 --separate-stderr tlbcost estimate --calibration dear.tsv --json made true
 	[[ $(jq ".program.runs | length" made) == 2 ]]
-	run -0 --separate-stderr tlbcost doctor
-	[[ ${output} == *"configuration "*"/config.toml: runs 2, quiet true,"*"estimate.backend sim"* ]]
+	run -0 --separate-stderr tlbcost doctor --json found
+	[[ ${output} == *"configuration "*"estimate.backend sim"* ]]
+	[[ $(jq -c '.checks[] | select(.name == "configuration").values | del(.config_file)' found) == \
+		'{"runs":"2","quiet":"true","estimate.backend":"sim"}' ]]
 	printf 'runs = 2\nrun = 3\n' >config/tlbcost/config.toml
 	run -2 --separate-stderr tlbcost estimate true
 	[[ ${stderr} == "tlbcost: ${PWD}/config/tlbcost/config.toml: run: there is no such key"*"hint: runs; there are backend, "* ]]
