@@ -241,6 +241,10 @@ $(B)/venv/.check: $(B)/venv/.run
 	$(PIP) -e '.[check]'
 	touch $@
 
+$(B)/venv/.release: $(B)/venv/.run
+	$(PIP) -e '.[release]'
+	touch $@
+
 $(B)/venv/.accuracy: $(B)/venv/.check
 	$(PIP) -e '.[accuracy]'
 	touch $@
@@ -390,6 +394,10 @@ check-events:  ## each event's code with libpfm4 of every architecture (writes d
 bench-calibrator: all  ## ten full calibrations, five with other programs alongside (20 minutes)
 	$(B)/venv/bin/python bench/calibrator.py
 
+# RELEASE=1.2.0 for another version than the file VERSION has.
+release: $(B)/venv/.release  ## date the changelog, commit that, write archive, checksums, SBOM into build/release
+	scripts/release $(RELEASE)
+
 install: all  ## install below $(DESTDIR)$(PREFIX)
 	scripts/install-files "$(DESTDIR)" "$(PREFIX)" $(B)
 
@@ -399,7 +407,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: deb check-deb torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)
