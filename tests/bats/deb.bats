@@ -89,3 +89,11 @@ deb() {
 	run -2 deb
 	[[ ${output} == "usage: deb "* ]]
 }
+
+@test "deb: two at once would take each other's folders away" {
+	mkdir -p "${FOLDER}"
+	exec {lock}>"${FOLDER}/lock"
+	flock "${lock}"
+	run -1 deb build trixie
+	[[ ${output} == *"tlbcost: cannot build: another one does"*"hint: "* ]]
+}
