@@ -61,7 +61,7 @@ TESTS := $(C_TESTS:tests/c/%.c=$(B)/tests/%) $(COPIES_TESTS:tests/c/%.c=$(B)/tes
 # What tests are linked with.
 CHECKED := $(B)/$(if $(SANITIZE),san,obj)
 
-all: $(PROGRAMS) simulator $(B)/tlbcost workloads  ## build everything
+all: $(PROGRAMS) simulator $(B)/tlbcost $(B)/completions/tlbcost workloads  ## build everything
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -94,7 +94,7 @@ $(B)/san/copies.a: $(COPIES_OBJECTS:%=$(B)/san/%)
 $(B)/obj/profiler/copies/%.o $(B)/san/profiler/copies/%.o: CPPFLAGS += -Iprofiler/copies
 # Executed in other processes: what the compiler adds is not there.
 ANSWERS_CODE := $(B)/obj/profiler/copies/answers_code.o $(B)/san/profiler/copies/answers_code.o
-$(ANSWERS_CODE): CFLAGS += -fPIC -fno-builtin -fno-stack-protector -fno-jump-tables -fno-reorder-blocks-and-partition -fcf-protection=none -mgeneral-regs-only
+$(ANSWERS_CODE): CFLAGS += -U_FORTIFY_SOURCE -fno-stack-clash-protection -fPIC -fno-builtin -fno-stack-protector -fno-jump-tables -fno-reorder-blocks-and-partition -fcf-protection=none -mgeneral-regs-only
 $(ANSWERS_CODE): SANITIZE :=
 $(B)/obj/modules.a $(B)/san/modules.a $(B)/obj/timing.a $(B)/san/timing.a $(B)/obj/copies.a $(B)/san/copies.a:
 	rm -f $@
@@ -154,7 +154,7 @@ $(B)/workloads/%: %.c workloads/workload.h
 
 $(B)/workloads/%: %.cc workloads/workload.h
 	@mkdir -p $(@D)
-	$(CXX) -Iworkloads $(CXXFLAGS) -o $@ $<
+	$(CXX) -Iworkloads $(CXXFLAGS) $(LDFLAGS) -o $@ $<
 
 $(B)/tests/%: tests/c/%.c $(CHECKED)/modules.a
 	@mkdir -p $(@D)
@@ -229,15 +229,21 @@ guest:  ## get and build what the tests in an emulated machine need (112 MB to d
 
 include profiler/simulator/rules.mk
 
-# The package is installed editable; what only the checks need comes when they run.
+# The package is installed editable; what only the checks need comes when they run.  With
+# VENV_OPTIONS=--system-site-packages the system's Python packages are used where they will do.
+VENV_OPTIONS ?=
 PIP := $(B)/venv/bin/pip install --quiet --disable-pip-version-check
 $(B)/venv/.run: pyproject.toml
-	$(PYTHON) -m venv $(B)/venv
-	$(PIP) -e .
+	$(PYTHON) -m venv $(VENV_OPTIONS) $(B)/venv
+	$(PIP) -e '.[completions]'
 	touch $@
 
 $(B)/venv/.check: $(B)/venv/.run
 	$(PIP) -e '.[check]'
+	touch $@
+
+$(B)/venv/.release: $(B)/venv/.run
+	$(PIP) -e '.[release]'
 	touch $@
 
 $(B)/venv/.accuracy: $(B)/venv/.check
@@ -248,6 +254,10 @@ $(B)/tlbcost: scripts/tlbcost.in $(B)/venv/.run
 	sed -e 's|@PYTHON@|$${here}/venv/bin/python|' -e 's|@ROOT@|$${here}/../estimate|' \
 		-e 's|@REBUILD@|make -C $${here}/.. all|' $< >$@
 	chmod +x $@
+
+# Of the parsers, so of all that could have options.
+$(B)/completions/tlbcost: scripts/completions $(B)/venv/.run $(wildcard estimate/tlbcost/*.py estimate/tlbcost/*/*.py)
+	$(B)/venv/bin/python $< $(@D)
 
 install-deps:  ## install what building and running needs (apt; needs root)
 	scripts/install-deps
@@ -373,11 +383,21 @@ schemas: $(B)/venv/.run  ## write data/schema from the documents' types
 soak-copies: all torture  ## more than 10,000 copies of programs that notice disturbances (half an hour)
 	TORTURE_COPIES=$(or $(COPIES_OF_EACH),1000) bats tests/bats/torture.bats
 
+deb:  ## Debian packages for Debian 12 and 13, into build/deb (root; RELEASES=trixie: that alone)
+	scripts/deb build $(RELEASES)
+
+check-deb:  ## those, installed, used, upgraded and purged where nothing else is (root, ten minutes)
+	scripts/deb check $(RELEASES)
+
 check-events:  ## each event's code with libpfm4 of every architecture (writes doc/events.md)
 	$(B)/venv/bin/python bench/check_events.py
 
 bench-calibrator: all  ## ten full calibrations, five with other programs alongside (20 minutes)
 	$(B)/venv/bin/python bench/calibrator.py
+
+# RELEASE=1.2.0 for another version than the file VERSION has.
+release: $(B)/venv/.release  ## date the changelog, commit that, write archive, checksums, SBOM into build/release
+	scripts/release $(RELEASE)
 
 install: all  ## install below $(DESTDIR)$(PREFIX)
 	scripts/install-files "$(DESTDIR)" "$(PREFIX)" $(B)
@@ -388,7 +408,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
--include $(shell find $(B) -path $(B)/releases -prune -o -name '*.d' -type f -print 2>/dev/null)
+-include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

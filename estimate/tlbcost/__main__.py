@@ -10,10 +10,13 @@ import io
 import os
 import signal
 import sys
-from typing import Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from tlbcost.common import names
 from tlbcost.common.errors import FAILED, SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
+
+if TYPE_CHECKING:
+    from tlbcost.common.arguments import Parser
 
 # Modules are imported only when chosen, so that --help answers at once.
 COMMANDS = {
@@ -58,6 +61,38 @@ class Command(Protocol):
 def load(name: str) -> Command:
     """Import the module of one subcommand."""
     return cast(Command, importlib.import_module(f"tlbcost.commands.{name}"))
+
+
+def front_parser() -> Parser:
+    """What stands before the command's name."""
+    from tlbcost.common.arguments import Parser
+
+    parser = Parser(
+        prog="tlbcost",
+        description="What address translation costs a program, and what huge pages would give.",
+        epilog="commands:\n"
+        + "".join(f"  {name:<11}{text}\n" for name, text in COMMANDS.items())
+        + "\n'tlbcost COMMAND --help' describes a command and its exit codes.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.misplaced = "options follow the command, as in tlbcost estimate --pid PID"
+    parser.add_argument("--version", action="store_true", help="print the version and stop")
+    parser.add_argument("command", nargs="?", metavar="COMMAND")
+    return parser
+
+
+def command_parser(name: str) -> tuple[Command, Parser]:
+    """A command, and the parser of what follows its name."""
+    from tlbcost.common.arguments import Parser
+
+    command = load(name)
+    parser = Parser(
+        prog=f"tlbcost {name}",
+        description=COMMANDS[name],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_arguments(parser)
+    return command, parser
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -166,22 +201,12 @@ def _give_up(stream: TextIO | None) -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from tlbcost.common import causes
-    from tlbcost.common.arguments import Parser
+    from tlbcost.common import causes, config
 
     if not arguments and sys.stdout.isatty():
         print(FIRST_STEPS)
         return 0
-    parser = Parser(
-        prog="tlbcost",
-        description="What address translation costs a program, and what huge pages would give.",
-        epilog="commands:\n"
-        + "".join(f"  {name:<11}{text}\n" for name, text in COMMANDS.items())
-        + "\n'tlbcost COMMAND --help' describes a command and its exit codes.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="store_true", help="print the version and stop")
-    parser.add_argument("command", nargs="?", metavar="COMMAND")
+    parser = front_parser()
     # Only what stands before the command's name is ours to parse.
     split = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
     own = arguments if split is None else arguments[: split + 1]
@@ -200,14 +225,8 @@ def _dispatch(arguments: list[str]) -> int:
     if chosen.command not in COMMANDS:
         raise _unknown(chosen.command)
     causes.check_stack()
-    command = load(chosen.command)
-    sub = Parser(
-        prog=f"tlbcost {chosen.command}",
-        description=COMMANDS[chosen.command],
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    command.add_arguments(sub)
-    return command.run(_quietly(sub.parse_args(rest)))
+    command, sub = command_parser(chosen.command)
+    return command.run(config.parse(chosen.command, sub, rest))
 
 
 def _unknown(name: str) -> TlbcostError:
@@ -216,14 +235,6 @@ def _unknown(name: str) -> TlbcostError:
     near = difflib.get_close_matches(name, COMMANDS, 1)
     hint = f"tlbcost {near[0]}" if near else f"tlbcost estimate {name}, or tlbcost --help"
     return TlbcostError(f"there is no command {name}", hint, USAGE)
-
-
-def _quietly(arguments: argparse.Namespace) -> argparse.Namespace:
-    if getattr(arguments, "quiet", False):
-        from tlbcost.common.progress import be_quiet
-
-        be_quiet()
-    return arguments
 
 
 if __name__ == "__main__":

@@ -139,16 +139,16 @@ install_deps() {
 	run -0 install_deps
 	[[ ${output} == "" && ! -e ${RECORD} ]]
 	run -0 install_deps --all
-	[[ $(<"${RECORD}") == *" install --no-install-recommends"*" qemu-user tmux"$'\n'*" install "*" chromium poppler-utils" ]]
+	[[ $(<"${RECORD}") == *" install --no-install-recommends"*" qemu-user tmux zsh"$'\n'*" install "*" chromium poppler-utils" ]]
 	[[ ${output} == *"tlbcost: tests in a browser will be skipped: cannot install chromium poppler-utils: apt-get failed"* ]]
-	[[ ${output} == *"tlbcost: some tests will be skipped: cannot install "*"qemu-user tmux: apt-get failed"* ]]
+	[[ ${output} == *"tlbcost: some tests will be skipped: cannot install "*"qemu-user tmux zsh: apt-get failed"* ]]
 	fake id 'echo 1000'
 	rm "${RECORD}"
 	run -0 install_deps --all
-	[[ ${output} == *"cannot install "*"qemu-user tmux: not root"* && ! -e ${RECORD} ]]
+	[[ ${output} == *"cannot install "*"qemu-user tmux zsh: not root"* && ! -e ${RECORD} ]]
 	rm "${FAKES}/apt-get"
 	run -0 install_deps --all
-	[[ ${output} == *"cannot install "*"qemu-user tmux: this system has no apt-get"* ]]
+	[[ ${output} == *"cannot install "*"qemu-user tmux zsh: this system has no apt-get"* ]]
 }
 
 @test "install-deps --all: of a package's names, the one that this release has" {
@@ -160,13 +160,13 @@ install_deps() {
 		fake apt-cache "[[ \$* == *${here} ]]"
 		rm -f "${RECORD}"
 		run -0 install_deps --all
-		[[ $(<"${RECORD}") == *" ${here} qemu-user tmux"$'\n'* ]]
+		[[ $(<"${RECORD}") == *" ${here} qemu-user tmux zsh"$'\n'* ]]
 	done
 	# Where nothing is known of any package.
 	fake apt-cache 'exit 100'
 	rm -f "${RECORD}"
 	run -0 install_deps --all
-	[[ $(<"${RECORD}") == *" qemu-system-misc qemu-user tmux"$'\n'* ]]
+	[[ $(<"${RECORD}") == *" qemu-system-misc qemu-user tmux zsh"$'\n'* ]]
 }
 
 @test "install-deps --accuracy: installs the programs of the suite, and continues without them" {
@@ -181,7 +181,7 @@ install_deps() {
 }
 
 @test "install-files: the installed command works from anywhere and through a link" {
-	need_built venv/.run tlbcost libexec/tlbcost-run
+	need_built venv/.run tlbcost libexec/tlbcost-run completions/tlbcost
 	local root="${BATS_TEST_TMPDIR}/with blank"
 	run -0 "${TREE}/scripts/install-files" "${root}" /opt/tlbcost "${BUILD}"
 	local home=${root}/opt/tlbcost/lib/tlbcost
@@ -189,6 +189,9 @@ install_deps() {
 	[[ $(<"${home}/VERSION") == $(<"${TREE}/VERSION") ]]
 	[[ -d ${home}/data/machines && -d ${home}/plots ]]
 	[[ $(ls "${root}/opt/tlbcost/lib") == tlbcost ]]
+	local share=${root}/opt/tlbcost/share
+	[[ -s ${share}/bash-completion/completions/tlbcost && -s ${share}/zsh/site-functions/_tlbcost ]]
+	[[ -s ${share}/fish/vendor_completions.d/tlbcost.fish && -s ${share}/man/man1/tlbcost.1 ]]
 	ln -s "${root}/opt/tlbcost/bin/tlbcost" "${BATS_TEST_TMPDIR}/link"
 	cd /
 	run -0 "${BATS_TEST_TMPDIR}/link" --version

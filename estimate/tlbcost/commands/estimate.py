@@ -30,6 +30,7 @@ from tlbcost.common.arguments import (
     duration,
     from_file,
     measuring,
+    percent,
     process_id,
     program_words,
     to_file,
@@ -72,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overhead",
         metavar="PERCENT",
-        type=_percent,
+        type=percent,
         help="the share of the program's CPU time that copies of it may cost (default: 5%%)",
     )
     parser.add_argument(
@@ -192,16 +193,6 @@ def page_sizes(text: str) -> tuple[int, ...]:
             raise argparse.ArgumentTypeError(f"not a page size as 4K, 64K, 2M or 1G: {word}")
         sizes.append(bytes_)
     return tuple(sorted({BASE_BYTES, *sizes}))
-
-
-def _percent(text: str) -> float:
-    try:
-        share = float(text.removesuffix("%")) / 100
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(f"not a share of CPU time as 5%: {text}")
-    return share
 
 
 def _positive(text: str) -> int:

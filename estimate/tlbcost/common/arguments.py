@@ -38,17 +38,34 @@ TIMED_OUT = {142: "the time limit passed before there was an answer"}
 
 
 class Parser(argparse.ArgumentParser):
-    """Complains as all of tlbcost does, and says what an unknown option is close to."""
+    """Complains as all of tlbcost does, and says what an unknown option or choice is close to.
+
+    `misplaced`: the hint if an option is close to none.
+    """
+
+    misplaced: str | None = None
 
     def error(self, message: str) -> NoReturn:
         """Raises TlbcostError, with exit code 2."""
-        raise TlbcostError(f"{self.prog}: {message}"[len("tlbcost ") :], self._hint(message), USAGE)
+        of = f"{self.prog}: ".removeprefix("tlbcost").lstrip(" :")
+        raise TlbcostError(of + message, self._hint(message), USAGE)
 
     def _hint(self, message: str) -> str:
-        unknown = re.search(r"unrecognized arguments: (--[^\s=]+)", message)
-        options = [name for action in self._actions for name in action.option_strings]
-        near = difflib.get_close_matches(unknown[1], options, 1) if unknown else []
-        return f"{near[0]}, or {self.prog} --help" if near else f"{self.prog} --help"
+        near = self._nearest(message)
+        return f"{near}, or {self.prog} --help" if near else f"{self.prog} --help"
+
+    def _nearest(self, message: str) -> str | None:
+        """What was meant, if the message complains of an unknown option or choice."""
+        if unknown := re.search(r"unrecognized arguments: (--?[^\s=]+)", message):
+            options = [name for action in self._actions for name in action.option_strings]
+            near = difflib.get_close_matches(unknown[1], options, 1)
+            return near[0] if near else self.misplaced
+        # Its quotes are those of repr() in some versions of Python.
+        if wrong := re.match(r"argument (\S+): invalid choice: '?([^' ]*)", message):
+            of = [a for a in self._actions if wrong[1] in ("/".join(a.option_strings), a.dest)]
+            near = difflib.get_close_matches(wrong[2], [*(of[0].choices or ())] if of else [], 1)
+            return " ".join([*of[0].option_strings[-1:], near[0]]) if near else None
+        return None
 
 
 def whole_number(low: int, high: int) -> Callable[[str], int]:
@@ -60,6 +77,22 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def run_count(text: str) -> int:
+    """A type for argparse: how often a program is run."""
+    return whole_number(1, _MOST_RUNS)(text)
+
+
+def percent(text: str) -> float:
+    """A type for argparse: a share of CPU time."""
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError(f"not a share of CPU time as 5%: {text}")
+    return share
 
 
 def process_id(text: str) -> int:
@@ -160,7 +193,7 @@ def add_runs(
 ) -> None:
     """--runs; `words` say what the default is if that is None."""
     parser.add_argument(
-        "--runs", metavar="N", type=whole_number(1, _MOST_RUNS), default=default,
+        "--runs", metavar="N", type=run_count, default=default,
         help=f"{what} N times (default: {words or default})",
     )  # fmt: skip
 
@@ -176,14 +209,14 @@ def add_pairs(parser: argparse.ArgumentParser) -> None:
 def add_precision(parser: argparse.ArgumentParser) -> None:
     """--precision."""
     parser.add_argument(
-        "--precision", metavar="POINTS", type=_points,
+        "--precision", metavar="POINTS", type=points,
         help="more pairs, 30 at most, until the 95 %% interval of the user time saved is no wider "
         "than this many points of the run time to either side",
     )  # fmt: skip
 
 
-def _points(text: str) -> float:
-    """Percentage points, as a share."""
+def points(text: str) -> float:
+    """A type for argparse: percentage points, as a share."""
     try:
         points = float(text)
     except ValueError:

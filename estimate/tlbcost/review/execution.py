@@ -85,7 +85,8 @@ def _run(task: Task, made: Path, messages: Path, stop: threading.Event | None) -
         text = files.enter_context(messages.open("wb"))
         process = subprocess.Popen(
             words, stdin=stdin, stdout=subprocess.DEVNULL, stderr=text, cwd=service.folder,
-            env={**os.environ, **service.environment},
+            # What a review says follows from its plan, and no user's defaults.
+            env={**os.environ, "TLBCOST_CONFIG": "no", **service.environment},
         )  # fmt: skip
         try:
             code = process.wait(limit_s) if stop is None else _wait(process, limit_s, stop)

@@ -8,6 +8,7 @@ import argparse
 import pytest
 from tlbcost.common.arguments import (
     Parser,
+    add_engine,
     add_reports,
     add_runs,
     duration,
@@ -56,7 +57,19 @@ def test_dash_is_a_standard_stream() -> None:
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        (["--jsn", "x"], "estimate: unrecognized arguments: --jsn", "--json, or"),
+        (["--jsn"], "estimate: unrecognized arguments: --jsn", "--json, or"),
+        (["-json"], "estimate: unrecognized arguments: -json", "--json, or"),
+        (
+            ["--engine", "copis"],
+            "estimate: argument --engine: invalid choice",
+            "--engine copies, or",
+        ),
+        (
+            ["--engine", "zzz"],
+            "estimate: argument --engine: invalid choice",
+            "tlbcost estimate --h",
+        ),
+        (["reserv"], "estimate: argument action: invalid choice", "reserve, or"),
         (["--wholly-unknown"], "estimate: unrecognized arguments", "tlbcost estimate --help"),
         (["--runs", "x"], "estimate: argument --runs: not a number", "tlbcost estimate --help"),
     ],
@@ -67,6 +80,8 @@ def test_wrong_options_are_complained_of_with_a_hint(
     parser = Parser(prog="tlbcost estimate")
     add_reports(parser)
     add_runs(parser, 3, "run it")
+    add_engine(parser)
+    parser.add_argument("action", choices=("reserve", "restore"), nargs="?")
     with pytest.raises(TlbcostError) as error:
         parser.parse_args(words)
     assert str(error.value).startswith(message)
