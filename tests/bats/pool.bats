@@ -294,7 +294,7 @@ while not pathlib.Path("go").exists():
 
 @test "pool: a damaged journal is not guessed at" {
 	mkdir -p /run/tlbcost
-	echo '{"format": "tlbcost journal 1", "boot_id"' >"${JOURNAL}"
+	echo '{"format": "tlbcost journal 2", "boot_id"' >"${JOURNAL}"
 	run --separate-stderr -1 "${POOL[@]}" restore
 	[[ ${stderr} == *"cannot find out what tlbcost changed: ${JOURNAL}: it is damaged"*"rm ${JOURNAL}" ]]
 	run -1 "${POOL[@]}" reserve 2
