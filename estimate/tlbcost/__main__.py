@@ -152,7 +152,7 @@ def _refused(error: OSError) -> TlbcostError:
 
 def _crashed(error: BaseException) -> str:
     """The line to say. Under sudo the report is a file of the user who called it."""
-    from tlbcost.system.sudo import as_calling_user, calling_user
+    from tlbcost.common.sudo import as_calling_user, calling_user
 
     user = calling_user()
     home = user.home if user is not None else os.environ.get("HOME")

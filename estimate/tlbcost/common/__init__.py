@@ -10,6 +10,7 @@ output.write, check_writable   a file whole or not at all; give_report
 console.print_whole            tables for people; units has figures for people
 gnuplot.draw_by                figures
 temporary.temporary_folder     a run's own files, removed even after SIGKILL
+sudo.calling_user              the user who called sudo
 cleanup.until_stopped          what is undone however a command ends
 progress.Progress              one line on a terminal while something runs
 paths.libexec, data            where our own programs and data are
