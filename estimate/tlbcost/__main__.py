@@ -10,10 +10,18 @@ import io
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
-from tlbcost.common import names
-from tlbcost.common.errors import FAILED, SIGNAL_BASE, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common import crash, names
+from tlbcost.common.errors import (
+    FAILED,
+    INTERNAL_ERROR,
+    SIGNAL_BASE,
+    TOOL_FAILED,
+    USAGE,
+    TlbcostError,
+)
 
 if TYPE_CHECKING:
     from tlbcost.common.arguments import Parser
@@ -98,6 +106,7 @@ def command_parser(name: str) -> tuple[Command, Parser]:
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     _stand_in_for_closed_streams()
+    crash.keep_tracebacks_from_users(_crashed)
     arguments = sys.argv[1:] if argv is None else argv
     try:
         try:
@@ -119,6 +128,9 @@ def main(argv: list[str] | None = None) -> int:
         return _tell(_unloadable(error))
     except OSError as error:
         return _tell(_refused(error))
+    except Exception as error:
+        _say(_crashed(error))
+        return INTERNAL_ERROR
     finally:
         # What cannot be written would fail again at exit, with another code.
         for stream in (sys.stdout, sys.stderr):
@@ -171,6 +183,16 @@ def _refused(error: OSError) -> TlbcostError:
         _give_up(sys.stdout)
     what = error.filename or ("cannot write standard output" if writing else "cannot run tlbcost")
     return TlbcostError(f"{what}: {error.strerror or error}", hint_for(error.errno), FAILED)
+
+
+def _crashed(error: BaseException) -> str:
+    """The line to say. Under sudo the report is a file of the user who called it."""
+    from tlbcost.common.sudo import as_calling_user, calling_user
+
+    user = calling_user()
+    home = user.home if user is not None else os.environ.get("HOME")
+    with as_calling_user():
+        return crash.describe(error, crash.state_folder(Path(home) if home else None))
 
 
 def _tell(error: TlbcostError) -> int:

@@ -4,6 +4,7 @@
 #define TLBCOST_LAUNCH_FAMILY_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Reading the processes' lists of children stops here. */
@@ -21,7 +22,17 @@ struct family {
  */
 void family_add_children(struct family *family, pid_t pid, pid_t tid);
 
-/* Continue (SIGCONT) a process and all below it, children first. */
-void family_continue(pid_t pid);
+/* Find a process and all below it, without `except` and what is below that (0: with all). */
+void family_of(struct family *family, pid_t pid, pid_t except);
+
+/* Send a signal to all of them, and have those that are stopped continue; children first. */
+void family_signal(const struct family *family, int number);
+
+/*
+ * End what is below this process but not in `spared`: SIGTERM, and SIGKILL from `deadline`
+ * (CLOCK_MONOTONIC, ns) on.  Only of a subreaper, whose every orphan is its child: else one
+ * could be lost sight of.  Children that end are reaped.
+ */
+void family_end_rest(const struct family *spared, uint64_t deadline);
 
 #endif

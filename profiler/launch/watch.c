@@ -83,6 +83,19 @@ static void drain_last(int fd, struct tail *tail)
 		drain(fd, (size_t)capacity, tail);
 }
 
+/*
+ * The launcher's parent is dead: so is the run.  Who ran it in turns with another one may have
+ * stopped all of it.  From now on what loses its own parent is our child.
+ */
+static void end_family(pid_t pid, int number)
+{
+	struct family family;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	family_of(&family, pid, 0);
+	family_signal(&family, number);
+}
+
 /* Pass SIGTERM and SIGHUP on.  Returns 1 if the launcher's parent is dead. */
 static int forward(const struct watch_signals *signals, pid_t pid)
 {
@@ -91,11 +104,7 @@ static int forward(const struct watch_signals *signals, pid_t pid)
 	while (read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		if (info.ssi_signo != SIGCHLD)
 			kill(pid, (int)info.ssi_signo);
-	if (getppid() == signals->parent)
-		return 0;
-	/* Who ran it in turns with another one may have stopped all of it, and died. */
-	family_continue(pid);
-	return 1;
+	return getppid() != signals->parent;
 }
 
 static int reaped(pid_t pid, struct waits *waits, struct watch_result *result)
@@ -143,17 +152,18 @@ static int wait_loop(const struct watch_signals *signals, pid_t pid,
 		     struct watch_result *result)
 {
 	uint64_t deadline = 0;
-	int rc;
+	struct family own = { .n = 0 };
+	int rc, killed = 0;
 
 	for (;;) {
-		rc = poll(sources, SOURCES, timeout_ms(deadline, waits_due(waits)));
+		rc = poll(sources, SOURCES, timeout_ms(killed ? 0 : deadline, waits_due(waits)));
 		if (rc < 0 && errno != EINTR)
 			return give_up(pid, errno);
 		if (clock_ns() >= waits_due(waits))
 			waits_sample(waits);
-		if (deadline && clock_ns() >= deadline) {
-			kill(pid, SIGKILL);
-			deadline = 0;
+		if (deadline && !killed && clock_ns() >= deadline) {
+			end_family(pid, SIGKILL);
+			killed = 1;
 		}
 		if (rc <= 0)
 			continue;
@@ -166,15 +176,21 @@ static int wait_loop(const struct watch_signals *signals, pid_t pid,
 			return give_up(pid, errno);
 		if (!sources[SIGNALS].revents)
 			continue;
-		if (forward(signals, pid) && !deadline)
+		if (forward(signals, pid) && !deadline) {
 			deadline = clock_ns() + GRACE_NS;
+			family_of(&own, getpid(), pid);
+			end_family(pid, SIGTERM);
+		}
 		if (hook && hook->fd < 0 && hook->ready(hook->context) < 0)
 			return give_up(pid, errno);
 		rc = reaped(pid, waits, result);
 		if (rc < 0)
 			return give_up(pid, errno);
-		if (rc > 0)
+		if (rc > 0) {
+			if (deadline)
+				family_end_rest(&own, deadline);
 			return 0;
+		}
 	}
 }
 

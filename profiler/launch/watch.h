@@ -46,7 +46,8 @@ int watch_prepare(struct watch_signals *signals);
 /*
  * Wait for the program.  SIGINT and SIGQUIT are ignored until then, since a
  * terminal sends them to the program as well; SIGTERM and SIGHUP are passed on
- * to it, and one that outlives the launcher's parent by two seconds is killed.
+ * to it.  When the launcher's parent is dead, the program and all that it started are ended,
+ * by SIGKILL after two seconds.
  * stdout_fd and stderr_fd are pipes to drain, or -1; the last of stderr goes
  * to *last_words.  hook may be NULL.  Processes that the program left behind may hold the pipes
  * open: nothing is awaited from them.

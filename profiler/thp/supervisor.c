@@ -95,11 +95,11 @@ static void handle_signals(pid_t pid)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void run_program(char *const *argv, const struct signals *signals, int gate, int report,
-			uint64_t huge_page_bytes) __attribute__((noreturn));
+static void run_program(const struct supervised *what, const struct signals *signals, int gate,
+			int report) __attribute__((noreturn));
 
-static void run_program(char *const *argv, const struct signals *signals, int gate, int report,
-			uint64_t huge_page_bytes)
+static void run_program(const struct supervised *what, const struct signals *signals, int gate,
+			int report)
 {
 	struct refusal refusal = { .of_filter = 1 };
 	char byte;
@@ -109,11 +109,12 @@ static void run_program(char *const *argv, const struct signals *signals, int ga
 		_exit(EXIT_OWN_FAILURE);
 	/* Whoever started us may have turned them off; here they are asked for. */
 	prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
-	if (traced_calls_install(huge_page_bytes) == 0) {
+	if ((!what->user || user_become(what->user) == 0) &&
+	    traced_calls_install(what->huge_page_bytes) == 0) {
 		refusal.of_filter = 0;
 		sigaction(SIGCHLD, &signals->on_child, NULL);
 		sigprocmask(SIG_SETMASK, &signals->mask, NULL);
-		child_exec(argv);
+		child_exec(what->argv);
 	}
 	refusal.error = errno;
 	if (write(report, &refusal, sizeof(refusal)) < 0)
@@ -122,7 +123,8 @@ static void run_program(char *const *argv, const struct signals *signals, int ga
 }
 
 /* Returns the end of a pipe that says if the program was not executed, or -1 with errno. */
-static int start(char *const *argv, const struct signals *signals, struct tracer *tracer)
+static int start(const struct supervised *what, const struct signals *signals,
+		 struct tracer *tracer)
 {
 	int gate[2], report[2], error;
 	pid_t pid;
@@ -132,7 +134,7 @@ static int start(char *const *argv, const struct signals *signals, struct tracer
 	pid = fork();
 	if (pid == 0) {
 		close(gate[1]);
-		run_program(argv, signals, gate[0], report[1], tracer->stops.huge_page_bytes);
+		run_program(what, signals, gate[0], report[1]);
 	}
 	close(gate[0]);
 	close(report[1]);
@@ -196,10 +198,10 @@ static struct word conclude(const struct tracer *tracer, int status, int report,
 	return word;
 }
 
-static struct word trace(char *const *argv, const struct signals *signals, const char *table,
+static struct word trace(const struct supervised *what, const struct signals *signals,
 			 struct tracer *tracer, int *out)
 {
-	int status, rc, report = start(argv, signals, tracer);
+	int status, rc, report = start(what, signals, tracer);
 
 	if (report < 0)
 		return failure("cannot trace the program");
@@ -210,22 +212,24 @@ static struct word trace(char *const *argv, const struct signals *signals, const
 	forward_to = 0;
 	if (rc != 0)
 		return failure("cannot trace the program");
-	return conclude(tracer, status, report, table);
+	return conclude(tracer, status, report, what->table);
 }
 
 /* The tracing process.  Its parent is the one that was started. */
-static void run_tracer(char *const *argv, const struct signals *signals, const char *table,
-		       uint64_t huge_page_bytes, int out) __attribute__((noreturn));
+static void run_tracer(const struct supervised *what, const struct signals *signals, int out)
+	__attribute__((noreturn));
 
-static void run_tracer(char *const *argv, const struct signals *signals, const char *table,
-		       uint64_t huge_page_bytes, int out)
+static void run_tracer(const struct supervised *what, const struct signals *signals, int out)
 {
-	struct tracer tracer = { .look_due = &look_due, .stops.huge_page_bytes = huge_page_bytes };
+	struct tracer tracer = {
+		.look_due = &look_due,
+		.stops.huge_page_bytes = what->huge_page_bytes,
+	};
 	struct word word;
 	int status;
 
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	word = trace(argv, signals, table, &tracer, &out);
+	word = trace(what, signals, &tracer, &out);
 	prctl(PR_SET_PDEATHSIG, 0);
 	if (write(out, &word, sizeof(word)) < 0)
 		_exit(EXIT_OWN_FAILURE);
@@ -236,8 +240,7 @@ static void run_tracer(char *const *argv, const struct signals *signals, const c
 	_exit(0);
 }
 
-int supervisor_run(char *const *argv, const char *table, uint64_t huge_page_bytes,
-		   const char **failed)
+int supervisor_run(const struct supervised *what, const char **failed)
 {
 	const struct sigaction wait_for_it = { .sa_handler = SIG_DFL };
 	struct word word = { .code = -1, .error = ESRCH, .failed = "the tracing process ended" };
@@ -257,7 +260,7 @@ int supervisor_run(char *const *argv, const char *table, uint64_t huge_page_byte
 	if (pid < 0)
 		return -1;
 	if (pid == 0)
-		run_tracer(argv, &signals, table, huge_page_bytes, words[1]);
+		run_tracer(what, &signals, words[1]);
 	close(words[1]);
 	handle_signals(pid);
 	do

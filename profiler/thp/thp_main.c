@@ -14,9 +14,10 @@
 #include "supervisor.h"
 #include "sysfile.h"
 #include "table.h"
+#include "user.h"
 
 static const char help[] =
-	"usage: tlbcost-thp [--output FILE] [--] COMMAND [ARG...]\n"
+	"usage: tlbcost-thp [--output FILE] [--user UID:GID] [--] COMMAND [ARG...]\n"
 	"       tlbcost-thp --pid PID [--no-collapse] [--output FILE]\n"
 	"\n"
 	"Run COMMAND, and have each of its mappings ask for transparent huge pages as it\n"
@@ -26,6 +27,7 @@ static const char help[] =
 	"  --no-collapse    leave it to the kernel to move the memory, some time later\n"
 	"  --output FILE    write a 'thp' table of what its memory got\n"
 	"  --pid PID        the process\n"
+	"  --user UID:GID   run COMMAND as this user (needs root)\n"
 	"\n"
 	"Exits as COMMAND does, or with 128 + the signal that killed it; 4 if this\n"
 	"machine has no huge pages for it, 125 if tlbcost-thp itself failed, 126 or 127\n"
@@ -33,6 +35,7 @@ static const char help[] =
 
 struct options {
 	const char *table;
+	const char *user;	/* NULL: as we are */
 	char *const *argv;
 	pid_t pid;	/* 0: a program is run */
 	int collapse;
@@ -45,6 +48,7 @@ static struct options parse_options(int argc, char **argv)
 		{ "no-collapse", no_argument, NULL, 'n' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "pid", required_argument, NULL, 'p' },
+		{ "user", required_argument, NULL, 'u' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct options options = { .collapse = 1 };
@@ -63,6 +67,9 @@ static struct options parse_options(int argc, char **argv)
 			break;
 		case 'p':
 			options.pid = (pid_t)atoi(optarg);
+			break;
+		case 'u':
+			options.user = optarg;
 			break;
 		default:
 			fputs("tlbcost: hint: tlbcost-thp --help lists the options\n", stderr);
@@ -106,6 +113,8 @@ static int ask_process(const struct options *options, uint64_t huge_page_bytes)
 int main(int argc, char **argv)
 {
 	struct options options = parse_options(argc, argv);
+	struct user_account user;
+	struct supervised what = { .argv = options.argv, .table = options.table };
 	const char *failed;
 	uint64_t size;
 	int code;
@@ -120,7 +129,14 @@ int main(int argc, char **argv)
 		return complain(EXIT_OWN_FAILURE, "cannot open /dev/null", strerror(errno), NULL);
 	if (options.pid > 0)
 		return ask_process(&options, size);
-	code = supervisor_run(options.argv, options.table, size, &failed);
+	what.huge_page_bytes = size;
+	if (options.user) {
+		if (user_parse(&user, options.user) < 0)
+			return complain(EXIT_OWN_FAILURE, options.user, strerror(errno),
+					"--user UID:GID");
+		what.user = &user;
+	}
+	code = supervisor_run(&what, &failed);
 	if (code >= 0)
 		return code;
 	/* It is for who reads the table, or finds none, to say what to do. */

@@ -114,7 +114,6 @@ record() {
 	kill -KILL -- "-${pid}"
 	ended_with 137
 	[[ -e ${JOURNAL} ]]
-	rm -rf "${TMPDIR:?}"/*
 	run -0 "${BUILD}/tlbcost" pool restore
 	as_before
 }

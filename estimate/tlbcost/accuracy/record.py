@@ -29,10 +29,10 @@ from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.output import write_file
 from tlbcost.common.paths import data
+from tlbcost.common.sudo import as_calling_user
 from tlbcost.common.table import Cell, Table, count, format_table, number, read_table
 from tlbcost.model.gain import MODELS, VERDICTS
 from tlbcost.system.machine import Machine
-from tlbcost.system.sudo import as_calling_user
 
 RECORD = "trials.tsv"
 _ENDS = ("low", "value", "high")

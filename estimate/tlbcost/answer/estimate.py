@@ -28,10 +28,11 @@ from tlbcost.attribution.samples import sampled_attribution
 from tlbcost.attribution.simulation import simulated_attribution
 from tlbcost.calibration.records import Obtained
 from tlbcost.calibration.request import calibration_for
-from tlbcost.common.cleanup import TimeLimitPassed, temporary_folder
+from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.counters.event_counts import EventCounts
 from tlbcost.counters.importing.file import import_files
 from tlbcost.measured.record import MeasuredGain

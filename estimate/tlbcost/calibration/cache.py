@@ -16,8 +16,8 @@ from tlbcost.calibration.file import read_calibration, write_calibration
 from tlbcost.calibration.records import Calibration, Obtained
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.output import write_file
+from tlbcost.common.sudo import as_calling_user, calling_user
 from tlbcost.system.machine import Machine, current_machine
-from tlbcost.system.sudo import as_calling_user, calling_user
 
 
 def cached_calibration(*, curve: bool) -> Obtained:

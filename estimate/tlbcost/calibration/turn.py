@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tlbcost.system.sudo import as_calling_user
+from tlbcost.common.sudo import as_calling_user
 
 _POLL_S = 0.1
 # A poor calibration of everything has 30 KiB.

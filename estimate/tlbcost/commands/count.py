@@ -125,10 +125,11 @@ class _Intervals:
         self._file: TextIO | None = None
 
     def show(self, readings: Sequence[Reading], requests: Sequence[EventRequest]) -> None:
+        from tlbcost.common.output import open_text
         from tlbcost.counters.count_report import print_interval
 
         if self._file is None:
-            self._file = self._path.open("w", encoding="utf-8") if self._path else sys.stderr
+            self._file = open_text(self._path) if self._path else sys.stderr
         print_interval(readings, requests, self._file)
 
     def finish(self, report: str) -> bool:

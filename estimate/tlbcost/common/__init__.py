@@ -9,7 +9,9 @@ document.Part, doc, to_json    a document for programs and its schema
 output.write, check_writable   a file whole or not at all; give_report
 console.print_whole            tables for people; units has figures for people
 gnuplot.draw_by                figures
-cleanup.temporary_folder       what is undone however a command ends
+temporary.temporary_folder     a run's own files, removed even after SIGKILL
+sudo.calling_user              the user who called sudo
+cleanup.until_stopped          what is undone however a command ends
 progress.Progress              one line on a terminal while something runs
 paths.libexec, data            where our own programs and data are
 bootstrap.median               medians with their intervals; stats has what needs no numpy

@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is undone however a command ends: temporary files, and what a signal interrupts?"""
+"""What is undone however a command ends, and by which signal did it end?"""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
 
 from tlbcost.common import progress
-from tlbcost.common.causes import hint_for
-from tlbcost.common.errors import SIGNAL_BASE, TOOL_FAILED, TlbcostError
+from tlbcost.common.errors import SIGNAL_BASE
 
 # What ends us, the time limit's signal included.
 ENDING = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
@@ -133,29 +129,3 @@ def signals_deferred() -> Iterator[None]:
             signal.signal(number, handler)
     if arrived:
         signal.raise_signal(arrived[0])
-
-
-@contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A folder for our own files, gone afterwards however it ends.
-
-    Raises TlbcostError with exit code 125 if none can be made.
-    """
-    chosen = os.environ.get("TMPDIR")
-    if chosen and not (Path(chosen).is_dir() and os.access(chosen, os.W_OK | os.X_OK)):
-        # Python would take another folder in silence, and Valgrind would give up.
-        raise TlbcostError(
-            f"cannot write temporary files: TMPDIR is {chosen}, not a folder that can be written",
-            "unset TMPDIR",
-            TOOL_FAILED,
-        )
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="tlbcost-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise TlbcostError(
-            f"cannot make a temporary folder: {error.strerror}",
-            hint_for(error.errno, Path(tempfile.gettempdir())),
-            TOOL_FAILED,
-        ) from error
-    with folder as name:
-        yield Path(name)

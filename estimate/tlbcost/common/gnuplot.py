@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tlbcost.common import paths
 from tlbcost.common.causes import hint_for
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.output import write
+from tlbcost.common.temporary import temporary_folder
 
 _TERMINALS = {".png": "pngcairo", ".svg": "svg"}
 
@@ -37,17 +37,17 @@ def draw_by(
     `settings_in` writes the figure's tables to a folder and gives the variables that the script
     asks for, without the output. Raises TlbcostError with this exit code.
     """
-    with tempfile.TemporaryDirectory(prefix="tlbcost-") as folder:
-        drawn = Path(folder) / f"drawn{picture.suffix}"
+    with temporary_folder() as folder:
+        drawn = folder / f"drawn{picture.suffix}"
         try:
-            settings = dict(settings_in(Path(folder))) | {
+            settings = dict(settings_in(folder)) | {
                 "output": str(drawn),
                 "terminal_name": _TERMINALS[picture.suffix],
             }
         except OSError as error:
             raise TlbcostError(
                 f"cannot draw {picture}: {folder}: {error.strerror}",
-                hint_for(error.errno, Path(folder)),
+                hint_for(error.errno, folder),
                 exit_code,
             ) from error
         words = [f"{name}={_quote(value)}" for name, value in settings.items()]

@@ -16,6 +16,7 @@ from typing import TextIO, TypeVar
 
 from tlbcost.common.causes import hint_for
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.sudo import as_calling_user, calling_user
 
 _Found = TypeVar("_Found")
 
@@ -101,10 +102,42 @@ def _print(text: str | bytes) -> None:
 def write_file(path: Path, text: str | bytes) -> None:
     """Write a file so that its name appears only when it is complete.
 
-    A device or a FIFO is written in place. Raises OSError; then neither the file nor a temporary
-    one is left behind.
+    A device or a FIFO is written in place. Under sudo the file is the calling user's; one that only
+    root can write is root's. Raises OSError; then neither the file nor a temporary one is left
+    behind.
     """
     data = text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
+    _as_its_owner(lambda: _write_whole(path, data))
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a file that is written bit by bit; as whom, see write_file. Raises OSError."""
+
+    def opened() -> TextIO:
+        _check_link(path)
+        return path.open("w", encoding="utf-8")
+
+    return _as_its_owner(opened)
+
+
+def _as_its_owner(act: Callable[[], _Found]) -> _Found:
+    try:
+        with as_calling_user():
+            return act()
+    except PermissionError:
+        if calling_user() is None:
+            raise
+        return act()
+
+
+def _check_link(path: Path) -> None:
+    """Root follows no link that another user put there. Raises OSError."""
+    if os.geteuid() == 0 and path.is_symlink() and path.lstat().st_uid != 0:
+        raise OSError(errno.ELOOP, "it is another user's symbolic link")
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    _check_link(path)
     if path.exists() and not path.is_file():
         # Renaming a file over /dev/null would replace it for everyone.
         with path.open("wb") as device:

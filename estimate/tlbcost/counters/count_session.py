@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tlbcost.common.cleanup import sigint_left_to_the_program, temporary_folder
+from tlbcost.common.cleanup import sigint_left_to_the_program
 from tlbcost.common.document import now
 from tlbcost.common.paths import version
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.counters.count_findings import CountFindings, formula_values, relevant
 from tlbcost.counters.count_plan import CountPlan
 from tlbcost.counters.count_runs import count_series, count_target

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tlbcost.common.causes import tool_error
-from tlbcost.common.cleanup import sigint_left_to_the_program, temporary_folder
+from tlbcost.common.cleanup import sigint_left_to_the_program
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.counters.diagnosis import diagnose
 from tlbcost.counters.event_counts import Mode
 from tlbcost.counters.event_selection import (

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.output import STDOUT
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.fleet.machines import cpu_named
 from tlbcost.fleet.perf_log import Origin, frames
 from tlbcost.fleet.review import check_packages
@@ -34,8 +34,8 @@ def convert_logs(logs: Sequence[Path], origin: Origin, output: Path | None) -> i
             f"--output {path}: a name that ends in .csv or .parquet is needed", None, USAGE
         )
     path = path.resolve()
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        made = Path(folder) / path.name
+    with temporary_folder(beside=path) as folder:
+        made = folder / path.name
         rows = (_write_csv if path.suffix == ".csv" else _write_parquet)(found, made)
         made.replace(path)
     return rows

@@ -12,9 +12,9 @@ from tlbcost.calibration.figure import draw
 from tlbcost.calibration.other_sources import reported_figures
 from tlbcost.calibration.records import Obtained
 from tlbcost.common import units
-from tlbcost.common.cleanup import temporary_folder
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.gnuplot import draw_by
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.report.lines import visible
 from tlbcost.review.document import ReviewDocument, ReviewRow
 from tlbcost.review.plan import share

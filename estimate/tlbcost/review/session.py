@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tlbcost.common.cleanup import temporary_folder
 from tlbcost.common.progress import is_quiet, say
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.report.lines import visible
 from tlbcost.review.execution import run_task
 from tlbcost.review.state import State, state_in

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tlbcost.common.cleanup import temporary_folder
 from tlbcost.common.errors import FAILED, SIGNAL_BASE, TlbcostError
 from tlbcost.common.progress import say
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.review.errand import WANTED
 from tlbcost.review.scheduler import (
     CONNECT_S,

@@ -16,15 +16,16 @@ from pathlib import Path
 
 from tlbcost.common import paths
 from tlbcost.common.causes import tool_error
-from tlbcost.common.cleanup import check_time, temporary_folder
+from tlbcost.common.cleanup import check_time
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.progress import RunProgress
+from tlbcost.common.sudo import User, calling_user
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.run import process_tree, program
 from tlbcost.run.outcome import Outcome, check_outcome, read_outcome
 from tlbcost.run.region import Region
 from tlbcost.run.stdin import ProgramInput
 from tlbcost.system import cgroup, hints
-from tlbcost.system.sudo import User, calling_user
 
 _TICK_S = 1.0
 _PR_SET_THP_DISABLE, _PR_GET_THP_DISABLE = 41, 42

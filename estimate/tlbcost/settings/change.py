@@ -20,12 +20,12 @@ from pathlib import Path
 from tlbcost.common.cleanup import signals_deferred, signals_raise
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.common.progress import say
+from tlbcost.common.sudo import calling_user
 from tlbcost.settings import journal
 from tlbcost.settings.journal import Announce, Change
 from tlbcost.settings.undo import undo, value
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.machine import sys_path
-from tlbcost.system.sudo import calling_user
 
 _WAIT_S = 30.0
 _COMPACT = "/proc/sys/vm/compact_memory"

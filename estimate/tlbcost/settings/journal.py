@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shlex
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +26,8 @@ from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.system.machine import sys_path
 
 FOLDER = "/run/tlbcost"
-_FORMAT = "tlbcost journal 1"
+# With a checksum since 2: a byte that flips must not become a setting.
+_FORMAT = "tlbcost journal 2"
 _POLL_S = 0.1
 
 Announce = Callable[[str], None]
@@ -73,22 +76,57 @@ def read_journal() -> list[Change]:
     """
     path = sys_path(f"{FOLDER}/journal.json")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document["format"] != _FORMAT:
-            raise ValueError(f"it is not a '{_FORMAT}'")
-        if document["boot_id"] != _boot_id():
-            # Settings and mounts do not survive a reboot.
-            return []
-        return [Change(**{**each, "owner": Owner(**each["owner"])}) for each in document["changes"]]
+        return _changes(_read_own(path))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
-        why = error.strerror if isinstance(error, OSError) else f"it is damaged ({error})"
+        why = error.strerror if isinstance(error, OSError) else str(error)
         raise TlbcostError(
             f"cannot find out what tlbcost changed: {path}: {why}",
             f"read it, undo the changes in it, then: rm {path}",
             FAILED,
         ) from error
+
+
+def _read_own(path: Path) -> bytes:
+    """A file that nobody but root, or we, can have written. Raises OSError, ValueError."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("it is not a file")
+        _check_own(found, "it")
+        _check_own(path.parent.stat(), "its folder")
+        return file.read()
+
+
+def _check_own(found: os.stat_result, what: str) -> None:
+    """Raises ValueError if somebody else could have written it."""
+    if found.st_uid not in (0, os.geteuid()):
+        raise ValueError(f"{what} belongs to user {found.st_uid}, who is not trusted")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ValueError(f"{what} can be written by others")
+
+
+def _changes(text: bytes) -> list[Change]:
+    """Raises ValueError, KeyError or TypeError for all that we did not write like that."""
+    try:
+        document = json.loads(text)
+        version, found = document["format"], document["changes"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"it is damaged ({error})") from error
+    if version != _FORMAT:
+        raise ValueError(f"it is of another version of tlbcost ({version}, not {_FORMAT})")
+    if document.get("sha256") != _checksum(document.get("boot_id"), found):
+        raise ValueError("it is damaged (its checksum is wrong)")
+    if document["boot_id"] != _boot_id():
+        # Settings and mounts do not survive a reboot.
+        return []
+    return [Change(**{**each, "owner": Owner(**each["owner"])}) for each in found]
+
+
+def _checksum(boot_id: str | None, changes: object) -> str:
+    text = json.dumps([boot_id, changes], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_journal(changes: list[Change]) -> None:
@@ -97,14 +135,18 @@ def write_journal(changes: list[Change]) -> None:
     if not changes:
         path.unlink(missing_ok=True)
         return
+    found, boot_id = [asdict(change) for change in changes], _boot_id()
     document = {
         "format": _FORMAT,
-        "boot_id": _boot_id(),
-        "changes": [asdict(change) for change in changes],
+        "boot_id": boot_id,
+        "sha256": _checksum(boot_id, found),
+        "changes": found,
     }
     temporary = path.with_suffix(".new")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        # What a run that lost its power left there, or a link, is not written to.
+        temporary.unlink(missing_ok=True)
+        with temporary.open("x", encoding="utf-8") as file:
             file.write(json.dumps(document, indent=1) + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -131,10 +173,17 @@ def lock(announce: Announce, wait_s: float) -> Iterator[None]:
     path = sys_path(f"{FOLDER}/lock")
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        _check_own(path.parent.stat(), "it")
         # Unbuffered: a full disk would make flushing at close fail.
         file = path.open("a+b", buffering=0)
     except OSError as error:
         raise unwritable(error) from error
+    except ValueError as error:
+        raise TlbcostError(
+            f"cannot record in {path.parent} what is about to be changed: {error}",
+            f"chown root: {path.parent}; chmod 755 {path.parent}",
+            FAILED,
+        ) from error
     with file:
         _wait_for(file.fileno(), path, announce, wait_s)
         # Only for the message of a waiting process: the lock itself is the kernel's.

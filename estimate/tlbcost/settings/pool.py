@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TextIO
 
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, table
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.progress import say
+from tlbcost.common.temporary import remove_left
 from tlbcost.settings.change import Settings, system_settings
 from tlbcost.settings.journal import Change, read_journal
 from tlbcost.system import hints, hugetlb
@@ -62,7 +65,11 @@ def _mount(settings: Settings, page_size_bytes: int) -> None:
 
 
 def restore() -> int:
-    """Undo all changes of tlbcost; returns how many are left. Raises TlbcostError."""
+    """Undo all changes of tlbcost; returns how many are left. Raises TlbcostError.
+
+    The temporary folders of killed runs go, too.
+    """
+    remove_left(Path(tempfile.gettempdir()))
     with system_settings() as settings:
         if not settings.found:
             say("nothing to restore: no change of tlbcost's is left")

@@ -11,6 +11,5 @@ Everything is read below $TLBCOST_ROOT, and nothing is changed.
     filesystems.mounted         what is mounted, and with which huge pages
     glibc.glibc_version which switches this malloc has
     hints.as_root, install      commands for error hints that work here
-    sudo.calling_user           the user who called sudo
     tracing.tracing_rights      which processes may be traced
 """

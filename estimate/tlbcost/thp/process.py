@@ -9,11 +9,11 @@ import subprocess
 from pathlib import Path
 
 from tlbcost.common import formats, paths
-from tlbcost.common.cleanup import temporary_folder
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.common.table import counts_in, read_table
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.system import hints
 from tlbcost.thp.program import check_possible
 from tlbcost.thp.reached import Reached

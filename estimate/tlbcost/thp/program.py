@@ -13,11 +13,13 @@ from pathlib import Path
 from types import FrameType
 
 from tlbcost.common import formats, paths
-from tlbcost.common.cleanup import sigint_left_to_the_program, temporary_folder
+from tlbcost.common.cleanup import sigint_left_to_the_program
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.paths import version
+from tlbcost.common.sudo import calling_user
 from tlbcost.common.table import count, read_table
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.run.program import resolve, rights_gained, start_failure
 from tlbcost.system import hints
 from tlbcost.system.machine import THP, thp_mode
@@ -97,9 +99,11 @@ def _check_rights(path: Path) -> None:
 
 def _run(argv: Sequence[str], table: Path) -> int:
     tool = paths.libexec("tlbcost-thp")
+    user = calling_user()
+    become = [] if user is None else ["--user", f"{user.uid}:{user.gid}"]
     try:
         process = subprocess.Popen(
-            [str(tool), "--output", str(table), "--", *argv], close_fds=False
+            [str(tool), "--output", str(table), *become, "--", *argv], close_fds=False
         )
     except OSError as error:
         raise TlbcostError(

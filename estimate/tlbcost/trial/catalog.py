@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
+from tlbcost.common.sudo import calling_user
 from tlbcost.system import glibc, hints, hugetlb
 from tlbcost.system.glibc import TUNABLES
 from tlbcost.system.hugetlb import default_page_bytes, free_pages, pool_pages
 from tlbcost.system.machine import POOLS, THP, huge_page_bytes, thp_mode
-from tlbcost.system.sudo import calling_user
 from tlbcost.thp import program as thp
 from tlbcost.trial.method import Method, setting
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tlbcost.common.cleanup import temporary_folder
+from tlbcost.common.sudo import calling_user
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome
 from tlbcost.run.stdin import ProgramInput
-from tlbcost.system.sudo import calling_user
 
 # The shell opens the file, and is replaced by the program.
 _TO_FILE = ("sh", "-c", 'exec "$@" >"$0"')

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import os
+import pwd
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
 import pytest
 from tlbcost.common import output
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
-from tlbcost.common.output import write_file
+from tlbcost.common.output import open_text, write_file
 
 TEXT = "first\nsecond\n"
 
@@ -89,3 +92,66 @@ def test_json_on_standard_output_stands_in_for_text(capfd: pytest.CaptureFixture
     assert capfd.readouterr() == ("text of it\n", "")
     output.give_report("it", text, lambda found: f"json of {found}\n", None, None)
     assert capfd.readouterr() == ("", "text of it\n")
+
+
+@pytest.fixture
+def open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where every user may write; pytest's own folders are closed to others."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to act for another user")
+    try:
+        user = pwd.getpwuid(65534)
+    except KeyError:
+        pytest.skip("needs user 65534")
+    monkeypatch.setenv("SUDO_UID", str(user.pw_uid))
+    monkeypatch.setenv("SUDO_GID", str(user.pw_gid))
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o1777)
+        yield Path(name)
+
+
+def test_under_sudo_a_file_belongs_to_the_user_who_called_it(open_folder: Path) -> None:
+    write_file(open_folder / "report", TEXT)
+    assert (open_folder / "report").stat().st_uid == 65534
+    with open_text(open_folder / "intervals") as file:
+        file.write(TEXT)
+    assert (open_folder / "intervals").stat().st_uid == 65534
+    assert os.geteuid() == 0
+
+
+def test_under_sudo_what_only_root_can_write_is_roots(open_folder: Path, tmp_path: Path) -> None:
+    assert open_folder.exists()
+    tmp_path.chmod(0o700)
+    write_file(tmp_path / "report", TEXT)
+    assert (tmp_path / "report").stat().st_uid == 0
+
+
+@pytest.mark.parametrize("sudo", [True, False])
+@pytest.mark.parametrize("write", [lambda path: write_file(path, TEXT), open_text])
+def test_root_follows_no_link_of_another_user(
+    open_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sudo: bool,
+    write: Callable[[Path], object],
+) -> None:
+    if not sudo:
+        monkeypatch.delenv("SUDO_UID")
+    tmp_path.chmod(0o700)
+    victim = tmp_path / "shadow"
+    victim.write_text("root's")
+    link = open_folder / "report.txt"
+    link.symlink_to(victim)
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    with pytest.raises(OSError, match="it is another user's symbolic link"):
+        write(link)
+    assert victim.read_text() == "root's"
+    assert list(open_folder.iterdir()) == [link]
+
+
+def test_ones_own_link_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / "target").write_text("before")
+    write_file(tmp_path / "link", TEXT)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == TEXT

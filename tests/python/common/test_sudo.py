@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from tlbcost.system import sudo
+from tlbcost.common import sudo
 
 
 def test_sudo_names_the_user(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,14 +35,13 @@ def calling_user() -> User | None:
 
 @contextlib.contextmanager
 def as_calling_user() -> Iterator[None]:
-    """Access files as the user who called sudo: the cache keeps its owner, and no link leads
-    elsewhere.
-    """
+    """Access files as the user who called sudo: what is made is his; no link leads elsewhere."""
     user = calling_user()
     if user is None or user.home is None:
         yield
         return
-    group = os.getegid()
+    groups, group = os.getgroups(), os.getegid()
+    os.setgroups(os.getgrouplist(pwd.getpwuid(user.uid).pw_name, user.gid))
     os.setegid(user.gid)
     os.seteuid(user.uid)
     try:
@@ -50,3 +49,4 @@ def as_calling_user() -> Iterator[None]:
     finally:
         os.seteuid(0)
         os.setegid(group)
+        os.setgroups(groups)

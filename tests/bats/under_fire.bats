@@ -1,0 +1,224 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck disable=SC2154  # run sets output and status
+# shellcheck disable=SC2317,SC2329  # conditions are called by their names
+# What does tlbcost say where the system refuses what it needs?  Each row of a table has a condition, a
+# command, its exit code and what is said; no traceback, and nothing stays.  UNDER_FIRE=all tries all
+# commands under all conditions (make under-fire).
+
+load common
+
+setup_file() {
+	export FIRE=${BATS_FILE_TMPDIR}
+	need_built tlbcost libexec/tlbcost-run
+	mkdir "${FIRE}"/{full,readonly,home,work}
+	priced_loads >"${FIRE}/costs.tsv"
+	# What it says is of another program than its name says: ASCII alone would not do.
+	cp "$(type -P true)" "${FIRE}/work/größe"
+	TLBCOST_MEASURE=no "${BUILD}/tlbcost" estimate --calibration "${FIRE}/costs.tsv" --runs 1 \
+		--json "${FIRE}/estimate.json" --quiet -- true 2>/dev/null
+	((EUID == 0)) || return 0
+	if mount -t tmpfs -o size=16k tlbcost-test "${FIRE}/full" 2>/dev/null; then
+		head -c 16k /dev/zero >"${FIRE}/full/filler" 2>/dev/null || true
+	fi
+	mount -t tmpfs -o ro,size=16k tlbcost-test "${FIRE}/readonly" 2>/dev/null || true
+}
+
+teardown_file() {
+	umount "${FIRE}/full" "${FIRE}/readonly" 2>/dev/null || true
+}
+
+setup() {
+	cd "${FIRE}/work" || return
+	unset SUDO_UID SUDO_GID XDG_STATE_HOME XDG_CACHE_HOME TLBCOST_ROOT COLUMNS
+	export TMPDIR=${BATS_TEST_TMPDIR}/tmp HOME=${FIRE}/home
+	mkdir "${TMPDIR}"
+	chmod 1777 "${TMPDIR}"
+}
+
+# --- The commands, by a short name.
+
+command_of() { # <name>; fills words[]
+	local estimate=(estimate --calibration "${FIRE}/costs.tsv" --runs 1)
+	case $1 in
+	estimate) words=("${estimate[@]}" -- true) ;;
+	estimate-json) words=("${estimate[@]}" --json report.json -- true) ;;
+	estimate-output) words=("${estimate[@]}" --output report.txt -- true) ;;
+	estimate-native) words=("${estimate[@]}" --engine valgrind -- true) ;;
+	estimate-name) words=("${estimate[@]}" -- ./größe) ;;
+	missing) words=(estimate -- ./größe-fehlt) ;;
+	maps) words=(maps $$) ;;
+	pool) words=(pool status) ;;
+	events) words=(events --list) ;;
+	run) words=(run --thp -- true) ;;
+	show) words=(show "${FIRE}/estimate.json") ;;
+	show-missing) words=(show größe-fehlt.json) ;;
+	show-html) words=(show --html seite-ü.html "${FIRE}/estimate.json") ;;
+	compare) words=(compare "${FIRE}/estimate.json" "${FIRE}/estimate.json") ;;
+	top) words=(top --once --json -) ;;
+	init) words=(review --init) ;;
+	count) words=(count -e page_faults -- true) ;;
+	review) words=(review plan.toml) ;;
+	restore) words=(pool restore) ;;
+	*) words=("$1") ;;
+	esac
+}
+
+EVERY=(--version --help estimate estimate-json estimate-output estimate-name missing maps doctor machines
+	pool events run show show-missing compare top init count review nonsense)
+
+# --- The conditions: each runs a command.
+
+plain() { "$@"; }
+need_mount() { mountpoint -q "${FIRE}/$1" || skip "cannot mount a tmpfs"; }
+full_disk() { (cd "${FIRE}/full" && HOME=${FIRE}/full "$@"); }
+full_tmpdir() { TMPDIR=${FIRE}/full "$@"; }
+readonly_home() { (cd "${FIRE}/readonly" && HOME=${FIRE}/readonly "$@"); }
+files_16() { (ulimit -n 16 && exec "$@"); }
+memory_50m() { (ulimit -v 50000 && exec "$@"); }
+memory_400m() { (ulimit -v 400000 && exec "$@"); }
+# Root has no such limit.
+processes() { (cd / && as_user_id 65534 prlimit --nproc=1 "$@"); }
+cgroup_memory() { in_cgroup memory "$((256 << 20))" "$@"; }
+cgroup_pids() { in_cgroup pids 20 "$@"; }
+clock_back() { LD_PRELOAD=${FAKETIME} FAKETIME="-400d" FAKETIME_DONT_FAKE_MONOTONIC=1 "$@"; }
+clock_races() { LD_PRELOAD=${FAKETIME} FAKETIME="+0 x1000" FAKETIME_DONT_FAKE_MONOTONIC=1 "$@"; }
+ascii() { LANG=C LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 "$@"; }
+deleted() { (mkdir "${BATS_TEST_TMPDIR}/gone" && cd "${BATS_TEST_TMPDIR}/gone" && rmdir ../gone && exec "$@"); }
+closed_0() { "$@" <&-; }
+closed_1() { "$@" >&-; }
+closed_2() { "$@" 2>&-; }
+closed_01() { "$@" <&- >&-; }
+closed_02() { "$@" <&- 2>&-; }
+closed_12() { "$@" >&- 2>&-; }
+closed_012() { "$@" <&- >&- 2>&-; }
+early_pipe() {
+	"$@" | true
+	return "${PIPESTATUS[0]}"
+}
+narrow() {
+	"${BUILD}/venv/bin/python" -c 'import fcntl, os, pty, struct, sys, termios
+pid, terminal = pty.fork()
+if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 24, 20, 0, 0))
+    os.execv(sys.argv[1], sys.argv[1:])
+text = b""
+try:
+    while part := os.read(terminal, 65536):
+        text += part
+except OSError:
+    pass
+sys.stdout.write(text.decode().replace("\r", ""))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))' "$@"
+}
+two_at_once() {
+	local first code=0
+	"$@" >"${BATS_TEST_TMPDIR}/other" 2>&1 &
+	first=$!
+	"$@" || code=$?
+	wait "${first}"
+	(($? == code)) || { printf 'the other: %s\n' "$(<"${BATS_TEST_TMPDIR}/other")" && return 99; }
+	return "${code}"
+}
+
+CONDITIONS=(plain full_disk full_tmpdir readonly_home files_16 memory_50m memory_400m processes cgroup_memory
+	cgroup_pids clock_back clock_races ascii deleted closed_0 closed_1 closed_2 closed_01 closed_02 closed_12
+	closed_012 early_pipe narrow two_at_once)
+
+# In a cgroup of its own with this limit; 200 where none can be made.
+in_cgroup() { # <controller> <limit> <command>...
+	local mine group file code=0
+	mine=$(awk -F: -v name="$1" '$2 ~ "(^|,)" name "(,|$)" { print $3 }' /proc/self/cgroup)
+	if [[ -n ${mine} ]]; then
+		group=/sys/fs/cgroup/$1${mine%/}/tlbcost-test-$$
+		file=$([[ $1 == memory ]] && printf 'memory.limit_in_bytes' || printf 'pids.max')
+	else
+		group=/sys/fs/cgroup$(awk -F: '$1 == 0 { print $3 }' /proc/self/cgroup)
+		group=${group%/}/tlbcost-test-$$
+		file=$1.max
+	fi
+	mkdir "${group}" 2>/dev/null || return 200
+	if ! { echo "$2" >"${group}/${file}"; } 2>/dev/null; then
+		rmdir "${group}"
+		return 200
+	fi
+	shift 2
+	bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' - "${group}" "$@" || code=$?
+	wait_until rmdir "${group}" 2>/dev/null
+	return "${code}"
+}
+
+# Skips where this machine cannot make the condition.
+possible() { # <condition>
+	case $1 in
+	full_*) need_mount full ;;
+	readonly_home) need_mount readonly ;;
+	processes)
+		need_root
+		need_program setpriv prlimit
+		;;
+	cgroup_*)
+		need_root
+		local code=0
+		"$1" true || code=$?
+		((code == 0)) || skip "cannot make such a cgroup"
+		;;
+	clock_*)
+		FAKETIME=$(find /usr/lib -name libfaketimeMT.so.1 2>/dev/null | head -n 1)
+		[[ -n ${FAKETIME} ]] || skip "needs libfaketime"
+		;;
+	*) ;;
+	esac
+}
+
+# --- What must hold after each.
+
+survives() { # <condition> <command's name>
+	local words code=0 mark=fire-${BATS_TEST_NUMBER}-${RANDOM} file left=""
+	command_of "$2"
+	run env UNDER_FIRE_MARK="${mark}" "${BASH}" -c : # the shell's own start costs no descriptor
+	code=0
+	output=$(export UNDER_FIRE_MARK=${mark} && "$1" "${BUILD}/tlbcost" "${words[@]}" 2>&1 </dev/null) || code=$?
+	status=${code}
+	printf '%s\n%s %s: exit code %d\n' "${output}" "$1" "$2" "${status}"
+	[[ ${output} != *Traceback* && ${output} != *"Exception ignored"* && ${output} != *"Fatal Python error"* ]] || return 1
+	[[ ${output} != *"internal error"* ]] || return 1
+	case ${status} in
+	0 | 1 | 2 | 3 | 4 | 125 | 126 | 127 | 137 | 141) ;;
+	*) return 1 ;;
+	esac
+	[[ $(ls -A "${TMPDIR}") == "" ]] || { ls -lA "${TMPDIR}" && return 1; }
+	for file in /proc/[0-9]*/environ; do
+		if [[ ${file} != "/proc/${BASHPID}/"* ]] && grep -qsz "^UNDER_FIRE_MARK=${mark}\$" "${file}"; then
+			left+=" ${file}: $(tr '\0' ' ' <"${file%environ}cmdline" 2>/dev/null)"
+		fi
+	done
+	[[ -z ${left} ]] || { printf 'left: %s\n' "${left}" && return 1; }
+}
+
+# Each row: a condition, a command, its exit code, what is said (a pattern of Bash).
+rows() { # reads the table from standard input
+	local condition name code pattern
+	while IFS='|' read -r condition name code pattern; do
+		[[ -n ${condition} ]] || continue
+		condition=${condition// /} name=${name// /} code=${code// /} pattern=${pattern# }
+		possible "${condition}"
+		survives "${condition}" "${name}" || return 1
+		((status == code)) || { printf 'expected %d\n' "${code}" && return 1; }
+		# shellcheck disable=SC2053  # a pattern
+		[[ ${output} == ${pattern} ]] || { printf 'expected: %s\n' "${pattern}" && return 1; }
+	done
+}
+
+@test "everything under everything" {
+	[[ ${UNDER_FIRE-} == all ]] || skip "UNDER_FIRE is not 'all' (make under-fire)"
+	local condition name failed=0
+	for condition in "${CONDITIONS[@]}"; do
+		for name in "${EVERY[@]}"; do
+			(possible "${condition}" && survives "${condition}" "${name}") >"${BATS_TEST_TMPDIR}/said" 2>&1 ||
+				{ failed=1 && printf '=== FAILED\n%s\n' "$(<"${BATS_TEST_TMPDIR}/said")"; }
+			[[ ${UNDER_FIRE_LOG-} == "" ]] || cat "${BATS_TEST_TMPDIR}/said" >>"${UNDER_FIRE_LOG}"
+		done
+	done
+	((failed == 0))
+}
