@@ -172,7 +172,8 @@ class Evidence:
 
     def _per_window(self, count: Ints) -> Floats:
         weighed = count * self._weight[self._window]
-        return np.bincount(self._window, weighed, minlength=len(self.window_node))
+        summed = np.bincount(self._window, weighed, minlength=len(self.window_node))
+        return np.asarray(summed, dtype=np.float64)
 
     def _local(self, count: Ints, home: Ints) -> Floats:
         here = home[self._page] == self.window_node[self._window]
