@@ -176,7 +176,7 @@ def test_page_walks_promote() -> None:
     assert list(result.actions[0].regions) == list(regions)
     known = {"least_walk_fraction": least, "promotable": tuple(regions)}
     assert kinds(verdict(process, windows, huge_allowed=False, **known)) == [
-        "promote", "allocate_huge",
+        "allocate_huge", "promote",
     ]  # fmt: skip
     # What was split here is not made huge again by the other component.
     kept = {int(region) for region in regions}

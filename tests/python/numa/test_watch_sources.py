@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.tree import TREE
-
 from tlbcost.common.errors import TlbcostError
 from tlbcost.copies.run import unavailable
 from tlbcost.numa.watch.evidence import pages_of, walk_fraction
@@ -77,7 +76,7 @@ def test_windows_see_accesses_and_leave_huge_pages_whole(blocks: subprocess.Pope
     assert huge_kib(blocks.pid) == 16 << 10
     assert huge_regions(process, page[inside], FOLD, PAGE).all()
     assert (nodes_of(process, page[inside], PAGE) == 0).all()
-    assert promotable(process, np.unique(page[inside] // FOLD), FOLD * PAGE)
+    assert promotable(memory, page[inside] // FOLD, FOLD * PAGE)
     walks = walk_fraction(windows)
     assert walks is not None
     assert 0 <= walks < 0.5

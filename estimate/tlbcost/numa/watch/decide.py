@@ -169,8 +169,9 @@ def _reactive(
         return _split_hot(evidence, hot, limits), ("hot huge pages",)
     if remote and moved.least_gain >= limits.feedback * local:
         return (_migrate(evidence, moved),), ("pages are far from their users",)
-    if uneven:
-        return (_interleave(evidence, imbalance),), ("nodes serve unequal parts",)
+    spread = _interleave(evidence, imbalance, limits) if uneven else None
+    if spread is not None:
+        return (spread,), ("nodes serve unequal parts",)
     return (), ("neither moving nor splitting surely helps",)
 
 
@@ -189,12 +190,19 @@ def _main_user(evidence: Evidence) -> NDArray[np.bool_]:
     return np.asarray(mainly[pages.unit])
 
 
-def _interleave(evidence: Evidence, imbalance: float) -> Action:
-    """Pages without a main user, of nodes that serve more than their share, go to all in turn."""
+def _interleave(evidence: Evidence, imbalance: float, limits: Thresholds) -> Action | None:
+    """Pages without a main user, of nodes that serve more than their share, go to all in turn.
+
+    None: that would not even it out enough to be kept.
+    """
     home = placement.interleaved(evidence.pages, huge=True)
     served = np.bincount(evidence.node, evidence.accesses.sum(axis=1), minlength=evidence.nodes)
     busy = served > served.mean()
     chosen = np.flatnonzero(busy[evidence.node] & ~_main_user(evidence))
+    then = evidence.node.copy()
+    then[chosen] = home[chosen]
+    if (evidence.score(then).imbalance or 0.0) > imbalance * (1 - limits.feedback):
+        return None
     return _moves("interleave", f"imbalance is {units.percent(imbalance)}", evidence, home, chosen)
 
 
@@ -238,19 +246,21 @@ def _split_hot(evidence: Evidence, hot: Ints, limits: Thresholds) -> tuple[Actio
 
 
 def _conservative(conditions: Conditions, limits: Thresholds) -> tuple[Action, ...]:
+    """Nothing while what was split has to stay split: the kernel has one switch for a process."""
     walks, faults = conditions.least_walk_fraction, conditions.fault_fraction
+    off = conditions.huge_allowed is False
+    if off and conditions.kept_split:
+        return ()
     actions: list[Action] = []
-    promoting = walks is not None and walks >= limits.promote
-    if walks is not None and promoting:
+    if walks is not None and walks >= limits.promote:
         kept = np.array(sorted(conditions.kept_split), dtype=np.int64)
         regions = np.setdiff1d(np.array(conditions.promotable, dtype=np.int64), kept)
         reason = f"page walks cause at least {units.percent(walks)} of the L2 misses"
+        if len(regions) and off:
+            actions.append(Action("allocate_huge", reason, _NONE, _NONE, _NONE))
         if len(regions):
             actions.append(Action("promote", reason, _NONE, _NONE, regions))
-    if conditions.huge_allowed is False and not conditions.kept_split:
-        if promoting and actions:
-            actions.append(Action("allocate_huge", actions[0].reason, _NONE, _NONE, _NONE))
-        elif faults is not None and faults >= limits.allocate:
-            reason = f"page faults take {units.percent(faults)} of the time"
-            actions.append(Action("allocate_huge", reason, _NONE, _NONE, _NONE))
+    elif off and faults is not None and faults >= limits.allocate:
+        reason = f"page faults take {units.percent(faults)} of the time"
+        actions.append(Action("allocate_huge", reason, _NONE, _NONE, _NONE))
     return tuple(actions)

@@ -33,9 +33,10 @@ class Trial:
 
 @dataclass(slots=True)
 class Feedback:
-    """What was done lately. Times are of one clock, in seconds."""
+    """What was done lately; times in seconds of one clock. `fold`: base pages of a huge page."""
 
     limits: Thresholds
+    fold: int = 512
     moved_s: dict[int, float] = field(default_factory=dict)
     refused: Counter[int] = field(default_factory=Counter)
     paused_until: dict[Kind, float] = field(default_factory=dict)
@@ -71,8 +72,7 @@ class Feedback:
         rest = self.limits.rest_s
         may = np.array(
             [
-                now_s - self.moved_s.get(int(page), -rest) >= rest
-                and self.refused[int(page)] < _REFUSALS
+                now_s - self._moved_s(int(page)) >= rest and self.refused[int(page)] < _REFUSALS
                 for page in action.pages
             ],
             dtype=bool,
@@ -84,6 +84,12 @@ class Feedback:
             to=action.to[may],
             regions=np.array(regions, dtype=np.int64),
         )
+
+    def _moved_s(self, page: int) -> float:
+        """When it moved, by itself or as a part of a huge page, which its first one stands for."""
+        whole = page // self.fold * self.fold
+        never = -self.limits.rest_s
+        return max(self.moved_s.get(page, never), self.moved_s.get(whole, never))
 
     def begin(
         self, actions: tuple[Action, ...], score: Score, before: dict[int, int], now_s: float
@@ -137,12 +143,13 @@ class Feedback:
         pages = np.array(sorted(trial.before), dtype=np.int64)
         to = np.array([trial.before[int(page)] for page in pages], dtype=np.int64)
         undone = [Action("migrate", why, pages, to, none)] if len(pages) else []
+        if any(action.kind == "stop_huge" for action in trial.actions):
+            # First: the kernel makes no huge page for a process that has none.
+            undone.append(Action("allocate_huge", why, none, none, none))
         for action in trial.actions:
             if action.kind in ("split", "split_hot") and len(action.regions):
                 self.kept_split.difference_update(int(region) for region in action.regions)
                 undone.append(Action("promote", why, none, none, action.regions))
-        if any(action.kind == "stop_huge" for action in trial.actions):
-            undone.append(Action("allocate_huge", why, none, none, none))
         return tuple(undone)
 
 

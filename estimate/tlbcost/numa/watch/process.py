@@ -8,7 +8,7 @@ import os
 import re
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,14 +45,27 @@ class Thread:
 class Activity:
     """What the threads did in an interval. Nodes are those of the CPUs that they ran on last.
 
-    `faults`: of the thread with most. `spent_ns`: CPU time of all.
+    `cpu_ns`: CPU time on each node. `faults`: of the thread with most.
     """
 
     seconds: float
     node_of: Mapping[int, int]
-    cpu_share: tuple[float, ...]
-    spent_ns: int
+    cpu_ns: tuple[int, ...]
     faults: int
+
+    @property
+    def spent_ns(self) -> int:
+        """CPU time of all threads."""
+        return sum(self.cpu_ns)
+
+
+def cpu_share(activities: Iterable[Activity], nodes: int) -> tuple[float, ...]:
+    """The share of the CPU time on each node, over several intervals; equal ones without any."""
+    by_node = np.zeros(nodes)
+    for each in activities:
+        by_node += np.array(each.cpu_ns)
+    total = by_node.sum()
+    return tuple(float(ns / total) if total else 1 / nodes for ns in by_node)
 
 
 def node_of_cpus() -> dict[int, int]:
@@ -130,20 +143,15 @@ class Process:
         """What it did since the last look."""
         before, self._threads = self._threads, self._read()
         then, self._at = self._at, time.monotonic()
-        by_node = np.zeros(self.nodes)
+        by_node = [0] * self.nodes
         node_of: dict[int, int] = {}
-        spent = faults = 0
+        faults = 0
         for number, thread in sorted(self._threads.items()):
             node_of[number] = node = self._node(number, thread)
             old = before.get(number, Thread(0, 0, 0))
             by_node[node] += thread.cpu_ns - old.cpu_ns
-            spent += thread.cpu_ns - old.cpu_ns
             faults = max(faults, thread.faults - old.faults)
-        total = by_node.sum()
-        shares = by_node / total if total else np.full(self.nodes, 1 / self.nodes)
-        return Activity(
-            self._at - then, node_of, tuple(float(share) for share in shares), spent, faults
-        )
+        return Activity(self._at - then, node_of, tuple(by_node), faults)
 
     def huge_allowed(self) -> bool | None:
         """Whether its page faults may get transparent huge pages; None: not known."""
@@ -229,11 +237,14 @@ def _by_smaps(process: Process, regions: Ints, huge_bytes: int) -> Bools:
     return found
 
 
-def promotable(process: Process, regions: Ints, huge_bytes: int) -> tuple[int, ...]:
-    """Huge page numbers of anonymous memory that cover a huge page."""
+def promotable(
+    mappings: Sequence[smaps.Mapping], regions: Ints, huge_bytes: int
+) -> tuple[int, ...]:
+    """Huge page numbers, among these, of anonymous memory that covers a huge page."""
+    regions = np.unique(regions)
     found = np.zeros(len(regions), dtype=bool)
     start = regions * huge_bytes
-    for mapping in process.mappings():
+    for mapping in mappings:
         if mapping.kind in ("heap", "anonymous"):
             found |= (start >= mapping.start) & (start + huge_bytes <= mapping.end)
     return tuple(int(region) for region in regions[found])

@@ -68,7 +68,7 @@ class Thresholds:
     windows: Annotated[
         float, doc("windows, or thread-seconds of a PMU, that it needs at least", minimum=2)
     ] = 4.0
-    evidence_s: Annotated[float, doc("age at which accesses are forgotten", minimum=1)] = 8.0
+    evidence_s: Annotated[float, doc("age at which accesses are forgotten", minimum=1)] = 15.0
     overhead: Annotated[
         float, doc("share of the process's CPU time that sampling may cost", minimum=0)
     ] = 0.03
