@@ -177,7 +177,7 @@ STEPS = {
 
 
 def main() -> int:
-    os.environ["HOME"] = "/root"
+    os.environ |= {"HOME": "/tmp", "XDG_CACHE_HOME": "/tmp", "TMPDIR": "/tmp"}
     chosen = os.environ.get("STEPS", "").split() or list(STEPS)
     results: dict[str, Any] = {}
     for name in chosen:
