@@ -88,8 +88,8 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
         help="with --watch: no longer than this (default: until the process ends, or Ctrl-C)",
     )  # fmt: skip
     parser.add_argument(
-        "--threshold", metavar="NAME=VALUE", type=threshold, action="append", default=[],
-        help="with --watch: change a threshold; tlbcost-numa(1) lists them",
+        "--threshold", metavar="LIMIT", type=threshold, action="append", default=[],
+        help="with --watch: NAME=VALUE: change a threshold; tlbcost-numa(1) lists them",
     )  # fmt: skip
     parser.add_argument(
         "--undo", action="store_true",
