@@ -227,6 +227,12 @@ guest:  ## get and build what the tests in an emulated machine need (112 MB to d
 	tests/guest/fetch $(B)/guest
 	$(MAKE) riscv64
 
+guest-numa:  ## get what the tests on a machine with four nodes need (110 MB to download)
+	tests/guest/numa/fetch $(B)/guest/numa
+
+check-numa: all guest-numa $(B)/venv/.check  ## what the watch does on an emulated machine with four nodes (root, half an hour)
+	TLBCOST_CHECK_NUMA=1 $(B)/venv/bin/python -m pytest -rA tests/guest/numa
+
 include profiler/simulator/rules.mk
 
 # The package is installed editable; what only the checks need comes when they run.  With
@@ -412,7 +418,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -20,6 +20,7 @@ from tlbcost.machines.document import MachineEstimateDocument
 from tlbcost.machines.list_document import MachineList
 from tlbcost.memory.maps_report import MemoryMaps
 from tlbcost.numa.study import Study
+from tlbcost.numa.watch.document import WatchDocument
 from tlbcost.pagesizes.document import PageSizesDocument
 from tlbcost.processors.events_document import EventsDocument
 from tlbcost.report.comparison_document import ComparisonDocument
@@ -46,6 +47,7 @@ DOCUMENTS: dict[str, tuple[type, str]] = {
     "maps": (MemoryMaps, "tlbcost maps"),
     "profile": (ProfileDocument, "tlbcost annotate, of a recording"),
     "numa": (Study, "tlbcost numa"),
+    "numa-watch": (WatchDocument, "tlbcost numa --watch"),
     "pagesizes": (PageSizesDocument, "tlbcost pagesizes"),
     "review": (ReviewDocument, "tlbcost review"),
     "review-comparison": (ReviewComparison, "tlbcost review --compare"),

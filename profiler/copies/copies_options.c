@@ -32,6 +32,8 @@ static const char help[] =
 	"  --fault-ns N         CPU time of a page that is copied on write; default 1200\n"
 	"  --first N            number of the first window and of the tables, for several runs\n"
 	"                       into one folder\n"
+	"  --hold               let threads that run wait while a copy is followed: huge pages\n"
+	"                       stay whole; without it such a process is not copied\n"
 	"  --help               print this and stop\n"
 	"  --overhead FRACTION  of the program's CPU time that copies may cost; default 0.05\n"
 	"  --pid PID, -p PID    a running process, until it ends or SIGINT\n"
@@ -48,7 +50,7 @@ static const char help[] =
 	"\n"
 	"What is modelled: --base-page, --huge-page, --l1d, --l1i, --stlb, --stlb-folded,\n"
 	"--core, --view, --view-core, --warm, --most-warm, --least-warm, --core-warm,\n"
-	"--measure, --cycle-ps.\n"
+	"--measure, --cycle-ps, --dram.\n"
 	"\n"
 	"Exits as COMMAND does, or with 128 + the signal that killed it; 4 if the process\n"
 	"cannot be copied, 125 if tlbcost-copies itself failed, 126 or 127 if COMMAND could\n"
@@ -80,6 +82,7 @@ static bool fraction(const char *text, double *value)
 
 enum {
 	OPTION_ARMS = 256, OPTION_CHILDREN, OPTION_COPIES, OPTION_EXPECTED, OPTION_FAULT, OPTION_FIRST, OPTION_HELP,
+	OPTION_HOLD,
 	OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_WHOLE,
 	OPTION_WINDOW, OPTION_WORKERS, OPTION_MODEL,
 };
@@ -155,6 +158,9 @@ static int take_option(struct copies_options *options, int c, const char *name)
 	case OPTION_CHILDREN:
 		options->sampling.children = true;
 		return -1;
+	case OPTION_HOLD:
+		options->sampling.hold = true;
+		return -1;
 	case OPTION_WHOLE:
 		options->window.whole = true;
 		return -1;
@@ -210,11 +216,13 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "core", required_argument, NULL, OPTION_MODEL },
 		{ "core-warm", required_argument, NULL, OPTION_MODEL },
 		{ "cycle-ps", required_argument, NULL, OPTION_MODEL },
+		{ "dram", required_argument, NULL, OPTION_MODEL },
 		{ "discard", no_argument, NULL, 'd' },
 		{ "expected-cpu-ns", required_argument, NULL, OPTION_EXPECTED },
 		{ "fault-ns", required_argument, NULL, OPTION_FAULT },
 		{ "first", required_argument, NULL, OPTION_FIRST },
 		{ "help", no_argument, NULL, OPTION_HELP },
+		{ "hold", no_argument, NULL, OPTION_HOLD },
 		{ "huge-page", required_argument, NULL, OPTION_MODEL },
 		{ "l1d", required_argument, NULL, OPTION_MODEL },
 		{ "l1i", required_argument, NULL, OPTION_MODEL },

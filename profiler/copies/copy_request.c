@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "held_threads.h"
 #include "program_facts.h"
 #include "recorder.h"
 #include "thread_copy.h"
@@ -165,13 +166,19 @@ static int work(const struct injector_request *request, struct program_facts *fa
 		/* Now: the thread could map other memory there, to which the advice would then be given. */
 		if (facts->has_unforked && request->task == INJECT_COPY)
 			unforked_memory_read(request->program, request->thread, &unforked);
+		if (request->hold)
+			held_threads_stop(request->program, request->thread);
 		have_calls_made(&stop, request, &unforked, answer);
 		if (thread_stop_restore(&stop) < 0)
 			answer->refusal = REFUSED_GONE;
-		recorded = request->record_calls && answer->copies &&
+		recorded = request->record_calls && answer->copies && !request->hold &&
 			ptrace(PTRACE_SYSCALL, stop.thread, NULL, NULL) == 0;
-		if (!recorded)
+		if (request->hold && answer->copies)
+			held_threads_add(&stop);
+		else if (!recorded)
 			thread_stop_detach(&stop, 0);
+		if (!answer->copies)
+			held_threads_release();
 		answer->pause_ns = clock_ns() - stop.since_ns;
 	}
 	answer->restarted = stop.restarted;
@@ -187,11 +194,16 @@ static int work(const struct injector_request *request, struct program_facts *fa
 void copy_request_serve(const struct injector_request *request, struct injector_answer *answer,
 			int *recording)
 {
-	struct program_facts *facts = program_facts_of(request->program, request->thread);
+	struct program_facts *facts;
 	struct thread_facts thread;
 
 	*recording = -1;
 	memset(answer, 0, sizeof(*answer));
+	/* Whoever waits for a copy has waited long enough. */
+	held_threads_release();
+	if (request->task == INJECT_RELEASE)
+		return;
+	facts = program_facts_of(request->program, request->thread);
 	answer->huge_bytes = facts->huge_bytes;
 	if (thread_facts_read(request->program, request->thread, &thread) == 0)
 		answer->resident_bytes = thread.resident_bytes;

@@ -110,12 +110,13 @@ static void copy_thread(struct sampling *sampling, struct worker *worker, struct
 }
 
 /* Why a process is not to be copied now, if so. */
-static const char *objection(struct process *process, const struct process_status *status)
+static const char *objection(struct process *process, const struct process_status *status,
+			     bool hold)
 {
 	const uint64_t huge = process_huge_bytes(process, clock_ns());
 
 	/* Copy-on-write would split its huge pages, for good. */
-	if (huge != UINT64_MAX && huge > status->resident_bytes / 2)
+	if (!hold && huge != UINT64_MAX && huge > status->resident_bytes / 2)
 		return "refused-huge";
 	return headroom_lacks(process->pid, status->resident_bytes);
 }
@@ -151,7 +152,7 @@ void sampled_copy_take(struct sampling *sampling)
 	}
 	if (strata_too_dear(sampling, status.resident_bytes))
 		return;
-	why = objection(process, &status);
+	why = objection(process, &status, sampling->options.hold);
 	if (!why) {
 		copy_thread(sampling, worker, process, thread, &status);
 		return;

@@ -21,11 +21,14 @@
 
 enum injector_task {
 	INJECT_COPY,	/* stop the thread, copy it, let it go */
+	INJECT_RELEASE,	/* let threads go that a copy had wait */
 	INJECT_REAP,	/* have the program reap the dead copies given so far */
 };
 
 /* Most copies that one stop makes: two for tests that compare. */
 #define INJECTOR_MOST_COPIES 2
+/* Threads never wait longer than this for the end of a copy. */
+#define INJECTOR_HOLD_MS 600u
 
 struct injector_request {
 	enum injector_task task;
@@ -40,6 +43,11 @@ struct injector_request {
 	 * relative timeouts of a few begin again, and a write that was under way may be short.
 	 */
 	bool sleeping;
+	/*
+	 * Of a copy: stop the threads that run, all of them, and let go at INJECT_RELEASE, or after
+	 * INJECTOR_HOLD_MS.  Nobody writes to memory that the copy shares, so that none is copied.
+	 */
+	bool hold;
 	uint32_t copies;	/* 1 to INJECTOR_MOST_COPIES */
 	uint32_t wait_ms;	/* give up if the thread does not stop within this time */
 	/* Trace its system calls afterwards: until this many were made, or for so long. */

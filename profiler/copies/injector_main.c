@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "copy_request.h"
+#include "held_threads.h"
 #include "injector.h"
 #include "thread_copy.h"
 #include "thread_stop.h"
@@ -69,8 +70,13 @@ static void wait_for_request(void)
 
 	sigfillset(&all_but_news);
 	sigdelset(&all_but_news, SIGCHLD);
-	while (ppoll(&socket, 1, thread_stop_release_late() ? &soon : NULL, &all_but_news) <= 0)
-		;
+	for (;;) {
+		const bool late = thread_stop_release_late();
+		const bool held = held_threads_expire();
+
+		if (ppoll(&socket, 1, late || held ? &soon : NULL, &all_but_news) > 0)
+			return;
+	}
 }
 
 int main(void)
@@ -97,6 +103,7 @@ int main(void)
 	/* Who asked is gone: nobody will take these, and they live until their alarm. */
 	for (uint32_t i = 0; rc < 0 && i < answer.copies; i++)
 		thread_copy_kill(answer.copy[i].pid);
+	held_threads_release();
 	/* Threads that it still traces are let go by its end. */
 	return 0;
 }

@@ -17,6 +17,8 @@
 /* A worker that ran for less than this part of so long a time has no CPU to itself. */
 #define STARVED_NS 200000000u
 #define STARVED_SHARE 3u
+/* Threads wait no longer than this for a copy: see injector.h, whose own limit is the last resort. */
+#define HOLD_NS 500000000u
 
 struct sampled_copy *sampled_copy_of(struct sampling *sampling, const struct worker *worker)
 {
@@ -30,7 +32,7 @@ struct injector_request sampled_copy_request(const struct sampling *sampling,
 		.task = INJECT_COPY, .program = process->pid, .thread = thread,
 		.sibling = sampling->launched && process->pid == sampling->pid,
 		.copies = 1, .wait_ms = WAIT_MS, .tracer = getpid(),
-		.dead_count = process->dead_count,
+		.dead_count = process->dead_count, .hold = sampling->options.hold,
 	};
 
 	/* Recording takes time, in which the copy lives: only if calls end windows, or it is asked for. */
@@ -112,6 +114,19 @@ void sampled_copies_settle(struct sampling *sampling)
 	}
 }
 
+/* The threads that waited for its end go on. */
+static void release(struct sampling *sampling, struct process *process)
+{
+	const struct injector_request request = {
+		.task = INJECT_RELEASE, .program = process->pid, .thread = process->pid,
+	};
+	struct injector_answer answer;
+	int recording;
+
+	if (injector_ask_recording(sampling->injector, &request, &answer, &recording) < 0)
+		sampling->stopped = "injector";
+}
+
 /* It is dead: what did it cost? */
 static void settle(struct sampling *sampling, struct sampled_copy *sampled,
 		   const struct worker_news *news)
@@ -128,6 +143,11 @@ static void settle(struct sampling *sampling, struct sampled_copy *sampled,
 	sampled->alive = false;
 	sampled->modelled = news->what == NEWS_DEAD;
 	row->lived_ns = news->killed_ns - sampled->copy.taken_ns;
+	if (sampling->options.hold) {
+		release(sampling, process);
+		row->pause_ns = clock_ns() - sampled->copy.taken_ns;
+		cost.pause_ns = row->pause_ns;
+	}
 	if (news->what == NEWS_DEAD && sampled->cut)
 		row->result = sampled->cut;
 	else if (news->what == NEWS_DEAD && !news->error)
@@ -237,6 +257,9 @@ void sampled_copies_check(struct sampling *sampling)
 
 		if (sampling->options.arms)
 			continue;
+		if (sampled->alive && sampling->options.hold &&
+		    clock_ns() - sampled->copy.taken_ns > HOLD_NS)
+			cut(sampled, "starved");
 		if (sampled->alive && (sampled->process->gone ||
 				       sampled->process->image != sampled->image))
 			cut(sampled, "cut");

@@ -147,7 +147,9 @@ struct windows *windows_make(const struct window_options *options)
 		.executed = executed, .skim = skim_part, .mapped = mapped, .context = windows,
 	};
 	windows->attribution = attribution_make();
-	if (!windows->attribution || tlb_feed_init(&windows->feed, options) < 0 ||
+	if (options->dram.l2_bytes)
+		windows->dram = window_dram_make(options);
+	if (!windows->attribution || (options->dram.l2_bytes && !windows->dram) || tlb_feed_init(&windows->feed, options) < 0 ||
 	    (options->timed && timed_cores_init(&windows->timed, options, window_models_waited) < 0)) {
 		windows_free(windows);
 		errno = ENOMEM;
@@ -164,6 +166,7 @@ void windows_free(struct windows *windows)
 		timed_cores_free(&windows->timed);
 	tlb_feed_free(&windows->feed);
 	attribution_free(windows->attribution);
+	window_dram_free(windows->dram);
 	window_rows_free(&windows->rows);
 	kept_blocks_free(&windows->kept);
 	free(windows);
@@ -205,6 +208,8 @@ int windows_begin(struct windows *windows, const struct copy *copy,
 	windows->counting = windows->modelling = windows->failed = false;
 	windows->warm = options->warm == 0;
 	windows->instructions = 0;
+	if (windows->dram)
+		window_dram_begin(windows->dram, start->number);
 	warm_up_begin(&windows->warm_up, options);
 	kept_blocks_clear(&windows->kept);
 	if (options->timed)
@@ -237,6 +242,8 @@ int windows_end(struct windows *windows, const struct followed *followed)
 int windows_write(struct windows *windows, const char *folder, uint32_t worker)
 {
 	if (window_rows_write(&windows->rows, windows->options, folder, worker) < 0)
+		return -1;
+	if (windows->dram && window_dram_write(windows->dram, folder, worker) < 0)
 		return -1;
 	return attribution_write(windows->attribution, folder, worker);
 }

@@ -13,6 +13,8 @@ static void missed(enum tlb_size size, uint64_t address, enum tlb_side side, boo
 	struct windows *windows = current;
 	const struct tlb_model *model = &windows->feed.model;
 
+	if (walk && size == TLB_BASE && side != TLB_FETCH && windows->dram)
+		window_dram_walk(windows->dram, address);
 	if (windows->counting)
 		attribution_missed(windows->attribution, size, address, side, walk, model->where);
 	if (side == TLB_FETCH || !windows->options->timed)
@@ -50,6 +52,8 @@ void window_models_count(struct windows *windows)
 		memcpy(windows->views_before[i], tlb_view_counts(&windows->feed.views, i),
 		       sizeof(windows->views_before[i]));
 	windows->counting = true;
+	if (windows->dram)
+		window_dram_count(windows->dram);
 	windows->measured_from = windows->feed.clock;
 	windows->row.warm_references = windows->feed.clock;
 	windows->row.instructions = 0;
@@ -101,6 +105,8 @@ void window_models_execute(struct windows *windows, const struct code_block *blo
 			   const uint64_t *addresses, uint64_t next)
 {
 	tlb_feed_block(&windows->feed, block, addresses);
+	if (windows->dram)
+		window_dram_execute(windows->dram, block, addresses);
 	attribution_executed(windows->attribution, block, addresses, next);
 	windows->instructions += block->instruction_count;
 	windows->row.instructions += block->instruction_count;
@@ -125,6 +131,8 @@ void window_models_add_row(struct windows *windows, const struct followed *follo
 	struct window_row *row = &windows->row;
 
 	tlb_model_flush(&windows->feed.model);
+	if (windows->dram)
+		window_dram_end(windows->dram);
 	row->references = windows->feed.clock - windows->measured_from;
 	row->followed = *followed;
 	for (int size = 0; size < TLB_SIZES; size++)

@@ -89,6 +89,29 @@ static bool cycle(struct window_options *options, const char *text)
 	return true;
 }
 
+static const char *cache(const char *text, uint32_t *bytes, uint32_t *ways)
+{
+	uint64_t numbers[2];
+
+	text = parse_numbers(text, 2, numbers);
+	if (!text || numbers[0] > UINT64_C(1) << 31 || numbers[1] > UINT64_C(1) << 16)
+		return NULL;
+	*bytes = (uint32_t)numbers[0];
+	*ways = (uint32_t)numbers[1];
+	return text;
+}
+
+/* The second level and the share of the third: "1048576:16,2097152:16". */
+static bool dram_caches(const char *text, struct placement_config *caches)
+{
+	text = cache(text, &caches->l2_bytes, &caches->l2_ways);
+	if (!text || *text != ',')
+		return false;
+	text = cache(text + 1, &caches->l3_bytes, &caches->l3_ways);
+	return text && !*text && cache_valid(caches->l2_bytes, caches->l2_ways) &&
+	       (!caches->l3_bytes || cache_valid(caches->l3_bytes, caches->l3_ways));
+}
+
 #define MOST_REFERENCES (UINT64_C(1) << 40)
 
 int window_options_take(struct window_options *options, const char *name, const char *value)
@@ -129,6 +152,8 @@ int window_options_take(struct window_options *options, const char *name, const 
 		good = number(value, MOST_REFERENCES, &options->measured) && options->measured;
 	} else if (!strcmp(name, "cycle-ps")) {
 		good = cycle(options, value);
+	} else if (!strcmp(name, "dram")) {
+		good = dram_caches(value, &options->dram);
 	} else {
 		return 0;
 	}

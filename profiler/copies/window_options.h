@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "numa/placement.h"
 #include "timing/config.h"
 #include "tlb/views.h"
 
@@ -31,6 +32,8 @@ struct window_options {
 	 */
 	uint64_t least_warm;
 	uint32_t cycle_ps;		/* of the core's clock; 0: not known */
+	/* Caches of a thread: what misses them is counted by page.  No l2_bytes: nothing is. */
+	struct placement_config dram;
 	bool whole;			/* the whole run is measured, nothing warms */
 };
 
@@ -38,7 +41,7 @@ void window_options_init(struct window_options *options);
 
 /*
  * Take an option of `tlbcost-copies`, e.g. "l1d" with "64:4,32:4": those of the Valgrind tool that
- * say what is modelled, and --warm, --most-warm, --least-warm, --core-warm, --measure, --cycle-ps.
+ * say what is modelled, and --warm, --most-warm, --least-warm, --core-warm, --measure, --cycle-ps, --dram.
  * Returns 1; 0 if it is none of these; -1 if the value is wrong.
  */
 int window_options_take(struct window_options *options, const char *name, const char *value);

@@ -9,6 +9,7 @@
 #include "timed_cores.h"
 #include "tlb_feed.h"
 #include "warm_up.h"
+#include "window_dram.h"
 #include "watcher.h"
 #include "window_options.h"
 #include "window_rows.h"
@@ -19,6 +20,7 @@ struct windows {
 	struct tlb_feed feed;
 	struct timed_cores timed;	/* if options->timed */
 	struct attribution *attribution;
+	struct window_dram *dram;	/* NULL: not asked for */
 	struct window_row row;		/* of the current window */
 	bool counting;			/* its measured part has begun */
 	bool modelling;			/* the cores execute, too */

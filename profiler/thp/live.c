@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -285,4 +287,35 @@ int live_ask(pid_t pid, int collapse, uint64_t huge_page_bytes, struct live_resu
 	if (rc < 0)
 		return -1;
 	return reached_of(pid, &result->anonymous_bytes, &result->huge_bytes);
+}
+
+int live_switch(pid_t pid, int off, const char **failed)
+{
+	const uint64_t arguments[3] = { PR_SET_THP_DISABLE, (uint64_t)(off != 0), 0 };
+	struct injection injection;
+	uint64_t instruction;
+	sigset_t all, before;
+	int64_t result = 0;
+	int rc, error;
+
+	sigfillset(&all);
+	*failed = "cannot trace the process";
+	if (sigprocmask(SIG_BLOCK, &all, &before) < 0)
+		return -1;
+	rc = find_instruction(pid, &instruction);
+	if (rc == 0)
+		rc = stop(pid, instruction, &injection);
+	if (rc == 0) {
+		rc = injection_call(&injection, SYS_prctl, arguments, &result);
+		if (let_go(&injection) < 0 || rc < 0)
+			rc = lost();
+	}
+	error = errno;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	errno = error;
+	if (rc == 0 && result < 0) {
+		errno = (int)-result;
+		rc = -1;
+	}
+	return rc;
 }

@@ -28,4 +28,11 @@ struct live_result {
 int live_ask(pid_t pid, int collapse, uint64_t huge_page_bytes, struct live_result *result,
 	     const char **failed);
 
+/*
+ * The process switches transparent huge pages off for itself, or on again (prctl()): what it has
+ * stays as it is.  One stop, of a thread.  Returns like live_ask(), but EPERM and the like also if
+ * the kernel refuses.
+ */
+int live_switch(pid_t pid, int off, const char **failed);
+
 #endif

@@ -83,8 +83,9 @@ void registers_make_call(struct registers *registers, uint64_t instruction, long
 	raw[RAX] = (uint64_t)call;
 	/* Else the kernel might take it for a call to restart. */
 	raw[ORIG_RAX] = (uint64_t)-1;
-	for (unsigned i = 0; i < 3; i++)
-		registers_set_argument(registers, i, arguments[i]);
+	/* prctl() wants the others to be 0. */
+	for (unsigned i = 0; i < 6; i++)
+		registers_set_argument(registers, i, i < 3 ? arguments[i] : 0);
 }
 
 /* Calls that return EINTR after any stop, which a program without signals need not expect. */

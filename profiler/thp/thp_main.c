@@ -19,6 +19,7 @@
 static const char help[] =
 	"usage: tlbcost-thp [--output FILE] [--user UID:GID] [--] COMMAND [ARG...]\n"
 	"       tlbcost-thp --pid PID [--no-collapse] [--output FILE]\n"
+	"       tlbcost-thp --pid PID --switch on|off\n"
 	"\n"
 	"Run COMMAND, and have each of its mappings ask for transparent huge pages as it\n"
 	"is made; or have those of the process PID ask now, and move them.\n"
@@ -28,6 +29,7 @@ static const char help[] =
 	"  --output FILE    write a 'thp' table of what its memory got\n"
 	"  --pid PID        the process\n"
 	"  --user UID:GID   run COMMAND as this user (needs root)\n"
+	"  --switch on|off  let it have transparent huge pages, or none from now on\n"
 	"\n"
 	"Exits as COMMAND does, or with 128 + the signal that killed it; 4 if this\n"
 	"machine has no huge pages for it, 125 if tlbcost-thp itself failed, 126 or 127\n"
@@ -39,6 +41,7 @@ struct options {
 	char *const *argv;
 	pid_t pid;	/* 0: a program is run */
 	int collapse;
+	const char *change;	/* "on", "off", or NULL */
 };
 
 static struct options parse_options(int argc, char **argv)
@@ -49,6 +52,7 @@ static struct options parse_options(int argc, char **argv)
 		{ "output", required_argument, NULL, 'o' },
 		{ "pid", required_argument, NULL, 'p' },
 		{ "user", required_argument, NULL, 'u' },
+		{ "switch", required_argument, NULL, 's' },
 		{ NULL, 0, NULL, 0 },
 	};
 	struct options options = { .collapse = 1 };
@@ -71,6 +75,11 @@ static struct options parse_options(int argc, char **argv)
 		case 'u':
 			options.user = optarg;
 			break;
+		case 's':
+			options.change = optarg;
+			if (!strcmp(optarg, "on") || !strcmp(optarg, "off"))
+				break;
+			/* fall through */
 		default:
 			fputs("tlbcost: hint: tlbcost-thp --help lists the options\n", stderr);
 			exit(EXIT_OWN_FAILURE);
@@ -81,6 +90,15 @@ static struct options parse_options(int argc, char **argv)
 		exit(complain(EXIT_OWN_FAILURE, "nothing to run", "no COMMAND was given",
 			      "tlbcost-thp [--output FILE] -- COMMAND [ARG...]"));
 	return options;
+}
+
+static int switch_process(const struct options *options)
+{
+	const char *failed;
+
+	if (live_switch(options->pid, !strcmp(options->change, "off"), &failed) < 0)
+		return complain(EXIT_CANNOT_MEASURE, failed, strerror(errno), NULL);
+	return 0;
 }
 
 static const char columns[] =
@@ -127,6 +145,8 @@ int main(int argc, char **argv)
 				"this kernel has none", NULL);
 	if (program_hold_descriptors() < 0)
 		return complain(EXIT_OWN_FAILURE, "cannot open /dev/null", strerror(errno), NULL);
+	if (options.pid > 0 && options.change)
+		return switch_process(&options);
 	if (options.pid > 0)
 		return ask_process(&options, size);
 	what.huge_page_bytes = size;

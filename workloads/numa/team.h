@@ -7,7 +7,11 @@
 #ifndef TLBCOST_TEAM_H
 #define TLBCOST_TEAM_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <pthread.h>
+#include <sched.h>
 
 #include "workload.h"
 
@@ -35,20 +39,28 @@ static inline void team_wait(struct team_member *member)
 	pthread_barrier_wait(&member->team->barrier);
 }
 
-static inline void *team_start(void *argument)
-{
-	struct team_member *member = argument;
-
-	member->team->work(member);
-	return NULL;
-}
-
 static inline void team_check(int error, const char *what)
 {
 	if (error) {
 		fprintf(stderr, "cannot %s: %s\n", what, strerror(error));
 		exit(1);
 	}
+}
+
+static inline void *team_start(void *argument)
+{
+	struct team_member *member = argument;
+	cpu_set_t own;
+
+	/* So that a test knows on which node it is. */
+	if (getenv("WORKLOAD_PIN")) {
+		CPU_ZERO(&own);
+		CPU_SET(member->number, &own);
+		team_check(sched_setaffinity(0, sizeof(own), &own) < 0 ? errno : 0,
+			   "stay on a CPU");
+	}
+	member->team->work(member);
+	return NULL;
 }
 
 /* Do the work in this many threads; returns the sum of their sums. */

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import functools
+import sys
+from typing import TYPE_CHECKING
 
 from tlbcost.common.arguments import (
     TIMED_OUT,
@@ -15,11 +17,18 @@ from tlbcost.common.arguments import (
     add_reports,
     add_run_options,
     add_time_limit,
+    duration,
+    process_id,
     program_words,
 )
-from tlbcost.common.cleanup import until_stopped
-from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.cleanup import Stopped, until_stopped
+from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.progress import say
 from tlbcost.numa.nodes import SPREADS, parse_count
+
+if TYPE_CHECKING:
+    from tlbcost.numa.watch.document import Done, Interval, WatchDocument
+    from tlbcost.numa.watch.session import Request, Session
 
 _SUFFIXES = {"k": 10, "m": 20, "g": 30}
 _MOST_CACHE = 1 << 31
@@ -27,7 +36,11 @@ _MOST_CACHE = 1 << 31
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.usage = "tlbcost numa [options] [--] COMMAND [ARG...]"
+    parser.usage = (
+        "tlbcost numa [options] [--] COMMAND [ARG...]\n"
+        "       tlbcost numa --watch PID [--apply] [options]\n"
+        "       tlbcost numa --watch PID --undo"
+    )
     add_exit_codes(
         parser,
         {4: "this machine cannot simulate it", **TIMED_OUT},
@@ -54,7 +67,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "node (default: round-robin)",
     )  # fmt: skip
     add_time_limit(parser)
+    _add_watch(parser)
     add_program(parser)
+
+
+def _add_watch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--watch", metavar="PID", type=process_id,
+        help="watch this process, and say each second what its pages need",
+    )  # fmt: skip
+    parser.add_argument(
+        "--apply", action="store_true", help="with --watch: do it: move, split and make huge pages"
+    )
+    parser.add_argument(
+        "--interval", metavar="TIME", type=duration, default=1.0,
+        help="with --watch: decide this often (default: 1s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seconds", metavar="N", type=duration,
+        help="with --watch: no longer than this (default: until the process ends, or Ctrl-C)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--threshold", metavar="LIMIT", type=threshold, action="append", default=[],
+        help="with --watch: NAME=VALUE: change a threshold; tlbcost-numa(1) lists them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--undo", action="store_true",
+        help="with --watch: put back what a watch that was killed changed",
+    )  # fmt: skip
+
+
+def threshold(text: str) -> tuple[str, float]:
+    """An option's type, whose module is loaded only if it is used."""
+    from tlbcost.numa.watch.thresholds import parse
+
+    return parse(text)
 
 
 def caches(text: str) -> tuple[int, int]:
@@ -78,7 +125,91 @@ def _size(text: str) -> int | None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Study the program; returns 0, raises TlbcostError."""
-    return until_stopped(lambda: _study(arguments), arguments.time_limit)
+    if arguments.watch is None:
+        for name in ("apply", "undo", "seconds", "threshold"):
+            if getattr(arguments, name):
+                raise TlbcostError(
+                    f"--{name} needs --watch", f"tlbcost numa --watch PID --{name}", USAGE
+                )
+        return until_stopped(lambda: _study(arguments), arguments.time_limit)
+    if program_words(arguments.program):
+        raise TlbcostError(
+            "a process that runs is watched, or a program is run", "tlbcost numa --watch PID", USAGE
+        )
+    if arguments.apply and arguments.nodes is not None:
+        raise TlbcostError(
+            "nothing can be applied to nodes that do not exist", "drop --apply, or --nodes", USAGE
+        )
+    return until_stopped(lambda: _watch(arguments), arguments.time_limit)
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    from tlbcost.common.document import to_json
+    from tlbcost.common.output import check_files, give_report
+    from tlbcost.numa.watch.acting import undo
+    from tlbcost.numa.watch.session import Session
+    from tlbcost.numa.watch.view import print_summary
+
+    if arguments.undo:
+        return FAILED if undo(arguments.watch) else 0
+    check_files({"--json": arguments.json, "--output": arguments.output}, TOOL_FAILED)
+    session = Session(_request(arguments))
+    document, stopped = _shown(session)
+    give_report(document, print_summary, to_json, arguments.output, arguments.json)
+    if stopped is not None:
+        raise stopped
+    return 0
+
+
+def _shown(session: Session) -> tuple[WatchDocument, Stopped | None]:
+    """Run it: drawn where there is a terminal, else as lines where something is done."""
+    from tlbcost.live.screen import Screen, can_draw
+    from tlbcost.numa.watch.view import action_line, picture
+
+    if not can_draw() or not sys.stderr.isatty():
+
+        def say_actions(_: WatchDocument, __: Interval, actions: tuple[Done, ...]) -> bool:
+            for done in actions:
+                say(action_line(done))
+            return False
+
+        return session.run(say_actions)
+    screen = Screen()
+
+    def draw(document: WatchDocument, _: Interval, __: tuple[Done, ...]) -> bool:
+        screen.draw(functools.partial(picture, document))
+        return "q" in screen.keys(0.0)
+
+    with screen.open():
+        return session.run(draw)
+
+
+def _request(arguments: argparse.Namespace) -> Request:
+    from tlbcost.calibration.costs import cost_at
+    from tlbcost.numa.nodes import cache_sizes
+    from tlbcost.numa.runs import calibration_here
+    from tlbcost.numa.watch.session import Request
+    from tlbcost.numa.watch.thresholds import with_changes
+    from tlbcost.system.machine import current_machine
+
+    machine = current_machine()
+    calibrated, _ = calibration_here(arguments.calibration)
+    fault = calibrated and cost_at(calibrated, "fault_ns", machine.base_page_bytes)
+    l2, l3, source = cache_sizes()
+    if arguments.cache is not None:
+        (l2, l3), source = arguments.cache, "as asked for"
+    return Request(
+        pid=arguments.watch,
+        nodes=arguments.nodes,
+        apply=arguments.apply,
+        interval_s=arguments.interval,
+        seconds=arguments.seconds,
+        limits=with_changes(arguments.threshold),
+        caches=(l2, l3),
+        caches_source=source,
+        fault_ns=fault.value if fault else None,
+        machine=machine,
+    )
 
 
 def _study(arguments: argparse.Namespace) -> int:

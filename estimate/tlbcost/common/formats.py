@@ -84,6 +84,8 @@ COPY_CODE = _format(
 )
 COPY_STACKS = _format("copy_stacks 1", "window stack address base_walks huge_walks")
 COPY_FRAMES = _format("copy_frames 1", "stack below mapping address")
+COPY_DRAM = _format("copy_dram 1", "window page accesses")
+COPY_CACHES = _format("copy_caches 1", "window l2_misses walk_l2_misses")
 RUN = _format(
     "run 2",
     "wall_ns user_ns system_ns minor_faults major_faults max_rss_bytes waited_ns exit_code signal "

@@ -125,7 +125,7 @@ def follow_process(
     finally:
         sampler.stop()
     if code == CANNOT_MEASURE:
-        raise _refused(pid, folder)
+        raise refused(pid, folder)
     if code != 0:
         say(said)
         raise tool_error(f"cannot follow process {pid}", tool[0], code, folder)
@@ -220,7 +220,7 @@ def _usage(pid: int) -> _Usage | None:
     return _Usage(user * tick, system * tick, minor, major)
 
 
-def _refused(pid: int, folder: Path) -> TlbcostError:
+def refused(pid: int, folder: Path) -> TlbcostError:
     """Why there are no copies of it, by the table of attempts."""
     results: Sequence[str] = ()
     with contextlib.suppress(OSError, TlbcostError):

@@ -55,7 +55,7 @@ def study_placement(request: NumaRequest) -> Study:
         program.check_simulatable(path)
         find_valgrind()
         machine = current_machine()
-        calibrated, source = _calibration(request.calibration)
+        calibrated, source = calibration_here(request.calibration)
         caches = cache_sizes() if request.caches is None else (*request.caches, "as asked for")
         native, real = _native(launcher, request, path, machine)
         assert native.run is not None
@@ -160,7 +160,7 @@ def _native(
     return outcome, real
 
 
-def _calibration(file: Path | None) -> tuple[Calibration | None, str]:
+def calibration_here(file: Path | None) -> tuple[Calibration | None, str]:
     """The one in the file, else the cached one; nothing is measured for this."""
     if file is not None:
         try:

@@ -23,7 +23,7 @@ from tlbcost.common.progress import say
 from tlbcost.common.sudo import calling_user
 from tlbcost.settings import journal
 from tlbcost.settings.journal import Announce, Change
-from tlbcost.settings.undo import undo, value
+from tlbcost.settings.undo import switch_thp, thp_enabled, undo, value
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.machine import sys_path
 
@@ -68,6 +68,7 @@ class Settings:
         self._changes = journal.read_journal()
         self._owner = journal.myself()
         self.found = bool(self._changes)
+        self._outlives = False
 
     def write(self, path: str, text: str) -> None:
         """Write a setting; one that already has this value is not touched.
@@ -141,6 +142,28 @@ class Settings:
         self._do(change, lambda: _mount([*command, "tlbcost", name], name))
         return Path(name)
 
+    def switch_thp(self, pid: int, start_ticks: int, *, on: bool) -> None:
+        """Have a process switch transparent huge pages for itself; as it was, nothing is done.
+
+        Raises TlbcostError, with exit code 4 if it may not be traced.
+        """
+        before, after = thp_enabled(pid), "1" if on else "0"
+        if before in (None, after):
+            return
+        change = Change("thp", f"{pid} {start_ticks}", before or "", after, self._owner)
+        try:
+            self._do(change, partial(switch_thp, pid, after))
+        except OSError as error:
+            raise TlbcostError(
+                f"cannot switch huge pages of process {pid}: {error.strerror}", None, CANNOT_MEASURE
+            ) from error
+
+    def outlive(self) -> None:
+        """Changes made here stay when we leave, until our process opens its settings once more and
+        leaves them without this, or has ended: then any tlbcost undoes them.
+        """
+        self._outlives = True
+
     def keep(self) -> None:
         """Changes made here stay when we leave, until 'tlbcost pool restore'.
 
@@ -160,7 +183,8 @@ class Settings:
 
     def restore(self) -> None:
         """Undo the changes made here, except those kept; also done on leaving."""
-        self._undo(lambda _, change: change.owner == self._owner and not change.kept)
+        if not self._outlives:
+            self._undo(lambda _, change: change.owner == self._owner and not change.kept)
 
     def restore_left(self, *, kept: bool = False) -> int:
         """Undo the changes of killed tlbcosts, and with `kept` also those meant to stay.

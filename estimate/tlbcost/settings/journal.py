@@ -49,12 +49,13 @@ class Owner:
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change. `write`: `path` held `before`, and `after` was written; `mount`: of `after`.
+    `thp`: `path` is the number and the start of a process whose THP_enabled (proc(5)) was `before`.
 
     `done`: `after` is the system's value once the change was made, not the one about to be written.
     `kept`: it is meant to outlive its owner.
     """
 
-    kind: Literal["write", "mount"]
+    kind: Literal["write", "mount", "thp"]
     path: str
     before: str
     after: str

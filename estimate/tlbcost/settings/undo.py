@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from tlbcost.settings.journal import Announce, Change
+from tlbcost.common import paths
+from tlbcost.common.cleanup import signals_deferred
+from tlbcost.settings.journal import Announce, Change, Owner
 from tlbcost.system import hugetlb
-from tlbcost.system.machine import sys_path
+from tlbcost.system.machine import read_text, sys_path
 
 
 def value(path: str) -> str:
@@ -29,7 +32,49 @@ def value(path: str) -> str:
 
 def undo(change: Change, announce: Announce) -> Change | None:
     """Undo a change; returns what remains to undo another time. Reports errors, raises none."""
-    return (_unmount if change.kind == "mount" else _write_back)(change, announce)
+    way = {"mount": _unmount, "thp": _switch_back, "write": _write_back}[change.kind]
+    return way(change, announce)
+
+
+def thp_enabled(pid: int) -> str | None:
+    """Whether a process may have transparent huge pages, "0" or "1"; None: not known, or gone."""
+    found = re.search(
+        r"^THP_enabled:\s+([01])", read_text(f"/proc/{pid}/status") or "", re.MULTILINE
+    )
+    return None if found is None else found[1]
+
+
+def switch_thp(pid: int, value: str) -> None:
+    """Have a process switch that itself. Raises OSError, with the reason of what does it."""
+    words = [
+        str(paths.libexec("tlbcost-thp")),
+        "--pid",
+        str(pid),
+        "--switch",
+        "on" if value == "1" else "off",
+    ]
+    # Killed in the middle it would leave a thread with registers of ours.
+    with signals_deferred():
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        why = done.stderr.strip().rpartition(": ")[2].lower() or f"exit code {done.returncode}"
+        raise OSError(errno.EPERM, why)
+
+
+def _switch_back(change: Change, announce: Announce) -> Change | None:
+    pid, _, start = change.path.partition(" ")
+    now = thp_enabled(int(pid))
+    if now in (None, change.before) or not Owner(int(pid), int(start), "").alive():
+        return None
+    try:
+        switch_thp(int(pid), change.before)
+    except OSError as error:
+        announce(
+            f"cannot switch huge pages of process {pid} {'on' if change.before == '1' else 'off'} "
+            f"again: {error.strerror}; 'tlbcost pool restore' tries again"
+        )
+        return change
+    return None
 
 
 def _write_back(change: Change, announce: Announce) -> Change | None:

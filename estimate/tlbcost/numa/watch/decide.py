@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do both components of Carrefour-LP do, given this evidence? Pure functions.
+
+The reactive one: where moving pages as they are makes accesses local enough, that; else, where
+splitting surely adds enough, that. The conservative one: huge pages where page walks or page faults
+take too much. doc/numa.md has the rules, and what differs from the authors'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlbcost.common import units
+from tlbcost.common.document import doc
+from tlbcost.numa import placement
+from tlbcost.numa.accesses import Ints
+from tlbcost.numa.locality import Score
+from tlbcost.numa.watch.evidence import Evidence, Lar
+from tlbcost.numa.watch.thresholds import Thresholds
+
+Kind = Literal[
+    "migrate", "interleave", "split", "split_hot", "promote", "allocate_huge", "stop_huge"
+]
+# What is tried, and judged by what it did to the accesses.
+REACTIVE: tuple[Kind, ...] = ("migrate", "interleave", "split", "split_hot")
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Action:
+    """`pages` move to the nodes `to`; `regions` (huge page numbers) are split or promoted first."""
+
+    kind: Kind
+    reason: str
+    pages: Ints
+    to: Ints
+    regions: Ints
+
+    @property
+    def size(self) -> int:
+        """How many pages it is about."""
+        return len(self.pages) + len(self.regions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """What else is known of the process. None: not known.
+
+    `least_walk_fraction`: lower limit of the share of its L2 misses that page walks on base pages
+    cause. `huge_allowed`: page faults may get huge pages. `promotable`: huge page numbers whose
+    base pages were seen and could be a huge page. `kept_split`: those that were split here.
+    """
+
+    least_walk_fraction: float | None = None
+    fault_fraction: float | None = None
+    maptu: float | None = None
+    huge_allowed: bool | None = None
+    promotable: Collection[int] = ()
+    kept_split: Collection[int] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What the samples say, and which rules they meet. None: too few samples."""
+
+    now: Annotated[Score, doc("with the pages where they are")]
+    moved_fraction: Annotated[
+        float | None, doc("local accesses with each page on its main user's node")
+    ] = None
+    split_fraction: Annotated[float | None, doc("the same with huge pages split first")] = None
+    hot_pages: Annotated[int | None, doc("hot huge pages that several nodes access", minimum=0)] = (
+        None
+    )
+    shared_pages: Annotated[int | None, doc("huge pages that several nodes access", minimum=0)] = (
+        None
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`wants_split`: the gain of splitting is enough in this interval. `reasons`: in words."""
+
+    figures: Figures
+    enough: bool
+    wants_split: bool
+    actions: tuple[Action, ...]
+    reasons: tuple[str, ...]
+
+
+def decide(
+    evidence: Evidence, conditions: Conditions, limits: Thresholds, wanted_before: int
+) -> Verdict:
+    """What to do now. `wanted_before`: intervals in a row in which splitting was wanted."""
+    now = evidence.score()
+    few = _too_few(evidence, limits)
+    if few is not None:
+        return Verdict(
+            figures=Figures(now=now),
+            enough=False,
+            wants_split=False,
+            actions=_conservative(conditions, limits),
+            reasons=(few,),
+        )
+    moved, split = evidence.lar_moved(), evidence.lar_split()
+    hot, shared = evidence.hot_units(limits.hot), evidence.shared_units()
+    local = now.local_fraction or 0.0
+    vetoed = local < limits.veto_below or moved.least_gain >= limits.veto_gain * local
+    wants = len(shared) > 0 and split.least_gain >= limits.split_gain and not vetoed
+    actions, reasons = _reactive(
+        evidence, limits, conditions, moved, split, hot, shared,
+        now=now, ready=wants and wanted_before + 1 >= limits.split_intervals,
+    )  # fmt: skip
+    return Verdict(
+        figures=Figures(
+            now=now,
+            moved_fraction=moved.value,
+            split_fraction=split.value,
+            hot_pages=len(hot),
+            shared_pages=len(shared),
+        ),
+        enough=True,
+        wants_split=wants,
+        actions=(*actions, *_conservative(conditions, limits)),
+        reasons=reasons,
+    )
+
+
+def _too_few(evidence: Evidence, limits: Thresholds) -> str | None:
+    if evidence.samples < limits.samples:
+        return f"{evidence.samples} accesses seen, {limits.samples:.0f} are needed"
+    if evidence.windows < limits.windows:
+        return f"{evidence.windows} windows seen, {limits.windows:.0f} are needed"
+    if evidence.unseen_nodes:
+        return f"no window yet of a thread on node {evidence.unseen_nodes[0]}"
+    return None
+
+
+def _reactive(
+    evidence: Evidence,
+    limits: Thresholds,
+    conditions: Conditions,
+    moved: Lar,
+    split: Lar,
+    hot: Ints,
+    shared: Ints,
+    *,
+    now: Score,
+    ready: bool,
+) -> tuple[tuple[Action, ...], tuple[str, ...]]:
+    local, imbalance = now.local_fraction or 0.0, now.imbalance or 0.0
+    uneven = imbalance > limits.interleave_above and local < 1
+    remote = local < limits.migrate_below
+    if not (uneven or remote):
+        return (), ("accesses are local and even enough",)
+    if conditions.maptu is not None and conditions.maptu < limits.act_maptu:
+        return (), (f"{conditions.maptu:.1f} DRAM accesses per us and node are too few to act",)
+    may_split = conditions.maptu is None or conditions.maptu >= limits.split_maptu
+    if remote and moved.least_gain >= max(limits.veto_gain * local, limits.feedback * local):
+        return (_migrate(evidence, moved),), ("moving pages as they are is enough",)
+    if may_split and ready:
+        return _split(evidence, shared, split), ("moving huge pages whole is not enough",)
+    if may_split and len(hot):
+        return _split_hot(evidence, hot, limits), ("hot huge pages",)
+    if remote and moved.least_gain >= limits.feedback * local:
+        return (_migrate(evidence, moved),), ("pages are far from their users",)
+    spread = _interleave(evidence, imbalance, limits) if uneven else None
+    if spread is not None:
+        return (spread,), ("nodes serve unequal parts",)
+    return (), ("neither moving nor splitting surely helps",)
+
+
+def _migrate(evidence: Evidence, moved: Lar) -> Action:
+    home = evidence.moved()
+    reason = f"local accesses would be {units.percent(moved.value)}"
+    return _moves("migrate", reason, evidence, home, np.flatnonzero(_main_user(evidence)))
+
+
+def _main_user(evidence: Evidence) -> NDArray[np.bool_]:
+    """Pages seen more than once, more than half of whose accesses come from one node."""
+    pages = evidence.pages
+    by = pages.by_unit(evidence.accesses)
+    seen = np.bincount(pages.unit, evidence.seen(), minlength=len(by))
+    mainly = (2 * by.max(axis=1) > by.sum(axis=1)) & (seen > 1)
+    return np.asarray(mainly[pages.unit])
+
+
+def _interleave(evidence: Evidence, imbalance: float, limits: Thresholds) -> Action | None:
+    """Pages without a main user, of nodes that serve more than their share, go to all in turn.
+
+    None: that would not even it out enough to be kept.
+    """
+    home = placement.interleaved(evidence.pages, huge=True)
+    served = np.bincount(evidence.node, evidence.accesses.sum(axis=1), minlength=evidence.nodes)
+    busy = served > served.mean()
+    chosen = np.flatnonzero(busy[evidence.node] & ~_main_user(evidence))
+    then = evidence.node.copy()
+    then[chosen] = home[chosen]
+    if (evidence.score(then).imbalance or 0.0) > imbalance * (1 - limits.feedback):
+        return None
+    return _moves("interleave", f"imbalance is {units.percent(imbalance)}", evidence, home, chosen)
+
+
+def _moves(kind: Kind, reason: str, evidence: Evidence, home: Ints, chosen: Ints) -> Action:
+    """Move these pages, if they are elsewhere; a huge page by its first base page."""
+    differs = chosen[home[chosen] != evidence.node[chosen]]
+    huge = evidence.pages.is_huge[evidence.pages.unit[differs]]
+    number = np.where(
+        huge, evidence.page[differs] // evidence.fold * evidence.fold, evidence.page[differs]
+    )
+    pages, first = np.unique(number, return_index=True)
+    return Action(kind, reason, pages, home[differs][first], _NONE)
+
+
+def _split(evidence: Evidence, shared: Ints, split: Lar) -> tuple[Action, ...]:
+    """Split what several nodes use, and move each piece that was seen to its user."""
+    home = placement.by_main_user(evidence.pages, evidence.accesses, huge=False)
+    by = evidence.accesses
+    owned = (2 * by.max(axis=1) > by.sum(axis=1)) & (evidence.seen() > 1)
+    inside = np.isin(evidence.pages.unit, shared)
+    chosen = np.flatnonzero(inside & owned & (home != evidence.node))
+    reason = f"local accesses would be {units.percent(split.value)}"
+    regions = evidence.pages.unit_number[shared]
+    return (
+        Action("stop_huge", "what is split stays split", _NONE, _NONE, _NONE),
+        Action("split", reason, evidence.page[chosen], home[chosen], regions),
+    )
+
+
+def _split_hot(evidence: Evidence, hot: Ints, limits: Thresholds) -> tuple[Action, ...]:
+    """Split the hot ones, and interleave all of their base pages."""
+    regions = evidence.pages.unit_number[hot]
+    number = (regions[:, None] * evidence.fold + np.arange(evidence.fold)).reshape(-1)
+    home = np.repeat(evidence.pages.unit_first[hot], evidence.fold)
+    to = number % evidence.nodes
+    reason = f"more than {units.percent(limits.hot)} of the accesses go to each"
+    return (
+        Action("stop_huge", "what is split stays split", _NONE, _NONE, _NONE),
+        Action("split_hot", reason, number[to != home], to[to != home], regions),
+    )
+
+
+def _conservative(conditions: Conditions, limits: Thresholds) -> tuple[Action, ...]:
+    """Nothing while what was split has to stay split: the kernel has one switch for a process."""
+    walks, faults = conditions.least_walk_fraction, conditions.fault_fraction
+    off = conditions.huge_allowed is False
+    if off and conditions.kept_split:
+        return ()
+    actions: list[Action] = []
+    if walks is not None and walks >= limits.promote:
+        kept = np.array(sorted(conditions.kept_split), dtype=np.int64)
+        regions = np.setdiff1d(np.array(conditions.promotable, dtype=np.int64), kept)
+        reason = f"page walks cause at least {units.percent(walks)} of the L2 misses"
+        if len(regions) and off:
+            actions.append(Action("allocate_huge", reason, _NONE, _NONE, _NONE))
+        if len(regions):
+            actions.append(Action("promote", reason, _NONE, _NONE, regions))
+    elif off and faults is not None and faults >= limits.allocate:
+        reason = f"page faults take {units.percent(faults)} of the time"
+        actions.append(Action("allocate_huge", reason, _NONE, _NONE, _NONE))
+    return tuple(actions)

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What do few samples say of where a process's accesses go, and how sure is that?
+
+A page that was seen once looks as if it belonged to whoever was seen: the fewer the samples, the
+better splitting seems to be. So the node of each page is chosen by one half of the samples, and
+what that gains is counted in the other half. Samples of one window come from one thread within
+milliseconds and are not independent: limits are those of a mean over windows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlbcost.numa import placement
+from tlbcost.numa.accesses import Ints, Pages
+from tlbcost.numa.locality import Score
+
+# Student's t: 5 % lie above it, by degrees of freedom.
+_T95 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
+_T95_MORE = 1.81
+
+# A node with less of the CPU time may remain without a window.
+LEAST_CPU = 0.1
+# Weights are whole numbers, as counts are: this is 1.
+_SCALE = 100
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+# From accesses by page and node to a node for each page.
+_Choice = Callable[[Ints], Ints]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Accesses of one thread in a moment: base pages, and how often DRAM was reached there.
+
+    `node`: of the CPU that the thread ran on. `walk_misses` of `l2_misses` are those of page walks
+    on base pages; None: the source does not tell.
+    """
+
+    at_s: float
+    thread: int
+    node: int
+    pages: Ints
+    counts: Ints
+    l2_misses: int | None = None
+    walk_misses: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lar:
+    """Local accesses as a share: the value, and the lower 95 % limit of a gain over another."""
+
+    value: float
+    gain: float
+    least_gain: float
+
+
+class Evidence:
+    """The windows of the last seconds, and where their pages are now.
+
+    `page`: base pages seen, sorted; `node` of each, -1: it is not in memory; `huge`: whether it is
+    part of a huge page. Pages without a node do not count. `cpu_share`: of the process's CPU time
+    on each node, which windows of that node stand for, however few there are. `fold`: base pages of
+    a huge page.
+    """
+
+    def __init__(
+        self,
+        windows: Sequence[Window],
+        page: Ints,
+        node: Ints,
+        huge: Bools,
+        cpu_share: Sequence[float],
+        fold: int,
+    ) -> None:
+        self.nodes, self.fold = len(cpu_share), fold
+        present = node >= 0
+        windows = sorted(windows, key=lambda each: each.at_s)
+        self._window, self._page, self._count = _rows(windows, page, present)
+        self.page, self.node, self.huge = page[present], node[present], huge[present]
+        self.window_node = np.array([each.node for each in windows], dtype=np.int64)
+        self.windows = len(np.unique(self._window))
+        self.samples = int(self._count.sum())
+        of_node = np.bincount(self.window_node, minlength=self.nodes)
+        self.unseen_nodes = tuple(
+            int(at) for at in np.flatnonzero((np.array(cpu_share) >= LEAST_CPU) & (of_node == 0))
+        )
+        weight = _SCALE * len(windows) * np.array(cpu_share) / np.maximum(of_node, 1)
+        self._weight = np.maximum(np.rint(weight), 1).astype(np.int64)[self.window_node]
+        self.pages = self._as_pages()
+        self.accesses = self._by_node(self._count)
+        self._halves = self._split()
+
+    def _as_pages(self) -> Pages:
+        """The same in the form that the functions of placements take."""
+        region = self.page // self.fold
+        key = np.where(self.huge, -1 - region, self.page)
+        unique, first, unit = np.unique(key, return_index=True, return_inverse=True)
+        empty = np.zeros(0, dtype=np.int64)
+        return Pages(
+            nodes=self.nodes,
+            accesses=np.zeros((0, len(self.page), self.nodes), dtype=np.int64),
+            number=self.page,
+            written=np.zeros(len(self.page), dtype=np.int64),
+            first_node=self.node,
+            unit=unit.reshape(-1),
+            is_huge=unique < 0,
+            unit_number=np.where(unique < 0, -1 - unique, unique),
+            unit_first=self.node[first],
+            unit_page=first,
+            faults=empty,
+            huge_faults=(empty, empty),
+        )
+
+    def _by_node(self, count: Ints) -> Ints:
+        accesses = np.zeros((len(self.page), self.nodes), dtype=np.int64)
+        weighed = count * self._weight[self._window]
+        np.add.at(accesses, (self._page, self.window_node[self._window]), weighed)
+        return accesses
+
+    def _split(self) -> tuple[Ints, Ints]:
+        """Two halves of each window's accesses to each page; of an odd one, now this, now that."""
+        first = (self._count + ((self._page + self._window) & 1)) // 2
+        return first, self._count - first
+
+    def score(self, home: Ints | None = None) -> Score:
+        """The figures of a placement; None: the one that is."""
+        return placement.score(self.accesses, self.node if home is None else home)
+
+    def seen(self) -> Ints:
+        """How often each page was seen, without weights."""
+        return np.asarray(np.bincount(self._page, self._count, minlength=len(self.page)))
+
+    def moved(self) -> Ints:
+        """Each page, huge or not, on the node that was seen most."""
+        return placement.by_main_user(self.pages, self.accesses, huge=True)
+
+    def lar_moved(self) -> Lar:
+        """Local accesses with each page on its main user's node, against now."""
+        return self._compare(lambda by: placement.by_main_user(self.pages, by, huge=True), None)
+
+    def lar_split(self) -> Lar:
+        """The same with huge pages split first, against moving them whole."""
+        return self._compare(
+            self._homes_split, lambda by: placement.by_main_user(self.pages, by, huge=True)
+        )
+
+    def _homes_split(self, by: Ints) -> Ints:
+        """A piece that was not seen goes with the rest of its huge page."""
+        whole = placement.by_main_user(self.pages, by, huge=True)
+        pieces = placement.by_main_user(self.pages, by, huge=False)
+        return np.where(by.sum(axis=1) > 0, pieces, whole)
+
+    def _compare(self, choose: _Choice, other: _Choice | None) -> Lar:
+        size = np.zeros(len(self.window_node))
+        hits, before = size.copy(), size.copy()
+        for fit, test in (self._halves, self._halves[::-1]):
+            by = self._by_node(fit)
+            size += self._per_window(test)
+            hits += self._local(test, choose(by))
+            before += self._local(test, self.node if other is None else other(by))
+        if not size.sum():
+            return Lar(0.0, 0.0, -1.0)
+        gain, least = _least_ratio(hits - before, size)
+        return Lar(float(hits.sum() / size.sum()), gain, least)
+
+    def _per_window(self, count: Ints) -> Floats:
+        weighed = count * self._weight[self._window]
+        summed = np.bincount(self._window, weighed, minlength=len(self.window_node))
+        return np.asarray(summed, dtype=np.float64)
+
+    def _local(self, count: Ints, home: Ints) -> Floats:
+        here = home[self._page] == self.window_node[self._window]
+        return self._per_window(np.where(here, count, 0))
+
+    def hot_units(self, above: float) -> Ints:
+        """Huge pages that several nodes access, and that surely have more than this share."""
+        by = self.pages.by_unit(self.accesses).sum(axis=1)
+        found = [
+            unit
+            for unit in np.flatnonzero(self._shared() & (by > above * by.sum()))
+            if self._least_share(int(unit)) > above
+        ]
+        return np.array(found, dtype=np.int64)
+
+    def _least_share(self, unit: int) -> float:
+        own = np.where(self.pages.unit[self._page] == unit, self._count, 0)
+        return _least_ratio(self._per_window(own), self._per_window(self._count))[1]
+
+    def shared_units(self) -> Ints:
+        """Huge pages whose accesses come from several nodes."""
+        return np.flatnonzero(self._shared())
+
+    def _shared(self) -> Bools:
+        """In the older half of the windows, and in the newer one.
+
+        A page that one node used, and then another, is not shared: it only has to move.
+        """
+        older = self._window < len(self.window_node) / 2
+        shared = self.pages.is_huge.copy()
+        for chosen in (older, ~older):
+            by = self.pages.by_unit(self._by_node(np.where(chosen, self._count, 0)))
+            shared &= (by > 0).sum(axis=1) > 1
+        return shared
+
+
+def _rows(windows: Sequence[Window], page: Ints, present: Bools) -> tuple[Ints, Ints, Ints]:
+    """Window, index of the page among those present, count."""
+    index = np.cumsum(present) - 1
+    parts: list[tuple[Ints, Ints, Ints]] = []
+    for number, window in enumerate(windows):
+        at = np.searchsorted(page, window.pages)
+        at = np.minimum(at, max(len(page) - 1, 0))
+        known = (page[at] == window.pages) & present[at] if len(page) else at < 0
+        chosen = index[at[known]] if len(page) else at[known]
+        parts.append((np.full(len(chosen), number), chosen, window.counts[known]))
+    if not parts:
+        empty = np.zeros(0, dtype=np.int64)
+        return empty, empty, empty
+    window_of, page_of, count = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return window_of, page_of, count
+
+
+def _least_ratio(part: Floats, size: Floats) -> tuple[float, float]:
+    """A ratio of sums over windows, and its lower 95 % limit.
+
+    The ratio estimator's linearised variance (Cochran, Sampling Techniques, 1977, section 6.3),
+    with Student's t. Fewer than two windows have no limit: -1.
+    """
+    used = size > 0
+    n, total = int(used.sum()), float(size.sum())
+    ratio = float(part.sum()) / total
+    if n < 2:
+        return ratio, -1.0
+    rest = part[used] - ratio * size[used]
+    error = math.sqrt(n / (n - 1) * float((rest**2).sum())) / total
+    t = _T95[n - 2] if n - 2 < len(_T95) else _T95_MORE
+    return ratio, ratio - t * error
+
+
+def walk_fraction(windows: Sequence[Window]) -> float | None:
+    """The share of the L2 misses that page walks on base pages cause; None: not known."""
+    known = [w for w in windows if w.l2_misses is not None and w.walk_misses is not None]
+    misses = sum(w.l2_misses or 0 for w in known)
+    return sum(w.walk_misses or 0 for w in known) / misses if misses else None
+
+
+def pages_of(windows: Sequence[Window]) -> Ints:
+    """All base pages seen, sorted."""
+    if not windows:
+        return np.zeros(0, dtype=np.int64)
+    return np.unique(np.concatenate([each.pages for each in windows]))
+
+
+def least_walk_fraction(windows: Sequence[Window]) -> float | None:
+    """The lower 95 % limit of the same; None: not known."""
+    known = [w for w in windows if w.l2_misses and w.walk_misses is not None]
+    if len(known) < 2:
+        return None
+    walks = np.array([w.walk_misses for w in known], dtype=np.float64)
+    return max(_least_ratio(walks, np.array([w.l2_misses for w in known], dtype=np.float64))[1], 0)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which system calls look at another process's pages, and move, split and join them?"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+from tlbcost.numa.node_memory import page_nodes
+
+# Numbers of move_pages and process_madvise: the same almost everywhere, as of Linux 5.10.
+_MOVE_PAGES = {"x86_64": 279, "ppc64le": 301, "s390x": 310}
+_GENERIC_MOVE_PAGES = 239
+_PROCESS_MADVISE = 440
+_MPOL_MF_MOVE = 2
+_MADV_COLD = 20
+_MADV_COLLAPSE = 25
+# In one call, so that a signal does not wait for long.
+_MOST_PAGES = 4096
+SPLIT_FILE = Path("/sys/kernel/debug/split_huge_pages")
+
+
+class _Range(ctypes.Structure):
+    """struct iovec."""
+
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def nodes_of(pid: int, addresses: Sequence[int]) -> list[int | None]:
+    """The node of the page at each address; None: there is none. Raises OSError."""
+    found: list[int | None] = []
+    for first in range(0, len(addresses), _MOST_PAGES):
+        found += page_nodes(pid, addresses[first : first + _MOST_PAGES])
+    return found
+
+
+def move(pid: int, addresses: Sequence[int], nodes: Sequence[int]) -> list[int]:
+    """Move the page at each address, a huge one as a whole, to its node.
+
+    For each the node that it is on now, or an error, -errno: -EACCES if several processes map it,
+    -EBUSY if somebody holds it, -EFAULT for the zero page, -ENOENT if there is none. Raises
+    OSError if nothing may be moved.
+    """
+    found: list[int] = []
+    for first in range(0, len(addresses), _MOST_PAGES):
+        part = addresses[first : first + _MOST_PAGES]
+        n = len(part)
+        status = (ctypes.c_int * n)(*([-errno.ENOENT] * n))
+        done = _libc().syscall(
+            ctypes.c_long(_MOVE_PAGES.get(platform.machine(), _GENERIC_MOVE_PAGES)),
+            ctypes.c_int(pid),
+            ctypes.c_ulong(n),
+            (ctypes.c_void_p * n)(*part),
+            (ctypes.c_int * n)(*nodes[first : first + n]),
+            status,
+            ctypes.c_int(_MPOL_MF_MOVE),
+        )
+        # More than 0: so many pages could not be moved; the status has which.
+        if done < 0:
+            raise _error()
+        found += list(status)
+    return found
+
+
+def split(pid: int, start: int, bytes_: int) -> None:
+    """Split a huge page into base pages, which stay where they are. Raises OSError.
+
+    By debugfs; without it, by advice for one of its base pages alone, for which the kernel splits
+    the huge page first (MADV_COLD, madvise_cold_or_pageout_pte_range() in mm/madvise.c).
+    """
+    if os.access(SPLIT_FILE, os.W_OK):
+        SPLIT_FILE.write_text(f"{pid},{start:#x},{start + bytes_:#x}", encoding="ascii")
+    else:
+        advise(pid, start, 4096, _MADV_COLD)
+
+
+def collapse(pid: int, start: int, bytes_: int) -> None:
+    """Make one huge page of base pages, on the node that has most of them. Raises OSError."""
+    advise(pid, start, bytes_, _MADV_COLLAPSE)
+
+
+def advise(pid: int, start: int, bytes_: int, advice: int) -> None:
+    """process_madvise(2). Raises OSError."""
+    handle = os.pidfd_open(pid)
+    try:
+        done = _libc().syscall(
+            ctypes.c_long(_PROCESS_MADVISE),
+            ctypes.c_int(handle),
+            ctypes.byref(_Range(start, bytes_)),
+            ctypes.c_ulong(1),
+            ctypes.c_int(advice),
+            ctypes.c_uint(0),
+        )
+        if done < 0:
+            raise _error()
+    finally:
+        os.close(handle)
+
+
+def _error() -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))

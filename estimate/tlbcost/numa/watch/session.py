@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How is a live process watched, interval by interval?"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from tlbcost.common.cleanup import Stopped
+from tlbcost.common.document import now
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.paths import version
+from tlbcost.memory.smaps import Mapping
+from tlbcost.numa.locality import Score
+from tlbcost.numa.nodes import machine_nodes
+from tlbcost.numa.watch.acting import Actor, Outcome, acting, check_rights
+from tlbcost.numa.watch.decide import REACTIVE, Action, Conditions, Verdict, decide
+from tlbcost.numa.watch.document import Done, Effect, Interval, WatchDocument
+from tlbcost.numa.watch.evidence import (
+    Evidence,
+    Window,
+    least_walk_fraction,
+    pages_of,
+    walk_fraction,
+)
+from tlbcost.numa.watch.feedback import Feedback, worth_it
+from tlbcost.numa.watch.places import AssumedPlaces, Places, RealPlaces
+from tlbcost.numa.watch.process import Activity, Process, cpu_share, promotable
+from tlbcost.numa.watch.sources import Copies, pmu_here
+from tlbcost.numa.watch.thresholds import Thresholds
+from tlbcost.system.huge_pages import huge_settings
+from tlbcost.system.machine import Machine, huge_page_bytes
+
+_MOST_INTERVALS = 10_000
+
+# What to do with an interval and the actions in it; True: the user wants no more.
+Show = Callable[[WatchDocument, Interval, tuple[Done, ...]], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """`nodes`: assumed ones; None: this machine's. `fault_ns`: of a page fault; None: not known.
+
+    `seconds`: how long; None: until the process ends.
+    """
+
+    pid: int
+    nodes: int | None
+    apply: bool
+    interval_s: float
+    seconds: float | None
+    limits: Thresholds
+    caches: tuple[int, int]
+    caches_source: str
+    fault_ns: float | None
+    machine: Machine
+
+
+@dataclass(slots=True)
+class _State:
+    """What was seen and done so far."""
+
+    windows: deque[Window] = field(default_factory=deque)
+    activities: deque[tuple[float, Activity]] = field(default_factory=deque)
+    intervals: deque[Interval] = field(default_factory=lambda: deque(maxlen=_MOST_INTERVALS))
+    actions: list[Done] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+
+
+class Session:
+    """One watch. Raises TlbcostError: 1 without the process, 4 if it cannot be watched here."""
+
+    def __init__(self, request: Request) -> None:
+        if request.nodes is None and len(machine_nodes()) < 2:
+            raise TlbcostError(
+                "this machine has one NUMA node: its pages can be nowhere else",
+                f"tlbcost numa --nodes 4 --watch {request.pid} tells what four nodes would do",
+                CANNOT_MEASURE,
+            )
+        if request.apply:
+            check_rights()
+        self._request = request
+        self._process = Process(request.pid, request.nodes)
+        self._page_bytes = request.machine.base_page_bytes
+        self._fold = (huge_page_bytes() or 2 << 20) // self._page_bytes
+        self._source = Copies(request.pid, request.caches, request.limits.overhead)
+        kind = RealPlaces if request.nodes is None else AssumedPlaces
+        self._places: Places = kind(self._process, self._fold, self._page_bytes)
+        self._actor = Actor(self._process, self._fold, self._page_bytes) if request.apply else None
+        self._feedback = Feedback(request.limits, self._fold)
+        self._state = _State()
+        self._began = time.monotonic()
+        self._last = Score(None, None)
+
+    def run(self, show: Show) -> tuple[WatchDocument, Stopped | None]:
+        """Until the process ends, the time is over, the user wants no more, or a signal: that."""
+        ended, stopped = "the time is over", None
+        with acting(self._actor):
+            try:
+                ended = self._watch(show)
+            except Stopped as stop:
+                ended, stopped = "a signal ended it", stop
+        return self._document(ended), stopped
+
+    def _watch(self, show: Show) -> str:
+        request = self._request
+        end = None if request.seconds is None else self._began + request.seconds
+        while end is None or time.monotonic() < end:
+            why = self._process.gone()
+            if why is not None:
+                return why
+            first = len(self._state.actions)
+            interval = self._interval()
+            self._state.intervals.append(interval)
+            fresh = tuple(self._state.actions[first:])
+            if show(self._document("it goes on"), interval, fresh):
+                return "the user wanted no more"
+        return "the time is over"
+
+    def _interval(self) -> Interval:
+        begin = time.monotonic()
+        windows = self._source.sample(self._request.interval_s)
+        rest = self._request.interval_s - (time.monotonic() - begin)
+        if rest > 0:
+            time.sleep(rest)
+        activity = self._process.look()
+        self._source.note(activity)
+        self._state.activities.append((time.monotonic(), activity))
+        self._state.windows += (
+            replace(each, node=activity.node_of.get(each.thread, 0)) for each in windows
+        )
+        at = time.monotonic()
+        while self._state.windows and at - self._state.windows[0].at_s > self._age():
+            self._state.windows.popleft()
+        while at - self._state.activities[0][0] > self._age():
+            self._state.activities.popleft()
+        seen = list(self._state.windows)
+        mappings = self._process.mappings()
+        evidence = self._evidence(seen)
+        conditions = self._conditions(evidence, activity, seen, mappings)
+        verdict = decide(evidence, conditions, self._request.limits, self._feedback.wanted)
+        self._feedback.note_wish(enough=verdict.enough, wants_split=verdict.wants_split)
+        self._judge()
+        self._act(verdict, evidence)
+        return Interval(
+            at_s=time.monotonic() - self._began,
+            windows=evidence.windows,
+            samples=evidence.samples,
+            figures=verdict.figures,
+            walk_fraction=walk_fraction(seen),
+            fault_fraction=conditions.fault_fraction,
+            huge_bytes=sum(each.anonymous_huge_bytes for each in mappings) if mappings else None,
+            reason="; ".join(verdict.reasons),
+        )
+
+    def _age(self) -> float:
+        """Intervals longer than a second keep as many of them."""
+        return self._request.limits.evidence_s * max(self._request.interval_s, 1.0)
+
+    def _evidence(self, windows: list[Window]) -> Evidence:
+        page = pages_of(windows)
+        node, huge = self._places.find(windows, page)
+        share = cpu_share((each for _, each in self._state.activities), self._process.nodes)
+        return Evidence(windows, page, node, huge, share, self._fold)
+
+    def _conditions(
+        self,
+        evidence: Evidence,
+        activity: Activity,
+        windows: list[Window],
+        mappings: list[Mapping],
+    ) -> Conditions:
+        fault_ns, seconds = self._request.fault_ns, activity.seconds
+        known = fault_ns is not None and seconds > 0
+        regions = evidence.page[~evidence.huge] // self._fold
+        least = least_walk_fraction(windows)
+        wanted = least is not None and least >= self._request.limits.promote
+        return Conditions(
+            least_walk_fraction=least,
+            fault_fraction=activity.faults * (fault_ns or 0) / 1e9 / seconds if known else None,
+            huge_allowed=self._huge_allowed(mappings),
+            promotable=promotable(mappings, regions, self._fold * self._page_bytes)
+            if wanted
+            else (),
+            kept_split=self._feedback.kept_split,
+        )
+
+    def _huge_allowed(self, mappings: list[Mapping]) -> bool | None:
+        """Whether its page faults get huge pages. None: not known, or nothing here changes it."""
+        own, mode = self._process.huge_allowed(), huge_settings(self._request.pid).thp
+        if mode not in ("always", "madvise"):
+            return None
+        if own is False or mode == "always":
+            return own
+        memory = [m for m in mappings if m.kind in ("heap", "anonymous") and m.eligible is not None]
+        may = sum(m.resident_bytes for m in memory if m.eligible)
+        return 2 * may >= sum(m.resident_bytes for m in memory) if memory else None
+
+    def _judge(self) -> None:
+        """Was the last thing worth it? Else it is taken back."""
+        trial = self._feedback.trial
+        if trial is None:
+            return
+        since = [each for each in self._state.windows if each.at_s > trial.at_s]
+        if not since:
+            return
+        evidence = self._evidence(since)
+        if evidence.unseen_nodes:
+            return
+        after = evidence.score()
+        judged = trial.judged
+        undone = self._feedback.judge(after, evidence.windows, time.monotonic())
+        if undone is None and not (trial.judged and not judged):
+            return
+        if not judged:
+            self._state.effects.append(
+                Effect(
+                    at_s=trial.at_s - self._began,
+                    kinds=tuple(action.kind for action in trial.actions),
+                    before=trial.score,
+                    after=after,
+                    helped=worth_it(trial.score, after, self._request.limits),
+                )
+            )
+        for action in undone or ():
+            self._do(action, taken_back=True)
+
+    def _act(self, verdict: Verdict, evidence: Evidence) -> None:
+        at = time.monotonic()
+        actions = self._feedback.allowed(verdict.actions, at)
+        # Of a huge page, by its first base page, and any that was not seen.
+        was = _nodes(evidence, self._fold)
+        before: dict[int, int] = {}
+        done = []
+        for action in actions:
+            moved, worked = self._do(action, taken_back=False)
+            before |= {page: node for page in moved if (node := was.get(page)) is not None}
+            if worked:
+                done.append(action)
+            if not worked and action.kind == "stop_huge":
+                # What is split would be made huge again.
+                break
+        if done and (self._actor or self._request.nodes):
+            self._feedback.begin(tuple(done), verdict.figures.now, before, at)
+
+    def _do(self, action: Action, *, taken_back: bool) -> tuple[list[int], bool]:
+        """The pages that moved, and whether anything was done, or would have been."""
+        outcome = Outcome()
+        if self._actor is not None:
+            outcome = self._actor.do(action)
+        elif isinstance(self._places, AssumedPlaces):
+            self._places.suppose(action)
+            outcome = Outcome(moved=action.pages.tolist())
+        else:
+            # Said once in a while, as it would not be needed again.
+            pause = time.monotonic() + self._request.limits.pause_s
+            self._feedback.paused_until[action.kind] = pause
+        at = time.monotonic()
+        self._feedback.note_moves(outcome.moved, at)
+        self._feedback.note_refusals(outcome.stuck, outcome.stuck_regions)
+        self._state.actions.append(
+            _done(action, outcome, at - self._began, taken_back, would=self._actor is None)
+        )
+        worked = outcome.failed is None and bool(
+            self._actor is None
+            or outcome.moved
+            or outcome.done_regions
+            or action.kind not in (*REACTIVE, "promote")
+        )
+        return outcome.moved, worked
+
+    def _document(self, ended: str) -> WatchDocument:
+        request, state = self._request, self._state
+        return WatchDocument(
+            tlbcost_version=version(),
+            date=now(),
+            machine=request.machine,
+            pid=request.pid,
+            nodes=self._process.nodes,
+            assumed=request.nodes is not None,
+            applied=request.apply,
+            interval_s=request.interval_s,
+            watched_s=time.monotonic() - self._began,
+            ended=ended,
+            source="copies",
+            l2_bytes=request.caches[0],
+            l3_share_bytes=request.caches[1],
+            cost=self._source.cost,
+            overhead_fraction=self._source.cost.fraction,
+            thresholds=request.limits,
+            intervals=tuple(state.intervals),
+            actions=tuple(state.actions),
+            effects=tuple(state.effects),
+            left_alone=self._feedback.refused_pages(),
+            notes=tuple(self._notes()),
+        )
+
+    def _notes(self) -> Iterable[str]:
+        yield f"caches: {self._request.caches_source}"
+        yield "rates of DRAM accesses are not known, and their thresholds not applied"
+        if self._request.fault_ns is None:
+            yield "page-fault time: NA, this machine is not calibrated (tlbcost calibrate)"
+        if self._request.nodes is not None:
+            yield "nodes are assumed: a page is on the one that was seen to use it most"
+        pmu = pmu_here()
+        if pmu is not None:
+            yield f"this PMU samples memory accesses ({pmu}), which is not used"
+        if self._actor is not None and self._actor.asked:
+            yield "its memory asked for huge pages (madvise), which cannot be taken back"
+
+
+def _nodes(evidence: Evidence, fold: int) -> dict[int, int]:
+    """The node of each page that was seen, and of all base pages of huge pages."""
+    found = dict(zip(evidence.page.tolist(), evidence.node.tolist(), strict=True))
+    for unit in evidence.pages.is_huge.nonzero()[0].tolist():
+        first = int(evidence.pages.unit_number[unit]) * fold
+        node = int(evidence.pages.unit_first[unit])
+        found |= dict.fromkeys(range(first, first + fold), node)
+    return found
+
+
+def _done(action: Action, outcome: Outcome, at_s: float, taken_back: bool, *, would: bool) -> Done:
+    return Done(
+        at_s=at_s,
+        kind=action.kind,
+        would=would,
+        taken_back=taken_back,
+        reason=action.reason,
+        pages=len(action.pages),
+        regions=len(action.regions),
+        moved_pages=None if would else len(outcome.moved),
+        done_regions=None if would else outcome.done_regions,
+        refused=dict(outcome.refused),
+        failed=outcome.failed,
+        time_ns=None if would else outcome.ns,
+    )

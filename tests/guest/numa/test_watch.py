@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What does the watch do to the slides' patterns, by what the kernel of four nodes says after it?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+FOLD = 512
+BLOCK = 448  # base pages: 1.75 MiB, as numa-blocks has them
+NODES = 4
+
+Step = Mapping[str, Any]
+
+
+def step(machine: Mapping[str, Step], name: str) -> Step:
+    found = machine[name]
+    assert "error" not in found, found["error"]
+    assert found["code"] == 0, found["text"]
+    assert found["after"]["alive"]
+    return found
+
+
+def kinds(found: Step) -> list[str]:
+    return [each["kind"] for each in found["document"]["actions"]]
+
+
+def judged(found: Step) -> list[Any]:
+    """The figures of the intervals with enough evidence."""
+    intervals = found["document"]["intervals"]
+    return [each["figures"] for each in intervals if each["figures"]["moved_fraction"] is not None]
+
+
+def spread(pages: Sequence[int]) -> Counter[int]:
+    return Counter(node for node in pages if node >= 0)
+
+
+def test_a_hot_page_is_split_and_interleaved(machine: Mapping[str, Step]) -> None:
+    found = step(machine, "hot")
+    assert len(spread(found["before"]["pages"][:FOLD])) == 1, "the vector is a huge page"
+    assert kinds(found)[:2] == ["stop_huge", "split_hot"]
+    # move_pages: the vector is the first huge page of the memory.
+    assert spread(found["after"]["pages"][:FOLD]) == dict.fromkeys(range(NODES), FOLD // NODES)
+    assert found["after"]["huge_kib"] == found["before"]["huge_kib"] - 2048
+    figures = judged(found)
+    assert figures[0]["now"]["imbalance"] > 0.35
+    assert figures[-1]["now"]["imbalance"] < 0.15
+    assert found["document"]["effects"][0]["helped"]
+    # The allocation mode is put back.
+    assert found["after"]["thp_enabled"] == 1
+
+
+def test_it_takes_few_intervals_with_enough_evidence(machine: Mapping[str, Step]) -> None:
+    found = step(machine, "hot")
+    split = next(each for each in found["document"]["actions"] if each["kind"] == "split_hot")
+    before = [
+        each
+        for each in found["document"]["intervals"]
+        if each["figures"]["moved_fraction"] is not None and each["at_s"] < split["at_s"]
+    ]
+    assert len(before) <= 5
+
+
+def test_false_sharing_is_split_and_its_pieces_moved(machine: Mapping[str, Step]) -> None:
+    found = step(machine, "shared")
+    assert "split" in kinds(found)
+    figures = judged(found)
+    assert figures[0]["now"]["local_fraction"] < 0.75
+    assert figures[-1]["now"]["local_fraction"] > 0.8
+    # numa-blocks: block i belongs to thread, and node, i modulo 4.
+    pages = found["after"]["pages"][: 16 * BLOCK]
+    right = sum(node == i // BLOCK % NODES for i, node in enumerate(pages))
+    before = found["before"]["pages"][: 16 * BLOCK]
+    assert right > sum(node == i // BLOCK % NODES for i, node in enumerate(before))
+    assert found["after"]["huge_kib"] < found["before"]["huge_kib"]
+
+
+def test_huge_pages_that_everybody_uses_are_kept(machine: Mapping[str, Step]) -> None:
+    found = step(machine, "graph")
+    assert not {"split", "split_hot", "stop_huge"} & set(kinds(found))
+    assert found["after"]["huge_kib"] == found["before"]["huge_kib"]
+    most = [max(spread(found[when]["pages"]).values()) for when in ("before", "after")]
+    assert most[1] <= most[0]
+
+
+def test_what_has_no_trouble_is_not_touched(machine: Mapping[str, Step]) -> None:
+    found = step(machine, "local")
+    assert kinds(found) == []
+    assert found["after"] == found["before"]
+    assert judged(found), "there was evidence"
+
+
+def test_without_apply_it_is_only_said(machine: Mapping[str, Step]) -> None:
+    found = step(machine, "would")
+    assert "split_hot" in kinds(found)
+    assert all(each["would"] for each in found["document"]["actions"])
+    assert found["after"] == found["before"]
+    assert "would split hot huge pages" in found["text"]
+
+
+def test_page_walks_promote_base_pages(machine: Mapping[str, Step]) -> None:
+    found = step(machine, "base_pages")
+    assert found["before"]["huge_kib"] == 0
+    assert "promote" in kinds(found)
+    assert found["after"]["huge_kib"] >= 16 << 10
+
+
+def test_one_that_changes_sides_is_followed_without_thrashing(machine: Mapping[str, Step]) -> None:
+    found = step(machine, "turning")
+    moves = [each["at_s"] for each in found["document"]["actions"] if each["moved_pages"]]
+    assert moves
+    assert set(kinds(found)) == {"migrate"}
+    assert found["after"]["huge_kib"] == found["before"]["huge_kib"]
+    # Its huge pages are 16; no ten seconds have more moves.
+    for at in moves:
+        near = [
+            each["moved_pages"]
+            for each in found["document"]["actions"]
+            if at <= each["at_s"] < at + 10 and each["moved_pages"]
+        ]
+        assert sum(near) <= 16 + NODES
+
+
+def test_a_killed_watch_leaves_the_process_and_its_allocation(machine: Mapping[str, Step]) -> None:
+    found = machine["killed"]
+    if "error" in found:
+        pytest.fail(found["error"])
+    assert found["killed"], found
+    assert not found["left"]
