@@ -193,6 +193,10 @@ programs: $(PROGRAMS)
 $(B)/tests/pages: private SANITIZE :=
 c-tests: $(TESTS) $(B)/tests/pages $(B)/tests/without_perf $(if $(COPIES),$(B)/tests/copies/compare) torture
 
+$(B)/tests/sve: tests/guest/arm64/sve.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
+
 $(B)/tests/visit $(B)/tests/overflow: $(B)/tests/%: tests/guest/%.c workloads/workload.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Iworkloads $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
@@ -231,7 +235,7 @@ arm64:  ## cross-build all C programs, the Valgrind tool too, for arm64 (tests/g
 	@[ -e $(ARM64_ROOT)/pfm/libpfm.a ] || { echo "tlbcost: cannot build for arm64:" \
 		"no $(ARM64_ROOT)/pfm/libpfm.a (tests/guest/arm64/fetch $(ARM64_ROOT) gets it)" >&2; exit 1; }
 	$(MAKE) B=$(ARM64) CC=$(AARCH64_CC) AR=$(AARCH64_CC:gcc=ar) PFM=$(ARM64_ROOT)/pfm \
-		VG_ROOT=$(abspath $(ARM64_ROOT)/root) programs simulator c-workloads $(ARM64)/tests/pages
+		VG_ROOT=$(abspath $(ARM64_ROOT)/root) programs simulator c-workloads $(ARM64)/tests/sve
 
 check-arm64:  ## boot arm64 kernels with 4 and 16 KiB pages and use tlbcost in them (350 MB to download)
 	scripts/install-deps --all

@@ -32,6 +32,7 @@ class Emulator:
     kernel: Path
     console: str
     memory: str = "512M"
+    timeout_s: int = TIMEOUT_S
 
 
 def riscv64() -> Emulator:
@@ -126,12 +127,12 @@ def boot(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=TIMEOUT_S,
+            timeout=emulator.timeout_s,
             check=False,
         )
         said = f"exit code {done.returncode}: {done.stderr}"
     except subprocess.TimeoutExpired:
-        said = f"did not end within {TIMEOUT_S} s"
+        said = f"did not end within {emulator.timeout_s} s"
     text = console.read_text(errors="replace").replace("\r", "") if console.is_file() else ""
     assert f"\n{RESULTS_END}\n" in text, f"{emulator.qemu} {said}\n{text[-4000:]}"
     before, packed = text.split(f"{RESULTS_BEGIN}\n", 1)
