@@ -238,7 +238,7 @@ arm64:  ## cross-build all C programs, the Valgrind tool too, for arm64 (tests/g
 		VG_ROOT=$(abspath $(ARM64_ROOT)/root) programs simulator c-workloads $(ARM64)/tests/sve
 
 check-arm64:  ## boot arm64 kernels with 4 and 16 KiB pages and use tlbcost in them (350 MB to download)
-	scripts/install-deps --all
+	scripts/install-deps --arm64
 	$(MAKE) $(B)/venv/.check
 	if type $(AARCH64_CC) >/dev/null 2>&1 && tests/guest/arm64/fetch $(ARM64_ROOT); then $(MAKE) arm64; fi
 	tests/run arm64
