@@ -48,6 +48,7 @@ WORKLOAD_FOLDERS := workloads/patterns workloads/numa $(wildcard workloads/suite
 SCRIPTS := $(addprefix $(B)/workloads/,$(notdir $(wildcard workloads/suite/scripts/*.*)))
 WORKLOADS := $(addprefix $(B)/workloads/,$(basename $(notdir $(wildcard $(WORKLOAD_FOLDERS:%=%/*.c) \
 	$(WORKLOAD_FOLDERS:%=%/*.cc))))) $(SCRIPTS) $(B)/workloads/requests.log $(B)/workloads/visits.log
+C_WORKLOADS := $(patsubst %.c,$(B)/workloads/%,$(notdir $(wildcard $(WORKLOAD_FOLDERS:%=%/*.c))))
 vpath %.c $(WORKLOAD_FOLDERS)
 vpath %.cc $(WORKLOAD_FOLDERS)
 # STREAM with static arrays, linked so that hugectl --bss --data can put them on huge pages: where
@@ -113,6 +114,7 @@ $(PROGRAMS): $(B)/obj/modules.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter-out %/modules.a,$(filter %.a,$^)) $(filter %/modules.a,$^) $(PFM_LIB) $(LDLIBS)
 
+c-workloads: $(filter $(C_WORKLOADS),$(WORKLOADS))
 workloads: $(WORKLOADS)  ## build the programs with known TLB behaviour
 
 # The compiler finds the linker by its name, in a folder given by -B.
@@ -192,6 +194,10 @@ programs: $(PROGRAMS)
 $(B)/tests/pages: private SANITIZE :=
 c-tests: $(TESTS) $(B)/tests/pages $(B)/tests/without_perf $(if $(COPIES),$(B)/tests/copies/compare) torture
 
+$(B)/tests/sve: tests/guest/arm64/sve.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
+
 $(B)/tests/visit $(B)/tests/overflow: $(B)/tests/%: tests/guest/%.c workloads/workload.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -Iworkloads $(CFLAGS) $(LDFLAGS) -o $@ $< $(LDLIBS)
@@ -222,6 +228,21 @@ riscv64:  ## build what runs in the emulated machine
 		"no $(RISCV64_PFM)/libpfm.a (tests/guest/fetch $(B)/guest gets it)" >&2; exit 1; }
 	$(MAKE) B=$(RISCV64) CC=$(RISCV64_CC) AR=$(RISCV64_CC:gcc=ar) PFM=$(RISCV64_PFM) LDFLAGS=-static programs \
 		$(RISCV64)/tests/visit $(RISCV64)/tests/overflow $(RISCV64)/workloads/cold
+
+# Everything that is C, for the emulated arm64 machine: with Valgrind's and libpfm4's arm64 packages.
+ARM64 := $(B)/arm64
+ARM64_ROOT ?= $(B)/guest/arm64
+arm64:  ## cross-build all C programs, the Valgrind tool too, for arm64 (tests/guest/arm64/fetch first)
+	@[ -e $(ARM64_ROOT)/pfm/libpfm.a ] || { echo "tlbcost: cannot build for arm64:" \
+		"no $(ARM64_ROOT)/pfm/libpfm.a (tests/guest/arm64/fetch $(ARM64_ROOT) gets it)" >&2; exit 1; }
+	$(MAKE) B=$(ARM64) CC=$(AARCH64_CC) AR=$(AARCH64_CC:gcc=ar) PFM=$(ARM64_ROOT)/pfm \
+		VG_ROOT=$(abspath $(ARM64_ROOT)/root) programs simulator c-workloads $(ARM64)/tests/sve
+
+check-arm64:  ## boot arm64 kernels with 4 and 16 KiB pages and use tlbcost in them (350 MB to download)
+	scripts/install-deps --arm64
+	$(MAKE) $(B)/venv/.check
+	if type $(AARCH64_CC) >/dev/null 2>&1 && tests/guest/arm64/fetch $(ARM64_ROOT); then $(MAKE) arm64; fi
+	tests/run arm64
 
 guest:  ## get and build what the tests in an emulated machine need (112 MB to download)
 	tests/guest/fetch $(B)/guest
@@ -418,7 +439,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -6,11 +6,13 @@
 # headers and the libraries; the tool interface is checked at start, so the
 # tool is built again whenever that package changes.
 
-VG_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(shell uname -m)))
+# VG_ROOT: a folder with another architecture's valgrind package, for a cross build.
+VG_ROOT ?=
+VG_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))))
 VG_PLATFORM := $(VG_ARCH)-linux
-VG_DIR := $(firstword $(wildcard /usr/lib/*/valgrind /usr/lib/valgrind /usr/lib64/valgrind /usr/local/lib/valgrind))
-# Where the package keeps what every tool loads at run time.
-VG_RUN := $(firstword $(wildcard /usr/libexec/valgrind /usr/lib/*/valgrind /usr/lib/valgrind /usr/local/libexec/valgrind))
+VG_DIR := $(firstword $(wildcard $(addprefix $(VG_ROOT),/usr/lib/*/valgrind /usr/lib/valgrind /usr/lib64/valgrind /usr/local/lib/valgrind)))
+# Where the package keeps what every tool loads at run time; there it is installed, not in VG_ROOT.
+VG_RUN := $(patsubst $(VG_ROOT)%,%,$(firstword $(wildcard $(addprefix $(VG_ROOT),/usr/libexec/valgrind /usr/lib/*/valgrind /usr/lib/valgrind /usr/local/libexec/valgrind))))
 VG_LIBS := $(VG_DIR)/libcoregrind-$(VG_PLATFORM).a $(VG_DIR)/libvex-$(VG_PLATFORM).a
 VG_GCC := $(wildcard $(VG_DIR)/libgcc-sup-$(VG_PLATFORM).a)
 # The address is the core's own choice for each platform (coregrind, configure).
@@ -19,7 +21,7 @@ VG_TEXT := 0x58000000
 SIM := $(B)/libexec/valgrind
 SIM_SOURCES := $(wildcard profiler/simulator/*.c profiler/engine/*.c profiler/numa/*.c profiler/timing/*.c profiler/tlb/*.c)
 SIM_OBJECTS := $(SIM_SOURCES:%.c=$(B)/sim/%.o)
-SIM_CPPFLAGS := -Iprofiler/simulator -Iprofiler -isystem /usr/include/valgrind
+SIM_CPPFLAGS := -Iprofiler/simulator -Iprofiler -isystem $(VG_ROOT)/usr/include/valgrind
 # Valgrind's headers are GNU C, and rely on undefined macros being 0: neither -Wpedantic nor
 # -Wundef.  The core is not to be called through builtins or a stack protector it does not have.
 SIM_CFLAGS := -std=gnu11 -O3 -g -fno-stack-protector -fno-strict-aliasing -fno-builtin \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is a machine with counters of TLB misses had anywhere? Boots Linux for riscv64 in QEMU.
+"""How is a machine with counters of TLB misses had anywhere? Boots Linux for another CPU in QEMU.
 
 The machine's only disk is an archive in memory, which holds busybox, the programs under test and
 a list of steps; what the steps leave in /results comes back over the console.
@@ -22,6 +22,23 @@ QEMU = "qemu-system-riscv64"
 # than three minutes: one that hangs is a failure, a slow one is not.
 TIMEOUT_S = 800
 RESULTS_BEGIN, RESULTS_END = "@@results", "@@end"
+
+
+@dataclass(frozen=True, slots=True)
+class Emulator:
+    """QEMU for one kind of CPU: its program, the kernel that it boots, and where that prints."""
+
+    qemu: str
+    kernel: Path
+    console: str
+    memory: str = "512M"
+    timeout_s: int = TIMEOUT_S
+
+
+def riscv64() -> Emulator:
+    """The one whose counters count TLB misses."""
+    (kernel,) = (BUILD / "guest/linux").glob("vmlinux-*")
+    return Emulator(QEMU, kernel, "ttyS0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,33 +101,40 @@ def contents(steps: Path, programs: Sequence[Path]) -> dict[str, Member]:
     return files
 
 
-def boot(name: str, processor: Sequence[str], files: Mapping[str, Member]) -> Results:
+def boot(
+    name: str,
+    processor: Sequence[str],
+    files: Mapping[str, Member],
+    emulator: Emulator | None = None,
+) -> Results:
     """Boot the machine with the files, wait until it has switched itself off, and take its results.
 
     `processor`: options of QEMU. AssertionError with the console if it does not end well.
     """
+    emulator = emulator or riscv64()
     folder = BUILD / "guest" / name
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "initrd").write_bytes(archive(files))
     console = folder / "console"
-    (kernel,) = (BUILD / "guest/linux").glob("vmlinux-*")
-    command = [QEMU, "-M", "virt", "-m", "512M", "-nodefaults", "-display", "none", "-no-reboot"]
-    command += ["-serial", f"file:{console}", "-kernel", str(kernel)]
-    command += ["-initrd", str(folder / "initrd"), "-append", "console=ttyS0 panic=-1 quiet"]
+    command = [emulator.qemu, "-M", "virt", "-m", emulator.memory, "-nodefaults"]
+    command += ["-display", "none", "-no-reboot"]
+    command += ["-serial", f"file:{console}", "-kernel", str(emulator.kernel)]
+    command += ["-initrd", str(folder / "initrd")]
+    command += ["-append", f"console={emulator.console} panic=-1 quiet"]
     try:
         done = subprocess.run(
             [*command, *processor],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=TIMEOUT_S,
+            timeout=emulator.timeout_s,
             check=False,
         )
         said = f"exit code {done.returncode}: {done.stderr}"
     except subprocess.TimeoutExpired:
-        said = f"did not end within {TIMEOUT_S} s"
+        said = f"did not end within {emulator.timeout_s} s"
     text = console.read_text(errors="replace").replace("\r", "") if console.is_file() else ""
-    assert f"\n{RESULTS_END}\n" in text, f"{QEMU} {said}\n{text[-4000:]}"
+    assert f"\n{RESULTS_END}\n" in text, f"{emulator.qemu} {said}\n{text[-4000:]}"
     before, packed = text.split(f"{RESULTS_BEGIN}\n", 1)
     return Results(unpack(packed.split(f"{RESULTS_END}\n", 1)[0]), before)
 

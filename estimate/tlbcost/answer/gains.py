@@ -287,6 +287,9 @@ def _unbounded(
     needed = names_in(formulas[key]) if key else set()
     missing = sorted(needed - given.counted.values().keys())
     why = f": {', '.join(missing)} missing" if missing else ""
+    if key is None and any(name.startswith("dtlb_") for name in given.counted.values()):
+        why = f": {pmu.name} counts first-level misses alone, hits of the second level among them"
+        count_more = "tlbcost estimate ./app simulates both levels; tlbcost trial measures"
     return TlbcostError(
         "no estimate: the counts have neither the cycles in page walks nor their number" + why,
         count_more or "'tlbcost doctor' shows what can be counted here",

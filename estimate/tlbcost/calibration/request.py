@@ -23,14 +23,19 @@ from tlbcost.calibration.records import POOR, Calibration, Extent, Obtained
 from tlbcost.calibration.turn import Turn, our_turn
 from tlbcost.common import formats
 from tlbcost.common.document import now
-from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.common.progress import Progress, say
 from tlbcost.common.table import Cell, format_table
+from tlbcost.system.emulation import emulation
 from tlbcost.system.machine import Machine, current_machine
 
 if TYPE_CHECKING:
     from tlbcost.calibration.analysis.quantities import Analysis
+
+
+# Without any of these a calibration has nothing that an estimate could multiply.
+_LEVELS = ("dtlb_entries", "stlb_entries", "stlb_hit_ns", "walk_ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +183,8 @@ def _measured_now(
     """A new calibration, with its curve."""
     measured, machine = _measure(extent, page_sizes, announce, progress, patience)
     costs, negative = without_negative(measured.analysis.costs)
+    if not any(cost.quantity in _LEVELS and cost.interval for cost in costs):
+        raise _no_levels("no TLB level shows in the times of loads, as on an emulated CPU")
     calibration = Calibration(
         machine=machine,
         date=now(),
@@ -194,6 +201,16 @@ def _measured_now(
     return Obtained(calibration, "measured now", _curve(calibration, measured.analysis))
 
 
+def _no_levels(why: str) -> TlbcostError:
+    """This machine's times say nothing of a TLB."""
+    return TlbcostError(
+        f"cannot calibrate: {why}: no costs of TLB misses can be measured here",
+        "model a real CPU: tlbcost estimate --machine NAME (tlbcost machines lists them), or use "
+        "one's costs: --calibration FILE",
+        CANNOT_MEASURE,
+    )
+
+
 def _measure(
     extent: Extent,
     page_sizes: Sequence[int],
@@ -203,6 +220,8 @@ def _measure(
 ) -> tuple[Measured, Machine]:
     """Measure while the machine stays as it is; the machine that the figures belong to."""
     machine = current_machine()
+    if emulated := emulation(machine):
+        raise _no_levels(f"this CPU is emulated ({emulated})")
     for _ in range(2):
         try:
             measured = measure(extent, page_sizes, announce, progress, patience)

@@ -27,6 +27,7 @@ from tlbcost.doctor.tools import (
 from tlbcost.processors.published import published
 from tlbcost.system import hugetlb
 from tlbcost.system.cgroup import memory_limit
+from tlbcost.system.emulation import emulation
 from tlbcost.system.hints import write_setting
 from tlbcost.system.machine import (
     THP,
@@ -212,6 +213,10 @@ def _calibration(machine: Machine) -> Check:
             finding = f"of this machine, {cached.date}"
             return Check("calibration", "ok", finding, values=values)
         others.append(f"one of {cached.machine.cpu_name or 'an unnamed CPU'}, {cached.date}")
+    if emulated := emulation(machine):
+        finding = f"this CPU is emulated ({emulated}): no TLB shows in its times"
+        command = "tlbcost estimate --machine neoverse-v2 ./app"
+        return Check("calibration", "missing", finding, command, blocks_estimate=True)
     finding = "none of this machine in the cache; the first estimate makes it (at most 12 s)"
     if others:
         finding += f"; found {' and '.join(others[:2])}"

@@ -60,7 +60,7 @@ def measure_runs(
     `first`: a run on its own; `limit_s`: begin no round that would end later.
     """
     if not thp.is_here():
-        return "whole runs are put on huge pages on x86-64 only"
+        return "whole runs are put on huge pages on x86-64 only; tlbcost trial measures here"
     try:
         thp.check_possible()
     except TlbcostError as error:

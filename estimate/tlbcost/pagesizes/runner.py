@@ -22,7 +22,12 @@ from tlbcost.settings.change import Settings, system_settings
 from tlbcost.settings.journal import undisturbed
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.hugetlb import free_pages
-from tlbcost.system.machine import current_machine, huge_page_bytes, thp_sizes
+from tlbcost.system.machine import (
+    current_machine,
+    huge_page_bytes,
+    huge_page_or_assumed,
+    thp_sizes,
+)
 from tlbcost.validation.listener import Listener, listener
 
 # For another tlbcost to restore the settings.
@@ -79,7 +84,8 @@ def _sizes(
 ) -> tuple[list[PageSupply], Mapping[int, Shortage]]:
     """Base pages and the available larger sizes, ascending; and why others are not."""
     base, huge = current_machine().base_page_bytes, huge_page_bytes()
-    asked = {base, *(request.sizes or (huge or 2 << 20, 1 << 30))}
+    assumed, _ = huge_page_or_assumed(current_machine())
+    asked = {base, *(request.sizes or (assumed, 1 << 30))}
     if request.multi_size:
         asked |= {size for size in thp_sizes() if size < (huge or 0)}
     sizes, missing = [], {}

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from tlbcost.allocators.recognise import Program
 from tlbcost.attribution.shares import RegionShare
-from tlbcost.common import names
+from tlbcost.common import names, units
 from tlbcost.memory.eligibility import Standing
 from tlbcost.remedies.remedy import (
     HUGECTL,
@@ -181,11 +181,12 @@ def _static_madvise(
 ) -> Remedy | None:
     if situation.settings.thp != "madvise" or (standing and standing.reason == "too_small"):
         return None
+    huge = situation.huge_page_bytes
     return transparent(
         "madvise",
         "code",
-        "when the program starts, for an array aligned to 2 MiB "
-        "(__attribute__((aligned(1 << 21))))",
+        f"when the program starts, for an array aligned to {units.size(huge)} "
+        f"(__attribute__((aligned(1 << {huge.bit_length() - 1}))))",
         ("madvise(array, sizeof(array), MADV_HUGEPAGE);",),
         [region],
         situation,

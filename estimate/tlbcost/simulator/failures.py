@@ -15,6 +15,7 @@ from tlbcost.run.outcome import Outcome, describe_limit
 # Valgrind's messages about its own faults, including the tool's.
 _BROKEN = re.compile(r"VALGRIND INTERNAL ERROR|[`']impossible' happened")
 _EVEX = "62"  # the first byte of every AVX-512 instruction
+_SVE = 0b0010
 _LIBC = ("libc.so", "libm.so", "ld-linux", "libc-")
 
 
@@ -26,18 +27,33 @@ class BadInstruction:
     function: str | None
 
     @property
-    def is_avx512(self) -> bool:
-        """It is encoded with EVEX, which AVX-512 (and only that, on today's CPUs) needs."""
-        return self.instruction_bytes.split()[:1] == [_EVEX]
+    def kind(self) -> str:
+        """What kind of instruction that is, as words."""
+        code = self.instruction_bytes
+        # EVEX is what AVX-512 (and only that, on today's CPUs) needs.
+        if code.split()[:1] == [_EVEX]:
+            return "an AVX-512 instruction"
+        if self.is_arm:
+            # The top-level encodings of the Arm ARM: bits 28 to 25.
+            return "an SVE instruction" if int(code, 16) >> 25 & 0xF == _SVE else "an instruction"
+        return "an instruction"
+
+    @property
+    def is_arm(self) -> bool:
+        """It is one word, as on 64-bit Arm."""
+        return self.instruction_bytes.startswith("0x")
 
 
 def find_bad_instruction(logs: Sequence[str]) -> BadInstruction | None:
     """The first unknown instruction in the simulator's logs."""
     for log in logs:
         found = re.search(r"unhandled instruction bytes:((?: 0x[0-9A-Fa-f]{1,2})+)", log)
+        code = " ".join(each[2:].zfill(2) for each in found[1].split()).lower() if found else ""
         if found is None:
-            continue
-        code = " ".join(each[2:].zfill(2) for each in found[1].split()).lower()
+            found = re.search(r"\(arm64\): unhandled instruction (0x[0-9A-Fa-f]{8})", log)
+            if found is None:
+                continue
+            code = found[1].lower()
         place = re.search(r"\bat 0x[0-9A-Fa-f]+: (.+)", log[found.end() :])
         return BadInstruction(code, place[1].strip() if place else None)
     return None
@@ -45,13 +61,17 @@ def find_bad_instruction(logs: Sequence[str]) -> BadInstruction | None:
 
 def bad_instruction_error(name: str, bad: BadInstruction) -> TlbcostError:
     """The message for the user who ran the program of this name."""
-    kind = "an AVX-512 instruction" if bad.is_avx512 else "an instruction"
     where = f" in {bad.function}" if bad.function else ""
     message = (
-        f"cannot simulate {name}: {kind} that the simulator does not know{where} "
+        f"cannot simulate {name}: {bad.kind} that the simulator does not know{where} "
         f"(bytes {bad.instruction_bytes})"
     )
-    if bad.function and any(library in bad.function for library in _LIBC):
+    if bad.is_arm:
+        hint = (
+            "estimate a build without it, such as -march=armv8.2-a instead of -mcpu=native "
+            "(this Valgrind knows no SVE), or measure: tlbcost trial"
+        )
+    elif bad.function and any(library in bad.function for library in _LIBC):
         hint = (
             "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW tlbcost estimate ... "
             "makes the C library do without it"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from tlbcost.common import units
+from tlbcost.common import paths, units
 from tlbcost.common.document import doc
 
 
@@ -134,7 +134,7 @@ def current_machine() -> Machine:
         cpu_family=cpu.get("cpu family") or cpu.get("CPU architecture"),
         cpu_model=cpu.get("model") or cpu.get("CPU part") or _z_model(cpu),
         cpu_stepping=cpu.get("stepping") or cpu.get("CPU revision") or cpu.get("revision"),
-        cpu_name=cpu.get("model name") or cpu.get("cpu") or cpu.get("uarch"),
+        cpu_name=cpu.get("model name") or cpu.get("cpu") or cpu.get("uarch") or _arm_name(cpu),
         microcode=cpu.get("microcode"),
         hypervisor=_hypervisor(cpu),
         kernel=read_line("/proc/sys/kernel/osrelease") or _uname_release(),
@@ -179,6 +179,16 @@ def _risc_v(cpu: dict[str, str]) -> str | None:
     return "riscv" if cpu.get("isa", "").startswith("rv") else None
 
 
+def _arm_name(cpu: dict[str, str]) -> str | None:
+    """The name of an Arm core: the kernel reports numbers alone, data/machines has their names."""
+    vendor, part = cpu.get("CPU implementer"), cpu.get("CPU part")
+    for path in sorted(paths.data("machines").glob("arm_*.tsv")) if vendor and part else ():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if {f"# cpu_vendor: {vendor}", f"# cpu_models: {part}"} <= set(lines):
+            return next(line for line in lines if line.startswith("# name: "))[len("# name: ") :]
+    return None
+
+
 def _z_model(cpu: dict[str, str]) -> str | None:
     """The machine type of IBM Z, from "processor 0: version = 00, ... machine = 3906"."""
     found = re.search(r"\bmachine = (\d+)", cpu.get("processor 0", ""))
@@ -198,6 +208,9 @@ def _hypervisor(cpu: dict[str, str]) -> str | None:
                 return hypervisor
     if (sys_path("/proc/device-tree/hypervisor/compatible")).exists():
         return read_line("/proc/device-tree/hypervisor/compatible")
+    # What QEMU's and others' machines without firmware call themselves.
+    if "linux,dummy-virt" in (read_line("/proc/device-tree/compatible") or ""):
+        return "unknown"
     clock = read_line("/sys/devices/system/clocksource/clocksource0/available_clocksource") or ""
     if "kvm-clock" in clock.split():
         return "kvm"

@@ -126,6 +126,9 @@ def _glibc_hugetlb(name: str, size: int | None) -> Method:
 
 
 def _run_thp() -> Method:
+    if not thp.is_here():
+        why = "it traces the program, which it does on x86-64 only"
+        raise TlbcostError(f"cannot try run-thp: {why}", "--with glibc-thp, or thp", CANNOT_MEASURE)
     _check_thp("run-thp")
     return Method(
         "run-thp",

@@ -18,7 +18,7 @@ from tlbcost.calibration.file import read_calibration, write_calibration
 from tlbcost.calibration.measurement import CpuGoneError, Measured
 from tlbcost.calibration.records import Cost, Extent, Obtained
 from tlbcost.calibration.request import CalibrationRequest, calibration_for, obtain
-from tlbcost.common.errors import TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.formats import SAMPLES
 from tlbcost.common.interval import Interval
 from tlbcost.common.table import Table
@@ -154,6 +154,34 @@ def test_a_machine_that_changes_during_a_run_is_measured_again(
     assert obtained.calibration.machine == faster
     assert len(measured.asked) == 2
     assert "the frequency governor changed from powersave to performance" in said[1]
+
+
+def test_an_emulated_cpu_is_not_measured(
+    measured: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request, "emulation", lambda _: "its name is QEMU")
+    with pytest.raises(
+        TlbcostError, match=r"this CPU is emulated .its name is QEMU.: no costs"
+    ) as e:
+        get()
+    assert e.value.exit_code == CANNOT_MEASURE
+    assert "--machine NAME" in (e.value.hint or "")
+    assert measured.asked == []
+    assert look_up()[0] is None
+
+
+def test_times_without_a_tlb_level_are_no_calibration(
+    measured: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = Cost("walk_ns", 4096, "serial", 4096, None)
+    monkeypatch.setattr(
+        request, "without_negative", lambda _: ((nothing, Cost("fault_ns", 4096)), ())
+    )
+    with pytest.raises(TlbcostError, match=r"no TLB level shows.*as on an emulated CPU") as error:
+        get()
+    assert error.value.exit_code == CANNOT_MEASURE
+    assert len(measured.asked) == 1
+    assert look_up()[0] is None
 
 
 def test_a_cpu_that_goes_away_during_a_run_is_not_half_of_a_calibration(

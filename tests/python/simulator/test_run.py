@@ -193,8 +193,27 @@ def test_other_instructions_are_not_called_avx512() -> None:
     bad = find_bad_instruction(["nothing", AVX512.replace("0x62 0xF1", "0xF 0x4")])
     assert bad is not None
     assert bad.instruction_bytes.startswith("0f 04")
-    assert not bad.is_avx512
+    assert bad.kind == "an instruction"
     assert find_bad_instruction(["==1== all well"]) is None
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [("0x0420E3E0", "an SVE instruction"), ("0xD503305F", "an instruction")],
+)
+def test_arms_instructions_are_words(
+    launcher: Launcher, tmp_path: Path, word: str, kind: str
+) -> None:
+    log = f"""disInstr(arm64): unhandled instruction {word}
+disInstr(arm64): 0000'0100 0010'0000 1110'0011 1110'0000
+==7== valgrind: Unrecognised instruction at address 0x108650.
+==7==    at 0x108650: main (sve.c:9)"""
+    with pytest.raises(TlbcostError) as error:
+        run(launcher, fake(tmp_path, table(), log=log, end="kill -ILL $$"))
+    assert f"{kind} that the simulator does not know in main (sve.c:9)" in str(error.value)
+    assert f"(bytes {word.lower()})" in str(error.value)
+    assert "-march=armv8.2-a" in str(error.value.hint)
+    assert "tlbcost trial" in str(error.value.hint)
 
 
 def test_another_exit_code_is_kept_for_the_caveat(launcher: Launcher, tmp_path: Path) -> None:

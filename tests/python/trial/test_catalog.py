@@ -198,6 +198,17 @@ def test_multi_size_pages_alone(system: System) -> None:
     assert found.page_bytes == 64 << 10
 
 
+def test_what_traces_programs_names_what_works_on_other_cpus(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system.thp("madvise")
+    monkeypatch.setattr(thp_program, "is_here", lambda: False)
+    with pytest.raises(TlbcostError, match=r"cannot try run-thp.*on x86-64 only") as error:
+        named("run-thp")
+    assert error.value.exit_code == CANNOT_MEASURE
+    assert "--with glibc-thp" in (error.value.hint or "")
+
+
 def test_auto_takes_what_reaches_most_without_root(system: System) -> None:
     assert auto(RUN)[0].name == "glibc-thp"
     assert auto(RUN, heeds_tunables=False)[0].name == "run-thp"

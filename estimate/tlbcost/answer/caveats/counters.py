@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tlbcost.answer.record import CaveatRule, CountedPart, Estimate
 from tlbcost.common import units
+from tlbcost.common.interval import Interval
 from tlbcost.counters.count_findings import only_of_code
 
 MOST_NOTES = 2
@@ -59,17 +60,28 @@ def _walks_times_cost(_estimate: Estimate, part: CountedPart) -> tuple[str, str]
         return None
     counts_cycles = {"share", "pending_share"} & part.pmu.formulas.keys()
     count_them = _COUNT_ALL.format(part.pmu.key) if counts_cycles else None
+    walks = part.figures.get("walks") or part.figures.get("data_walks")
+    hits = part.figures.get("hits") or part.figures.get("data_hits")
+    missed = f"{_count(walks)} walks (misses of both levels)"
+    hit = f"{_count(hits)} first-level misses that hit the second level"
     if part.walk_cycles is not None:
         return (
-            "No cycles of page walks were counted: each walk is taken to cost "
-            f"{part.walk_cycles:g} cycles (--walk-cycles).",
+            f"No cycles of page walks were counted: each of {missed} is taken to cost "
+            f"{part.walk_cycles:g} cycles (--walk-cycles)"
+            + (f"; {hit} are left out." if hits else "; hits of the second level are not known."),
             count_them or "Measure the cost on that machine with tlbcost calibrate.",
         )
     return (
-        "No cycles of page walks were counted: walks are multiplied by their calibrated cost, "
-        "from overlapped to serialized, so that the interval is wide.",
+        f"No cycles of page walks were counted: {missed}"
+        + (f" and {hit}" if hits else " (hits of the second level are not known)")
+        + " are multiplied by their calibrated costs, from overlapped to serialized, so that the "
+        "interval is wide.",
         count_them or "A trial on huge pages gives the answer.",
     )
+
+
+def _count(figure: Interval | None) -> str:
+    return "the" if figure is None else units.count(round(figure.value))
 
 
 def _pending(_estimate: Estimate, part: CountedPart) -> tuple[str, str] | None:

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which emulated arm64 machines do the tests ask? Each boots once, at the first question."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import arm64
+import pytest
+from machine import Results, boot
+
+PROGRAMS = ("workloads/cyclic", "workloads/chase", "workloads/hash-lookup", "tests/sve")
+
+
+def ask(name: str, kernel: str, steps: str, processor: list[str]) -> Results:
+    """Boot a machine that takes these steps; the tests are skipped if there is none."""
+    if shutil.which(arm64.QEMU) is None:
+        pytest.skip(f"no {arm64.QEMU} (scripts/install-deps --arm64)")
+    if not (arm64.GUEST / kernel).is_file() or not (arm64.GUEST / "python").is_dir():
+        why = arm64.GUEST / "why"
+        pytest.skip(
+            " ".join(why.read_text().split()) if why.is_file() else "type: make check-arm64"
+        )
+    if not all((arm64.BUILT / program).is_file() for program in PROGRAMS):
+        pytest.skip("no programs for arm64 (make check-arm64; it needs aarch64-linux-gnu-gcc)")
+    skip_newer_library()
+    files = arm64.contents(steps, PROGRAMS)
+    return boot(name, [*processor, "-smp", "1"], files, arm64.emulator(kernel))
+
+
+def skip_newer_library() -> None:
+    """What the cross compiler's C library has must be in that of the machine."""
+    gcc = "aarch64-linux-gnu-gcc"
+    path = subprocess.check_output([gcc, "-print-file-name=libc.so.6"], text=True).strip()
+    (theirs,) = (arm64.GUEST / "root/lib/aarch64-linux-gnu").glob("libc.so.6")
+    ours, guest = (
+        max(tuple(map(int, each.split(b"."))) for each in re.findall(rb"GLIBC_(2\.\d+)", content))
+        for content in (open(path, "rb").read(), theirs.read_bytes())  # noqa: PTH123, SIM115
+    )
+    if ours > guest:
+        pytest.skip(
+            f"the cross compiler's C library is newer ({ours}) than the machine's ({guest})"
+        )
+
+
+@pytest.fixture(scope="session")
+def pages_4k() -> Results:
+    """A Neoverse N1 and Debian's kernel: base pages of 4 KiB, huge ones of 2 MiB."""
+    return ask("arm64-4k", "kernel-4k", "steps", ["-cpu", "neoverse-n1"])
+
+
+@pytest.fixture(scope="session")
+def pages_16k() -> Results:
+    """All that QEMU knows (SVE, too), and the kernel with base pages of 16 KiB."""
+    return ask("arm64-16k", "kernel-16k", "steps", ["-cpu", "max,pauth-impdef=on"])
+
+
+@pytest.fixture(scope="session", params=["pages_4k", "pages_16k"])
+def either(request: pytest.FixtureRequest) -> Results:
+    """Both, one after the other: what holds with pages of any size."""
+    results = request.getfixturevalue(request.param)
+    assert isinstance(results, Results)
+    return results
+
+
+@pytest.fixture(scope="session")
+def counting() -> Results:
+    """One whose clock is its instructions, else QEMU does not count these."""
+    cpu = ["-cpu", "neoverse-n1", "-icount", "shift=0"]
+    return ask("arm64-counting", "kernel-4k", "steps-counting", cpu)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Is an emulated CPU told from a real one, by what the kernel says of it alone?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from builders.answer import MACHINE
+from tlbcost.system.emulation import emulation
+
+ARM = replace(MACHINE, cpu_vendor="0x41", cpu_model="0xd0c", cpu_name="Arm Neoverse N1")
+
+
+def pmu(root: Path, *events: str) -> None:
+    folder = root / "sys/bus/event_source/devices/armv8_pmuv3_0/events"
+    folder.mkdir(parents=True)
+    for event in events:
+        (folder / event).write_text("event=0x0000\n")
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    return tmp_path
+
+
+def test_counters_without_caches_are_an_emulators(root: Path) -> None:
+    pmu(root, "cpu_cycles", "stall_backend")
+    assert emulation(ARM) == "its counters (armv8_pmuv3_0) count cycles but no cache misses"
+
+
+@pytest.mark.parametrize("events", [(), ("cpu_cycles", "l1d_cache_refill", "inst_retired")])
+def test_nothing_is_concluded_from_counters_of_real_cores_or_none(
+    root: Path, events: tuple[str, ...]
+) -> None:
+    pmu(root, *events)
+    assert emulation(ARM) is None
+
+
+@pytest.mark.usefixtures("root")
+def test_the_names_of_qemus_own_cpus() -> None:
+    assert "0x00" in str(emulation(replace(ARM, cpu_vendor="0x00")))
+    qemu = replace(MACHINE, cpu_name="QEMU TCG CPU version 2.5+")
+    assert emulation(qemu) == "its name is QEMU TCG CPU version 2.5+"
+    # A guest of KVM may have this one.
+    assert emulation(replace(MACHINE, cpu_name="QEMU Virtual CPU version 2.5+")) is None
