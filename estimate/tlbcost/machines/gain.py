@@ -87,8 +87,8 @@ class MachineEstimates:
         sizes = [size for each in self.machines for size in each.sizes]
         if any(each.size.page_bytes >= GIB and each.counts is not None for each in sizes):
             text = (
-                "Memory is assumed to be on 1 GiB pages where a mapping spans a whole such page, "
-                "and on base pages elsewhere; the program decides which memory gets them."
+                "Mappings of 1 GiB and more are assumed to be on 1 GiB pages, and all other memory "
+                "on base pages; the program decides which memory gets them."
             )
             found.append(MachineCaveat("M02", text))
         return tuple(found)
@@ -140,7 +140,7 @@ def _result(
     return MachineResult(machine, tuple(sizes), windows, reason)
 
 
-_NONE_FITS = "no mapping in which the program misses spans such a page: no time"
+_NONE_FITS = "no mapping in which the program misses is as large as such a page: no time"
 
 
 def _none_fits(plan: Pass, simulation: Simulation, base: int, number: int) -> bool:

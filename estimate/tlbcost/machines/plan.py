@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from tlbcost.calibration.records import Calibration
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
-from tlbcost.machines.published_timing import Figure, figures_of, published_core
+from tlbcost.machines.published_timing import figures_of, published_core
+from tlbcost.processors.figures import Figure
 from tlbcost.processors.geometry import Geometry, PageSizeGeometry, TlbLevel
 from tlbcost.processors.published import PublishedCore, cores, published
 from tlbcost.simulator.core import Core, core_for
@@ -97,7 +98,7 @@ def machine_named(
         page, notes = _published_size(core, size)
         pages.append(page)
         assumed += notes
-    timed = published_core(core, known)
+    timed = published_core(known)
     missing = ", ".join(known.missing())
     return OtherMachine(
         name,
