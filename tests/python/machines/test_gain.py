@@ -16,7 +16,8 @@ from builders.machines import (
     simulation,
 )
 from tlbcost.machines.gain import results, sentence
-from tlbcost.machines.plan import GIB, plan_pass
+from tlbcost.machines.one_pass import plan_pass
+from tlbcost.machines.plan import GIB
 from tlbcost.simulator.counts import SideCounts
 
 

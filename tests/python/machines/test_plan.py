@@ -13,7 +13,8 @@ from builders.machines import (
     machine,
 )
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
-from tlbcost.machines.plan import GIB, named, names_of, plan_pass
+from tlbcost.machines.one_pass import plan_pass
+from tlbcost.machines.plan import GIB, named, names_of
 from tlbcost.processors.geometry import TlbLevel
 from tlbcost.processors.published import cores
 
