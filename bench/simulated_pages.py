@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tlbcost.machines.gain import SizeResult, results
-from tlbcost.machines.plan import BASE_BYTES, GIB, HUGE_BYTES, machine_named, plan_pass
+from tlbcost.machines.one_pass import plan_pass
+from tlbcost.machines.plan import BASE_BYTES, GIB, HUGE_BYTES, machine_named
 from tlbcost.run.launch import Launcher
 from tlbcost.simulator.run import Simulation, find_valgrind, simulate
 from tlbcost.simulator.views import ImageViews

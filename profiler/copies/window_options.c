@@ -61,10 +61,10 @@ static bool add_view(struct window_options *options, const char *text)
 {
 	const uint32_t count = options->view_count;
 
-	if (count == TLB_MOST_VIEWS)
+	if (!view_option(text, count, options->view_configs))
 		return false;
 	options->view_count++;
-	return view_option(text, count, &options->view_configs[count]);
+	return true;
 }
 
 static bool set_view_core(struct window_options *options, const char *text)

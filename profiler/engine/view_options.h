@@ -5,8 +5,7 @@
 
 #include "tlb/views.h"
 
-
-/* The machine, after this number of others; false: the text is wrong. */
-bool view_option(const char *text, uint32_t views, struct tlb_view_config *view);
+/* views[count] after the others; false: the text is wrong, or they are too many to model. */
+bool view_option(const char *text, uint32_t count, struct tlb_view_config *views);
 
 #endif

@@ -125,13 +125,13 @@ static Bool parse_placement_caches(const HChar *text,
 
 static Bool add_view(const HChar *text)
 {
-	UInt number = given.view_count;
+	const UInt number = given.view_count;
 
-	if (number == TLB_MOST_VIEWS)
+	if (!view_option(text, number, given.view_configs))
 		return False;
 	given.view_count++;
 	given.views[number].text = text;
-	return view_option(text, number, &given.view_configs[number]);
+	return True;
 }
 
 /* Of the view that was named last. */

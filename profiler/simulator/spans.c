@@ -6,23 +6,30 @@
 
 #define KNOWN_SPANS 64u
 static struct {
-	ULong name;	/* of the page: first address, with the shift; 0: empty */
+	Addr start, last;	/* of the mapping; last 0: empty */
+	UInt shift;
 	Bool backed;
 } spans[KNOWN_SPANS];
 
+/* Mappings are looked up again at least this often. */
+#define SLOT_SHIFT 21u
+
 bool spanned(uint64_t address, uint32_t shift)
 {
-	const ULong start = address >> shift << shift, name = start | shift;
-	const UInt slot = (UInt)(address >> shift) % KNOWN_SPANS;
+	const UInt slot = (UInt)(address >> SLOT_SHIFT) % KNOWN_SPANS;
 	const NSegment *segment;
 
-	if (spans[slot].name == name)
+	if (spans[slot].shift == shift && spans[slot].start <= address &&
+	    address <= spans[slot].last)
 		return spans[slot].backed;
 	segment = VG_(am_find_nsegment)((Addr)address);
-	spans[slot].name = name;
-	spans[slot].backed = segment && segment->kind == SkAnonC &&
-			     segment->start <= start &&
-			     segment->end - start >= (1ULL << shift) - 1;
+	if (!segment)
+		return False;
+	spans[slot].start = segment->start;
+	spans[slot].last = segment->end;
+	spans[slot].shift = shift;
+	spans[slot].backed = segment->kind == SkAnonC &&
+			     segment->end - segment->start >= (1ULL << shift) - 1;
 	return spans[slot].backed;
 }
 

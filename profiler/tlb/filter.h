@@ -55,8 +55,9 @@ struct tlb_slot_list {
 	uint32_t next, previous;
 };
 
-/* First levels of further machines: see view_levels.h. */
-#define TLB_MOST_VIEWS 24u
+/* Further machines, and how many different first levels they may have: see view_levels.h. */
+#define TLB_MOST_VIEWS 96u
+#define TLB_MOST_LEVELS 24u
 
 /* Bits of the first levels that a reference missed. */
 #define TLB_BASE_MISS 1u
@@ -68,8 +69,8 @@ struct tlb_slot_list {
 struct tlb_view_slots {
 	uint32_t count, list_count;
 	uint32_t *entries;			/* of each slot: one of each level */
-	uint64_t *times[TLB_MOST_VIEWS];	/* of each level's entries */
-	struct tlb_slot_list *link[TLB_MOST_VIEWS];	/* of each list: slots, then heads */
+	uint64_t *times[TLB_MOST_LEVELS];	/* of each level's entries */
+	struct tlb_slot_list *link[TLB_MOST_LEVELS];	/* of each list: slots, then heads */
 };
 
 /* A filter, and the entries that hold its pages. */

@@ -30,7 +30,7 @@ struct tlb_view_level {
 #define TLB_BASE_SIZED UINT32_MAX
 
 struct tlb_view_levels {
-	struct tlb_view_level level[TLB_MOST_VIEWS];
+	struct tlb_view_level level[TLB_MOST_LEVELS];
 	/* Their number, and where they hold the pages in the filter's slots. */
 	struct tlb_view_slots held;
 	/*
@@ -38,9 +38,9 @@ struct tlb_view_levels {
 	 * size, the index of the level with the heads of these lists, one for each of its
 	 * entries.
 	 */
-	uint32_t list_owner[TLB_MOST_VIEWS];
+	uint32_t list_owner[TLB_MOST_LEVELS];
 	/* Where each level holds the page of the current reference. */
-	uint32_t found[TLB_MOST_VIEWS];
+	uint32_t found[TLB_MOST_LEVELS];
 	/*
 	 * Can the page of 1 << shift bytes that holds the address exist, instead of several
 	 * smaller ones?  NULL: always.
@@ -54,7 +54,7 @@ void tlb_view_levels_start(struct tlb_view_levels *levels);
 /*
  * Add a level of this geometry (entries > 0) and page size, at least that of base pages;
  * returns its number, which is that of an identical one if there is one.  At most
- * TLB_MOST_VIEWS.
+ * TLB_MOST_LEVELS.
  */
 uint32_t tlb_view_levels_add(struct tlb_view_levels *levels,
 			     struct tlb_geometry geometry, uint32_t shift,

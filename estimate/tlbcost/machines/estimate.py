@@ -15,13 +15,13 @@ from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.paths import version
 from tlbcost.machines.gain import MachineEstimates, results
+from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import (
     BASE_BYTES,
     HUGE_BYTES,
     OtherMachine,
     machine_named,
     of_calibration,
-    plan_pass,
 )
 from tlbcost.run.launch import launcher_of, native_runs
 from tlbcost.run.outcome import Run

@@ -16,7 +16,9 @@ from typing import Annotated, Literal
 from tlbcost.common import units
 from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
-from tlbcost.machines.plan import GIB, OtherMachine, PageSize, Pass
+from tlbcost.machines.effects import Column, Effect, effect_of, model_error, spread, total
+from tlbcost.machines.one_pass import Pass
+from tlbcost.machines.plan import GIB, PUBLISHED, OtherMachine, PageSize
 from tlbcost.measured.record import WORTHWHILE_FRACTION
 from tlbcost.model import overlap
 from tlbcost.model.overlap import MODEL_POINTS, MODEL_RELATIVE
@@ -34,7 +36,7 @@ class SizeResult:
     """One page size of one machine.
 
     `counts` None: it was not simulated. `cycles_per_reference` and `time_ratio` (to the first
-    size) are modelled; None: not obtained.
+    size) are modelled; None: not obtained. `effects`: of the guesses on the ratio.
     """
 
     size: PageSize
@@ -42,6 +44,7 @@ class SizeResult:
     cycles_per_reference: float | None
     time_ratio: Interval | None
     verdict: Verdict
+    effects: tuple[Effect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,8 @@ class MachineEstimates:
         sizes = [size for each in self.machines for size in each.sizes]
         if any(each.size.page_bytes >= GIB and each.counts is not None for each in sizes):
             text = (
-                "Memory is assumed to be on 1 GiB pages where a mapping spans a whole such page, "
-                "and on base pages elsewhere; the program decides which memory gets them."
+                "Mappings of 1 GiB and more are assumed to be on 1 GiB pages, and all other memory "
+                "on base pages; the program decides which memory gets them."
             )
             found.append(MachineCaveat("M02", text))
         return tuple(found)
@@ -117,18 +120,23 @@ def _result(
     base = _column(plan, simulation, first)
     sizes, reason = [], machine.no_core
     windows = 0
-    for size, number in zip(machine.sizes, numbers, strict=True):
+    for s, (size, number) in enumerate(zip(machine.sizes, numbers, strict=True)):
         if number is None:
             sizes.append(SizeResult(size, None, None, None, "unknown"))
             continue
         column = _column(plan, simulation, number)
-        ratio = None
+        ratio: Interval | None = None
+        effects: tuple[Effect, ...] = ()
         if size.page_bytes >= GIB and _none_fits(plan, simulation, first, number):
             notes = [note for note in (size.note, _NONE_FITS) if note is not None]
             size = replace(size, note="; ".join(notes))
         elif machine.core is not None:
-            ratio, windows, why = _ratio(simulation, base, column, first=number == first)
+            saving, windows, why = _saving(simulation, base, column)
             reason = reason or why
+            if saving is not None:
+                effects = _effects(machine, s, plan, simulation, (base, column))
+                ratio = _ratio(saving, effects, published=machine.costs == PUBLISHED)
+                ratio = Interval(1.0, 1.0, 1.0) if number == first else ratio
         sizes.append(
             SizeResult(
                 size,
@@ -136,12 +144,13 @@ def _result(
                 _cycles(column) if machine.core is not None and ratio else None,
                 ratio,
                 _verdict(ratio),
+                effects,
             )
         )
     return MachineResult(machine, tuple(sizes), windows, reason)
 
 
-_NONE_FITS = "no mapping in which the program misses spans such a page: no time"
+_NONE_FITS = "no mapping in which the program misses is as large as such a page: no time"
 
 
 def _none_fits(plan: Pass, simulation: Simulation, base: int, number: int) -> bool:
@@ -152,18 +161,17 @@ def _none_fits(plan: Pass, simulation: Simulation, base: int, number: int) -> bo
     return number != base and _counts(plan, simulation, base) == _counts(plan, simulation, number)
 
 
-# For each process image, for each of its windows: references and cycles.
-_Column = list[list[tuple[int, int]]]
-
-
-def _column(plan: Pass, simulation: Simulation, number: int) -> _Column:
+def _column(plan: Pass, simulation: Simulation, number: int) -> Column:
     if plan.first and number < 2:
         finished = [image for image in simulation.windows if image.references is not None]
         return [
             [(w.references, w.huge_cycles if number else w.base_cycles) for w in image.windows]
             for image in finished
         ]
-    view = number - 2 if plan.first else number
+    return _of_view(simulation, number - 2 if plan.first else number)
+
+
+def _of_view(simulation: Simulation, view: int) -> Column:
     return [
         [(references, cycles[view]) for references, cycles in image.windows]
         for image in simulation.views
@@ -188,16 +196,16 @@ def _counts(plan: Pass, simulation: Simulation, number: int) -> Sides:
     return sums
 
 
-def _cycles(column: _Column) -> float | None:
+def _cycles(column: Column) -> float | None:
     references = sum(n for image in column for n, _ in image)
     return sum(c for image in column for _, c in image) / references if references else None
 
 
-def _ratio(
-    simulation: Simulation, base: _Column, column: _Column, *, first: bool
+def _saving(
+    simulation: Simulation, base: Column, column: Column
 ) -> tuple[Interval | None, int, str | None]:
-    """Time on this size over that on the first, the number of windows behind it, and why there are
-    none.
+    """The share of the time on the first size that this one saves, with its sampling error; the
+    number of windows behind it, and why there is none.
     """
     if not simulation.windows:
         return None, 0, overlap.shortfall(None)
@@ -219,13 +227,53 @@ def _ratio(
     sample = overlap.sample_of(images)
     if sample is None or sample.saving is None:
         return None, sample.windows if sample else 0, overlap.shortfall(sample)
-    if first:
-        return Interval(1.0, 1.0, 1.0), sample.windows, None
-    saving = sample.saving
+    return sample.saving, sample.windows, None
+
+
+def _ratio(saving: Interval, effects: Sequence[Effect], *, published: bool) -> Interval:
+    """The time ratio, with what sampling, the model and guesses do to it."""
+    value = 1 - saving.value
     margin = MODEL_POINTS + MODEL_RELATIVE * abs(saving.value)
-    low = 1 - saving.value - math.hypot(saving.high - saving.value, margin)
-    high = 1 - saving.value + math.hypot(saving.value - saving.low, margin)
-    return Interval(1 - saving.value, max(0.0, low), high), sample.windows, None
+    if published:
+        margin = model_error(value)
+    below, above = spread(effects)
+    low = value - math.hypot(saving.high - saving.value, margin, below)
+    high = value + math.hypot(saving.value - saving.low, margin, above)
+    return Interval(value, max(0.0, low), high)
+
+
+def _effects(
+    machine: OtherMachine,
+    size: int,
+    plan: Pass,
+    simulation: Simulation,
+    columns: tuple[Column, Column],
+) -> tuple[Effect, ...]:
+    """What each guess does to the ratio of the two columns, base pages first."""
+    references = [image.references for image in simulation.views]
+    if not plan.varied or size == 0:
+        return ()
+    m = plan.machines.index(machine)
+    base, column = columns
+    assumed = _over(column, base, references)
+    found = []
+    for v, variant in enumerate(machine.variants):
+        low, high = plan.varied.get((m, v, 0)), plan.varied.get((m, v, size))
+        if low is None and high is None:
+            continue
+        tried = _over(
+            column if high is None else _of_view(simulation, high),
+            base if low is None else _of_view(simulation, low),
+            references,
+        )
+        if assumed is not None and tried is not None:
+            found.append(effect_of(variant, assumed, tried))
+    return tuple(sorted(found, key=lambda each: -max(each.below, each.above)))
+
+
+def _over(column: Column, base: Column, references: Sequence[int]) -> float | None:
+    one, other = total(column, references), total(base, references)
+    return None if one is None or other is None else one / other
 
 
 def _verdict(ratio: Interval | None) -> Verdict:

@@ -28,7 +28,7 @@ def listing(cores: Sequence[PublishedCore], file: TextIO) -> None:
                 _entries(core, "dtlb"),
                 _entries(core, "stlb"),
                 f"{len(_unverified(core, known))} of {len(core.levels) + len(known.figures)}",
-                "no" if published_core(core, known) is None else "yes",
+                "no" if published_core(known) is None else "yes",
             )
         console.print(rows)
         console.print()

@@ -14,15 +14,20 @@ from dataclasses import dataclass, replace
 from tlbcost.calibration.records import Calibration
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
-from tlbcost.machines.published_timing import Figure, figures_of, published_core
+from tlbcost.machines.published_timing import CoreFigures, figures_of, published_core
+from tlbcost.machines.unknowns import Variant, ranked, unknowns_of, variants
+from tlbcost.processors.figures import Figure
 from tlbcost.processors.geometry import Geometry, PageSizeGeometry, TlbLevel
 from tlbcost.processors.published import PublishedCore, cores, published
 from tlbcost.simulator.core import Core, core_for
 from tlbcost.simulator.geometry import ASSUMED_BASE, ASSUMED_HUGE, choose_level, geometry_for
-from tlbcost.simulator.views import MOST_VIEWS, View, options
 
 BASE_BYTES, HUGE_BYTES, GIB = 4 << 10, 2 << 20, 1 << 30
 _HUGE_FROM = 1 << 20
+# Where times of a core of data/machines come from.
+PUBLISHED = "published"
+# Guesses of a machine that are tried one by one; the others are tried together.
+MOST_VARIANTS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,10 @@ class PageSize:
 
 @dataclass(frozen=True, slots=True)
 class OtherMachine:
-    """A machine to simulate. `costs` says where its times come from; `core` None: `no_core` why."""
+    """A machine to simulate. `costs` says where its times come from; `core` None: `no_core` why.
+
+    `variants`: it with guesses at the ends of their ranges, the most important first.
+    """
 
     name: str
     title: str
@@ -52,6 +60,7 @@ class OtherMachine:
     costs: str
     no_core: str | None = None
     assumed: tuple[str, ...] = ()
+    variants: tuple[Variant, ...] = ()
 
 
 def names_of(core: PublishedCore) -> tuple[str, ...]:
@@ -97,7 +106,7 @@ def machine_named(
         page, notes = _published_size(core, size)
         pages.append(page)
         assumed += notes
-    timed = published_core(core, known)
+    timed = published_core(known)
     missing = ", ".join(known.missing())
     return OtherMachine(
         name,
@@ -106,10 +115,25 @@ def machine_named(
         core.stlb_folded,
         known.code_stlb,
         timed,
-        "published" if timed else "none",
+        PUBLISHED if timed else "none",
         None if timed else f"not published, or not on file here: {missing or 'its pipeline'}",
         (*assumed, *_unverified(known.figures if timed else {})),
+        _variants(core, known, pages) if timed else (),
     )
+
+
+def _variants(
+    core: PublishedCore, known: CoreFigures, pages: Sequence[PageSize]
+) -> tuple[Variant, ...]:
+    """What the machine may be instead, by what is not known of it."""
+    value = {name: figure.value for name, figure in known.figures.items()}
+    simulated = [page.geometry for page in pages]
+    given = [geometry for geometry in simulated if geometry is not None]
+    if not given:
+        return ()
+    found = unknowns_of(core, known, [page.page_bytes for page in pages])
+    order = [each for each, _ in ranked(found, value, given[0], given[-1])]
+    return variants(order, value, simulated, MOST_VARIANTS)
 
 
 def _unverified(figures: Mapping[str, Figure]) -> list[str]:
@@ -212,92 +236,3 @@ def _calibrated_size(calibration: Calibration, size: int, whole: Geometry) -> Pa
     if core is not None and size != HUGE_BYTES and not held:
         return _unknown_size(core, size)
     return PageSize(size, geometry_for(calibration, machine, size).huge)
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """What one run of the simulator has to do: `cells` are machine and size, by number.
-
-    Sizes whose TLBs are not known have none.
-
-    Cell i is view i - 2, after those of the machine at hand, if `first` (its two sizes are the
-    first two cells); else view i.
-    """
-
-    geometry: Geometry
-    core: Core | None
-    cells: tuple[tuple[int, int], ...]
-    views: tuple[View, ...]
-    first: bool
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The simulator's options, besides those of the geometry and the core."""
-        return ("--attribute=no", *options(self.views))
-
-
-def plan_pass(machines: Sequence[OtherMachine]) -> Pass:
-    """All machines in one run.
-
-    Raises TlbcostError with exit code 2 if they are too many, and 4 if too little is known: not
-    the first size of each machine, with which its others are compared, or none of the others.
-    """
-    _check_known(machines)
-    cells = [
-        (m, s)
-        for m, machine in enumerate(machines)
-        for s, size in enumerate(machine.sizes)
-        if size.geometry is not None
-    ]
-    lead = machines[0]
-    first = lead.sizes[0].geometry
-    assert first is not None
-    usual = [size.page_bytes for size in lead.sizes[:2]] == [BASE_BYTES, HUGE_BYTES]
-    second = (lead.sizes[1].geometry if usual else None) or _any_huge(first)
-    usual = usual and lead.sizes[1].geometry is not None
-    whole = usual and lead.code_stlb is None and (len(machines) == 1 or lead.core is not None)
-    skipped = 2 if whole else 0
-    views = []
-    for number, (m, s) in enumerate(cells):
-        if number < skipped:
-            continue
-        machine, size = machines[m], machines[m].sizes[s]
-        assert size.geometry is not None
-        base = next(i for i, cell in enumerate(cells) if cell[0] == m)
-        rest = None
-        # If its entries hold pieces, this shows whether such pages are possible at all.
-        if size.page_bytes >= GIB and s > 0:
-            rest = base - skipped if base >= skipped else -1
-        core = machine.core.option if machine.core else None
-        views.append(View(size.geometry, machine.folded, machine.code_stlb, core, rest))
-    if len(views) > MOST_VIEWS:
-        raise TlbcostError(
-            f"{len(cells)} machines and page sizes are too many for one run",
-            f"give at most {MOST_VIEWS}",
-            USAGE,
-        )
-    return Pass(
-        Geometry(first, second, {}, lead.folded),
-        lead.core,
-        tuple(cells),
-        tuple(views),
-        whole,
-    )
-
-
-def _check_known(machines: Sequence[OtherMachine]) -> None:
-    unknown = [m.sizes[0] for m in machines if m.sizes[0].geometry is None]
-    others = [size for m in machines for size in m.sizes[1:]]
-    if others and all(size.geometry is None for size in others):
-        unknown += others
-    if unknown:
-        raise TlbcostError(
-            f"no estimate: {unknown[0].note}",
-            "'tlbcost machines NAME' shows what is known of a machine",
-            CANNOT_MEASURE,
-        )
-
-
-def _any_huge(base: PageSizeGeometry) -> PageSizeGeometry:
-    """What the simulator is given by default."""
-    return replace(base, page_size_bytes=base.page_size_bytes * 512, entry_bytes=None)

@@ -12,17 +12,18 @@ from dataclasses import dataclass
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import read_table
+from tlbcost.processors.figures import Figure, figures_in
 from tlbcost.processors.geometry import TlbLevel
-from tlbcost.processors.published import PublishedCore
+from tlbcost.processors.published import Pipeline
 from tlbcost.simulator.core import Core, pipeline_options
 
-_PREFIX = "core_"
 _TICKS_PER_CYCLE = 64
 # Figures that the overlap model needs.
 NEEDED = (
-    "ghz", "l1d_bytes", "l1d_ways", "l1d_cycles", "l2_bytes", "l2_ways", "l2_cycles", "l3_bytes",
-    "l3_cycles", "memory_ns", "fill_buffers", "l3_line_cycles", "memory_line_cycles",
-    "stlb_hit_cycles", "walk_cycles", "page_directories",
+    "walkers", "width", "reorder_buffer", "store_buffer", "mispredict_cycles", "ghz", "l1d_bytes",
+    "l1d_ways", "l1d_cycles", "l2_bytes", "l2_ways", "l2_cycles", "l3_bytes", "l3_cycles",
+    "memory_ns", "fill_buffers", "l3_line_cycles", "memory_line_cycles", "stlb_hit_cycles",
+    "walk_cycles", "page_directories",
 )  # fmt: skip
 # The simulator's name of a figure that it uses unchanged.
 _FIELDS = {
@@ -33,16 +34,6 @@ _FIELDS = {
     "page_directories": "directories", "page_directory_ways": "directory-ways",
     "page_pointers": "pointers", "page_roots": "roots",
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One published figure; its unit is in its name."""
-
-    value: float
-    source: str
-    explanation: str
-    verified: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,37 +53,39 @@ def figures_of(core: str) -> CoreFigures:
     """Read them from the core's file. Raises TlbcostError naming the file and the defect."""
     path = paths.data("machines", f"{core}.tsv")
     table = read_table(path, formats.MACHINE)
-    figures, code = {}, None
-    for key, text in table.header.items():
-        if not key.startswith(_PREFIX):
-            continue
-        name = key.removeprefix(_PREFIX)
-        try:
-            value, source, verified = text.split()
-            if verified not in ("yes", "no"):
-                raise ValueError(verified)
-            explanation = table.key(f"source_{source}")
-            if name == "code_stlb":
-                entries, ways = (int(part) for part in value.split(":"))
-                code = TlbLevel(entries, ways)
-            else:
-                figures[name] = Figure(float(value), source, explanation, verified == "yes")
-        except ValueError as error:
-            raise TlbcostError(f"{path}: not 'value source yes|no': {key}: {text}") from error
+    try:
+        figures = dict(figures_in(table))
+        found = figures.pop("code_stlb", None)
+        code = None
+        if found is not None:
+            entries, ways = table.key("core_code_stlb").split()[0].split(":")
+            code = TlbLevel(int(entries), int(ways))
+    except ValueError as error:
+        raise TlbcostError(f"{path}: {error}") from error
     aliases = tuple(part for part in table.header.get("aliases", "").split(",") if part)
     return CoreFigures(aliases, figures, code)
 
 
-def published_core(core: PublishedCore, known: CoreFigures) -> Core | None:
+def published_core(known: CoreFigures) -> Core | None:
     """The core to time on, by published figures alone; None if they do not suffice."""
-    if known.missing() or core.pipeline is None or core.walkers is None:
+    if known.missing():
         return None
-    value = {name: figure.value for name, figure in known.figures.items()}
+    return modelled({name: figure.value for name, figure in known.figures.items()})
+
+
+def modelled(value: Mapping[str, float]) -> Core:
+    """The core with these figures, which are all that are needed."""
+    pipeline = Pipeline(
+        round(value["width"]),
+        round(value["reorder_buffer"]),
+        round(value["store_buffer"]),
+        round(value["mispredict_cycles"]),
+    )
     ghz = value["ghz"]
     memory = round(value["memory_ns"] * ghz)
     line = round(value["memory_line_cycles"] * _TICKS_PER_CYCLE)
     fields = {
-        **pipeline_options(core.pipeline),
+        **pipeline_options(pipeline),
         **{field: round(value[name]) for name, field in _FIELDS.items() if name in value},
         # Bare metal: a huge page is one piece of memory; Intel's and AMD's L2 fetch lines in pairs.
         "huge-contiguous": 1,
@@ -102,7 +95,7 @@ def published_core(core: PublishedCore, known: CoreFigures) -> Core | None:
         "memory-interval": line,
         # At best as many outstanding lines as there are buffers.
         "memory-apart": max(line, round(memory / value["fill_buffers"] * _TICKS_PER_CYCLE)),
-        "walkers": core.walkers,
+        "walkers": round(value["walkers"]),
         "walk-cycles": round(value["walk_cycles"]),
         "huge-walk-cycles": round(value["walk_cycles"]),
         "read-cycles": round(value.get("walk_read_cycles", 0)),

@@ -17,7 +17,7 @@ from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
 from tlbcost.simulator.counts import SIDES, Side, SideCounts, side_counts
 
 # The simulator's maximum.
-MOST_VIEWS = 24
+MOST_VIEWS = 96
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tlbcost.machines.gain import MachineEstimates, results
-from tlbcost.machines.plan import OtherMachine, machine_named, plan_pass
+from tlbcost.machines.one_pass import plan_pass
+from tlbcost.machines.plan import OtherMachine, machine_named
 from tlbcost.run.outcome import Outcome
 from tlbcost.simulator.counts import ProcessCounts, Side, SideCounts
 from tlbcost.simulator.run import Simulation
@@ -18,9 +21,12 @@ OUTCOME = Outcome(None, "", None, 0, None, None)
 SIDES: tuple[Side, ...] = ("load", "store", "fetch")
 
 
-def machine(name: str, *sizes: int) -> OtherMachine:
-    """One that is published, on base and on huge pages if not told otherwise."""
-    return machine_named(name, sizes or (BASE, HUGE), None, None)
+def machine(name: str, *sizes: int, guesses: bool = False) -> OtherMachine:
+    """One that is published, on base and on huge pages if not told otherwise; `guesses`: with what
+    it is if they are wrong.
+    """
+    made = machine_named(name, sizes or (BASE, HUGE), None, None)
+    return made if guesses else replace(made, variants=())
 
 
 def counts(walks: int) -> dict[Side, SideCounts]:

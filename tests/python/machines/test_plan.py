@@ -13,7 +13,8 @@ from builders.machines import (
     machine,
 )
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
-from tlbcost.machines.plan import GIB, named, names_of, plan_pass
+from tlbcost.machines.one_pass import plan_pass
+from tlbcost.machines.plan import GIB, named, names_of
 from tlbcost.processors.geometry import TlbLevel
 from tlbcost.processors.published import cores
 
@@ -48,9 +49,9 @@ def test_a_size_between_misses_as_base_pages_do_on_x86() -> None:
 
 
 def test_a_size_that_a_machine_lacks_is_not_simulated() -> None:
-    made = machine("zen5", BASE, HUGE, GIB)
+    made = machine("nhm", BASE, HUGE, GIB)
     assert made.sizes[2].geometry is None
-    assert made.sizes[2].note == "the TLBs of AMD Zen 5 for 1 GiB pages are not on file"
+    assert made.sizes[2].note == "the TLBs of Intel Nehalem for 1 GiB pages are not on file"
     plan = plan_pass([machine("skx", BASE, HUGE, GIB), made])
     assert plan.cells == ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1))
 
@@ -82,7 +83,7 @@ def test_the_first_machine_needs_no_view_unless_its_second_level_is_split() -> N
     options = [view.options()[0] for view in plan.views]
     assert options == [
         "--view=page=4096,l1d=64:4,l1i=128:8,stlb=2048:16,folded=1",
-        "--view=page=2097152,l1d=32:4,l1i=16:16,stlb=2048:16,folded=1",
+        "--view=page=2097152,l1d=32:4,l1i=16:8,stlb=1024:8,folded=1",
         "--view=page=4096,l1d=72:72,l1i=64:64,stlb=3072:24,code-stlb=512:8",
         "--view=page=2097152,l1d=72:72,l1i=64:64,stlb=3072:24,code-stlb=512:8",
     ]
@@ -97,4 +98,4 @@ def test_memory_that_no_gigabyte_page_spans_stays_on_base_pages() -> None:
 
 def test_too_many_machines_for_one_run_are_refused() -> None:
     with pytest.raises(TlbcostError, match="too many for one run"):
-        plan_pass([machine("skx", BASE, MTHP, HUGE) for _ in range(9)])
+        plan_pass([machine("skx", BASE, MTHP, HUGE) for _ in range(33)])

@@ -16,7 +16,8 @@ from builders.tree import BUILD
 from simulated_pages import Simulated, direction, simulated, within
 from tlbcost.common import paths
 from tlbcost.machines.gain import results
-from tlbcost.machines.plan import GIB, HUGE_BYTES, machine_named, plan_pass
+from tlbcost.machines.one_pass import plan_pass
+from tlbcost.machines.plan import GIB, HUGE_BYTES, machine_named
 from tlbcost.pagesizes.published import published, ratio_of
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.simulator.run import find_valgrind, simulate

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.formats import MACHINE
+from tlbcost.common.formats import CPUID_TLBS, MACHINE
 from tlbcost.common.table import read_table
+from tlbcost.processors.figures import figures_in
 from tlbcost.processors.published import LEVELS, PublishedCore, cores, published, read_core
 from tlbcost.system.machine import Machine
 
@@ -59,12 +60,58 @@ def test_a_figure_from_memory_is_not_called_verified(core: PublishedCore) -> Non
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_guess_is_a_range_and_a_checked_figure_is_not(path: Path) -> None:
+    for name, figure in figures_in(read_table(path, MACHINE)).items():
+        assert figure.low <= figure.value <= figure.high, name
+        assert figure.verified == (figure.low == figure.high), name
+        assert not (figure.verified and "memory" in figure.source.split("+")), name
+    for (level, size), row in read_core(path).levels.items():
+        if row.entries is None:
+            assert (row.low, row.high, row.verified) == (None, None, False)
+        elif row.verified:
+            assert row.low == row.high == row.entries
+        else:
+            assert row.low is not None, (level, size)
+            assert row.high is not None
+            assert row.low <= row.entries <= row.high
+
+
+def test_what_contradicts_cpuid_is_said() -> None:
+    known = {core.core: core for core in cores()}
+    table = read_table(paths.data("cpuid_tlbs.tsv"), CPUID_TLBS)
+    assert len(table.records()) > 100
+    differing: dict[str, set[str]] = {}
+    for row in table.records():
+        core, level, size = str(row["core"]), str(row["level"]), int(str(row["page_size_bytes"]))
+        found = next(
+            (each for key, each in known[core].levels.items() if key == (level, size)), None
+        )
+        ways = None if row["ways"] is None or found is None else found.ways
+        same = found is not None and found.entries == int(str(row["entries"]))
+        if not same or ways != (None if row["ways"] is None else int(row["ways"])):
+            differing.setdefault(core, set()).add(f"{level} {size}")
+    for core in known:
+        header = read_table(paths.data("machines", f"{core}.tsv"), MACHINE).header
+        said = header.get("cpuid_differs", "")
+        assert {each for each in said.split(",") if each} == differing.get(core, set()), core
+
+
+def test_ice_lake_has_two_arrays_that_base_pages_may_be_in() -> None:
+    client = next(core for core in cores() if core.core == "tgl")
+    base, huge, gib = (client.levels["stlb", size] for size in (4 << 10, 2 << 20, 1 << 30))
+    assert (base.entries, base.ways) == (2048, 16)
+    assert [(row.entries, row.ways) for row in (huge, gib)] == [(1024, 8)] * 2
+    assert client.shares("stlb", 4 << 10) == (2 << 20, 1 << 30)
+    assert client.shares("stlb", 2 << 20) == (4 << 10,)
+    assert client.shares("dtlb", 4 << 10) == ()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_sources_are_explained_and_used(path: Path) -> None:
     table = read_table(path, MACHINE)
-    used = {f"source_{row['source']}" for row in table.records()}
-    used |= {
-        f"source_{text.split()[1]}" for key, text in table.header.items() if key.startswith("core_")
-    }
+    cells = [str(row["source"]) for row in table.records()]
+    cells += [text.split()[1] for key, text in table.header.items() if key.startswith("core_")]
+    used = {f"source_{key}" for cell in cells for key in cell.split("+")}
     explained = {key for key in table.header if key.startswith("source_")}
     assert used == explained
     assert {row["level"] for row in table.records()} <= set(LEVELS)
@@ -87,6 +134,8 @@ def test_no_model_is_claimed_by_two_cores() -> None:
         ("GenuineIntel", "6", "143", "spr"),
         ("GenuineIntel", "6", "85", "skx"),
         ("GenuineIntel", "6", "94", "skl"),
+        ("GenuineIntel", "6", "140", "tgl"),
+        ("GenuineIntel", "6", "126", "icl"),
         ("GenuineIntel", "6", "42", "snb"),
         ("GenuineIntel", "6", "15", "core2"),
         ("GenuineIntel", "15", "4", None),
@@ -123,4 +172,22 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
         read_core(path)
     path.write_text(good.replace("# cpu_models: ", "# cpu_models: x"), encoding="utf-8")
     with pytest.raises(TlbcostError, match=r"odd\.tsv"):
+        read_core(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("dtlb\t4096\t64\t4\tNA\tmemory\tno\tNA", "not a range around 64: none"),
+        ("dtlb\t4096\t64\t4\tNA\tmemory\tno\t70..80", "not a range around 64: 70..80"),
+        ("dtlb\t4096\t64\t4\tNA\tilx_tgl\tyes\t32..64", "a verified figure has no range"),
+        ("dtlb\t4096\t64\t4\tNA\tnobody\tyes\tNA", "source_nobody"),
+        ("stlb\t4096\t64\t4\tNA\tilx_tgl\tyes\tNA", "is there twice"),
+    ],
+)
+def test_a_wrong_row_is_refused(tmp_path: Path, line: str, words: str) -> None:
+    path = tmp_path / "odd.tsv"
+    text = paths.data("machines", "tgl.tsv").read_text(encoding="utf-8")
+    path.write_text(text.replace("dtlb\t4096\t64\t4\tNA\tilx_tgl\tyes\tNA", line), encoding="utf-8")
+    with pytest.raises(TlbcostError, match=words):
         read_core(path)
