@@ -17,7 +17,7 @@ struct measuring {
 	const struct recording *recording;	/* of its calls; NULL: there is none */
 	uint32_t window;
 	uint64_t *random;
-	uint64_t deadline_ns;
+	uint64_t enough_ns, deadline_ns;	/* real time: see options; 0: there is none */
 	struct page_runs pages;		/* that the work needs */
 	/* It does the work before the others; it is not timed. */
 	struct arm pilot;
