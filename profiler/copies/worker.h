@@ -16,6 +16,8 @@
 struct worker_options {
 	const struct window_options *window;
 	const struct arms_options *arms;
+	/* It takes its share of the CPUs, as any program: the one that it follows is not timed. */
+	bool urgent;
 };
 
 struct worker_job {

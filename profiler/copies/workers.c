@@ -97,7 +97,7 @@ int workers_start(struct workers *workers, uint32_t count, const struct worker_o
 {
 	*workers = (struct workers){ .options = *options, .folder = folder, .first = first };
 	while (workers->count < count && workers->count < WORKERS_MOST) {
-		if (start(workers, options->window->whole) < 0) {
+		if (start(workers, options->urgent) < 0) {
 			workers_kill(workers);
 			return -1;
 		}
