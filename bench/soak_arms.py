@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,11 +57,23 @@ class Soaked:
     failed: list[str] = field(default_factory=list)
     longest_s: float = 0.0
 
+    def add(self, other: Soaked) -> None:
+        """What another run came to."""
+        self.programs |= other.programs
+        self.runs += other.runs
+        self.copies += other.copies
+        self.arms += other.arms
+        self.pilots += other.pilots
+        self.outcomes += other.outcomes
+        self.left += other.left
+        self.hung += other.hung
+        self.failed += other.failed
+        self.longest_s = max(self.longest_s, other.longest_s)
 
-def soak(task: Task, calls: int, found: Soaked) -> None:
+
+def soak(task: Task, calls: int) -> Soaked:
     """One run of a program with copies that have arms."""
-    found.runs += 1
-    found.programs.add(task.name)
+    found = Soaked(programs={task.name}, runs=1)
     with tempfile.TemporaryDirectory() as name:
         words = [
             str(paths.libexec("tlbcost-copies")), "--out", name, "--arms", str(SLICES),
@@ -75,9 +88,10 @@ def soak(task: Task, calls: int, found: Soaked) -> None:
         elif code != 0:
             found.failed.append(f"{task.name}: exit code {code}")
         if left := left_over():
-            found.failed.append(f"{task.name}: {left} processes left")
+            found.failed.append(f"{task.name}: left {', '.join(left)}")
         if code is not None:
             account(Path(name), found)
+    return found
 
 
 def run(words: Sequence[str]) -> int | None:
@@ -92,15 +106,21 @@ def run(words: Sequence[str]) -> int | None:
             return None
 
 
-def left_over() -> int:
+def adopt() -> None:
+    """What outlives a run becomes a child of ours, and is seen."""
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+def left_over() -> list[str]:
     """Processes of a run that outlived it: they are our children now. They are killed."""
     time.sleep(0.2)
-    left = 0
+    left = []
     for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
-        with contextlib.suppress(ChildProcessError):
+        with contextlib.suppress(ChildProcessError, FileNotFoundError):
+            status = Path(f"/proc/{pid}/stat").read_text()
             # Dead ones were left to be reaped by whoever comes.
             if os.waitpid(int(pid), os.WNOHANG)[0] == 0:
-                left += 1
+                left.append(" ".join(status.split()[1:3]))
                 os.kill(int(pid), signal.SIGKILL)
                 os.waitpid(int(pid), 0)
     return left
@@ -157,17 +177,19 @@ def there(only: Sequence[str]) -> list[Task]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--arms", metavar="N", type=int, default=ARMS, help="so many at least")
+    parser.add_argument("--jobs", metavar="N", type=int, default=1, help="at the same time")
     parser.add_argument("--only", metavar="NAME", action="append", help="these programs alone")
     options = parser.parse_args()
     least = options.arms
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     tasks, found = there(options.only or ()), Soaked()
     for turn in itertools.count():
         before = found.arms
-        for task in tasks:
-            soak(task, RECORDED_CALLS[turn % len(RECORDED_CALLS)], found)
-            print(f"{task.name}: {found.arms + found.pilots} arms, {len(found.hung)} hung, "
-                  f"{len(found.failed)} failed", flush=True)  # fmt: skip
+        calls = RECORDED_CALLS[turn % len(RECORDED_CALLS)]
+        with ProcessPoolExecutor(options.jobs, initializer=adopt) as pool:
+            for each in pool.map(soak, tasks, itertools.repeat(calls)):
+                found.add(each)
+                print(f"{found.arms + found.pilots} arms of {found.runs} runs", *each.programs,
+                      *each.hung, *each.failed, flush=True)  # fmt: skip
         if found.arms + found.pilots >= least or found.arms == before:
             break
     lines = lines_of(found)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "arms_options.h"
@@ -62,6 +63,14 @@ int waiting_add(struct sampling *sampling, const struct sampled_copy *sampled,
 	return 0;
 }
 
+/* It holds memory: its death is waited for. */
+static void end(const struct sampled_copy *sampled)
+{
+	kill(sampled->copy.pid, SIGKILL);
+	if (sampled->sibling)
+		waitpid(sampled->copy.pid, NULL, __WALL);
+}
+
 static void forget(struct sampling *sampling, unsigned index)
 {
 	if (sampling->waiting[index].recording >= 0)
@@ -76,7 +85,7 @@ void waiting_kill(struct sampling *sampling, const struct process *process)
 
 		if (process && sampled->process != process)
 			continue;
-		kill(sampled->copy.pid, SIGKILL);
+		end(sampled);
 		sampled_copy_bury(sampled);
 		forget(sampling, i);
 	}
@@ -134,7 +143,7 @@ void waiting_give(struct sampling *sampling, struct worker *worker)
 		if (now - waiting->sampled.copy.taken_ns > MOST_PARKED_NS ||
 		    sampled_copy_give(sampling, worker, &waiting->sampled, &waiting->job,
 				      waiting->recording) < 0) {
-			kill(waiting->sampled.copy.pid, SIGKILL);
+			end(&waiting->sampled);
 			sampled_copy_bury(&waiting->sampled);
 		}
 		forget(sampling, index);
