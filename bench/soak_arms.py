@@ -39,7 +39,7 @@ RECORDED_CALLS = (0, 2000)
 EXPECTED_NS = 1_500_000_000
 # Copies that wait are given up 60 s after the program's end: whatever takes this long hangs.
 HUNG_S = 240
-_SUBREAPER = 36
+_SUBREAPER, _THP_DISABLE = 36, 41
 
 
 @dataclass(slots=True)
@@ -106,9 +106,11 @@ def run(words: Sequence[str]) -> int | None:
             return None
 
 
-def adopt() -> None:
-    """What outlives a run becomes a child of ours, and is seen."""
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+def become_parent() -> None:
+    """Runs are on base pages whatever the system's mode, and what outlives one is our child."""
+    libc = ctypes.CDLL(None)
+    if libc.prctl(_SUBREAPER, 1, 0, 0, 0) or libc.prctl(_THP_DISABLE, 1, 0, 0, 0):
+        raise OSError("prctl() failed")
 
 
 def left_over() -> list[str]:
@@ -185,7 +187,7 @@ def main() -> int:
     for turn in itertools.count():
         before = found.arms
         calls = RECORDED_CALLS[turn % len(RECORDED_CALLS)]
-        with ProcessPoolExecutor(options.jobs, initializer=adopt) as pool:
+        with ProcessPoolExecutor(options.jobs, initializer=become_parent) as pool:
             for each in pool.map(soak, tasks, itertools.repeat(calls)):
                 found.add(each)
                 print(f"{found.arms + found.pilots} arms of {found.runs} runs", *each.programs,
