@@ -289,6 +289,30 @@ static void test_what_the_pilot_wrote_is_compared(void)
 	end(&injected, &copy);
 }
 
+/* What arms have already is not prepared again. */
+static void test_new_pages_are_known(void)
+{
+	struct page_run now[] = { { 0, 1, 0, 9 }, { 2, 4, 0, 9 }, { 6, 8, 0, 9 } };
+	struct page_run then[] = { { 0, 1, 0, 9 }, { 2, 3, 0, 9 }, { 5, 8, 0, 9 } };
+	const struct page_runs all = { now, 3, 3, 5 }, before = { then, 3, 3, 5 };
+	const struct page_runs none = { NULL, 0, 0, 0 };
+	struct page_runs fresh;
+
+	CHECK_EQUAL(page_runs_new(&fresh, &all, &before), 0);
+	CHECK_EQUAL(fresh.count, 2);
+	CHECK_EQUAL(fresh.bytes, 4);
+	CHECK_EQUAL(fresh.all[0].start, 2);
+	CHECK_EQUAL(fresh.all[0].end, 4);
+	CHECK_EQUAL(fresh.all[1].start, 6);
+	page_runs_free(&fresh);
+	CHECK_EQUAL(page_runs_new(&fresh, &all, &all), 0);
+	CHECK_EQUAL(fresh.count, 0);
+	page_runs_free(&fresh);
+	CHECK_EQUAL(page_runs_new(&fresh, &all, &none), 0);
+	CHECK_EQUAL(fresh.count, 3);
+	page_runs_free(&fresh);
+}
+
 /* A slice more would end after the time: the fewest do. */
 static void test_little_time_is_for_the_fewest_slices(void)
 {
@@ -312,6 +336,7 @@ static const struct check_test tests[] = {
 	{ "arms do the same work on their pages", test_arms_do_the_same_work },
 	{ "what cannot be measured has its reason", test_what_cannot_be_measured_has_its_reason },
 	{ "what the pilot wrote is compared", test_what_the_pilot_wrote_is_compared },
+	{ "new pages are known", test_new_pages_are_known },
 	{ "little time is for the fewest slices", test_little_time_is_for_the_fewest_slices },
 	{ "nothing is written for others", test_nothing_is_written_for_others },
 	{ "an arm that is killed is gone", test_an_arm_that_is_killed_is_gone },
