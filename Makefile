@@ -420,6 +420,9 @@ KILLS ?= 1000
 soak-kills: all $(B)/venv/.check  ## SIGKILL at KILLS random instants: does anything stay? (root, an hour or two)
 	$(B)/venv/bin/python tests/soak/kills.py --kills $(KILLS)
 
+soak-arms: all  ## a thousand arms of all programs of the suite: does any hang? (writes doc/benchmarks.md; 20 minutes)
+	$(B)/venv/bin/python bench/soak_arms.py
+
 check-events:  ## each event's code with libpfm4 of every architecture (writes doc/events.md)
 	$(B)/venv/bin/python bench/check_events.py
 
@@ -439,7 +442,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

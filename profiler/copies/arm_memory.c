@@ -25,7 +25,6 @@
 #define MOST_UNSHARED_BYTES (UINT64_C(1) << 30)
 /* Code that is read ahead, so that it causes no faults. */
 #define MOST_CODE_BYTES (UINT64_C(256) << 20)
-#define MOST_COMPARED_PAGES 16384u
 #define RETRIES 5
 
 int arm_backing_read(struct arm_backing *backing, pid_t pid)
@@ -194,34 +193,4 @@ int arm_memory_prepare(struct arm *arm, const struct page_runs *runs, bool huge,
 		if (advise(arm, runs->all[i].start, runs->all[i].end, MADV_POPULATE_WRITE) == COPY_LOST)
 			rc = failed(COPY_LOST);
 	return rc;
-}
-
-/* Its mapping may be gone in the meantime. */
-static bool read_page(const struct copy *copy, uint64_t at, uint8_t page[PAGE])
-{
-	if (copy_read(copy, at, page, PAGE) == 0)
-		return true;
-	memset(page, 0, PAGE);
-	return false;
-}
-
-int arm_memory_compare(const struct copy *before, const struct arm *one, const struct arm *other,
-		       const struct page_runs *runs, struct arm_difference *difference)
-{
-	const uint64_t every = runs->bytes / PAGE / MOST_COMPARED_PAGES + 1;
-	uint8_t was[PAGE], left[PAGE], right[PAGE];
-
-	*difference = (struct arm_difference){ 0, 0 };
-	for (size_t i = 0; i < runs->count; i++) {
-		for (uint64_t at = runs->all[i].start; at < runs->all[i].end; at += every * PAGE) {
-			const bool has = read_page(&one->copy, at, left);
-
-			read_page(before, at, was);
-			if (has != read_page(&other->copy, at, right) || memcmp(left, right, PAGE))
-				difference->different++;
-			if (memcmp(was, left, PAGE))
-				difference->changed++;
-		}
-	}
-	return 0;
 }

@@ -28,11 +28,4 @@ int arm_memory_unshare(struct arm *arm);
 int arm_memory_prepare(struct arm *arm, const struct page_runs *runs, bool huge,
 		       uint64_t huge_page_bytes);
 
-/* Of these pages, or of a sample: how many have changed since the copy, and differ in two arms? */
-struct arm_difference {
-	uint64_t changed, different;
-};
-int arm_memory_compare(const struct copy *before, const struct arm *one, const struct arm *other,
-		       const struct page_runs *runs, struct arm_difference *difference);
-
 #endif

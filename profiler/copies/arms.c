@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "arm_compare.h"
 #include "arm_memory.h"
 #include "budget.h"
 #include "clock.h"
@@ -49,8 +50,8 @@ static int make_arms(struct measuring *measuring)
 /* Have they done the same? */
 static bool have_diverged(const struct measuring *measuring, struct arm_difference *found)
 {
-	arm_memory_compare(measuring->copy, &measuring->arms[ARM_BASE], &measuring->arms[ARM_HUGE],
-			   &measuring->pages, found);
+	arm_compare(measuring->copy, &measuring->pilot, &measuring->arms[ARM_BASE],
+		    &measuring->arms[ARM_HUGE], &measuring->pages, found);
 	return found->different > DIFFERENT_FEW &&
 	       found->different > found->changed / DIFFERENT_SHARE;
 }
@@ -58,7 +59,7 @@ static bool have_diverged(const struct measuring *measuring, struct arm_differen
 /* Of the rows of this copy, from that one on: what is so at the end of all slices. */
 static void conclude(const struct measuring *measuring, size_t first)
 {
-	struct arm_difference difference = { 0, 0 };
+	struct arm_difference difference;
 	const bool diverged = have_diverged(measuring, &difference);
 
 	for (size_t i = first; i < measuring->rows->count; i++) {
@@ -103,12 +104,14 @@ int arms_measure(struct slice_rows *rows, const struct arms_options *options, st
 	/* Too large for the stack; there is one thread. */
 	static struct measuring measuring;
 	const size_t first = rows->count;
+	const uint64_t now = clock_ns();
 	sigset_t child, before;
 
 	measuring = (struct measuring){
 		.options = options, .rows = rows, .copy = copy,
 		.recording = recording, .window = window,
-		.random = random, .deadline_ns = clock_ns() + options->time_ns,
+		.random = random, .deadline_ns = now + options->time_ns,
+		.enough_ns = options->enough_ns ? now + options->enough_ns : 0,
 		.call = -1,
 	};
 	sigemptyset(&child);
@@ -117,6 +120,7 @@ int arms_measure(struct slice_rows *rows, const struct arms_options *options, st
 	measure(&measuring);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	page_runs_free(&measuring.pages);
+	page_runs_free(&measuring.new_pages);
 	if (rows->count == first) {
 		struct slice_row *row = slice_rows_add(rows, window);
 

@@ -6,6 +6,9 @@
 #include <stdint.h>
 
 #define ARMS_MOST_SLICES 16u
+#define ARMS_FEWEST_SLICES 2u
+/* With fewer copies there is no answer (measured/arms.py). */
+#define ARMS_FEWEST_COPIES 4u
 /* Who made fewer while they were recorded works long enough between two. */
 #define ARMS_FEWEST_CALLS 256u
 
@@ -14,7 +17,8 @@ struct arms_options {
 	uint64_t warm_ns, measured_ns;
 	uint32_t slices;
 	uint64_t huge_page_bytes;
-	uint64_t time_ns;	/* most real time for one copy */
+	uint64_t enough_ns;	/* if another slice ends later, the fewest do; 0: all are done */
+	uint64_t time_ns;	/* most real time for one copy: then no slice is begun */
 };
 
 #endif

@@ -65,7 +65,11 @@ static int prepare(struct run *run)
 {
 	const struct copies_options *options = &run->options;
 	const struct worker_options work = {
-		&options->window, options->arms.slices ? &options->arms : NULL,
+		.window = &options->window,
+		.arms = options->arms.slices ? &options->arms : NULL,
+		/* Who asks where memory is accessed acts on that soon. */
+		.urgent = options->window.whole || options->window.dram.l2_bytes ||
+			  (options->arms.slices && !options->pid),
 	};
 	const uint32_t count = options->workers ? options->workers : workers_spare();
 	char injector[PATH_MAX];

@@ -42,6 +42,8 @@ static const char help[] =
 	"  --run FILE, -t       write a 'run' table of COMMAND\n"
 	"  --seconds N          with --pid: no longer than this\n"
 	"  --seed N             of the random instants\n"
+	"  --until-seconds N    with --arms: once four copies were measured, begin with\n"
+	"                       none that would end later than N seconds after the start\n"
 	"  --user UID:GID, -u   run COMMAND as this user (needs root)\n"
 	"  --whole              follow COMMAND itself, from its first instruction on, until it ends\n"
 	"                       or starts a thread or a program: no copies\n"
@@ -82,8 +84,8 @@ static bool fraction(const char *text, double *value)
 
 enum {
 	OPTION_ARMS = 256, OPTION_CHILDREN, OPTION_COPIES, OPTION_EXPECTED, OPTION_FAULT, OPTION_FIRST, OPTION_HELP,
-	OPTION_HOLD,
-	OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_WHOLE,
+	OPTION_HOLD, OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_UNTIL,
+	OPTION_WHOLE,
 	OPTION_WINDOW, OPTION_WORKERS, OPTION_MODEL,
 };
 
@@ -94,7 +96,7 @@ static bool take_number(struct copies_options *options, int c, const char *text)
 	const uint64_t most = c == 'p' || c == OPTION_FIRST || c == OPTION_RECORD ? INT32_MAX :
 			      c == OPTION_WORKERS ? WORKERS_MOST :
 			      c == OPTION_ARMS ? ARMS_MOST_SLICES :
-			      c == OPTION_SECONDS || c == OPTION_WINDOW ? 1000000000 : INT64_MAX;
+			      c == OPTION_SECONDS || c == OPTION_UNTIL || c == OPTION_WINDOW ? 1000000000 : INT64_MAX;
 	uint64_t value;
 
 	if (!number(text, most, &value))
@@ -132,6 +134,9 @@ static bool take_number(struct copies_options *options, int c, const char *text)
 	case OPTION_SEED:
 		sampling->seed = value;
 		break;
+	case OPTION_UNTIL:
+		sampling->until_ns = value * UINT64_C(1000000000);
+		return value > 0;
 	case OPTION_WINDOW:
 		sampling->window_ns = value * UINT64_C(1000000000);
 		return value > 0;
@@ -238,6 +243,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "seed", required_argument, NULL, OPTION_SEED },
 		{ "stlb", required_argument, NULL, OPTION_MODEL },
 		{ "stlb-folded", required_argument, NULL, OPTION_MODEL },
+		{ "until-seconds", required_argument, NULL, OPTION_UNTIL },
 		{ "user", required_argument, NULL, 'u' },
 		{ "view", required_argument, NULL, OPTION_MODEL },
 		{ "view-core", required_argument, NULL, OPTION_MODEL },

@@ -57,6 +57,7 @@ ssize_t copies_rows_add(struct copies_rows *rows, uint32_t window)
 	row->window = window;
 	row->pid = row->tid = 0;
 	row->error = 0;
+	row->given = false;
 	row->result = "lost";
 	return (ssize_t)rows->count++;
 }

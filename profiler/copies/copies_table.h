@@ -21,6 +21,7 @@ struct copies_row {
 	uint64_t stands_for_ns;		/* length of its stratum: budget.h */
 	uint64_t user_ns;		/* of it, in user mode, roughly */
 	const char *result;
+	bool given;			/* a worker has got the copy */
 	int error;			/* errno; 0: none */
 	uint64_t pause_ns, clone_ns, restarted, rewound, rseq_aborted;
 	uint64_t resident_bytes, faults, lived_ns, recorded;

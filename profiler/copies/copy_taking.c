@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "headroom.h"
 #include "strata.h"
+#include "waiting.h"
 
 /* So often a thread may slip away before an instant is given up. */
 #define MOST_TRIES 200u
@@ -30,32 +31,49 @@ static void fill_in(struct copies_row *row, const struct process *process, pid_t
 	row->recorded = answer->recorded;
 }
 
+int sampled_copy_give(struct sampling *sampling, struct worker *worker,
+		      const struct sampled_copy *sampled, const struct worker_job *job,
+		      int recording)
+{
+	struct copies_row *row = &sampling->rows.all[sampled->row];
+
+	row->result = "lost";
+	row->given = true;
+	if (workers_give(worker, job, recording) < 0)
+		return -1;
+	*sampled_copy_of(sampling, worker) = *sampled;
+	sampled_copy_of(sampling, worker)->given_ns = clock_ns();
+	return 0;
+}
+
+/* To a worker, or to wait for one (NULL). */
 static void give(struct sampling *sampling, struct worker *worker, struct process *process,
 		 const struct injector_request *request, const struct injector_answer *answer,
 		 const struct process_status *status, int recording)
 {
-	struct sampled_copy *sampled = sampled_copy_of(sampling, worker);
 	struct copies_row *row = strata_conclude(sampling, "lost");
 	struct worker_job job = {
 		.what = JOB_FOLLOW, .copy = answer->copy[0], .image = process->image,
-		.time_ns = sampling->options.window_ns,
+		.time_ns = waiting_share(sampling),
 	};
-
-	*sampled = (struct sampled_copy){
+	struct sampled_copy sampled = {
 		.alive = true, .copy = answer->copy[0], .sibling = request->sibling,
 		.process = process, .image = process->image, .faults = status->minor_faults,
 		.cpu_ns = process->cpu_ns, .begun_cpu_ns = sampling->processes.cpu_ns,
 		.fault_rate = process->fault_rate,
 	};
+	int rc = -1;
+
 	if (row) {
 		fill_in(row, process, request->thread, answer);
-		sampled->row = (size_t)(row - sampling->rows.all);
+		sampled.row = (size_t)(row - sampling->rows.all);
 		job.start = (struct window_start){ row->window, row->at_cpu_ns };
+		rc = worker ? sampled_copy_give(sampling, worker, &sampled, &job, recording) :
+			      waiting_add(sampling, &sampled, &job, recording);
 	}
-	if (!row || workers_give(worker, &job, recording) < 0) {
-		kill(sampled->copy.pid, SIGKILL);
-		sampled->alive = false;
-		sampled_copy_bury(sampled);
+	if (rc < 0) {
+		kill(sampled.copy.pid, SIGKILL);
+		sampled_copy_bury(&sampled);
 	}
 }
 
@@ -101,6 +119,7 @@ static void copy_thread(struct sampling *sampling, struct worker *worker, struct
 			strata_conclude(sampling, "incomplete");
 	} else if (answer.copies) {
 		sampling->refused = 0;
+		sampling->made++;
 		give(sampling, worker, process, &request, &answer, status, recording);
 	} else {
 		note_refusal(sampling, process, thread, &answer);
@@ -145,7 +164,7 @@ void sampled_copy_take(struct sampling *sampling)
 	if (!thread || process_status(process->pid, &status) < 0 ||
 	    status.image != process->image)
 		return;
-	if (!worker) {
+	if (!worker && !waiting_may(sampling, status.resident_bytes)) {
 		note_pace(sampling);
 		strata_conclude(sampling, "busy");
 		return;

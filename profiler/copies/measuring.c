@@ -46,15 +46,19 @@ int measuring_fork(struct measuring *measuring, struct arm *arm)
 
 int measuring_note_pages(struct measuring *measuring, pid_t pid)
 {
-	page_runs_free(&measuring->pages);
-	if (page_runs_read(&measuring->pages, pid) < 0)
-		return measuring_stop(measuring, "failed");
-	return 0;
+	struct page_runs before = measuring->pages;
+	int rc = page_runs_read(&measuring->pages, pid);
+
+	page_runs_free(&measuring->new_pages);
+	if (rc == 0)
+		rc = page_runs_new(&measuring->new_pages, &measuring->pages, &before);
+	page_runs_free(&before);
+	return rc < 0 ? measuring_stop(measuring, "failed") : 0;
 }
 
 int measuring_prepare(struct measuring *measuring, enum arm_kind kind)
 {
-	if (arm_memory_prepare(&measuring->arms[kind], &measuring->pages, kind == ARM_HUGE,
+	if (arm_memory_prepare(&measuring->arms[kind], &measuring->new_pages, kind == ARM_HUGE,
 			       measuring->options->huge_page_bytes) < 0)
 		return measuring_stop(measuring, "failed");
 	return 0;

@@ -17,8 +17,9 @@ struct measuring {
 	const struct recording *recording;	/* of its calls; NULL: there is none */
 	uint32_t window;
 	uint64_t *random;
-	uint64_t deadline_ns;
-	struct page_runs pages;		/* that the work needs */
+	uint64_t enough_ns, deadline_ns;	/* real time: see options; 0: there is none */
+	/* That the work needs; of those, what arms were not prepared for yet. */
+	struct page_runs pages, new_pages;
 	/* It does the work before the others; it is not timed. */
 	struct arm pilot;
 	struct arm arms[ARM_KINDS];
@@ -35,7 +36,7 @@ int measuring_fork(struct measuring *measuring, struct arm *arm);
 /* What this process has; the arms are to have that.  Returns 0; or -1: measuring_stop() was called. */
 int measuring_note_pages(struct measuring *measuring, pid_t pid);
 
-/* Frames of its own for all that was noted.  Returns 0 or -1, as above. */
+/* Frames of its own for what was noted last, but not before.  Returns 0 or -1, as above. */
 int measuring_prepare(struct measuring *measuring, enum arm_kind kind);
 
 /* The arms in an order that is drawn. */

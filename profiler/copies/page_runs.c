@@ -19,16 +19,8 @@
 /* Holes that are filled rather than walked around. */
 #define SMALL_HOLE (8 * PAGE)
 
-static int add_run(struct page_runs *runs, uint64_t start, uint64_t end,
-		   const struct copy_mapping *mapping)
+static int append(struct page_runs *runs, const struct page_run *run)
 {
-	struct page_run *last = runs->count ? &runs->all[runs->count - 1] : NULL;
-
-	runs->bytes += end - start;
-	if (last && last->mapping_start == mapping->start && start - last->end <= SMALL_HOLE) {
-		last->end = end;
-		return 0;
-	}
 	if (runs->count == runs->capacity) {
 		const size_t larger = runs->capacity ? 2 * runs->capacity : 256;
 		struct page_run *all = realloc(runs->all, larger * sizeof(*all));
@@ -38,8 +30,42 @@ static int add_run(struct page_runs *runs, uint64_t start, uint64_t end,
 		runs->all = all;
 		runs->capacity = larger;
 	}
-	runs->all[runs->count++] =
-		(struct page_run){ start, end, mapping->start, mapping->end };
+	runs->all[runs->count++] = *run;
+	return 0;
+}
+
+static int add_run(struct page_runs *runs, uint64_t start, uint64_t end,
+		   const struct copy_mapping *mapping)
+{
+	const struct page_run run = { start, end, mapping->start, mapping->end };
+	struct page_run *last = runs->count ? &runs->all[runs->count - 1] : NULL;
+
+	runs->bytes += end - start;
+	if (last && last->mapping_start == mapping->start && start - last->end <= SMALL_HOLE) {
+		last->end = end;
+		return 0;
+	}
+	return append(runs, &run);
+}
+
+int page_runs_new(struct page_runs *new, const struct page_runs *all,
+		  const struct page_runs *before)
+{
+	size_t old = 0;
+
+	*new = (struct page_runs){ NULL, 0, 0, 0 };
+	for (size_t i = 0; i < all->count; i++) {
+		const struct page_run *run = &all->all[i];
+
+		while (old < before->count && before->all[old].start < run->start)
+			old++;
+		if (old < before->count && before->all[old].start == run->start &&
+		    before->all[old].end == run->end)
+			continue;
+		if (append(new, run) < 0)
+			return -1;
+		new->bytes += run->end - run->start;
+	}
 	return 0;
 }
 

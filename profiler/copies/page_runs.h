@@ -24,6 +24,13 @@ struct page_runs {
 int page_runs_read(struct page_runs *runs, pid_t pid);
 void page_runs_free(struct page_runs *runs);
 
+/*
+ * Those runs of `all` that are not, with the same ends, in `before`.  Returns 0, or -1 with errno;
+ * page_runs_free() in both cases.
+ */
+int page_runs_new(struct page_runs *new, const struct page_runs *all,
+		  const struct page_runs *before);
+
 /* Memory that THP serves, and that a process has for itself. */
 bool page_runs_are_of(const struct copy_mapping *mapping);
 

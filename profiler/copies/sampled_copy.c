@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "strata.h"
+#include "waiting.h"
 
 #define REAP_TRIES 200u
 /* Within this, a thread has to stop. */
@@ -142,6 +143,8 @@ static void settle(struct sampling *sampling, struct sampled_copy *sampled,
 
 	sampled->alive = false;
 	sampled->modelled = news->what == NEWS_DEAD;
+	sampling->measured += news->good;
+	sampling->measuring_ns = clock_ns() - sampled->given_ns;
 	row->lived_ns = news->killed_ns - sampled->copy.taken_ns;
 	if (sampling->options.hold) {
 		release(sampling, process);
@@ -218,6 +221,7 @@ void sampled_copies_hear(struct sampling *sampling)
 			if (sampled->modelled && news.what != NEWS_DEAD)
 				end_job(sampling, worker, sampled, news.cpu_ns);
 		}
+		waiting_give(sampling, worker);
 	}
 }
 
@@ -227,6 +231,7 @@ void sampled_copies_kill(struct sampling *sampling, const struct process *proces
 		if (sampling->copies[i].alive &&
 		    (!process || sampling->copies[i].process == process))
 			cut(&sampling->copies[i], "cut");
+	waiting_kill(sampling, process);
 }
 
 /*
@@ -273,7 +278,7 @@ bool sampled_copies_alive(const struct sampling *sampling)
 	for (unsigned i = 0; i < WORKERS_SLOTS; i++)
 		if (sampling->copies[i].alive)
 			return true;
-	return false;
+	return sampling->waiting_count > 0;
 }
 
 /* By a thread that runs; if there is none for long, by one that sleeps. */

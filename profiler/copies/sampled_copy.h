@@ -20,6 +20,11 @@ int sampled_copy_ask(struct sampling *sampling, struct process *process,
 		     const struct injector_request *request, struct injector_answer *answer,
 		     int *recording);
 
+/* Have a worker take it over.  Returns 0; or -1 and it is still to be killed. */
+int sampled_copy_give(struct sampling *sampling, struct worker *worker,
+		      const struct sampled_copy *sampled, const struct worker_job *job,
+		      int recording);
+
 /* It is dead: we reap it, or note that its program has to. */
 void sampled_copy_bury(struct sampled_copy *sampled);
 

@@ -26,6 +26,9 @@ static bool is_copy(void *context, pid_t pid)
 	for (unsigned i = 0; i < WORKERS_SLOTS; i++)
 		if (sampling->copies[i].alive && sampling->copies[i].copy.pid == pid)
 			return true;
+	for (unsigned i = 0; i < sampling->waiting_count; i++)
+		if (sampling->waiting[i].sampled.copy.pid == pid)
+			return true;
 	for (size_t i = 0; i < sampling->processes.count; i++)
 		for (uint32_t k = 0; k < sampling->processes.all[i]->dead_count; k++)
 			if (sampling->processes.all[i]->dead[k] == pid)

@@ -22,6 +22,7 @@ struct sampling_options {
 	uint32_t first_window;
 	uint64_t window_ns;		/* most real time of a window */
 	bool arms;			/* copies have arms: these may outlive the program */
+	uint64_t until_ns;		/* of arms: see waiting.h; 0: no limit */
 };
 
 /* A copy that is followed; of each worker one. */
@@ -35,6 +36,16 @@ struct sampled_copy {
 	uint64_t image, faults, cpu_ns;	/* of the process when it was made */
 	uint64_t begun_cpu_ns;		/* of all processes */
 	double fault_rate;		/* per ns of CPU time, before */
+	uint64_t given_ns;		/* CLOCK_MONOTONIC when a worker got it */
+};
+
+#define WAITING_MOST 8u
+
+/* One for which no worker is free yet. */
+struct waiting_copy {
+	struct sampled_copy sampled;
+	struct worker_job job;
+	int recording;			/* a descriptor, or -1 */
 };
 
 /* Fields are private but fd, refused and rows. */
@@ -47,6 +58,11 @@ struct sampling {
 	struct workers *workers;
 	struct processes processes;
 	struct sampled_copy copies[WORKERS_SLOTS];
+	struct waiting_copy waiting[WAITING_MOST];
+	unsigned waiting_count;
+	uint64_t made;			/* copies */
+	/* Copies of which arms were measured; real time that the last one took. */
+	uint64_t measured, measuring_ns;
 	int timer, injector;
 	pid_t injector_pid, pid;
 	bool launched, executed;

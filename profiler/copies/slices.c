@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "table.h"
 
@@ -29,6 +30,14 @@ struct slice_row *slice_rows_add(struct slice_rows *rows, uint32_t window)
 		.different_pages = SLICE_UNKNOWN,
 	};
 	return row;
+}
+
+bool slice_rows_are_good(const struct slice_rows *rows, size_t first)
+{
+	for (size_t i = first; i < rows->count; i++)
+		if (strcmp(rows->all[i].outcome, "good") == 0)
+			return true;
+	return false;
 }
 
 void slice_rows_free(struct slice_rows *rows)

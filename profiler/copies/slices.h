@@ -3,6 +3,7 @@
 #ifndef TLBCOST_COPIES_SLICES_H
 #define TLBCOST_COPIES_SLICES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,9 @@ struct slice_rows {
 
 /* A new row, all of it unknown.  Returns NULL with errno ENOMEM. */
 struct slice_row *slice_rows_add(struct slice_rows *rows, uint32_t window);
+
+/* Of rows from that one on: is there one that is good? */
+bool slice_rows_are_good(const struct slice_rows *rows, size_t first);
 void slice_rows_free(struct slice_rows *rows);
 
 /* Write folder/slices.N.tsv.  Returns 0, or -1 with errno. */

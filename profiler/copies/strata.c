@@ -2,6 +2,7 @@
 #include "strata.h"
 
 #include "clock.h"
+#include "waiting.h"
 
 /* Of a shorter run all windows are needed that there can be. */
 #define SHORT_NS UINT64_C(3000000000)
@@ -26,7 +27,9 @@ void strata_next(struct sampling *sampling, uint64_t begin_ns)
 	const uint64_t rests = begin_ns < SHORT_NS || sampling->budget.most_copies ? 1 : 2;
 
 	sampling->tries = 0;
-	if (length == UINT64_MAX) {
+	/* Those that wait are not in the budget yet. */
+	if (length == UINT64_MAX || (sampling->options.arms && sampling->options.copies &&
+				     sampling->made >= sampling->options.copies)) {
 		sampling->stopped = "budget";
 		return;
 	}
@@ -34,7 +37,7 @@ void strata_next(struct sampling *sampling, uint64_t begin_ns)
 	 * Workers that are busy leave an instant unseen; and they share caches and memory with the
 	 * program, so that in a long run they rest for as long as they work.
 	 */
-	if (serving && length < rests * sampling->pace_ns / serving)
+	if (serving && !waiting_may(sampling, 0) && length < rests * sampling->pace_ns / serving)
 		length = rests * sampling->pace_ns / serving;
 	/* Who refused now will, most likely, refuse again. */
 	for (unsigned i = 0; i < sampling->refused && i < MOST_REFUSED; i++)

@@ -96,16 +96,20 @@ static void follow_copy(struct work *work, struct worker_job *job, int recorded,
 static void measure_copy(struct work *work, struct worker_job *job, int recorded,
 			 struct worker_news *news)
 {
+	const size_t first = work->slices.count;
+	struct arms_options options = *work->arms;
 	struct recording recording;
 	bool answered = false;
 
+	options.enough_ns = job->time_ns;
 	if (recording_open(&recording, recorded) == 0)
 		answered = recording_calls(&recording) >= ARMS_FEWEST_CALLS;
 	if (copy_take(&job->copy) < 0 ||
-	    arms_measure(&work->slices, work->arms, &job->copy, answered ? &recording : NULL,
+	    arms_measure(&work->slices, &options, &job->copy, answered ? &recording : NULL,
 			 job->start.number, &work->random) < 0)
 		news->error = errno;
 	recording_close(&recording);
+	news->good = slice_rows_are_good(&work->slices, first);
 	news->end = FOLLOW_ENOUGH;
 	copy_kill(&job->copy);
 	news->killed_ns = clock_ns();

@@ -3,6 +3,7 @@
 #ifndef TLBCOST_COPIES_WORKER_H
 #define TLBCOST_COPIES_WORKER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "arms_options.h"
@@ -15,6 +16,8 @@
 struct worker_options {
 	const struct window_options *window;
 	const struct arms_options *arms;
+	/* It takes its share of the CPUs, as any program: the one that it follows is not timed. */
+	bool urgent;
 };
 
 struct worker_job {
@@ -26,7 +29,7 @@ struct worker_job {
 	struct copy copy;
 	struct window_start start;
 	uint64_t image;		/* copies of one image share translated code */
-	uint64_t time_ns;	/* most that it may take; 0: any */
+	uint64_t time_ns;	/* most that it may take; 0: any; arms: about */
 };
 
 struct worker_news {
@@ -39,6 +42,7 @@ struct worker_news {
 	} what;
 	uint32_t window;
 	int32_t error;		/* errno; of NEWS_DEAD: it could not be followed */
+	bool good;		/* of NEWS_DEAD: all arms finished a slice */
 	enum follow_end end;
 	uint64_t killed_ns;	/* CLOCK_MONOTONIC */
 	uint64_t cpu_ns;	/* of the worker and the copy, since the job was given */

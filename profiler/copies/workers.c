@@ -95,12 +95,9 @@ static int start(struct workers *workers, bool urgent)
 int workers_start(struct workers *workers, uint32_t count, const struct worker_options *options,
 		  const char *folder, uint32_t first)
 {
-	/* Who asks where memory is accessed acts on that soon: it cannot wait for a CPU that is idle. */
-	const bool urgent = options->window->whole || options->window->dram.l2_bytes;
-
 	*workers = (struct workers){ .options = *options, .folder = folder, .first = first };
 	while (workers->count < count && workers->count < WORKERS_MOST) {
-		if (start(workers, urgent) < 0) {
+		if (start(workers, options->urgent) < 0) {
 			workers_kill(workers);
 			return -1;
 		}

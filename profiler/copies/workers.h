@@ -45,7 +45,7 @@ uint32_t workers_spare(void);
 
 /*
  * Start them, with the tables to be written to the folder with the numbers from `first` on; of a
- * whole run (window->whole) one, which takes its share.  Returns 0; or -1 with errno, and there
+ * whole run (window->whole) one.  Returns 0; or -1 with errno, and there
  * are none.
  */
 int workers_start(struct workers *workers, uint32_t count, const struct worker_options *options,

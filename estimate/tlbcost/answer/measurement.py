@@ -28,6 +28,8 @@ from tlbcost.run.outcome import Outcome, Run
 # Rounds of whole runs may take so long; else copies of one more run are measured.
 _RUNS_S = 24.0
 _COPIES = 8
+# Copies of a large program wait for one another: for so long after its end.
+_AFTER_S = 12.0
 _SECONDS = 30.0
 # Of a program that makes them all the time: while they are recorded, it takes ten times as long.
 _RECORDED_CALLS = 10_000
@@ -109,7 +111,8 @@ def _copies_of_runs(
     while True:
         folders.append(_new_folder(launcher.folder))
         begun = time.monotonic()
-        tool = arms_tool(folders[-1], _COPIES, run.cpu_ns, calls)
+        limit = max(until - begun, run.wall_ns / 1e9 + _AFTER_S)
+        tool = arms_tool(folders[-1], _COPIES, run.cpu_ns, calls, limit)
         outcome = launcher.execute(request.argv, discard=True, tool=tool)
         if outcome.code != first.code or not (folders[-1] / "copies.tsv").exists():
             return f"the run that copies were made of {outcome.describe()}"

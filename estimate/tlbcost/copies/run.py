@@ -99,11 +99,16 @@ def copies_tool(plan: CopyPlan, folder: Path, *, whole: bool = False) -> Sequenc
 
 
 def arms_tool(
-    folder: Path, copies: int, expected_cpu_ns: int, recorded_calls: int = 0
+    folder: Path,
+    copies: int,
+    expected_cpu_ns: int,
+    recorded_calls: int = 0,
+    until_s: float | None = None,
 ) -> Sequence[str]:
     """The same to have arms of N copies, spread over this CPU time, do its work natively.
 
     `recorded_calls`: with this many system calls, which are recorded first; 0: between two.
+    `until_s`: fewer copies, but enough, if more would take longer than that since the start.
     """
     return [
         _TOOL,
@@ -117,6 +122,7 @@ def arms_tool(
         str(copies),
         "--expected-cpu-ns",
         str(expected_cpu_ns),
+        *([] if until_s is None else ["--until-seconds", str(max(1, round(until_s)))]),
     ]
 
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "arm.h"
+#include "arm_compare.h"
 #include "arm_memory.h"
 #include "arms.h"
 #include "check.h"
@@ -229,9 +230,114 @@ static void test_an_arm_that_is_killed_is_gone(void)
 	end(&injected, &copy);
 }
 
+/* Reads, and has said where its memory is. */
+static void reads(int output)
+{
+	const uint64_t *words = table();
+
+	*shared = (uintptr_t)words;
+	say(output);
+	for (volatile uint64_t sum = 0;; sum++)
+		sum += words[sum % WORDS];
+}
+
+/* Odd pages: of those that nobody wrote, a sample of each eighth has none of them. */
+#define WRITTEN 100u
+#define WRITTEN_EVERY 41u
+
+static void write_pages(const struct arm *arm, uint64_t value)
+{
+	for (uint64_t i = 0; i < WRITTEN; i++) {
+		const uint64_t page = WRITTEN_EVERY * 2 * i % (BYTES / 4096) | 1;
+
+		CHECK_EQUAL(copy_write(&arm->copy, *shared + page * 4096, &value, sizeof(value)), 0);
+	}
+}
+
+static void test_what_the_pilot_wrote_is_compared(void)
+{
+	struct arm_difference found;
+	struct page_runs pages = { 0 };
+	struct injected injected;
+	struct arm pilot, one, other;
+	struct copy copy;
+
+	if (begin(&injected, &copy, reads) == 0) {
+		CHECK_EQUAL(page_runs_read(&pages, copy.pid), 0);
+		CHECK_EQUAL(arm_fork(&pilot, &copy), 0);
+		CHECK_EQUAL(arm_fork(&one, &copy), 0);
+		CHECK_EQUAL(arm_fork(&other, &copy), 0);
+		arm_compare(&copy, &pilot, &one, &other, &pages, &found);
+		CHECK_EQUAL(found.changed, 0);
+		CHECK_EQUAL(found.different, 0);
+		/* Of pages that nobody wrote, a sample. */
+		CHECK(found.compared > 0 && found.compared < pages.bytes / 4096 / 2);
+		write_pages(&pilot, 1);
+		write_pages(&one, 1);
+		write_pages(&other, 1);
+		arm_compare(&copy, &pilot, &one, &other, &pages, &found);
+		CHECK_EQUAL(found.changed, WRITTEN);
+		CHECK_EQUAL(found.different, 0);
+		write_pages(&other, 2);
+		arm_compare(&copy, &pilot, &one, &other, &pages, &found);
+		CHECK_EQUAL(found.different, WRITTEN);
+		arm_kill(&pilot, &copy);
+		arm_kill(&one, &copy);
+		arm_kill(&other, &copy);
+	}
+	page_runs_free(&pages);
+	end(&injected, &copy);
+}
+
+/* What arms have already is not prepared again. */
+static void test_new_pages_are_known(void)
+{
+	struct page_run now[] = { { 0, 1, 0, 9 }, { 2, 4, 0, 9 }, { 6, 8, 0, 9 } };
+	struct page_run then[] = { { 0, 1, 0, 9 }, { 2, 3, 0, 9 }, { 5, 8, 0, 9 } };
+	const struct page_runs all = { now, 3, 3, 5 }, before = { then, 3, 3, 5 };
+	const struct page_runs none = { NULL, 0, 0, 0 };
+	struct page_runs fresh;
+
+	CHECK_EQUAL(page_runs_new(&fresh, &all, &before), 0);
+	CHECK_EQUAL(fresh.count, 2);
+	CHECK_EQUAL(fresh.bytes, 4);
+	CHECK_EQUAL(fresh.all[0].start, 2);
+	CHECK_EQUAL(fresh.all[0].end, 4);
+	CHECK_EQUAL(fresh.all[1].start, 6);
+	page_runs_free(&fresh);
+	CHECK_EQUAL(page_runs_new(&fresh, &all, &all), 0);
+	CHECK_EQUAL(fresh.count, 0);
+	page_runs_free(&fresh);
+	CHECK_EQUAL(page_runs_new(&fresh, &all, &none), 0);
+	CHECK_EQUAL(fresh.count, 3);
+	page_runs_free(&fresh);
+}
+
+/* A slice more would end after the time: the fewest do. */
+static void test_little_time_is_for_the_fewest_slices(void)
+{
+	struct arms_options short_of_time = options;
+	struct slice_rows rows = { 0 };
+	struct injected injected;
+	struct copy copy;
+	uint64_t random = 7;
+
+	short_of_time.slices = ARMS_FEWEST_SLICES + 2;
+	short_of_time.enough_ns = 1;
+	if (begin(&injected, &copy, updates) == 0) {
+		CHECK_EQUAL(arms_measure(&rows, &short_of_time, &copy, NULL, 0, &random), 0);
+		CHECK_EQUAL(rows.count, ARMS_FEWEST_SLICES * ARM_KINDS);
+	}
+	slice_rows_free(&rows);
+	end(&injected, &copy);
+}
+
 static const struct check_test tests[] = {
 	{ "arms do the same work on their pages", test_arms_do_the_same_work },
 	{ "what cannot be measured has its reason", test_what_cannot_be_measured_has_its_reason },
+	{ "what the pilot wrote is compared", test_what_the_pilot_wrote_is_compared },
+	{ "new pages are known", test_new_pages_are_known },
+	{ "little time is for the fewest slices", test_little_time_is_for_the_fewest_slices },
 	{ "nothing is written for others", test_nothing_is_written_for_others },
 	{ "an arm that is killed is gone", test_an_arm_that_is_killed_is_gone },
 };
