@@ -9,8 +9,8 @@
  * tlbcost estimate --region @lookups:@done -- ./program
  *
  * It is one nop and a note outside of what is loaded, which strip leaves.  The note has the form of
- * SystemTap's static probes (provider "tlbcost"), so that perf and bpftrace find it, too, and
- * tlbcost finds the probes that a program has already.
+ * SystemTap's static probes (provider "tlbcost"): readelf -n shows it, and tlbcost finds the probes
+ * that a program has already.
  */
 #ifndef TLBCOST_MARKER_H
 #define TLBCOST_MARKER_H

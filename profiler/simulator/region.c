@@ -98,7 +98,7 @@ static void put(IRSB *out, SizeT offset, ULong value)
 
 /*
  * A block that only has the translations of code from `start` on dropped, as the instruction for
- * code that was changed does, and goes on at `next`: nothing of it has been executed yet.
+ * code that was changed does, and that continues at `next`: nothing of it has been executed yet.
  */
 static IRSB *again(const IRSB *in, Addr next, ULong start, ULong bytes, Bool turn)
 {

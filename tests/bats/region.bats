@@ -88,14 +88,14 @@ print(eval(f"({sys.argv[1]})"))' "$1"
 }
 
 @test "region: without symbols, or for no function, exit 2 before anything runs" {
-	run -2 --separate-stderr "${ESTIMATE[@]}" --from-function raeds -- ./phases 1 1
-	[[ ${stderr_lines[0]} == "tlbcost: ${PWD}/phases has no function raeds" ]]
+	run -2 --separate-stderr "${ESTIMATE[@]}" --from-function rreads -- ./phases 1 1
+	[[ ${stderr_lines[0]} == "tlbcost: ${PWD}/phases has no function rreads" ]]
 	[[ ${stderr_lines[1]} == "tlbcost: hint: did you mean reads?" ]]
 	run -2 --separate-stderr "${ESTIMATE[@]}" --region reads:done -- ./stripped 1 1
 	[[ ${stderr_lines[0]} == *"it has no symbols (it was stripped)" ]]
 	run -2 --separate-stderr "${ESTIMATE[@]}" --region reads:done --pid $$
 	[[ ${stderr_lines[0]} == *"which --pid excludes" ]]
-	run -2 --separate-stderr "${ESTIMATE[@]}" --region @raed: -- ./phases 1 1
+	run -2 --separate-stderr "${ESTIMATE[@]}" --region @rread: -- ./phases 1 1
 	[[ ${stderr_lines[1]} == "tlbcost: hint: it has @read, @reading" ]]
 }
 

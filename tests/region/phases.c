@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A program of phases, each of whose misses are known: "phases PASSES TIMES [fork]" fills 8192
- * pages, and TIMES times reads one line of each, page by page, PASSES times.  So many pages are in
- * no TLB in turn: each of these reads walks on base pages.  With ONLY, it does not fill them.
+ * pages, and TIMES times reads one line of each, page by page, PASSES times.  They are more than
+ * a TLB has entries: each of these reads walks on base pages.  With ONLY, it does not fill them.
  */
 #include <stdio.h>
 #include <stdlib.h>

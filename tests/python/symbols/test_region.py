@@ -96,7 +96,7 @@ def test_a_marker_is_all_its_places_and_stays_when_stripped(program: Path) -> No
         ("n::S::go", "2 functions of .* are called n::S::go", "n::S::go(long) (p.cc:"),
         ("twin", "2 functions of .* are called twin", "(one.c:1)"),
         ("folded", "folded has no code of its own", "noinline"),
-        ("mian", "has no function mian", "did you mean main?"),
+        ("maine", "has no function maine", "did you mean main?"),
         ("@hero", "has no marker hero", "it has @here"),
         ("one:0x1@/dev/null", "cannot look for 0x1 in /dev/null", "0x1@/path/to/program"),
         ("0x7fffffff", "0x7fffffff is not in what is loaded", ""),
