@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does the watch do to the slides' patterns, by what the kernel of four nodes says after it?"""
+"""What does the watch do to the slides' patterns, as the kernel of four nodes sees it?"""
 
 from __future__ import annotations
 
