@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import random
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from tlbcost.memory.smaps import Mapping
 from tlbcost.numa.watch.decide import Conditions
 from tlbcost.numa.watch.evidence import (
+    LEAST_CPU,
     Evidence,
     Window,
     least_walk_fraction,
@@ -22,6 +24,9 @@ from tlbcost.numa.watch.process import Activity, Process, cpu_share, promotable
 from tlbcost.numa.watch.sources import Copies
 from tlbcost.numa.watch.thresholds import Thresholds
 from tlbcost.system.huge_pages import huge_settings
+
+# So many windows of each node are kept for so many times as long as others.
+_LAST_OF_NODE, _LONGER = 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ class Observer:
     def observe(self, kept_split: Collection[int]) -> Observation:
         """For an interval. Raises TlbcostError, 4, if it may not be watched."""
         begin = time.monotonic()
-        windows = self.source.sample(self.interval_s)
+        windows = self.source.sample(self.interval_s, self._wanted())
         rest = self.interval_s - (time.monotonic() - begin)
         if rest > 0:
             time.sleep(rest)
@@ -63,20 +68,48 @@ class Observer:
         self._windows += (
             replace(each, node=activity.node_of.get(each.thread, 0)) for each in windows
         )
-        # Of intervals longer than a second as many count.
-        oldest = at - self.limits.evidence_s * max(self.interval_s, 1.0)
-        while self._windows and self._windows[0].at_s < oldest:
-            self._windows.popleft()
-        while self._activities[0][0] < oldest:
-            self._activities.popleft()
+        self._forget(at)
         mappings = self.process.mappings()
-        evidence = self.evidence(since_s=oldest)
+        evidence = self.evidence(since_s=0.0)
         return Observation(
             evidence=evidence,
             conditions=self._conditions(evidence, activity, mappings, kept_split),
             walk_fraction=walk_fraction(self._windows),
             huge_bytes=sum(each.anonymous_huge_bytes for each in mappings) if mappings else None,
         )
+
+    def _wanted(self) -> int | None:
+        """A thread that ran, of the node with fewest windows; None: all are equal.
+
+        Windows of a node stand for its CPU time, so that which node is sampled is free.
+        """
+        if not self._activities:
+            return None
+        activity = self._activities[-1][1]
+        share = cpu_share((each for _, each in self._activities), self.process.nodes)
+        seen = Counter(window.node for window in self._windows)
+        nodes = [node for node, part in enumerate(share) if part >= LEAST_CPU]
+        if not nodes:
+            return None
+        fewest = min(nodes, key=lambda node: seen[node])
+        threads = [thread for thread in activity.ran if activity.node_of[thread] == fewest]
+        return random.choice(threads) if threads else None
+
+    def _forget(self, at: float) -> None:
+        """What is too old: of intervals longer than a second as many count, and the last windows
+        of a node some time longer, so that no other node waits for a new one.
+        """
+        age = self.limits.evidence_s * max(self.interval_s, 1.0)
+        newer: Counter[int] = Counter()
+        kept: deque[Window] = deque()
+        for window in reversed(self._windows):
+            limit = age if newer[window.node] >= _LAST_OF_NODE else _LONGER * age
+            if at - window.at_s <= limit:
+                kept.appendleft(window)
+            newer[window.node] += 1
+        self._windows = kept
+        while at - self._activities[0][0] > age:
+            self._activities.popleft()
 
     def evidence(self, *, since_s: float) -> Evidence:
         """Of the windows since then, with pages where they are now."""
