@@ -25,7 +25,7 @@ from tlbcost.numa.watch.sources import Copies
 from tlbcost.numa.watch.thresholds import Thresholds
 from tlbcost.system.huge_pages import huge_settings
 
-# So many windows of each node are kept for so many times as long as others.
+# The last windows of each node are kept this much longer than others.
 _LAST_OF_NODE, _LONGER = 2, 3
 
 

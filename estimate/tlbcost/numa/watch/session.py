@@ -109,7 +109,7 @@ class Session:
             interval = self._interval()
             self._state.intervals.append(interval)
             fresh = tuple(self._state.actions[first:])
-            if show(self._document("it goes on"), interval, fresh):
+            if show(self._document("it continues"), interval, fresh):
                 return "the user wanted no more"
         return "the time is over"
 

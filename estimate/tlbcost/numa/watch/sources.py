@@ -139,7 +139,7 @@ class Copies:
         return int(min(max(self._left_ns(seconds) / each, 0), _MOST_COPIES))
 
     def _left_ns(self, seconds: float) -> float:
-        """What may be spent in this interval, if the process goes on as it did."""
+        """What may be spent in this interval, if the process continues as it did."""
         coming = self._rate * seconds * 1e9
         return self._overhead * (self.cost.process_ns + coming) - self.cost.spent_ns
 
