@@ -119,17 +119,17 @@ class Program:
 
 def hot() -> dict[str, Any]:
     with Program("numa-vector", "--rounds", "1G", "--size", "32M") as program:
-        return program.watch(60, "--apply", "--interval", "4s")
+        return program.watch(120, "--apply", "--interval", "4s")
 
 
 def shared() -> dict[str, Any]:
     with Program("numa-blocks", "--count", "100G", "--blocks", "16") as program:
-        return program.watch(100, "--apply", "--interval", "4s")
+        return program.watch(300, "--apply", "--interval", "8s")
 
 
 def graph() -> dict[str, Any]:
     with Program("numa-graph", "--count", "100G", "--size", "64M") as program:
-        return program.watch(60, "--apply", "--interval", "4s")
+        return program.watch(120, "--apply", "--interval", "4s")
 
 
 def local() -> dict[str, Any]:
