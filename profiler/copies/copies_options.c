@@ -42,6 +42,7 @@ static const char help[] =
 	"  --run FILE, -t       write a 'run' table of COMMAND\n"
 	"  --seconds N          with --pid: no longer than this\n"
 	"  --seed N             of the random instants\n"
+	"  --thread TID         copy this thread alone\n"
 	"  --until-seconds N    with --arms: once four copies were measured, begin with\n"
 	"                       none that would end later than N seconds after the start\n"
 	"  --user UID:GID, -u   run COMMAND as this user (needs root)\n"
@@ -84,8 +85,8 @@ static bool fraction(const char *text, double *value)
 
 enum {
 	OPTION_ARMS = 256, OPTION_CHILDREN, OPTION_COPIES, OPTION_EXPECTED, OPTION_FAULT, OPTION_FIRST, OPTION_HELP,
-	OPTION_HOLD, OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_UNTIL,
-	OPTION_WHOLE,
+	OPTION_HOLD, OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_THREAD,
+	OPTION_UNTIL, OPTION_WHOLE,
 	OPTION_WINDOW, OPTION_WORKERS, OPTION_MODEL,
 };
 
@@ -93,7 +94,7 @@ enum {
 static bool take_number(struct copies_options *options, int c, const char *text)
 {
 	struct sampling_options *sampling = &options->sampling;
-	const uint64_t most = c == 'p' || c == OPTION_FIRST || c == OPTION_RECORD ? INT32_MAX :
+	const uint64_t most = c == 'p' || c == OPTION_THREAD || c == OPTION_FIRST || c == OPTION_RECORD ? INT32_MAX :
 			      c == OPTION_WORKERS ? WORKERS_MOST :
 			      c == OPTION_ARMS ? ARMS_MOST_SLICES :
 			      c == OPTION_SECONDS || c == OPTION_UNTIL || c == OPTION_WINDOW ? 1000000000 : INT64_MAX;
@@ -130,6 +131,9 @@ static bool take_number(struct copies_options *options, int c, const char *text)
 		break;
 	case OPTION_SECONDS:
 		options->seconds = value;
+		return value > 0;
+	case OPTION_THREAD:
+		sampling->thread = (pid_t)value;
 		return value > 0;
 	case OPTION_SEED:
 		sampling->seed = value;
@@ -243,6 +247,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "seed", required_argument, NULL, OPTION_SEED },
 		{ "stlb", required_argument, NULL, OPTION_MODEL },
 		{ "stlb-folded", required_argument, NULL, OPTION_MODEL },
+		{ "thread", required_argument, NULL, OPTION_THREAD },
 		{ "until-seconds", required_argument, NULL, OPTION_UNTIL },
 		{ "user", required_argument, NULL, 'u' },
 		{ "view", required_argument, NULL, OPTION_MODEL },

@@ -37,7 +37,7 @@ static void hold(pid_t program, pid_t thread)
 
 	if (thread_stop_begin(&stop, program, thread, false, WAIT_MS, &error) != INJECTED)
 		return;
-	/* At once: if we are killed, it goes on by itself. */
+	/* At once: if we are killed, it continues by itself. */
 	if (thread_stop_restore(&stop) < 0)
 		thread_stop_detach(&stop, 0);
 	else

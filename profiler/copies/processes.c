@@ -233,6 +233,7 @@ void processes_look(struct processes *processes, bool tree)
 struct draw {
 	uint64_t *random;
 	uint64_t running;
+	pid_t only;
 	pid_t process, thread;
 };
 
@@ -242,6 +243,8 @@ static void consider(pid_t pid, pid_t tid, void *context)
 	char path[64], text[512];
 	const char *fields;
 
+	if (draw->only && tid != draw->only)
+		return;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
 	read_text(text, sizeof(text), path);
 	fields = behind_name(text);
@@ -255,7 +258,7 @@ static void consider(pid_t pid, pid_t tid, void *context)
 
 pid_t processes_draw(struct processes *processes, uint64_t *random, struct process **process)
 {
-	struct draw draw = { .random = random };
+	struct draw draw = { .random = random, .only = processes->only };
 	uint64_t threads = 0;
 
 	for (size_t i = 0; i < processes->count; i++)

@@ -30,6 +30,7 @@ struct process {
 struct processes {
 	struct process **all;	/* those that are gone, too */
 	size_t count, capacity;
+	pid_t only;		/* this thread alone is drawn; 0: any */
 	bool children;		/* its descendants are followed as well */
 	/* That all have used since processes_open(); in user mode, by what ticks of the clock see. */
 	uint64_t cpu_ns, user_ns;
@@ -40,7 +41,7 @@ struct processes {
 	void *context;
 };
 
-/* Zeroed but for children, is_copy and context.  Returns 0, or -1 with errno. */
+/* Zeroed but for only, children, is_copy and context.  Returns 0, or -1 with errno. */
 int processes_open(struct processes *processes, pid_t pid);
 void processes_close(struct processes *processes);
 

@@ -58,6 +58,7 @@ int sampling_open(struct sampling *sampling, const struct sampling_options *opti
 	sampling->open_row = -1;
 	sampling->next_window = options->first_window;
 	sampling->processes.children = options->children;
+	sampling->processes.only = options->thread;
 	sampling->processes.is_copy = is_copy;
 	sampling->processes.context = sampling;
 	sampling->fd = epoll_create1(EPOLL_CLOEXEC);

@@ -69,6 +69,9 @@ def _switch_back(change: Change, announce: Announce) -> Change | None:
     try:
         switch_thp(int(pid), change.before)
     except OSError as error:
+        if "VmSize" not in (read_text(f"/proc/{pid}/status") or ""):
+            # It has ended.
+            return None
         announce(
             f"cannot switch huge pages of process {pid} {'on' if change.before == '1' else 'off'} "
             f"again: {error.strerror}; 'tlbcost pool restore' tries again"

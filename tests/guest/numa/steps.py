@@ -26,15 +26,17 @@ from tlbcost.numa.node_memory import page_nodes  # noqa: E402
 TLBCOST = str(BUILD / "tlbcost")
 THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 PAGE, HUGE = 4096, 2 << 20
-# Few CPUs of a busy host run all of the machine: what a window costs there says nothing.
-WATCH = ["--cache", "256K,256K", "--threshold", "overhead=1", "--interval", "1s"]
+# An emulator on a busy host takes seconds for a window: what one costs there says nothing.
+WATCH = ["--cache", "256K,256K", "--threshold", "overhead=5"]
 KILLS = 50
 
 
 class Program:
     """A workload whose threads stay on the CPUs, and nodes, of their numbers."""
 
-    def __init__(self, name: str, *options: str, thp: str = "always", least: int = 16 << 20) -> None:
+    def __init__(
+        self, name: str, *options: str, thp: str = "always", least: int = 16 << 20
+    ) -> None:
         THP.write_text(thp)
         self.process = subprocess.Popen(
             [BUILD / "workloads" / name, *options],
@@ -83,7 +85,9 @@ class Program:
         for node, pages in re.findall(r" N(\d+)=(\d+)", self.file("numa_maps")):
             on[node] += int(pages)
         pages = page_nodes(self.pid, range(low, high, PAGE))
-        huge = sum(int(kib) for kib in re.findall(r"^AnonHugePages:\s+(\d+)", self.file("smaps"), re.M))
+        huge = sum(
+            int(kib) for kib in re.findall(r"^AnonHugePages:\s+(\d+)", self.file("smaps"), re.M)
+        )
         return {
             "numa_maps": dict(on),
             "pages": [-1 if node is None else node for node in pages],
@@ -115,37 +119,37 @@ class Program:
 
 def hot() -> dict[str, Any]:
     with Program("numa-vector", "--rounds", "1G", "--size", "32M") as program:
-        return program.watch(30, "--apply")
+        return program.watch(120, "--apply", "--interval", "4s")
 
 
 def shared() -> dict[str, Any]:
     with Program("numa-blocks", "--count", "100G", "--blocks", "16") as program:
-        return program.watch(40, "--apply")
+        return program.watch(300, "--apply", "--interval", "8s")
 
 
 def graph() -> dict[str, Any]:
     with Program("numa-graph", "--count", "100G", "--size", "64M") as program:
-        return program.watch(30, "--apply")
+        return program.watch(120, "--apply", "--interval", "4s")
 
 
 def local() -> dict[str, Any]:
     with Program("numa-local", "--count", "100G", "--size", "32M") as program:
-        return program.watch(20, "--apply")
+        return program.watch(40, "--apply", "--interval", "4s")
 
 
 def turning() -> dict[str, Any]:
-    with Program("numa-local", "--count", "100G", "--size", "32M", "--turn", "20") as program:
-        return program.watch(70, "--apply", "--threshold", "evidence_s=6")
+    with Program("numa-local", "--count", "100G", "--size", "32M", "--turn", "40") as program:
+        return program.watch(130, "--apply", "--interval", "2s", "--threshold", "evidence_s=8")
 
 
 def base_pages() -> dict[str, Any]:
     with Program("numa-graph", "--count", "100G", "--size", "64M", thp="never") as program:
-        return program.watch(25, "--apply", "--threshold", "interleave_above=9")
+        return program.watch(40, "--apply", "--interval", "4s", "--threshold", "interleave_above=9")
 
 
 def would() -> dict[str, Any]:
     with Program("numa-vector", "--rounds", "1G", "--size", "32M") as program:
-        return program.watch(15)
+        return program.watch(40, "--interval", "4s")
 
 
 def killed() -> dict[str, Any]:
@@ -167,12 +171,15 @@ def killed() -> dict[str, Any]:
             state = program.state()
             if done.returncode or not state["alive"] or state["thp_enabled"] != 1:
                 return {"killed": False, "state": state, "text": done.stderr.decode()}
-        return {"killed": True, "switched": switched, "left": Path("/run/tlbcost/journal.json").exists()}
+        return {
+            "killed": True,
+            "switched": switched,
+            "left": Path("/run/tlbcost/journal.json").exists(),
+        }
 
 
 STEPS = {
-    each.__name__: each
-    for each in (hot, shared, graph, local, would, base_pages, turning, killed)
+    each.__name__: each for each in (hot, shared, graph, local, would, base_pages, turning, killed)
 }
 
 
@@ -185,7 +192,7 @@ def main() -> int:
         print(f"step {name}", flush=True)
         try:
             results[name] = STEPS[name]()
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             results[name] = {"error": repr(error)}
         print(f"{time.monotonic() - begin:.0f} s", flush=True)
     packed = base64.encodebytes(gzip.compress(json.dumps(results).encode())).decode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does the watch do to the slides' patterns, by what the kernel of four nodes says after it?"""
+"""What does the watch do to the slides' patterns, as the kernel of four nodes sees it?"""
 
 from __future__ import annotations
 
@@ -42,13 +42,16 @@ def test_a_hot_page_is_split_and_interleaved(machine: Mapping[str, Step]) -> Non
     found = step(machine, "hot")
     assert len(spread(found["before"]["pages"][:FOLD])) == 1, "the vector is a huge page"
     assert kinds(found)[:2] == ["stop_huge", "split_hot"]
-    # move_pages: the vector is the first huge page of the memory.
-    assert spread(found["after"]["pages"][:FOLD]) == dict.fromkeys(range(NODES), FOLD // NODES)
+    # move_pages: the vector is the first huge page of the memory. Of its base pages, those with
+    # zeros alone became the zero page when it was split (Linux 6.12), which is on no node.
+    for count in spread(found["after"]["pages"][:FOLD]).values():
+        assert FOLD // NODES - 8 <= count <= FOLD // NODES
+    assert len(spread(found["after"]["pages"][:FOLD])) == NODES
     assert found["after"]["huge_kib"] == found["before"]["huge_kib"] - 2048
     figures = judged(found)
     assert figures[0]["now"]["imbalance"] > 0.35
     assert figures[-1]["now"]["imbalance"] < 0.15
-    assert found["document"]["effects"][0]["helped"]
+    assert all(each["helped"] for each in found["document"]["effects"])
     # The allocation mode is put back.
     assert found["after"]["thp_enabled"] == 1
 

@@ -10,7 +10,7 @@ milliseconds and are not independent: limits are those of a mean over windows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -244,7 +244,7 @@ def _least_ratio(part: Floats, size: Floats) -> tuple[float, float]:
     return ratio, ratio - t * error
 
 
-def walk_fraction(windows: Sequence[Window]) -> float | None:
+def walk_fraction(windows: Collection[Window]) -> float | None:
     """The share of the L2 misses that page walks on base pages cause; None: not known."""
     known = [w for w in windows if w.l2_misses is not None and w.walk_misses is not None]
     misses = sum(w.l2_misses or 0 for w in known)
@@ -258,7 +258,7 @@ def pages_of(windows: Sequence[Window]) -> Ints:
     return np.unique(np.concatenate([each.pages for each in windows]))
 
 
-def least_walk_fraction(windows: Sequence[Window]) -> float | None:
+def least_walk_fraction(windows: Collection[Window]) -> float | None:
     """The lower 95 % limit of the same; None: not known."""
     known = [w for w in windows if w.l2_misses and w.walk_misses is not None]
     if len(known) < 2:

@@ -63,7 +63,7 @@ def move(pid: int, addresses: Sequence[int], nodes: Sequence[int]) -> list[int]:
             status,
             ctypes.c_int(_MPOL_MF_MOVE),
         )
-        # More than 0: so many pages could not be moved; the status has which.
+        # More than 0: this many pages could not be moved; the status has which.
         if done < 0:
             raise _error()
         found += list(status)

@@ -44,7 +44,7 @@ class RealPlaces:
 class AssumedPlaces:
     """Nodes that do not exist: each page is on the node that was seen to use it most, in place of
     the one that touched it first, until it would have been moved. What would have been split
-    counts as split.
+    counts as split. `moved`: base pages, and -1 - the number of huge ones.
     """
 
     process: Process
@@ -67,9 +67,11 @@ class AssumedPlaces:
             np.add.at(used[:, window.node], unit[at], window.counts)
         node = used.argmax(axis=1)[unit] if len(page) else page
         for index, number in enumerate(page.tolist()):
-            whole = number // self.fold * self.fold
-            key = whole if huge[index] and not split[index] else number
-            node[index] = self.moved.get(key, self.moved.get(whole, node[index]))
+            whole = self.moved.get(-1 - number // self.fold, node[index])
+            if huge[index] and not split[index]:
+                node[index] = whole
+            else:
+                node[index] = self.moved.get(number, whole if split[index] else node[index])
         return np.where(there, node, -1), huge & ~split
 
     def suppose(self, action: Action) -> None:
@@ -78,4 +80,7 @@ class AssumedPlaces:
             self.split.update(int(region) for region in action.regions)
         if action.kind == "promote":
             self.split.difference_update(int(region) for region in action.regions)
-        self.moved |= dict(zip(action.pages.tolist(), action.to.tolist(), strict=True))
+        for page, to in zip(action.pages.tolist(), action.to.tolist(), strict=True):
+            self.moved[page] = to
+            if page % self.fold == 0 and page // self.fold not in self.split:
+                self.moved[-1 - page // self.fold] = to

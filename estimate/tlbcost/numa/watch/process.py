@@ -45,11 +45,13 @@ class Thread:
 class Activity:
     """What the threads did in an interval. Nodes are those of the CPUs that they ran on last.
 
-    `cpu_ns`: CPU time on each node. `faults`: of the thread with most.
+    `ran`: those that used a CPU. `cpu_ns`: CPU time on each node. `faults`: of the thread with
+    most.
     """
 
     seconds: float
     node_of: Mapping[int, int]
+    ran: tuple[int, ...]
     cpu_ns: tuple[int, ...]
     faults: int
 
@@ -145,13 +147,15 @@ class Process:
         then, self._at = self._at, time.monotonic()
         by_node = [0] * self.nodes
         node_of: dict[int, int] = {}
-        faults = 0
+        faults, ran = 0, []
         for number, thread in sorted(self._threads.items()):
             node_of[number] = node = self._node(number, thread)
             old = before.get(number, Thread(0, 0, 0))
             by_node[node] += thread.cpu_ns - old.cpu_ns
+            if thread.cpu_ns > old.cpu_ns:
+                ran.append(number)
             faults = max(faults, thread.faults - old.faults)
-        return Activity(self._at - then, node_of, tuple(by_node), faults)
+        return Activity(self._at - then, node_of, tuple(ran), tuple(by_node), faults)
 
     def huge_allowed(self) -> bool | None:
         """Whether its page faults may get transparent huge pages; None: not known."""

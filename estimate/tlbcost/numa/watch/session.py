@@ -6,31 +6,23 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tlbcost.common.cleanup import Stopped
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.paths import version
-from tlbcost.memory.smaps import Mapping
-from tlbcost.numa.locality import Score
 from tlbcost.numa.nodes import machine_nodes
 from tlbcost.numa.watch.acting import Actor, Outcome, acting, check_rights
-from tlbcost.numa.watch.decide import REACTIVE, Action, Conditions, Verdict, decide
+from tlbcost.numa.watch.decide import REACTIVE, Action, Verdict, decide
 from tlbcost.numa.watch.document import Done, Effect, Interval, WatchDocument
-from tlbcost.numa.watch.evidence import (
-    Evidence,
-    Window,
-    least_walk_fraction,
-    pages_of,
-    walk_fraction,
-)
+from tlbcost.numa.watch.evidence import Evidence
 from tlbcost.numa.watch.feedback import Feedback, worth_it
+from tlbcost.numa.watch.observer import Observer
 from tlbcost.numa.watch.places import AssumedPlaces, Places, RealPlaces
-from tlbcost.numa.watch.process import Activity, Process, cpu_share, promotable
+from tlbcost.numa.watch.process import Process
 from tlbcost.numa.watch.sources import Copies, pmu_here
 from tlbcost.numa.watch.thresholds import Thresholds
-from tlbcost.system.huge_pages import huge_settings
 from tlbcost.system.machine import Machine, huge_page_bytes
 
 _MOST_INTERVALS = 10_000
@@ -62,8 +54,6 @@ class Request:
 class _State:
     """What was seen and done so far."""
 
-    windows: deque[Window] = field(default_factory=deque)
-    activities: deque[tuple[float, Activity]] = field(default_factory=deque)
     intervals: deque[Interval] = field(default_factory=lambda: deque(maxlen=_MOST_INTERVALS))
     actions: list[Done] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
@@ -83,16 +73,20 @@ class Session:
             check_rights()
         self._request = request
         self._process = Process(request.pid, request.nodes)
-        self._page_bytes = request.machine.base_page_bytes
-        self._fold = (huge_page_bytes() or 2 << 20) // self._page_bytes
-        self._source = Copies(request.pid, request.caches, request.limits.overhead)
+        self._limits = limits = request.limits
+        page_bytes = request.machine.base_page_bytes
+        self._fold = fold = (huge_page_bytes() or 2 << 20) // page_bytes
+        self._source = Copies(request.pid, request.caches, limits.overhead)
         kind = RealPlaces if request.nodes is None else AssumedPlaces
-        self._places: Places = kind(self._process, self._fold, self._page_bytes)
-        self._actor = Actor(self._process, self._fold, self._page_bytes) if request.apply else None
-        self._feedback = Feedback(request.limits, self._fold)
+        self._places: Places = kind(self._process, fold, page_bytes)
+        self._observer = Observer(
+            self._process, self._source, self._places, limits,
+            request.interval_s, request.fault_ns, fold, page_bytes,
+        )  # fmt: skip
+        self._actor = Actor(self._process, fold, page_bytes) if request.apply else None
+        self._feedback = Feedback(limits, fold)
         self._state = _State()
         self._began = time.monotonic()
-        self._last = Score(None, None)
 
     def run(self, show: Show) -> tuple[WatchDocument, Stopped | None]:
         """Until the process ends, the time is over, the user wants no more, or a signal: that."""
@@ -115,99 +109,34 @@ class Session:
             interval = self._interval()
             self._state.intervals.append(interval)
             fresh = tuple(self._state.actions[first:])
-            if show(self._document("it goes on"), interval, fresh):
+            if show(self._document("it continues"), interval, fresh):
                 return "the user wanted no more"
         return "the time is over"
 
     def _interval(self) -> Interval:
-        begin = time.monotonic()
-        windows = self._source.sample(self._request.interval_s)
-        rest = self._request.interval_s - (time.monotonic() - begin)
-        if rest > 0:
-            time.sleep(rest)
-        activity = self._process.look()
-        self._source.note(activity)
-        self._state.activities.append((time.monotonic(), activity))
-        self._state.windows += (
-            replace(each, node=activity.node_of.get(each.thread, 0)) for each in windows
-        )
-        at = time.monotonic()
-        while self._state.windows and at - self._state.windows[0].at_s > self._age():
-            self._state.windows.popleft()
-        while at - self._state.activities[0][0] > self._age():
-            self._state.activities.popleft()
-        seen = list(self._state.windows)
-        mappings = self._process.mappings()
-        evidence = self._evidence(seen)
-        conditions = self._conditions(evidence, activity, seen, mappings)
-        verdict = decide(evidence, conditions, self._request.limits, self._feedback.wanted)
+        seen = self._observer.observe(self._feedback.kept_split)
+        verdict = decide(seen.evidence, seen.conditions, self._limits, self._feedback.wanted)
         self._feedback.note_wish(enough=verdict.enough, wants_split=verdict.wants_split)
         self._judge()
-        self._act(verdict, evidence)
+        self._act(verdict, seen.evidence)
         return Interval(
             at_s=time.monotonic() - self._began,
-            windows=evidence.windows,
-            samples=evidence.samples,
+            windows=seen.evidence.windows,
+            samples=seen.evidence.samples,
             figures=verdict.figures,
-            walk_fraction=walk_fraction(seen),
-            fault_fraction=conditions.fault_fraction,
-            huge_bytes=sum(each.anonymous_huge_bytes for each in mappings) if mappings else None,
+            walk_fraction=seen.walk_fraction,
+            fault_fraction=seen.conditions.fault_fraction,
+            huge_bytes=seen.huge_bytes,
             reason="; ".join(verdict.reasons),
         )
-
-    def _age(self) -> float:
-        """Intervals longer than a second keep as many of them."""
-        return self._request.limits.evidence_s * max(self._request.interval_s, 1.0)
-
-    def _evidence(self, windows: list[Window]) -> Evidence:
-        page = pages_of(windows)
-        node, huge = self._places.find(windows, page)
-        share = cpu_share((each for _, each in self._state.activities), self._process.nodes)
-        return Evidence(windows, page, node, huge, share, self._fold)
-
-    def _conditions(
-        self,
-        evidence: Evidence,
-        activity: Activity,
-        windows: list[Window],
-        mappings: list[Mapping],
-    ) -> Conditions:
-        fault_ns, seconds = self._request.fault_ns, activity.seconds
-        known = fault_ns is not None and seconds > 0
-        regions = evidence.page[~evidence.huge] // self._fold
-        least = least_walk_fraction(windows)
-        wanted = least is not None and least >= self._request.limits.promote
-        return Conditions(
-            least_walk_fraction=least,
-            fault_fraction=activity.faults * (fault_ns or 0) / 1e9 / seconds if known else None,
-            huge_allowed=self._huge_allowed(mappings),
-            promotable=promotable(mappings, regions, self._fold * self._page_bytes)
-            if wanted
-            else (),
-            kept_split=self._feedback.kept_split,
-        )
-
-    def _huge_allowed(self, mappings: list[Mapping]) -> bool | None:
-        """Whether its page faults get huge pages. None: not known, or nothing here changes it."""
-        own, mode = self._process.huge_allowed(), huge_settings(self._request.pid).thp
-        if mode not in ("always", "madvise"):
-            return None
-        if own is False or mode == "always":
-            return own
-        memory = [m for m in mappings if m.kind in ("heap", "anonymous") and m.eligible is not None]
-        may = sum(m.resident_bytes for m in memory if m.eligible)
-        return 2 * may >= sum(m.resident_bytes for m in memory) if memory else None
 
     def _judge(self) -> None:
         """Was the last thing worth it? Else it is taken back."""
         trial = self._feedback.trial
         if trial is None:
             return
-        since = [each for each in self._state.windows if each.at_s > trial.at_s]
-        if not since:
-            return
-        evidence = self._evidence(since)
-        if evidence.unseen_nodes:
+        evidence = self._observer.evidence(since_s=trial.at_s)
+        if not evidence.windows or evidence.unseen_nodes:
             return
         after = evidence.score()
         judged = trial.judged
@@ -221,7 +150,7 @@ class Session:
                     kinds=tuple(action.kind for action in trial.actions),
                     before=trial.score,
                     after=after,
-                    helped=worth_it(trial.score, after, self._request.limits),
+                    helped=worth_it(trial.score, after, self._limits),
                 )
             )
         for action in undone or ():
@@ -253,11 +182,11 @@ class Session:
         elif isinstance(self._places, AssumedPlaces):
             self._places.suppose(action)
             outcome = Outcome(moved=action.pages.tolist())
-        else:
-            # Said once in a while, as it would not be needed again.
-            pause = time.monotonic() + self._request.limits.pause_s
-            self._feedback.paused_until[action.kind] = pause
         at = time.monotonic()
+        real = self._request.nodes is None
+        if outcome.failed is not None or (self._actor is None and real):
+            # What fails, or what is only said while nothing changes, not each time.
+            self._feedback.paused_until[action.kind] = at + self._limits.pause_s
         self._feedback.note_moves(outcome.moved, at)
         self._feedback.note_refusals(outcome.stuck, outcome.stuck_regions)
         self._state.actions.append(

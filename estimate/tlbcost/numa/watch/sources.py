@@ -96,9 +96,9 @@ class Copies:
         self.cost = Cost()
         self._rate = 0.0
 
-    def sample(self, seconds: float) -> list[Window]:
-        """Sample for so long: windows, whose nodes are not known yet (0), or nothing if they would
-        cost too much. Raises TlbcostError, 4, if it may not be sampled.
+    def sample(self, seconds: float, thread: int | None = None) -> list[Window]:
+        """Sample this thread, or any, for so long: windows, whose nodes are not known yet (0), or
+        nothing if they would cost too much. Raises TlbcostError, 4, if it may not be sampled.
         """
         copies = self._affordable(seconds)
         if not copies:
@@ -106,7 +106,7 @@ class Copies:
             return []
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         with temporary_folder() as folder:
-            self._run(folder, seconds, copies)
+            self._run(folder, seconds, copies, thread)
             found, paused_ns, pages = _read(folder)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -139,11 +139,11 @@ class Copies:
         return int(min(max(self._left_ns(seconds) / each, 0), _MOST_COPIES))
 
     def _left_ns(self, seconds: float) -> float:
-        """What may be spent in this interval, if the process goes on as it did."""
+        """What may be spent in this interval, if the process continues as it did."""
         coming = self._rate * seconds * 1e9
         return self._overhead * (self.cost.process_ns + coming) - self.cost.spent_ns
 
-    def _run(self, folder: Path, seconds: float, copies: int) -> None:
+    def _run(self, folder: Path, seconds: float, copies: int, thread: int | None) -> None:
         whole = max(round(seconds), 1)
         expected = max(int(self._rate * whole * 0.8e9), 50_000_000)
         words = [
@@ -153,6 +153,8 @@ class Copies:
             "--most-warm", str(self._warm), "--least-warm", "0", "--core-warm", "0",
             "--measure", str(_MEASURED), "--window-seconds", "2", "--record", "0",
         ]  # fmt: skip
+        if thread is not None:
+            words += ["--thread", str(thread)]
         try:
             done = subprocess.run(
                 words, stderr=subprocess.PIPE, text=True, errors="replace", check=False

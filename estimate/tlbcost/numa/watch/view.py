@@ -31,17 +31,16 @@ def picture(document: WatchDocument, width: int, height: int) -> Text:
     """The last intervals, and the last actions with what they changed."""
     from rich.text import Text
 
-    events = [*_event_lines(document)]
-    room = max(height - 5, 2)
-    shown = events[-(room // 2) :]
-    rows = [interval_line(each) for each in document.intervals[-(room - len(shown)) :]]
-    text = Text(_head(document)[:width] + "\n", no_wrap=True, overflow="crop")
-    text.append(_TITLES[:width], style="bold")
-    text.append("".join(f"\n{row[:width]}" for row in rows))
-    if document.intervals:
-        text.append(f"\n{document.intervals[-1].reason[:width]}\n", style="dim")
-    text.append("".join(f"\n{line[:width]}" for line in shown))
-    text.append(f"\n{_HELP}", style="dim")
+    # The titles, the reason of the last interval, an empty line, and the help.
+    room = max(height - 5, 0)
+    events = _event_lines(document)[-(room // 2) :] if room > 1 else []
+    rows = document.intervals[-(room - len(events)) :] if room else ()
+    why = document.intervals[-1].reason if document.intervals else ""
+    lines = [_head(document), _TITLES, *map(interval_line, rows), why, "", *events]
+    text = Text(no_wrap=True, overflow="crop")
+    for number, line in enumerate(lines[: height - 1]):
+        text.append(f"{line[:width]}\n", style="bold" if number == 1 else "")
+    text.append(_HELP, style="dim")
     return text
 
 
