@@ -35,7 +35,7 @@ PICTURE = TREE / "doc" / "accuracy-machines.png"
 BEGIN, END = "<!-- rows: begin -->\n", "<!-- rows: end -->"
 # Chains, and independent reads: enough that page tables and data have the shares of the caches that
 # they have in a longer run.
-CHAIN_READS, READS = 1 << 20, 1 << 23
+CHAIN_READS, READS = 1 << 20, 1 << 21
 _WINDOWS = WindowPlan(period=60_000, warm=16_000, measured=6_000, most=40)
 # A read in L1, whose cycles beyond the cache's are the loop's own.
 _IN_L1 = 16 << 10
