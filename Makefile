@@ -374,6 +374,9 @@ accuracy-published: $(B)/venv/.check  ## gains predicted from published walk sha
 bench-instructions: all  ## the simulator's instructions per lookup (the same on a busy machine; two minutes)
 	$(B)/venv/bin/python bench/simulator_instructions.py
 
+accuracy-machines: all  ## predictions for other machines against published tables (writes doc/accuracy-machines.md; half an hour)
+	$(B)/venv/bin/python bench/accuracy_machines.py
+
 bench-machines: all  ## what four machines cost in one simulated run (writes doc/benchmarks.md; quiet, three minutes)
 	$(B)/venv/bin/python bench/machines.py
 
@@ -442,7 +445,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: accuracy-machines soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

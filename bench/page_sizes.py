@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from simulated_pages import Simulated, direction, simulated, within
+from simulated_pages import PATTERNS, Simulated, direction, simulated, within
 from tlbcost.common.errors import FAILED, TlbcostError
 from tlbcost.machines.plan import GIB, HUGE_BYTES
 from tlbcost.pagesizes.published import published, ratio_of
@@ -16,7 +16,6 @@ TREE = Path(__file__).resolve().parent.parent
 
 PAGE = TREE / "doc" / "page-sizes.md"
 BEGIN, END = "<!-- simulated: begin -->\n", "<!-- simulated: end -->"
-PATTERNS = range(1, 11)
 FACTOR = 1.5
 
 

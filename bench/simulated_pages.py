@@ -21,11 +21,13 @@ from tlbcost.simulator.views import ImageViews
 from tlbcost.simulator.windows import ImageWindows, WindowPlan
 
 MACHINE = "e5-4617"
+# Of the article, in the order of its table.
+PATTERNS = range(1, 11)
 SIZES = (BASE_BYTES, HUGE_BYTES, GIB)
 # Reads that take longer than the drawing of the places, 2^20 at most, so that they are in the
 # later half of the references.
 READS = 1 << 22
-_WINDOWS = WindowPlan(period=200_000, most=32)
+_WINDOWS = WindowPlan(period=200_000, warm=25_000, measured=10_000, most=40)
 # By so much a size must differ from base pages to be called slower or faster.
 DIRECTION_FRACTION = 0.10
 
@@ -63,10 +65,10 @@ def simulated(launcher: Launcher, program: Path, pattern: int, machine: str = MA
     found = simulate(
         launcher, find_valgrind(), plan.geometry, argv, native, _WINDOWS, core, plan.options
     )
-    return Simulated(pattern, results([other], plan, _later_half(found))[0].sizes)
+    return Simulated(pattern, results([other], plan, later_half(found))[0].sizes)
 
 
-def _later_half(found: Simulation) -> Simulation:
+def later_half(found: Simulation) -> Simulation:
     """Only the windows of the later half of each image."""
     windows: Sequence[ImageWindows] = found.windows
     views: Sequence[ImageViews] = found.views

@@ -17,21 +17,43 @@ void last_level_init(struct last_level *level, const struct timing_config *confi
 	last_level_begin(level, 0, 0, 0, 1);
 }
 
+/*
+ * If references are random, a line of a table is accessed as often as all data that it
+ * translates: the share of them that is not cached is that of data to the power of their number.
+ * Data that comes in pairs of lines counts once for both.
+ */
+static uint64_t tables_gone(uint64_t data_gone, bool pairs)
+{
+	for (uint32_t i = pairs ? 1 : 0; i < TABLE_REACH_SHIFT; i++)
+		data_gone = (data_gone >> 1) * (data_gone >> 1) >> 30;
+	return data_gone;
+}
+
+/*
+ * A line is cached if its last access is more recent than a cacheful of others (Che, Tung and
+ * Wang, 2002): those of the tables, too.
+ */
 void last_level_share(struct last_level *level, uint64_t bytes, uint64_t touched)
 {
 	const uint64_t all = UINT64_C(1) << 32;
-	uint64_t gone;
+	const uint64_t fits = touched <= bytes ? all : (bytes << 32) / touched;
+	uint64_t least = 0, most = fits;
 
-	level->share = touched <= bytes ? all : (bytes << 32) / touched;
-	/*
-	 * If references are random, a line of a table is accessed as often as all data that it
-	 * translates.  A line is cached if its last access is more recent than a cacheful of
-	 * others (Che, Tung and Wang, 2002).
-	 */
-	gone = all - level->share;
-	for (uint32_t i = 0; i < TABLE_REACH_SHIFT; i++)
-		gone = (gone >> 1) * (gone >> 1) >> 30;
-	level->table_share = all - gone;
+	level->share = level->table_share = all;
+	if (fits == all)
+		return;
+	while (least + 1 < most) {
+		const uint64_t share = (least + most) / 2;
+		const uint64_t tables =
+			all - tables_gone(all - share, level->config->pairs);
+
+		if (share + (tables >> TABLE_REACH_SHIFT) > fits)
+			most = share;
+		else
+			least = share;
+	}
+	level->share = least;
+	level->table_share = all - tables_gone(all - least, level->config->pairs);
 }
 
 void last_level_begin(struct last_level *level, ticks time, ticks program_time,

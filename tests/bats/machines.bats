@@ -43,6 +43,17 @@ GIB=page=1073741824,l1d=4:4,l1i=4:4,stlb=16:4
 	[[ ${output} == *"memory: general knowledge, not checked against a source"* ]]
 }
 
+@test "machines --compare: two cores figure by figure, and what matters that is not known" {
+	run -0 "${BUILD}/tlbcost" machines --compare skx tiger-lake
+	[[ ${output} == *"Intel Tiger Lake"* && ${output} =~ "stlb 2 MiB"\ +1536:12\ +1024:8\ +differs ]]
+	run -2 --separate-stderr "${BUILD}/tlbcost" machines --compare skx tiger-lake zen4
+	[[ ${stderr} == *"--compare are two questions"* ]]
+	run -2 --separate-stderr "${BUILD}/tlbcost" machines --compare skx nothing
+	[[ ${stderr} == *"no machine is called 'nothing'"* ]]
+	run -0 "${BUILD}/tlbcost" machines tiger-lake
+	[[ ${output} =~ "not checked"\ +value\ +plausible && ${output} == *"4 KiB, 1 GiB"* ]]
+}
+
 @test "machines: an unknown name exits 2 and names what comes near" {
 	run -2 --separate-stderr "${BUILD}/tlbcost" machines zen9
 	[[ ${stderr_lines[0]} == "tlbcost: no machine is called 'zen9'" ]]

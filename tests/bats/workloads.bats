@@ -30,6 +30,7 @@ small() { # <workload>
 	binary-search | chase | hash-lookup | random-read | random-update | threads)
 		printf -- '--size 1M --count 1000'
 		;;
+	unfilled-reads) printf -- '--size 1M --count 1000' ;;
 	chases) printf -- '--pages 23 --chains 4 --compute 3 --count 1000' ;;
 	bitmap-index) printf -- '--rows 1000 --properties 10 --count 10' ;;
 	bloom-filter) printf -- '--size 64k --keys 1000 --count 1000' ;;

@@ -100,6 +100,30 @@ static void the_last_level_has_its_share(void)
 	}
 }
 
+/*
+ * Random reads of 4 GiB with 8 MiB of cache, as much as their tables: of these x = exp(-x) is
+ * missing (Che, Tung and Wang), 0.567; if data comes in pairs, each line of which takes space, as
+ * much of the time.
+ */
+static void tables_take_space_too(void)
+{
+	struct timing_config config = plain_config();
+	struct rig *rig;
+
+	config.l3_bytes = 8 << 20;
+	rig = in_order(&config);
+	last_level_share(&rig->core.memory.l3, 8 << 20, UINT64_C(4) << 30);
+	CHECK(rig->core.memory.l3.table_share >> 22 > 1024 * 42 / 100);
+	CHECK(rig->core.memory.l3.table_share >> 22 < 1024 * 45 / 100);
+	drop_rig(rig);
+	config.pairs = 1;
+	rig = in_order(&config);
+	last_level_share(&rig->core.memory.l3, 8 << 20, UINT64_C(4) << 30);
+	CHECK(rig->core.memory.l3.table_share >> 22 > 1024 * 28 / 100);
+	CHECK(rig->core.memory.l3.table_share >> 22 < 1024 * 32 / 100);
+	drop_rig(rig);
+}
+
 static void a_line_in_flight_is_waited_for(void)
 {
 	struct timing_config config = plain_config();
@@ -269,6 +293,7 @@ static const struct check_test tests[] = {
 	{ "each level has its latency", each_level_has_its_latency },
 	{ "without a last level all is memory", without_a_last_level_all_is_memory },
 	{ "the last level has its share", the_last_level_has_its_share },
+	{ "tables take space, too", tables_take_space_too },
 	{ "a line in flight is waited for", a_line_in_flight_is_waited_for },
 	{ "lines in flight are few", lines_in_flight_are_few },
 	{ "the last level has its interval", the_last_level_has_its_interval },

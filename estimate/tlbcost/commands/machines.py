@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from typing import TextIO
 
 from tlbcost.common.arguments import add_exit_codes, add_reports
 from tlbcost.common.document import to_json
-from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE, FAILED, USAGE, TlbcostError
 from tlbcost.common.output import check_files, give_report
 from tlbcost.machines.list_document import machine_list
-from tlbcost.machines.list_report import listing, one
+from tlbcost.machines.list_report import comparison, listing, one
 from tlbcost.machines.plan import named
 from tlbcost.processors.published import PublishedCore, cores, published
 from tlbcost.system.machine import current_machine
@@ -19,7 +21,7 @@ from tlbcost.system.machine import current_machine
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.usage = "tlbcost machines [options] [NAME]"
+    parser.usage = "tlbcost machines [options] [NAME | --compare NAME NAME]"
     add_exit_codes(
         parser,
         {
@@ -32,19 +34,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name", nargs="?", help="show all that is known of this machine; here: the one at hand"
     )
+    parser.add_argument(
+        "--compare",
+        nargs=2,
+        metavar="NAME",
+        help="two machines alongside each other, figure by figure",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is known; returns 0, raises TlbcostError."""
     check_files({"--json": arguments.json})
-    found = cores()
-    if arguments.name == "here":
-        found = [_here()]
-    elif arguments.name:
-        found = [named(arguments.name)]
+    if arguments.name and arguments.compare:
+        raise TlbcostError(
+            f"'{arguments.name}' and --compare are two questions", "leave one of them out", USAGE
+        )
+    names = arguments.compare or ([arguments.name] if arguments.name else [])
+    found = [_here() if name == "here" else named(name) for name in names] or cores()
+
+    def text(cores: Sequence[PublishedCore], file: TextIO) -> None:
+        if arguments.compare:
+            comparison(cores[0], cores[1], file)
+        elif arguments.name:
+            one(cores[0], file)
+        else:
+            listing(cores, file)
+
     give_report(
         found,
-        lambda cores, file: one(cores[0], file) if arguments.name else listing(cores, file),
+        text,
         lambda cores: to_json(machine_list(cores)),
         None, arguments.json, stream=sys.stdout, exit_code=FAILED,
     )  # fmt: skip

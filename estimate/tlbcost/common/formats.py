@@ -105,7 +105,9 @@ PUBLISHED = _format(
 )
 SWITCHES = _format("switches 2", "program code memory owner needs form text words source")
 SUITE = _format("suite 1", "program name method")
-CPUID_TLBS = _format("cpuid_tlbs 1", "core cpu level page_size_bytes entries ways")
+PUBLISHED_MACHINES = _format(
+    "published_machines 1", "source cpu core chain size_bytes page_size_bytes quantity value"
+)
 MACHINE = _format("machine 2", "level page_size_bytes entries ways shared source verified range")
 DESCRIPTORS = _format("descriptors 1", "descriptor level page_size_bytes entries ways")
 ENCODING = _format("encoding 1", "spec type config config1 precise encoded_by error")

@@ -8,6 +8,7 @@ from typing import Annotated
 from tlbcost.common import document
 from tlbcost.common.document import Part, doc
 from tlbcost.common.interval import Interval
+from tlbcost.machines.effects import Effect
 from tlbcost.machines.gain import (
     MachineCaveat,
     MachineEstimates,
@@ -55,6 +56,10 @@ class PageSizeEstimate(Part, frozen=True, kw_only=True):
         Interval | None,
         doc("of the modelled time on the first page size; negative: a loss"),
     ]
+    effects: Annotated[
+        tuple[Effect, ...],
+        doc("of figures that are guesses on time_ratio, the largest first; they are in its range"),
+    ]
     verdict: Annotated[Verdict, doc("compared with the first page size")]
     sentence: Annotated[str | None, doc("the same for people; null: the first page size")]
 
@@ -80,8 +85,8 @@ class MachineEstimateDocument(Part, frozen=True, kw_only=True):
     """
 
     schema: Annotated[
-        str, doc("form of this document and its version", const="tlbcost-machine-estimate-2")
-    ] = "tlbcost-machine-estimate-2"
+        str, doc("form of this document and its version", const="tlbcost-machine-estimate-3")
+    ] = "tlbcost-machine-estimate-3"
     tlbcost_version: Annotated[str, doc("the version of tlbcost that made it")]
     date: Annotated[str, doc("UTC, ISO 8601")]
     command: Annotated[tuple[str, ...], doc("the program's command line")]
@@ -148,6 +153,7 @@ def _page_size(result: SizeResult, base: SizeResult) -> PageSizeEstimate:
         expected_gain_fraction=None
         if ratio is None
         else Interval(1 - ratio.value, 1 - ratio.high, 1 - ratio.low),
+        effects=result.effects,
         verdict=result.verdict,
         sentence=None if result is base else sentence(result, base),
     )

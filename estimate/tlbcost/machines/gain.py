@@ -8,7 +8,6 @@ no native run on such a machine to scale them by.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -16,16 +15,14 @@ from typing import Annotated, Literal
 from tlbcost.common import units
 from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
-from tlbcost.machines.effects import Column, Effect, effect_of, model_error, spread, total
+from tlbcost.machines.effects import Column, Effect, effect_of
 from tlbcost.machines.one_pass import Pass
 from tlbcost.machines.plan import GIB, PUBLISHED, OtherMachine, PageSize
+from tlbcost.machines.ratios import over, ratio_of, saving_of
 from tlbcost.measured.record import WORTHWHILE_FRACTION
-from tlbcost.model import overlap
-from tlbcost.model.overlap import MODEL_POINTS, MODEL_RELATIVE
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.counts import Side, SideCounts, total_counts
 from tlbcost.simulator.run import Simulation
-from tlbcost.simulator.windows import ImageWindows, Window
 
 Verdict = Literal["faster", "slower", "alike", "unknown"]
 Sides = Mapping[Side, SideCounts]
@@ -95,7 +92,22 @@ class MachineEstimates:
                 "on base pages; the program decides which memory gets them."
             )
             found.append(MachineCaveat("M02", text))
+        found += [MachineCaveat("M03", text) for text in filter(None, map(_narrow, self.machines))]
         return tuple(found)
+
+
+def _narrow(result: MachineResult) -> str | None:
+    """Which measurement would help most to decide; None: decided, or nothing is a guess."""
+    open_ = [size for size in result.sizes if size.verdict == "alike" and size.effects]
+    known = [each for size in open_ for each in size.effects if each.value is not None]
+    if not known:
+        return None
+    most = max(known, key=lambda each: max(each.below, each.above))
+    return (
+        f"Not proven on {result.machine.name}: of what is not known of it, {most.figure} "
+        f"({most.low:g} to {most.high:g}) matters most. 'tlbcost calibrate --json FILE' there "
+        "measures it."
+    )
 
 
 def results(
@@ -131,11 +143,11 @@ def _result(
             notes = [note for note in (size.note, _NONE_FITS) if note is not None]
             size = replace(size, note="; ".join(notes))
         elif machine.core is not None:
-            saving, windows, why = _saving(simulation, base, column)
+            saving, windows, why = saving_of(simulation, base, column)
             reason = reason or why
             if saving is not None:
                 effects = _effects(machine, s, plan, simulation, (base, column))
-                ratio = _ratio(saving, effects, published=machine.costs == PUBLISHED)
+                ratio = ratio_of(saving, effects, published=machine.costs == PUBLISHED)
                 ratio = Interval(1.0, 1.0, 1.0) if number == first else ratio
         sizes.append(
             SizeResult(
@@ -201,47 +213,6 @@ def _cycles(column: Column) -> float | None:
     return sum(c for image in column for _, c in image) / references if references else None
 
 
-def _saving(
-    simulation: Simulation, base: Column, column: Column
-) -> tuple[Interval | None, int, str | None]:
-    """The share of the time on the first size that this one saves, with its sampling error; the
-    number of windows behind it, and why there is none.
-    """
-    if not simulation.windows:
-        return None, 0, overlap.shortfall(None)
-    images = [
-        ImageWindows(
-            image.pid,
-            image.program,
-            image.references,
-            image.core,
-            tuple(Window(n, b, h) for (n, b), (_, h) in zip(lows, highs, strict=True)),
-        )
-        for image, lows, highs in zip(
-            [image for image in simulation.windows if image.references is not None],
-            base,
-            column,
-            strict=True,
-        )
-    ]
-    sample = overlap.sample_of(images)
-    if sample is None or sample.saving is None:
-        return None, sample.windows if sample else 0, overlap.shortfall(sample)
-    return sample.saving, sample.windows, None
-
-
-def _ratio(saving: Interval, effects: Sequence[Effect], *, published: bool) -> Interval:
-    """The time ratio, with what sampling, the model and guesses do to it."""
-    value = 1 - saving.value
-    margin = MODEL_POINTS + MODEL_RELATIVE * abs(saving.value)
-    if published:
-        margin = model_error(value)
-    below, above = spread(effects)
-    low = value - math.hypot(saving.high - saving.value, margin, below)
-    high = value + math.hypot(saving.value - saving.low, margin, above)
-    return Interval(value, max(0.0, low), high)
-
-
 def _effects(
     machine: OtherMachine,
     size: int,
@@ -255,13 +226,13 @@ def _effects(
         return ()
     m = plan.machines.index(machine)
     base, column = columns
-    assumed = _over(column, base, references)
+    assumed = over(column, base, references)
     found = []
     for v, variant in enumerate(machine.variants):
         low, high = plan.varied.get((m, v, 0)), plan.varied.get((m, v, size))
         if low is None and high is None:
             continue
-        tried = _over(
+        tried = over(
             column if high is None else _of_view(simulation, high),
             base if low is None else _of_view(simulation, low),
             references,
@@ -269,11 +240,6 @@ def _effects(
         if assumed is not None and tried is not None:
             found.append(effect_of(variant, assumed, tried))
     return tuple(sorted(found, key=lambda each: -max(each.below, each.above)))
-
-
-def _over(column: Column, base: Column, references: Sequence[int]) -> float | None:
-    one, other = total(column, references), total(base, references)
-    return None if one is None or other is None else one / other
 
 
 def _verdict(ratio: Interval | None) -> Verdict:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from tlbcost.common.document import Part, doc
-from tlbcost.machines.list_report import sources
+from tlbcost.machines.list_report import ranking
+from tlbcost.machines.patterns import TYPICAL
 from tlbcost.machines.published_timing import figures_of
 from tlbcost.processors.geometry import Level
 from tlbcost.processors.published import PublishedCore
@@ -20,16 +21,33 @@ class ListedLevel(Part, frozen=True, kw_only=True):
     page_size_bytes: Annotated[int, doc("size of the pages that it holds", minimum=1)]
     entries: Annotated[int | None, doc("how many it holds; null: not published")]
     ways: Annotated[int | None, doc("its associativity; null: not published")]
-    source: Annotated[str, doc("key of `sources`")]
+    shared_with_bytes: Annotated[
+        tuple[int, ...], doc("other page sizes that compete for these entries")
+    ]
+    source: Annotated[str, doc("keys of `sources`, joined by +")]
     verified: Annotated[bool, doc("the figure was checked against its source")]
+    low: Annotated[int | None, doc("plausible entries, from; null: not published")]
+    high: Annotated[int | None, doc("to")]
 
 
 class CoreFigure(Part, frozen=True, kw_only=True):
     """One figure of the core's timing."""
 
     value: Annotated[float, doc("the figure, in the unit of its name")]
-    source: Annotated[str, doc("key of `sources`")]
+    source: Annotated[str, doc("keys of `sources`, joined by +")]
     verified: Annotated[bool, doc("the figure was checked against its source")]
+    low: Annotated[float, doc("plausible values, from; as value if it is verified")]
+    high: Annotated[float, doc("to")]
+
+
+class UnknownFigure(Part, frozen=True, kw_only=True):
+    """A figure that was not checked, and what it does to the time on 2 MiB pages."""
+
+    figure: Annotated[str, doc("name of a figure, or LEVEL_entries_BYTES")]
+    effects: Annotated[
+        dict[str, float],
+        doc("by pattern: change of the time, in parts of that on 4 KiB pages, by a formula"),
+    ]
 
 
 class KnownMachine(Part, frozen=True, kw_only=True):
@@ -45,6 +63,7 @@ class KnownMachine(Part, frozen=True, kw_only=True):
     missing_for_times: Annotated[
         tuple[str, ...], doc("what is missing for timing it; empty: nothing")
     ]
+    unknowns: Annotated[list[UnknownFigure], doc("what to measure there, most important first")]
     sources: Annotated[dict[str, str], doc("what each source is")]
 
 
@@ -52,8 +71,8 @@ class MachineList(Part, frozen=True, kw_only=True):
     """The cores of data/machines, with their sources. null: not published."""
 
     schema: Annotated[
-        Literal["tlbcost-machines-1"], doc("form of this document and its version")
-    ] = "tlbcost-machines-1"
+        Literal["tlbcost-machines-2"], doc("form of this document and its version")
+    ] = "tlbcost-machines-2"
     machines: Annotated[list[KnownMachine], doc("one for each core")]
 
 
@@ -76,15 +95,33 @@ def _machine(core: PublishedCore) -> KnownMachine:
                 page_size_bytes=size,
                 entries=row.entries,
                 ways=row.ways,
+                shared_with_bytes=core.shares(name, size),
                 source=row.source,
                 verified=row.verified,
+                low=row.low,
+                high=row.high,
             )
             for (name, size), row in core.levels.items()
         ],
         figures={
-            name: CoreFigure(value=figure.value, source=figure.source, verified=figure.verified)
+            name: CoreFigure(
+                value=figure.value,
+                source=figure.source,
+                verified=figure.verified,
+                low=figure.low,
+                high=figure.high,
+            )
             for name, figure in known.figures.items()
         },
         missing_for_times=known.missing(),
-        sources=sources(core, known),
+        unknowns=[
+            UnknownFigure(
+                figure=each.name,
+                effects={
+                    pattern.words: change for pattern, change in zip(TYPICAL, effect, strict=True)
+                },
+            )
+            for each, effect in ranking(core, known)
+        ],
+        sources=dict(known.sources),
     )

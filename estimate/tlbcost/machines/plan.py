@@ -157,6 +157,11 @@ def _published_size(core: PublishedCore, size: int) -> tuple[PageSize, list[str]
     return PageSize(size, geometry), notes
 
 
+def machine_size(core: PublishedCore, size: int) -> PageSizeGeometry | None:
+    """A core's TLBs for pages of a size, by published figures alone; None: not known."""
+    return _published_size(core, size)[0].geometry
+
+
 def _unknown_size(core: PublishedCore, size: int) -> PageSize:
     note = f"the TLBs of {core.name} for {units.size(size)} pages are not on file"
     return PageSize(size, None, None, note)

@@ -17,6 +17,7 @@ from tlbcost.processors.geometry import TlbLevel
 from tlbcost.processors.published import Pipeline
 from tlbcost.simulator.core import Core, pipeline_options
 
+_SOURCE = "source_"
 _TICKS_PER_CYCLE = 64
 # Figures that the overlap model needs.
 NEEDED = (
@@ -38,11 +39,15 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class CoreFigures:
-    """What a machine file has besides its rows. `code_stlb`: code has its own second level."""
+    """What a machine file has besides its rows. `code_stlb`: code has its own second level.
+
+    `sources`: what each of its sources is, by key.
+    """
 
     aliases: tuple[str, ...]
     figures: Mapping[str, Figure]
     code_stlb: TlbLevel | None
+    sources: Mapping[str, str]
 
     def missing(self) -> tuple[str, ...]:
         """Figures needed for timing on this core that are missing."""
@@ -63,7 +68,12 @@ def figures_of(core: str) -> CoreFigures:
     except ValueError as error:
         raise TlbcostError(f"{path}: {error}") from error
     aliases = tuple(part for part in table.header.get("aliases", "").split(",") if part)
-    return CoreFigures(aliases, figures, code)
+    told = {
+        key.removeprefix(_SOURCE): text
+        for key, text in table.header.items()
+        if key.startswith(_SOURCE)
+    }
+    return CoreFigures(aliases, figures, code, told)
 
 
 def published_core(known: CoreFigures) -> Core | None:

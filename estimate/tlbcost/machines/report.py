@@ -19,6 +19,7 @@ from tlbcost.machines.gain import (
     SizeResult,
     sentence,
 )
+from tlbcost.machines.order import best_first, plain_sentence
 from tlbcost.processors.geometry import PageSizeGeometry, TlbLevel
 from tlbcost.report.lines import LABEL, labelled, visible, wrapped
 from tlbcost.run.region import region_words
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
 
 _MOST_LINES = 24
 _VERDICTS = {"faster": "faster", "slower": "slower", "alike": "not proven"}
+# Effects of guesses on a time ratio that are worth a word.
+_SHOWN = 0.005
 _BASIS = "Basis: simulation; times are of modelled cores, on which the program did not run."
 _MODEL = (
     "Times are shares of modelled core cycles: the program did not run on these machines. On the "
     "machine that the model was made on its errors are those of tlbcost-validate(1); on others it "
-    "has been compared with published patterns alone (doc/page-sizes.md)."
+    "has been compared with published tables alone (doc/accuracy-machines.md)."
 )
 
 
@@ -45,12 +48,16 @@ def _fill(report: MachineEstimates, console: Console, *, details: bool) -> None:
     width = console.width
     for line in wrapped(verdict(report.machines), width):
         console.print(line, style="bold")
+    together = plain_sentence(report.machines)
+    for line in wrapped(together, width) if together else ():
+        console.print(line)
     below = [_program(report, width), *labelled("Run", _run_words(report), width)]
     if report.region is not None:
         below[1:1] = labelled("Region", region_words(report.region), width)
     codes = [line for each in report.caveats for line in _caveat(each, width)]
     ending = [*codes, *wrapped(f"{_BASIS} Details: --details", width)]
-    _sizes(console, report.machines, _MOST_LINES - len(below) - len(ending) - 6)
+    said = 6 if together is None else 6 + len(wrapped(together, width))
+    _sizes(console, report.machines, _MOST_LINES - len(below) - len(ending) - said)
     for line in ("", *below, "", *ending):
         console.print(line, soft_wrap=True)
     if details:
@@ -99,10 +106,13 @@ def _sizes(console: Console, machines: Sequence[MachineResult], most: int) -> No
     shown = table("machine", "pages", "walks", "time", "range", "")
     shown.columns[-1].justify = "left"
     rows = [(result, size) for result in machines for size in result.sizes]
+    if len(machines) > 1:
+        # A line for each machine: the size that saves most there.
+        rows = [(result, size or result.sizes[-1]) for result, size in best_first(machines)]
     for result, size in rows[: most if len(rows) <= most else most - 1]:
         first = size is result.sizes[0]
         shown.add_row(
-            result.machine.title if first else "",
+            result.machine.title if first or len(machines) > 1 else "",
             units.size(size.size.page_bytes),
             _data(size.counts)[2],
             units.NOT_OBTAINED if size.time_ratio is None else f"{size.time_ratio.value:.2f}",
@@ -163,8 +173,22 @@ def _machine(result: MachineResult, console: Console) -> None:
         _words(console, sentence(size, result.sizes[0]))
         if size.size.note is not None:
             _words(console, f"  {size.size.note}.")
+    _effects(result, console)
     for note in machine.assumed:
         _words(console, f"  {note}.")
+
+
+def _effects(result: MachineResult, console: Console) -> None:
+    """Which guesses the ranges come from."""
+    for size in result.sizes[1:]:
+        parts = [
+            f"{each.figure} -{each.below:.2f} +{each.above:.2f}"
+            for each in size.effects
+            if max(each.below, each.above) >= _SHOWN
+        ]
+        if parts:
+            pages = units.size(size.size.page_bytes)
+            _words(console, f"  Of the range on {pages} pages, by guesses: {', '.join(parts)}.")
 
 
 def _levels(geometry: PageSizeGeometry | None) -> tuple[str, str]:

@@ -18,5 +18,7 @@ def test_every_core_can_be_listed_and_its_figures_have_sources() -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(document, schema)
     for each in document["machines"]:
-        used = {row["source"] for row in [*each["levels"], *each["figures"].values()]}
+        rows = [*each["levels"], *each["figures"].values()]
+        used = {key for row in rows for key in row["source"].split("+")}
         assert used <= set(each["sources"])
+        assert bool(each["unknowns"]) == (not each["missing_for_times"])

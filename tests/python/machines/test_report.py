@@ -19,6 +19,7 @@ from builders.machines import (
 from builders.tree import SCHEMAS
 from tlbcost.machines.document import to_json
 from tlbcost.machines.gain import MachineEstimates
+from tlbcost.machines.order import best_first, plain_sentence
 from tlbcost.machines.plan import GIB
 from tlbcost.machines.report import print_report, verdict
 
@@ -41,7 +42,12 @@ def test_the_summary_fits() -> None:
         assert len(lines) <= 24
         assert max(map(len, lines)) <= 80
         assert lines[-1].endswith("--details")
-    assert "more lines: --details" in "\n".join(lines)
+    assert [
+        line.split()[1] for line in lines if " to " in line and line.startswith(("AMD", "Intel"))
+    ]
+    crowd = [machine(name, BASE, MTHP, HUGE, GIB) for name in names]
+    many = report([replace(crowd[0], name=f"skx{i}") for i in range(20)], tuple(range(500, 600)))
+    assert "more lines: --details" in text_of(many, details=False)
 
 
 @pytest.mark.parametrize(
@@ -84,3 +90,15 @@ def test_a_size_that_is_not_known_is_na() -> None:
     jsonschema.validate(document, schema)
     last = document["machines"][0]["page_sizes"][2]
     assert (last["tlb"], last["misses"], last["time_ratio"]) == (None, None, None)
+
+
+def test_several_machines_are_one_table_best_first_and_a_sentence() -> None:
+    made = report([machine("skx"), machine("zen4"), machine("arm_v3")], (1000, 300, 9, 9))
+    text = text_of(made, details=False)
+    assert text.index("AMD Zen 4  ") < text.index("Intel Skylake-X or Cascade Lake-X  ")
+    sentence = plain_sentence(made.machines)
+    assert sentence is not None
+    assert sentence.startswith("On AMD Zen 4 2 MiB pages save 70 % (")
+    assert "on Intel Skylake-X or Cascade Lake-X 2 MiB pages save 20 % (" in sentence
+    assert plain_sentence(made.machines[:1]) is None
+    assert [size is None for _, size in best_first(made.machines)] == [False, False, True]

@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
-from tlbcost.common.formats import CPUID_TLBS, MACHINE
-from tlbcost.common.table import read_table
+from tlbcost.common.formats import MACHINE
+from tlbcost.common.table import TableFormat, read_table
 from tlbcost.processors.figures import figures_in
 from tlbcost.processors.published import LEVELS, PublishedCore, cores, published, read_core
 from tlbcost.system.machine import Machine
 
 FILES = sorted(paths.data("machines").glob("*.tsv"))
+CPUID_TLBS = TableFormat(
+    "cpuid_tlbs", 1, ("core", "cpu", "level", "page_size_bytes", "entries", "ways")
+)
 NOBODY = Machine(None, None, None, None, None, None, None, None, 4096, None, None)
 
 
