@@ -27,7 +27,7 @@ setup() {
 			echo "Version: 1" >"$3/DEBIAN/control"; touch "$3/DEBIAN/md5sums" \
 				"$3/usr/lib/tlbcost/python/tlbcost/machines/plan.py" ;;
 		-f) echo 1 ;;
-		--root-owner-group) cp "$3/DEBIAN/control" "$4" ;;
+		-Znone) cp "$4/DEBIAN/control" "$5" ;;
 		esac'
 	in_release ''
 }
