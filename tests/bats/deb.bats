@@ -8,7 +8,8 @@ load common
 setup() {
 	FOLDER=${BATS_TEST_TMPDIR}/tree/build/deb
 	export TLBCOST_ROOT=${BATS_TEST_TMPDIR}/root
-	mkdir -p "${TLBCOST_ROOT}/etc" "${BATS_TEST_TMPDIR}/tree"
+	mkdir -p "${TLBCOST_ROOT}/etc" "${BATS_TEST_TMPDIR}/tree/tests/golden"
+	cp "${TREE}/tests/golden/calibration.tsv" "${BATS_TEST_TMPDIR}/tree/tests/golden"
 	cp -r "${TREE}/scripts" "${TREE}/debian" "${TREE}/VERSION" "${BATS_TEST_TMPDIR}/tree"
 	printf 'ID=debian\nVERSION_CODENAME=old\n' >"${TLBCOST_ROOT}/etc/os-release"
 	fake_program id 'echo 0'
