@@ -47,8 +47,8 @@ on_terminal() { # <TERM> <command> [<argument>...]
 	[[ ${stderr} == "tlbcost: estimate: unrecognized arguments: --jsn"*"hint: --json"* ]]
 	run -2 --separate-stderr tlbcost estimate --backend pum true
 	[[ ${stderr} == "tlbcost: estimate: argument --backend: invalid choice"*"hint: --backend pmu, or "* ]]
-	run -2 --separate-stderr tlbcost pool restor
-	[[ ${stderr} == "tlbcost: pool: argument action: invalid choice"*"hint: restore, or "* ]]
+	run -2 --separate-stderr tlbcost pool stat
+	[[ ${stderr} == "tlbcost: pool: argument action: invalid choice"*"hint: status, or "* ]]
 	run -2 --separate-stderr tlbcost --pid 1
 	[[ ${stderr} == "tlbcost: unrecognized arguments: --pid"*"hint: options follow the command"* ]]
 }

@@ -8,7 +8,8 @@ load common
 setup() {
 	FOLDER=${BATS_TEST_TMPDIR}/tree/build/deb
 	export TLBCOST_ROOT=${BATS_TEST_TMPDIR}/root
-	mkdir -p "${TLBCOST_ROOT}/etc" "${BATS_TEST_TMPDIR}/tree"
+	mkdir -p "${TLBCOST_ROOT}/etc" "${BATS_TEST_TMPDIR}/tree/tests/golden"
+	cp "${TREE}/tests/golden/calibration.tsv" "${BATS_TEST_TMPDIR}/tree/tests/golden"
 	cp -r "${TREE}/scripts" "${TREE}/debian" "${TREE}/VERSION" "${BATS_TEST_TMPDIR}/tree"
 	printf 'ID=debian\nVERSION_CODENAME=old\n' >"${TLBCOST_ROOT}/etc/os-release"
 	fake_program id 'echo 0'
@@ -27,7 +28,7 @@ setup() {
 			echo "Version: 1" >"$3/DEBIAN/control"; touch "$3/DEBIAN/md5sums" \
 				"$3/usr/lib/tlbcost/python/tlbcost/machines/plan.py" ;;
 		-f) echo 1 ;;
-		--root-owner-group) cp "$3/DEBIAN/control" "$4" ;;
+		-Znone) cp "$4/DEBIAN/control" "$5" ;;
 		esac'
 	in_release ''
 }

@@ -69,7 +69,7 @@ def test_dash_is_a_standard_stream() -> None:
             "estimate: argument --engine: invalid choice",
             "tlbcost estimate --h",
         ),
-        (["reserv"], "estimate: argument action: invalid choice", "reserve, or"),
+        (["stat"], "estimate: argument action: invalid choice", "status, or"),
         (["--wholly-unknown"], "estimate: unrecognized arguments", "tlbcost estimate --help"),
         (["--runs", "x"], "estimate: argument --runs: not a number", "tlbcost estimate --help"),
     ],
@@ -81,7 +81,7 @@ def test_wrong_options_are_complained_of_with_a_hint(
     add_reports(parser)
     add_runs(parser, 3, "run it")
     add_engine(parser)
-    parser.add_argument("action", choices=("reserve", "restore"), nargs="?")
+    parser.add_argument("action", choices=("status", "restore"), nargs="?")
     with pytest.raises(TlbcostError) as error:
         parser.parse_args(words)
     assert str(error.value).startswith(message)
