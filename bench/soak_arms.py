@@ -178,7 +178,7 @@ def there(only: Sequence[str]) -> list[Task]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--arms", metavar="N", type=int, default=ARMS, help="so many at least")
+    parser.add_argument("--arms", metavar="N", type=int, default=ARMS, help="this many at least")
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="at the same time")
     parser.add_argument("--only", metavar="NAME", action="append", help="these programs alone")
     options = parser.parse_args()
@@ -192,6 +192,9 @@ def main() -> int:
                 found.add(each)
                 print(f"{found.arms + found.pilots} arms of {found.runs} runs", *each.programs,
                       *each.hung, *each.failed, flush=True)  # fmt: skip
+                # All programs have had a run by then; those that wait are left out.
+                if turn and found.arms + found.pilots >= least:
+                    break
         if found.arms + found.pilots >= least or found.arms == before:
             break
     lines = lines_of(found)

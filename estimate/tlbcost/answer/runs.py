@@ -55,8 +55,9 @@ _REST = 10
 _USUAL_RUNS = 3
 _USUAL_OVERHEAD = 0.05
 _USUAL_SECONDS = 30.0
-# A run of this length has enough copies, and an estimate by copies takes little longer.
-_LONG_S = 10.0
+# A run of this length has enough copies, and an estimate by copies takes little longer. Two more of
+# a program that takes 10 s would be half of the time that its estimate may take.
+_LONG_S = 6.0
 # Short programs are run again for more copies of them: so often, and for so long in all.
 _MOST_RUNS = 20
 _REPEATED_S = 8.0

@@ -15,7 +15,8 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.copies.record import CopiedRun
 from tlbcost.measured.record import MeasuredGain, TooBusy, too_busy
-from tlbcost.run.outcome import Run
+from tlbcost.run.launch import Launcher
+from tlbcost.run.outcome import Outcome, Run
 
 NONE = Interval(0.0, -0.01, 0.01)
 GAIN = MeasuredGain("runs in turns", NONE, NONE, NONE, NONE, 4, {}, 0.9, 1.0)
@@ -104,6 +105,23 @@ def test_calls_of_a_server_are_recorded(
     # --arms sets it, too: --record comes after that.
     assert words.index("--arms") < words.index("--record")
     assert words[words.index("--record") + 1] == recorded
+
+
+@pytest.mark.parametrize(("wall_s", "until"), [(10, "24"), (60, "72")])
+def test_copies_of_a_run_have_a_time_limit(tmp_path: Path, wall_s: int, until: str) -> None:
+    tools: list[Sequence[str]] = []
+
+    def execute(*_: object, tool: Sequence[str], **__: object) -> Outcome:
+        tools.append(tool)
+        return Outcome(None, "", None, 0, None, None)
+
+    run = Run(wall_s * 10**9, wall_s * 10**9, 0, 100, 0, 1 << 20)
+    first = Outcome(run, "", 0, 0, None, None)
+    launcher = cast(Launcher, SimpleNamespace(folder=tmp_path, execute=execute))
+    found = measurement.measure_program(asked(None), launcher, [first], None)
+    assert "the run that copies were made of" in str(found)
+    [words] = tools
+    assert words[words.index("--until-seconds") + 1] == until
 
 
 def test_only_a_null_beyond_two_points_is_busy() -> None:
