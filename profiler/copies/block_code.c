@@ -170,9 +170,9 @@ static void emit_repeated(struct translation *made, unsigned index)
 }
 
 /* The stream is complete up to here. */
-static void finish(struct translation *made)
+static void finish(struct translation *made, unsigned records)
 {
-	emit_add(&made->emitter, made->first, made->first, (int32_t)(8 * made->records));
+	emit_add(&made->emitter, made->first, made->first, (int32_t)(8 * records));
 	emit_save(&made->emitter, AREA_NEXT, made->first);
 }
 
@@ -235,7 +235,7 @@ static int end_branch(struct translation *made, const struct instruction *instru
 {
 	uint32_t taken, falls;
 
-	finish(made);
+	finish(made, made->records);
 	restore(made);
 	taken = emit_branch(&made->emitter, instruction->zydis.opcode & 0xfu);
 	falls = emit_jump(&made->emitter);
@@ -251,7 +251,7 @@ static int end_branch(struct translation *made, const struct instruction *instru
 static int end_direct(struct translation *made, const struct instruction *instruction,
 		      struct ahead *ahead)
 {
-	finish(made);
+	finish(made, made->records);
 	made->end = ENDS_JUMP;
 	made->target = instruction->target;
 	add_ahead(ahead, instruction->target);
@@ -267,7 +267,7 @@ static int end_direct(struct translation *made, const struct instruction *instru
 static void end_indirect(struct translation *made, const struct instruction *instruction,
 			 struct ahead *ahead)
 {
-	finish(made);
+	finish(made, made->records);
 	if (instruction->flow == FLOW_RETURN) {
 		const ZydisDecodedOperand *operand = &instruction->zydis_operands[0];
 
@@ -305,7 +305,7 @@ static int end_block(struct translation *made, enum flow flow, struct ahead *ahe
 	case FLOW_SYSTEM_CALL:
 		made->end = ENDS_SYSTEM_CALL;
 		add_ahead(ahead, made->past);
-		finish(made);
+		finish(made, made->records);
 		restore(made);
 		return leave_by_jump(made, EXIT_CALL, last->address);
 	case FLOW_ON:
@@ -316,13 +316,45 @@ static int end_block(struct translation *made, enum flow flow, struct ahead *ahe
 	made->end = ENDS_CUT;
 	made->target = made->past;
 	add_ahead(ahead, made->past);
-	finish(made);
+	finish(made, made->records);
 	restore(made);
 	return leave_by_jump(made, EXIT_CONTINUES, made->past);
 }
 
+/* The part is complete; the next one's code follows. */
+static void end_part(struct translation *made, struct translated_part *part,
+		     const struct instruction *branch)
+{
+	part->references = (uint8_t)made->references;
+	part->records = (uint8_t)made->records;
+	part->branch = emit_branch(&made->emitter, branch->zydis.opcode & 0xfu);
+	part[1].offset = made->emitter.used;
+}
+
+/* Where branches lead that end a part, but not the last one: fewer parts were executed. */
+static int emit_side_exits(struct translation *made, uint32_t number, struct ahead *ahead)
+{
+	for (unsigned i = 0; i + 1 < made->part_count; i++) {
+		const struct translated_part *part = &made->parts[i];
+		const uint32_t distance = made->emitter.used - (part->branch + 4);
+
+		memcpy(made->emitter.code + part->branch, &distance, sizeof(distance));
+		emit_store_constant(&made->emitter, made->first,
+				    (int32_t)(uint32_t)(STREAM_TAG | (number + i)));
+		finish(made, part->records);
+		restore(made);
+		add_ahead(ahead, part->target);
+		if (leave_by_jump(made, EXIT_CONTINUES, part->target) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int write_block(struct translation *made, enum flow flow, uint32_t number, struct ahead *ahead)
 {
+	struct translated_part *part = made->parts;
+	struct translated_part *const last = part + made->part_count - 1;
+
 	made->begin = made->emitter.used;
 	made->references = 0;
 	made->records = 1;
@@ -332,7 +364,8 @@ int write_block(struct translation *made, enum flow flow, uint32_t number, struc
 	emit_save(&made->emitter, AREA_SECOND, made->second);
 	emit_restore(&made->emitter, made->first, AREA_NEXT);
 	emit_store_constant(&made->emitter, made->first,
-			    (int32_t)(uint32_t)(STREAM_TAG | number));
+			    (int32_t)(uint32_t)(STREAM_TAG | (number + made->part_count - 1)));
+	part->offset = made->begin;
 	made->body = (uint8_t)(made->emitter.used - made->begin);
 	for (unsigned i = 0; i < made->count; i++) {
 		const struct instruction *instruction = &made->instructions[i];
@@ -349,6 +382,12 @@ int write_block(struct translation *made, enum flow flow, uint32_t number, struc
 			emit_instruction(made, i);
 		else
 			starts_here(made, i);
+		if (part < last && i + 1 == part->instructions)
+			end_part(made, part++, instruction);
 	}
-	return end_block(made, flow, ahead);
+	last->references = (uint8_t)made->references;
+	last->records = (uint8_t)made->records;
+	if (end_block(made, flow, ahead) < 0)
+		return -1;
+	return emit_side_exits(made, number, ahead);
 }

@@ -227,10 +227,13 @@ int code_cache_add(struct translator *translator, struct cached_block *block)
 		translator->blocks = all;
 		translator->capacity = larger;
 	}
+	translator->blocks[translator->count++] = block;
+	/* There is no other way to it, and it is in the same page. */
+	if (block->before)
+		return 0;
 	if (append(&translator->slots, &translator->slot_count, &translator->slot_capacity, slot) < 0 ||
 	    address_map_set(&translator->by_address, address, block) < 0)
 		return -1;
-	translator->blocks[translator->count++] = block;
 	translator->table[slot] = address;
 	translator->table_code[slot] = block->offset;
 	for (uint64_t page = address >> CODE_PAGE_SHIFT; page <= last >> CODE_PAGE_SHIFT; page++)

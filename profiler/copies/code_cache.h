@@ -38,16 +38,22 @@ struct slot {
 	int64_t displacement;
 };
 
+/*
+ * Blocks that follow one another, by branches that are not taken, are translated as one piece: its
+ * parts.  The stream has one record of them, with the number of the last one that was executed.
+ */
 struct cached_block {
 	struct code_block code;
+	const struct cached_block *before;	/* the part before it; NULL: nothing is */
 	uint32_t offset;	/* in the code cache */
 	uint8_t first, second;	/* registers that its code uses for itself */
-	uint8_t records;	/* words in the stream, the block's number first */
+	/* Words in the stream, of the parts before it as well: the block's number first. */
+	uint8_t records;
 	bool plain;		/* all slots are SLOT_RECORD */
 	struct skim_plan skim;
 	/*
-	 * From the code's start: where the program's registers are saved, and where each of its
-	 * instructions is.  No starts: its code is not there, only an exit.
+	 * From `offset`: where the program's registers are saved, if it is the first part, and
+	 * where each of its instructions is.  No starts: its code is not there, only an exit.
 	 */
 	uint8_t body;
 	uint16_t *starts;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which instructions does a block have, and which registers are left for our code? */
 #include "translation.h"
+#include "vdso.h"
 
 #define RSP 4
 /* Registers whose encoding needs no extension bit, RSP and RBP aside. */
@@ -81,9 +82,31 @@ static bool take(struct translation *made, struct instruction *instruction)
 	return true;
 }
 
-enum flow select_instructions(struct translation *made)
+static bool in_first_page(const struct translation *made, uint64_t address)
 {
-	uint64_t address = made->address;
+	return address >> CODE_PAGE_SHIFT == made->address >> CODE_PAGE_SHIFT;
+}
+
+/*
+ * A part ends here, by a conditional branch: may the code behind it be one, too?  All are in one
+ * page, which is fetched once, and written and dropped as a whole.
+ */
+static bool add_part(struct translation *made)
+{
+	if (made->part_count + 1 == MOST_PARTS || !in_first_page(made, made->past) ||
+	    vdso_is_clock(made->translator, made->past))
+		return false;
+	made->parts[made->part_count++] = (struct translated_part){
+		.instructions = (uint8_t)made->count, .past = made->past,
+		.target = made->instructions[made->count - 1].target,
+	};
+	return true;
+}
+
+/* Decode up to where the part ends. */
+static enum flow select_part(struct translation *made)
+{
+	uint64_t address = made->past;
 
 	for (;;) {
 		struct instruction *instruction = &made->instructions[made->count];
@@ -99,4 +122,25 @@ enum flow select_instructions(struct translation *made)
 			return instruction->flow;
 		address = made->past;
 	}
+}
+
+enum flow select_instructions(struct translation *made)
+{
+	enum flow flow;
+
+	do
+		flow = select_part(made);
+	while (flow == FLOW_BRANCH && in_first_page(made, made->past - 1) && add_part(made));
+	if (made->part_count && (flow == FLOW_ON || flow == FLOW_STEP || flow == FLOW_REFUSE ||
+				 !in_first_page(made, made->past - 1))) {
+		/* It is better off by itself. */
+		made->part_count--;
+		made->count = made->parts[made->part_count].instructions;
+		made->past = made->parts[made->part_count].past;
+		flow = FLOW_BRANCH;
+	}
+	made->parts[made->part_count++] = (struct translated_part){
+		.instructions = (uint8_t)made->count, .past = made->past,
+	};
+	return flow;
 }

@@ -71,16 +71,16 @@ static INLINE bool execute(struct skimming *now, const struct cached_block *bloc
 			   const uint64_t *records)
 {
 	const uint32_t shift = now->feed->model.code.slots.base_shift;
-	const uint64_t end = block->code.past - 1;
-	const bool enters = block->code.address >> shift != now->code_page || now->jumped;
-	const bool crosses = block->code.address >> shift != end >> shift;
+	const uint64_t begin = block->skim.address, end = block->skim.last;
+	const bool enters = begin >> shift != now->code_page || now->jumped;
+	const bool crosses = begin >> shift != end >> shift;
 	struct tlb_filter_slot *first = NULL, *last = NULL;
 	uint64_t clock = now->clock;
 
 	if (enters || crosses) {
-		first = slot_of(&now->feed->code_filter, block->code.address, shift);
+		first = slot_of(&now->feed->code_filter, begin, shift);
 		last = slot_of(&now->feed->code_filter, end, shift);
-		if (((first->address ^ block->code.address) | (last->address ^ end)) >> shift)
+		if (((first->address ^ begin) | (last->address ^ end)) >> shift)
 			return false;
 		clock += (uint64_t)enters + crosses;
 	}
@@ -124,8 +124,8 @@ uint64_t skim(struct skim *skim, struct tlb_feed *feed, const struct skim_use *u
 			break;
 		next = blocks[number];
 		if (block->skim.transfers)
-			use->transferred(use->context, &block->code, next->code.address);
-		instructions += block->code.instruction_count;
+			use->transferred(use->context, &block->code, next->skim.address);
+		instructions += block->skim.instructions;
 		skim->record = following;
 	}
 	feed->clock = now.clock;

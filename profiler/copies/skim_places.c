@@ -41,17 +41,34 @@ static void add(struct cached_block *block, struct skim_place added)
 	block->places[plan->count++] = added;
 }
 
+/* What the parts before it do, which its record has as well. */
+static void begin_plan(struct cached_block *block)
+{
+	const struct cached_block *before = block->before;
+	const uint8_t end = block->code.end;
+	struct skim_plan *plan = &block->skim;
+
+	*plan = before ? before->skim : (struct skim_plan){ .address = block->code.address };
+	plan->transfers = end == ENDS_CALL || end == ENDS_INDIRECT_CALL || end == ENDS_RETURN;
+	plan->jumps = end == ENDS_INDIRECT_JUMP || end == ENDS_INDIRECT_CALL || end == ENDS_RETURN;
+	plan->instructions = (uint8_t)(plan->instructions + block->code.instruction_count);
+	plan->last = block->code.past - 1;
+	for (unsigned i = 0; before && plan->count != UINT8_MAX && i < plan->count; i++) {
+		block->places[i] = before->places[i];
+		if (!block->places[i].record)
+			block->places[i].displacement +=
+				(int64_t)before->code.number - block->code.number;
+	}
+}
+
 void skim_plan_make(struct cached_block *block)
 {
-	struct skim_plan *plan = &block->skim;
 	const int64_t number = (int64_t)(STREAM_TAG | block->code.number);
-	const uint8_t end = block->code.end;
+	struct skim_plan *plan = &block->skim;
 
-	*plan = (struct skim_plan){
-		.transfers = end == ENDS_CALL || end == ENDS_INDIRECT_CALL || end == ENDS_RETURN,
-		.jumps = end == ENDS_INDIRECT_JUMP || end == ENDS_INDIRECT_CALL ||
-			 end == ENDS_RETURN,
-	};
+	begin_plan(block);
+	if (plan->count == UINT8_MAX)
+		return;
 	for (unsigned i = 0; i < block->code.reference_count; i++) {
 		const struct code_reference *reference = &block->code.references[i];
 		const struct slot *slot = &block->slots[i];

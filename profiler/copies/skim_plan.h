@@ -16,14 +16,17 @@ struct skim_place {
 };
 
 /* Blocks with more places are rare. */
-#define SKIM_MOST_PLACES 16u
+#define SKIM_MOST_PLACES 32u
 
+/* Of a block with the parts before it. */
 struct skim_plan {
 	/* Of its places, by the time of their last use; above SKIM_MOST_PLACES: do not skim it. */
 	uint8_t count;
 	bool jumps;		/* it ends by an indirect jump or call, or a return */
 	bool transfers;		/* it ends by a call or a return */
 	uint8_t references;	/* a read and a write of the same bytes are two */
+	uint8_t instructions;
+	uint64_t address, last;	/* of its first byte of code, and its last */
 };
 
 #endif

@@ -38,7 +38,7 @@ bool stopped_code_registers(struct following *following, bool faulted)
 	if (!block)
 		return false;
 	offset -= block->offset;
-	if (offset == 0) {
+	if (offset == 0 && !block->before) {
 		registers->rip = block->code.address;
 		return true;
 	}

@@ -116,6 +116,19 @@ void stream_add(struct stream *stream, const struct cached_block *block, const u
 	stream->held = block;
 }
 
+/* The parts before it are complete; it is when the next block is known. */
+static void hold(struct stream *stream, const struct cached_block *block, const uint64_t *records)
+{
+	if (block->before) {
+		hold(stream, block->before, records);
+		stream_settle(stream, block->code.address);
+		if (stream->enough)
+			return;
+	}
+	read_block(block, stream->fs_base, records, stream->held_addresses);
+	stream->held = block;
+}
+
 /* The block that begins there.  NULL with errno EPROTO: none does, or it is not complete. */
 static const struct cached_block *block_at(const struct translator *translator,
 					   const uint64_t *record, const uint64_t *end)
@@ -145,7 +158,7 @@ static int give(struct stream *stream, const uint64_t *records, size_t count)
 
 		if (!block)
 			return -1;
-		stream_settle(stream, block->code.address);
+		stream_settle(stream, block->skim.address);
 		if (stream->enough)
 			break;
 		if (watcher->skim) {
@@ -154,8 +167,7 @@ static int give(struct stream *stream, const uint64_t *records, size_t count)
 			if (!block)
 				return -1;
 		}
-		read_block(block, stream->fs_base, skim.record, stream->held_addresses);
-		stream->held = block;
+		hold(stream, block, skim.record);
 		skim.record += block->records;
 	}
 	return 0;

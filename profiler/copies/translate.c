@@ -11,53 +11,81 @@
 #include "vdso.h"
 #include "watcher.h"
 
-/* The block's record, in one piece of memory. */
-static struct cached_block *keep(const struct translation *made, uint32_t offset, uint32_t number)
+/* Of a part, in one piece of memory: its record, with lists for so many of both. */
+static struct cached_block *allocate(unsigned count, unsigned references, unsigned places)
 {
-	const size_t slots = made->references * sizeof(struct slot);
-	const size_t instructions = made->count * sizeof(struct code_instruction);
-	const size_t references = made->references * sizeof(struct code_reference);
-	const size_t starts = made->emitted ? made->count * sizeof(uint16_t) : 0;
-	const size_t places = made->references * sizeof(struct skim_place);
 	struct cached_block *block =
-		malloc(sizeof(*block) + slots + places + instructions + references + starts);
+		malloc(sizeof(*block) + places * sizeof(struct skim_place) +
+		       references * (sizeof(struct slot) + sizeof(struct code_reference)) +
+		       count * (sizeof(struct code_instruction) + sizeof(uint16_t)));
 	struct code_instruction *list;
 	struct code_reference *copied;
 
 	if (!block)
 		return NULL;
 	block->slots = (struct slot *)(block + 1);
-	block->places = (struct skim_place *)(block->slots + made->references);
-	list = (struct code_instruction *)(block->places + made->references);
-	copied = (struct code_reference *)(list + made->count);
-	if (slots) {
-		memcpy(block->slots, made->slots, slots);
-		memcpy(copied, made->made, references);
-	}
-	for (unsigned i = 0; i < made->count; i++) {
-		list[i].address = made->instructions[i].address;
-		list[i].length = made->instructions[i].length;
-	}
-	block->starts = NULL;
-	if (starts) {
-		block->starts = (uint16_t *)(copied + made->references);
-		memcpy(block->starts, made->starts, starts);
-	}
-	block->body = made->body;
+	block->places = (struct skim_place *)(block->slots + references);
+	list = (struct code_instruction *)(block->places + places);
+	copied = (struct code_reference *)(list + count);
+	block->starts = (uint16_t *)(copied + references);
 	block->code = (struct code_block){
-		.address = made->address, .past = made->past, .target = made->target,
-		.number = number, .end = made->end,
-		.instruction_count = (uint8_t)made->count,
-		.reference_count = (uint8_t)made->references,
+		.instruction_count = (uint8_t)count, .reference_count = (uint8_t)references,
 		.instructions = list, .references = copied,
 	};
-	block->offset = offset;
+	return block;
+}
+
+/* Its instructions from number `first` on, and its references. */
+static void copy_lists(const struct translation *made, const struct translated_part *part,
+		       struct cached_block *block, unsigned first, unsigned first_reference)
+{
+	/* Nobody changes them afterwards. */
+	struct code_instruction *list = (struct code_instruction *)(uintptr_t)block->code.instructions;
+	struct code_reference *copied = (struct code_reference *)(uintptr_t)block->code.references;
+
+	for (unsigned i = 0; i < block->code.instruction_count; i++) {
+		list[i].address = made->instructions[first + i].address;
+		list[i].length = made->instructions[first + i].length;
+		if (made->emitted)
+			block->starts[i] = (uint16_t)(made->starts[first + i] -
+						      (part->offset - made->begin));
+	}
+	block->plain = true;
+	for (unsigned i = 0; i < block->code.reference_count; i++) {
+		block->slots[i] = made->slots[first_reference + i];
+		copied[i] = made->made[first_reference + i];
+		copied[i].instruction = (uint16_t)(copied[i].instruction - first);
+		block->plain = block->plain && block->slots[i].source == SLOT_RECORD;
+	}
+	if (!made->emitted)
+		block->starts = NULL;
+}
+
+static struct cached_block *keep_part(const struct translation *made, unsigned index,
+				      uint32_t number, const struct cached_block *before)
+{
+	const struct translated_part *part = &made->parts[index];
+	const struct translated_part none = { .past = made->address };
+	const struct translated_part *earlier = index ? part - 1 : &none;
+	const bool last = index + 1 == made->part_count;
+	struct cached_block *block =
+		allocate((unsigned)part->instructions - earlier->instructions,
+			 (unsigned)part->references - earlier->references, part->references);
+
+	if (!block)
+		return NULL;
+	copy_lists(made, part, block, earlier->instructions, earlier->references);
+	block->before = before;
+	block->body = index ? 0 : made->body;
+	block->code.address = earlier->past;
+	block->code.past = part->past;
+	block->code.target = last ? made->target : part->target;
+	block->code.end = last ? made->end : ENDS_BRANCH;
+	block->code.number = number + index;
+	block->offset = part->offset;
 	block->first = (uint8_t)made->first;
 	block->second = (uint8_t)made->second;
-	block->records = (uint8_t)made->records;
-	block->plain = true;
-	for (unsigned i = 0; i < made->references; i++)
-		block->plain = block->plain && made->slots[i].source == SLOT_RECORD;
+	block->records = part->records;
 	skim_plan_make(block);
 	return block;
 }
@@ -99,20 +127,42 @@ static int emit_any(struct translation *made, uint32_t number, struct ahead *ahe
 	return emit_exit(made, EXIT_STEP);
 }
 
+/* All parts.  Returns the first one. */
+static struct cached_block *keep(const struct translation *made, uint32_t number)
+{
+	struct translator *translator = made->translator;
+	const struct watcher *watcher = translator->watcher;
+	struct cached_block *first = NULL, *before = NULL;
+
+	for (unsigned i = 0; i < made->part_count; i++) {
+		struct cached_block *block = keep_part(made, i, number, before);
+
+		if (!block)
+			return NULL;
+		if (watcher && watcher->translated && made->count)
+			block->code.watched = watcher->translated(
+				watcher->context, &block->code,
+				&made->instructions[i ? made->parts[i - 1].instructions : 0]);
+		if (code_cache_add(translator, block) < 0)
+			return NULL;
+		first = first ? first : block;
+		before = block;
+	}
+	return first;
+}
+
 static struct cached_block *translate_one(struct translator *translator, const struct copy *copy,
 					  uint64_t address, struct ahead *ahead)
 {
 	/* Too large for the stack; there is one thread. */
 	static struct translation made;
 	const uint32_t number = (uint32_t)translator->count, offset = translator->used;
-	const struct watcher *watcher = translator->watcher;
-	struct cached_block *block;
 
 	made.translator = translator;
 	made.copy = copy;
 	made.emitter = (struct emitter){ translator->code, offset };
 	made.address = made.past = address;
-	made.count = made.references = made.records = 0;
+	made.count = made.references = made.records = made.part_count = 0;
 	made.used = 0;
 	made.relative = made.emitted = false;
 	made.target = 0;
@@ -123,16 +173,16 @@ static struct cached_block *translate_one(struct translator *translator, const s
 		errno = EFAULT;
 		return NULL;
 	}
-	block = keep(&made, offset, number);
-	if (!block)
-		return NULL;
+	if (!made.emitted) {
+		/* An exit alone. */
+		made.part_count = 1;
+		made.parts[0] = (struct translated_part){
+			.instructions = (uint8_t)made.count, .references = (uint8_t)made.references,
+			.past = made.past, .offset = offset,
+		};
+	}
 	translator->used = (made.emitter.used + 15) & ~15u;
-	if (watcher && watcher->translated && made.count)
-		block->code.watched =
-			watcher->translated(watcher->context, &block->code, made.instructions);
-	if (code_cache_add(translator, block) < 0)
-		return NULL;
-	return block;
+	return keep(&made, number);
 }
 
 struct cached_block *translate_code(struct translator *translator, const struct copy *copy,

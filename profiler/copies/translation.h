@@ -14,6 +14,16 @@
 /* Blocks that are translated ahead, so that fewer jumps stop the copy. */
 #define MOST_AHEAD 24u
 #define INT3 0xccu
+/* Parts of one piece of code: a conditional branch that is not taken leads from each to the next. */
+#define MOST_PARTS 8u
+
+/* Up to its end: */
+struct translated_part {
+	uint8_t instructions, references, records;
+	uint64_t past, target;		/* of its branch */
+	uint32_t offset;		/* where its code begins */
+	uint32_t branch;		/* the distance of its branch is at this offset */
+};
 
 struct translation {
 	struct translator *translator;
@@ -36,6 +46,8 @@ struct translation {
 	struct slot slots[CODE_BLOCK_MOST_REFERENCES];
 	struct code_reference made[CODE_BLOCK_MOST_REFERENCES];
 	struct instruction instructions[CODE_BLOCK_MOST_INSTRUCTIONS + 1];
+	struct translated_part parts[MOST_PARTS];
+	unsigned part_count;
 	uint32_t begin;			/* of its code */
 	uint8_t body;			/* see struct cached_block */
 	uint16_t starts[CODE_BLOCK_MOST_INSTRUCTIONS];
@@ -64,14 +76,14 @@ static inline bool names_relative(const struct instruction *instruction)
 }
 
 /*
- * Decode up to where the block ends, which begins at made->address.  Returns what comes next there:
- * FLOW_ON if it was only cut.
+ * Decode up to where the block ends, which begins at made->address, and more blocks that follow
+ * it: the parts.  Returns what comes after the last one: FLOW_ON if that was only cut.
  */
 enum flow select_instructions(struct translation *made);
 
 /*
- * Write its code, which ends as `flow` says; references and records are counted again.  What may
- * come next is added to `ahead`.  Returns 0, or -1 with errno ENOMEM.
+ * Write its code, which ends as `flow` says; references and records are counted again.  `number` is
+ * its first part's.  What may come next is added to `ahead`.  Returns 0, or -1 with errno ENOMEM.
  */
 int write_block(struct translation *made, enum flow flow, uint32_t number, struct ahead *ahead);
 

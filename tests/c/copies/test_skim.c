@@ -12,6 +12,8 @@
 #define BLOCKS 64u
 #define EXECUTED 60000u
 #define MOST_REFERENCES 24u
+/* With those of the parts before it. */
+#define MOST_OF_PARTS (4u * MOST_REFERENCES)
 #define FS_BASE UINT64_C(0x7f0000001000)
 #define PAGE UINT64_C(4096)
 
@@ -20,7 +22,7 @@ struct made_up {
 	struct code_instruction instruction;
 	struct code_reference references[MOST_REFERENCES];
 	struct slot slots[MOST_REFERENCES];
-	struct skim_place places[MOST_REFERENCES];
+	struct skim_place places[MOST_OF_PARTS];
 };
 
 struct rig {
@@ -64,22 +66,37 @@ static void make_reference(struct rig *rig, struct made_up *made, unsigned i)
 		slot->record = made->block.records++;
 }
 
+/* The block before it, if this can be its next part: in the same page, with few references in all. */
+static const struct cached_block *part_before(struct rig *rig, uint32_t number)
+{
+	const struct cached_block *before = number ? rig->blocks[number - 1] : NULL;
+
+	return before && any(rig, 3) && before->code.end <= ENDS_JUMP &&
+			       before->skim.references < MOST_OF_PARTS / 2 &&
+			       before->records < MOST_OF_PARTS / 2 &&
+			       before->skim.address / PAGE == (before->code.past + 90) / PAGE ?
+		       before : NULL;
+}
+
 static void make_block(struct rig *rig, uint32_t number)
 {
+	const struct cached_block *before = part_before(rig, number);
 	struct made_up *made = &rig->made[number];
 	struct cached_block *block = &made->block;
-	const uint64_t address = 0x400000 + any(rig, 20 * PAGE);
+	const uint64_t address = before ? before->code.past : 0x400000 + any(rig, 20 * PAGE);
 
 	block->code = (struct code_block){
 		.address = address, .past = address + 1 + any(rig, 90), .number = number,
 		.end = (uint8_t)any(rig, ENDS_STEP), .instruction_count = 1,
-		.reference_count = (uint8_t)any(rig, any(rig, 4) ? 5 : MOST_REFERENCES),
+		.reference_count =
+			(uint8_t)any(rig, before ? 3 : any(rig, 4) ? 5 : MOST_REFERENCES),
 		.instructions = &made->instruction, .references = made->references,
 	};
 	made->instruction.address = address;
 	block->slots = made->slots;
 	block->places = made->places;
-	block->records = 1;
+	block->before = before;
+	block->records = before ? before->records : 1;
 	for (unsigned i = 0; i < block->code.reference_count; i++)
 		make_reference(rig, made, i);
 	/* Of these a string instruction is one. */
@@ -119,6 +136,8 @@ static void feed_block(struct tlb_feed *feed, const struct cached_block *block,
 {
 	uint64_t addresses[MOST_REFERENCES];
 
+	if (block->before)
+		feed_block(feed, block->before, record);
 	for (unsigned i = 0; i < block->code.reference_count; i++)
 		addresses[i] = address_of(&block->slots[i], record);
 	tlb_feed_block(feed, &block->code, addresses);
@@ -132,7 +151,7 @@ static const struct cached_block *block_at(const struct rig *rig, size_t word)
 /* Executed blocks, whose addresses are in few pages, or in many. */
 static void make_records(struct rig *rig, uint32_t pages)
 {
-	rig->records = malloc(EXECUTED * (MOST_REFERENCES + 2) * sizeof(*rig->records));
+	rig->records = malloc(EXECUTED * (MOST_OF_PARTS + 2) * sizeof(*rig->records));
 	rig->words = 0;
 	for (unsigned i = 0; i < EXECUTED; i++) {
 		const struct cached_block *block = rig->blocks[any(rig, 1 + any(rig, BLOCKS))];
@@ -185,7 +204,7 @@ static void skim_all(struct rig *rig)
 		if (transfers(block) && part.record < part.end)
 			transferred(rig, &block->code,
 				    block_at(rig, (size_t)(part.record - rig->records))
-					    ->code.address);
+					    ->skim.address);
 		use.until = rig->skimmed.clock + 1 + any(rig, 3000);
 	}
 }
@@ -199,7 +218,7 @@ static void feed_all(struct rig *rig)
 		word += block->records;
 		if (transfers(block) && word < rig->words)
 			add_transfer(&rig->expected_transfers, &block->code,
-				     block_at(rig, word)->code.address);
+				     block_at(rig, word)->skim.address);
 	}
 }
 
