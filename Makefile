@@ -300,6 +300,12 @@ FUZZ_SECONDS ?= 600
 fuzz: $(FUZZERS) $(B)/venv/.check  ## give readers of files and records anything (ten minutes)
 	tests/fuzz/run $(FUZZ_SECONDS)
 
+analyze: $(B)/venv/.check  ## bandit and gcc -fanalyzer: what doc/security.md does not explain (three minutes)
+	tests/analyze
+
+under-fire: all $(B)/venv/.check  ## every command under every condition of tests/bats/under_fire.bats (ten minutes)
+	UNDER_FIRE=all bats -f everything tests/bats/under_fire.bats
+
 lint: $(B)/venv/.check  ## the compilers' warnings, shellcheck, ruff, mypy, import-linter, codespell, vulture
 	tests/lint
 
@@ -376,6 +382,10 @@ KILLS ?= 1000
 soak-kills: all $(B)/venv/.check  ## SIGKILL at KILLS random instants: does anything stay? (root, an hour or two)
 	$(B)/venv/bin/python tests/soak/kills.py --kills $(KILLS)
 
+ESTIMATES ?= 200
+soak-estimates: all $(B)/venv/.check  ## estimates in a row and 8 at once: does anything grow? (an hour)
+	$(B)/venv/bin/python tests/soak/estimates.py --estimates $(ESTIMATES)
+
 check-events:  ## each event's code with libpfm4 of every architecture (writes doc/events.md)
 	$(B)/venv/bin/python bench/check_events.py
 
@@ -391,7 +401,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: torture soak-copies soak-kills bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: torture soak-copies soak-kills soak-estimates analyze under-fire bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) -path $(B)/releases -prune -o -name '*.d' -type f -print 2>/dev/null)
