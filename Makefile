@@ -287,13 +287,14 @@ check-releases:  ## make demo and make check on Debian 12, 13 and sid (root; REL
 
 # Only clang has libFuzzer; Debian has its libraries in libclang-rt-dev.
 FUZZ_CC ?= clang
-FUZZERS := $(patsubst %,$(B)/fuzz/%,encode files records)
+FUZZERS := $(patsubst %,$(B)/fuzz/%,encode files options records)
 
+$(B)/fuzz/options: $(TIMING)
 $(B)/fuzz/%: tests/fuzz/main.c tests/fuzz/%.c tests/fuzz/fuzz.h $(MODULES)
 	@mkdir -p $(@D)
 	@type $(FUZZ_CC) >/dev/null || { echo "tlbcost: cannot fuzz: no $(FUZZ_CC)" >&2; \
 		echo "tlbcost: hint: apt-get install clang libclang-rt-dev" >&2; exit 1; }
-	$(FUZZ_CC) $(filter-out -MMD -MP,$(CPPFLAGS)) -DTARGET=fuzz_$* -std=c11 -O1 -g -fsanitize=fuzzer \
+	$(FUZZ_CC) -Iprofiler $(filter-out -MMD -MP,$(CPPFLAGS)) -DTARGET=fuzz_$* -std=c11 -O1 -g -fsanitize=fuzzer \
 		$(SANITIZE) -o $@ $(filter %.c,$^) $(PFM_LIB) $(LDLIBS)
 
 FUZZ_SECONDS ?= 600
