@@ -325,18 +325,25 @@ check-releases:  ## make demo and make check on Debian 12, 13 and sid (root; REL
 
 # Only clang has libFuzzer; Debian has its libraries in libclang-rt-dev.
 FUZZ_CC ?= clang
-FUZZERS := $(patsubst %,$(B)/fuzz/%,encode files records)
+FUZZERS := $(patsubst %,$(B)/fuzz/%,encode files options records)
 
+$(B)/fuzz/options: $(TIMING)
 $(B)/fuzz/%: tests/fuzz/main.c tests/fuzz/%.c tests/fuzz/fuzz.h $(MODULES)
 	@mkdir -p $(@D)
 	@type $(FUZZ_CC) >/dev/null || { echo "tlbcost: cannot fuzz: no $(FUZZ_CC)" >&2; \
 		echo "tlbcost: hint: apt-get install clang libclang-rt-dev" >&2; exit 1; }
-	$(FUZZ_CC) $(filter-out -MMD -MP,$(CPPFLAGS)) -DTARGET=fuzz_$* -std=c11 -O1 -g -fsanitize=fuzzer \
+	$(FUZZ_CC) -Iprofiler $(filter-out -MMD -MP,$(CPPFLAGS)) -DTARGET=fuzz_$* -std=c11 -O1 -g -fsanitize=fuzzer \
 		$(SANITIZE) -o $@ $(filter %.c,$^) $(PFM_LIB) $(LDLIBS)
 
 FUZZ_SECONDS ?= 600
 fuzz: $(FUZZERS) $(B)/venv/.check  ## give readers of files and records anything (ten minutes)
 	tests/fuzz/run $(FUZZ_SECONDS)
+
+analyze: $(B)/venv/.check  ## bandit and gcc -fanalyzer: what doc/security.md does not explain (three minutes)
+	tests/analyze
+
+under-fire: all $(B)/venv/.check  ## every command under every condition of tests/bats/under_fire.bats (ten minutes)
+	UNDER_FIRE=all bats -f everything tests/bats/under_fire.bats
 
 lint: $(B)/venv/.check  ## the compilers' warnings, shellcheck, ruff, mypy, import-linter, codespell, vulture
 	tests/lint
@@ -426,6 +433,10 @@ soak-kills: all $(B)/venv/.check  ## SIGKILL at KILLS random instants: does anyt
 soak-arms: all  ## a thousand arms of all programs of the suite: does any hang? (writes doc/benchmarks.md; 20 minutes)
 	$(B)/venv/bin/python bench/soak_arms.py
 
+ESTIMATES ?= 200
+soak-estimates: all $(B)/venv/.check  ## estimates in a row and 8 at once: does anything grow? (an hour)
+	$(B)/venv/bin/python tests/soak/estimates.py --estimates $(ESTIMATES)
+
 check-events:  ## each event's code with libpfm4 of every architecture (writes doc/events.md)
 	$(B)/venv/bin/python bench/check_events.py
 
@@ -445,7 +456,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: accuracy-machines soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: soak-estimates analyze under-fire accuracy-machines soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

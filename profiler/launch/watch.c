@@ -85,26 +85,40 @@ static void drain_last(int fd, struct tail *tail)
 
 /*
  * The launcher's parent is dead: so is the run.  Who ran it in turns with another one may have
- * stopped all of it.  From now on what loses its own parent is our child.
+ * stopped all of it.
  */
 static void end_family(pid_t pid, int number)
 {
 	struct family family;
 
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	family_of(&family, pid, 0);
 	family_signal(&family, number);
 }
 
-/* Pass SIGTERM and SIGHUP on.  Returns 1 if the launcher's parent is dead. */
-static int forward(const struct watch_signals *signals, pid_t pid)
+/*
+ * Pass SIGTERM and SIGHUP on.  Returns 1 if the launcher's parent is dead.  Then we adopt orphans
+ * before the program hears of it: when it ends, what it started must not be lost.  *own, empty at
+ * first, is what was here without the program.
+ */
+static int forward(const struct watch_signals *signals, pid_t pid, struct family *own)
 {
 	struct signalfd_siginfo info;
+	int term = 0, hup = 0, orphaned;
 
-	while (read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		if (info.ssi_signo != SIGCHLD)
-			kill(pid, (int)info.ssi_signo);
-	return getppid() != signals->parent;
+	while (read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		term |= info.ssi_signo == SIGTERM;
+		hup |= info.ssi_signo == SIGHUP;
+	}
+	orphaned = getppid() != signals->parent;
+	if (orphaned && !own->n) {
+		family_of(own, getpid(), pid);
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
+	}
+	if (hup)
+		kill(pid, SIGHUP);
+	if (term)
+		kill(pid, SIGTERM);
+	return orphaned;
 }
 
 static int reaped(pid_t pid, struct waits *waits, struct watch_result *result)
@@ -176,9 +190,8 @@ static int wait_loop(const struct watch_signals *signals, pid_t pid,
 			return give_up(pid, errno);
 		if (!sources[SIGNALS].revents)
 			continue;
-		if (forward(signals, pid) && !deadline) {
+		if (forward(signals, pid, &own) && !deadline) {
 			deadline = clock_ns() + GRACE_NS;
-			family_of(&own, getpid(), pid);
 			end_family(pid, SIGTERM);
 		}
 		if (hook && hook->fd < 0 && hook->ready(hook->context) < 0)

@@ -9,6 +9,7 @@
 /* Each takes any bytes, and returns unless it finds something wrong. */
 void fuzz_encode(const uint8_t *bytes, size_t size);
 void fuzz_files(const uint8_t *bytes, size_t size);
+void fuzz_options(const uint8_t *bytes, size_t size);
 void fuzz_records(const uint8_t *bytes, size_t size);
 
 #endif

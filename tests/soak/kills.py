@@ -23,7 +23,7 @@ from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[2]
 BUILD = TREE / "build"
-_PR_SET_CHILD_SUBREAPER = 36
+PR_SET_CHILD_SUBREAPER = 36
 # Who is asked to end has two seconds before it is killed; the rest is for a busy machine.
 _ENDED_S = 20.0
 # Somebody else on this machine may be changing settings, for a test.  What we left stays for ever.
@@ -169,11 +169,12 @@ class Soak:
         return taken
 
     def restore(self) -> None:
-        """What a user types afterwards: again, if another tlbcost has the settings (4)."""
+        """What a user types afterwards: again, while another tlbcost has the settings."""
         deadline = time.monotonic() + _SETTLED_S
-        while (code := self.start(["pool", "restore"]).wait()) == 4:
+        while (code := self.start(["pool", "restore"]).wait()) != 0:
             if time.monotonic() > deadline:
                 break
+            time.sleep(1)
         if code != 0:
             raise SystemExit(f"tlbcost pool restore exits with {code}: see the log")
 
@@ -227,7 +228,7 @@ def main() -> int:
     if os.geteuid() != 0:
         parser.error("needs root")
     # What loses its parent becomes our child: nothing can hide, and a zombie is one of ours.
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     draw = random.Random(given.seed)
     with tempfile.TemporaryDirectory(prefix="soak-kills-") as scratch:
         every = kinds(priced(Path(scratch)))

@@ -67,7 +67,11 @@ def check_writable(path: Path, exit_code: int = FAILED) -> None:
         return
     if path.is_dir():
         raise _error(path, "it is a directory", exit_code)
-    folder = path.resolve().parent
+    try:
+        folder = path.resolve().parent
+    except OSError as error:
+        # The working directory was deleted, or links lead in a circle.
+        raise _refused(path, error, exit_code) from error
     if not folder.is_dir():
         raise _error(path, f"no such folder: {folder}", exit_code)
     replaced = path if path.exists() and not path.is_file() else folder

@@ -40,13 +40,13 @@ def temporary_folder(beside: Path | None = None) -> Iterator[Path]:
     if beside is None:
         _check_tmpdir()
     try:
-        below = Path(tempfile.gettempdir()) if beside is None else beside.parent
+        below = temporary_place() if beside is None else beside.parent
         remove_left(below)
         folder, lock = _make(below, hidden=beside is not None)
     except OSError as error:
         raise TlbcostError(
             f"cannot make a temporary folder: {error.strerror}",
-            hint_for(error.errno, None if error.errno == errno.ENOENT else _place(beside)),
+            hint_for(error.errno, _known(beside)),
             TOOL_FAILED,
         ) from error
     try:
@@ -76,13 +76,16 @@ def _check_tmpdir() -> None:
         )
 
 
-def _place(beside: Path | None) -> Path | None:
-    if beside is not None:
-        return beside
-    try:
-        return Path(tempfile.gettempdir())
-    except OSError:
-        return None
+def temporary_place() -> Path:
+    """TMPDIR, even a full one: Python would take another folder in silence. Raises OSError."""
+    chosen = os.environ.get("TMPDIR")
+    return Path(chosen).absolute() if chosen else Path(tempfile.gettempdir())
+
+
+def _known(beside: Path | None) -> Path | None:
+    with contextlib.suppress(OSError):
+        return temporary_place() if beside is None else beside
+    return None
 
 
 def _make(below: Path, *, hidden: bool) -> tuple[Path, int]:

@@ -70,8 +70,12 @@ def _explained(document: EstimateDocument, lines: list[str], width: int) -> list
 def program_line(label: str, document: EstimateDocument, width: int) -> list[str]:
     """The program's command line, shortened to one line."""
     command = command_of(document)
-    # Relative to where we are, or to the user's folder.
-    for folder, shown in ((Path.cwd(), ""), (Path.home(), "~/")):
+    # Relative to where we are, or to the user's folder; either may be gone.
+    for place, shown in ((Path.cwd, ""), (Path.home, "~/")):
+        try:
+            folder = place()
+        except (OSError, RuntimeError):
+            continue
         if len(folder.parts) > 1 and command.startswith(f"{folder}/"):
             command = shown + command.removeprefix(f"{folder}/")
             break

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TextIO
 
 from tlbcost.common import units
 from tlbcost.common.console import print_whole, table
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.progress import say
-from tlbcost.common.temporary import remove_left
+from tlbcost.common.temporary import remove_left, temporary_place
 from tlbcost.settings.change import Settings, system_settings
 from tlbcost.settings.journal import Change, read_journal
 from tlbcost.system import hints, hugetlb
@@ -69,7 +68,8 @@ def restore() -> int:
 
     The temporary folders of killed runs go, too.
     """
-    remove_left(Path(tempfile.gettempdir()))
+    with contextlib.suppress(OSError):
+        remove_left(temporary_place())
     with system_settings() as settings:
         if not settings.found:
             say("nothing to restore: no change of tlbcost's is left")
