@@ -42,6 +42,13 @@ def is_here() -> bool:
 
 def check_possible() -> None:
     """Raise TlbcostError with exit code 4 where memory cannot ask for huge pages."""
+    if platform.machine() != "x86_64":
+        raise TlbcostError(
+            "programs are traced to put their memory on huge pages on x86-64 only, not on "
+            f"{platform.machine()}",
+            "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 ./app has malloc ask for huge pages",
+            CANNOT_MEASURE,
+        )
     mode = thp_mode()
     if mode is None:
         raise TlbcostError("this kernel has no transparent huge pages", None, CANNOT_MEASURE)

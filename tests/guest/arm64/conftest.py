@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import arm64
 import pytest
@@ -32,17 +33,17 @@ def ask(name: str, kernel: str, steps: str, processor: list[str]) -> Results:
 
 def skip_newer_library() -> None:
     """What the cross compiler's C library has must be in that of the machine."""
-    gcc = "aarch64-linux-gnu-gcc"
-    path = subprocess.check_output([gcc, "-print-file-name=libc.so.6"], text=True).strip()
-    (theirs,) = (arm64.GUEST / "root/lib/aarch64-linux-gnu").glob("libc.so.6")
-    ours, guest = (
-        max(tuple(map(int, each.split(b"."))) for each in re.findall(rb"GLIBC_(2\.\d+)", content))
-        for content in (open(path, "rb").read(), theirs.read_bytes())  # noqa: PTH123, SIM115
-    )
+    gcc = ["aarch64-linux-gnu-gcc", "-print-file-name=libc.so.6"]
+    ours = version(Path(subprocess.check_output(gcc, text=True).strip()))
+    guest = version(arm64.GUEST / "root/lib/aarch64-linux-gnu/libc.so.6")
     if ours > guest:
-        pytest.skip(
-            f"the cross compiler's C library is newer ({ours}) than the machine's ({guest})"
-        )
+        pytest.skip(f"the cross compiler's C library, {ours}, is newer than the machine's, {guest}")
+
+
+def version(library: Path) -> tuple[int, ...]:
+    """The newest version whose names a C library has."""
+    found = re.findall(rb"GLIBC_(\d+)\.(\d+)", library.read_bytes())
+    return max((int(major), int(minor)) for major, minor in found)
 
 
 @pytest.fixture(scope="session")

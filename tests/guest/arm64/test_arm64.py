@@ -138,7 +138,7 @@ def test_a_trial_proves_where_the_memory_was(either: Results) -> None:
     for pair in trial["pairs"]:
         assert pair["base"]["memory"]["anonymous_huge_bytes"] == 0
         huge = pair["huge"]["memory"]["anonymous_huge_bytes"]
-        assert huge >= 128 * MIB
+        assert huge >= 64 * MIB
         assert huge % huge_page == 0
 
 
@@ -160,8 +160,7 @@ def test_events_of_another_arm_core(either: Results) -> None:
     ("step", "missing", "instead"),
     [
         ("run-thp", "x86-64", "glibc.malloc.hugetlb"),
-        ("pid", "x86-64", "tlbcost"),
-        ("copies", "on x86-64 only, not on aarch64", "valgrind"),
+        ("pid", "on x86-64 only, not on aarch64", "in Valgrind"),
         ("trial-run-thp", "x86-64", "glibc-thp"),
     ],
 )
