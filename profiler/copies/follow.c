@@ -12,6 +12,7 @@
 #include "faults.h"
 #include "following.h"
 #include "replay.h"
+#include "shared_buffers.h"
 #include "step.h"
 #include "stream.h"
 #include "tracee.h"
@@ -195,7 +196,9 @@ static int begin(struct following *following)
 		following->followed->address = copy->start.rip;
 		return following_end(following, FOLLOW_INSTRUCTION);
 	}
-	if (following_map_area(following) < 0 || code_cache_begin(translator, copy) < 0)
+	if (following_map_area(following) < 0 ||
+	    (following->limits->whole && shared_buffers_map(following) < 0) ||
+	    code_cache_begin(translator, copy) < 0)
 		return following_end(following, FOLLOW_FAILED);
 	if (!following->limits->whole &&
 	    faults_begin(translator, copy, &following->registers) < 0)
@@ -254,6 +257,7 @@ int follow(struct translator *translator, struct copy *copy, struct recording *r
 	if (limits->whole && followed->end != FOLLOW_EXITED)
 		whole_release(&following);
 	sigprocmask(SIG_SETMASK, &before, NULL);
+	shared_buffers_unmap(&following.stream);
 	stream_close(&following.stream);
 	return 0;
 }

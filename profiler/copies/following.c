@@ -9,7 +9,6 @@
 
 #include "area.h"
 #include "faults.h"
-#include "shared_buffers.h"
 #include "translate.h"
 
 extern const uint8_t lookup_begin[], lookup_unknown[];
@@ -60,8 +59,6 @@ int following_map_area(struct following *following)
 		return -1;
 	/* Code refers to the area by GS, and to itself by distances: it may be anywhere. */
 	translator->area = (uint64_t)area;
-	if (following->limits->whole && shared_buffers_map(following) < 0)
-		return -1;
 	for (unsigned i = 0; i < AREA_BUFFERS; i++) {
 		guard[0] = guard_of(translator, i);
 		if (following_call(following, SYS_mprotect, guard) < 0)

@@ -59,12 +59,25 @@ static void *map_here(pid_t pid, int64_t number)
 	return memory;
 }
 
+/* Over the buffers that the area has; their guards remain.  Below 0: what was there may be gone. */
+static int64_t map_there(struct following *following, int64_t fd)
+{
+	const uint64_t begin = following->translator->area + AREA_BUFFER;
+	int64_t mapped = 0;
+
+	for (uint64_t at = 0; at < SHARED_BYTES && mapped >= 0; at += AREA_BUFFER_STEP) {
+		const uint64_t mapping[6] = { begin + at, AREA_BUFFER_BYTES, PROT_READ | PROT_WRITE,
+					      MAP_SHARED | MAP_FIXED, (uint64_t)fd, at };
+
+		mapped = following_call(following, SYS_mmap, mapping);
+	}
+	return mapped;
+}
+
 int shared_buffers_map(struct following *following)
 {
 	const int64_t fd = make_file(following);
 	const uint64_t file[6] = { (uint64_t)fd };
-	const uint64_t mapping[6] = { following->translator->area + AREA_BUFFER, SHARED_BYTES,
-				      PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, (uint64_t)fd, 0 };
 	int64_t mapped = 0;
 	void *memory;
 
@@ -73,11 +86,10 @@ int shared_buffers_map(struct following *following)
 	memory = map_here(following->copy->pid, fd);
 	if (memory != MAP_FAILED) {
 		following->stream.shared = memory;
-		mapped = following_call(following, SYS_mmap, mapping);
+		mapped = map_there(following, fd);
 	}
 	if (following_call(following, SYS_close, file) < 0)
 		return -1;
-	/* What was there before may be gone. */
 	return mapped < 0 ? -1 : 0;
 }
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "area.h"
-#include "shared_buffers.h"
 #include "skim.h"
 #include "translate.h"
 
@@ -23,7 +22,6 @@ void stream_close(struct stream *stream)
 {
 	free(stream->records);
 	stream->records = NULL;
-	shared_buffers_unmap(stream);
 }
 
 uint64_t stream_start(const struct stream *stream)

@@ -11,7 +11,7 @@
 #include "vdso.h"
 #include "watcher.h"
 
-/* Of a part, in one piece of memory: its record, with lists for so many of both. */
+/* Of a part, in one piece of memory: its record, with lists of this length. */
 static struct cached_block *allocate(unsigned count, unsigned references, unsigned places)
 {
 	struct cached_block *block =
