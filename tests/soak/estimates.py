@@ -92,7 +92,7 @@ def report(name: str, found: Sequence[Estimate], first: Estimate, seconds: float
 def main() -> int:
     """Estimate; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--estimates", type=int, default=200, help="so many in a row")
+    parser.add_argument("--estimates", type=int, default=200, help="in a row")
     parser.add_argument("--minutes", type=float, default=30, help="of 8 at once")
     parser.add_argument("--share", type=Path, default=Path(os.devnull), help="as of kills.py")
     given = parser.parse_args()

@@ -31,22 +31,22 @@ _ATTEMPTS = 20
 
 
 @contextlib.contextmanager
-def temporary_folder(beside: Path | None = None) -> Iterator[Path]:
+def temporary_folder(next_to: Path | None = None) -> Iterator[Path]:
     """A folder for our own files, gone afterwards however it ends.
 
-    In TMPDIR, or in the folder of `beside`, for a file that will be renamed to it. After SIGKILL
+    In TMPDIR, or in the folder of `next_to`, for a file that will be renamed to it. After SIGKILL
     the next run removes it. Raises TlbcostError with exit code 125 if none can be made.
     """
-    if beside is None:
+    if next_to is None:
         _check_tmpdir()
     try:
-        below = temporary_place() if beside is None else beside.parent
+        below = temporary_place() if next_to is None else next_to.parent
         remove_left(below)
-        folder, lock = _make(below, hidden=beside is not None)
+        folder, lock = _make(below, hidden=next_to is not None)
     except OSError as error:
         raise TlbcostError(
             f"cannot make a temporary folder: {error.strerror}",
-            hint_for(error.errno, _known(beside)),
+            hint_for(error.errno, _known(next_to)),
             TOOL_FAILED,
         ) from error
     try:
@@ -82,9 +82,9 @@ def temporary_place() -> Path:
     return Path(chosen).absolute() if chosen else Path(tempfile.gettempdir())
 
 
-def _known(beside: Path | None) -> Path | None:
+def _known(next_to: Path | None) -> Path | None:
     with contextlib.suppress(OSError):
-        return temporary_place() if beside is None else beside
+        return temporary_place() if next_to is None else next_to
     return None
 
 

@@ -7,7 +7,7 @@ contains: the saving is the mean, weighted by that time, of each window's own sa
 reference are ratios of sums weighted by the inverse of the window's time, since a slow stretch of
 the program is met in proportion to its time. That time is what the program's instructions take
 natively where the window begins, if it was timed there (profiler/copies/pace.h); else the modelled
-time, corrected by what the model is off by in the median of the windows that were.
+time, corrected by the median error of the model in the windows that were.
 
 The stretches of a program that was followed itself stand for themselves.
 
@@ -106,8 +106,8 @@ def _own_ns(timed: pd.DataFrame, cycles_per_ns: float) -> Floats:
     known = np.isfinite(native) & (native > 0)
     if known.sum() >= _FEWEST_PACED:
         modelled = modelled * median(native[known] / modelled[known])
-        return np.where(known, native, modelled)
-    return modelled
+        return cast(Floats, np.where(known, native, modelled))
+    return cast(Floats, modelled)
 
 
 def _strata(attempts: pd.DataFrame) -> pd.DataFrame:

@@ -34,7 +34,7 @@ def convert_logs(logs: Sequence[Path], origin: Origin, output: Path | None) -> i
             f"--output {path}: a name that ends in .csv or .parquet is needed", None, USAGE
         )
     path = path.resolve()
-    with temporary_folder(beside=path) as folder:
+    with temporary_folder(next_to=path) as folder:
         made = folder / path.name
         rows = (_write_csv if path.suffix == ".csv" else _write_parquet)(found, made)
         made.replace(path)

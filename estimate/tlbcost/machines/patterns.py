@@ -20,7 +20,7 @@ _DIRECTORY_BYTES = 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Random reads of so many bytes; `dependent`: each waits for the one before."""
+    """Random reads of `bytes`; `dependent`: each waits for the one before."""
 
     words: str
     bytes: int

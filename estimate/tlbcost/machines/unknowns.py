@@ -143,7 +143,7 @@ def _with(pages: PageSizeGeometry, unknown: Unknown) -> PageSizeGeometry:
 
 
 def _sized(level: TlbLevel, entries: float) -> TlbLevel:
-    """About so many entries, in whole sets."""
+    """About as many entries, in whole sets."""
     if level.ways == level.entries:
         return TlbLevel(round(entries), round(entries))
     sets = max(1, round(entries / level.ways))

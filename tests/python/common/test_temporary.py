@@ -64,8 +64,8 @@ def test_the_folder_is_ours_and_gone_afterwards(scratch: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
-def test_a_folder_beside_a_file_is_hidden_and_gone_afterwards(tmp_path: Path) -> None:
-    with temporary_folder(beside=tmp_path / "result.csv") as folder:
+def test_a_folder_next_to_a_file_is_hidden_and_gone_afterwards(tmp_path: Path) -> None:
+    with temporary_folder(next_to=tmp_path / "result.csv") as folder:
         assert folder.parent.parent == tmp_path
         assert folder.parent.name.startswith(".")
     assert list(tmp_path.iterdir()) == []

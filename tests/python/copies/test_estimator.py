@@ -37,8 +37,15 @@ def tables_of(
 ) -> CopyTables:
     """Windows 0, 1, ..., each of which stands for the same time unless `attempts` say otherwise."""
     numbered = [
-        {"window": i, "ended": "enough", "call": "NA", "timed_references": row["references"],
-         "paced_instructions": "NA", "paced_ns": "NA", **row}
+        {
+            "window": i,
+            "ended": "enough",
+            "call": "NA",
+            "timed_references": row["references"],
+            "paced_instructions": "NA",
+            "paced_ns": "NA",
+            **row,
+        }
         for i, row in enumerate(windows)
     ]
     if attempts is None:

@@ -18,10 +18,10 @@ from typing import Annotated, Literal
 import numpy as np
 
 from tlbcost.common import formats, paths
-from tlbcost.common.cleanup import temporary_folder
 from tlbcost.common.document import doc
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.table import count, counts_in, read_table
+from tlbcost.common.temporary import temporary_folder
 from tlbcost.copies.process import refused
 from tlbcost.copies.run import unavailable
 from tlbcost.numa.accesses import Ints
