@@ -41,7 +41,7 @@ start() { # <command>...: in the background
 nothing_left() {
 	local i
 	for ((i = 0; i < 100; i++)); do
-		pgrep -g 0 -x 'tlbcost-(injecto|worker|copies)' >/dev/null || return 0
+		pgrep -g 0 '^tlbcost-[iwc]' >/dev/null || return 0
 		sleep 0.1
 	done
 	pgrep -g 0 -a 'tlbcost-'
