@@ -164,6 +164,16 @@ def test_no_lock_is_taken_in_a_folder_that_others_can_write(root: Path) -> None:
         folder.chmod(0o755)
 
 
+def test_what_a_killed_run_was_about_to_note_is_removed(root: Path) -> None:
+    half = root / "run/tlbcost/journal.new"
+    half.write_bytes(written(root)[:100])
+    (root / "run/tlbcost/journal.json").unlink()
+    with system_settings(lambda _: None):
+        pass
+    assert not half.exists()
+    assert now(root) == ("always", "21")
+
+
 def test_no_link_is_followed(root: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(written(root))
