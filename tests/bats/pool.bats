@@ -268,12 +268,12 @@ while not pathlib.Path("go").exists():
 
 @test "pool: nothing changes where the journal cannot be written" {
 	mkdir -p /run/tlbcost
-	run -1 unshare -m sh -c 'mount -t tmpfs -o size=4k,nr_inodes=10 none /run/tlbcost
+	run -1 unshare -m sh -c 'mount -t tmpfs -o mode=755,size=4k,nr_inodes=10 none /run/tlbcost
 		echo filled >/run/tlbcost/full; "$@"' _ "${POOL[@]}" reserve 4
 	printf '%s\n' "${output}"
 	[[ ${output} == *"cannot record in /run/tlbcost"*"so nothing was: No space left on device"* ]]
 	as_before
-	run -125 unshare -m sh -c 'mount -t tmpfs -o ro none /run/tlbcost; "$@"' _ \
+	run -125 unshare -m sh -c 'mount -t tmpfs -o mode=755,ro none /run/tlbcost; "$@"' _ \
 		"${POOL[@]}" reserve 4 -- true
 	[[ ${output} == *"so nothing was: Read-only file system"* ]]
 	as_before
@@ -281,7 +281,7 @@ while not pathlib.Path("go").exists():
 
 @test "pool: a disk that fills during the run hinders no restoring" {
 	mkdir -p /run/tlbcost
-	run -0 unshare -m bash -c 'mount -t tmpfs -o size=12k none /run/tlbcost
+	run -0 unshare -m bash -c 'mount -t tmpfs -o mode=755,size=12k none /run/tlbcost
 		"$@" 2
 		"$@" 4 -- sh -c "cat /dev/zero >/run/tlbcost/full 2>/dev/null; true"
 		cat "${0}"/nr_hugepages

@@ -159,6 +159,7 @@ by_preload() { # <glob of a library>...
 					java.util.Arrays.fill(block, 1);
 				Files.write(Paths.get(System.getenv("SMAPS")),
 					Files.readAllBytes(Paths.get("/proc/self/smaps_rollup")));
+				Thread.sleep(500);
 				System.exit((int) blocks[3][7] - 1);
 			}
 		}
