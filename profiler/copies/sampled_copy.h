@@ -31,30 +31,10 @@ void sampled_copy_bury(struct sampled_copy *sampled);
 /* What the last copy's pages cost after its death: each is found the program's own again. */
 void sampled_copy_charge_late(struct sampling *sampling, struct process *process, uint64_t faults);
 
-/* What the last copies' pages cost since their death is in their rows. */
-void sampled_copies_settle(struct sampling *sampling);
-
 /* The instant has come: copy a thread, if one runs; else the instant stays. */
 void sampled_copy_take(struct sampling *sampling);
 
 /* Something of this descriptor is to be heard of.  Returns 0, or -1 with errno. */
 int sampling_watch(const struct sampling *sampling, int fd);
-
-/* Take in what the workers say. */
-void sampled_copies_hear(struct sampling *sampling);
-
-/*
- * Kill those whose process has ended, or executes another program, and those whose workers get no
- * CPU time: others will take their place.
- */
-void sampled_copies_check(struct sampling *sampling);
-
-/* Kill those of a process; NULL: all. */
-void sampled_copies_kill(struct sampling *sampling, const struct process *process);
-
-bool sampled_copies_alive(const struct sampling *sampling);
-
-/* At the end: have the programs reap those that are dead. */
-void sampled_copies_reap(struct sampling *sampling);
 
 #endif

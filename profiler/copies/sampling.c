@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "sampled_copies.h"
 #include "sampled_copy.h"
 #include "strata.h"
 

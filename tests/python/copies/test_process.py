@@ -34,7 +34,7 @@ def lacks(
     monkeypatch: pytest.MonkeyPatch, rights: TracingRights, folder: Path | None = None
 ) -> tuple[str, str]:
     monkeypatch.setattr(process, "tracing_rights", lambda: rights)
-    error = process._refused(77, folder or Path("/nonexistent"))
+    error = process.refused(77, folder or Path("/nonexistent"))
     assert error.exit_code == CANNOT_MEASURE
     assert error.hint is not None
     return str(error), error.hint

@@ -109,13 +109,16 @@ def test_measured_huge_second_level_wins_over_published_absence() -> None:
 
 
 def test_ways_that_are_not_published_are_announced() -> None:
+    landing = geometry_for(None, replace(SKYLAKE, cpu_model="87"), M2)
+    assert "ways not published, 16 assumed" in landing.sources["stlb", K4].sentence
+
+
+def test_what_is_published_of_a_level_and_what_is_not() -> None:
     geometry = geometry_for(None, GRANITE_RAPIDS, M2)
     assert geometry.base.dtlb == TlbLevel(96, 6)
     assert geometry.base.stlb == TlbLevel(2048, 16)
-    assert "ways not published, 16 assumed" in geometry.sources["stlb", K4].sentence
-    # A level whose entries are open falls back to the stated default, and says so.
+    assert geometry.sources["stlb", K4].sentence.startswith("published for Intel Granite Rapids")
     assert geometry.huge.dtlb == TlbLevel(32, 4)
-    assert geometry.sources["dtlb", M2].sentence.startswith("assumed (32 entries, 4-way)")
 
 
 def test_unknown_machine() -> None:
@@ -194,9 +197,9 @@ def test_every_choice_can_be_simulated(entries: float, core: PublishedCore | Non
 
 def test_measured_ways_stand_in_for_what_is_not_published() -> None:
     figures = {"stlb_4": 2048, "stlb-ways_4": 8, "dtlb_4": 64, "dtlb-ways_4": 8}
-    emerald = replace(SKYLAKE, cpu_model="207")
-    geometry = geometry_for(calibration(emerald, **figures), emerald, M2)
-    assert geometry.base.stlb == TlbLevel(2048, 8)
+    landing = replace(SKYLAKE, cpu_model="87")
+    geometry = geometry_for(calibration(landing, **{**figures, "stlb_4": 256}), landing, M2)
+    assert geometry.base.stlb == TlbLevel(256, 8)
     assert "8 as measured" in geometry.sources["stlb", K4].sentence
     unknown = replace(SKYLAKE, cpu_vendor="Nobody")
     assert geometry_for(calibration(unknown, **figures), unknown, M2).base.dtlb == TlbLevel(64, 8)
