@@ -172,7 +172,7 @@ followed_until() { # <call>: what ended the last stretch
 @test "a program is followed itself: gzip, python3, sqlite3, to exit_group()" {
 	local command
 	need_program sqlite3
-	for command in 'gzip -c "${COPIES}"' 'python3 -c "print(sum(i * i for i in range(50000)))"' \
+	for command in 'gzip -c "${COPIES}"' '"${BUILD}/venv/bin/python" -c "print(sum(i * i for i in range(50000)))"' \
 		"sqlite3 :memory: 'with recursive n(i) as (values(1) union all select i + 1 from n where i < 20000) select sum(i) from n'"; do
 		rm -f "${OUT}"/*
 		eval "${command}" >"${BATS_TEST_TMPDIR}/expected"
