@@ -88,8 +88,18 @@ processes() {
 cgroup_memory() { in_cgroup memory "$((256 << 20))" "$@"; }
 cgroup_pids() { in_cgroup pids 20 "$@"; }
 # Its own clock for intervals is the kernel's: nobody can set that one.
-clock_back() { LD_PRELOAD=${LIBFAKETIME} FAKETIME="-400d" FAKETIME_DONT_FAKE_MONOTONIC=1 "$@"; }
-clock_races() { LD_PRELOAD=${LIBFAKETIME} FAKETIME="+0 x1000" FAKETIME_DONT_FAKE_MONOTONIC=1 "$@"; }
+at_time() { # <libfaketime's time> <command>...
+	local code=0 file folder=/dev/shm before
+	before=" $(echo "${folder}"/*faketime_s*) "
+	LD_PRELOAD=${LIBFAKETIME} FAKETIME=$1 FAKETIME_DONT_FAKE_MONOTONIC=1 "${@:2}" || code=$?
+	# The library's own files, which a process that executes another program leaves.
+	for file in "${folder}"/*faketime_s*; do
+		[[ ${before} == *" ${file} "* ]] || rm -f -- "${file}"
+	done
+	return "${code}"
+}
+clock_back() { at_time -400d "$@"; }
+clock_races() { at_time "+0 x1000" "$@"; }
 ascii() { LANG=C LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 "$@"; }
 deleted() { (mkdir "${BATS_TEST_TMPDIR}/gone" && cd "${BATS_TEST_TMPDIR}/gone" && rmdir ../gone && exec "$@"); }
 closed_0() { "$@" <&-; }

@@ -104,10 +104,9 @@ def _own_ns(timed: pd.DataFrame, cycles_per_ns: float) -> Floats:
     native = paced / timed["paced_instructions"].to_numpy(float, na_value=np.nan)
     native *= timed["instructions"].to_numpy(float)
     known = np.isfinite(native) & (native > 0)
-    if known.sum() >= _FEWEST_PACED:
-        modelled = modelled * median(native[known] / modelled[known])
-        return cast(Floats, np.where(known, native, modelled))
-    return cast(Floats, modelled)
+    if known.sum() < _FEWEST_PACED:
+        return cast(Floats, modelled)
+    return cast(Floats, np.where(known, native, modelled * median((native / modelled)[known])))
 
 
 def _strata(attempts: pd.DataFrame) -> pd.DataFrame:

@@ -26,7 +26,8 @@ from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
 from tlbcost.system.machine import sys_path
 
 FOLDER = "/run/tlbcost"
-_JOURNAL = "journal.json"
+# The second: the journal as it will be, until it is complete.
+_JOURNAL, _NEXT = "journal.json", "journal.new"
 # With a checksum since 2: a byte that flips must not become a setting.
 _FORMAT = "tlbcost journal 2"
 _POLL_S = 0.1
@@ -131,11 +132,6 @@ def _checksum(boot_id: str | None, changes: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _next_of(path: Path) -> Path:
-    """The journal as it will be, until it is complete."""
-    return path.with_suffix(".new")
-
-
 def write_journal(changes: list[Change]) -> None:
     """Replace the journal; it is on the disk when this returns. Raises OSError."""
     path = sys_path(f"{FOLDER}/{_JOURNAL}")
@@ -149,7 +145,7 @@ def write_journal(changes: list[Change]) -> None:
         "sha256": _checksum(boot_id, found),
         "changes": found,
     }
-    temporary = _next_of(path)
+    temporary = path.with_name(_NEXT)
     try:
         # What a run that lost its power left there, or a link, is not written to.
         temporary.unlink(missing_ok=True)
@@ -195,7 +191,7 @@ def lock(announce: Announce, wait_s: float) -> Iterator[None]:
         _wait_for(file.fileno(), path, announce, wait_s)
         # A run that was killed had not made the change that it was about to note there.
         with contextlib.suppress(OSError):
-            _next_of(path.with_name(_JOURNAL)).unlink(missing_ok=True)
+            path.with_name(_NEXT).unlink(missing_ok=True)
         # Only for the message of a waiting process: the lock itself is the kernel's.
         with contextlib.suppress(OSError):
             file.truncate(0)
