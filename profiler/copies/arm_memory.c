@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "copy_mappings.h"
+#include "private_memory.h"
 #include "sysfile.h"
 
 #ifndef MADV_POPULATE_READ
@@ -20,12 +21,10 @@
 #define MADV_COLLAPSE 25
 #endif
 
-#define PAGE UINT64_C(4096)
-/* Larger shared mappings stay as they are, unwritable. */
-#define MOST_UNSHARED_BYTES (UINT64_C(1) << 30)
 /* Code that is read ahead, so that it causes no faults. */
 #define MOST_CODE_BYTES (UINT64_C(256) << 20)
 #define RETRIES 5
+#define BASE_PAGE UINT64_C(4096)
 
 int arm_backing_read(struct arm_backing *backing, pid_t pid)
 {
@@ -50,57 +49,6 @@ static int failed(int64_t result)
 {
 	errno = result == COPY_LOST ? ESRCH : (int)-result;
 	return -1;
-}
-
-static int unshare_mapping(struct arm *arm, const struct copy_mapping *mapping)
-{
-	const uint64_t bytes = mapping->end - mapping->start;
-	const uint64_t protection = PROT_READ | PROT_WRITE | (mapping->executable ? PROT_EXEC : 0u);
-	const uint64_t arguments[6] = {
-		mapping->start, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, UINT64_MAX,
-	};
-	const size_t chunk = 1u << 20;
-	int64_t result;
-	uint8_t *content;
-	int rc = 0;
-
-	if (!mapping->readable || bytes > MOST_UNSHARED_BYTES) {
-		result = arm_call(arm, SYS_mprotect, (const uint64_t[6]){
-			mapping->start, bytes, mapping->readable ? PROT_READ : PROT_NONE });
-		return result < 0 ? failed(result) : 0;
-	}
-	content = malloc(bytes);
-	if (!content)
-		return -1;
-	for (uint64_t at = 0; rc == 0 && at < bytes; at += chunk) {
-		const size_t part = bytes - at < chunk ? (size_t)(bytes - at) : chunk;
-
-		/* Beyond the end of a file there is nothing: an access is a fault either way. */
-		if (copy_read(&arm->copy, mapping->start + at, content + at, part) < 0)
-			memset(content + at, 0, part);
-	}
-	result = arm_call(arm, SYS_mmap, arguments);
-	if (result < 0)
-		rc = failed(result);
-	for (uint64_t at = 0; rc == 0 && at < bytes; at += chunk)
-		rc = copy_write(&arm->copy, mapping->start + at, content + at,
-				bytes - at < chunk ? (size_t)(bytes - at) : chunk);
-	free(content);
-	return rc;
-}
-
-int arm_memory_unshare(struct arm *arm)
-{
-	struct copy_mappings mappings;
-	int rc = 0;
-
-	if (copy_mappings_read(&mappings, arm->copy.pid) < 0)
-		return -1;
-	for (size_t i = 0; rc == 0 && i < mappings.count; i++)
-		if (mappings.all[i].shared && mappings.all[i].writable)
-			rc = unshare_mapping(arm, &mappings.all[i]);
-	copy_mappings_free(&mappings);
-	return rc;
 }
 
 static int64_t advise(struct arm *arm, uint64_t start, uint64_t end, int advice)
@@ -156,6 +104,13 @@ static struct page_run whole_pages(const struct page_run *run, uint64_t size)
 	return whole;
 }
 
+/* Memory of its own without an advice that this kernel does not know: filled anew. */
+static int refill(struct arm *arm, const struct page_run *run, uint64_t page_bytes)
+{
+	return private_memory_replace(&arm->copy, &arm->registers, run->start, run->end,
+				      run->protection, page_bytes);
+}
+
 static int collapse(struct arm *arm, const struct page_run *run, uint64_t size, uint64_t *done)
 {
 	struct page_run whole = whole_pages(run, size);
@@ -164,14 +119,24 @@ static int collapse(struct arm *arm, const struct page_run *run, uint64_t size, 
 	/* Runs of one huge page: the first has it collapsed. */
 	if (whole.start < *done)
 		whole.start = *done;
-	if (whole.start < whole.end) {
-		result = advise(arm, whole.start, whole.end, MADV_COLLAPSE);
-		/* What is not on huge pages afterwards is seen in its backing. */
-		if (result == COPY_LOST)
-			return failed(result);
-		*done = whole.end;
-	}
-	return 0;
+	if (whole.start >= whole.end)
+		return 0;
+	*done = whole.end;
+	result = advise(arm, whole.start, whole.end, MADV_COLLAPSE);
+	if (result == -EINVAL)	/* before Linux 6.1 */
+		return refill(arm, &whole, size);
+	/* What is not on huge pages afterwards is seen in its backing. */
+	return result == COPY_LOST ? failed(result) : 0;
+}
+
+/* Frames of its own, by writing; of memory that is on huge pages already, for the rest of it. */
+static int populate(struct arm *arm, const struct page_run *run, bool huge)
+{
+	const int64_t result = advise(arm, run->start, run->end, MADV_POPULATE_WRITE);
+
+	if (result == -EINVAL && !huge)	/* before Linux 5.14 */
+		return refill(arm, run, BASE_PAGE);
+	return result == COPY_LOST ? failed(result) : 0;
 }
 
 int arm_memory_prepare(struct arm *arm, const struct page_runs *runs, bool huge,
@@ -188,9 +153,7 @@ int arm_memory_prepare(struct arm *arm, const struct page_runs *runs, bool huge,
 	copy_mappings_free(&mappings);
 	for (size_t i = 0; huge && rc == 0 && i < runs->count; i++)
 		rc = collapse(arm, &runs->all[i], huge_page_bytes, &done);
-	/* The rest, and all of the other arm: writing gives it frames of its own. */
 	for (size_t i = 0; rc == 0 && i < runs->count; i++)
-		if (advise(arm, runs->all[i].start, runs->all[i].end, MADV_POPULATE_WRITE) == COPY_LOST)
-			rc = failed(COPY_LOST);
+		rc = populate(arm, &runs->all[i], huge);
 	return rc;
 }

@@ -16,13 +16,8 @@ struct arm_backing {
 int arm_backing_read(struct arm_backing *backing, pid_t pid);
 
 /*
- * Private copies in place of memory that is shared with others and may be written: nothing is
- * written there for anybody else.  Returns 0, or -1 with errno.
- */
-int arm_memory_unshare(struct arm *arm);
-
-/*
- * Frames of its own for these pages: huge ones where a whole huge page fits, else base pages.
+ * Frames of its own for these pages: huge ones where a whole huge page fits, else base pages.  By
+ * advice; on kernels that do not know it, by memory that is filled anew.
  * Returns 0, or -1 with errno.
  */
 int arm_memory_prepare(struct arm *arm, const struct page_runs *runs, bool huge,

@@ -10,6 +10,7 @@
 #include "budget.h"
 #include "clock.h"
 #include "measuring.h"
+#include "private_memory.h"
 #include "sysfile.h"
 
 /* Fewer of an arm's bytes on huge pages say nothing about these. */
@@ -30,11 +31,26 @@ static int check_room(struct measuring *measuring)
 	return measuring_stop(measuring, "memory");
 }
 
+/* The copy's own, before arms are forked from it: part of its memory like all other. */
+static int make_private(struct measuring *measuring)
+{
+	const struct arms_options *options = measuring->options;
+	struct copy *copy = measuring->copy;
+
+	if (options->text &&
+	    private_memory_text(copy, &copy->start, options->huge_page_bytes) < 0)
+		return measuring_stop(measuring, "failed");
+	if (options->shared && private_memory_shared(copy, &copy->start) < 0)
+		return measuring_stop(measuring, "failed");
+	return 0;
+}
+
 static int make_arms(struct measuring *measuring)
 {
 	const unsigned first = (unsigned)budget_random(measuring->random, ARM_KINDS);
 
-	if (measuring_note_pages(measuring, measuring->copy->pid) < 0 || check_room(measuring) < 0 ||
+	if (make_private(measuring) < 0 ||
+	    measuring_note_pages(measuring, measuring->copy->pid) < 0 || check_room(measuring) < 0 ||
 	    measuring_fork(measuring, &measuring->pilot) < 0)
 		return -1;
 	for (unsigned i = 0; i < ARM_KINDS; i++) {

@@ -3,6 +3,7 @@
 #ifndef TLBCOST_COPIES_ARMS_OPTIONS_H
 #define TLBCOST_COPIES_ARMS_OPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define ARMS_MOST_SLICES 16u
@@ -17,6 +18,7 @@ struct arms_options {
 	uint64_t warm_ns, measured_ns;
 	uint32_t slices;
 	uint64_t huge_page_bytes;
+	bool text, shared;	/* files' code and shared memory are made private, and so measured, too */
 	uint64_t enough_ns;	/* if another slice ends later, the fewest do; 0: all are done */
 	uint64_t time_ns;	/* most real time for one copy: then no slice is begun */
 };

@@ -42,6 +42,8 @@ static const char help[] =
 	"  --run FILE, -t       write a 'run' table of COMMAND\n"
 	"  --seconds N          with --pid: no longer than this\n"
 	"  --seed N             of the random instants\n"
+	"  --shared             with --arms: put memory that it shares on huge pages, too\n"
+	"  --text               with --arms: the same for its code and that of libraries\n"
 	"  --thread TID         copy this thread alone\n"
 	"  --until-seconds N    with --arms: once four copies were measured, begin with\n"
 	"                       none that would end later than N seconds after the start\n"
@@ -85,9 +87,9 @@ static bool fraction(const char *text, double *value)
 
 enum {
 	OPTION_ARMS = 256, OPTION_CHILDREN, OPTION_COPIES, OPTION_EXPECTED, OPTION_FAULT, OPTION_FIRST, OPTION_HELP,
-	OPTION_HOLD, OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_THREAD,
-	OPTION_UNTIL, OPTION_WHOLE,
-	OPTION_WINDOW, OPTION_WORKERS, OPTION_MODEL,
+	OPTION_HOLD, OPTION_OUT, OPTION_OVERHEAD, OPTION_RECORD, OPTION_SECONDS, OPTION_SEED, OPTION_SHARED,
+	OPTION_TEXT, OPTION_THREAD, OPTION_UNTIL, OPTION_WHOLE, OPTION_WINDOW,
+	OPTION_WORKERS, OPTION_MODEL,
 };
 
 /* Those with a number.  Returns whether it is one. */
@@ -170,6 +172,12 @@ static int take_option(struct copies_options *options, int c, const char *name)
 	case OPTION_HOLD:
 		options->sampling.hold = true;
 		return -1;
+	case OPTION_SHARED:
+		options->arms.shared = true;
+		return -1;
+	case OPTION_TEXT:
+		options->arms.text = true;
+		return -1;
 	case OPTION_WHOLE:
 		options->window.whole = true;
 		return -1;
@@ -245,8 +253,10 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 		{ "run", required_argument, NULL, 't' },
 		{ "seconds", required_argument, NULL, OPTION_SECONDS },
 		{ "seed", required_argument, NULL, OPTION_SEED },
+		{ "shared", no_argument, NULL, OPTION_SHARED },
 		{ "stlb", required_argument, NULL, OPTION_MODEL },
 		{ "stlb-folded", required_argument, NULL, OPTION_MODEL },
+		{ "text", no_argument, NULL, OPTION_TEXT },
 		{ "thread", required_argument, NULL, OPTION_THREAD },
 		{ "until-seconds", required_argument, NULL, OPTION_UNTIL },
 		{ "user", required_argument, NULL, 'u' },

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define PAGE UINT64_C(4096)
@@ -37,7 +38,10 @@ static int append(struct page_runs *runs, const struct page_run *run)
 static int add_run(struct page_runs *runs, uint64_t start, uint64_t end,
 		   const struct copy_mapping *mapping)
 {
-	const struct page_run run = { start, end, mapping->start, mapping->end };
+	const struct page_run run = {
+		start, end, mapping->start, mapping->end,
+		PROT_READ | PROT_WRITE | (mapping->executable ? PROT_EXEC : 0u),
+	};
 	struct page_run *last = runs->count ? &runs->all[runs->count - 1] : NULL;
 
 	runs->bytes += end - start;

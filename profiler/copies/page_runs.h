@@ -15,6 +15,7 @@ struct page_runs {
 	struct page_run {
 		uint64_t start, end;	/* whole pages, within one mapping */
 		uint64_t mapping_start, mapping_end;
+		uint64_t protection;	/* of the mapping: PROT_ bits */
 	} *all;
 	size_t count, capacity;
 	uint64_t bytes;

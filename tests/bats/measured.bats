@@ -90,12 +90,13 @@ measured_or_busy() { # <expression on what was measured>
 	"${LOOKUP[@]}" --count 100000000000 >/dev/null 3>&- &
 	STARTED=$!
 	sleep 1
-	run -0 "${ESTIMATE[@]}" --pid "${STARTED}" --seconds 15 --copies 40
+	run -0 "${ESTIMATE[@]}" --pid "${STARTED}" --seconds 15 --copies 40 --text --shared-memory
 	kill -0 "${STARTED}"
 	[[ $(awk '$1 == "AnonHugePages:" { n += $2 } END { print n }' "/proc/${STARTED}/smaps") == 0 ]]
 	if ! report 'measured is None and "could be measured" in report["not_measured"]'; then
 		measured_or_busy 'measured["source"] == "copies" and measured["rounds"] >= 4
-			and measured["huge_part"] > 0.5 and measured["system_fraction"] is None'
+			and measured["huge_part"] > 0.5 and measured["system_fraction"] is None
+			and measured["also"] == ["text", "shared memory"]'
 	fi
 	# Only the process itself is left.
 	[[ $(pgrep -cf "hash-lookup --size 64M --count 100000000000") == 1 ]]

@@ -19,7 +19,7 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.progress import duration, say
 from tlbcost.copies.process import run_tool
 from tlbcost.copies.record import CopiedRun
-from tlbcost.copies.run import arms_tool
+from tlbcost.copies.run import arms_tool, unavailable
 from tlbcost.measured.record import MeasuredGain, TooBusy
 from tlbcost.measured.whole_runs import measure_runs, predicted_s
 from tlbcost.run.launch import Launcher
@@ -53,10 +53,13 @@ def measure_program(
         return None
     if request.region is not None:
         return _unmeasured("of a region, the gain is the model's (tlbcost trial --region measures)")
-    if predicted_s(first) <= _RUNS_S:
+    # Whole runs have their own memory on huge pages, not what comes from files.
+    if predicted_s(first) <= _RUNS_S and not request.also:
         return _patiently(
             request, lambda: measure_runs(launcher, request.argv, os.environ, first, _RUNS_S)
         )
+    if (why := unavailable()) is not None:
+        return _unmeasured(why)
     calls = _recorded_calls(copied)
     return _patiently(request, lambda: _copies_of_runs(request, launcher, first, run, calls))
 
@@ -83,7 +86,8 @@ def _copies_of_process(
         + ("; its system calls are recorded, 0.3 s at a time" if calls else "")
     )
     tables = _new_folder(folder)
-    words = [*arms_tool(tables, _COPIES, run.cpu_ns, calls), "--pid", str(pid)]
+    tool = arms_tool(tables, _COPIES, run.cpu_ns, calls, also=request.also)
+    words = [*tool, "--pid", str(pid)]
     words += [
         "--seconds",
         str(max(1, round(seconds))),
@@ -95,7 +99,7 @@ def _copies_of_process(
     if code != 0:
         say(said)
         raise tool_error(f"cannot measure process {pid}", words[0], code, folder)
-    return measured_in_arms([tables], run.user_ns / (run.cpu_ns or 1))
+    return measured_in_arms([tables], run.user_ns / (run.cpu_ns or 1), request.also)
 
 
 def _copies_of_runs(
@@ -112,13 +116,13 @@ def _copies_of_runs(
         folders.append(_new_folder(launcher.folder))
         begun = time.monotonic()
         limit = max(until - begun, run.wall_ns / 1e9 + _AFTER_S)
-        tool = arms_tool(folders[-1], _COPIES, run.cpu_ns, calls, limit)
+        tool = arms_tool(folders[-1], _COPIES, run.cpu_ns, calls, limit, request.also)
         outcome = launcher.execute(request.argv, discard=True, tool=tool)
         if outcome.code != first.code or not (folders[-1] / "copies.tsv").exists():
             return f"the run that copies were made of {outcome.describe()}"
         now = time.monotonic()
         if copies_in(folders) >= _COPIES - 2 or 2 * now - begun > until:
-            return measured_in_arms(folders, run.user_ns / (run.cpu_ns or 1))
+            return measured_in_arms(folders, run.user_ns / (run.cpu_ns or 1), request.also)
 
 
 def _recorded_calls(copied: CopiedRun | None) -> int:

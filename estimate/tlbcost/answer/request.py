@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.copies.run import Also
 from tlbcost.run.region import names_of
 
 AskedBackend = Literal["auto", "pmu", "sim", "both"]
@@ -26,8 +27,9 @@ class EstimateRequest:
     cost, or as many as `copies`; both None: the usual share. `pid`: a process that already runs,
     followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as the time
     of one allows. `measured`: on huge pages, too, besides the model; `patience`: for this many
-    seconds again while the machine is too busy for that. `cpu`, `object_name` and `walk_cycles`
-    (what one page walk costs) are about files. `region`: of a phase of the program, START:END.
+    seconds again while the machine is too busy for that; `also`: with these on huge pages. `cpu`,
+    `object_name` and `walk_cycles` (what one page walk costs) are about files. `region`: of a phase
+    of the program, START:END.
     """
 
     argv: tuple[str, ...] = ()
@@ -51,6 +53,7 @@ class EstimateRequest:
     children: bool = False
     measured: bool = False
     patience: float | None = None
+    also: tuple[Also, ...] = ()
     region: str | None = None
 
     @property
@@ -64,12 +67,7 @@ class EstimateRequest:
         """Raise TlbcostError with exit code 2 if options exclude each other, or say nothing."""
         if self.imported:
             self._check_imported()
-        if self.patience is not None and self.imported:
-            raise TlbcostError(
-                "--patience waits until this machine can measure; --from runs nothing here",
-                "leave --patience out",
-                USAGE,
-            )
+        self._check_measuring()
         self._check_copies()
         self._check_region()
         if self.model != "auto" and self.unsimulated is not None:
@@ -96,6 +94,23 @@ class EstimateRequest:
             self._check_pid()
         elif not self.argv:
             raise TlbcostError("no program to estimate", "tlbcost estimate -- ./app ARG...", USAGE)
+
+    def _check_measuring(self) -> None:
+        """Options about measuring, where nothing is measured."""
+        of_measuring = {
+            "--patience": self.patience is not None,
+            "--text": "text" in self.also,
+            "--shared-memory": "shared memory" in self.also,
+        }
+        excluded = {"--from": bool(self.imported), "--region": self.region is not None}
+        without = next((option for option, given in excluded.items() if given), None)
+        for option, given in of_measuring.items():
+            if given and without is not None:
+                raise TlbcostError(
+                    f"{option} is about measuring on huge pages, and {without} measures nothing",
+                    f"leave {option} out, or {without}",
+                    USAGE,
+                )
 
     def _check_copies(self) -> None:
         """Options about copies, where there are none."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 from collections.abc import Sequence
 from functools import partial
@@ -12,29 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.common.arguments import (
-    FAIL_IF_CODES,
-    TIMED_OUT,
-    add_calibration,
-    add_details,
-    add_engine,
-    add_exit_codes,
-    add_fail_if,
-    add_no_measure,
-    add_program,
-    add_region,
-    add_reports,
-    add_run_options,
-    add_runs,
-    add_time_limit,
-    duration,
-    from_file,
-    measuring,
-    percent,
-    process_id,
-    program_words,
-    to_file,
-)
+from tlbcost.commands.estimate_options import add_arguments, request_of
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 
@@ -42,131 +19,7 @@ if TYPE_CHECKING:
     from tlbcost.answer.record import Estimate
     from tlbcost.report.condition import Condition
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.usage = (
-        "tlbcost estimate [options] [--] COMMAND [ARG...]\n"
-        "       tlbcost estimate [options] --pid PID\n"
-        "       tlbcost estimate [options] --from FILE [--from FILE]..."
-    )
-    add_exit_codes(
-        parser,
-        {
-            **FAIL_IF_CODES,
-            4: "this machine cannot measure it, or the counts do not suffice (also --fail-if)",
-            **TIMED_OUT,
-        },
-        program=True,
-        before="COMMAND keeps its own standard input, output and error; one that fails gives its "
-        "own exit code.",
-    )
-    parser.add_argument(
-        "--backend",
-        metavar="NAME",
-        choices=("auto", "pmu", "sim", "both"),
-        default="auto",
-        help="count misses with hardware counters (pmu), by simulation (sim), or both; auto: "
-        "counters where they can be read, else simulation (default: auto)",
-    )
-    add_engine(parser)
-    parser.add_argument(
-        "--overhead",
-        metavar="PERCENT",
-        type=percent,
-        help="the share of the program's CPU time that copies of it may cost (default: 5%%)",
-    )
-    parser.add_argument(
-        "--copies", metavar="N", type=_positive, help="make this many copies, whatever they cost"
-    )
-    add_calibration(parser, "use the costs in this calibration table")
-    parser.add_argument(
-        "--code", metavar="FILE", type=to_file,
-        help="write which code misses, by the simulation, for tlbcost annotate to show",
-    )  # fmt: skip
-    parser.add_argument(
-        "--cpu", metavar="MODEL", help="with --from: the CPU that was counted on (tlbcost events)"
-    )
-    add_details(parser)
-    add_fail_if(parser)
-    parser.add_argument(
-        "--folded", metavar="FILE", type=to_file,
-        help="write the calls that lead to page walks, for tools that draw flame graphs",
-    )  # fmt: skip
-    parser.add_argument(
-        "--from",
-        metavar="FILE",
-        type=from_file,
-        action="append",
-        dest="imported",
-        help="estimate from counts taken elsewhere: perf stat's output (text, -x or -j), an "
-        "opreport listing, or tlbcost count --table; several files are of one program",
-    )
-    add_region(parser)
-    add_run_options(parser, ignore_failure=True)
-    add_reports(parser)
-    parser.add_argument(
-        "--machine",
-        metavar="NAMES",
-        help="estimate for these machines instead, separated by commas (tlbcost machines)",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="NAME",
-        choices=("auto", "overlap", "simple"),
-        default="auto",
-        help="what a simulation expects: by modelling how translation overlaps with other work in "
-        "sampled windows of the program (overlap), or by misses times their costs (simple); auto: "
-        "overlap where enough windows can be modelled (default: auto)",
-    )
-    add_no_measure(parser)
-    parser.add_argument(
-        "--nodes",
-        metavar="N",
-        type=_nodes,
-        help="also predict what huge pages do to placement on N NUMA nodes, by a simulation of "
-        "its own (default: those of this machine, if it has several and the program is simulated)",
-    )
-    parser.add_argument(
-        "--object", metavar="NAME", help="with --from of a profile: the program's line in it"
-    )
-    parser.add_argument(
-        "--page-size",
-        metavar="SIZES",
-        type=page_sizes,
-        help="estimate for these page sizes, separated by commas: 4K,64K,2M,1G",
-    )
-    parser.add_argument(
-        "--patience", metavar="TIME", type=duration,
-        help="where this machine is too busy to measure, try again for this long, such as 10m",
-    )  # fmt: skip
-    parser.add_argument(
-        "--plot", metavar="FILE", type=Path,
-        help="draw the page walks over the run (.png or .svg)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--recalibrate", action="store_true", help="measure this machine's costs again first"
-    )
-    parser.add_argument(
-        "-p", "--pid", metavar="PID", type=process_id,
-        help="a process that already runs: follow copies of its threads",
-    )  # fmt: skip
-    parser.add_argument(
-        "--seconds", metavar="N", type=duration,
-        help="with --pid: for how long; Ctrl-C ends it earlier (default: 30)",
-    )  # fmt: skip
-    parser.add_argument("--children", action="store_true", help="with --pid: its descendants, too")
-    add_runs(
-        parser, None, "time COMMAND", "3; one that takes over 10 s and is followed in copies: once"
-    )
-    add_time_limit(parser)
-    parser.add_argument(
-        "--walk-cycles",
-        metavar="N",
-        type=_cycles,
-        help="with --from: what one page walk costs, in cycles",
-    )
-    add_program(parser)
+__all__ = ["add_arguments", "run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -174,76 +27,10 @@ def run(arguments: argparse.Namespace) -> int:
     return until_stopped(lambda: _estimate(arguments), arguments.time_limit)
 
 
-def _nodes(text: str) -> int:
-    from tlbcost.numa.nodes import parse_count
-
-    return parse_count(text)
-
-
-def page_sizes(text: str) -> tuple[int, ...]:
-    """Page sizes of a list such as 4K,2M,1G with that of base pages, ascending."""
-    from tlbcost.machines.plan import BASE_BYTES
-
-    powers = {"K": 10, "M": 20, "G": 30}
-    sizes = []
-    for word in text.split(","):
-        number, unit = word[:-1], word[-1:].upper()
-        bytes_ = int(number) << powers[unit] if number.isdigit() and unit in powers else 0
-        if bytes_ < BASE_BYTES or bytes_ & (bytes_ - 1):
-            raise argparse.ArgumentTypeError(f"not a page size as 4K, 64K, 2M or 1G: {word}")
-        sizes.append(bytes_)
-    return tuple(sorted({BASE_BYTES, *sizes}))
-
-
-def _positive(text: str) -> int:
-    if not re.fullmatch("[0-9]+", text) or not 0 < int(text) <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"not a number of copies: {text}")
-    return int(text)
-
-
-def _cycles(text: str) -> float:
-    try:
-        cycles = float(text)
-    except ValueError:
-        cycles = 0.0
-    if not 0 < cycles < 1e6:
-        raise argparse.ArgumentTypeError(f"not a number of cycles: {text}")
-    return cycles
-
-
 def _estimate(arguments: argparse.Namespace) -> int:
     from tlbcost.common.output import check_files
 
-    request = EstimateRequest(
-        argv=program_words(arguments.program),
-        imported=tuple(arguments.imported or ()),
-        backend=arguments.backend,
-        engine=arguments.engine,
-        overhead=arguments.overhead,
-        copies=arguments.copies,
-        pid=arguments.pid,
-        seconds=arguments.seconds,
-        children=arguments.children,
-        model=arguments.model,
-        calibration=arguments.calibration,
-        recalibrate=arguments.recalibrate,
-        runs=arguments.runs,
-        prepare=arguments.prepare,
-        ignore_failure=arguments.ignore_failure,
-        nodes=arguments.nodes,
-        cpu=arguments.cpu,
-        object_name=arguments.object,
-        walk_cycles=arguments.walk_cycles,
-        measured=measuring(arguments),
-        patience=arguments.patience,
-        region=arguments.region,
-    )
-    if arguments.no_measure and arguments.patience is not None:
-        raise TlbcostError(
-            "--patience waits until this machine can measure, which --no-measure excludes",
-            "leave one of them out",
-            USAGE,
-        )
+    request = request_of(arguments)
     condition = None if arguments.fail_if is None else _condition(arguments.fail_if)
     files = {"code": arguments.code, "folded": arguments.folded, "plot": arguments.plot}
     asked = [option for option, file in files.items() if file is not None]

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tlbcost.common import paths
 from tlbcost.processors.geometry import Geometry
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 # Of one copy, one after the other.
 _SLICES = 3
 _TOOL = "tlbcost-copies"
+# What else than anonymous memory copies can have on huge pages.
+Also = Literal["text", "shared memory"]
+_ALSO: Mapping[Also, str] = {"text": "--text", "shared memory": "--shared"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +107,13 @@ def arms_tool(
     expected_cpu_ns: int,
     recorded_calls: int = 0,
     until_s: float | None = None,
+    also: Sequence[Also] = (),
 ) -> Sequence[str]:
     """The same to have arms of N copies, spread over this CPU time, do its work natively.
 
     `recorded_calls`: with this many system calls, which are recorded first; 0: between two.
     `until_s`: fewer copies, but enough, if more would take longer than that since the start.
+    `also`: what huge pages are for besides anonymous memory.
     """
     return [
         _TOOL,
@@ -122,6 +127,7 @@ def arms_tool(
         str(copies),
         "--expected-cpu-ns",
         str(expected_cpu_ns),
+        *(_ALSO[each] for each in also),
         *([] if until_s is None else ["--until-seconds", str(max(1, round(until_s)))]),
     ]
 

@@ -17,7 +17,7 @@ import pandas as pd
 from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import TableFormat, read_table
-from tlbcost.copies.run import reason_of
+from tlbcost.copies.run import Also, reason_of
 from tlbcost.measured.record import MeasuredGain, too_busy
 from tlbcost.measured.statistics import mean_of_copies, repeated
 
@@ -48,11 +48,14 @@ class _Copy:
     error: float
 
 
-def measured_in_arms(folders: Sequence[Path], user_fraction: float) -> MeasuredGain | str:
+def measured_in_arms(
+    folders: Sequence[Path], user_fraction: float, also: Sequence[Also] = ()
+) -> MeasuredGain | str:
     """What the tables in these folders, one for each run, say; or why they say nothing.
 
-    `user_fraction`: the part of the program's CPU time that is in user mode. Raises TlbcostError
-    with exit code 125 for a table that cannot be read.
+    `user_fraction`: the part of the program's CPU time that is in user mode. `also`: what the arms
+    had on huge pages besides anonymous memory. Raises TlbcostError with exit code 125 for a table
+    that cannot be read.
     """
     attempts, slices = _read(folders)
     weights = _weights(attempts)
@@ -84,6 +87,7 @@ def measured_in_arms(folders: Sequence[Path], user_fraction: float) -> MeasuredG
         dropped=dropped,
         huge_part=_huge_part(slices),
         seen_fraction=min(1.0, seen),
+        also=tuple(also),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from tlbcost.common.document import doc
 from tlbcost.common.interval import Interval
+from tlbcost.copies.run import Also
 
 # Less than this share of the run time is not worth a change of the system: it is the size of the
 # differences that code alignment and page colouring make between two builds of one program.
@@ -57,6 +58,13 @@ class MeasuredGain:
             "the host had to back them again; null: this host takes none back, or not known"
         ),
     ] = None
+    also: Annotated[
+        tuple[Also, ...],
+        doc(
+            "what was on huge pages besides anonymous memory: text, the code of the program and "
+            "of its libraries; shared memory, which copies have for themselves"
+        ),
+    ] = ()
 
 
 class TooBusy(str):

@@ -113,7 +113,8 @@ def modelled(document: EstimateDocument) -> Interval | None:
 def measured_words(measured: MeasuredGain) -> str:
     """What was measured, and how often."""
     if measured.source == "copies":
-        return f"measured in {measured.rounds} copies of the running program"
+        also = "".join(f", with {each} on huge pages" for each in measured.also)
+        return f"measured in {measured.rounds} copies of the running program{also}"
     how = "" if measured.source == "runs one by one" else ", in turns"
     return f"measured in {measured.rounds} rounds of whole runs{how}"
 

@@ -7,55 +7,14 @@
 
 #include "arm.h"
 #include "arm_compare.h"
-#include "arm_memory.h"
+#include "arm_programs.h"
 #include "arms.h"
 #include "check.h"
-#include "injected.h"
-
-#define BYTES (UINT64_C(32) << 20)
-#define WORDS (BYTES / sizeof(uint64_t))
-#define HUGE_PAGE (UINT64_C(2) << 20)
-#define MS UINT64_C(1000000)
 
 static const struct arms_options options = {
 	.warm_ns = 10 * MS, .measured_ns = 10 * MS, .slices = 2, .huge_page_bytes = HUGE_PAGE,
 	.time_ns = 60000 * MS,
 };
-
-/* Of programs: what they share with this test. */
-static volatile uint64_t *shared;
-
-static uint64_t *table(void)
-{
-	uint64_t *words = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			       -1, 0);
-
-	madvise(words, BYTES, MADV_NOHUGEPAGE);
-	for (uint64_t i = 0; i < WORDS; i++)
-		words[i] = i;
-	return words;
-}
-
-static void say(int output)
-{
-	if (write(output, "x", 1) != 1)
-		_exit(1);
-}
-
-/* Random updates: the state is in registers, each word is met rarely. */
-static void updates(int output)
-{
-	uint64_t *words = table(), state = 1;
-
-	say(output);
-	for (;;) {
-		for (unsigned i = 0; i < 1000000; i++) {
-			state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-			words[(state >> 33) % WORDS] += state;
-		}
-		++*shared;
-	}
-}
 
 static void spins(int output)
 {
@@ -77,36 +36,6 @@ static void writes(int output)
 		if (fcntl(output, F_GETFL) < 0)
 			_exit(1);
 	}
-}
-
-/* A copy of a program that is under way; returns 0, or -1 and the test is over. */
-static int begin(struct injected *injected, struct copy *copy, void (*program)(int))
-{
-	struct injector_request request;
-	struct injector_answer answer;
-	char byte;
-
-	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(shared != MAP_FAILED);
-	CHECK_EQUAL(injected_start(injected, program), 0);
-	CHECK_EQUAL(read(injected->from_program, &byte, 1), 1);
-	injected_nap(20000);
-	request = injected_request(injected);
-	CHECK_EQUAL(injector_ask(injected->socket, &request, &answer), 0);
-	CHECK_EQUAL(answer.refusal, INJECTED);
-	if (answer.refusal != INJECTED)
-		return -1;
-	*copy = answer.copy[0];
-	CHECK_EQUAL(copy_take(copy), 0);
-	return 0;
-}
-
-static void end(struct injected *injected, struct copy *copy)
-{
-	copy_kill(copy);
-	kill(injected->program, SIGKILL);
-	injected_end(injected);
-	munmap((void *)(uintptr_t)shared, 4096);
 }
 
 static bool can_collapse(void)
@@ -185,32 +114,6 @@ static void test_what_cannot_be_measured_has_its_reason(void)
 	CHECK_EQUAL(call, 72);	/* fcntl */
 }
 
-static void test_nothing_is_written_for_others(void)
-{
-	struct arm_stretch stretch;
-	struct injected injected;
-	struct copy copy;
-	struct arm arm;
-	uint64_t before, after = 0;
-
-	if (begin(&injected, &copy, updates) == 0) {
-		kill(injected.program, SIGSTOP);
-		injected_nap(20000);
-		before = *shared;
-		CHECK_EQUAL(arm_fork(&arm, &copy), 0);
-		CHECK_EQUAL(arm_memory_unshare(&arm), 0);
-		CHECK_EQUAL(arm_run(&arm, NULL, 300 * MS, &stretch), ARM_TIME);
-		CHECK(stretch.cpu_ns >= 290 * MS);
-		CHECK_EQUAL(*shared, before);
-		/* It has counted for itself. */
-		CHECK_EQUAL(copy_read(&arm.copy, (uintptr_t)shared, &after, sizeof(after)), 0);
-		CHECK(after > before);
-		arm_kill(&arm, &copy);
-		CHECK_EQUAL(arm.copy.pid, 0);
-	}
-	end(&injected, &copy);
-}
-
 static void test_an_arm_that_is_killed_is_gone(void)
 {
 	struct arm_stretch stretch;
@@ -228,17 +131,6 @@ static void test_an_arm_that_is_killed_is_gone(void)
 		arm_kill(&arm, &copy);
 	}
 	end(&injected, &copy);
-}
-
-/* Reads, and has said where its memory is. */
-static void reads(int output)
-{
-	const uint64_t *words = table();
-
-	*shared = (uintptr_t)words;
-	say(output);
-	for (volatile uint64_t sum = 0;; sum++)
-		sum += words[sum % WORDS];
 }
 
 /* Odd pages: of those that nobody wrote, a sample of each eighth has none of them. */
@@ -292,8 +184,8 @@ static void test_what_the_pilot_wrote_is_compared(void)
 /* What arms have already is not prepared again. */
 static void test_new_pages_are_known(void)
 {
-	struct page_run now[] = { { 0, 1, 0, 9 }, { 2, 4, 0, 9 }, { 6, 8, 0, 9 } };
-	struct page_run then[] = { { 0, 1, 0, 9 }, { 2, 3, 0, 9 }, { 5, 8, 0, 9 } };
+	struct page_run now[] = { { 0, 1, 0, 9, 3 }, { 2, 4, 0, 9, 3 }, { 6, 8, 0, 9, 3 } };
+	struct page_run then[] = { { 0, 1, 0, 9, 3 }, { 2, 3, 0, 9, 3 }, { 5, 8, 0, 9, 3 } };
 	const struct page_runs all = { now, 3, 3, 5 }, before = { then, 3, 3, 5 };
 	const struct page_runs none = { NULL, 0, 0, 0 };
 	struct page_runs fresh;
@@ -338,7 +230,6 @@ static const struct check_test tests[] = {
 	{ "what the pilot wrote is compared", test_what_the_pilot_wrote_is_compared },
 	{ "new pages are known", test_new_pages_are_known },
 	{ "little time is for the fewest slices", test_little_time_is_for_the_fewest_slices },
-	{ "nothing is written for others", test_nothing_is_written_for_others },
 	{ "an arm that is killed is gone", test_an_arm_that_is_killed_is_gone },
 };
 

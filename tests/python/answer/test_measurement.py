@@ -124,6 +124,21 @@ def test_copies_of_a_run_have_a_time_limit(tmp_path: Path, wall_s: int, until: s
     assert words[words.index("--until-seconds") + 1] == until
 
 
+def test_text_is_measured_in_copies_however_short_the_program(tmp_path: Path) -> None:
+    tools: list[Sequence[str]] = []
+
+    def execute(*_: object, tool: Sequence[str], **__: object) -> Outcome:
+        tools.append(tool)
+        return Outcome(None, "", None, 0, None, None)
+
+    first = Outcome(Run(10**8, 10**8, 0, 100, 0, 1 << 20), "", 0, 0, None, None)
+    launcher = cast(Launcher, SimpleNamespace(folder=tmp_path, execute=execute))
+    request = EstimateRequest(argv=("true",), measured=True, also=("text", "shared memory"))
+    measurement.measure_program(request, launcher, [first], None)
+    [words] = tools
+    assert {"--arms", "--text", "--shared"} <= set(words)
+
+
 def test_only_a_null_beyond_two_points_is_busy() -> None:
     assert too_busy(Interval(0.02, -0.05, 0.09)) is None
     found = too_busy(Interval(-0.031, -0.04, -0.02))

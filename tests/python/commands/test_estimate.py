@@ -17,7 +17,7 @@ from builders.machines import (
 )
 from tlbcost import __main__
 from tlbcost.commands import estimate
-from tlbcost.commands.estimate import page_sizes
+from tlbcost.commands.estimate_options import page_sizes
 from tlbcost.common.arguments import Parser
 from tlbcost.common.errors import TlbcostError
 from tlbcost.machines.plan import GIB
@@ -61,6 +61,10 @@ def test_a_model_needs_a_simulation(options: tuple[str, ...]) -> None:
         ("--overhead is of copies", ("--overhead", "3%", "--engine", "valgrind", "app")),
         ("--copies is of copies", ("--copies", "9", "--backend", "pmu", "app")),
         ("both limit the copies", ("--copies", "9", "--overhead", "3%", "app")),
+        ("--text is about measuring", ("--text", "--from", "file")),
+        ("--text is about measuring", ("--text", "--region", "a:b", "app")),
+        ("--shared-memory is about measuring", ("--shared-memory", "--no-measure", "app")),
+        ("--patience is about measuring", ("--patience", "9m", "--from", "file")),
         ("--seconds belongs to --pid", ("--seconds", "9", "app")),
         ("--children belongs to --pid", ("--children", "app")),
         ("app would not be run", ("--pid", "1", "app")),
