@@ -111,7 +111,7 @@ static void copy_smaps(const char *name)
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "";
-	long ms = argc > 2 ? atol(argv[2]) : 1000;
+	long ms = argc > 2 ? atol(argv[2]) : 600;
 
 	if (!strcmp(kind, "who"))
 		return printf("%ld\n", (long)geteuid()) < 0;

@@ -28,6 +28,16 @@ need_program() { # <name>...
 	done
 }
 
+# A redis-server on PATH, with its tools: that of redis-tools, which goes by the name that it is called.
+need_redis() {
+	need_program redis-cli redis-benchmark
+	type -P redis-server >/dev/null && return
+	need_program redis-check-rdb
+	mkdir -p "${BATS_TEST_TMPDIR}/redis-bin"
+	ln -s "$(type -P redis-check-rdb)" "${BATS_TEST_TMPDIR}/redis-bin/redis-server"
+	PATH=${PATH}:${BATS_TEST_TMPDIR}/redis-bin
+}
+
 # A tlbcost of this tree that user 65534 runs; skips where he can run none, since he may not look
 # into the tree.
 as_nobody() { # fills unprivileged[]

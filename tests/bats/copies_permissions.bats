@@ -56,7 +56,7 @@ runs() { # <name>
 
 # A process that is followed: its memory and its function have their names.
 followed() { # [<runner> <argument>...]
-	run "$@" "${FOLLOW[@]}" --pid "${PROCESS}" --seconds 12 --copies 40 --details
+	run "$@" "${FOLLOW[@]}" --pid "${PROCESS}" --seconds 5 --copies 40 --details
 	printf '%s\n' "${output}"
 	if ((status == 4)) && [[ ${output} == *"copies could be followed"* || ${output} == *"are needed"* ]]; then
 		# The machine is too busy for as many in so short a time.

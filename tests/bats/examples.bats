@@ -14,7 +14,7 @@ teardown() {
 }
 
 @test "examples: redis" {
-	need_program redis-server redis-cli redis-benchmark
+	need_redis
 	run -0 "${EXAMPLES}/redis.sh" 1000 1000
 	[[ ${output} == *"requests per second"* ]]
 }

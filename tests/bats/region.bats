@@ -123,7 +123,7 @@ print(eval(f"({sys.argv[1]})"))' "$1"
 	[[ $(cat /sys/kernel/mm/transparent_hugepage/enabled) != *"[never]"* ]] ||
 		skip "there are no transparent huge pages here"
 	run -0 --separate-stderr "${BUILD}/tlbcost" trial --no-estimate --pairs 3 --with glibc-thp \
-		--json report.json --output report.txt --region reads:done -- ./phases 20 1
+		--json report.json --output report.txt --region reads:done -- ./phases 5000 1
 	[[ ${stderr} == *"a region is timed in one run at a time"* ]]
 	[[ $(json 'report["region"]') == reads:done ]]
 	[[ $(json 'max(half["minor_faults"] for trial in report["trials"] for pair in trial["pairs"]

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=long
 # Is a program that is copied again and again as it would be if nobody were there?
 # shellcheck disable=SC2154,SC2312  # run sets output, lines and stderr; what fails prints nothing that is expected
 
@@ -219,7 +220,7 @@ installed() { # <name>
 }
 
 @test "redis under load, with a snapshot" {
-	need_program redis-server redis-benchmark redis-cli
+	need_redis
 	local code=0 tool socket=${BATS_TEST_TMPDIR}/redis
 	"${TORTURE}/copy" --tree --copies 100000 --statistics "${BATS_TEST_TMPDIR}/statistics" -- redis-server --port 0 \
 		--unixsocket "${socket}" --save '' --dir "${OWN}" --logfile "${OWN}/log" &
@@ -324,7 +325,7 @@ with_arms() { # [--record <calls>] <command>...
 
 @test "arms that answer their calls: redis under load loses no request" {
 	need_built libexec/tlbcost-copies
-	need_program redis-server redis-benchmark redis-cli
+	need_redis
 	local socket=${BATS_TEST_TMPDIR}/redis tables=${BATS_TEST_TMPDIR}/tables load server
 	mkdir "${tables}"
 	redis-server --port 0 --unixsocket "${socket}" --save "" >/dev/null 3>&- &

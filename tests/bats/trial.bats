@@ -78,7 +78,7 @@ memory() { # <name> <how to get a pointer p to n bytes>
 				return 9;
 			memset(p, 1, n);
 			__asm__ volatile("" : : "r"(p) : "memory");
-			usleep(${HOLD_MS:-1000} * 1000);
+			usleep(${HOLD_MS:-600} * 1000);
 			puts("ready");
 			return 0;
 		}
@@ -138,7 +138,7 @@ print(eval(sys.argv[1]))' "$1"
 
 @test "glibc-hugetlb: root has a pool reserved, and released" {
 	need_pool
-	local HOLD_MS=1500
+	local HOLD_MS=900
 	memory heap 'char *p = malloc(n);'
 	run -0 "${TRIAL[@]}" --with glibc-hugetlb --json report.json -- ./heap
 	[[ $(json 'min(p["huge"]["memory"]["hugetlb_bytes"] for p in trial["pairs"]) >> 20') -ge 60 ]]
@@ -239,7 +239,7 @@ print(eval(sys.argv[1]))' "$1"
 	(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) > 2 << 20)) || skip "needs 2 GiB of memory"
 	# The kernel counts such pages of the whole system: more than other programs free at the
 	# same time.
-	local HOLD_MS=1500 MIB=512
+	local HOLD_MS=1000 MIB=512
 	memory heap 'char *p = malloc(n);'
 	run -0 "${TRIAL[@]}" --with mthp-64k --json report.json -- ./heap
 	[[ $(json 'min(p["huge"]["memory"]["mthp_bytes"]["65536"] for p in trial["pairs"]) >> 20') \
