@@ -27,7 +27,7 @@ from pathlib import Path
 
 import simulator_slowdown
 from simulator_slowdown import BUILD, CORE, GEOMETRY, TREE, Case
-from tlbcost.answer.runs import copied_page_ns
+from tlbcost.answer.run_plan import copied_page_ns
 from tlbcost.calibration.request import calibration_for
 from tlbcost.common import paths
 from tlbcost.copies.run import CopyPlan, copies_tool

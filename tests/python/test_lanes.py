@@ -89,8 +89,8 @@ def test_each_test_runs_in_one_lane_and_its_output_is_in_one_piece(tests: Path) 
     assert "plain.bats: plain 2" in lines
     first = lines.index("== plain.bats")
     assert re.sub(r" in \d+ms", "", " ".join(lines[first + 1 : first + 4])) == (
-            "1..2 ok 1 plain 1 not ok 2 plain 2"
-        )
+        "1..2 ok 1 plain 1 not ok 2 plain 2"
+    )
 
 
 def test_settings_are_changed_one_test_at_a_time_and_others_run_alongside(tests: Path) -> None:

@@ -22,7 +22,8 @@ from tlbcost.answer.gains import (
 )
 from tlbcost.answer.record import Estimate, Evidence
 from tlbcost.answer.request import EstimateRequest
-from tlbcost.answer.runs import follow_running, plan_runs, run_program
+from tlbcost.answer.run_plan import plan_runs
+from tlbcost.answer.runs import follow_running, run_program
 from tlbcost.answer.surroundings import surroundings
 from tlbcost.attribution.samples import sampled_attribution
 from tlbcost.attribution.simulation import simulated_attribution

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from builders.answer import MACHINE, RUN, process
 from builders.tree import GOLDEN
-from tlbcost.answer import runs
+from tlbcost.answer import run_plan, runs
 from tlbcost.answer.request import AskedModel, EstimateRequest
 from tlbcost.common.errors import TlbcostError
 from tlbcost.run.launch import launcher_of
@@ -23,14 +23,14 @@ CALIBRATION = GOLDEN / "calibration.tsv"
 
 def set_up(
     monkeypatch: pytest.MonkeyPatch, core: Core | None, model: AskedModel = "auto"
-) -> runs.RunPlan:
+) -> run_plan.RunPlan:
     """What is decided before a program runs, where a calibration gives this core."""
-    monkeypatch.setattr(runs, "find_valgrind", lambda: Path("/v"))
-    monkeypatch.setattr(runs, "core_for", lambda *_: core)
+    monkeypatch.setattr(run_plan, "find_valgrind", lambda: Path("/v"))
+    monkeypatch.setattr(run_plan, "core_for", lambda *_: core)
     request = EstimateRequest(
         ("true",), backend="sim", engine="valgrind", model=model, calibration=CALIBRATION
     )
-    return runs.plan_runs(request, MACHINE, Path("/bin/true"))
+    return run_plan.plan_runs(request, MACHINE, Path("/bin/true"))
 
 
 MODELLED = Core((("width", 6),), ("the caches are those of CPUID",))
@@ -76,13 +76,13 @@ def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch
 
 def plan_by(
     monkeypatch: pytest.MonkeyPatch, request: EstimateRequest, core: Core | None, why: str | None
-) -> runs.RunPlan:
+) -> run_plan.RunPlan:
     """The plan where copies can be followed, but for `why`."""
-    monkeypatch.setattr(runs, "find_valgrind", lambda: Path("/v"))
-    monkeypatch.setattr(runs, "core_for", lambda *_: core)
-    monkeypatch.setattr(runs, "unavailable", lambda: why)
+    monkeypatch.setattr(run_plan, "find_valgrind", lambda: Path("/v"))
+    monkeypatch.setattr(run_plan, "core_for", lambda *_: core)
+    monkeypatch.setattr(run_plan, "unavailable", lambda: why)
     path = None if request.pid is not None else Path("/bin/true")
-    return runs.plan_runs(replace(request, calibration=CALIBRATION), MACHINE, path)
+    return run_plan.plan_runs(replace(request, calibration=CALIBRATION), MACHINE, path)
 
 
 def test_copies_are_what_simulates(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from builders.tree import GOLDEN
 from tlbcost.__main__ import main
-from tlbcost.answer import runs
+from tlbcost.answer import run_plan
 from tlbcost.answer.backend import Choice
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.calibration.file import read_calibration
@@ -27,7 +27,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[st
         pytest.skip("needs make, and glibc")
     golden = GOLDEN / "calibration.tsv"
     obtained = Obtained(read_calibration(golden), "from a file")
-    monkeypatch.setattr(runs, "calibration_for", lambda _, **__: obtained)
+    monkeypatch.setattr(run_plan, "calibration_for", lambda _, **__: obtained)
     log = tmp_path / "log"
     script = f'echo "${{LD_PRELOAD-}}" >>{log}; echo out'
     before = dict(os.environ)
@@ -64,8 +64,8 @@ def test_a_trial_goes_on_without_an_estimate(
     def no_valgrind() -> Path:
         raise TlbcostError("Valgrind is not installed", None, CANNOT_MEASURE)
 
-    monkeypatch.setattr(runs, "find_valgrind", no_valgrind)
-    monkeypatch.setattr(runs, "choose", lambda *_: Choice(simulate=True))
+    monkeypatch.setattr(run_plan, "find_valgrind", no_valgrind)
+    monkeypatch.setattr(run_plan, "choose", lambda *_: Choice(simulate=True))
     assert main(command) in (0, CANNOT_MEASURE)
     shown = capfd.readouterr()
     assert shown.out == "out\n"
