@@ -71,7 +71,7 @@ def estimate(command: str, engine: str) -> Result:
     """Run `tlbcost estimate` once. Raises CalledProcessError."""
     with tempfile.TemporaryDirectory() as folder:
         document = Path(folder) / "estimate.json"
-        options = ["--engine", engine, "--json", str(document)]
+        options = ["--engine", engine, "--no-measure", "--json", str(document)]
         # More copies than an estimate takes: what is compared is not what chance does.
         options += ["--runs", "1"] if engine == "valgrind" else ["--runs", "5", "--copies", "20"]
         started = time.monotonic()
