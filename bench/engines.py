@@ -73,7 +73,7 @@ def estimate(command: str, engine: str) -> Result:
         document = Path(folder) / "estimate.json"
         options = ["--engine", engine, "--no-measure", "--json", str(document)]
         # More copies than an estimate takes: what is compared is not what chance does.
-        options += ["--runs", "1"] if engine == "valgrind" else ["--runs", "5", "--copies", "20"]
+        options += ["--runs", "1"] if engine == "valgrind" else ["--runs", "12", "--copies", "20"]
         started = time.monotonic()
         subprocess.run(
             [TREE / "build/tlbcost", "estimate", *options, "--", *shlex.split(command)],

@@ -17,6 +17,11 @@
 #define STARVED_SHARE 3u
 /* Threads wait no longer than this for a copy: see injector.h, whose own limit is the last resort. */
 #define HOLD_NS 500000000u
+/*
+ * What a worker takes from the program on another CPU, by using caches and memory that both share: a
+ * tenth of its own time for xz, less for others (doc/benchmarks.md).
+ */
+#define NEIGHBOUR_SHARE 10u
 
 void sampled_copies_settle(struct sampling *sampling)
 {
@@ -107,9 +112,9 @@ static void set_pace(struct sampling *sampling, uint64_t ns)
 static void end_job(struct sampling *sampling, const struct worker *worker,
 		    struct sampled_copy *sampled, uint64_t ran_ns)
 {
-	/* It took its share of CPUs that all were in use. */
-	if (worker->urgent)
-		budget_charge_work(&sampling->budget, ran_ns / workers_cpus());
+	/* It took its share of CPUs that all were in use, or of caches and memory alone. */
+	budget_charge_work(&sampling->budget,
+			   ran_ns / (worker->urgent ? workers_cpus() : NEIGHBOUR_SHARE));
 	sampled->modelled = false;
 	set_pace(sampling, sampling->processes.cpu_ns - sampled->begun_cpu_ns);
 }
