@@ -41,7 +41,6 @@ static bool executed(void *context, const struct code_block *block, const uint64
 		stretch_continue(windows);
 		return !windows->failed;
 	}
-	pace_executed(&windows->pace, block, addresses);
 	if (kept_blocks_add(&windows->kept, block, addresses, next) < 0) {
 		windows->failed = true;
 		return false;
@@ -211,7 +210,6 @@ int windows_begin(struct windows *windows, const struct copy *copy,
 	windows->instructions = 0;
 	if (windows->dram)
 		window_dram_begin(windows->dram, start->number);
-	windows->pace = (struct pace){ .cpu_ns = 0 };
 	warm_up_begin(&windows->warm_up, options);
 	kept_blocks_clear(&windows->kept);
 	if (options->timed)
@@ -224,11 +222,6 @@ int windows_begin(struct windows *windows, const struct copy *copy,
 	return attribution_begin(windows->attribution, copy, start->number);
 }
 
-struct pace *windows_pace(struct windows *windows)
-{
-	return windows->options->timed && !windows->options->whole ? &windows->pace : NULL;
-}
-
 int windows_end(struct windows *windows, const struct followed *followed)
 {
 	window_models_are_of(windows);
@@ -237,8 +230,6 @@ int windows_end(struct windows *windows, const struct followed *followed)
 	else if (windows->modelling && windows->timed_from < windows->feed.clock)
 		window_models_read_clock(windows);
 	window_models_stop(windows);
-	windows->row.paced_instructions = pace_instructions(&windows->pace);
-	windows->row.paced_ns = windows->pace.cpu_ns;
 	window_models_add_row(windows, followed);
 	attribution_end(windows->attribution);
 	if (windows->failed) {

@@ -13,7 +13,6 @@
 
 struct window_options;	/* the modelled machine: window_options.h */
 struct windows;		/* models and results of one worker */
-struct pace;
 
 /* What a window is about, known before it. */
 struct window_start {
@@ -32,9 +31,6 @@ const struct watcher *windows_watcher(struct windows *windows);
 int windows_begin(struct windows *windows, const struct copy *copy,
 		  const struct window_start *start);
 int windows_end(struct windows *windows, const struct followed *followed);
-
-/* Of the window that has begun: to be run before the copy is followed; NULL if nothing is timed. */
-struct pace *windows_pace(struct windows *windows);
 
 /*
  * Write the tables of the results so far (doc/format.md) to the folder, as <kind>.<worker>.tsv.

@@ -44,14 +44,6 @@ static void cycles(struct table *table, const struct window_row *row, uint32_t c
 		table_na(table);
 }
 
-static void known_count(struct table *table, bool known, uint64_t count)
-{
-	if (known)
-		table_count(table, count);
-	else
-		table_na(table);
-}
-
 static int write_windows(const struct window_rows *rows, const struct window_options *options,
 			 const char *folder, uint32_t worker)
 {
@@ -66,7 +58,7 @@ static int write_windows(const struct window_rows *rows, const struct window_opt
 	table_key(&table, "core", "%s", options->timed ? options->core_text : "NA");
 	table_columns(&table, "window pid tid at_cpu_ns warm_references references instructions "
 			      "ended call stops translated stepped replayed timed_references "
-			      "base_cycles huge_cycles paced_instructions paced_ns");
+			      "base_cycles huge_cycles");
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct window_row *row = &rows->all[i];
 
@@ -89,8 +81,6 @@ static int write_windows(const struct window_rows *rows, const struct window_opt
 		table_count(&table, row->timed_references);
 		cycles(&table, row, TLB_BASE);
 		cycles(&table, row, TLB_HUGE);
-		known_count(&table, row->paced_instructions, row->paced_instructions);
-		known_count(&table, row->paced_instructions, row->paced_ns);
 	}
 	return table_close(&table);
 }

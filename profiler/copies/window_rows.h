@@ -22,7 +22,6 @@ struct window_row {
 	bool timed;
 	uint64_t timed_references;		/* whose time is known: all, but of a whole run */
 	ticks time[MOST_CORES];
-	uint64_t paced_instructions, paced_ns;	/* run natively where it began; 0: not known */
 	struct followed followed;
 	struct tlb_counts counts[TLB_SIZES][TLB_SIDES];
 	struct tlb_counts views[TLB_MOST_VIEWS][TLB_SIDES];

@@ -6,7 +6,6 @@
 #include "attribution.h"
 #include "engine/schedule.h"
 #include "kept_blocks.h"
-#include "pace.h"
 #include "timed_cores.h"
 #include "tlb_feed.h"
 #include "warm_up.h"
@@ -32,7 +31,6 @@ struct windows {
 	struct tlb_counts before[TLB_SIZES][TLB_SIDES];
 	struct tlb_counts views_before[TLB_MOST_VIEWS][TLB_SIDES];
 	struct kept_blocks kept;
-	struct pace pace;		/* of the current window, not of a whole run */
 	/* Of a timed part: when it began, of each core, and with which reference. */
 	ticks since[MOST_CORES];
 	uint64_t timed_from;

@@ -9,7 +9,6 @@
 #include "arms.h"
 #include "clock.h"
 #include "follow.h"
-#include "pace.h"
 #include "parcel.h"
 #include "processes.h"
 #include "replay.h"
@@ -82,9 +81,6 @@ static void follow_copy(struct work *work, struct worker_job *job, int recorded,
 		news->error = errno;
 	} else {
 		*began = true;
-		/* Who makes calls all the time has no millisecond without. */
-		if (windows_pace(work->windows) && !recording_calls(&recording))
-			pace_run(windows_pace(work->windows), &job->copy);
 		if (follow(translator, &job->copy, &recording, &limits, windows_watcher(work->windows),
 			   followed) < 0)
 			news->error = errno;

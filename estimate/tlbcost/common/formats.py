@@ -58,7 +58,7 @@ COPIES = _format(
 COPY_WINDOWS = _format(
     "copy_windows 1",
     "window pid tid at_cpu_ns warm_references references instructions ended call stops translated "
-    "stepped replayed timed_references base_cycles huge_cycles paced_instructions paced_ns",
+    "stepped replayed timed_references base_cycles huge_cycles",
 )
 SLICES = _format(
     "slices 1",

@@ -4,10 +4,8 @@
 A copy is made at a random instant of the program's CPU time, and its window has a fixed number of
 references. So each window stands for the user time between instants (`user_ns`), whatever it
 contains: the saving is the mean, weighted by that time, of each window's own saving; and counts per
-reference are ratios of sums weighted by the inverse of the window's time, since a slow stretch of
-the program is met in proportion to its time. That time is what the program's instructions take
-natively where the window begins, if it was timed there (profiler/copies/pace.h); else the modelled
-time, corrected by the median error of the model in the windows that were.
+reference are ratios of sums weighted by the inverse of the window's modelled time, since a slow
+stretch of the program is met in proportion to its time.
 
 The stretches of a program that was followed itself stand for themselves.
 
@@ -40,8 +38,6 @@ _RESAMPLED = 2000
 # Words of the `copies` table: no worker was free, or the budget was used up.
 _PASSED_OVER = ("busy", "dear", "starved")
 _SEED = 1
-# From this many on, the model's error is known.
-_FEWEST_PACED = 4
 _KEY = ["run", "window"]
 
 Floats = npt.NDArray[np.float64]
@@ -90,23 +86,12 @@ def weigh(tables: CopyTables, runs: Sequence[Run], cycles_per_ns: float) -> Weig
     if total <= 0:
         return Weighed(timed.assign(weight=0.0), 0.0, 0.0)
     user_ns = median([run.user_ns for run in runs])
-    # User time that the window stands for, over what its references take.
-    timed["weight"] = timed["stands_for_ns"] / total * user_ns / _own_ns(timed, cycles_per_ns)
+    # User time that the window stands for, over what its references take on the modelled core.
+    part = timed["timed_references"].astype(float) / timed["references"]
+    own_ns = timed["base_cycles"].astype(float) / part / cycles_per_ns
+    timed["weight"] = timed["stands_for_ns"] / total * user_ns / own_ns
     references = float((timed["weight"] * timed["references"]).sum())
     return Weighed(timed, references, total / asked if asked > 0 else 0.0)
-
-
-def _own_ns(timed: pd.DataFrame, cycles_per_ns: float) -> Floats:
-    """What each window's references take: natively, or as modelled."""
-    part = timed["timed_references"].to_numpy(float) / timed["references"].to_numpy(float)
-    modelled = timed["base_cycles"].to_numpy(float) / part / cycles_per_ns
-    paced = timed["paced_ns"].to_numpy(float, na_value=np.nan)
-    native = paced / timed["paced_instructions"].to_numpy(float, na_value=np.nan)
-    native *= timed["instructions"].to_numpy(float)
-    known = np.isfinite(native) & (native > 0)
-    if known.sum() < _FEWEST_PACED:
-        return cast(Floats, modelled)
-    return cast(Floats, np.where(known, native, modelled * median((native / modelled)[known])))
 
 
 def _strata(attempts: pd.DataFrame) -> pd.DataFrame:

@@ -42,8 +42,6 @@ def tables_of(
             "ended": "enough",
             "call": "NA",
             "timed_references": row["references"],
-            "paced_instructions": "NA",
-            "paced_ns": "NA",
             **row,
         }
         for i, row in enumerate(windows)
@@ -74,31 +72,6 @@ def row(window: int, side: str, misses: int, unknown: int = 0) -> dict[str, obje
         "window": window, "page_size_bytes": 4096, "side": side, "l1_misses": misses + unknown,
         "stlb_misses": misses, "unknown_misses": unknown,
     }  # fmt: skip
-
-
-def test_windows_weigh_by_what_their_instructions_take_natively(tmp_path: Path) -> None:
-    """For the model both phases are as fast; natively one takes ten times as long."""
-    window = {"references": 1000, "instructions": 2000, "base_cycles": 2000, "huge_cycles": 2000}
-    fast = {**window, "paced_instructions": 10**6, "paced_ns": 10**5}
-    slow = {**window, "paced_instructions": 10**6, "paced_ns": 10**6}
-    weighed = weigh(tables_of(tmp_path, [fast, fast, slow, slow]), [RUN], CYCLES_PER_NS)
-    # Half of 1 s at 0.2 ns a reference, half at 2.
-    assert weighed.references == pytest.approx(2.5e9 + 0.25e9)
-
-
-def test_windows_without_a_native_time_are_off_by_what_others_are(tmp_path: Path) -> None:
-    window = {"references": 1000, "instructions": 2000, "base_cycles": 2000, "huge_cycles": 2000}
-    paced = {**window, "paced_instructions": 10**6, "paced_ns": 10**6}
-    weighed = weigh(tables_of(tmp_path, [paced, window, paced, paced, paced]), [RUN], CYCLES_PER_NS)
-    # 2 ns a reference, not 1.
-    assert weighed.references == pytest.approx(0.5e9)
-
-
-def test_too_few_native_times_are_left_alone(tmp_path: Path) -> None:
-    window = {"references": 1000, "instructions": 2000, "base_cycles": 2000, "huge_cycles": 2000}
-    paced = {**window, "paced_instructions": 10**6, "paced_ns": 10**6}
-    weighed = weigh(tables_of(tmp_path, [paced, window, window]), [RUN], CYCLES_PER_NS)
-    assert weighed.references == pytest.approx(1e9)
 
 
 def test_two_phases_weigh_by_their_time(tmp_path: Path) -> None:
