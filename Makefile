@@ -160,7 +160,11 @@ $(B)/workloads/%: %.cc workloads/workload.h
 
 $(B)/tests/%: tests/c/%.c $(CHECKED)/modules.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(CHECKED)/modules.a $(PFM_LIB) $(LDLIBS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(filter-out %/modules.a,$(filter %.a,$^)) $(CHECKED)/modules.a $(PFM_LIB) $(LDLIBS)
+
+# The engines' options are fuzzed, too.
+$(B)/tests/test_fuzzed: $(CHECKED)/timing.a
+$(B)/tests/test_fuzzed: CPPFLAGS += -Iprofiler
 
 $(B)/tests/test_timing_%: tests/c/test_timing_%.c $(CHECKED)/timing.a
 	@mkdir -p $(@D)

@@ -47,11 +47,12 @@ CALIBRATION = (GOLDEN / "calibration.tsv").read_bytes()
 RECORD = data("samples", "amd-zen-5-guest", "trials.tsv").read_bytes()
 COUNTS = b"# tlbcost counts 1\npage_size_bytes\taccess\tl1_tlb_misses\tstlb_hits\tstlb_misses\n"
 COUNTS += b"4096\tload\t10\t7\t3\n# end: 1\n"
-PIECES = st.sampled_from(
-    [b"\n", b"\t", b"NA", b"nan", b"inf", b"-1", b"1e999", b"9" * 400, b"#", b'"', b"[", b"]", b"{",
-     b"}", b"=", b"[[services]]\n", b"\\u0000", b"null", b"true", b"\0", b"\xff", b"[" * 3000, b"0",
-     b"1979-05-27T07:32:00Z", b"'''", b"\x7fELF", b"\x00\x00\x00\x80", b"\xff" * 8, b"# end: 1\n"]
-)  # fmt: skip
+WORDS = [
+    b"\n", b"\t", b"NA", b"nan", b"inf", b"-1", b"1e999", b"9" * 400, b"#", b'"', b"[", b"]", b"{",
+    b"}", b"=", b"[[services]]\n", b"\\u0000", b"null", b"true", b"\0", b"\xff", b"[" * 3000, b"0",
+    b"1979-05-27T07:32:00Z", b"'''", b"\x7fELF", b"\x00\x00\x00\x80", b"\xff" * 8, b"# end: 1\n",
+]  # fmt: skip
+PIECES = st.sampled_from(WORDS)
 
 
 def elf(path: Path) -> None:
@@ -133,6 +134,9 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, name: str, content:
     read_or_refuse(name, path)
 
 
-@pytest.mark.parametrize("path", sorted(CORPUS.glob("*/*")), ids=lambda path: path.name)
+FOUND = sorted(path for name in READERS for path in (CORPUS / name).glob("*"))
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.name)
 def test_what_was_found(path: Path) -> None:
     read_or_refuse(path.parent.name, path)
