@@ -13,7 +13,7 @@ from tlbcost.calibration.consistency import presentable
 from tlbcost.calibration.file import MOST_BYTES, QUANTITIES, graded, quantity_named
 from tlbcost.calibration.other_sources import ReportedFigure
 from tlbcost.calibration.records import Access, Calibration, Cost, Extent, Grade, Obtained
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, doc, from_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.reading import read_file
@@ -121,17 +121,17 @@ def read_document(path: Path) -> Calibration:
     """The calibration in a document. Raises TlbcostError naming the file and its defect."""
     try:
         text = read_file(path, MOST_BYTES, _AGAIN)
-        schema = msgspec.json.decode(text, type=_AnyDocument).schema
+        schema = from_json(text, _AnyDocument).schema
     except msgspec.ValidationError as error:
         raise TlbcostError(f"{path}: not a calibration", _AGAIN) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except msgspec.DecodeError as error:
         raise TlbcostError(f"{path}: not a JSON document", _AGAIN) from error
     if not schema.startswith("tlbcost-calibration-"):
         raise TlbcostError(f"{path}: not a calibration", _AGAIN)
     if schema not in _READ:
         raise TlbcostError(f"{path}: a calibration of schema {schema}, not {SCHEMA}", _AGAIN)
     try:
-        found = msgspec.json.decode(text, type=CalibrationDocument)
+        found = from_json(text, CalibrationDocument)
         costs = tuple(_cost(cost) for cost in found.costs)
     except (msgspec.DecodeError, ValueError) as error:
         raise TlbcostError(f"{path}: not a whole calibration: {error}", _AGAIN) from error
