@@ -344,7 +344,7 @@ fuzz: $(FUZZERS) $(B)/venv/.check  ## give readers of files and records anything
 	tests/fuzz/run $(FUZZ_SECONDS)
 
 analyze: $(B)/venv/.check  ## bandit and gcc -fanalyzer: what doc/security.md does not explain (three minutes)
-	tests/analyze
+	tests/analyze $(SIM_CPPFLAGS) $(SIM_CFLAGS)
 
 under-fire: all $(B)/venv/.check  ## every command under every condition of tests/bats/under_fire.bats (ten minutes)
 	UNDER_FIRE=all bats -f everything tests/bats/under_fire.bats

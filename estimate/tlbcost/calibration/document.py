@@ -17,6 +17,7 @@ from tlbcost.common.document import Part, doc, from_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.reading import read_file
+from tlbcost.common.table import MOST_COUNT
 from tlbcost.system.machine import Machine
 
 SCHEMA = "tlbcost-calibration-4"
@@ -154,6 +155,9 @@ def _cost(cost: CalibratedCost) -> Cost:
         interval = Interval(cost.value, cost.low, cost.high)
     elif not cost.value is cost.low is cost.high is None:
         raise ValueError(f"{cost.quantity} has a value without its interval")
+    counts = (cost.page_size_bytes, cost.footprint_pages, cost.samples)
+    if any(count is not None and count > MOST_COUNT for count in counts):
+        raise ValueError(f"{cost.quantity} has a count of more than 64 bits")
     return Cost(
         quantity_named(cost.quantity),
         cost.page_size_bytes,
