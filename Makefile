@@ -160,7 +160,11 @@ $(B)/workloads/%: %.cc workloads/workload.h
 
 $(B)/tests/%: tests/c/%.c $(CHECKED)/modules.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(CHECKED)/modules.a $(PFM_LIB) $(LDLIBS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) $(LDFLAGS) -o $@ $< $(filter-out %/modules.a,$(filter %.a,$^)) $(CHECKED)/modules.a $(PFM_LIB) $(LDLIBS)
+
+# The engines' options are fuzzed, too.
+$(B)/tests/test_fuzzed: $(CHECKED)/timing.a
+$(B)/tests/test_fuzzed: CPPFLAGS += -Iprofiler
 
 $(B)/tests/test_timing_%: tests/c/test_timing_%.c $(CHECKED)/timing.a
 	@mkdir -p $(@D)
@@ -340,7 +344,7 @@ fuzz: $(FUZZERS) $(B)/venv/.check  ## give readers of files and records anything
 	tests/fuzz/run $(FUZZ_SECONDS)
 
 analyze: $(B)/venv/.check  ## bandit and gcc -fanalyzer: what doc/security.md does not explain (three minutes)
-	tests/analyze
+	tests/analyze $(SIM_CPPFLAGS) $(SIM_CFLAGS)
 
 under-fire: all $(B)/venv/.check  ## every command under every condition of tests/bats/under_fire.bats (ten minutes)
 	UNDER_FIRE=all bats -f everything tests/bats/under_fire.bats

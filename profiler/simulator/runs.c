@@ -141,10 +141,11 @@ static void show_registers(const struct emitter *emitter, IRDirty *call)
 	const VexGuestLayout *layout = emitter->layout;
 	const Int offsets[] = { layout->offset_SP, layout->offset_FP,
 				layout->offset_IP };
+	const Int count = sizeof(offsets) / sizeof(offsets[0]);
 
-	call->nFxState = 3;
+	call->nFxState = count;
 	VG_(memset)(&call->fxState, 0, sizeof(call->fxState));
-	for (Int i = 0; i < call->nFxState; i++) {
+	for (Int i = 0; i < count; i++) {
 		call->fxState[i].fx = Ifx_Read;
 		call->fxState[i].offset = (UShort)offsets[i];
 		call->fxState[i].size = sizeof(ULong);

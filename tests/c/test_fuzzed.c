@@ -9,10 +9,13 @@
 
 #include "../fuzz/encode.c"
 #include "../fuzz/files.c"
+#include "../fuzz/options.c"
 #include "../fuzz/records.c"
 
-/* Where the tests are started from, and from their own folder. */
-static const char *const folders_of_seeds[] = { "tests/fuzz/seeds", "../fuzz/seeds" };
+/* Seen from where the tests are started, and from their own folder. */
+static const char *const folders_of_inputs[] = {
+	"tests/fuzz/seeds", "tests/fuzz/corpus", "../fuzz/seeds", "../fuzz/corpus",
+};
 
 /* The inputs of at most this size are given to the reader, in memory of just that size. */
 enum { MOST_BYTES = 1 << 16 };
@@ -38,28 +41,36 @@ static void give(const char *path, void (*target)(const uint8_t *, size_t))
 	free(bytes);
 }
 
-static void replay(const char *name, void (*target)(const uint8_t *, size_t))
+static int replay_folder(const char *folder, void (*target)(const uint8_t *, size_t))
 {
 	struct dirent *entry;
-	char folder[300], path[600];
-	DIR *seeds = NULL;
+	DIR *inputs = opendir(folder);
+	char path[600];
 	int given = 0;
 
-	for (size_t i = 0; !seeds && i < 2; i++) {
-		snprintf(folder, sizeof(folder), "%s/%s", folders_of_seeds[i], name);
-		seeds = opendir(folder);
-	}
-	if (!seeds)
-		CHECK_SKIP("tests/fuzz/seeds is not below the current folder");
-	while ((entry = readdir(seeds))) {
+	while (inputs && (entry = readdir(inputs))) {
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
 		give(path, target);
 		given++;
 	}
-	closedir(seeds);
-	CHECK(given > 0);
+	if (inputs)
+		closedir(inputs);
+	return given;
+}
+
+static void replay(const char *name, void (*target)(const uint8_t *, size_t))
+{
+	char folder[300];
+	int given = 0;
+
+	for (size_t i = 0; i < sizeof(folders_of_inputs) / sizeof(folders_of_inputs[0]); i++) {
+		snprintf(folder, sizeof(folder), "%s/%s", folders_of_inputs[i], name);
+		given += replay_folder(folder, target);
+	}
+	if (!given)
+		CHECK_SKIP("tests/fuzz is not below the current folder");
 }
 
 static void test_encode(void)
@@ -72,6 +83,11 @@ static void test_files(void)
 	replay("files", fuzz_files);
 }
 
+static void test_options(void)
+{
+	replay("options", fuzz_options);
+}
+
 static void test_records(void)
 {
 	replay("records", fuzz_records);
@@ -80,6 +96,7 @@ static void test_records(void)
 static const struct check_test tests[] = {
 	{ "specs of events", test_encode },
 	{ "files of /proc and /sys", test_files },
+	{ "options of a modelled machine", test_options },
 	{ "records of the sampling buffers", test_records },
 };
 

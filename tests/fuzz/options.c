@@ -15,10 +15,28 @@ static void check_rest(const char *text, size_t size, const char *rest)
 		abort();
 }
 
+/* Each line is one --view more. */
+static void check_views(char *text)
+{
+	static struct tlb_view_config views[TLB_MOST_VIEWS];
+	uint32_t count = 0;
+
+	for (char *line = text, *next; line; line = next) {
+		next = strchr(line, '\n');
+		if (next)
+			*next++ = '\0';
+		if (!view_option(line, count, views))
+			continue;
+		if (!views[count].page_shift || !views[count].l1d.entries ||
+		    !views[count].l1i.entries)
+			abort();
+		count++;
+	}
+}
+
 void fuzz_options(const uint8_t *bytes, size_t size)
 {
 	struct timing_config core = { 0 };
-	struct tlb_view_config view;
 	struct tlb_geometry level;
 	uint64_t numbers[4];
 	uint32_t shift = 0;
@@ -34,8 +52,6 @@ void fuzz_options(const uint8_t *bytes, size_t size)
 	if (shift >= 64)
 		abort();
 	(void)parse_core(text, &core);
-	if (view_option(text, size % 5, &view) &&
-	    (!view.page_shift || !view.l1d.entries || !view.l1i.entries))
-		abort();
+	check_views(text);
 	free(text);
 }

@@ -217,6 +217,7 @@ def main() -> int:
     """Kill; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="fewer kills after that")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     parser.add_argument("--only", action="append", choices=list(kinds()), help="may be repeated")
     parser.add_argument("--log", type=Path, default=BUILD / "soak-kills.log")
@@ -240,8 +241,10 @@ def main() -> int:
         print(*(f"{name}: {span:.1f} s" for name, span in spans.items()), sep="; ", flush=True)
         counts = {name: Count() for name in chosen}
         names = list(chosen)
-        runs = 0
-        while sum(each.kills for each in counts.values()) < given.kills:
+        runs, end = 0, time.monotonic() + 60 * given.minutes
+        while (done := sum(each.kills for each in counts.values())) < given.kills:
+            if time.monotonic() > end:
+                break
             name = names[runs % len(names)]
             runs += 1
             with given.share.open("rb") as lock:
@@ -250,7 +253,7 @@ def main() -> int:
             spans[name] = min(spans[name], taken)
             if counts[name].left:
                 print(f"{runs}: {name}: {counts[name].left[-1]}", file=sys.stderr, flush=True)
-    print(f"seed {given.seed}, {given.kills} kills:")
+    print(f"seed {given.seed}, {done} kills:")
     return report(counts, spans)
 
 

@@ -13,10 +13,11 @@ from tlbcost.calibration.consistency import presentable
 from tlbcost.calibration.file import MOST_BYTES, QUANTITIES, graded, quantity_named
 from tlbcost.calibration.other_sources import ReportedFigure
 from tlbcost.calibration.records import Access, Calibration, Cost, Extent, Grade, Obtained
-from tlbcost.common.document import Part, doc
+from tlbcost.common.document import Part, doc, from_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.reading import read_file
+from tlbcost.common.table import MOST_COUNT
 from tlbcost.system.machine import Machine
 
 SCHEMA = "tlbcost-calibration-4"
@@ -121,17 +122,17 @@ def read_document(path: Path) -> Calibration:
     """The calibration in a document. Raises TlbcostError naming the file and its defect."""
     try:
         text = read_file(path, MOST_BYTES, _AGAIN)
-        schema = msgspec.json.decode(text, type=_AnyDocument).schema
+        schema = from_json(text, _AnyDocument).schema
     except msgspec.ValidationError as error:
         raise TlbcostError(f"{path}: not a calibration", _AGAIN) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except msgspec.DecodeError as error:
         raise TlbcostError(f"{path}: not a JSON document", _AGAIN) from error
     if not schema.startswith("tlbcost-calibration-"):
         raise TlbcostError(f"{path}: not a calibration", _AGAIN)
     if schema not in _READ:
         raise TlbcostError(f"{path}: a calibration of schema {schema}, not {SCHEMA}", _AGAIN)
     try:
-        found = msgspec.json.decode(text, type=CalibrationDocument)
+        found = from_json(text, CalibrationDocument)
         costs = tuple(_cost(cost) for cost in found.costs)
     except (msgspec.DecodeError, ValueError) as error:
         raise TlbcostError(f"{path}: not a whole calibration: {error}", _AGAIN) from error
@@ -154,6 +155,9 @@ def _cost(cost: CalibratedCost) -> Cost:
         interval = Interval(cost.value, cost.low, cost.high)
     elif not cost.value is cost.low is cost.high is None:
         raise ValueError(f"{cost.quantity} has a value without its interval")
+    counts = (cost.page_size_bytes, cost.footprint_pages, cost.samples)
+    if any(count is not None and count > MOST_COUNT for count in counts):
+        raise ValueError(f"{cost.quantity} has a count of more than 64 bits")
     return Cost(
         quantity_named(cost.quantity),
         cost.page_size_bytes,

@@ -209,7 +209,7 @@ def _checked(path: Path, content: bytes) -> dict[tuple[str, str], Value]:
 
     try:
         table = tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TlbcostError(f"{path}: not TOML: {error}", _HINT, USAGE) from error
     values: dict[tuple[str, str], Value] = {}
     for name, value in table.items():

@@ -34,6 +34,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 _P = TypeVar("_P", bound=Part)
+_T = TypeVar("_T")
 
 
 def doc(text: str, **schema: object) -> msgspec.Meta:
@@ -50,6 +51,14 @@ def part_of(kind: type[_P], source: object, /, **others: object) -> _P:
 def now() -> str:
     """The time that a document is made at: UTC, ISO 8601."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def from_json(text: str | bytes, kind: type[_T]) -> _T:
+    """What the text says. Raises msgspec.DecodeError, of what is nested too deep as well."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise msgspec.DecodeError(str(error)) from error
 
 
 def to_json(document: object) -> str:

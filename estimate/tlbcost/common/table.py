@@ -14,6 +14,8 @@ from tlbcost.common.reading import MOST_BYTES, read_file
 
 Cell = str | int | float | None
 
+# Counts are of 64 bits wherever they come from.
+MOST_COUNT = (1 << 64) - 1
 _KEY = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -111,7 +113,10 @@ def count(cell: str | None) -> int | None:
         return None
     if not (cell.isascii() and cell.isdigit()):
         raise ValueError(f"not a count: {cell}")
-    return int(cell)
+    found = int(cell)
+    if found > MOST_COUNT:
+        raise ValueError(f"not a count of 64 bits: {cell}")
+    return found
 
 
 def required_count(cell: str | None) -> int:

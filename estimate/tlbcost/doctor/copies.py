@@ -19,6 +19,7 @@ def check_copies(architecture: str) -> Check:
         "ptrace_scope": rights.scope,
         "cap_sys_ptrace": "yes" if rights.privileged else "no",
         "traceable": rights.traceable,
+        "seccomp_filter": "yes" if rights.filtered else "no",
     }
     if not follows_copies_of(architecture):
         finding = f"only on x86-64, not on {architecture}: {_INSTEAD}"
@@ -33,6 +34,13 @@ def check_copies(architecture: str) -> Check:
         finding = f"{_SETTING} is {rights.scope}: only root may trace; {_INSTEAD}"
         command = write_setting("1", PTRACE_SCOPE)
         return Check("copies", "limited", finding, command, values=values)
+    if rights.filtered:
+        finding = (
+            "tlbcost has a seccomp filter, which a copy of what it runs could be killed by: it "
+            "runs in Valgrind instead (for a container: docker run --security-opt "
+            "seccomp=unconfined)"
+        )
+        return Check("copies", "limited", finding, values=values)
     if rights.traceable == "launched":
         finding = (
             f"of programs that tlbcost runs; running processes (--pid) need root, or {_SETTING} 0"

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from tlbcost.answer.estimate_document import SCHEMA, EstimateDocument
+from tlbcost.common.document import from_json
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.reading import read_text
 
@@ -23,13 +24,13 @@ def read_estimate(path: Path) -> EstimateDocument:
     """The document. Raises TlbcostError with exit code 1 naming the file and what is wrong."""
     text = read_text(path, hint=_HINT)
     try:
-        found = msgspec.json.decode(text, type=_Head).schema
+        found = from_json(text, _Head).schema
     except msgspec.DecodeError as error:
         raise TlbcostError(f"{path}: not an estimate: {error}", _HINT) from error
     if found != SCHEMA:
         raise _other(path, found)
     try:
-        return msgspec.json.decode(text, type=EstimateDocument)
+        return from_json(text, EstimateDocument)
     except msgspec.DecodeError as error:
         raise TlbcostError(f"{path}: an estimate with a defect: {error}", _HINT) from error
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from tlbcost.common.document import now
+from tlbcost.common.document import from_json, now
 from tlbcost.common.errors import TlbcostError
 from tlbcost.machines.document import MachineEstimateDocument
 from tlbcost.report.saved import read_estimate
@@ -55,7 +55,7 @@ def run_task(task: Task, folder: Path, stop: threading.Event | None = None) -> T
         else:
             failure = _run(task, made, folder / "messages", stop)
             if failure is None and "--machine" in task.options:
-                elsewhere = msgspec.json.decode(made.read_bytes(), type=MachineEstimateDocument)
+                elsewhere = from_json(made.read_bytes(), MachineEstimateDocument)
             elif failure is None:
                 estimate = read_estimate(made)
     except (TlbcostError, OSError, msgspec.DecodeError) as error:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tlbcost.common import units
-from tlbcost.common.document import Part, doc, now
+from tlbcost.common.document import Part, doc, from_json, now
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.common.paths import version
@@ -27,7 +27,7 @@ def read_review(path: Path) -> ReviewDocument:
     """A saved review. Raises TlbcostError naming the file and its defect."""
     text = read_text(path, hint=_HINT)
     try:
-        found = msgspec.json.decode(text, type=ReviewDocument)
+        found = from_json(text, ReviewDocument)
     except msgspec.DecodeError as error:
         raise TlbcostError(f"{path}: not a review of this version: {error}", _HINT) from error
     if found.schema != SCHEMA:

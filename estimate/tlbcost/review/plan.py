@@ -140,7 +140,7 @@ def read_plan(path: Path, *, services: bool = True) -> Plan:
     """
     try:
         table = tomllib.loads(read_text(path, hint=_HINT))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise TlbcostError(f"{path}: not TOML: {error}", _HINT, USAGE) from error
     except TlbcostError as error:
         raise TlbcostError(str(error), _HINT, USAGE) from error

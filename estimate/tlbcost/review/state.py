@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from tlbcost.common.causes import hint_for
-from tlbcost.common.document import to_json
+from tlbcost.common.document import from_json, to_json
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
 from tlbcost.common.output import write_file
 from tlbcost.review.task import Task, TaskResult
@@ -31,7 +31,7 @@ class State:
     def finished(self, task: Task) -> TaskResult | None:
         """What an earlier review of the same plan found; None: nothing, or of another plan."""
         try:
-            found = msgspec.json.decode(self._file(task).read_bytes(), type=TaskResult)
+            found = from_json(self._file(task).read_bytes(), TaskResult)
         except (OSError, msgspec.DecodeError):
             return None
         return found if found.plan == task.plan and found.failure is None else None

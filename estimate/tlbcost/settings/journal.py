@@ -115,7 +115,7 @@ def _changes(text: bytes) -> list[Change]:
     try:
         document = json.loads(text)
         version, found = document["format"], document["changes"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"it is damaged ({error})") from error
     if version != _FORMAT:
         raise ValueError(f"it is of another version of tlbcost ({version}, not {_FORMAT})")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import bisect
 import struct
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,7 +145,7 @@ def damage_errors() -> tuple[type[Exception], ...]:
 
     own = (ELFError, ConstructError, struct.error)
     plain = (KeyError, IndexError, TypeError, AssertionError, AttributeError, OverflowError)
-    return (*own, *plain, MemoryError)
+    return (*own, *plain, ValueError, MemoryError, zlib.error)
 
 
 def _build_id(elf: ELFFile) -> str | None:

@@ -23,11 +23,12 @@ class TracingRights:
     """What the kernel asks before one process may trace another.
 
     `scope`: kernel.yama.ptrace_scope; None: this kernel has no Yama. `privileged`: we have
-    CAP_SYS_PTRACE.
+    CAP_SYS_PTRACE. `filtered`: we have a seccomp filter, which what we start inherits.
     """
 
     scope: int | None
     privileged: bool
+    filtered: bool
 
     @property
     def traceable(self) -> Traceable:
@@ -51,12 +52,11 @@ def tracing_rights() -> TracingRights:
     """Of this process, on this kernel."""
     text = read_line(PTRACE_SCOPE)
     scope = int(text) if text is not None and text.isdigit() else None
-    return TracingRights(scope, _has_capability())
-
-
-def _has_capability() -> bool:
-    for line in (read_text("/proc/self/status") or "").splitlines():
-        key, _, value = line.partition(":")
-        if key == "CapEff":
-            return bool(int(value, 16) >> _CAP_SYS_PTRACE & 1)
-    return hints.is_root()
+    lines = (read_text("/proc/self/status") or "").splitlines()
+    status = {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    effective = status.get("CapEff")
+    if effective is None:
+        privileged = hints.is_root()
+    else:
+        privileged = bool(int(effective, 16) >> _CAP_SYS_PTRACE & 1)
+    return TracingRights(scope, privileged, status.get("Seccomp", "0") != "0")

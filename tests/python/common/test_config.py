@@ -148,6 +148,7 @@ def test_no_two_defaults_of_the_file_exclude_each_other(file: Path) -> None:
         ("colour = 'red'", "colour: not one of auto, always, never: red", ""),
         ("interval = 1.5", "interval: a string or a number was expected", ""),
         ("runs =", "not TOML: ", ""),
+        ("a = " + "[" * 3000, "not TOML: ", ""),
         ("\x00", "not TOML: ", ""),
     ],
 )

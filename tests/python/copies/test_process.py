@@ -15,8 +15,8 @@ from tlbcost.system import hints
 from tlbcost.system.tracing import TracingRights
 
 NOBODY = 2**31 - 2
-PRIVILEGED = TracingRights(None, True)
-ORDINARY = TracingRights(None, False)
+PRIVILEGED = TracingRights(None, True, False)
+ORDINARY = TracingRights(None, False, False)
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def test_another_users_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_yama_keeps_users_from_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for scope in (1, 2):
-        text, hint = lacks(monkeypatch, TracingRights(scope, False))
+        text, hint = lacks(monkeypatch, TracingRights(scope, False, False))
         assert f"kernel.yama.ptrace_scope is {scope}" in text
         assert hint.startswith("sudo ")
         assert hint.endswith("or echo 0 > /proc/sys/kernel/yama/ptrace_scope")
@@ -60,7 +60,7 @@ def test_yama_keeps_users_from_their_own(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("privileged", [False, True])
 def test_yama_that_is_locked_lets_nobody(monkeypatch: pytest.MonkeyPatch, privileged: bool) -> None:
-    text, hint = lacks(monkeypatch, TracingRights(3, privileged))
+    text, hint = lacks(monkeypatch, TracingRights(3, privileged, False))
     assert "nobody may until the next boot" in text
     assert "--engine valgrind" in hint
 

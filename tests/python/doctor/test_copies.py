@@ -76,6 +76,13 @@ def test_the_setting_is_what_is_to_be_typed(yama: Host, tmp_path: Path) -> None:
     assert checked(yama, tmp_path, "0", NONE).command is None
 
 
+def test_a_seccomp_filter_is_inherited_by_what_is_run(yama: Host, tmp_path: Path) -> None:
+    check = checked(yama, tmp_path, None, f"{ALL}\nSeccomp:\t2")
+    assert (check.state, check.values["seccomp_filter"]) == ("limited", "yes")
+    assert "docker run --security-opt seccomp=unconfined" in check.finding
+    assert checked(yama, tmp_path, None, f"{ALL}\nSeccomp:\t0").state == "ok"
+
+
 def test_copies_that_were_not_built(host: Host, tmp_path: Path) -> None:
     (tmp_path / "libexec" / "tlbcost-copies").unlink()
     check = host.checks()["copies"]

@@ -20,13 +20,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tlbcost.accuracy.record import read_record
 from tlbcost.allocators.elf_file import read_elf
+from tlbcost.calibration.document import read_document
 from tlbcost.calibration.file import read_calibration
 from tlbcost.common import formats
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
 from tlbcost.common.paths import data
 from tlbcost.common.table import read_table
+from tlbcost.counters.importing.file import import_file
 from tlbcost.memory.smaps import parse
+from tlbcost.processors.event_tables import load_pmu
 from tlbcost.report.saved import read_estimate
+from tlbcost.review.gate import read_review
 from tlbcost.review.plan import read_plan
 from tlbcost.symbols.elf import ElfObject
 from tlbcost.symbols.resolver import parse_jit, parse_kallsyms
@@ -44,14 +48,21 @@ PROGRAM = Path(shutil.which("true") or "/bin/true").read_bytes()
 SMAPS = Path("/proc/self/smaps").read_bytes()[:4000]
 KALLSYMS = b"ffffffff81000000 T _stext\nffffffff81000100 t walk\t[kvm]\n7f00 20 jitted\n"
 CALIBRATION = (GOLDEN / "calibration.tsv").read_bytes()
+CALIBRATION_JSON = (GOLDEN / "documents" / "calibration.json").read_bytes()
+REVIEW = (GOLDEN / "review" / "review.json").read_bytes()
+PERF = (GOLDEN / "perf-stat.csv").read_bytes()
+PERF_JSON = (GOLDEN / "perf-stat.json").read_bytes()
+OPREPORT = (GOLDEN / "opreport-dtlb.txt").read_bytes()
+SKYLAKE = load_pmu("skl")
 RECORD = data("samples", "amd-zen-5-guest", "trials.tsv").read_bytes()
 COUNTS = b"# tlbcost counts 1\npage_size_bytes\taccess\tl1_tlb_misses\tstlb_hits\tstlb_misses\n"
 COUNTS += b"4096\tload\t10\t7\t3\n# end: 1\n"
-PIECES = st.sampled_from(
-    [b"\n", b"\t", b"NA", b"nan", b"inf", b"-1", b"1e999", b"9" * 400, b"#", b'"', b"[", b"]", b"{",
-     b"}", b"=", b"[[services]]\n", b"\\u0000", b"null", b"true", b"\0", b"\xff", b"[" * 3000, b"0",
-     b"1979-05-27T07:32:00Z", b"'''", b"\x7fELF", b"\x00\x00\x00\x80", b"\xff" * 8, b"# end: 1\n"]
-)  # fmt: skip
+WORDS = [
+    b"\n", b"\t", b"NA", b"nan", b"inf", b"-1", b"1e999", b"9" * 400, b"#", b'"', b"[", b"]", b"{",
+    b"}", b"=", b"[[services]]\n", b"\\u0000", b"null", b"true", b"\0", b"\xff", b"[" * 3000, b"0",
+    b"1979-05-27T07:32:00Z", b"'''", b"\x7fELF", b"\x00\x00\x00\x80", b"\xff" * 8, b"# end: 1\n",
+]  # fmt: skip
+PIECES = st.sampled_from(WORDS)
 
 
 def elf(path: Path) -> None:
@@ -74,6 +85,11 @@ READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "plan": (PLAN, read_plan),
     "estimate": (ESTIMATE, read_estimate),
     "calibration": (CALIBRATION, read_calibration),
+    "calibration-json": (CALIBRATION_JSON, read_document),
+    "review": (REVIEW, read_review),
+    "perf": (PERF, lambda path: import_file(path, SKYLAKE)),
+    "perf-json": (PERF_JSON, lambda path: import_file(path, SKYLAKE)),
+    "opreport": (OPREPORT, lambda path: import_file(path, SKYLAKE)),
     "record": (RECORD, read_record),
     "counts": (COUNTS, lambda path: read_table(path, formats.COUNTS)),
     "elf": (PROGRAM, elf),
@@ -133,6 +149,9 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, name: str, content:
     read_or_refuse(name, path)
 
 
-@pytest.mark.parametrize("path", sorted(CORPUS.glob("*/*")), ids=lambda path: path.name)
+FOUND = sorted(path for name in READERS for path in (CORPUS / name).glob("*"))
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.name)
 def test_what_was_found(path: Path) -> None:
     read_or_refuse(path.parent.name, path)

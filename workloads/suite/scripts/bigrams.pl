@@ -1,4 +1,3 @@
-#!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Which words follow which in a text?  Counts them in a hash of hashes, where
 # keys, values and tables are allocations of their own, anywhere on the heap.

@@ -1,4 +1,3 @@
-#!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Whom might somebody know?  Who has most friends in common.  Each person's
 # friends are a hash by their names: one question goes through some dozens of

@@ -1,4 +1,3 @@
-#!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Read the lines of a bank's ledger by a pattern, keep each as a hash in an array
 # of its account, and see which transfers have come to the other account, and

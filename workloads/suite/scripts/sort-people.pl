@@ -1,4 +1,3 @@
-#!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Who lives where, in the order of towns, ages and names?  Each person is a hash
 # with values of its own; a comparison goes to those of two, anywhere on the heap.
