@@ -106,7 +106,10 @@ PUBLISHED = _format(
 SWITCHES = _format("switches 2", "program code memory owner needs form text words source")
 SUITE = _format("suite 1", "program name method")
 PUBLISHED_MACHINES = _format(
-    "published_machines 1", "source cpu core chain size_bytes page_size_bytes quantity value"
+    "published_machines 2", "source cpu core reads size_bytes page_size_bytes quantity value"
+)
+PUBLISHED_PRODUCTS = _format(
+    "published_products 1", "source cpu ghz l3_bytes l3_cycles memory_ns"
 )
 MACHINE = _format("machine 2", "level page_size_bytes entries ways shared source verified range")
 DESCRIPTORS = _format("descriptors 1", "descriptor level page_size_bytes entries ways")
