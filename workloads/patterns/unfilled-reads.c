@@ -7,7 +7,8 @@
  * again in the same order, as in published tables of latencies: each address depends on the
  * word that was read before; --size is a power of 2.  With --product 1 each word is multiplied
  * by one of a stream and added, and its place depends on a number of another stream, as in the
- * product of a sparse matrix and a vector.
+ * product of a sparse matrix and a vector.  With --update 1 each word is changed, too, and its
+ * page is then the process's own.
  */
 #include "workload.h"
 
@@ -75,14 +76,16 @@ static uint64_t product_of(const double *vector, uint64_t size, uint64_t count, 
 int main(int argc, char **argv)
 {
 	uint64_t size = UINT64_C(4) << 30, count = 1000000, seed = 1, chain = 0, product = 0;
+	uint64_t update = 0;
 	const struct workload_option options[] = {
 		{ "chain", &chain, 0, "1: each read waits for the one before" },
 		{ "count", &count, 1, "reads" },
 		{ "product", &product, 0, "1: the reads of a sparse matrix's product" },
 		{ "seed", &seed, 0, "of the random places" },
+		{ "update", &update, 0, "1: each word is changed" },
 		{ "size", &size, LINE, "bytes; with --chain 1 a power of 2" },
 	};
-	const volatile uint64_t *words;
+	volatile uint64_t *words;
 	uint64_t state, sum = 0;
 
 	(void)argc;
@@ -94,10 +97,14 @@ int main(int argc, char **argv)
 	words = unfilled(size);
 	state = workload_seed(seed);
 	if (chain)
-		return workload_finish(chain_of((const char *)words, size, count, state));
+		return workload_finish(chain_of((const char *)(uintptr_t)words, size, count, state));
 	if (product)
-		return workload_finish(product_of((const double *)words, size, count, state));
-	for (uint64_t i = 0; i < count; i++) {
+		return workload_finish(product_of((const double *)(uintptr_t)words, size, count, state));
+	for (uint64_t i = 0; update && i < count; i++) {
+		words[place(state, size / sizeof(*words))] ^= state;
+		state = next(state);
+	}
+	for (uint64_t i = 0; !update && i < count; i++) {
 		sum += words[place(state, size / sizeof(*words))];
 		state = next(state);
 	}
