@@ -34,14 +34,22 @@ PAGE = TREE / "doc" / "accuracy-machines.md"
 PICTURE = TREE / "doc" / "accuracy-machines.png"
 BEGIN, END = "<!-- rows: begin -->\n", "<!-- rows: end -->"
 # Enough that page tables and data have the shares of the caches that they have in a longer run.
-READS = {"chain": 1 << 19, "independent": 1 << 21, "product": 1 << 21, "update": 1 << 19}
+READS = {
+    "chain": 1 << 19,
+    "drawn": 1 << 21,
+    "independent": 1 << 21,
+    "product": 1 << 21,
+    "update": 1 << 19,
+}
+CHAINS = ("chain", "drawn")
 _WINDOWS = WindowPlan(period=60_000, warm=16_000, measured=6_000, most=40)
 # A read in L1, whose cycles beyond the cache's are the loop's own.
 _IN_L1 = 16 << 10
 # The model's own error of a latency.
 _LATENCY = 0.1
 _WORDS = {
-    "chain": "one after the other", "independent": "independent",
+    "chain": "one after the other", "drawn": "one after the other at random",
+    "independent": "independent",
     "product": "gathered by a sparse product", "update": "changed",
 }  # fmt: skip
 Published = Mapping[str, str]
@@ -52,10 +60,12 @@ def run(
 ) -> tuple[Pass, Simulation]:
     """The reads on this machine."""
     plan = plan_pass([machine])
-    program = str(TREE / "build/workloads/unfilled-reads")
+    name = "random-read" if reads == "drawn" else "unfilled-reads"
+    program = str(TREE / "build/workloads" / name)
     argv = [program, "--size", str(size), "--count", str(READS[reads])]
-    how = [] if reads == "independent" else [f"--{reads}", "1"]
-    windows = replace(_WINDOWS, period=40_000) if reads == "update" else _WINDOWS
+    option = "chain" if reads == "drawn" else reads
+    how = [] if reads == "independent" else [f"--{option}", "1"]
+    windows = replace(_WINDOWS, period=22_000) if reads == "update" else _WINDOWS
     return plan, later_half(kept(launcher, plan, windows, [*argv, *how]))
 
 
@@ -108,12 +118,13 @@ def latencies(launcher: Launcher, rows: Sequence[Published]) -> Iterable[Row]:
         sizes = (int(own[0]["page_size_bytes"]),)
         machine = machine_named(own[0]["core"], sizes, None, None, known.get(key))
         assert machine.core is not None
-        first = cycles(*run(launcher, machine, _IN_L1, "chain"), 0).value
+        reads = own[0]["reads"]
+        first = cycles(*run(launcher, machine, _IN_L1, reads), 0).value
         in_l1 = dict(machine.core.fields)["l1-cycles"]
         assert isinstance(in_l1, int)
         for row in own:
             print(f"{row['core']}, {words(row)}", file=sys.stderr)
-            seen = cycles(*run(launcher, machine, int(row["size_bytes"]), "chain"), first - in_l1)
+            seen = cycles(*run(launcher, machine, int(row["size_bytes"]), reads), first - in_l1)
             what = f"cycles of a read, {words(row)}"
             value = float(row["value"])
             yield Row(row["source"], row["cpu"], row["core"], what, value, seen.value, seen)
@@ -193,9 +204,11 @@ def main() -> int:
     table = read_table(paths.data("published", "machines.tsv"), formats.PUBLISHED_MACHINES)
     known = [{key: str(cell) for key, cell in row.items()} for row in table.records()]
     with launcher_of(None) as launcher:
-        chains = list(latencies(launcher, [row for row in known if row["reads"] == "chain"]))
-        ten = list(patterns(launcher))
-        rows = [*ratios(launcher, [row for row in known if row["reads"] != "chain"]), *ten, *chains]
+        rows = [
+            *ratios(launcher, [row for row in known if row["reads"] not in CHAINS]),
+            *patterns(launcher),
+            *latencies(launcher, [row for row in known if row["reads"] in CHAINS]),
+        ]
     before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN, 1)
     _, after = rest.split(END, 1)
     PAGE.write_text(f"{before}{BEGIN}{text_of(rows)}{END}{after}", encoding="utf-8")

@@ -9,29 +9,31 @@ figures of the calibrated one. Writes the second table of doc/accuracy-machines.
 from __future__ import annotations
 
 import math
+import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from kept import kept
 from tlbcost.calibration.costs import cost_at
 from tlbcost.calibration.file import read_calibration
 from tlbcost.common import formats, paths
 from tlbcost.common.table import read_table
 from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import BASE_BYTES, OtherMachine, machine_named, of_calibration
-from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.simulator.core import Core
-from tlbcost.simulator.windows import WindowPlan
+from tlbcost.simulator.run import level_options
 from tlbcost.validation.suite import Task, read_suite
 
 TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "doc" / "accuracy-machines.md"
 BEGIN, END = "<!-- calibrated: begin -->\n", "<!-- calibrated: end -->"
 EACH = 5
-_WINDOWS = WindowPlan(warm=30_000, measured=15_000, most=32)
+COPIES = 12
+# References that warm the TLBs before a window.
+WARM = 1_000_000
 # Guests by their published core.
 GUESTS = {
     "amd64_fam19h_zen4": ("Zen 4", "amd-zen-4-guest"),
@@ -123,21 +125,45 @@ def programs() -> list[Task]:
     return own[::EACH]
 
 
-def ns_of(launcher: Launcher, task: Task, all_of_them: list[Guest]) -> list[list[float]]:
-    """Of each guest, nanoseconds of a reference on its cores."""
+def ns_of(task: Task, all_of_them: list[Guest]) -> list[list[float]]:
+    """Of each guest, nanoseconds of a reference on its cores, in windows of a few copies."""
     machines = [machine for guest in all_of_them for machine in guest.machines]
     plan = plan_pass(machines)
-    found = kept(launcher, plan, _WINDOWS, task.argv)
+    assert machines[0].core is not None
+    levels = [word for option in level_options(plan.geometry) for word in option]
+    views = [word for option in plan.options[1:] for word in option.split("=", 1)]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [str(paths.libexec("tlbcost-copies")), "--out", folder, "--discard",
+             "--copies", str(COPIES), "--warm", str(WARM), "--most-warm", str(WARM),
+             "--core", str(machines[0].core.option), *levels, *views,
+             "--", *task.argv],
+            check=True,
+        )  # fmt: skip
+        cycles, references = _totals(Path(folder), len(machines))
     result, view = [], 0
     for guest in all_of_them:
         clocks = (guest.clocks[0], guest.clocks[1], *[guest.clocks[0]] * len(GROUPS))
-        own = []
-        for ghz in clocks:
-            windows = [(n, cycles[view]) for image in found.views for n, cycles in image.windows]
-            own.append(sum(c for _, c in windows) / sum(n for n, _ in windows) / ghz)
-            view += 1
-        result.append(own)
+        seen = cycles[view : view + len(clocks)]
+        result.append([c / references / ghz for c, ghz in zip(seen, clocks, strict=True)])
+        view += len(clocks)
     return result
+
+
+def _totals(folder: Path, views: int) -> tuple[list[int], int]:
+    """Cycles of each view in all windows that were timed, and their references."""
+    cycles, references = [0] * views, 0
+    for path in folder.glob("copy_view_cycles.*.tsv"):
+        seen = read_table(path, formats.COPY_VIEW_CYCLES).records()
+        other = path.with_name(path.name.replace("view_cycles", "windows"))
+        for window in read_table(other, formats.COPY_WINDOWS).records():
+            if window["base_cycles"] is None:
+                continue
+            references += int(str(window["timed_references"]))
+            for row in seen:
+                if row["window"] == window["window"]:
+                    cycles[int(str(row["view"]))] += int(str(row["cycles"]))
+    return cycles, references
 
 
 def cause(seen: list[float]) -> str:
@@ -174,10 +200,9 @@ def main() -> int:
     """Run what was not run before; returns the exit code."""
     known = guests()
     found = {}
-    with launcher_of(None) as launcher:
-        for task in programs():
-            print(task.name, file=sys.stderr)
-            found[task.name] = ns_of(launcher, task, known)
+    for task in programs():
+        print(task.name, file=sys.stderr)
+        found[task.name] = ns_of(task, known)
     before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN, 1)
     _, after = rest.split(END, 1)
     PAGE.write_text(f"{before}{BEGIN}{text_of(found, known)}{END}{after}", encoding="utf-8")

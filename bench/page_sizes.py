@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from simulated_pages import PATTERNS, Simulated, direction, reads_of, simulated, within
+from simulated_pages import PATTERNS, READS, Simulated, direction, simulated, within
 from tlbcost.common.errors import FAILED, TlbcostError
 from tlbcost.machines.plan import GIB, HUGE_BYTES
 from tlbcost.pagesizes.published import published, ratio_of
@@ -29,7 +29,7 @@ def rows(found: list[Simulated]) -> list[str]:
     ]
     for each in found:
         cells = [str(each.pattern)]
-        reads = reads_of(each.pattern)
+        reads = READS
         for size in each.sizes:
             assert size.counts is not None, "all three sizes of this machine are on file"
             walks = sum(seen.stlb_misses for side, seen in size.counts.items() if side != "fetch")

@@ -24,9 +24,9 @@ MACHINE = "e5-4617"
 # Of the article, in the order of its table.
 PATTERNS = range(1, 11)
 SIZES = (BASE_BYTES, HUGE_BYTES, GIB)
-# Patterns whose places are 2^20 draws, which take as long as half of these reads; only windows of
-# the later half count.
-_DRAWN = range(1, 6)
+# Reads that take longer than the drawing of the places, 2^20 at most, so that they are in the
+# later half of the references.
+READS = 1 << 22
 _WINDOWS = WindowPlan(period=200_000, warm=25_000, measured=10_000, most=40)
 # By so much a size must differ from base pages to be called slower or faster.
 DIRECTION_FRACTION = 0.10
@@ -45,11 +45,6 @@ class Simulated:
         return None if found.time_ratio is None else found.time_ratio.value
 
 
-def reads_of(pattern: int) -> int:
-    """How many reads of a pattern are simulated."""
-    return 1 << 22 if pattern in _DRAWN else 1 << 20
-
-
 def direction(ratio: float) -> int:
     """1: slower than base pages, -1: faster, 0: within a tenth."""
     return (ratio > 1 + DIRECTION_FRACTION) - (ratio < 1 - DIRECTION_FRACTION)
@@ -64,8 +59,7 @@ def simulated(launcher: Launcher, program: Path, pattern: int, machine: str = MA
     """Run one pattern in the simulator. Raises TlbcostError."""
     other = machine_named(machine, SIZES, None, None)
     plan = plan_pass([other])
-    argv = [str(program), "--pattern", str(pattern), "--plain", "1", "--count"]
-    argv.append(str(reads_of(pattern)))
+    argv = [str(program), "--pattern", str(pattern), "--plain", "1", "--count", str(READS)]
     found = kept(launcher, plan, _WINDOWS, argv, [*argv[:-1], "1"])
     return Simulated(pattern, results([other], plan, later_half(found))[0].sizes)
 

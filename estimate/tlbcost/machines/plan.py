@@ -90,7 +90,8 @@ def machine_named(
 ) -> OtherMachine:
     """A core of data/machines/, by a calibration taken there, or by published figures.
 
-    `product`: figures of one product with that core, in place of the file's. Raises TlbcostError if the machine has no pages of a size, or the calibration is of another.
+    `product`: figures of one product with that core, in place of the file's. Raises TlbcostError
+    if the machine has no pages of a size, or the calibration is of another.
     """
     core = named(name)
     known = figures_of(core.core).of_product(product or {})

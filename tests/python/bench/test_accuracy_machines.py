@@ -61,7 +61,7 @@ def test_each_published_figure_has_a_source_and_a_core_that_is_timed() -> None:
     for each in ROWS:
         assert table.header[f"source_{each['source']}"]
         assert named(str(each["core"])).core == each["core"]
-        assert each["reads"] in ("chain", "independent", "update", "product")
+        assert each["reads"] in ("chain", "drawn", "independent", "update", "product")
 
 
 def test_each_product_is_one_of_the_published_machines() -> None:
