@@ -196,16 +196,21 @@ def text_of(found: Mapping[str, list[list[float]]], all_of_them: list[Guest]) ->
     return "\n".join(lines) + "\n"
 
 
+def write(text: str) -> None:
+    """Put the table into the page."""
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN, 1)
+    _, after = rest.split(END, 1)
+    PAGE.write_text(f"{before}{BEGIN}{text}{END}{after}", encoding="utf-8")
+
+
 def main() -> int:
-    """Run what was not run before; returns the exit code."""
+    """Run them, and write what is known after each; returns the exit code."""
     known = guests()
     found = {}
     for task in programs():
         print(task.name, file=sys.stderr)
         found[task.name] = ns_of(task, known)
-    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN, 1)
-    _, after = rest.split(END, 1)
-    PAGE.write_text(f"{before}{BEGIN}{text_of(found, known)}{END}{after}", encoding="utf-8")
+        write(text_of(found, known))
     return 0
 
 
