@@ -8,13 +8,13 @@ patterns, simulated on the published core, with the interval that `tlbcost estim
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from statistics import median
 
+from accuracy_rows import Row, text_of
+from kept import kept
 from simulated_pages import PATTERNS, later_half, simulated
 from tlbcost.common import formats, paths, units
 from tlbcost.common.gnuplot import draw_by
@@ -26,75 +26,53 @@ from tlbcost.machines.one_pass import Pass, plan_pass
 from tlbcost.machines.plan import BASE_BYTES, GIB, HUGE_BYTES, OtherMachine, machine_named
 from tlbcost.pagesizes.published import published, ratio_of
 from tlbcost.run.launch import Launcher, launcher_of
-from tlbcost.simulator.run import Simulation, find_valgrind, simulate
+from tlbcost.simulator.run import Simulation
 from tlbcost.simulator.windows import WindowPlan
 
 TREE = Path(__file__).resolve().parent.parent
 PAGE = TREE / "doc" / "accuracy-machines.md"
 PICTURE = TREE / "doc" / "accuracy-machines.png"
 BEGIN, END = "<!-- rows: begin -->\n", "<!-- rows: end -->"
-# Chains, and independent reads: enough that page tables and data have the shares of the caches that
-# they have in a longer run.
-CHAIN_READS, READS = 1 << 20, 1 << 21
+# Enough that page tables and data have the shares of the caches that they have in a longer run.
+READS = {
+    "chain": 1 << 19,
+    "drawn": 1 << 21,
+    "independent": 1 << 21,
+    "product": 1 << 21,
+    "update": 1 << 19,
+}
+CHAINS = ("chain", "drawn")
 _WINDOWS = WindowPlan(period=60_000, warm=16_000, measured=6_000, most=40)
 # A read in L1, whose cycles beyond the cache's are the loop's own.
 _IN_L1 = 16 << 10
 # The model's own error of a latency.
 _LATENCY = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One published figure and its prediction; `interval` None: counts have none."""
-
-    source: str
-    cpu: str
-    core: str
-    what: str
-    published: float
-    predicted: float
-    interval: Interval | None
-
-    @property
-    def inside(self) -> bool:
-        """Counts count as such within 15 %, or if both are nearly nothing."""
-        if self.interval is not None:
-            return self.interval.low <= self.published <= self.interval.high
-        both = max(self.published, self.predicted)
-        return both < 0.001 or abs(self.predicted / self.published - 1) <= 0.15
-
-    @property
-    def error(self) -> float:
-        """Relative; of what is nearly nothing on both sides, none."""
-        if max(self.published, self.predicted) < 0.001:
-            return 0.0
-        return abs(self.predicted / self.published - 1)
+_WORDS = {
+    "chain": "one after the other", "drawn": "one after the other at random",
+    "independent": "independent",
+    "product": "gathered by a sparse product", "update": "changed",
+}  # fmt: skip
+Published = Mapping[str, str]
 
 
 def run(
-    launcher: Launcher, machines: Sequence[OtherMachine], size: int, chain: int
+    launcher: Launcher, machine: OtherMachine, size: int, reads: str
 ) -> tuple[Pass, Simulation]:
-    """One run of the reads for all these machines."""
-    plan = plan_pass(machines)
-    program = str(TREE / "build/workloads/unfilled-reads")
-    argv = [program, "--size", str(size), "--chain", str(chain), "--count"]
-    argv.append(str(CHAIN_READS if chain else READS))
-    native = launcher.execute(argv, discard=True, environment=dict(os.environ))
-    core = next(m.core.option for m in machines if m.core is not None)
-    found = simulate(
-        launcher, find_valgrind(), plan.geometry, argv, native, _WINDOWS,
-        plan.core.option if plan.core is not None else core, plan.options,
-    )  # fmt: skip
-    return plan, later_half(found)
+    """The reads on this machine."""
+    plan = plan_pass([machine])
+    name = "random-read" if reads == "drawn" else "unfilled-reads"
+    program = str(TREE / "build/workloads" / name)
+    argv = [program, "--size", str(size), "--count", str(READS[reads])]
+    option = "chain" if reads == "drawn" else reads
+    how = [] if reads == "independent" else [f"--{option}", "1"]
+    windows = replace(_WINDOWS, period=22_000) if reads == "update" else _WINDOWS
+    return plan, later_half(kept(launcher, plan, windows, [*argv, *how]))
 
 
-def cycles(
-    m: int, plan: Pass, found: Simulation, overhead: Mapping[str, float]
-) -> tuple[float, Interval]:
-    """Of one read on the first size of machine `m`, less the loop's own, with its interval."""
-    machine = plan.machines[m]
+def cycles(plan: Pass, found: Simulation, overhead: float) -> Interval:
+    """Of one read on the machine's only size, less the loop's own."""
+    [machine] = plan.machines
     image = found.views[0]
-    cell = plan.cells.index((m, 0))
     references = [image.references]
 
     def per_read(view: int) -> float:
@@ -103,75 +81,89 @@ def cycles(
         assert all_of_it is not None
         return all_of_it / image.references
 
-    at = cell - (2 if plan.first else 0)
-    assumed = per_read(at)
+    assumed = per_read(plan.cells.index((0, 0)))
     effects = [
-        effect_of(variant, assumed, per_read(plan.varied[m, v, 0]))
+        effect_of(variant, assumed, per_read(plan.varied[0, v, 0]))
         for v, variant in enumerate(machine.variants)
-        if (m, v, 0) in plan.varied
+        if (0, v, 0) in plan.varied
     ]
-    value = assumed - overhead.get(machine.name, 0.0)
+    value = assumed - overhead
     below, above = spread(effects)
     own = _LATENCY * value
-    return value, Interval(value, value - math.hypot(own, below), value + math.hypot(own, above))
+    return Interval(value, value - math.hypot(own, below), value + math.hypot(own, above))
 
 
-def words(size: int, page: int, chain: int) -> str:
+def words(row: Published) -> str:
     """What was read."""
-    how = "one after the other" if chain else "independent"
-    return f"{units.size(size)} on {units.size(page)} pages, {how}"
+    size, page = (units.size(int(row[key])) for key in ("size_bytes", "page_size_bytes"))
+    return f"{size} on {page} pages, {_WORDS[row['reads']]}"
 
 
-def latencies(launcher: Launcher, rows: Sequence[Mapping[str, str]]) -> Iterable[Row]:
-    """Each footprint once for all machines that have a figure of it."""
-    pages = {int(row["page_size_bytes"]) for row in rows}
-    for page in sorted(pages):
-        of_page = [row for row in rows if int(row["page_size_bytes"]) == page]
-        names = list(dict.fromkeys(row["core"] for row in of_page))
-        machines = [machine_named(name, (page,), None, None) for name in names]
-        # A second machine keeps the first from being the simulator's own.
-        plan, found = run(launcher, machines, _IN_L1, 1)
-        overhead = {}
-        for m, machine in enumerate(machines):
-            value, _ = cycles(m, plan, found, {})
-            assert machine.core is not None
-            overhead[machine.name] = value - float(dict(machine.core.fields)["l1-cycles"])  # type: ignore[arg-type]
-        for size in sorted({int(row["size_bytes"]) for row in of_page}):
-            print(f"{units.size(size)} on {units.size(page)} pages", file=sys.stderr)
-            plan, found = run(launcher, machines, size, 1)
-            for row in of_page:
-                if int(row["size_bytes"]) == size:
-                    value, interval = cycles(names.index(row["core"]), plan, found, overhead)
-                    what = f"cycles of a read, {words(size, page, 1)}"
-                    yield Row(row["source"], row["cpu"], row["core"], what,
-                              float(row["value"]), value, interval)  # fmt: skip
+def products() -> dict[tuple[str, str], dict[str, float]]:
+    """What is known of the machines of some sources besides their cores."""
+    table = read_table(paths.data("published", "products.tsv"), formats.PUBLISHED_PRODUCTS)
+    return {
+        (str(row["source"]), str(row["cpu"])): {
+            key: float(str(row[key])) for key in table.columns[2:]
+        }
+        for row in table.records()
+    }
 
 
-def ratios(launcher: Launcher, rows: Sequence[Mapping[str, str]]) -> Iterable[Row]:
-    """Independent reads: times relative to base pages, and walks."""
-    for core in dict.fromkeys(row["core"] for row in rows):
-        own = [row for row in rows if row["core"] == core]
-        size = int(own[0]["size_bytes"])
-        print(f"{core}, {units.size(size)}", file=sys.stderr)
-        machine = machine_named(core, (BASE_BYTES, HUGE_BYTES, GIB), None, None)
-        plan, found = run(launcher, [machine], size, 0)
-        [result] = results([machine], plan, found)
+def latencies(launcher: Launcher, rows: Sequence[Published]) -> Iterable[Row]:
+    """Chains, of each machine."""
+    known = products()
+    for key in dict.fromkeys((row["source"], row["cpu"]) for row in rows):
+        own = [row for row in rows if (row["source"], row["cpu"]) == key]
+        sizes = (int(own[0]["page_size_bytes"]),)
+        machine = machine_named(own[0]["core"], sizes, None, None, known.get(key))
+        assert machine.core is not None
+        reads = own[0]["reads"]
+        first = cycles(*run(launcher, machine, _IN_L1, reads), 0).value
+        in_l1 = dict(machine.core.fields)["l1-cycles"]
+        assert isinstance(in_l1, int)
         for row in own:
-            yield _ratio_row(row, result, size)
+            print(f"{row['core']}, {words(row)}", file=sys.stderr)
+            seen = cycles(*run(launcher, machine, int(row["size_bytes"]), reads), first - in_l1)
+            what = f"cycles of a read, {words(row)}"
+            value = float(row["value"])
+            yield Row(row["source"], row["cpu"], row["core"], what, value, seen.value, seen)
 
 
-def _ratio_row(row: Mapping[str, str], result: MachineResult, size: int) -> Row:
+def ratios(launcher: Launcher, rows: Sequence[Published]) -> Iterable[Row]:
+    """Reads that do not wait for each other: times relative to base pages, and walks."""
+    known = products()
+    seen: dict[tuple[str, ...], MachineResult] = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("source", "cpu", "size_bytes", "reads"))
+        if key not in seen:
+            print(f"{row['core']}, {words(row)}", file=sys.stderr)
+            larger = (HUGE_BYTES,) if row["reads"] == "product" else (HUGE_BYTES, GIB)
+            machine = machine_named(
+                row["core"],
+                (BASE_BYTES, *larger),
+                None,
+                None,
+                known.get((row["source"], row["cpu"])),
+            )
+            plan, found = run(launcher, machine, int(row["size_bytes"]), row["reads"])
+            [seen[key]] = results([machine], plan, found)
+        yield _ratio_row(row, seen[key])
+
+
+def _ratio_row(row: Published, result: MachineResult) -> Row:
     page = int(row["page_size_bytes"])
     seen = next(each for each in result.sizes if each.size.page_bytes == page)
     value, interval = float(row["value"]), seen.time_ratio
     if row["quantity"] == "time_ratio":
         assert interval is not None
-        what = f"time over that on 4 KiB pages, {words(size, page, 0)}"
+        what = f"time over that on 4 KiB pages, {words(row)}"
         return Row(row["source"], row["cpu"], row["core"], what, value, interval.value, interval)
     assert seen.counts is not None
     walks = sum(each.stlb_misses for side, each in seen.counts.items() if side == "load")
-    what = f"walks per read, {words(size, page, 0)}"
-    return Row(row["source"], row["cpu"], row["core"], what, value, walks / READS, None)
+    predicted = walks / READS[row["reads"]]
+    what = f"walks per read, {words(row)}"
+    return Row(row["source"], row["cpu"], row["core"], what, value, predicted, None)
 
 
 def patterns(launcher: Launcher) -> Iterable[Row]:
@@ -191,36 +183,6 @@ def patterns(launcher: Launcher) -> Iterable[Row]:
                       size.time_ratio.value, size.time_ratio)  # fmt: skip
 
 
-def text_of(rows: Sequence[Row]) -> str:
-    """The summary and the table."""
-    lines = ["| of | rows | inside | median error |", "| --- | ---: | ---: | ---: |"]
-    kinds = {
-        "time ratios": [row for row in rows if row.what.startswith("time")],
-        "cycles of a read": [row for row in rows if row.what.startswith("cycles")],
-        "walks": [row for row in rows if row.what.startswith("walks")],
-        "all": list(rows),
-    }
-    for name, own in kinds.items():
-        if own:
-            inside = sum(row.inside for row in own)
-            error = median(row.error for row in own)
-            lines.append(f"| {name} | {len(own)} | {inside} | {100 * error:.0f} % |")
-    lines += [
-        "",
-        "| source | core | what | published | predicted | interval | inside |",
-        "| --- | --- | --- | ---: | ---: | --- | --- |",
-    ]
-    for row in rows:
-        between = (
-            "" if row.interval is None else f"{row.interval.low:.3g} to {row.interval.high:.3g}"
-        )
-        lines.append(
-            f"| {row.source}, {row.cpu} | {row.core} | {row.what} | {row.published:.3g} | "
-            f"{row.predicted:.3g} | {between} | {'yes' if row.inside else 'no'} |"
-        )
-    return "\n".join(lines) + "\n"
-
-
 def picture(rows: Sequence[Row]) -> None:
     """Predicted over published."""
 
@@ -238,14 +200,14 @@ def picture(rows: Sequence[Row]) -> None:
 
 
 def main() -> int:
-    """Run everything; returns the exit code."""
+    """Run what was not run before; returns the exit code."""
     table = read_table(paths.data("published", "machines.tsv"), formats.PUBLISHED_MACHINES)
     known = [{key: str(cell) for key, cell in row.items()} for row in table.records()]
     with launcher_of(None) as launcher:
         rows = [
-            *ratios(launcher, [row for row in known if row["chain"] == "0"]),
-            *latencies(launcher, [row for row in known if row["chain"] == "1"]),
+            *ratios(launcher, [row for row in known if row["reads"] not in CHAINS]),
             *patterns(launcher),
+            *latencies(launcher, [row for row in known if row["reads"] in CHAINS]),
         ]
     before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN, 1)
     _, after = rest.split(END, 1)

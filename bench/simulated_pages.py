@@ -7,16 +7,16 @@ core of one machine. Its first half draws and touches the places; only windows o
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kept import kept
 from tlbcost.machines.gain import SizeResult, results
 from tlbcost.machines.one_pass import plan_pass
 from tlbcost.machines.plan import BASE_BYTES, GIB, HUGE_BYTES, machine_named
 from tlbcost.run.launch import Launcher
-from tlbcost.simulator.run import Simulation, find_valgrind, simulate
+from tlbcost.simulator.run import Simulation
 from tlbcost.simulator.views import ImageViews
 from tlbcost.simulator.windows import ImageWindows, WindowPlan
 
@@ -60,11 +60,7 @@ def simulated(launcher: Launcher, program: Path, pattern: int, machine: str = MA
     other = machine_named(machine, SIZES, None, None)
     plan = plan_pass([other])
     argv = [str(program), "--pattern", str(pattern), "--plain", "1", "--count", str(READS)]
-    native = launcher.execute([*argv[:-1], "1"], discard=True, environment=dict(os.environ))
-    core = None if other.core is None else other.core.option
-    found = simulate(
-        launcher, find_valgrind(), plan.geometry, argv, native, _WINDOWS, core, plan.options
-    )
+    found = kept(launcher, plan, _WINDOWS, argv, [*argv[:-1], "1"])
     return Simulated(pattern, results([other], plan, later_half(found))[0].sizes)
 
 

@@ -77,6 +77,7 @@ static const struct core_field {
 	FIELD("huge-contiguous", huge_contiguous, 0, 1),
 	FIELD("pairs", pairs, 0, 1),
 	FIELD("fill-buffers", fill_buffers, 1, 1000),
+	FIELD("walks-first", walks_first, 0, 1),
 	FIELD("l3-bytes", l3_bytes, 0, ~0u),
 	{ "l3-half-life-cycles",
 	  offsetof(struct timing_config, l3_half_life_cycles), 0, ~0u,

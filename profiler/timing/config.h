@@ -38,6 +38,7 @@ struct timing_config {
 	uint32_t huge_contiguous;	/* 1: a huge page's lines are contiguous in memory */
 	uint32_t pairs;		/* 1: lines are fetched to L2 in pairs */
 	uint32_t fill_buffers;	/* lines in flight to L1 at once */
+	uint32_t walks_first;	/* 1: a walk's reads go before loads that wait for a buffer */
 	uint32_t l3_bytes;	/* the part available to this program */
 	/*
 	 * Cycles after which half of the lines that nobody accesses are evicted by others that

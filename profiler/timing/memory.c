@@ -162,7 +162,7 @@ static ticks read_line(struct memory *memory, uint64_t line, ticks time,
 	const ticks l1 = (ticks)config->l1.cycles * TICKS_PER_CYCLE;
 	const ticks l2 = (ticks)config->l2.cycles * TICKS_PER_CYCLE;
 	struct cache_line *found;
-	ticks there;
+	ticks there, free;
 
 	line = place(memory, line);
 	found = cache_find(&memory->l1, line);
@@ -179,7 +179,9 @@ static ticks read_line(struct memory *memory, uint64_t line, ticks time,
 		there = bring(memory, line, time, wish);
 	}
 	/* A buffer is held until the line is there; if all are, it waits. */
-	there = calendar_take(&memory->buffers, time, there - time);
+	free = calendar_take(&memory->buffers, time, there - time);
+	if (wish.kind == LINE_DATA || !config->walks_first)
+		there = free;
 	cache_insert(&memory->l1, line, there);
 	if (wish.kind == LINE_DATA)
 		prefetch(memory, line, time);

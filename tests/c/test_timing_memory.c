@@ -172,6 +172,29 @@ static void lines_in_flight_are_few(void)
 	}
 }
 
+/* A walk's read while four times as many loads as there are buffers wait. */
+static ticks walk_among(const struct timing_config *config)
+{
+	struct rig *rig = in_order(config);
+	ticks time;
+
+	for (uint64_t i = 0; i < UINT64_C(4) * config->fill_buffers; i++)
+		memory_read(&rig->core.memory, i * (PAGE_LINES + 3), 0, LINE_DATA);
+	time = memory_read(&rig->core.memory, PAGE_LINES << 20, 0, LINE_TABLE);
+	drop_rig(rig);
+	return time;
+}
+
+static void walks_go_before_loads_that_wait(void)
+{
+	struct timing_config config = plain_config();
+
+	config.fill_buffers = 8;
+	CHECK(walk_among(&config) >= 4 * MEMORY);
+	config.walks_first = 1;
+	CHECK_EQUAL(walk_among(&config), MEMORY);
+}
+
 static void the_last_level_has_its_interval(void)
 {
 	struct timing_config config = plain_config();
@@ -296,6 +319,7 @@ static const struct check_test tests[] = {
 	{ "tables take space, too", tables_take_space_too },
 	{ "a line in flight is waited for", a_line_in_flight_is_waited_for },
 	{ "lines in flight are few", lines_in_flight_are_few },
+	{ "walks go before loads that wait", walks_go_before_loads_that_wait },
 	{ "the last level has its interval", the_last_level_has_its_interval },
 	{ "streams are fetched ahead in their page, and not beyond",
 	  streams_are_fetched_ahead_in_their_page },

@@ -68,6 +68,7 @@ SLICES = _format(
 COPY_COUNTS = _format(
     "copy_counts 1", "window page_size_bytes side l1_misses stlb_hits stlb_misses unknown_misses"
 )
+COPY_VIEW_CYCLES = _format("copy_view_cycles 1", "window view cycles")
 COPY_MAPPINGS = _format(
     "copy_mappings 1",
     "mapping pid start end offset major minor inode writable executable shared",
@@ -106,8 +107,9 @@ PUBLISHED = _format(
 SWITCHES = _format("switches 2", "program code memory owner needs form text words source")
 SUITE = _format("suite 1", "program name method")
 PUBLISHED_MACHINES = _format(
-    "published_machines 1", "source cpu core chain size_bytes page_size_bytes quantity value"
+    "published_machines 2", "source cpu core reads size_bytes page_size_bytes quantity value"
 )
+PUBLISHED_PRODUCTS = _format("published_products 1", "source cpu ghz l3_bytes l3_cycles memory_ns")
 MACHINE = _format("machine 2", "level page_size_bytes entries ways shared source verified range")
 DESCRIPTORS = _format("descriptors 1", "descriptor level page_size_bytes entries ways")
 ENCODING = _format("encoding 1", "spec type config config1 precise encoded_by error")

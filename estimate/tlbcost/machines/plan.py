@@ -82,14 +82,19 @@ def named(name: str) -> PublishedCore:
 
 
 def machine_named(
-    name: str, sizes: Sequence[int], calibration: Calibration | None, source: str | None
+    name: str,
+    sizes: Sequence[int],
+    calibration: Calibration | None,
+    source: str | None,
+    product: Mapping[str, float] | None = None,
 ) -> OtherMachine:
     """A core of data/machines/, by a calibration taken there, or by published figures.
 
-    Raises TlbcostError if the machine has no pages of a size, or the calibration is of another.
+    `product`: figures of one product with that core, in place of the file's. Raises TlbcostError
+    if the machine has no pages of a size, or the calibration is of another.
     """
     core = named(name)
-    known = figures_of(core.core)
+    known = figures_of(core.core).of_product(product or {})
     if calibration is not None:
         found = published(calibration.machine)
         if found is None or found.core != core.core:

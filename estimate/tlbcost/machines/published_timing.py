@@ -7,7 +7,7 @@ The `core_...` lines of data/machines/ (doc/format.md, "machine"), each with its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
@@ -52,6 +52,14 @@ class CoreFigures:
     def missing(self) -> tuple[str, ...]:
         """Figures needed for timing on this core that are missing."""
         return tuple(name for name in NEEDED if name not in self.figures)
+
+    def of_product(self, product: Mapping[str, float]) -> CoreFigures:
+        """With these figures of a product, which are known."""
+        known = {
+            name: Figure(value, "product", "the product's", True, value, value)
+            for name, value in product.items()
+        }
+        return replace(self, figures={**self.figures, **known})
 
 
 def figures_of(core: str) -> CoreFigures:
@@ -100,6 +108,8 @@ def modelled(value: Mapping[str, float]) -> Core:
         # Bare metal: a huge page is one piece of memory; Intel's and AMD's L2 fetch lines in pairs.
         "huge-contiguous": 1,
         "pairs": 1,
+        # Where a table tells: random reads of 4 GiB on Tiger Lake, doc/accuracy-machines.md.
+        "walks-first": 1,
         "l3-interval": round(value["l3_line_cycles"] * _TICKS_PER_CYCLE),
         "memory-cycles": memory,
         "memory-interval": line,
