@@ -41,10 +41,10 @@ def why_not() -> str | None:
 
 @cache
 def accelerator() -> list[str]:
-    """KVM, where it runs a processor of 2008; else one is emulated that has instructions for a clock.
+    """KVM, where it runs a processor of 2008; else one is emulated whose clock is instructions.
 
-    All CPUs of that together have 250 million a second: however busy or frozen this machine is, the
-    other one does not notice. While its CPUs sleep its clock jumps.
+    All its CPUs together have 125 million a second: that this machine is busy, or frozen, it does
+    not notice. While its CPUs sleep its clock jumps.
     """
     kvm = ["-accel", "kvm", "-cpu", "Nehalem,enforce"]
     probe = [QEMU, "-M", "q35", "-nodefaults", "-display", "none", "-S", *kvm]
@@ -53,7 +53,7 @@ def accelerator() -> list[str]:
         subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True, timeout=3, check=False)
     except subprocess.TimeoutExpired:
         return kvm
-    return ["-accel", "tcg,thread=single", "-icount", "shift=2,sleep=off", "-cpu", "max"]
+    return ["-accel", "tcg,thread=single", "-icount", "shift=3,sleep=off", "-cpu", "max"]
 
 
 def command(initrd: Path, console: Path) -> list[str]:

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-TREE = Path(__file__).resolve().parents[3]
+HERE = Path(__file__).resolve().parent
+TREE = HERE.parents[2]
 BUILD = TREE / "build"
 sys.path.insert(0, str(TREE / "estimate"))
 
@@ -23,7 +26,7 @@ from tlbcost.__main__ import main as tlbcost_main  # noqa: E402
 from tlbcost.commands import numa, pool  # noqa: E402, F401
 from tlbcost.live import screen  # noqa: E402, F401
 from tlbcost.numa.node_memory import page_nodes  # noqa: E402
-from tlbcost.numa.watch import session, view  # noqa: E402, F401
+from tlbcost.numa.watch import acting, session, sources, view  # noqa: E402, F401
 
 THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 PAGE, HUGE = 4096, 2 << 20
@@ -31,13 +34,16 @@ PAGE, HUGE = 4096, 2 << 20
 WATCH = ["--cache", "256K,256K", "--threshold", "overhead=5"]
 
 
-def start_tlbcost(words: Sequence[str], output: Path) -> int:
-    """Start tlbcost as a copy of this process; its pid."""
+def start_tlbcost(
+    words: Sequence[str], output: Path, prepare: Callable[[], None] = lambda: None
+) -> int:
+    """Start tlbcost as a copy of this process; its pid. `prepare` is called in it."""
     pid = os.fork()
     if pid:
         return pid
     code = 125
     try:
+        prepare()
         for number, path in ((0, Path(os.devnull)), (1, output), (2, output)):
             os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND), number)
         code = tlbcost_main(list(words))
@@ -45,12 +51,37 @@ def start_tlbcost(words: Sequence[str], output: Path) -> int:
         os._exit(code)
 
 
-def run_tlbcost(*words: str) -> tuple[int, str]:
+def run_tlbcost(*words: str, prepare: Callable[[], None] = lambda: None) -> tuple[int, str]:
     """Its exit code, and what it printed."""
     output = Path("/tmp/output")
     output.unlink(missing_ok=True)
-    _, status = os.waitpid(start_tlbcost(words, output), 0)
+    _, status = os.waitpid(start_tlbcost(words, output, prepare), 0)
     return os.waitstatus_to_exitcode(status), output.read_text()
+
+
+def stopped_meanwhile(pid: int) -> None:
+    """Let a process run only while it is sampled and acted on.
+
+    In an emulator it takes the time of a watch that computes; on a real machine it has other CPUs.
+    """
+    for owner, name in ((sources.Copies, "_run"), (acting.Actor, "do"), (acting.Actor, "put_back")):
+        setattr(owner, name, running(getattr(owner, name), pid))
+
+
+def running(function: Callable[..., Any], pid: int) -> Callable[..., Any]:
+    def run(*words: object, **options: object) -> object:
+        send(pid, signal.SIGCONT)
+        try:
+            return function(*words, **options)
+        finally:
+            send(pid, signal.SIGSTOP)
+
+    return run
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 class Program:
@@ -133,12 +164,16 @@ class Program:
         output = Path("/tmp/watch.json")
         output.unlink(missing_ok=True)
         words = ["numa", "--watch", str(self.pid), "--seconds", str(seconds), *WATCH]
-        code, text = run_tlbcost(*words, "--json", str(output), *options)
+        code, text = run_tlbcost(
+            *words, "--json", str(output), *options,
+            prepare=lambda: stopped_meanwhile(self.pid),
+        )  # fmt: skip
+        send(self.pid, signal.SIGCONT)
         document = json.loads(output.read_text()) if output.exists() else None
         print(f"code {code}\n{text}", flush=True)
         for each in document["intervals"] if document else ():
             now = each["figures"]["now"]
-            print(each["at_s"], each["windows"], each["samples"], now, flush=True)
+            print(f"{each['at_s']:.1f} {each['windows']} {each['samples']} {now}", flush=True)
         return {
             "before": before,
             "after": self.state(),
@@ -151,3 +186,15 @@ class Program:
 def workload(name: str, *options: str, thp: str = "always") -> Program:
     """One of workloads/numa."""
     return Program([str(BUILD / "workloads" / name), *options], thp=thp)
+
+
+def subject(name: str) -> tuple[Program, int]:
+    """A process of subject.py, and the number of its first base page."""
+    words = [sys.executable, "-S", str(HERE / "subject.py"), name]
+    program = Program(words, least=1 << 20)
+    return program, int(answer(program)) // PAGE
+
+
+def answer(program: Program) -> str:
+    assert program.process.stdout is not None
+    return program.process.stdout.readline().strip()
