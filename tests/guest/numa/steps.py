@@ -17,6 +17,8 @@ from typing import Any
 from program import PAGE, THP, TREE, subject, workload
 from restless import interrupted, killed, stuck
 
+SLOW = 2
+
 
 def hot() -> dict[str, Any]:
     with workload("numa-vector", "--rounds", "1G", "--size", "32M") as program:
@@ -39,8 +41,13 @@ def local() -> dict[str, Any]:
 
 
 def turning() -> dict[str, Any]:
-    with workload("numa-local", "--count", "100G", "--size", "32M", "--turn", "20") as program:
-        return program.watch(70, "--apply", "--threshold", "evidence_s=6")
+    """Sides change every 20 s, and pages rest for 10: both longer here, where a window takes 5 s."""
+    turn, rest = 20 * SLOW, 10 * SLOW
+    options = ["--count", "100G", "--size", "32M", "--turn", str(turn)]
+    with workload("numa-local", *options) as program:
+        times = {"rest_s": rest, "evidence_s": rest, "pause_s": 60 * SLOW}
+        words = [f"--threshold={name}={time_s}" for name, time_s in times.items()]
+        return program.watch(7 * turn // 2, "--apply", *words) | {"rest_s": rest}
 
 
 def base_pages() -> dict[str, Any]:

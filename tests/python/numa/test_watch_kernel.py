@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
-from typing import Any
+from collections.abc import MutableSequence, Sequence
 
 import pytest
 from tlbcost.numa.watch import kernel
@@ -20,13 +20,16 @@ class Kernel:
     def __init__(self) -> None:
         self.calls = 0
 
-    def syscall(self, _: object, __: object, n: Any, pages: Any, nodes: Any, *rest: Any) -> int:
+    def syscall(
+        self, _: object, __: object, n: ctypes.c_ulong, pages: Sequence[int],
+        nodes: Sequence[int], status: MutableSequence[int], ___: object,
+    ) -> int:  # fmt: skip
         self.calls += 1
         for i in range(n.value):
             if pages[i] in HELD:
-                return int(n.value) - i
+                return n.value - i
         for i in range(n.value):
-            rest[0][i] = -errno.ENOENT if pages[i] == ABSENT else nodes[i]
+            status[i] = -errno.ENOENT if pages[i] == ABSENT else nodes[i]
         return 0
 
 
