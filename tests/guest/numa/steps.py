@@ -41,7 +41,7 @@ def local() -> dict[str, Any]:
 
 
 def turning() -> dict[str, Any]:
-    """Sides change every 20 s, and pages rest for 10: both longer here, where a window takes 5 s."""
+    """Sides change every 20 s, and pages rest for 10: longer here, where a window takes 5 s."""
     turn, rest = 20 * SLOW, 10 * SLOW
     options = ["--count", "100G", "--size", "32M", "--turn", str(turn)]
     with workload("numa-local", *options) as program:
