@@ -5,7 +5,8 @@
 # Given by the caller: intervals (file: seconds; local accesses, those with pages moved, with huge
 # pages split first, and imbalance, all in percent; MiB on huge pages), actions (file: seconds, its
 # number and its words), has_actions (0: none), output (file), terminal_name (pngcairo or svg),
-# title_words, last (end of the watch, in seconds), most (of the percent).
+# title_words, last (end of the watch, in seconds), most (of the percent), huge_step
+# (MiB).
 set terminal terminal_name size 800,560 enhanced font "sans,11" background rgb "white"
 set output output
 set encoding utf8
@@ -47,6 +48,7 @@ set ylabel "MiB on huge pages"
 set xlabel "seconds"
 set yrange [0:*]
 set offsets 0,0,graph 0.1,0
+set ytics huge_step + 0
 plot intervals using "at":"huge" with steps lw 2 lc rgb "#404040" notitle
 unset multiplot
 set output

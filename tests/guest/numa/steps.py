@@ -27,12 +27,12 @@ def hot() -> dict[str, Any]:
 
 def shared() -> dict[str, Any]:
     with workload("numa-blocks", "--count", "100G", "--blocks", "16") as program:
-        return program.watch(60, "--apply")
+        return program.watch(100, "--apply")
 
 
 def graph() -> dict[str, Any]:
     with workload("numa-graph", "--count", "100G", "--size", "64M") as program:
-        return program.watch(40, "--apply")
+        return program.watch(100, "--apply")
 
 
 def local() -> dict[str, Any]:

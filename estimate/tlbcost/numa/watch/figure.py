@@ -25,14 +25,16 @@ def draw_watch(document: WatchDocument, picture: Path) -> None:
 def _settings(document: WatchDocument, folder: Path) -> dict[str, str | int]:
     rows = [_row(each) for each in document.intervals]
     _write(folder / "intervals.tsv", _COLUMNS, [[_cell(cell) for cell in row] for row in rows])
-    # What is done at one moment is one line.
+    # What is done at one moment is one line; huge pages are stopped only for what is split then.
+    shown = [each for each in document.actions if each.kind != "stop_huge"]
     moments = [
         (at_s, " + ".join(each.kind for each in actions))
-        for at_s, actions in groupby(document.actions, key=lambda each: round(each.at_s))
+        for at_s, actions in groupby(shown, key=lambda each: round(each.at_s))
     ]
     lines = [[str(at_s), str(n), words] for n, (at_s, words) in enumerate(moments, start=1)]
     _write(folder / "actions.tsv", ("at", "number", "words"), lines)
     uneven = max((row[4] for row in rows if row[4] is not None), default=0.0)
+    huge = max((row[5] for row in rows if row[5] is not None), default=0.0)
     return {
         "intervals": str(folder / "intervals.tsv"),
         "actions": str(folder / "actions.tsv"),
@@ -40,6 +42,7 @@ def _settings(document: WatchDocument, folder: Path) -> dict[str, str | int]:
         "title_words": head(document),
         "last": max(round(document.watched_s + 0.5), 1),
         "most": max(100, round(uneven + 5)),
+        "huge_step": max(round(huge / 3), 1),
     }
 
 
