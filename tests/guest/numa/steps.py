@@ -18,7 +18,7 @@ from program import PAGE, THP, TREE, subject, workload
 from restless import interrupted, killed, stuck
 
 # A window takes the emulated machine so much longer than the second that it takes elsewhere.
-SLOW = 3
+SLOW = 6
 
 
 def hot() -> dict[str, Any]:
@@ -42,11 +42,11 @@ def local() -> dict[str, Any]:
 
 
 def turning() -> dict[str, Any]:
-    """Sides change every 20 s, and pages rest for 10: longer here, where a window takes 5 s."""
+    """Sides change every 20 s, and pages rest for 10: both longer here."""
     turn, rest = 20 * SLOW, 10 * SLOW
     options = ["--count", "100G", "--size", "32M", "--turn", str(turn)]
     with workload("numa-local", *options) as program:
-        times = {"rest_s": rest, "evidence_s": rest, "pause_s": 60 * SLOW}
+        times = {"rest_s": rest, "evidence_s": 8 * SLOW, "pause_s": 60 * SLOW}
         words = [f"--threshold={name}={time_s}" for name, time_s in times.items()]
         return program.watch(7 * turn // 2, "--apply", *words) | {"rest_s": rest}
 
