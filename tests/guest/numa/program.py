@@ -59,13 +59,14 @@ def run_tlbcost(*words: str, prepare: Callable[[], None] = lambda: None) -> tupl
     return os.waitstatus_to_exitcode(status), output.read_text()
 
 
-def stopped_meanwhile(pid: int) -> None:
+def stopped_between(pid: int) -> None:
     """Let a process run only while it is sampled and acted on.
 
     In an emulator it takes the time of a watch that computes; on a real machine it has other CPUs.
     """
     for owner, name in ((sources.Copies, "_run"), (acting.Actor, "do"), (acting.Actor, "put_back")):
         setattr(owner, name, running(getattr(owner, name), pid))
+    send(pid, signal.SIGSTOP)
 
 
 def running(function: Callable[..., Any], pid: int) -> Callable[..., Any]:
@@ -166,7 +167,7 @@ class Program:
         words = ["numa", "--watch", str(self.pid), "--seconds", str(seconds), *WATCH]
         code, text = run_tlbcost(
             *words, "--json", str(output), *options,
-            prepare=lambda: stopped_meanwhile(self.pid),
+            prepare=lambda: stopped_between(self.pid),
         )  # fmt: skip
         send(self.pid, signal.SIGCONT)
         document = json.loads(output.read_text()) if output.exists() else None

@@ -23,7 +23,7 @@ from program import (
     run_tlbcost,
     send,
     start_tlbcost,
-    stopped_meanwhile,
+    stopped_between,
     subject,
     workload,
 )
@@ -37,8 +37,9 @@ from tlbcost.numa.watch.process import Process
 from tlbcost.numa.watch.thresholds import Thresholds
 
 FOLD, NODES, KILLS = HUGE // PAGE, 4, 50
-# A watcher is killed within so many seconds: in most of them it acts.
+# A watcher is killed within these seconds: in most of them it acts.
 KILLED_WITHIN_S = 4.0
+CACHES = 256 << 10, 256 << 10
 JOURNAL = Path("/run/tlbcost/journal.json")
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -154,12 +155,13 @@ def thp_of(pid: int) -> int | None:
 
 def windows_of(program: Program) -> list[Window]:
     """Windows of each of its threads."""
-    source = sources.Copies(program.pid, (256 << 10, 256 << 10), 5.0)
+    source, process = sources.Copies(program.pid, CACHES, 5.0), Process(program.pid, None)
     found: list[Window] = []
     for thread in sorted(int(each.name) for each in Path(f"/proc/{program.pid}/task").iterdir()):
         own: list[Window] = []
         while len(own) < 2:
             own += source.sample(1.0, thread)
+            source.note(process.look())
         found += own
     return found
 
@@ -180,7 +182,7 @@ def killed() -> dict[str, Any]:
             return [replace(w, at_s=now_s) for w in windows if thread in (None, w.thread)]
 
         def prepare() -> None:
-            stopped_meanwhile(program.pid)
+            stopped_between(program.pid)
             sources.Copies.sample = sample  # type: ignore[method-assign,assignment]
 
         words = ["numa", "--watch", str(program.pid), "--apply", "--interval", "0.2s", *WATCH]

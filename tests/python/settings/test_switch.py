@@ -77,7 +77,7 @@ def test_it_stays_switched_until_its_owner_leaves(process: int) -> None:
 
 
 @pytest.mark.usefixtures("process")
-def test_what_it_started_meanwhile_inherited_that_and_is_switched_back() -> None:
+def test_what_it_started_since_inherited_that_and_is_switched_back() -> None:
     words = ["sh", "-c", "sleep 600 & echo; read -r line; sleep 600 & echo $!; wait"]
     pipe = subprocess.PIPE
     with subprocess.Popen(
