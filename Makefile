@@ -255,8 +255,10 @@ guest:  ## get and build what the tests in an emulated machine need (112 MB to d
 guest-numa:  ## get what the tests on a machine with four nodes need (110 MB to download)
 	tests/guest/numa/fetch $(B)/guest/numa
 
+# All of them, or some, such as hot,shared (tests/guest/numa/steps.py).
+NUMA_STEPS ?= all
 check-numa: all guest-numa $(B)/venv/.check  ## what the watch does on an emulated machine with four nodes (root, half an hour)
-	TLBCOST_CHECK_NUMA=1 $(B)/venv/bin/python -m pytest -rA tests/guest/numa
+	TLBCOST_CHECK_NUMA=$(NUMA_STEPS) $(B)/venv/bin/python -m pytest -rA tests/guest/numa
 
 include profiler/simulator/rules.mk
 

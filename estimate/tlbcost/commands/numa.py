@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import functools
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.common.arguments import (
@@ -96,6 +97,10 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
         help="with --watch: put back what a watch that was killed changed",
     )  # fmt: skip
 
+    parser.add_argument(
+        "--plot", metavar="FILE", type=Path, help="with --watch: draw it (.png or .svg)"
+    )
+
 
 def threshold(text: str) -> tuple[str, float]:
     """An option's type, whose module is loaded only if it is used."""
@@ -126,7 +131,7 @@ def _size(text: str) -> int | None:
 def run(arguments: argparse.Namespace) -> int:
     """Study the program; returns 0, raises TlbcostError."""
     if arguments.watch is None:
-        for name in ("apply", "undo", "seconds", "threshold"):
+        for name in ("apply", "undo", "seconds", "threshold", "plot"):
             if getattr(arguments, name):
                 raise TlbcostError(
                     f"--{name} needs --watch", f"tlbcost numa --watch PID --{name}", USAGE
@@ -145,17 +150,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _watch(arguments: argparse.Namespace) -> int:
     from tlbcost.common.document import to_json
+    from tlbcost.common.gnuplot import check_picture
     from tlbcost.common.output import check_files, give_report
     from tlbcost.numa.watch.acting import undo
+    from tlbcost.numa.watch.figure import draw_watch
     from tlbcost.numa.watch.session import Session
     from tlbcost.numa.watch.view import print_summary
 
     if arguments.undo:
         return FAILED if undo(arguments.watch) else 0
-    check_files({"--json": arguments.json, "--output": arguments.output}, TOOL_FAILED)
+    check_picture(arguments.plot, f"--watch {arguments.watch} --plot watch.png")
+    files = {"--json": arguments.json, "--output": arguments.output, "--plot": arguments.plot}
+    check_files(files, TOOL_FAILED)
     session = Session(_request(arguments))
     document, stopped = _shown(session)
     give_report(document, print_summary, to_json, arguments.output, arguments.json)
+    if arguments.plot is not None:
+        draw_watch(document, arguments.plot)
     if stopped is not None:
         raise stopped
     return 0

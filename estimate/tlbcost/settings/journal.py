@@ -45,7 +45,7 @@ class Owner:
 
     def alive(self) -> bool:
         """Whether it still runs."""
-        return _start_ticks(self.pid) == self.start_ticks
+        return start_ticks(self.pid) == self.start_ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Change:
 def myself() -> Owner:
     """This process."""
     words = ["tlbcost", *sys.argv[1:]]
-    return Owner(os.getpid(), _start_ticks(os.getpid()) or 0, shlex.join(words))
+    return Owner(os.getpid(), start_ticks(os.getpid()) or 0, shlex.join(words))
 
 
 def read_journal() -> list[Change]:
@@ -285,7 +285,8 @@ def _is_ancestor(pid: int) -> bool:
     return parent == pid
 
 
-def _start_ticks(pid: int) -> int | None:
+def start_ticks(pid: int) -> int | None:
+    """When it started, in clock ticks since boot; None: it is gone."""
     fields = _stat(pid)
     return int(fields[19]) if fields else None
 

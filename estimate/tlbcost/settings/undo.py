@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tlbcost.common import paths
 from tlbcost.common.cleanup import signals_deferred
-from tlbcost.settings.journal import Announce, Change, Owner
+from tlbcost.settings.journal import Announce, Change, Owner, start_ticks
 from tlbcost.system import hugetlb
 from tlbcost.system.machine import read_text, sys_path
 
@@ -62,22 +62,37 @@ def switch_thp(pid: int, value: str) -> None:
 
 
 def _switch_back(change: Change, announce: Announce) -> Change | None:
-    pid, _, start = change.path.partition(" ")
-    now = thp_enabled(int(pid))
-    if now in (None, change.before) or not Owner(int(pid), int(start), "").alive():
+    pid, start = (int(number) for number in change.path.split())
+    if not Owner(pid, start, "").alive():
         return None
-    try:
-        switch_thp(int(pid), change.before)
-    except OSError as error:
-        if "VmSize" not in (read_text(f"/proc/{pid}/status") or ""):
-            # It has ended.
-            return None
-        announce(
-            f"cannot switch huge pages of process {pid} {'on' if change.before == '1' else 'off'} "
-            f"again: {error.strerror}; 'tlbcost pool restore' tries again"
-        )
-        return change
-    return None
+    left = None
+    for process in (pid, *_started(pid, change.owner.start_ticks)):
+        if thp_enabled(process) in (None, change.before):
+            continue
+        try:
+            switch_thp(process, change.before)
+        except OSError as error:
+            if "VmSize" not in (read_text(f"/proc/{process}/status") or ""):
+                # It has ended.
+                continue
+            announce(
+                f"cannot switch huge pages of process {process} "
+                f"{'on' if change.before == '1' else 'off'} again: {error.strerror}; "
+                "'tlbcost pool restore' tries again"
+            )
+            left = change
+    return left
+
+
+def _started(pid: int, since: int) -> list[int]:
+    """What a process, and all below it, started since then: these inherited its switch."""
+    found = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        children = [int(word) for word in (read_text(str(path)) or "").split()]
+        for child in children:
+            if (start_ticks(child) or 0) >= since:
+                found += [child, *_started(child, since)]
+    return found
 
 
 def _write_back(change: Change, announce: Announce) -> Change | None:

@@ -6,188 +6,101 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import mmap
 import os
-import random
 import re
-import signal
-import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
-TREE = Path(__file__).resolve().parents[3]
-BUILD = TREE / "build"
-sys.path.insert(0, str(TREE / "estimate"))
+from program import PAGE, THP, TREE, subject, workload
+from restless import interrupted, killed, stuck
 
-from tlbcost.numa.node_memory import page_nodes  # noqa: E402
-
-TLBCOST = str(BUILD / "tlbcost")
-THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-PAGE, HUGE = 4096, 2 << 20
-# An emulator on a busy host takes seconds for a window: what one costs there says nothing.
-WATCH = ["--cache", "256K,256K", "--threshold", "overhead=5"]
-KILLS = 50
-
-
-class Program:
-    """A workload whose threads stay on the CPUs, and nodes, of their numbers."""
-
-    def __init__(
-        self, name: str, *options: str, thp: str = "always", least: int = 16 << 20
-    ) -> None:
-        THP.write_text(thp)
-        self.process = subprocess.Popen(
-            [BUILD / "workloads" / name, *options],
-            stdout=subprocess.DEVNULL,
-            env=os.environ | {"WORKLOAD_PIN": "1"},
-        )
-        self.pid = self.process.pid
-        before = -1
-        while self.resident() != before or before < least:
-            before = self.resident()
-            time.sleep(0.5)
-        THP.write_text("always")
-
-    def __enter__(self) -> Program:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def file(self, name: str) -> str:
-        try:
-            return Path(f"/proc/{self.pid}/{name}").read_text()
-        except OSError:
-            return ""
-
-    def resident(self) -> int:
-        found = re.search(r"^VmRSS:\s+(\d+)", self.file("status"), re.MULTILINE)
-        return int(found[1]) << 10 if found else 0
-
-    def memory(self) -> tuple[int, int]:
-        """The largest anonymous mapping, from a huge page's boundary on."""
-        spans = []
-        for line in self.file("maps").splitlines():
-            words = line.split()
-            if len(words) == 5 or words[5:] == ["[heap]"]:
-                low, high = (int(each, 16) for each in words[0].split("-"))
-                spans.append((high - low, -(-low // HUGE) * HUGE, high))
-        _, low, high = max(spans)
-        return low, high
-
-    def state(self) -> dict[str, Any]:
-        """As the kernel sees it: numa_maps, move_pages in query mode, smaps."""
-        low, high = self.memory()
-        on: Counter[str] = Counter()
-        for node, pages in re.findall(r" N(\d+)=(\d+)", self.file("numa_maps")):
-            on[node] += int(pages)
-        pages = page_nodes(self.pid, range(low, high, PAGE))
-        huge = sum(
-            int(kib) for kib in re.findall(r"^AnonHugePages:\s+(\d+)", self.file("smaps"), re.M)
-        )
-        return {
-            "numa_maps": dict(on),
-            "pages": [-1 if node is None else node for node in pages],
-            "huge_kib": huge,
-            "thp_enabled": int(re.findall(r"^THP_enabled:\s+(\d)", self.file("status"), re.M)[0]),
-            "alive": self.process.poll() is None,
-        }
-
-    def watch(self, seconds: int, *options: str) -> dict[str, Any]:
-        """Watch it, and what there was before and after."""
-        before = self.state()
-        output = "/tmp/watch.json"
-        Path(output).unlink(missing_ok=True)
-        words = [TLBCOST, "numa", "--watch", str(self.pid), "--seconds", str(seconds), *WATCH]
-        done = subprocess.run(
-            [*words, "--json", output, *options],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        document = json.loads(Path(output).read_text()) if Path(output).exists() else None
-        print(f"code {done.returncode}\n{done.stderr}", flush=True)
-        return {
-            "before": before,
-            "after": self.state(),
-            "code": done.returncode,
-            "text": done.stderr,
-            "document": document,
-        }
+# A window takes the emulated machine so much longer than the second that it takes elsewhere.
+SLOW = 6
 
 
 def hot() -> dict[str, Any]:
-    with Program("numa-vector", "--rounds", "1G", "--size", "32M") as program:
-        return program.watch(120, "--apply", "--interval", "4s")
+    with workload("numa-vector", "--rounds", "1G", "--size", "32M") as program:
+        return program.watch(40, "--apply")
 
 
 def shared() -> dict[str, Any]:
-    with Program("numa-blocks", "--count", "100G", "--blocks", "16") as program:
-        return program.watch(300, "--apply", "--interval", "8s")
+    with workload("numa-blocks", "--count", "100G", "--blocks", "16") as program:
+        return program.watch(100, "--apply")
 
 
 def graph() -> dict[str, Any]:
-    with Program("numa-graph", "--count", "100G", "--size", "64M") as program:
-        return program.watch(120, "--apply", "--interval", "4s")
+    with workload("numa-graph", "--count", "100G", "--size", "64M") as program:
+        return program.watch(100, "--apply")
 
 
 def local() -> dict[str, Any]:
-    with Program("numa-local", "--count", "100G", "--size", "32M") as program:
-        return program.watch(40, "--apply", "--interval", "4s")
+    with workload("numa-local", "--count", "100G", "--size", "32M") as program:
+        return program.watch(70, "--apply")
 
 
 def turning() -> dict[str, Any]:
-    with Program("numa-local", "--count", "100G", "--size", "32M", "--turn", "40") as program:
-        return program.watch(130, "--apply", "--interval", "2s", "--threshold", "evidence_s=8")
+    """Sides change every 20 s, and pages rest for 10: both longer here."""
+    turn, rest = 20 * SLOW, 10 * SLOW
+    options = ["--count", "100G", "--size", "32M", "--turn", str(turn)]
+    with workload("numa-local", *options) as program:
+        times = {"rest_s": rest, "evidence_s": 8 * SLOW, "pause_s": 60 * SLOW}
+        words = [f"--threshold={name}={time_s}" for name, time_s in times.items()]
+        return program.watch(7 * turn // 2, "--apply", *words) | {"rest_s": rest}
 
 
 def base_pages() -> dict[str, Any]:
-    with Program("numa-graph", "--count", "100G", "--size", "64M", thp="never") as program:
-        return program.watch(40, "--apply", "--interval", "4s", "--threshold", "interleave_above=9")
+    options = ["--count", "100G", "--size", "64M"]
+    with workload("numa-graph", *options, thp="never") as program:
+        return program.watch(40, "--apply", "--threshold", "interleave_above=9")
 
 
 def would() -> dict[str, Any]:
-    with Program("numa-vector", "--rounds", "1G", "--size", "32M") as program:
-        return program.watch(40, "--interval", "4s")
+    with workload("numa-vector", "--rounds", "1G", "--size", "32M") as program:
+        return program.watch(30)
 
 
-def killed() -> dict[str, Any]:
-    """SIGKILL at random instants, and what tlbcost pool restore makes of it."""
-    chance = random.Random(1)
-    switched = 0
-    with Program("numa-vector", "--rounds", "1G", "--size", "32M") as program:
-        for _ in range(KILLS):
-            words = [TLBCOST, "numa", "--watch", str(program.pid), "--apply", *WATCH]
-            quick = ["--interval", "0.2s", "--threshold", "samples=1", "--threshold", "windows=2"]
-            with subprocess.Popen(
-                [*words, *quick], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            ) as watcher:  # fmt: skip
-                time.sleep(1 + 4 * chance.random())
-                watcher.send_signal(signal.SIGKILL)
-            switched += program.state()["thp_enabled"] == 0
-            done = subprocess.run([TLBCOST, "pool", "restore"], capture_output=True, check=False)
-            state = program.state()
-            if done.returncode or not state["alive"] or state["thp_enabled"] != 1:
-                return {"killed": False, "state": state, "text": done.stderr.decode()}
-        return {
-            "killed": True,
-            "switched": switched,
-            "left": Path("/run/tlbcost/journal.json").exists(),
-        }
+def fault_ns() -> float:
+    """What the first touch of a page costs here, with Python's part."""
+    memory = mmap.mmap(-1, 16 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    times = []
+    for _ in range(2):
+        begin = time.monotonic_ns()
+        for at in range(0, 16 << 20, PAGE):
+            memory[at] = 1
+        times.append(time.monotonic_ns() - begin)
+    return (times[0] - times[1]) * PAGE / (16 << 20)
+
+
+def faults() -> dict[str, Any]:
+    """A calibration whose only figure in use, the cost of a page fault, was measured here."""
+    golden = (TREE / "tests/golden/calibration.tsv").read_text()
+    cost = fault_ns()
+    row = "\t".join(["fault_ns", str(PAGE), "NA", "NA", *[f"{cost:.1f}"] * 3, "2"])
+    table, changed = re.subn(rf"(?m)^fault_ns\t{PAGE}\t.*$", row, golden)
+    Path("/tmp/calibration.tsv").write_text(table)
+    program, _ = subject("faults")
+    with program:
+        words = ["--apply", "--calibration", "/tmp/calibration.tsv"]
+        return program.watch(20, *words) | {"fault_ns": cost, "changed": changed}
 
 
 STEPS = {
-    each.__name__: each for each in (hot, shared, graph, local, would, base_pages, turning, killed)
-}
+    each.__name__: each
+    for each in (
+        hot, shared, graph, local, would, base_pages, faults, turning, stuck, interrupted, killed,
+    )
+}  # fmt: skip
 
 
 def main() -> int:
     os.environ |= {"HOME": "/tmp", "XDG_CACHE_HOME": "/tmp", "TMPDIR": "/tmp"}
-    chosen = os.environ.get("STEPS", "").split() or list(STEPS)
+    wanted = os.environ.get("STEPS", "all")
     results: dict[str, Any] = {}
-    for name in chosen:
+    for name in STEPS if wanted == "all" else wanted.split(","):
         begin = time.monotonic()
         print(f"step {name}", flush=True)
         try:
@@ -195,6 +108,7 @@ def main() -> int:
         except Exception as error:
             results[name] = {"error": repr(error)}
         print(f"{time.monotonic() - begin:.0f} s", flush=True)
+        THP.write_text("always")
     packed = base64.encodebytes(gzip.compress(json.dumps(results).encode())).decode()
     print(f"@@results\n{packed}@@packed", flush=True)
     return 0

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+from pathlib import Path
 
 import jsonschema
 import pytest
 from builders.tree import TREE
 from tlbcost.common.document import to_json
+from tlbcost.common.errors import TlbcostError
 from tlbcost.numa.locality import Score
 from tlbcost.numa.watch.decide import Figures
 from tlbcost.numa.watch.document import Done, Effect, Interval, WatchDocument
+from tlbcost.numa.watch.figure import draw_watch
 from tlbcost.numa.watch.sources import Cost
 from tlbcost.numa.watch.thresholds import SOURCES, Thresholds, names, parse, with_changes
 from tlbcost.numa.watch.view import action_line, effect_line, picture, print_summary
@@ -140,3 +144,22 @@ def test_every_threshold_has_a_source_and_is_in_the_documents() -> None:
         assert f"| `{name}` | {getattr(Thresholds(), name):g} |" in text
         assert name in page
     assert with_changes([parse("hot=0.1"), parse("rest-s=5")]).hot == 0.1
+
+
+@pytest.mark.parametrize("actions", [(), (SPLIT,)])
+def test_a_figure_is_drawn(tmp_path: Path, actions: tuple[Done, ...]) -> None:
+    if shutil.which("gnuplot") is None:
+        pytest.skip("gnuplot is not installed")
+    unknown = interval(1.0, Figures(now=Score(None, None)))
+    seen = (unknown, interval(3.0, HOT), interval(9.0, EVEN))
+    draw_watch(document(intervals=seen, actions=actions), tmp_path / "watch.svg")
+    text = (tmp_path / "watch.svg").read_text(encoding="utf-8")
+    for words in ("process 7, 4 nodes", "local accesses", "imbalance", "MiB on huge pages"):
+        assert words in text
+    assert ("split_hot" in text) == bool(actions)
+
+
+def test_nothing_seen_leaves_no_figure(tmp_path: Path) -> None:
+    with pytest.raises(TlbcostError, match="no memory access was seen"):
+        draw_watch(document(intervals=()), tmp_path / "watch.png")
+    assert not list(tmp_path.iterdir())

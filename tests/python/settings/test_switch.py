@@ -76,6 +76,28 @@ def test_it_stays_switched_until_its_owner_leaves(process: int) -> None:
     assert not [change for change in read_journal() if change.kind == "thp"]
 
 
+@pytest.mark.usefixtures("process")
+def test_what_it_started_since_inherited_that_and_is_switched_back() -> None:
+    words = ["sh", "-c", "sleep 600 & echo; read -r line; sleep 600 & echo $!; wait"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        words, stdin=pipe, stdout=pipe, text=True, start_new_session=True
+    ) as shell:
+        assert shell.stdin is not None
+        assert shell.stdout is not None
+        try:
+            shell.stdout.readline()
+            with system_settings() as settings:
+                settings.switch_thp(shell.pid, start(shell.pid), on=False)
+                shell.stdin.write("\n")
+                shell.stdin.flush()
+                child = int(shell.stdout.readline())
+                assert enabled(child) == "0"
+            assert (enabled(shell.pid), enabled(child)) == ("1", "1")
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+
+
 def kill_an_owner(process: int) -> None:
     words = [sys.executable, "-c", KILLED, str(process), str(start(process))]
     assert subprocess.run(words, check=False).returncode == -signal.SIGKILL

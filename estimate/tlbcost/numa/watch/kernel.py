@@ -19,6 +19,8 @@ _PROCESS_MADVISE = 440
 _MPOL_MF_MOVE = 2
 _MADV_COLD = 20
 _MADV_COLLAPSE = 25
+# What the kernel never says of a page.
+_UNKNOWN = -(1 << 30)
 # In one call, so that a signal does not wait for long.
 _MOST_PAGES = 4096
 SPLIT_FILE = Path("/sys/kernel/debug/split_huge_pages")
@@ -51,22 +53,36 @@ def move(pid: int, addresses: Sequence[int], nodes: Sequence[int]) -> list[int]:
     """
     found: list[int] = []
     for first in range(0, len(addresses), _MOST_PAGES):
-        part = addresses[first : first + _MOST_PAGES]
-        n = len(part)
-        status = (ctypes.c_int * n)(*([-errno.ENOENT] * n))
-        done = _libc().syscall(
-            ctypes.c_long(_MOVE_PAGES.get(platform.machine(), _GENERIC_MOVE_PAGES)),
-            ctypes.c_int(pid),
-            ctypes.c_ulong(n),
-            (ctypes.c_void_p * n)(*part),
-            (ctypes.c_int * n)(*nodes[first : first + n]),
-            status,
-            ctypes.c_int(_MPOL_MF_MOVE),
-        )
-        # More than 0: this many pages could not be moved; the status has which.
-        if done < 0:
-            raise _error()
-        found += list(status)
+        last = first + _MOST_PAGES
+        found += _move(pid, addresses[first:last], nodes[first:last])
+    return found
+
+
+def _move(pid: int, addresses: Sequence[int], nodes: Sequence[int]) -> list[int]:
+    n = len(addresses)
+    status = (ctypes.c_int * n)(*([_UNKNOWN] * n))
+    done = _libc().syscall(
+        ctypes.c_long(_MOVE_PAGES.get(platform.machine(), _GENERIC_MOVE_PAGES)),
+        ctypes.c_int(pid),
+        ctypes.c_ulong(n),
+        (ctypes.c_void_p * n)(*addresses),
+        (ctypes.c_int * n)(*nodes),
+        status,
+        ctypes.c_int(_MPOL_MF_MOVE),
+    )
+    if done < 0:
+        raise _error()
+    found = list(status)
+    left = [i for i in range(n) if found[i] == _UNKNOWN]
+    if n == 1 and left:
+        return [-errno.EBUSY]
+    # One that somebody holds ends the call: nothing is said of those moved with it, and those
+    # after it are not tried. The halves are, until it is alone.
+    for half in (left[: len(left) // 2], left[len(left) // 2 :]):
+        if half:
+            again = _move(pid, [addresses[i] for i in half], [nodes[i] for i in half])
+            for i, now in zip(half, again, strict=True):
+                found[i] = now
     return found
 
 

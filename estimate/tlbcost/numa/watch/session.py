@@ -160,7 +160,7 @@ class Session:
         at = time.monotonic()
         actions = self._feedback.allowed(verdict.actions, at)
         # Of a huge page, by its first base page, and any that was not seen.
-        was = _nodes(evidence, self._fold)
+        was = _nodes(evidence, self._fold) if actions else {}
         before: dict[int, int] = {}
         done = []
         for action in actions:

@@ -36,7 +36,7 @@ def picture(document: WatchDocument, width: int, height: int) -> Text:
     events = _event_lines(document)[-(room // 2) :] if room > 1 else []
     rows = document.intervals[-(room - len(events)) :] if room else ()
     why = document.intervals[-1].reason if document.intervals else ""
-    lines = [_head(document), _TITLES, *map(interval_line, rows), why, "", *events]
+    lines = [head(document), _TITLES, *map(interval_line, rows), why, "", *events]
     text = Text(no_wrap=True, overflow="crop")
     for number, line in enumerate(lines[: height - 1]):
         text.append(f"{line[:width]}\n", style="bold" if number == 1 else "")
@@ -44,7 +44,8 @@ def picture(document: WatchDocument, width: int, height: int) -> Text:
     return text
 
 
-def _head(document: WatchDocument) -> str:
+def head(document: WatchDocument) -> str:
+    """Which process, for how long, and at what cost."""
     nodes = f"{document.nodes} {'assumed ' if document.assumed else ''}nodes"
     how = "" if document.applied else ", nothing is changed"
     return (
@@ -113,7 +114,7 @@ def _event_lines(document: WatchDocument) -> list[str]:
 
 def print_summary(document: WatchDocument, file: TextIO) -> None:
     """What was wrong, what was done, what it changed."""
-    lines = [_head(document) + f"; {document.ended}.", *_wrong(document)]
+    lines = [head(document) + f"; {document.ended}.", *_wrong(document)]
     done = _event_lines(document)
     if done:
         lines += ["", "What was done:" if document.applied else "What would be done:", *done]
