@@ -33,8 +33,10 @@ need_redis() {
 	need_program redis-cli redis-benchmark
 	type -P redis-server >/dev/null && return
 	need_program redis-check-rdb
+	local server
+	server=$(type -P redis-check-rdb)
 	mkdir -p "${BATS_TEST_TMPDIR}/redis-bin"
-	ln -s "$(type -P redis-check-rdb)" "${BATS_TEST_TMPDIR}/redis-bin/redis-server"
+	ln -s "${server}" "${BATS_TEST_TMPDIR}/redis-bin/redis-server"
 	PATH=${PATH}:${BATS_TEST_TMPDIR}/redis-bin
 }
 

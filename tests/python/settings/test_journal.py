@@ -136,7 +136,9 @@ def test_an_older_version_is_named(root: Path) -> None:
     assert "another version of tlbcost (tlbcost journal 1, not tlbcost journal 2)" in refused(root)
 
 
-@pytest.mark.parametrize("data", [b"[]", b"{}", b"null", b'"text"', b"\xff\xfe", b"1" * 5000, b"[" * 99999])
+@pytest.mark.parametrize(
+    "data", [b"[]", b"{}", b"null", b'"text"', b"\xff\xfe", b"1" * 5000, b"[" * 99999]
+)
 def test_what_is_no_journal_is_damaged(root: Path, data: bytes) -> None:
     write(root, data)
     assert "it is damaged (" in refused(root)
