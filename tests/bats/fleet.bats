@@ -140,6 +140,8 @@ other = rows_of('embedded.json') if os.path.exists('embedded.json') else None
 $1"
 }
 
+# The decisions of both reviews depend on the THP mode.
+# bats test_tags=settings
 @test "a worker is killed, another one stops: the review ends as one without workers does" {
 	add_held first east
 	add_held second west
