@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -223,6 +224,9 @@ int main(int argc, char **argv)
 	rc = parse_options(argc, argv, &options);
 	if (rc >= 0)
 		return rc;
+	/* Who follows the progress may be killed; if he is dead already, the next progress ends us. */
+	if (options.progress_fd >= 0)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Unknown to glibc on some Arm systems; 128 covers the larger of the usual two. */
 	machine.line_bytes = line > 0 ? (size_t)line : 128;
 	machine.seed = options.seed;

@@ -3,14 +3,25 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
-from builders.tree import TREE
+from builders.tree import BUILD, TREE
 from tlbcost.calibration import calibrator
 from tlbcost.calibration.calibrator import run_calibrator
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 
+# Starts what its arguments say, says its number, and waits to be killed.
+PARENT = """
+import subprocess, sys
+child = subprocess.Popen(sys.argv[2:], pass_fds=[int(sys.argv[1])], stdout=subprocess.DEVNULL)
+print(child.pid, flush=True)
+child.wait()
+"""
 SAMPLES = TREE / "data" / "samples" / "emerald-rapids-guest" / "samples.tsv"
 
 
@@ -67,3 +78,42 @@ def test_a_probe_that_is_missing_has_a_hint(program: Path) -> None:
         run_calibrator([], 1, None)
     assert caught.value.hint
     assert not program.exists()
+
+
+def runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def test_a_calibrator_whose_tlbcost_is_killed_does_not_run_on() -> None:
+    """Even if somebody else has the other end of its pipe."""
+    probe = BUILD / "libexec" / "tlbcost-calibrate"
+    if not probe.exists():
+        pytest.skip("tlbcost-calibrate is not built: make all")
+    reader, writer = os.pipe()
+    words = [str(probe), "--measure", "near", "--sweeps", "1000000", "--time-limit", "3000"]
+    words += ["--progress-fd", str(writer)]
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(writer), *words],
+        pass_fds=[writer],
+        stdout=subprocess.PIPE,
+    ) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        # Its first progress: from now on it is the calibrator.
+        assert os.read(reader, 1)
+        assert runs(pid)
+        parent.kill()
+        parent.wait()
+    for _ in range(600):
+        if not runs(pid):
+            break
+        time.sleep(0.1)
+    else:
+        os.kill(pid, 9)
+        pytest.fail("it still runs a minute later")
+    os.close(reader)
+    os.close(writer)
