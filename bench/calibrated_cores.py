@@ -121,7 +121,7 @@ def programs() -> list[Task]:
         task
         for task in read_suite()
         if Path(task.argv[0]).parent == paths.workloads()
-        and not Path(task.argv[0]).name in ("threads", "loop")
+        and Path(task.argv[0]).name not in ("threads", "loop")
     ]
     return own[::EACH]
 
