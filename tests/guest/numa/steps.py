@@ -46,7 +46,7 @@ def turning() -> dict[str, Any]:
     turn, rest = 20 * SLOW, 10 * SLOW
     options = ["--count", "100G", "--size", "32M", "--turn", str(turn)]
     with workload("numa-local", *options) as program:
-        times = {"rest_s": rest, "evidence_s": 8 * SLOW, "pause_s": 60 * SLOW}
+        times = {"rest_s": rest, "evidence_s": 6, "pause_s": 60 * SLOW}
         words = [f"--threshold={name}={time_s}" for name, time_s in times.items()]
         return program.watch(7 * turn // 2, "--apply", *words) | {"rest_s": rest}
 

@@ -99,7 +99,7 @@ class Observer:
         """What is too old: of intervals longer than a second as many count, and the last windows
         of a node some time longer, so that no other node waits for a new one.
         """
-        age = self.limits.evidence_s * max(self.interval_s, 1.0)
+        age = self.limits.evidence_s * max(self._activities[-1][1].seconds, 1.0)
         newer: Counter[int] = Counter()
         kept: deque[Window] = deque()
         for window in reversed(self._windows):
