@@ -128,8 +128,8 @@ struct account *account_begin(bool childless)
 		read_status(only.status);
 		read_maps(only.maps);
 	}
-	/* While it is being copied it is traced, for microseconds: any thread may see that. */
-	for (int i = 0; i < 100 && !strstr(only.status, "TracerPid:\t0\n"); i++) {
+	/* While it is copied, or its calls are recorded, it is traced: its threads may see that. */
+	for (int i = 0; i < 2000 && !strstr(only.status, "TracerPid:\t0\n"); i++) {
 		torture_sleep_ms(1);
 		read_status(only.status);
 	}

@@ -94,13 +94,14 @@ def test_a_calibrator_whose_tlbcost_is_killed_does_not_run_on() -> None:
     if not probe.exists():
         pytest.skip("tlbcost-calibrate is not built: make all")
     reader, writer = os.pipe()
-    words = [str(probe), "--measure", "near", "--sweeps", "1000000", "--time-limit", "3000"]
+    words = [str(probe), "--measure", "near", "--sweeps", "100000", "--time-limit", "3000"]
     words += ["--progress-fd", str(writer)]
     with subprocess.Popen(
         [sys.executable, "-c", PARENT, str(writer), *words],
         pass_fds=[writer],
         stdout=subprocess.PIPE,
     ) as parent:
+        os.close(writer)
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         # Its first progress: from now on it is the calibrator.
@@ -116,4 +117,3 @@ def test_a_calibrator_whose_tlbcost_is_killed_does_not_run_on() -> None:
         os.kill(pid, 9)
         pytest.fail("it still runs a minute later")
     os.close(reader)
-    os.close(writer)
