@@ -6,6 +6,9 @@ Every run makes folders of one kind, and first removes those that dead runs of t
     tlbcost-run-XXXXXXXX/     ours, searchable by others: under sudo `files` is the calling user's
         lock                  locked (flock) while the run lives; the kernel ends that with it
         files/                what the run works with
+
+Valgrind has files of its own, valgrind_proc_PID_WHAT_XXXXXXXX, which it removes as soon as it has
+opened them, unless it is killed just then.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 _PREFIX = "tlbcost-run-"
 _NAME = re.compile(rf"\.?{_PREFIX}[a-z0-9_]{{8}}")
 _LOCK, _FILES = "lock", "files"
+_VALGRINDS = re.compile(r"valgrind_proc_([0-9]+)_[a-z]+_[0-9a-f]{8}")
 _ATTEMPTS = 20
 
 
@@ -60,9 +64,11 @@ def remove_left(below: Path) -> None:
     """Remove what runs of this user left in `below` when they were killed; reports no error."""
     with contextlib.suppress(OSError):
         for name in os.listdir(below):  # noqa: PTH208  # no stat() of each of them
-            if _NAME.fullmatch(name):
-                with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):
+                if _NAME.fullmatch(name):
                     _remove_if_left(below / name)
+                elif match := _VALGRINDS.fullmatch(name):
+                    _remove_valgrinds(below / name, int(match[1]))
 
 
 def _check_tmpdir() -> None:
@@ -151,6 +157,13 @@ def _remove_if_left(folder: Path) -> None:
             _remove(folder)
     finally:
         os.close(lock)
+
+
+def _remove_valgrinds(file: Path, pid: int) -> None:
+    """Remove it if it is this user's, of a Valgrind that is dead. Raises OSError."""
+    found = file.lstat()
+    if stat.S_ISREG(found.st_mode) and _is_ours_alone(found) and not Path(f"/proc/{pid}").exists():
+        file.unlink()
 
 
 def _is_ours_alone(found: os.stat_result) -> bool:

@@ -181,3 +181,22 @@ def test_a_run_whose_new_folder_is_taken_for_a_left_one_makes_another(
     with temporary_folder() as folder:
         assert looked
         assert list(scratch.iterdir()) == [folder.parent]
+
+
+def test_a_file_of_a_killed_valgrind_is_removed_and_no_other(scratch: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    kept = [
+        scratch / f"valgrind_proc_{os.getpid()}_auxv_c76522ee",
+        scratch / f"valgrind_proc_{dead.pid}_auxv",
+        scratch / f"vgdb-pipe-from-vgdb-to-{dead.pid}",
+    ]
+    left = scratch / f"valgrind_proc_{dead.pid}_auxv_c76522ee"
+    for file in (*kept, left):
+        file.touch(mode=0o600)
+    if os.geteuid() == 0:
+        kept.append(scratch / f"valgrind_proc_{dead.pid}_cmdline_c76522ee")
+        kept[-1].touch(mode=0o600)
+        os.chown(kept[-1], _OTHER_USER, _OTHER_USER)
+    remove_left(scratch)
+    assert sorted(scratch.iterdir()) == sorted(kept)
