@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,9 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* A program is started in much less. */
+#define STOPPED_MS 100
 
 /* What a child that cannot go on tells the launcher. */
 struct refusal {
@@ -138,11 +142,19 @@ static void run_child(const struct child_plan *plan, pid_t launcher, int report,
 	_exit(127);
 }
 
-/* The report's descriptor closes itself when execve() succeeds. */
-static int started(int report, struct refusal *refusal)
+/*
+ * The report's descriptor closes itself when execve() succeeds.  A child that somebody has stopped
+ * does not come to that; it is killed if we are told to end.
+ */
+static int started(int report, pid_t pid, struct refusal *refusal)
 {
+	struct pollfd ready = { report, POLLIN, 0 };
+	sigset_t pending;
 	ssize_t n;
 
+	while (poll(&ready, 1, STOPPED_MS) == 0)
+		if (sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1)
+			kill(pid, SIGKILL);
 	do
 		n = read(report, refusal, sizeof(*refusal));
 	while (n < 0 && errno == EINTR);
@@ -193,7 +205,7 @@ int child_start(const struct child_plan *plan, pid_t *pid,
 	close(report[1]);
 	close(gate[0]);
 	close(gate[1]);
-	silent = *pid > 0 && started(report[0], &refusal);
+	silent = *pid > 0 && started(report[0], *pid, &refusal);
 	close(report[0]);
 	if (silent && !error)
 		return 0;
