@@ -45,12 +45,12 @@ RELATIVE, ABSOLUTE, POINTS = 0.05, 0.02, 0.02
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Of one estimate: walks and references in millions, and the gain."""
+    """Of one estimate: walks and references in millions, and the gain, if it was modelled."""
 
     base_walks: float
     huge_walks: float
     references: float
-    gain: float
+    gain: float | None
     windows: int
     seconds: float
 
@@ -93,9 +93,10 @@ def result_of(document: dict[str, Any], seconds: float) -> Result:
         if row["access"] != "fetch":
             walks[row["page_size_bytes"]] += row["stlb_misses"]
     base, huge = (each / 1e6 for each in walks.values())
-    expected = simulation["expected_overlap_fraction"]["value"]
+    expected = simulation["expected_overlap_fraction"]
+    gain = None if expected is None else expected["value"]
     windows = simulation["modelled"]["windows"]
-    return Result(base, huge, references / 1e6, expected, windows, seconds)
+    return Result(base, huge, references / 1e6, gain, windows, seconds)
 
 
 def whole_run(command: str) -> Result:
@@ -121,12 +122,19 @@ def whole_run(command: str) -> Result:
         # The hypervisor splits huge pages: misses are those of its pages.
         huge = base
     references = float(tables.windows["references"].sum()) / 1e6
-    return Result(base, huge, references, 0.0, len(tables.windows), time.monotonic() - started)
+    return Result(base, huge, references, None, len(tables.windows), time.monotonic() - started)
 
 
 def differs(copies: float, whole: float) -> bool:
     """Are walks per thousand references further apart than they may be?"""
     return abs(copies - whole) > max(RELATIVE * whole, ABSOLUTE)
+
+
+def gains_differ(copies: float | None, valgrind: float | None) -> bool:
+    """Or is there one of them only?"""
+    if copies is None or valgrind is None:
+        return copies is not valgrind
+    return abs(copies - valgrind) > POINTS
 
 
 def table(programs: list[str]) -> tuple[list[str], int]:
@@ -152,11 +160,13 @@ def table(programs: list[str]) -> tuple[list[str], int]:
         ]  # fmt: skip
         wrong = any(differs(triple[0], triple[2]) or differs(triple[1], triple[2])
                     for triple in triples)  # fmt: skip
-        wrong = wrong or abs(copies.gain - valgrind.gain) > POINTS
+        wrong = wrong or gains_differ(copies.gain, valgrind.gain)
         beyond += wrong
         cells = [f"`{shlex.join(Path(w).name for w in shlex.split(command))}`"]
         cells += [f"{walks:.3f}" for triple in triples for walks in triple]
-        cells += [f"{100 * each.gain:.1f} %" for each in (copies, valgrind)]
+        cells += [
+            "NA" if each.gain is None else f"{100 * each.gain:.1f} %" for each in (copies, valgrind)
+        ]
         cells += [str(copies.windows), f"{copies.seconds:.1f}", f"{valgrind.seconds:.1f}"]
         lines.append(f"| {' | '.join(cells)} |{' <!-- beyond -->' if wrong else ''}")
         print(lines[-1], file=sys.stderr, flush=True)

@@ -275,7 +275,7 @@ int copies_options_parse(int argc, char **argv, struct copies_options *options)
 	options->sampling.fraction = 0.05;
 	options->sampling.fault_ns = BUDGET_FAULT_NS;
 	options->sampling.record_calls = 20000;
-	options->sampling.record_ms = 120;
+	options->sampling.record_ms = 60;
 	options->sampling.window_ns = UINT64_C(5000000000);
 	options->sampling.seed = clock_ns();
 	options->arms = (struct arms_options){

@@ -2,10 +2,6 @@
 #include "copy_request.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -68,45 +64,6 @@ static bool is_missing(const struct injector_request *request, struct program_fa
 	return facts->has_unforked;
 }
 
-/* The CPU that a thread is on; -1: not known. */
-static int cpu_of(pid_t thread)
-{
-	char path[32], text[1024];
-	const char *field;
-	ssize_t length;
-	int file;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)thread);
-	file = open(path, O_RDONLY | O_CLOEXEC);
-	length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
-	if (file >= 0)
-		close(file);
-	if (length <= 0)
-		return -1;
-	text[length] = '\0';
-	field = strrchr(text, ')');
-	/* Field 39 of proc(5); the one behind the name is the third. */
-	for (int i = 2; field && i < 39; i++)
-		field = strchr(field + 1, ' ');
-	return field ? atoi(field + 1) : -1;
-}
-
-/*
- * Each call stops the thread twice: it is soonest let go from its own CPU, by a change of context
- * alone.
- */
-static void stay_near(pid_t thread, const cpu_set_t *allowed)
-{
-	const int cpu = cpu_of(thread);
-	cpu_set_t one;
-
-	if (cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, allowed))
-		return;
-	CPU_ZERO(&one);
-	CPU_SET((size_t)cpu, &one);
-	sched_setaffinity(0, sizeof(one), &one);
-}
-
 /* The calls that the thread makes now.  Returns the recording, or -1. */
 static int record(struct thread_stop *stop, const struct injector_request *request,
 		  struct injector_answer *answer)
@@ -117,14 +74,10 @@ static int record(struct thread_stop *stop, const struct injector_request *reque
 		.file = memfd_create("tlbcost-recording", MFD_CLOEXEC),
 	};
 	enum recorder_end end;
-	cpu_set_t allowed;
 	int signal = 0;
 
-	sched_getaffinity(0, sizeof(allowed), &allowed);
-	stay_near(stop->thread, &allowed);
 	/* It was resumed. */
 	end = recorder_run(&recorder, &signal);
-	sched_setaffinity(0, sizeof(allowed), &allowed);
 	if (end == RECORDER_STOPPED)
 		thread_stop_detach(stop, signal);
 	else

@@ -49,7 +49,7 @@ int sampled_copy_give(struct sampling *sampling, struct worker *worker,
 /* To a worker, or to wait for one (NULL). */
 static void give(struct sampling *sampling, struct worker *worker, struct process *process,
 		 const struct injector_request *request, const struct injector_answer *answer,
-		 const struct process_status *status, int recording)
+		 const struct process_status *status, uint64_t lost_ns, int recording)
 {
 	struct copies_row *row = strata_conclude(sampling, "lost");
 	struct worker_job job = {
@@ -60,7 +60,7 @@ static void give(struct sampling *sampling, struct worker *worker, struct proces
 		.alive = true, .copy = answer->copy[0], .sibling = request->sibling,
 		.process = process, .image = process->image, .faults = status->minor_faults,
 		.cpu_ns = process->cpu_ns, .begun_cpu_ns = sampling->processes.cpu_ns,
-		.fault_rate = process->fault_rate,
+		.fault_rate = process->fault_rate, .lost_ns = lost_ns,
 	};
 	int rc = -1;
 
@@ -97,16 +97,43 @@ static void note_refusal(struct sampling *sampling, const struct process *proces
 		fill_in(row, process, thread, answer);
 }
 
+static struct process_pace pace_of(const struct process *process)
+{
+	return (struct process_pace){ clock_ns(), process_user_ns(process->pid) };
+}
+
+/*
+ * The CPU time that it would have used since then, had it gone on as between the last copy and this
+ * one.  Recorded, each of its calls waits for us twice.
+ */
+static uint64_t lost_since(const struct process *process, const struct process_pace *begin)
+{
+	const struct process_pace *before = &process->resumed, now = pace_of(process);
+	double lost;
+
+	if (!before->at_ns || begin->at_ns <= before->at_ns || !process->user_ns)
+		return 0;
+	lost = (double)(begin->user_ns - before->user_ns) /
+		       (double)(begin->at_ns - before->at_ns) *
+		       (double)(now.at_ns - begin->at_ns) -
+	       (double)(now.user_ns - begin->user_ns);
+	return lost > 0 ? (uint64_t)(lost * (double)process->cpu_ns / (double)process->user_ns) : 0;
+}
+
 static void copy_thread(struct sampling *sampling, struct worker *worker, struct process *process,
 			pid_t thread, const struct process_status *status)
 {
 	const struct injector_request request = sampled_copy_request(sampling, process, thread);
+	const struct process_pace begin = pace_of(process);
 	struct injector_answer answer;
+	uint64_t lost_ns;
 	int recording;
 
 	sampled_copy_charge_late(sampling, process, status->minor_faults);
 	if (sampled_copy_ask(sampling, process, &request, &answer, &recording) < 0)
 		return;
+	lost_ns = lost_since(process, &begin);
+	process->resumed = pace_of(process);
 	if (answer.copies && answer.missing) {
 		/* It lacks memory: the next one will have it. */
 		struct sampled_copy useless = {
@@ -120,7 +147,7 @@ static void copy_thread(struct sampling *sampling, struct worker *worker, struct
 	} else if (answer.copies) {
 		sampling->refused = 0;
 		sampling->made++;
-		give(sampling, worker, process, &request, &answer, status, recording);
+		give(sampling, worker, process, &request, &answer, status, lost_ns, recording);
 	} else {
 		note_refusal(sampling, process, thread, &answer);
 	}

@@ -10,6 +10,12 @@
 
 #define PROCESS_MOST_DEAD 32u
 
+/* How far it had come at a time. */
+struct process_pace {
+	uint64_t at_ns;		/* CLOCK_MONOTONIC */
+	uint64_t user_ns;
+};
+
 struct process {
 	pid_t pid;
 	bool gone;
@@ -25,6 +31,7 @@ struct process {
 	/* Transparent huge pages: looked at now and then. */
 	uint64_t huge_looked_ns, huge_bytes;
 	bool ended_by_call;	/* a window was, without a recording */
+	struct process_pace resumed;	/* since it was last stopped for a copy */
 };
 
 struct processes {

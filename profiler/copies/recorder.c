@@ -2,8 +2,12 @@
 #include "recorder.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -19,6 +23,8 @@
 #define MOST_BYTES (64u << 20)
 #define CHUNK_BYTES 65536u
 #define MOST_ERROR 4095
+/* Stops between two looks at which CPU it is on. */
+#define STOPS_NEAR 16u
 
 /* Calls that make a process or thread, end one, or change where it continues. */
 static bool starts_or_ends(long call)
@@ -147,14 +153,56 @@ static bool look(struct recorder *recorder, bool *in_call)
 	return returned(recorder) == 0 && recorder->calls < recorder->most_calls;
 }
 
-enum recorder_end recorder_run(struct recorder *recorder, int *signal)
+/* The CPU that a thread is on; -1: not known. */
+static int cpu_of(pid_t thread)
+{
+	char path[32], text[1024];
+	const char *field;
+	ssize_t length;
+	int file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)thread);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
+	if (file >= 0)
+		close(file);
+	if (length <= 0)
+		return -1;
+	text[length] = '\0';
+	field = strrchr(text, ')');
+	/* Field 39 of proc(5); the one behind the name is the third. */
+	for (int i = 2; field && i < 39; i++)
+		field = strchr(field + 1, ' ');
+	return field ? atoi(field + 1) : -1;
+}
+
+/*
+ * Each call stops the thread twice: it is soonest let go from its own CPU, by a change of context
+ * alone.  It may have moved.
+ */
+static void stay_near(pid_t thread, const cpu_set_t *allowed, int *near)
+{
+	const int cpu = cpu_of(thread);
+	cpu_set_t one;
+
+	if (cpu == *near || cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, allowed))
+		return;
+	CPU_ZERO(&one);
+	CPU_SET((size_t)cpu, &one);
+	if (sched_setaffinity(0, sizeof(one), &one) == 0)
+		*near = cpu;
+}
+
+static enum recorder_end run(struct recorder *recorder, const cpu_set_t *allowed, int *signal)
 {
 	uint64_t deadline_ns = clock_ns() + recorder->most_ms * UINT64_C(1000000);
 	bool in_call = false;
-	int status;
+	int status, near = -1;
 
 	*signal = 0;
-	for (;;) {
+	for (uint32_t stops = 0;; stops++) {
+		if (stops % STOPS_NEAR == 0)
+			stay_near(recorder->thread, allowed, &near);
 		if (tracee_wait(recorder->thread, deadline_ns, &status) < 0)
 			return errno == ETIMEDOUT ? RECORDER_RUNS : RECORDER_GONE;
 		if (!WIFSTOPPED(status))
@@ -169,4 +217,15 @@ enum recorder_end recorder_run(struct recorder *recorder, int *signal)
 		if (ptrace(PTRACE_SYSCALL, recorder->thread, NULL, NULL) < 0)
 			return RECORDER_GONE;
 	}
+}
+
+enum recorder_end recorder_run(struct recorder *recorder, int *signal)
+{
+	cpu_set_t allowed;
+	enum recorder_end end;
+
+	sched_getaffinity(0, sizeof(allowed), &allowed);
+	end = run(recorder, &allowed, signal);
+	sched_setaffinity(0, sizeof(allowed), &allowed);
+	return end;
 }

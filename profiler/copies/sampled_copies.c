@@ -19,9 +19,9 @@
 #define HOLD_NS 500000000u
 /*
  * What a worker takes from the program on another CPU, by using caches and memory that both share: a
- * tenth of its own time for xz, less for others (doc/benchmarks.md).
+ * third of its own time for xz, next to nothing for others (doc/benchmarks.md).
  */
-#define NEIGHBOUR_SHARE 10u
+#define NEIGHBOUR_SHARE 3u
 
 void sampled_copies_settle(struct sampling *sampling)
 {
@@ -100,6 +100,8 @@ static void settle(struct sampling *sampling, struct sampled_copy *sampled,
 		else
 			process->shared_pages = 0;
 	}
+	if (sampled->lost_ns > cost.pause_ns)
+		cost.pause_ns = sampled->lost_ns;
 	budget_charge(&sampling->budget, &cost);
 }
 

@@ -37,6 +37,7 @@ struct sampled_copy {
 	uint64_t image, faults, cpu_ns;	/* of the process when it was made */
 	uint64_t begun_cpu_ns;		/* of all processes */
 	double fault_rate;		/* per ns of CPU time, before */
+	uint64_t lost_ns;		/* CPU time that the program did not get while it was made */
 	uint64_t given_ns;		/* CLOCK_MONOTONIC when a worker got it */
 };
 
