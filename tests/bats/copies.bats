@@ -87,7 +87,7 @@ print(len(os.listdir("/proc/self/fd")))'
 @test "children are copied with --children, and without it they are not" {
 	local program='import subprocess, sys
 subprocess.run([sys.executable, "-c", "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass"])'
-	run -0 timeout 120 "${COPIES}" --out "${OUT}" --children -- python3 -c "${program}"
+	run -0 timeout 120 "${COPIES}" --out "${OUT}" --copies 20 --children -- python3 -c "${program}"
 	(($(key processes_seen) >= 2))
 	(($(awk -F '\t' -v pid="$(key pid)" '/^[0-9]/ && $2 != pid && $2 != "NA"' "${OUT}/copies.tsv" | wc -l) > 0))
 	run -0 timeout 120 "${COPIES}" --out "${OUT}" -- python3 -c "${program}"
