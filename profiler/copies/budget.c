@@ -5,6 +5,8 @@
 #define TABLES_NS_PER_BYTE (28e6 / (1 << 30))
 #define WRITTEN_PART 0.1
 #define LEAST_COPY_NS 300000u
+/* What a copy costs is known once it is dead; all of the budget would be spent too soon. */
+#define PLANNED_PART 0.9
 /* With more windows than this, another one tells little: strata grow with the run. */
 #define MANY_COPIES 64u
 /* Of a number of copies, ever fewer are taken: this says how fast. */
@@ -73,18 +75,19 @@ static uint64_t by_number(const struct budget *budget, uint64_t cpu_ns)
 
 uint64_t budget_stratum(const struct budget *budget, uint64_t cpu_ns, uint64_t resident_bytes)
 {
+	const double fraction = PLANNED_PART * budget->fraction;
 	double allowed, debt, length;
 
 	if (budget->most_copies)
 		return by_number(budget, cpu_ns);
-	if (budget->fraction <= 0)
+	if (fraction <= 0)
 		return UINT64_MAX;
-	allowed = budget->fraction * (double)cpu_ns;
+	allowed = fraction * (double)cpu_ns;
 	debt = (double)budget->spent_ns - allowed;
 	length = (double)budget_predict(budget, resident_bytes);
 	if (debt > 0)
 		length += debt;
-	length /= budget->fraction;
+	length /= fraction;
 	if (length > 1e18)
 		return UINT64_MAX;
 	return larger(larger((uint64_t)length, BUDGET_SHORTEST_NS), cpu_ns / MANY_COPIES);

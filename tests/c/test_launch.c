@@ -2,6 +2,7 @@
 /* Do the launcher's modules keep their contracts, each by itself? */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -185,6 +186,32 @@ static void refusal_of_the_hook_leaves_no_child(void)
 	close(program.signals.fd);
 }
 
+/* Somebody stops it before its program, and ends us. */
+static int stop(pid_t pid, void *context)
+{
+	siginfo_t stopped;
+
+	(void)context;
+	if (kill(pid, SIGSTOP) < 0)
+		return -1;
+	CHECK_EQUAL(waitid(P_PID, (id_t)pid, &stopped, WSTOPPED | WNOWAIT), 0);
+	return raise(SIGTERM);
+}
+
+static void program_stopped_before_its_start_ends_with_the_launcher(void)
+{
+	static char name[] = "true";
+	char *argv[] = { name, NULL };
+	const struct program_options options = { .argv = argv };
+	const struct program_hooks hooks = { .attach = stop };
+	struct program program;
+
+	CHECK_EQUAL(program_open(&program, &options), 0);
+	CHECK_EQUAL(program_run(&program, &hooks), 128 + SIGKILL);
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+	close(program.signals.fd);
+}
+
 static void program_gets_its_own_file_limit(void)
 {
 	static char sh[] = "sh", option[] = "-c", text[] = "exit $(ulimit -n)";
@@ -254,6 +281,8 @@ static const struct check_test tests[] = {
 	  program_that_cannot_start_leaves_no_child },
 	{ "hook: the process is there before its program", hook_sees_the_process_before_the_program },
 	{ "hook: no child is left of a refusal", refusal_of_the_hook_leaves_no_child },
+	{ "run: one that is stopped before its start ends with the launcher",
+	  program_stopped_before_its_start_ends_with_the_launcher },
 	{ "run: the program has its own limit of files", program_gets_its_own_file_limit },
 	{ "watch: the hook is called, and may end it", watch_calls_its_hook_and_ends_with_it },
 	{ "watch: others end by themselves or by a signal", others_are_watched_to_their_end },

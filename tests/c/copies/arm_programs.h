@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "injected.h"
+#include "replay.h"
 
 #define BYTES (UINT64_C(32) << 20)
 #define WORDS (BYTES / sizeof(uint64_t))
@@ -62,11 +63,13 @@ static inline void reads(int output)
 		sum += words[sum % WORDS];
 }
 
-/* A copy of a program that is under way; returns 0, or -1 and the test is over. */
-static inline int begin(struct injected *injected, struct copy *copy, void (*program)(int))
+/* A copy of a program that is under way, and its next calls; 0, or -1 and the test is over. */
+static inline int begin_recorded(struct injected *injected, struct copy *copy,
+				 void (*program)(int), uint32_t calls, struct recording *recording)
 {
 	struct injector_request request;
 	struct injector_answer answer;
+	int recorded = -1;
 	char byte;
 
 	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -75,13 +78,26 @@ static inline int begin(struct injected *injected, struct copy *copy, void (*pro
 	CHECK_EQUAL(read(injected->from_program, &byte, 1), 1);
 	injected_nap(20000);
 	request = injected_request(injected);
-	CHECK_EQUAL(injector_ask(injected->socket, &request, &answer), 0);
+	request.record_calls = calls;
+	request.record_ms = 20000;
+	CHECK_EQUAL(injector_ask_recording(injected->socket, &request, &answer, &recorded), 0);
 	CHECK_EQUAL(answer.refusal, INJECTED);
+	CHECK_EQUAL(recording_open(recording, recorded), 0);
+	if (recorded >= 0)
+		close(recorded);
 	if (answer.refusal != INJECTED)
 		return -1;
 	*copy = answer.copy[0];
 	CHECK_EQUAL(copy_take(copy), 0);
 	return 0;
+}
+
+/* Without its calls. */
+static inline int begin(struct injected *injected, struct copy *copy, void (*program)(int))
+{
+	struct recording none;
+
+	return begin_recorded(injected, copy, program, 0, &none);
 }
 
 static inline void end(struct injected *injected, struct copy *copy)

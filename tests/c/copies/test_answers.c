@@ -1,41 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Does an arm go on by itself at its calls, as its original did, and is nothing of that seen? */
-#include <stdint.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "answers.h"
+#include "arm_programs.h"
 #include "arms.h"
-#include "check.h"
-#include "injected.h"
 
-#define BYTES (UINT64_C(32) << 20)
-#define WORDS (BYTES / sizeof(uint64_t))
-#define MS UINT64_C(1000000)
 #define CALLS 4000u
-
-/* Of the program: what it shares with this test. */
-static volatile uint64_t *shared;
-
-static void say(int output)
-{
-	if (write(output, "x", 1) != 1)
-		_exit(1);
-}
 
 /* A server of its own requests: what it reads decides which words it updates. */
 static void serves(int output)
 {
-	uint64_t *words = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			       -1, 0);
+	uint64_t *words = table();
 	uint64_t request = 1, answer = 0;
 	struct timespec before, now;
 	int channel[2];
 
-	madvise(words, BYTES, MADV_NOHUGEPAGE);
-	for (uint64_t i = 0; i < WORDS; i++)
-		words[i] = i;
 	if (pipe(channel) < 0)
 		_exit(1);
 	clock_gettime(CLOCK_MONOTONIC, &before);
@@ -67,36 +47,8 @@ static void spins(int output)
 		;
 }
 
-/* A copy of a program that is under way, and its next calls; 0, or -1 and the test is over. */
-static int begin(struct injected *injected, struct copy *copy, void (*program)(int),
-		 uint32_t calls, struct recording *recording)
-{
-	struct injector_request request;
-	struct injector_answer answer;
-	int recorded = -1;
-	char byte;
-
-	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CHECK(shared != MAP_FAILED);
-	CHECK_EQUAL(injected_start(injected, program), 0);
-	CHECK_EQUAL(read(injected->from_program, &byte, 1), 1);
-	injected_nap(20000);
-	request = injected_request(injected);
-	request.record_calls = calls;
-	request.record_ms = 20000;
-	CHECK_EQUAL(injector_ask_recording(injected->socket, &request, &answer, &recorded), 0);
-	CHECK_EQUAL(answer.refusal, INJECTED);
-	CHECK_EQUAL(recording_open(recording, recorded), 0);
-	if (recorded >= 0)
-		close(recorded);
-	if (answer.refusal != INJECTED)
-		return -1;
-	*copy = answer.copy[0];
-	CHECK_EQUAL(copy_take(copy), 0);
-	return 0;
-}
-
-static void end(struct injected *injected, struct copy *copy, struct recording *recording)
+static void end_unnoticed(struct injected *injected, struct copy *copy,
+			  struct recording *recording)
 {
 	const uint64_t before = *shared;
 
@@ -105,9 +57,7 @@ static void end(struct injected *injected, struct copy *copy, struct recording *
 	/* It has noticed nothing. */
 	injected_nap(50000);
 	CHECK(before == 0 || *shared > before);
-	CHECK_EQUAL(kill(injected->program, SIGKILL), 0);
-	injected_end(injected);
-	munmap((void *)(uintptr_t)shared, 4096);
+	end(injected, copy);
 }
 
 /* Not on kernels before 5.11, nor where something else hides it. */
@@ -135,7 +85,7 @@ static void test_arms_are_measured_with_their_calls(void)
 
 	if (!can_answer())
 		CHECK_SKIP("this kernel hands no calls to programs");
-	if (begin(&injected, &copy, serves, CALLS, &recording) == 0) {
+	if (begin_recorded(&injected, &copy, serves, CALLS, &recording) == 0) {
 		CHECK_EQUAL(recording_calls(&recording), CALLS);
 		CHECK_EQUAL(arms_measure(&rows, &options, &copy, &recording, 3, &random), 0);
 		CHECK_EQUAL(rows.count, ARM_KINDS);
@@ -152,7 +102,7 @@ static void test_arms_are_measured_with_their_calls(void)
 		CHECK(row->different_pages <= 8);
 	}
 	slice_rows_free(&rows);
-	end(&injected, &copy, &recording);
+	end_unnoticed(&injected, &copy, &recording);
 }
 
 static void test_another_call_ends_it(void)
@@ -169,7 +119,7 @@ static void test_another_call_ends_it(void)
 		free(records);
 		CHECK_SKIP("this kernel hands no calls to programs");
 	}
-	if (begin(&injected, &copy, serves, 0, &recording) == 0) {
+	if (begin_recorded(&injected, &copy, serves, 0, &recording) == 0) {
 		CHECK_EQUAL(arm_fork(&arm, &copy), 0);
 		CHECK_EQUAL(answers_lay(&arm, &area, &other, false), 0);
 		CHECK_EQUAL(answers_run(&arm, area, 2000 * MS, &state), ARM_CALL);
@@ -179,7 +129,7 @@ static void test_another_call_ends_it(void)
 		CHECK_EQUAL(arm.copy.pid, 0);
 	}
 	free(records);
-	end(&injected, &copy, &recording);
+	end_unnoticed(&injected, &copy, &recording);
 }
 
 static void test_what_answers_take_is_measured(void)
@@ -196,7 +146,7 @@ static void test_what_answers_take_is_measured(void)
 		free(records);
 		CHECK_SKIP("this kernel hands no calls to programs");
 	}
-	if (begin(&injected, &copy, serves, 0, &recording) == 0) {
+	if (begin_recorded(&injected, &copy, serves, 0, &recording) == 0) {
 		CHECK_EQUAL(arm_fork(&arm, &copy), 0);
 		CHECK_EQUAL(answers_lay(&arm, &area, &other, true), 0);
 		CHECK_EQUAL(answers_run(&arm, area, 2000 * MS, &state), ARM_CHECKED);
@@ -208,7 +158,7 @@ static void test_what_answers_take_is_measured(void)
 		arm_kill(&arm, &copy);
 	}
 	free(records);
-	end(&injected, &copy, &recording);
+	end_unnoticed(&injected, &copy, &recording);
 }
 
 static void test_an_arm_that_makes_no_call_is_given_up(void)
@@ -225,7 +175,7 @@ static void test_an_arm_that_makes_no_call_is_given_up(void)
 		free(records);
 		CHECK_SKIP("this kernel hands no calls to programs");
 	}
-	if (begin(&injected, &copy, spins, 0, &recording) == 0) {
+	if (begin_recorded(&injected, &copy, spins, 0, &recording) == 0) {
 		CHECK_EQUAL(arm_fork(&arm, &copy), 0);
 		CHECK_EQUAL(answers_lay(&arm, &area, &other, false), 0);
 		CHECK_EQUAL(answers_run(&arm, area, 50 * MS, &state), ARM_LATE);
@@ -233,7 +183,7 @@ static void test_an_arm_that_makes_no_call_is_given_up(void)
 		CHECK_EQUAL(arm.copy.pid, 0);
 	}
 	free(records);
-	end(&injected, &copy, &recording);
+	end_unnoticed(&injected, &copy, &recording);
 }
 
 static const struct check_test tests[] = {
