@@ -19,7 +19,7 @@ uint64_t budget_predict(const struct budget *budget, uint64_t resident_bytes)
 	const double rate = budget->copies ? budget->ns_per_byte : first;
 	const uint64_t ns = (uint64_t)(rate * (double)resident_bytes);
 
-	return ns > LEAST_COPY_NS ? ns : LEAST_COPY_NS;
+	return (ns > LEAST_COPY_NS ? ns : LEAST_COPY_NS) + budget->work_ns;
 }
 
 /* The last copies weigh most: programs have phases. */
@@ -41,18 +41,21 @@ void budget_charge(struct budget *budget, const struct copy_cost *cost)
 
 void budget_charge_late(struct budget *budget, uint64_t late_faults)
 {
-	budget_charge_work(budget, (uint64_t)((double)(late_faults * budget->fault_ns) /
-					      BUDGET_REUSES));
+	const double ns = (double)(late_faults * budget->fault_ns) / BUDGET_REUSES;
+
+	if (!budget->copies || !budget->copy_ns)
+		return;
+	budget->spent_ns += (uint64_t)ns;
+	/* The next copy will cost that, too: a third, as in blend(). */
+	budget->ns_per_byte *= 1 + ns / 3 / (double)budget->copy_ns;
+	budget->copy_ns += (uint64_t)(ns / 3);
 }
 
 void budget_charge_work(struct budget *budget, uint64_t ns)
 {
-	if (!budget->copies || !budget->copy_ns)
-		return;
 	budget->spent_ns += ns;
-	/* The next copy will cost that, too: a third, as in blend(). */
-	budget->ns_per_byte *= 1 + (double)ns / 3 / (double)budget->copy_ns;
-	budget->copy_ns += ns / 3;
+	budget->work_ns = (uint64_t)blend((double)budget->work_ns, (double)ns, budget->works);
+	budget->works++;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)

@@ -29,6 +29,7 @@ struct budget {
 	uint64_t copies;
 	double ns_per_byte;		/* of resident memory, of the last copies */
 	uint64_t copy_ns;		/* the last copies' */
+	uint64_t works, work_ns;	/* what following them cost besides; of the last ones */
 };
 
 /* Where it is not known; a fault that finds the page its own again takes less than half of it. */
@@ -42,7 +43,7 @@ uint64_t budget_predict(const struct budget *budget, uint64_t resident_bytes);
 
 /* It was taken.  `late_faults` came after it was dead. */
 void budget_charge(struct budget *budget, const struct copy_cost *cost);
-/* CPU time that others lost because it was followed. */
+/* What was lost because it was followed, however large it was. */
 void budget_charge_work(struct budget *budget, uint64_t ns);
 void budget_charge_late(struct budget *budget, uint64_t late_faults);
 

@@ -19,9 +19,11 @@
 #define HOLD_NS 500000000u
 /*
  * What a worker takes from the program on another CPU, by using caches and memory that both share: a
- * third of its own time for xz, next to nothing for others (doc/benchmarks.md).
+ * third of its own time for xz, next to nothing for others (doc/benchmarks.md).  It is no more than
+ * filling a last level again takes, unless the program makes calls: who answers them may need that CPU.
  */
 #define NEIGHBOUR_SHARE 3u
+#define REFILL_NS UINT64_C(30000000)
 
 void sampled_copies_settle(struct sampling *sampling)
 {
@@ -107,7 +109,7 @@ static void settle(struct sampling *sampling, struct sampled_copy *sampled,
 
 static void set_pace(struct sampling *sampling, uint64_t ns)
 {
-	sampling->pace_ns = sampling->pace_ns ? (3 * sampling->pace_ns + ns) / 4 : ns;
+	sampling->pace_ns = sampling->pace_ns ? (sampling->pace_ns + ns) / 2 : ns;
 }
 
 /* Its worker is free for the next one. */
@@ -115,8 +117,11 @@ static void end_job(struct sampling *sampling, const struct worker *worker,
 		    struct sampled_copy *sampled, uint64_t ran_ns)
 {
 	/* It took its share of CPUs that all were in use, or of caches and memory alone. */
-	budget_charge_work(&sampling->budget,
-			   ran_ns / (worker->urgent ? workers_cpus() : NEIGHBOUR_SHARE));
+	uint64_t taken_ns = ran_ns / (worker->urgent ? workers_cpus() : NEIGHBOUR_SHARE);
+
+	if (!worker->urgent && !sampled->process->ended_by_call && taken_ns > REFILL_NS)
+		taken_ns = REFILL_NS;
+	budget_charge_work(&sampling->budget, taken_ns);
 	sampled->modelled = false;
 	set_pace(sampling, sampling->processes.cpu_ns - sampled->begun_cpu_ns);
 }

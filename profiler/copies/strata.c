@@ -4,8 +4,6 @@
 #include "clock.h"
 #include "waiting.h"
 
-/* Of a shorter run all windows are needed that there can be. */
-#define SHORT_NS UINT64_C(3000000000)
 /* So little is never too dear: a short program may need its memory last of all. */
 #define CHEAP_NS 2e7
 /* After this many refusals in a row strata grow no more. */
@@ -24,7 +22,6 @@ void strata_next(struct sampling *sampling, uint64_t begin_ns)
 {
 	uint64_t length = budget_stratum(&sampling->budget, begin_ns, resident_bytes(sampling));
 	const uint32_t serving = workers_serving(sampling->workers);
-	const uint64_t rests = begin_ns < SHORT_NS || sampling->budget.most_copies ? 1 : 2;
 
 	sampling->tries = 0;
 	/* Those that wait are not in the budget yet. */
@@ -33,12 +30,9 @@ void strata_next(struct sampling *sampling, uint64_t begin_ns)
 		sampling->stopped = "budget";
 		return;
 	}
-	/*
-	 * Workers that are busy leave an instant unseen; and they share caches and memory with the
-	 * program, so that in a long run they rest for as long as they work.
-	 */
-	if (serving && !waiting_may(sampling, 0) && length < rests * sampling->pace_ns / serving)
-		length = rests * sampling->pace_ns / serving;
+	/* Workers that are busy leave an instant unseen. */
+	if (serving && !waiting_may(sampling, 0) && length < sampling->pace_ns / serving)
+		length = sampling->pace_ns / serving;
 	/* Who refused now will, most likely, refuse again. */
 	for (unsigned i = 0; i < sampling->refused && i < MOST_REFUSED; i++)
 		length *= 2;

@@ -28,7 +28,8 @@ from tlbcost.simulator.run import Simulation
 
 # Short programs are run again for more copies of them: so often, and for so long in all.
 _MOST_RUNS = 20
-_REPEATED_S = 8.0
+_REPEATED_S = 7.0
+_MOST_LONG_RUNS = 4
 # One that is shorter is followed itself, from its first instruction on.
 _WHOLE_NS = 200_000_000
 
@@ -74,15 +75,23 @@ def repeat(request: EstimateRequest, copying: Copying, runs: list[Outcome]) -> N
     from tlbcost.copies.tables import read_tables
 
     until = time.monotonic() + _REPEATED_S
-    while len(runs) < _MOST_RUNS and time.monotonic() < until:
+    while len(runs) < _MOST_RUNS:
         tables = read_tables(run_folders(copying.launcher, runs))
         if not more_may_do(tables, measured=request.measured):
+            return
+        late = time.monotonic() + _wall_s(runs[-1]) > until
+        # Without enough copies Valgrind comes next, which takes ten times as long.
+        if late and (too_few(tables) is None or len(runs) >= _MOST_LONG_RUNS):
             return
         copying.conditions.measure()
         tool = copying.tool(len(runs))
         outcome = copying.launcher.execute(request.argv, discard=True, tool=tool)
         check_outcome(request.argv[0], outcome, runs, ignore_failure=request.ignore_failure)
         runs.append(outcome)
+
+
+def _wall_s(outcome: Outcome) -> float:
+    return 0.0 if outcome.run is None else outcome.run.wall_ns / 1e9
 
 
 def run_folders(launcher: Launcher, runs: Sequence[Outcome]) -> list[Path]:

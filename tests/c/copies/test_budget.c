@@ -76,6 +76,19 @@ static void test_debt(void)
 	CHECK(budget_stratum(&budget, SECOND, 512 * MEBIBYTE) >= 29 * SECOND);
 }
 
+/* Memory makes a copy dear, not what its worker does. */
+static void test_work(void)
+{
+	struct budget budget = { .fraction = 0.05, .fault_ns = BUDGET_FAULT_NS };
+	const struct copy_cost small = { SECOND / 1000, 0, 32 * MEBIBYTE };
+
+	budget_charge(&budget, &small);
+	budget_charge_work(&budget, 30 * SECOND / 1000);
+	CHECK_EQUAL(budget.spent_ns, 31 * SECOND / 1000);
+	CHECK(budget_predict(&budget, 1024 * MEBIBYTE) >= 61 * SECOND / 1000);
+	CHECK(budget_predict(&budget, 1024 * MEBIBYTE) <= 63 * SECOND / 1000);
+}
+
 static void test_number(void)
 {
 	struct budget even = { .most_copies = 50, .expected_cpu_ns = 10 * SECOND };
@@ -123,6 +136,7 @@ static const struct check_test tests[] = {
 	{ "cheap copies are not taken without end", test_many },
 	{ "without a budget there is no copy", test_nothing },
 	{ "what was too dear is made up for", test_debt },
+	{ "a worker costs the same, however large the program is", test_work },
 	{ "a number of copies is not exceeded, nor used up", test_number },
 	{ "all CPU time has the same chance", test_same_chance },
 };
