@@ -129,7 +129,10 @@ by_preload() { # <glob of a library>...
 	cat >main.go <<-'EOF'
 		package main
 
-		import "os"
+		import (
+			"os"
+			"time"
+		)
 
 		func main() {
 			block := make([]byte, 96<<20)
@@ -138,6 +141,8 @@ by_preload() { # <glob of a library>...
 			}
 			text, _ := os.ReadFile("/proc/self/smaps_rollup")
 			os.WriteFile(os.Getenv("SMAPS"), text, 0644)
+			// Its memory is looked at now and then: on a busy machine not at once.
+			time.Sleep(300 * time.Millisecond)
 			os.Exit(int(block[77]) - 1)
 		}
 	EOF

@@ -2,6 +2,7 @@
 /* Are the system calls that a thread makes after it was copied recorded, with what they gave it? */
 #include "check.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -103,6 +104,7 @@ static void test_recording(void)
 {
 	struct injector_request request;
 	struct injected injected;
+	cpu_set_t before, after;
 	int status;
 
 	end = mmap(NULL, sizeof(*end), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -112,8 +114,12 @@ static void test_recording(void)
 	request.sleeping = true;
 	request.record_calls = CALLS;
 	request.record_ms = 5000;
+	CHECK_EQUAL(sched_getaffinity(injected.injector, sizeof(before), &before), 0);
 	for (unsigned i = 0; i < 5; i++)
 		check_recording(&injected, &request);
+	/* It was on the program's CPU only while it recorded. */
+	CHECK_EQUAL(sched_getaffinity(injected.injector, sizeof(after), &after), 0);
+	CHECK(CPU_EQUAL(&before, &after));
 	*end = 1;
 	status = injected_end(&injected);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
