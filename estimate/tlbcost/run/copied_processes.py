@@ -11,12 +11,12 @@ import os
 from pathlib import Path
 
 # The kernel keeps 15 characters of a name.
-_HELPERS = frozenset({"tlbcost-injecto", "tlbcost-worker", "tlbcost-copies"})
+_HELPERS = frozenset({"tlbcost-injecto", "tlbcost-worker", "tlbcost-copies", "tlbcost-calibra"})
 _FIRST_TO_BE_KILLED = "1000"
 
 
 def is_helper(pid: int) -> bool:
-    """A process of tlbcost-copies."""
+    """A process of tlbcost-copies, or the probe that runs between two runs."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() in _HELPERS
     except (OSError, UnicodeDecodeError):
