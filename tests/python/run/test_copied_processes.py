@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from tlbcost.run.copied_processes import is_helper
 
 
