@@ -132,7 +132,7 @@ def differs(copies: float, whole: float) -> bool:
 
 
 def gains_differ(copies: float | None, valgrind: float | None) -> bool:
-    """Or is there one of them only?"""
+    """Are gains further apart than they may be, or is there only one?"""
     if copies is None or valgrind is None:
         return copies is not valgrind
     return abs(copies - valgrind) > POINTS

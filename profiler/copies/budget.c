@@ -5,7 +5,7 @@
 #define TABLES_NS_PER_BYTE (28e6 / (1 << 30))
 #define WRITTEN_PART 0.1
 #define LEAST_COPY_NS 300000u
-/* What a copy costs is known once it is dead; all of the budget would be spent too soon. */
+/* What a copy costs is known only after its death: to plan all of the budget would overspend it. */
 #define PLANNED_PART 0.9
 /* With more windows than this, another one tells little: strata grow with the run. */
 #define MANY_COPIES 64u

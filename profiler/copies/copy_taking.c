@@ -103,8 +103,8 @@ static struct process_pace pace_of(const struct process *process)
 }
 
 /*
- * The CPU time that it would have used since then, had it gone on as between the last copy and this
- * one.  Recorded, each of its calls waits for us twice.
+ * The CPU time that it lacks since then, against its rate between the last copy and this one.  While
+ * it is recorded, each of its calls waits for us twice.
  */
 static uint64_t lost_since(const struct process *process, const struct process_pace *begin)
 {

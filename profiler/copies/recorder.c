@@ -177,8 +177,8 @@ static int cpu_of(pid_t thread)
 }
 
 /*
- * Each call stops the thread twice: it is soonest let go from its own CPU, by a change of context
- * alone.  It may have moved.
+ * Each call stops the thread twice.  Resuming it is fastest from its own CPU: one context switch.
+ * It may have migrated.
  */
 static void stay_near(pid_t thread, const cpu_set_t *allowed, int *near)
 {

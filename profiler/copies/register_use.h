@@ -15,8 +15,7 @@ enum {
 	MASK = 24,		/* 8 */
 	VECTOR = 32,		/* 32 */
 	X87 = 64,		/* all of it, and MMX */
-	OTHERS = 65,
-	REGISTERS = 66,
+	REGISTERS = 65,
 };
 
 /* Most that one instruction has, flags among them. */
@@ -26,8 +25,8 @@ enum {
 int register_number(ZydisRegister name);
 
 /*
- * What it computes with, and what it writes.  Registers of addresses are not read: what waits for
- * them is the access.  Nor does a zero idiom read any.  Returns how many there are.
+ * What it computes with, and what it writes.  Address registers do not count as read: the access
+ * waits for them.  A zero idiom reads none.  Returns how many there are.
  */
 unsigned registers_read(const struct instruction *instruction, uint8_t numbers[REGISTERS_MOST]);
 unsigned registers_written(const struct instruction *instruction, uint8_t numbers[REGISTERS_MOST]);
@@ -35,7 +34,7 @@ unsigned registers_written(const struct instruction *instruction, uint8_t number
 /* The result depends on nothing: xor eax, eax. */
 bool instruction_is_zero_idiom(const struct instruction *instruction);
 
-/* Nothing passes it: fences, locked instructions, xchg with memory. */
+/* No access is reordered with it: fences, locked instructions, xchg with memory. */
 bool instruction_is_fence(const ZydisDecodedInstruction *zydis);
 
 #endif

@@ -19,8 +19,8 @@
 #define HOLD_NS 500000000u
 /*
  * What a worker takes from the program on another CPU, by using caches and memory that both share: a
- * third of its own time for xz, next to nothing for others (doc/benchmarks.md).  It is no more than
- * filling a last level again takes, unless the program makes calls: who answers them may need that CPU.
+ * third of its own time for xz, next to nothing for others (doc/benchmarks.md).  At most what it
+ * takes to refill the last-level cache, unless calls end windows: whoever answers them may need that CPU.
  */
 #define NEIGHBOUR_SHARE 3u
 #define REFILL_NS UINT64_C(30000000)
