@@ -162,6 +162,12 @@ void timed_cores_walked(struct timed_cores *timed, enum tlb_size size, uint64_t 
 	recency_walk(timed->walks[AGES_HUGE_BY_BASE], huge, time);
 }
 
+bool timed_cores_are_new_to(const struct timed_cores *timed, uint64_t address, uint64_t time)
+{
+	return timed->walks[AGES_BASE] &&
+	       !recency_look(timed->walks[AGES_BASE], page_of(timed, TLB_BASE, address), time).page;
+}
+
 /*
  * The ages of a page's entry.  If nothing walked to it in this window, which began `time`
  * references ago, it is older than that; in a whole run, it is new.
@@ -278,4 +284,11 @@ void timed_cores_touch(struct timed_cores *timed, const struct code_block *code,
 		if (reference->kind != REFERENCE_LENGTH && addresses[i] && bytes)
 			touch(timed, addresses[i], bytes, reference->kind != REFERENCE_LOAD);
 	}
+}
+
+void timed_cores_cleared(struct timed_cores *timed, uint64_t address)
+{
+	const uint64_t bytes = UINT64_C(1) << timed->options->tlb.page_shift[TLB_BASE];
+
+	touch(timed, address & -bytes, bytes, true);
 }

@@ -54,6 +54,15 @@ void timed_cores_forget(struct timed_cores *timed);
 void timed_cores_walked(struct timed_cores *timed, enum tlb_size size, uint64_t address,
 			uint64_t time);
 
+/*
+ * Was there no walk to this base page yet in this window?  False if that is not known: no core
+ * uses ages.
+ */
+bool timed_cores_are_new_to(const struct timed_cores *timed, uint64_t address, uint64_t time);
+
+/* The kernel has just cleared the base page of this address: its lines are in the near caches. */
+void timed_cores_cleared(struct timed_cores *timed, uint64_t address);
+
 /* The next reference to the address misses the first level of a machine at hand, or of a view. */
 void timed_cores_missed(struct timed_cores *timed, enum tlb_size size, uint64_t address, bool walk,
 			uint64_t time);

@@ -167,6 +167,7 @@ void windows_free(struct windows *windows)
 	tlb_feed_free(&windows->feed);
 	attribution_free(windows->attribution);
 	window_dram_free(windows->dram);
+	fresh_pages_free(&windows->fresh);
 	window_rows_free(&windows->rows);
 	kept_blocks_free(&windows->kept);
 	free(windows);
@@ -215,6 +216,10 @@ int windows_begin(struct windows *windows, const struct copy *copy,
 	if (options->timed)
 		timed_cores_begin(&windows->timed, copy->program, start->at_cpu_ns,
 				  resident_bytes(copy->pid));
+	if (options->timed && !options->whole) {
+		fresh_pages_free(&windows->fresh);
+		fresh_pages_read(&windows->fresh, copy->pid);
+	}
 	if (options->whole) {
 		window_models_count(windows);
 		stretch_begin(windows);

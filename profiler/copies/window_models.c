@@ -8,6 +8,20 @@
 /* What the callbacks of the model, which have no context, are about. */
 static struct windows *current;
 
+/* Do the cores' caches follow what the copy does now? */
+static bool fills_caches(const struct windows *windows)
+{
+	return windows->modelling || warm_up_fills_caches(&windows->warm_up, window_warmed(windows));
+}
+
+/* A walk for a base page, which the kernel clears if this is its first use. */
+static void note_cleared(struct windows *windows, uint64_t address, uint64_t time)
+{
+	if (fills_caches(windows) && timed_cores_are_new_to(&windows->timed, address, time) &&
+	    fresh_pages_have(&windows->fresh, address))
+		timed_cores_cleared(&windows->timed, address);
+}
+
 static void missed(enum tlb_size size, uint64_t address, enum tlb_side side, bool walk)
 {
 	struct windows *windows = current;
@@ -19,6 +33,8 @@ static void missed(enum tlb_size size, uint64_t address, enum tlb_side side, boo
 		attribution_missed(windows->attribution, size, address, side, walk, model->where);
 	if (side == TLB_FETCH || !windows->options->timed)
 		return;
+	if (walk && size == TLB_BASE)
+		note_cleared(windows, address, model->when);
 	if (windows->modelling)
 		timed_cores_missed(&windows->timed, size, address, walk, model->when);
 	if (walk)
@@ -112,8 +128,7 @@ void window_models_execute(struct windows *windows, const struct code_block *blo
 	windows->row.instructions += block->instruction_count;
 	if (windows->modelling && block->watched)
 		timed_cores_execute(&windows->timed, block, block->watched, addresses, next);
-	else if (windows->options->timed && !windows->options->whole &&
-		 warm_up_fills_caches(&windows->warm_up, window_warmed(windows)))
+	else if (windows->options->timed && !windows->options->whole && fills_caches(windows))
 		timed_cores_touch(&windows->timed, block, addresses);
 }
 

@@ -5,6 +5,7 @@
 
 #include "attribution.h"
 #include "engine/schedule.h"
+#include "fresh_pages.h"
 #include "kept_blocks.h"
 #include "timed_cores.h"
 #include "tlb_feed.h"
@@ -19,6 +20,7 @@ struct windows {
 	struct watcher watcher;
 	struct tlb_feed feed;
 	struct timed_cores timed;	/* if options->timed */
+	struct fresh_pages fresh;	/* of a copy that is timed */
 	struct attribution *attribution;
 	struct window_dram *dram;	/* NULL: not asked for */
 	struct window_row row;		/* of the current window */

@@ -83,7 +83,9 @@ def run_program(
     nothing was, and TlbcostError.
     """
     conditions = Conditions(plan.core, plan.calibrated.calibration, own=request.calibration is None)
-    sampler, sampled = PeakSampler(_REST, frames=conditions.frames_matter), None
+    copied_too = plan.copies is not None
+    sampler = PeakSampler(_REST, frames=conditions.frames_matter, copied=copied_too)
+    sampled = None
     unfinished: list[str] = []
     try:
         native, counted = _native(request, plan, launcher, path, sampler, conditions)

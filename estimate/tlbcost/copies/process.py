@@ -118,7 +118,7 @@ def follow_process(
         words.append("--children")
     name = Path(argv[0]).name
     say(f"following process {pid} ({name}) for {seconds:g} s; Ctrl-C ends that earlier")
-    meter, sampler = _Meter(pid, children=children), PeakSampler()
+    meter, sampler = _Meter(pid, children=children), PeakSampler(copied=True)
     sampler.start_at(pid, children=children)
     try:
         code, said = _follow(words, meter)

@@ -56,10 +56,13 @@ class PeakSampler:
 
     A process that outlives its parent is followed if it was seen before. For one program.
     `rest`: times of a look's CPU time that pass before the next one while memory grows, unless it
-    has doubled. `frames`: look, too, at where its pages are in memory.
+    has doubled. `frames`: look, too, at where its pages are in memory. `copied`: copies of it are
+    followed, whose memory and helpers do not count.
     """
 
-    def __init__(self, rest: int = _REST_GROWING, *, frames: bool = False) -> None:
+    def __init__(
+        self, rest: int = _REST_GROWING, *, frames: bool = False, copied: bool = False
+    ) -> None:
         self._rest = rest
         self._frames = frames
         self._thread: threading.Thread | None = None
@@ -70,7 +73,7 @@ class PeakSampler:
         self._known: dict[int, int] = {}
         self._launcher: int | None = None
         self._descendants = True
-        self._copied = False
+        self._copied = copied
         self._mthp_before: dict[int, int] | None = None
         self._fallbacks_before: int | None = None
 
@@ -82,17 +85,15 @@ class PeakSampler:
         return "it ended before its memory could be looked at"
 
     def start(self, launcher_pid: int) -> None:
-        """Watch the descendants of this process; not those that tlbcost-copies adds to them."""
+        """Watch the descendants of this process."""
         self._launcher = launcher_pid
-        self._copied = is_helper(launcher_pid)
         self._begin()
 
     def start_at(self, pid: int, *, children: bool) -> None:
-        """Watch a process that runs, and is followed in copies; with `children` its descendants."""
+        """Watch a process that runs; with `children` its descendants."""
         started = process_tree.start_ticks(pid)
         self._known = {} if started is None else {pid: started}
         self._descendants = children
-        self._copied = True
         self._begin()
 
     def _begin(self) -> None:

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -318,6 +319,44 @@ static void a_window_without_references_has_no_time(void)
 	drop_rig(rig);
 }
 
+/* A window of loads from each line of this memory, page by page, in no order that is prefetched. */
+static void pass(struct rig *rig, uint32_t window, const uint8_t *memory, size_t bytes)
+{
+	const uint64_t start = (uint64_t)(uintptr_t)memory;
+
+	begin(rig, window);
+	for (uint64_t line = 0; line < bytes / 64; line++)
+		if (!execute(rig, start + line / 64 * PAGE + line * 29 % 64 * 64))
+			break;
+	end(rig, FOLLOW_CALL);
+}
+
+static void lines_of_pages_that_the_kernel_has_just_cleared_are_near(void)
+{
+	const size_t bytes = 2u << 20;
+	struct rig *rig = make_rig(true);
+	uint8_t *memory;
+
+	remake(rig, "core", "l3-half-life-cycles=1000");
+	memory = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(memory != MAP_FAILED);
+	CHECK_EQUAL(madvise(memory, 2 * bytes, MADV_NOHUGEPAGE), 0);
+	memset(memory, 1, bytes);
+	make_load(rig);
+	rig->options.least_warm = 0;
+	pass(rig, 0, memory, bytes);
+	pass(rig, 1, memory + bytes, bytes);
+	write_tables(rig);
+	CHECK(value(rig, "copy_windows", 1, "base_cycles") > 0);
+	CHECK(2 * value(rig, "copy_windows", 1, "base_cycles") <
+	      value(rig, "copy_windows", 0, "base_cycles"));
+	/* A page has one walk, cleared or not. */
+	CHECK_EQUAL(value(rig, "copy_counts", ROWS + BASE_LOADS, "unknown_misses"),
+		    value(rig, "copy_counts", BASE_LOADS, "unknown_misses"));
+	munmap(memory, 2 * bytes);
+	drop_rig(rig);
+}
+
 static void windows_know_nothing_of_each_other(void)
 {
 	static const char *const columns[] = {
@@ -575,6 +614,8 @@ static const struct check_test tests[] = {
 	{ "a short window is measured", a_short_window_is_measured },
 	{ "nearly empty TLBs have no time", nearly_empty_tlbs_have_no_time },
 	{ "a window without references has no time", a_window_without_references_has_no_time },
+	{ "lines of pages that the kernel has just cleared are near",
+	  lines_of_pages_that_the_kernel_has_just_cleared_are_near },
 	{ "windows know nothing of each other", windows_know_nothing_of_each_other },
 	{ "walks take time on base pages", walks_take_time_on_base_pages },
 	{ "the warm-up fills near caches", the_warm_up_fills_near_caches },
