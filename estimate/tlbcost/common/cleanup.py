@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
@@ -112,7 +113,13 @@ def sigint_left_to_the_program() -> Iterator[Callable[[], bool]]:
 
 @contextlib.contextmanager
 def signals_deferred() -> Iterator[None]:
-    """What asks us to end, even a second time, waits until this is done."""
+    """What asks us to end, even a second time, waits until this is done.
+
+    Only the main thread is asked: nothing is deferred in any other.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     arrived: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:  # noqa: ARG001

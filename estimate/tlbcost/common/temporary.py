@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tlbcost.common.causes import hint_for
+from tlbcost.common.cleanup import signals_deferred
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 
 _PREFIX = "tlbcost-run-"
@@ -56,8 +57,9 @@ def temporary_folder(next_to: Path | None = None) -> Iterator[Path]:
     try:
         yield folder / _FILES
     finally:
-        _remove(folder)
-        os.close(lock)
+        with signals_deferred():
+            _remove(folder)
+            os.close(lock)
 
 
 def remove_left(below: Path) -> None:

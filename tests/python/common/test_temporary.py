@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tlbcost.common import temporary
+from tlbcost.common.cleanup import Stopped, signals_raise
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.temporary import remove_left, temporary_folder
 
@@ -53,6 +56,31 @@ def test_a_temporary_folder_that_is_none_is_refused(monkeypatch: pytest.MonkeyPa
     with pytest.raises(TlbcostError, match="TMPDIR") as error, temporary_folder():
         pass
     assert error.value.exit_code == 125
+
+
+def test_a_signal_during_the_removal_waits_for_its_end(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove = shutil.rmtree
+
+    def interrupted(folder: Path, *, ignore_errors: bool) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        remove(folder, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(Stopped), signals_raise(), temporary_folder():
+        pass
+    assert not list(scratch.iterdir())
+
+
+def test_a_thread_has_its_folder_removed_too(scratch: Path) -> None:
+    def use() -> None:
+        with temporary_folder() as folder:
+            (folder / "table").write_text("rows")
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(use).result()
+    assert not list(scratch.iterdir())
 
 
 def test_the_folder_is_ours_and_gone_afterwards(scratch: Path) -> None:
