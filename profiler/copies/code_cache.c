@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "area.h"
-#include "watcher.h"
+#include "code_pages.h"
 #include "translator.h"
+#include "watcher.h"
 
 #define INT3 0xccu
 #define JUMP 0xe9u
@@ -61,24 +62,6 @@ struct translator *translator_make(void)
 	return translator;
 }
 
-static void free_values(struct address_map *map)
-{
-	for (size_t i = 0; i < map->capacity; i++)
-		free(map->entries[i].value);
-	address_map_clear(map);
-}
-
-static void free_pages(struct address_map *pages)
-{
-	for (size_t i = 0; i < pages->capacity; i++) {
-		struct code_page *page = pages->entries[i].value;
-
-		if (page)
-			free(page->blocks);
-	}
-	free_values(pages);
-}
-
 void code_cache_clear(struct translator *translator)
 {
 	const struct watcher *watcher = translator->watcher;
@@ -93,8 +76,10 @@ void code_cache_clear(struct translator *translator)
 		free(block);
 	}
 	address_map_clear(&translator->by_address);
-	free_values(&translator->exits);
-	free_pages(&translator->pages);
+	for (size_t i = 0; i < translator->exits.capacity; i++)
+		free(translator->exits.entries[i].value);
+	address_map_clear(&translator->exits);
+	code_pages_forget(translator);
 	start(translator);
 }
 
@@ -122,82 +107,6 @@ bool code_cache_full(const struct translator *translator)
 {
 	return translator->used > AREA_CODE_BYTES - 64 * CODE_CACHE_BLOCK_BYTES ||
 	       translator->count > AREA_TABLE_SLOTS / 2;
-}
-
-/* Do writes to the page have to be noticed? */
-static void look_at_mapping(struct translator *translator, uint64_t address, struct code_page *page)
-{
-	const struct copy_mapping *mapping = copy_mappings_find(&translator->mappings, address);
-
-	page->writable = mapping && mapping->writable && !mapping->shared && !translator->whole;
-	page->protected = false;
-	if (page->writable)
-		translator->unprotected++;
-}
-
-static struct code_page *page_at(struct translator *translator, const struct copy *copy,
-				 uint64_t number)
-{
-	struct code_page *page = address_map_get(&translator->pages, number);
-
-	if (page && !page->stale)
-		return page;
-	if (page) {
-		page->stale = false;
-		look_at_mapping(translator, number << CODE_PAGE_SHIFT, page);
-		return copy_read(copy, number << CODE_PAGE_SHIFT, page->bytes,
-				 sizeof(page->bytes)) < 0 ? NULL : page;
-	}
-	page = calloc(1, sizeof(*page));
-	if (!page)
-		return NULL;
-	if (copy_read(copy, number << CODE_PAGE_SHIFT, page->bytes, sizeof(page->bytes)) < 0 ||
-	    address_map_set(&translator->pages, number, page) < 0) {
-		free(page);
-		return NULL;
-	}
-	look_at_mapping(translator, number << CODE_PAGE_SHIFT, page);
-	return page;
-}
-
-size_t code_cache_fetch(struct translator *translator, const struct copy *copy, uint64_t address,
-			uint8_t bytes[16])
-{
-	size_t have = 0;
-
-	while (have < 16) {
-		const uint64_t here = address + have;
-		const size_t offset = here & (CODE_PAGE_BYTES - 1);
-		const struct code_page *page = page_at(translator, copy, here >> CODE_PAGE_SHIFT);
-		size_t count = CODE_PAGE_BYTES - offset;
-
-		if (!page)
-			break;
-		if (count > 16 - have)
-			count = 16 - have;
-		memcpy(bytes + have, page->bytes + offset, count);
-		have += count;
-	}
-	return have;
-}
-
-static int note_in_page(struct translator *translator, uint64_t number, struct cached_block *block)
-{
-	struct code_page *page = address_map_get(&translator->pages, number);
-
-	if (!page)
-		return 0;
-	if (page->count == page->capacity) {
-		size_t larger = page->capacity ? 2 * page->capacity : 16;
-		struct cached_block **all = realloc(page->blocks, larger * sizeof(struct cached_block *));
-
-		if (!all)
-			return -1;
-		page->blocks = all;
-		page->capacity = larger;
-	}
-	page->blocks[page->count++] = block;
-	return 0;
 }
 
 static uint32_t slot_of(const struct translator *translator, uint64_t address)
@@ -237,7 +146,7 @@ int code_cache_add(struct translator *translator, struct cached_block *block)
 	translator->table[slot] = address;
 	translator->table_code[slot] = block->offset;
 	for (uint64_t page = address >> CODE_PAGE_SHIFT; page <= last >> CODE_PAGE_SHIFT; page++)
-		if (note_in_page(translator, page, block) < 0)
+		if (code_pages_note(translator, page, block) < 0)
 			return -1;
 	return 0;
 }
@@ -287,35 +196,17 @@ int code_cache_chain(struct translator *translator, uint32_t exit_offset,
 									    patch(translator, at);
 }
 
-int code_cache_drop_page(struct translator *translator, uint64_t number)
+int code_cache_drop(struct translator *translator, const struct cached_block *block)
 {
-	struct code_page *page = address_map_get(&translator->pages, number);
-	int rc = 0;
+	const struct code_exit again = { .kind = EXIT_AGAIN, .target = block->code.address };
 
-	if (!page)
+	/* It may have been dropped for another page. */
+	if (address_map_get(&translator->by_address, block->code.address) != block)
 		return 0;
-	for (size_t i = 0; i < page->count && rc == 0; i++) {
-		const struct cached_block *block = page->blocks[i];
-		const struct code_exit again = { .kind = EXIT_AGAIN, .target = block->code.address };
-
-		/* It may have been dropped for another page. */
-		if (address_map_get(&translator->by_address, block->code.address) != block)
-			continue;
-		address_map_set(&translator->by_address, block->code.address, NULL);
-		translator->code[block->offset] = INT3;
-		rc = code_cache_add_exit(translator, block->offset, &again);
-		if (rc == 0)
-			rc = patch(translator, block->offset);
-	}
-	page->count = 0;
-	return rc;
-}
-
-int code_cache_written(struct translator *translator, struct code_page *page, uint64_t number)
-{
-	page->stale = true;
-	page->protected = false;
-	return code_cache_drop_page(translator, number);
+	address_map_set(&translator->by_address, block->code.address, NULL);
+	translator->code[block->offset] = INT3;
+	return code_cache_add_exit(translator, block->offset, &again) < 0 ?
+		       -1 : patch(translator, block->offset);
 }
 
 const struct cached_block *code_cache_at(const struct translator *translator, uint32_t offset)
@@ -331,31 +222,6 @@ const struct cached_block *code_cache_at(const struct translator *translator, ui
 			high = middle;
 	}
 	return low ? translator->blocks[low - 1] : NULL;
-}
-
-/* Pages whose code is not what was translated are read again, and their blocks dropped. */
-static int check_pages(struct translator *translator, const struct copy *copy)
-{
-	uint8_t now[CODE_PAGE_BYTES];
-
-	translator->unprotected = 0;
-	for (size_t i = 0; i < translator->pages.capacity; i++) {
-		const struct address_entry *entry = &translator->pages.entries[i];
-		const uint64_t address = entry->address << CODE_PAGE_SHIFT;
-		struct code_page *page = entry->value;
-
-		if (!page)
-			continue;
-		page->stale = false;
-		look_at_mapping(translator, address, page);
-		if (copy_read(copy, address, now, sizeof(now)) == 0 &&
-		    memcmp(now, page->bytes, sizeof(now)) == 0)
-			continue;
-		if (code_cache_drop_page(translator, entry->address) < 0)
-			return -1;
-		memcpy(page->bytes, now, sizeof(now));
-	}
-	return 0;
 }
 
 static int send_table(struct translator *translator, const struct copy *copy)
@@ -383,7 +249,7 @@ int code_cache_begin(struct translator *translator, const struct copy *copy)
 	translator->patch_count = translator->slot_count = 0;
 	copy_mappings_free(&translator->mappings);
 	if (copy_mappings_read(&translator->mappings, copy->pid) < 0 ||
-	    check_pages(translator, copy) < 0)
+	    code_pages_check(translator, copy) < 0)
 		return -1;
 	translator->patch_count = translator->slot_count = 0;
 	if (translator->count && send_table(translator, copy) < 0)

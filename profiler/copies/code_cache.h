@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The code cache: translated blocks, what the program's code was when they were translated, and how
- * all of it gets into a copy.  It is kept from copy to copy.
+ * The code cache: translated blocks, and how they get into a copy.  It is kept from copy to copy;
+ * what the program's code was when they were translated is in code_pages.h.
  */
 #ifndef TLBCOST_COPIES_CODE_CACHE_H
 #define TLBCOST_COPIES_CODE_CACHE_H
@@ -18,9 +18,6 @@
 
 /* Number of a block in the stream: sign-extended, no address looks like it. */
 #define STREAM_TAG UINT64_C(0xffffffff80000000)
-
-#define CODE_PAGE_SHIFT 12u
-#define CODE_PAGE_BYTES (1u << CODE_PAGE_SHIFT)
 
 /* How the address of a reference follows from the stream. */
 enum slot_source {
@@ -78,16 +75,6 @@ struct code_exit {
 	const struct cached_block *block;	/* EXIT_STEP: as the watcher knows it */
 };
 
-/* A page of the program's code, as it was translated. */
-struct code_page {
-	uint8_t bytes[CODE_PAGE_BYTES];
-	struct cached_block **blocks;	/* that begin, or have instructions, in it */
-	size_t count, capacity;
-	bool stale;		/* it was written: read it again */
-	bool writable;		/* in this copy: writes have to be noticed */
-	bool protected;		/* in this copy */
-};
-
 struct watcher;
 
 struct translator {
@@ -118,10 +105,6 @@ bool code_cache_full(const struct translator *translator);
 /* Forget all blocks and pages. */
 void code_cache_clear(struct translator *translator);
 
-/* Up to 16 bytes of the program's code; returns how many there are. */
-size_t code_cache_fetch(struct translator *translator, const struct copy *copy, uint64_t address,
-			uint8_t bytes[16]);
-
 /* Each returns 0, or -1 with errno ENOMEM. */
 int code_cache_add(struct translator *translator, struct cached_block *block);
 int code_cache_add_exit(struct translator *translator, uint32_t offset,
@@ -129,11 +112,8 @@ int code_cache_add_exit(struct translator *translator, uint32_t offset,
 /* The exit's target is translated: jump there. */
 int code_cache_chain(struct translator *translator, uint32_t exit_offset,
 		     const struct cached_block *block);
-/* The page changed: its blocks must not run again. */
-int code_cache_drop_page(struct translator *translator, uint64_t page);
-
-/* The program wrote to the page, which was protected: it is read again when it is executed. */
-int code_cache_written(struct translator *translator, struct code_page *page, uint64_t number);
+/* The program's code is another one now: the block must not run again. */
+int code_cache_drop(struct translator *translator, const struct cached_block *block);
 
 /* The block whose code is at this offset, or NULL. */
 const struct cached_block *code_cache_at(const struct translator *translator, uint32_t offset);

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include "area.h"
+#include "code_pages.h"
 
 static int protection_of(const struct copy_mapping *mapping)
 {
@@ -69,7 +70,7 @@ static int resolve_code(struct translator *translator, struct copy *copy,
 	const struct copy_mapping *mapping = copy_mappings_find(&translator->mappings, start);
 
 	if (!mapping || protect(copy, registers, start, CODE_PAGE_BYTES, protection_of(mapping)) < 0 ||
-	    code_cache_written(translator, page, number) < 0 ||
+	    code_pages_written(translator, page) < 0 ||
 	    code_cache_send(translator, copy) < 0)
 		return -1;
 	return FAULT_CODE;

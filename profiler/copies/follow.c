@@ -9,6 +9,7 @@
 
 #include "area.h"
 #include "clock.h"
+#include "code_pages.h"
 #include "faults.h"
 #include "following.h"
 #include "replay.h"
@@ -29,7 +30,7 @@ static int at_step(struct following *following, uint64_t address)
 	uint64_t addresses[STEP_MOST_REFERENCES] = { 0 };
 	struct instruction instruction;
 	uint8_t bytes[16];
-	size_t have = code_cache_fetch(following->translator, following->copy, address, bytes);
+	size_t have = code_pages_fetch(following->translator, following->copy, address, bytes);
 	int rc;
 
 	if (!block || !instruction_decode(&instruction, bytes, have, address) ||

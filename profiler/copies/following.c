@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "area.h"
+#include "code_pages.h"
 #include "faults.h"
 #include "translate.h"
 
@@ -168,7 +169,7 @@ int following_mapped_anew(struct following *following, uint64_t start, uint64_t 
 		if (!entry->value || page + CODE_PAGE_BYTES <= start || page >= start + bytes)
 			continue;
 		any = true;
-		if (code_cache_written(translator, entry->value, entry->address) < 0)
+		if (code_pages_written(translator, entry->value) < 0)
 			return -1;
 	}
 	if (!any && !copy_mappings_find(&translator->mappings, start))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which instructions does a block have, and which registers are left for our code? */
+#include "code_pages.h"
 #include "translation.h"
 #include "vdso.h"
 
@@ -111,7 +112,7 @@ static enum flow select_part(struct translation *made)
 	for (;;) {
 		struct instruction *instruction = &made->instructions[made->count];
 		uint8_t bytes[16];
-		size_t have = code_cache_fetch(made->translator, made->copy, address, bytes);
+		size_t have = code_pages_fetch(made->translator, made->copy, address, bytes);
 
 		if (!have || !instruction_decode(instruction, bytes, have, address))
 			return FLOW_REFUSE;

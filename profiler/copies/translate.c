@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code_pages.h"
 #include "skim_places.h"
 #include "step.h"
 #include "translation.h"
@@ -169,7 +170,7 @@ static struct cached_block *translate_one(struct translator *translator, const s
 	made.end = ENDS_CUT;
 	if (emit_any(&made, number, ahead) < 0)
 		return NULL;
-	if (!made.count && code_cache_fetch(translator, copy, address, (uint8_t[16]){ 0 }) == 0) {
+	if (!made.count && code_pages_fetch(translator, copy, address, (uint8_t[16]){ 0 }) == 0) {
 		errno = EFAULT;
 		return NULL;
 	}
