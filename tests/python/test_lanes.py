@@ -113,6 +113,16 @@ def test_settings_are_changed_one_test_at_a_time_and_others_run_alongside(tests:
     assert (code, lines[-1]) == (0, "4 passed, 0 failed, 0 skipped")
 
 
+def test_what_needs_steady_settings_runs_when_none_changes_them_any_more(tests: Path) -> None:
+    for name in ("one", "two"):
+        body = f"sleep 0.5\n: >{tests}/{name}"
+        bats(tests, name, body, head="# bats file_tags=settings")
+    bats(tests, "steady", f"[[ -e {tests}/one && -e {tests}/two ]]", head="# bats file_tags=steady")
+    bats(tests, "plain", "true")
+    code, lines = ran(tests, "bats")
+    assert (code, lines[-1]) == (0, "4 passed, 0 failed, 0 skipped")
+
+
 def test_what_is_left_running_fails_and_is_ended(tests: Path) -> None:
     bats(tests, "leaves", f"setsid sleep 98765 3>&- >&- 2>&- &\necho $! >{tests}/pid")
     code, lines = ran(tests, "bats")
@@ -187,7 +197,8 @@ def parts(file: Path) -> list[tuple[str, str]]:
 def test_what_has_to_do_with_settings_is_tagged() -> None:
     missing = []
     for file in sorted((TREE / "tests/bats").glob("*.bats")):
-        if ("file", "settings") in TAGS.findall(file.read_text(encoding="utf-8")):
+        tags_of_file = TAGS.findall(file.read_text(encoding="utf-8"))
+        if {("file", "settings"), ("file", "steady")} & set(tags_of_file):
             continue
         for tags, text in parts(file):
             lines = [line for line in text.splitlines() if not MADE_UP.search(line)]
