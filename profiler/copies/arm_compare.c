@@ -9,11 +9,6 @@
 #include <unistd.h>
 
 #define PAGE UINT64_C(4096)
-/*
- * Of /proc/PID/pagemap: nobody else maps this frame.  The copy still maps all that the pilot got by
- * its fork, so what the pilot has for itself it has written.
- */
-#define EXCLUSIVE (UINT64_C(1) << 56)
 #define ENTRIES 8192u
 #define MOST_WRITTEN 16384u
 /* Of the pages that the pilot has not written: an arm that went another way may have. */
@@ -42,7 +37,10 @@ static void take(struct sample *sample, uint64_t at)
 	sample->at[sample->count++] = at;
 }
 
-/* Tell pages that the pilot wrote from others; if it cannot be told, it wrote all. */
+/*
+ * Tell pages that the pilot wrote from others; if it cannot be told, it wrote all.  The copy still maps
+ * what the pilot got by its fork, so what the pilot has to itself it has written.
+ */
 static void sort_run(int pagemap, const struct page_run *run, struct sample *written,
 		     struct sample *others)
 {
@@ -57,7 +55,7 @@ static void sort_run(int pagemap, const struct page_run *run, struct sample *wri
 		    (ssize_t)bytes)
 			memset(entries, 0xff, bytes);
 		for (size_t i = 0; i < count; i++, at += PAGE)
-			take(entries[i] & EXCLUSIVE ? written : others, at);
+			take(entries[i] & PAGEMAP_EXCLUSIVE ? written : others, at);
 	}
 }
 

@@ -137,6 +137,7 @@ int arms_measure(struct slice_rows *rows, const struct arms_options *options, st
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	page_runs_free(&measuring.pages);
 	page_runs_free(&measuring.new_pages);
+	page_runs_free(&measuring.written);
 	if (rows->count == first) {
 		struct slice_row *row = slice_rows_add(rows, window);
 

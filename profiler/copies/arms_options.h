@@ -19,6 +19,7 @@ struct arms_options {
 	uint32_t slices;
 	uint64_t huge_page_bytes;
 	bool text, shared;	/* files' code and shared memory are made private, and so measured, too */
+	bool keeps_frames;	/* arms on base pages have the copy's own frames where they only read */
 	uint64_t enough_ns;	/* if another slice ends later, the fewest do; 0: all are done */
 	uint64_t time_ns;	/* most real time for one copy: then no slice is begun */
 };

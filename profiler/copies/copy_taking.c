@@ -191,7 +191,9 @@ void sampled_copy_take(struct sampling *sampling)
 	if (!thread || process_status(process->pid, &status) < 0 ||
 	    status.image != process->image)
 		return;
-	if (!worker && !waiting_may(sampling, status.resident_bytes)) {
+	if (waiting_is_for_the_end(sampling) && waiting_may(sampling, status.resident_bytes))
+		worker = NULL;
+	else if (!worker && !waiting_may(sampling, status.resident_bytes)) {
 		note_pace(sampling);
 		strata_conclude(sampling, "busy");
 		return;

@@ -55,12 +55,19 @@ int measuring_note_pages(struct measuring *measuring, pid_t pid)
 	if (rc == 0)
 		rc = page_runs_new(&measuring->new_pages, &measuring->pages, &before);
 	page_runs_free(&before);
+	page_runs_free(&measuring->written);
+	if (rc == 0 && pid == measuring->pilot.copy.pid)
+		rc = page_runs_exclusive(&measuring->written, &measuring->pages, pid);
 	return rc < 0 ? measuring_stop(measuring, "failed") : 0;
 }
 
 int measuring_prepare(struct measuring *measuring, enum arm_kind kind)
 {
-	if (arm_memory_prepare(&measuring->arms[kind], &measuring->new_pages, kind == ARM_HUGE,
+	const bool huge = kind == ARM_HUGE;
+	const struct page_runs *runs = measuring->options->keeps_frames && !huge ?
+					       &measuring->written : &measuring->new_pages;
+
+	if (arm_memory_prepare(&measuring->arms[kind], runs, huge,
 			       measuring->options->huge_page_bytes) < 0)
 		return measuring_stop(measuring, "failed");
 	return 0;

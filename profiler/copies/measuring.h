@@ -20,6 +20,8 @@ struct measuring {
 	uint64_t enough_ns, deadline_ns;	/* real time: see options; 0: there is none */
 	/* That the work needs; of those, what arms were not prepared for yet. */
 	struct page_runs pages, new_pages;
+	/* Of these, those that the pilot has written: if options->keeps_frames. */
+	struct page_runs written;
 	/* It does the work before the others; it is not timed. */
 	struct arm pilot;
 	struct arm arms[ARM_KINDS];
@@ -36,7 +38,10 @@ int measuring_fork(struct measuring *measuring, struct arm *arm);
 /* What this process has; the arms are to have that.  Returns 0; or -1: measuring_stop() was called. */
 int measuring_note_pages(struct measuring *measuring, pid_t pid);
 
-/* Frames of its own for what was noted last, but not before.  Returns 0 or -1, as above. */
+/*
+ * Frames of its own for what was noted last, but not before; if options->keeps_frames, on base pages
+ * only for what the pilot has written.  Returns 0 or -1, as above.
+ */
 int measuring_prepare(struct measuring *measuring, enum arm_kind kind);
 
 /* The arms in an order that is drawn. */

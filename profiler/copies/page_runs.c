@@ -152,6 +152,19 @@ static int add_mapping(struct page_runs *runs, int pagemap, const struct copy_ma
 								 read_mapping(runs, pagemap, mapping);
 }
 
+/* The entries of these pages, as many as there is space for; where they cannot be read, all bits. */
+static size_t read_entries(int pagemap, uint64_t entries[ENTRIES], uint64_t start, uint64_t end)
+{
+	const uint64_t left = (end - start) / PAGE;
+	const size_t count = left < ENTRIES ? (size_t)left : ENTRIES;
+	const size_t bytes = count * sizeof(entries[0]);
+
+	if (pread(pagemap, entries, bytes, (off_t)(start / PAGE * sizeof(entries[0]))) !=
+	    (ssize_t)bytes)
+		memset(entries, 0xff, bytes);
+	return count;
+}
+
 int page_runs_read(struct page_runs *runs, pid_t pid)
 {
 	struct copy_mappings mappings;
@@ -172,6 +185,35 @@ int page_runs_read(struct page_runs *runs, pid_t pid)
 			rc = add_mapping(runs, pagemap, &mappings.all[i]);
 	copy_mappings_free(&mappings);
 	close(pagemap);
+	return rc;
+}
+
+int page_runs_exclusive(struct page_runs *exclusive, const struct page_runs *all, pid_t pid)
+{
+	uint64_t entries[ENTRIES];
+	char path[64];
+	int pagemap, rc = 0;
+
+	*exclusive = (struct page_runs){ NULL, 0, 0, 0 };
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
+	pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; rc == 0 && i < all->count; i++) {
+		const struct page_run *run = &all->all[i];
+		const struct copy_mapping mapping = {
+			.start = run->mapping_start, .end = run->mapping_end,
+			.executable = run->protection & PROT_EXEC,
+		};
+
+		for (uint64_t at = run->start; rc == 0 && at < run->end;) {
+			const size_t count = read_entries(pagemap, entries, at, run->end);
+
+			for (size_t k = 0; k < count && rc == 0; k++, at += PAGE)
+				if (entries[k] & PAGEMAP_EXCLUSIVE)
+					rc = add_run(exclusive, at, at + PAGE, &mapping);
+		}
+	}
+	if (pagemap >= 0)
+		close(pagemap);
 	return rc;
 }
 

@@ -10,6 +10,9 @@
 
 #include "copy_mappings.h"
 
+/* Of /proc/PID/pagemap: nobody else maps this frame. */
+#define PAGEMAP_EXCLUSIVE (UINT64_C(1) << 56)
+
 /* Anonymous private memory that has pages, in the order of addresses. */
 struct page_runs {
 	struct page_run {
@@ -24,6 +27,13 @@ struct page_runs {
 /* Which pages are there now.  Returns 0, or -1 with errno; page_runs_free() in both cases. */
 int page_runs_read(struct page_runs *runs, pid_t pid);
 void page_runs_free(struct page_runs *runs);
+
+/*
+ * The pages of `all` that this process has to itself, with what is between near ones; all of them if
+ * that cannot be seen.  What was forked from it, or what it was forked from, has not written them
+ * then, or it has.  Returns 0, or -1 with errno; page_runs_free() in both cases.
+ */
+int page_runs_exclusive(struct page_runs *exclusive, const struct page_runs *all, pid_t pid);
 
 /*
  * Those runs of `all` that are not, with the same ends, in `before`.  Returns 0, or -1 with errno;

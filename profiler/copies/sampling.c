@@ -189,6 +189,7 @@ void sampling_end(struct sampling *sampling, bool patient)
 {
 	if (!sampling->stopped)
 		sampling->stopped = "good";
+	sampling->over = true;
 	set_timer(sampling, 0);
 	if (patient)
 		wait_for_copies(sampling, sampling->options.window_ns);

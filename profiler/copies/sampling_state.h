@@ -68,6 +68,7 @@ struct sampling {
 	int timer, injector;
 	pid_t injector_pid, pid;
 	bool launched, executed;
+	bool over;			/* the program has ended */
 	uint64_t first_image, random, start_ns;
 	uint32_t next_window;
 	uint64_t stratum_ns, instant_ns, length_ns;	/* of the program's CPU time */

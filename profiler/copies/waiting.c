@@ -16,6 +16,15 @@
 /* A parked copy ends by itself after 60 s (trampoline_code.S): older ones are not begun with. */
 #define MOST_PARKED_NS UINT64_C(50000000000)
 
+/* Their arms have some of the time, too. */
+#define LONGEST_NS UINT64_C(30000000000)
+
+bool waiting_is_for_the_end(const struct sampling *sampling)
+{
+	return sampling->options.arms && sampling->launched && !sampling->over &&
+	       sampling->options.expected_cpu_ns <= LONGEST_NS;
+}
+
 /* Of the time there is, what one copy may take so that there are enough of them. */
 uint64_t waiting_share(const struct sampling *sampling)
 {
@@ -131,7 +140,8 @@ void waiting_give(struct sampling *sampling, struct worker *worker)
 
 	if (workers_serving(sampling->workers) == 0)
 		waiting_kill(sampling, NULL);
-	if (!sampling->waiting_count || worker->busy || worker->retired || worker->socket < 0)
+	if (!sampling->waiting_count || worker->busy || worker->retired || worker->socket < 0 ||
+	    waiting_is_for_the_end(sampling))
 		return;
 	if (!has_time(sampling, now))
 		waiting_kill(sampling, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which copy is measured next?  Arms of a large program take seconds, in which more instants come:
- * their copies are made then, and wait, parked, until a worker is free or there is no time left.
+ * Which copy is measured next?  Arms take seconds, in which more instants come: their copies are made
+ * then, and wait, parked, until the program has ended, a worker is free, or there is no time left.
  */
 #ifndef TLBCOST_COPIES_WAITING_H
 #define TLBCOST_COPIES_WAITING_H
@@ -13,6 +13,13 @@
 
 /* Real time that a copy may take, so that enough are measured in time. */
 uint64_t waiting_share(const struct sampling *sampling);
+
+/*
+ * Do copies wait until the program has ended?  Arms have it alone then: neither does it take caches and
+ * memory from them, nor do they have to keep off its frames.  Not of one that may run for longer
+ * than copies can be parked.
+ */
+bool waiting_is_for_the_end(const struct sampling *sampling);
 
 /* With as many bytes in memory as this, may one more copy wait?  Of a program that we launched. */
 bool waiting_may(const struct sampling *sampling, uint64_t resident_bytes);

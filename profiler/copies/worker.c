@@ -92,6 +92,14 @@ static void follow_copy(struct work *work, struct worker_job *job, int recorded,
 	news->killed_ns = clock_ns();
 }
 
+/* Nobody but copies maps its frames. */
+static bool has_ended(pid_t pid)
+{
+	struct process_status status;
+
+	return process_status(pid, &status) < 0 || status.state == 'Z';
+}
+
 /* Have arms of the copy do its work, and have it dead. */
 static void measure_copy(struct work *work, struct worker_job *job, int recorded,
 			 struct worker_news *news)
@@ -102,6 +110,7 @@ static void measure_copy(struct work *work, struct worker_job *job, int recorded
 	bool answered = false;
 
 	options.enough_ns = job->time_ns;
+	options.keeps_frames = has_ended(job->copy.program);
 	if (recording_open(&recording, recorded) == 0)
 		answered = recording_calls(&recording) >= ARMS_FEWEST_CALLS;
 	if (copy_take(&job->copy) < 0 ||
