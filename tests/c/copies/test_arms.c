@@ -149,10 +149,11 @@ static void write_pages(const struct arm *arm, uint64_t value)
 static void test_what_the_pilot_wrote_is_compared(void)
 {
 	struct arm_difference found;
-	struct page_runs pages = { 0 };
+	struct page_runs pages = { 0 }, written = { 0 };
 	struct injected injected;
 	struct arm pilot, one, other;
 	struct copy copy;
+	uint64_t own;
 
 	if (begin(&injected, &copy, reads) == 0) {
 		CHECK_EQUAL(page_runs_read(&pages, copy.pid), 0);
@@ -164,7 +165,14 @@ static void test_what_the_pilot_wrote_is_compared(void)
 		CHECK_EQUAL(found.different, 0);
 		/* Of pages that nobody wrote, a sample. */
 		CHECK(found.compared > 0 && found.compared < pages.bytes / 4096 / 2);
+		/* Its stack is its own since the fork. */
+		CHECK_EQUAL(page_runs_exclusive(&written, &pages, pilot.copy.pid), 0);
+		own = written.bytes;
+		CHECK(own <= 4 * 4096);
+		page_runs_free(&written);
 		write_pages(&pilot, 1);
+		CHECK_EQUAL(page_runs_exclusive(&written, &pages, pilot.copy.pid), 0);
+		CHECK_EQUAL(written.bytes, own + WRITTEN * 4096);
 		write_pages(&one, 1);
 		write_pages(&other, 1);
 		arm_compare(&copy, &pilot, &one, &other, &pages, &found);
@@ -178,6 +186,7 @@ static void test_what_the_pilot_wrote_is_compared(void)
 		arm_kill(&other, &copy);
 	}
 	page_runs_free(&pages);
+	page_runs_free(&written);
 	end(&injected, &copy);
 }
 
