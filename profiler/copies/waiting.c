@@ -22,7 +22,8 @@
 bool waiting_is_for_the_end(const struct sampling *sampling)
 {
 	return sampling->options.arms && sampling->launched && !sampling->over &&
-	       sampling->options.expected_cpu_ns <= LONGEST_NS;
+	       sampling->options.expected_cpu_ns <= LONGEST_NS &&
+	       clock_ns() - sampling->start_ns <= LONGEST_NS;
 }
 
 /* Of the time there is, what one copy may take so that there are enough of them. */
