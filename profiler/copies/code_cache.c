@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "area.h"
-#include "code_pages.h"
+#include "code_page.h"
 #include "translator.h"
 #include "watcher.h"
 
@@ -79,7 +79,7 @@ void code_cache_clear(struct translator *translator)
 	for (size_t i = 0; i < translator->exits.capacity; i++)
 		free(translator->exits.entries[i].value);
 	address_map_clear(&translator->exits);
-	code_pages_forget(translator);
+	code_page_forget_all(&translator->pages);
 	start(translator);
 }
 
@@ -146,7 +146,7 @@ int code_cache_add(struct translator *translator, struct cached_block *block)
 	translator->table[slot] = address;
 	translator->table_code[slot] = block->offset;
 	for (uint64_t page = address >> CODE_PAGE_SHIFT; page <= last >> CODE_PAGE_SHIFT; page++)
-		if (code_pages_note(translator, page, block) < 0)
+		if (code_page_note(&translator->pages, page, block) < 0)
 			return -1;
 	return 0;
 }
@@ -246,11 +246,6 @@ static int send_table(struct translator *translator, const struct copy *copy)
 int code_cache_begin(struct translator *translator, const struct copy *copy)
 {
 	translator->sent = 0;
-	translator->patch_count = translator->slot_count = 0;
-	copy_mappings_free(&translator->mappings);
-	if (copy_mappings_read(&translator->mappings, copy->pid) < 0 ||
-	    code_pages_check(translator, copy) < 0)
-		return -1;
 	translator->patch_count = translator->slot_count = 0;
 	if (translator->count && send_table(translator, copy) < 0)
 		return -1;

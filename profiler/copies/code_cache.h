@@ -118,7 +118,7 @@ int code_cache_drop(struct translator *translator, const struct cached_block *bl
 /* The block whose code is at this offset, or NULL. */
 const struct cached_block *code_cache_at(const struct translator *translator, uint32_t offset);
 
-/* A new copy: drop what changed, and send it everything.  Returns 0, or -1 with errno. */
+/* A new copy: send it everything.  Returns 0, or -1 with errno. */
 int code_cache_begin(struct translator *translator, const struct copy *copy);
 /* What is new since. */
 int code_cache_send(struct translator *translator, const struct copy *copy);

@@ -61,25 +61,6 @@ size_t code_pages_fetch(struct translator *translator, const struct copy *copy, 
 	return have;
 }
 
-int code_pages_note(struct translator *translator, uint64_t number, struct cached_block *block)
-{
-	struct code_page *page = address_map_get(&translator->pages, number);
-
-	if (!page)
-		return 0;
-	if (page->count == page->capacity) {
-		size_t larger = page->capacity ? 2 * page->capacity : 16;
-		struct cached_block **all = realloc(page->blocks, larger * sizeof(struct cached_block *));
-
-		if (!all)
-			return -1;
-		page->blocks = all;
-		page->capacity = larger;
-	}
-	page->blocks[page->count++] = block;
-	return 0;
-}
-
 /* The page changed: its blocks must not run again. */
 static int drop_blocks(struct translator *translator, struct code_page *page)
 {
@@ -98,7 +79,7 @@ int code_pages_written(struct translator *translator, struct code_page *page)
 	return drop_blocks(translator, page);
 }
 
-int code_pages_check(struct translator *translator, const struct copy *copy)
+static int check(struct translator *translator, const struct copy *copy)
 {
 	uint8_t now[CODE_PAGE_BYTES];
 
@@ -122,16 +103,11 @@ int code_pages_check(struct translator *translator, const struct copy *copy)
 	return 0;
 }
 
-void code_pages_forget(struct translator *translator)
+int code_pages_begin(struct translator *translator, const struct copy *copy)
 {
-	struct address_map *pages = &translator->pages;
-
-	for (size_t i = 0; i < pages->capacity; i++) {
-		struct code_page *page = pages->entries[i].value;
-
-		if (page)
-			free(page->blocks);
-		free(page);
-	}
-	address_map_clear(pages);
+	translator->sent = 0;
+	copy_mappings_free(&translator->mappings);
+	if (copy_mappings_read(&translator->mappings, copy->pid) < 0 || check(translator, copy) < 0)
+		return -1;
+	return code_cache_begin(translator, copy);
 }

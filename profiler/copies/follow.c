@@ -199,7 +199,7 @@ static int begin(struct following *following)
 	}
 	if (following_map_area(following) < 0 ||
 	    (following->limits->whole && shared_buffers_map(following) < 0) ||
-	    code_cache_begin(translator, copy) < 0)
+	    code_pages_begin(translator, copy) < 0)
 		return following_end(following, FOLLOW_FAILED);
 	if (!following->limits->whole &&
 	    faults_begin(translator, copy, &following->registers) < 0)
