@@ -2,8 +2,8 @@
 """Is a calibration to be relied on, and if it is poor, why?
 
 Poor: others took too much of the calibrator's time, its figures contradict each other, or what
-every estimate needs is missing because others took some of the time. What is missing on a quiet
-machine does not make it poor: that machine does not show it.
+every estimate needs is missing though others took some of the time, or though a first level was
+found. What is missing on a quiet machine that shows no TLB at all does not make it poor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,15 @@ def poor_because(samples: Sequence[Table], costs: Sequence[Cost]) -> tuple[str, 
     found = [*load.reasons, *contradictions(costs, last_cache_bytes(dict(samples[0].header)))]
     if load.disturbed:
         found += _missing(samples, costs)
+    elif _shows_only_the_first_level(samples, costs):
+        found.append("a first level of the TLB was found, but not what its misses cost")
     return tuple(found)
+
+
+def _shows_only_the_first_level(samples: Sequence[Table], costs: Sequence[Cost]) -> bool:
+    base = int(samples[0].key("base_page_bytes"))
+    shown = {c.quantity for c in costs if c.page_size_bytes == base and c.interval is not None}
+    return "dtlb_entries" in shown and not shown & {"stlb_hit_ns", "walk_ns"}
 
 
 def _missing(samples: Sequence[Table], costs: Sequence[Cost]) -> list[str]:

@@ -16,10 +16,11 @@ from tlbcost.calibration.consistency import (
     without_negative,
 )
 from tlbcost.calibration.file import read_calibration
+from tlbcost.calibration.grade import poor_because
 from tlbcost.calibration.records import Access, Cost
 from tlbcost.common import formats
 from tlbcost.common.interval import Interval
-from tlbcost.common.table import read_table
+from tlbcost.common.table import Table, read_table
 
 RECORDED = TREE / "data" / "samples"
 MIB = 1 << 20
@@ -138,6 +139,23 @@ def test_poor_calibrations(path: Path, words: str) -> None:
     calibration = read_calibration(path)
     assert calibration.grade == "poor"
     assert any(words in reason for reason in calibration.grade_reasons), calibration.grade_reasons
+
+
+@pytest.mark.parametrize(
+    ("costs", "poor"),
+    [
+        ([cost("dtlb_entries", 97)], True),
+        ([cost("dtlb_entries", 97), cost("stlb_hit_ns", None), cost("walk_ns", None)], True),
+        ([cost("dtlb_entries", 97), walk(8192, 15)], False),
+        # An emulator has no TLB to be found.
+        ([cost("dtlb_entries", None)], False),
+        ([], False),
+    ],
+)
+def test_a_first_level_alone_is_poor_on_a_quiet_machine(costs: list[Cost], poor: bool) -> None:
+    header = {"base_page_bytes": str(BASE), "measured_ns": "5000000000", "waited_ns": "0"}
+    quiet = Table("samples", header, formats.SAMPLES.columns, (), True)
+    assert bool(poor_because([quiet], costs)) is poor
 
 
 def test_made_up_ones_are_good() -> None:
