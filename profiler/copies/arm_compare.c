@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #define PAGE UINT64_C(4096)
-#define ENTRIES 8192u
 #define MOST_WRITTEN 16384u
 /* Of the pages that the pilot has not written: an arm that went another way may have. */
 #define MOST_OTHERS 1024u
@@ -44,16 +43,11 @@ static void take(struct sample *sample, uint64_t at)
 static void sort_run(int pagemap, const struct page_run *run, struct sample *written,
 		     struct sample *others)
 {
-	uint64_t entries[ENTRIES];
+	uint64_t entries[PAGEMAP_ENTRIES];
 
 	for (uint64_t at = run->start; at < run->end;) {
-		const uint64_t left = (run->end - at) / PAGE;
-		const size_t count = left < ENTRIES ? (size_t)left : ENTRIES;
-		const size_t bytes = count * sizeof(entries[0]);
+		const size_t count = pagemap_read(pagemap, entries, at, run->end);
 
-		if (pread(pagemap, entries, bytes, (off_t)(at / PAGE * sizeof(entries[0]))) !=
-		    (ssize_t)bytes)
-			memset(entries, 0xff, bytes);
 		for (size_t i = 0; i < count; i++, at += PAGE)
 			take(entries[i] & PAGEMAP_EXCLUSIVE ? written : others, at);
 	}

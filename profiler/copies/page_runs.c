@@ -14,7 +14,6 @@
 /* Of /proc/PID/pagemap. */
 #define PRESENT (UINT64_C(1) << 63)
 #define SWAPPED (UINT64_C(1) << 62)
-#define ENTRIES 8192u
 /* Of kernels that cannot skip what is reserved: a mapping that is read page by page. */
 #define MOST_READ_BYTES (UINT64_C(1) << 40)
 /* Holes that are filled rather than walked around. */
@@ -119,11 +118,11 @@ static int scan_mapping(struct page_runs *runs, int pagemap, const struct copy_m
 
 static int read_mapping(struct page_runs *runs, int pagemap, const struct copy_mapping *mapping)
 {
-	uint64_t entries[ENTRIES];
+	uint64_t entries[PAGEMAP_ENTRIES];
 
 	for (uint64_t at = mapping->start; at < mapping->end;) {
 		const uint64_t left = (mapping->end - at) / PAGE;
-		const size_t count = left < ENTRIES ? (size_t)left : ENTRIES;
+		const size_t count = left < PAGEMAP_ENTRIES ? (size_t)left : PAGEMAP_ENTRIES;
 		const ssize_t got = pread(pagemap, entries, count * sizeof(entries[0]),
 					  (off_t)(at / PAGE * sizeof(entries[0])));
 
@@ -152,11 +151,10 @@ static int add_mapping(struct page_runs *runs, int pagemap, const struct copy_ma
 								 read_mapping(runs, pagemap, mapping);
 }
 
-/* The entries of these pages, as many as there is space for; where they cannot be read, all bits. */
-static size_t read_entries(int pagemap, uint64_t entries[ENTRIES], uint64_t start, uint64_t end)
+size_t pagemap_read(int pagemap, uint64_t entries[PAGEMAP_ENTRIES], uint64_t start, uint64_t end)
 {
 	const uint64_t left = (end - start) / PAGE;
-	const size_t count = left < ENTRIES ? (size_t)left : ENTRIES;
+	const size_t count = left < PAGEMAP_ENTRIES ? (size_t)left : PAGEMAP_ENTRIES;
 	const size_t bytes = count * sizeof(entries[0]);
 
 	if (pread(pagemap, entries, bytes, (off_t)(start / PAGE * sizeof(entries[0]))) !=
@@ -190,7 +188,7 @@ int page_runs_read(struct page_runs *runs, pid_t pid)
 
 int page_runs_exclusive(struct page_runs *exclusive, const struct page_runs *all, pid_t pid)
 {
-	uint64_t entries[ENTRIES];
+	uint64_t entries[PAGEMAP_ENTRIES];
 	char path[64];
 	int pagemap, rc = 0;
 
@@ -205,7 +203,7 @@ int page_runs_exclusive(struct page_runs *exclusive, const struct page_runs *all
 		};
 
 		for (uint64_t at = run->start; rc == 0 && at < run->end;) {
-			const size_t count = read_entries(pagemap, entries, at, run->end);
+			const size_t count = pagemap_read(pagemap, entries, at, run->end);
 
 			for (size_t k = 0; k < count && rc == 0; k++, at += PAGE)
 				if (entries[k] & PAGEMAP_EXCLUSIVE)

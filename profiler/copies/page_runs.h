@@ -29,9 +29,9 @@ int page_runs_read(struct page_runs *runs, pid_t pid);
 void page_runs_free(struct page_runs *runs);
 
 /*
- * The pages of `all` that this process has to itself, with what is between near ones; all of them if
- * that cannot be seen.  What was forked from it, or what it was forked from, has not written them
- * then, or it has.  Returns 0, or -1 with errno; page_runs_free() in both cases.
+ * The pages of `all` that this process has to itself, with small holes between them: after a fork, those
+ * that it has written.  All of them if that cannot be seen.  Returns 0, or -1 with errno;
+ * page_runs_free() in both cases.
  */
 int page_runs_exclusive(struct page_runs *exclusive, const struct page_runs *all, pid_t pid);
 
@@ -41,6 +41,14 @@ int page_runs_exclusive(struct page_runs *exclusive, const struct page_runs *all
  */
 int page_runs_new(struct page_runs *new, const struct page_runs *all,
 		  const struct page_runs *before);
+
+#define PAGEMAP_ENTRIES 8192u
+
+/*
+ * The entries of the pages from `start` to `end`, as many as there is space for; all bits are set
+ * where they cannot be read.  Returns how many.
+ */
+size_t pagemap_read(int pagemap, uint64_t entries[PAGEMAP_ENTRIES], uint64_t start, uint64_t end);
 
 /* Memory that THP serves, and that a process has for itself. */
 bool page_runs_are_of(const struct copy_mapping *mapping);
