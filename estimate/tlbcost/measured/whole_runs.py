@@ -112,6 +112,9 @@ class _Rounds:
         late = time.monotonic() + self.longest_s > until
         if late or tried >= _MOST_ROUNDS or self.done < MIN_ROUNDS:
             return not late and tried < 2 * MIN_ROUNDS
+        if too_busy(self._null()) is not None:
+            # A moment's noise in few rounds is not a busy machine.
+            return True
         total = self._mean(_cpu_time)
         if self.done >= _DECIDED_ROUNDS and decides(repeated(total)):
             return False

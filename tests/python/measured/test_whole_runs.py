@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tlbcost.measured import whole_runs
-from tlbcost.measured.record import MeasuredGain
+from tlbcost.measured.record import MeasuredGain, TooBusy
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
 from tlbcost.run.turns import NotTogetherError, Way
@@ -138,3 +139,26 @@ def test_rounds_end_once_they_decide(launcher: Launcher, monkeypatch: pytest.Mon
     assert isinstance(close, MeasuredGain)
     assert clear.rounds == 3
     assert close.rounds > 3
+
+
+def test_more_rounds_tell_a_moments_noise_from_a_busy_machine(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_turns(disturbed_rounds: int) -> Runner:
+        rounds = itertools.count()
+
+        def run(_launcher: Launcher, ways: Sequence[Way], *_: object) -> tuple[Outcome, ...]:
+            slow_ns = 1_090_000_000 if next(rounds) < disturbed_rounds else 10**9
+            base = iter((slow_ns, 10**9))
+            return tuple(took(800_000_000 if way.transparent else next(base)) for way in ways)
+
+        return run
+
+    monkeypatch.setattr(random, "sample", lambda population, k: list(population)[:k])
+    monkeypatch.setattr(whole_runs, "run_in_turns", in_turns(1))
+    moment = measure(launcher)
+    assert isinstance(moment, MeasuredGain)
+    assert moment.rounds == 5
+    monkeypatch.setattr(whole_runs, "run_in_turns", in_turns(99))
+    busy = measure(launcher)
+    assert isinstance(busy, TooBusy)
