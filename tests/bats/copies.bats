@@ -216,6 +216,32 @@ followed_until() { # <call>: what ended the last stretch
 	followed_until 56 || followed_until 58 || followed_until 435
 }
 
+estimate() { # <argument>...
+	priced_loads >"${OUT}/loads.tsv"
+	run -0 timeout 120 "${BUILD}/tlbcost" estimate --calibration "${OUT}/loads.tsv" --engine copies --no-measure \
+		--runs 1 --json "${OUT}/report.json" "$@"
+}
+
+@test "tlbcost estimate --whole counts every miss of a run that takes longer than those that are followed anyway" {
+	estimate --whole -- "${BUILD}/workloads/cyclic" --pages 16384 --rounds 3000
+	"${BUILD}/venv/bin/python" - "${OUT}/report.json" <<-'PYTHON'
+		import json, sys
+		report = json.load(open(sys.argv[1]))
+		assert report["simulation"]["copies"]["whole"]
+		assert report["runs"][0]["cpu_ns"] > 200_000_000
+		walks = sum(row["stlb_misses"] for row in report["simulation"]["counts"]
+		            if row["page_size_bytes"] == 4096 and row["access"] != "fetch")
+		assert 0 <= walks - 16384 * 3000 < 2000, walks
+	PYTHON
+}
+
+@test "tlbcost estimate --whole of a program with threads follows copies, and says so" {
+	estimate --whole -- "${BUILD}/workloads/threads" --size 64M --count 100000000
+	[[ ${output} == *"only copies are followed: the program was not followed to its end, as it starts a thread"* ]]
+	"${BUILD}/venv/bin/python" -c 'import json, sys; assert not json.load(open(sys.argv[1]))["simulation"]["copies"]["whole"]' \
+		"${OUT}/report.json"
+}
+
 @test "signals, faults and interrupted calls of a program that is followed itself" {
 	need_built tests/torture/alone
 	local signal code got

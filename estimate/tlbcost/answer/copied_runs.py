@@ -13,10 +13,12 @@ from pathlib import Path
 
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.attribution.backing import Seen
+from tlbcost.common.progress import say
 from tlbcost.copies.record import CopiedRun
 from tlbcost.copies.run import (
     CopyPlan,
     copies_tool,
+    lost_at,
     more_may_do,
     too_few,
     was_followed_to_its_end,
@@ -52,19 +54,25 @@ class Copying:
 
 
 def follow_whole(request: EstimateRequest, copying: Copying, runs: Sequence[Outcome]) -> bool:
-    """A very short program is followed itself. Returns whether all of its run was seen."""
+    """A short program, or any if asked, is followed itself. Returns whether all was seen."""
     # Not at the top: pandas takes memory, which a program with a limit needs.
     from tlbcost.copies.tables import read_tables
 
     run = runs[0].run
-    if run is None or run.cpu_ns >= _WHOLE_NS or request.copies is not None:
+    short = run is not None and run.cpu_ns < _WHOLE_NS and request.copies is None
+    if not short and not request.whole:
         return False
+    if request.whole:
+        say("following the program from its first instruction to its last")
     tool = copying.tool(len(runs), whole=True)
     outcome = copying.launcher.execute(request.argv, discard=True, tool=tool)
     check_outcome(request.argv[0], outcome, list(runs), ignore_failure=request.ignore_failure)
     folder = _whole_folder(copying.launcher)
-    if was_followed_to_its_end(read_tables([folder])):
+    tables = read_tables([folder])
+    if was_followed_to_its_end(tables):
         return True
+    if request.whole:
+        say(f"only copies are followed: the program was not followed to its end, {lost_at(tables)}")
     shutil.rmtree(folder)
     return False
 

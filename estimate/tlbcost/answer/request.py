@@ -24,7 +24,8 @@ class EstimateRequest:
 
     `calibration` None: this machine's costs. `nodes` None: NUMA nodes as the machine has them.
     `engine`: what simulates, if anything does; `overhead`: the share of CPU time that copies may
-    cost, or as many as `copies`; both None: the usual share. `pid`: a process that already runs,
+    cost, or as many as `copies`; both None: the usual share; `whole`: the program itself is
+    followed, from its first instruction to its last. `pid`: a process that already runs,
     followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as the time
     of one allows. `measured`: on huge pages, too, besides the model; `patience`: for this many
     seconds again while the machine is too busy for that; `also`: with these on huge pages. `cpu`,
@@ -48,6 +49,7 @@ class EstimateRequest:
     walk_cycles: float | None = None
     overhead: float | None = None
     copies: int | None = None
+    whole: bool = False
     pid: int | None = None
     seconds: float | None = None
     children: bool = False
@@ -120,7 +122,11 @@ class EstimateRequest:
                 f"leave --engine out, or {self.unsimulated}",
                 USAGE,
             )
-        of_copies = {"--overhead": self.overhead is not None, "--copies": self.copies is not None}
+        of_copies = {
+            "--overhead": self.overhead is not None,
+            "--copies": self.copies is not None,
+            "--whole": self.whole,
+        }
         without = "--engine valgrind" if self.engine == "valgrind" else self.unsimulated
         for option, given in of_copies.items():
             if given and without is not None:
@@ -132,6 +138,13 @@ class EstimateRequest:
         if self.overhead is not None and self.copies is not None:
             raise TlbcostError(
                 "--overhead and --copies both limit the copies", "leave one of them out", USAGE
+            )
+        if self.whole and (self.copies is not None or self.overhead is not None):
+            raise TlbcostError(
+                "--whole follows the program itself, and "
+                f"{'--overhead' if self.copies is None else '--copies'} limits copies of it",
+                "leave one of them out",
+                USAGE,
             )
         of_processes = {"--seconds": self.seconds is not None, "--children": self.children}
         for option, given in of_processes.items():
@@ -154,6 +167,7 @@ class EstimateRequest:
             "--engine copies": self.engine == "copies",
             "--copies": self.copies is not None,
             "--overhead": self.overhead is not None,
+            "--whole": self.whole,
             "--nodes": self.nodes is not None,
         }
         for option, given in excluded.items():
@@ -179,9 +193,14 @@ class EstimateRequest:
                 "leave --engine and --backend out",
                 USAGE,
             )
-        of_runs = {"--runs": self.runs, "--prepare": self.prepare, "--nodes": self.nodes}
-        for option, value in of_runs.items():
-            if value is not None:
+        of_runs = {
+            "--runs": self.runs is not None,
+            "--prepare": self.prepare is not None,
+            "--nodes": self.nodes is not None,
+            "--whole": self.whole,
+        }
+        for option, given in of_runs.items():
+            if given:
                 raise TlbcostError(
                     f"{option} is of a program that is run, and --pid follows one that runs",
                     f"leave {option} out, or --pid",

@@ -128,6 +128,7 @@ def _check_others(request: EstimateRequest, option: str) -> None:
         "--engine copies": request.engine == "copies",
         "--copies": request.copies is not None,
         "--overhead": request.overhead is not None,
+        "--whole": request.whole,
     }
     for what, given in of_copies.items():
         if given:

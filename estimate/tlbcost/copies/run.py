@@ -181,6 +181,16 @@ def was_followed_to_its_end(tables: CopyTables) -> bool:
     return bool(last["ended"] == "exited" or (last["ended"] == "call" and last["call"] in _EXITS))
 
 
+def lost_at(tables: CopyTables) -> str:
+    """Of a program that was followed itself, but not to its end: why not."""
+    if tables.windows.empty:
+        return "as it could not be traced from its start"
+    ended = str(tables.windows.iloc[-1]["ended"])
+    if ended == "call":
+        return "as it starts a thread, a process or another program"
+    return f"as it came to what cannot be followed ({ended})"
+
+
 _REASONS = {
     "refused-seccomp": "the program has a seccomp filter, which a copy could be killed by",
     "refused-permission": "the program may not be traced",
