@@ -108,7 +108,7 @@ static void run_program(const struct supervised *what, const struct signals *sig
 	if (read(gate, &byte, 1) != 1)
 		_exit(EXIT_OWN_FAILURE);
 	/* Whoever started us may have turned them off; here they are asked for. */
-	prctl(PR_SET_THP_DISABLE, what->refused, 0, 0, 0);
+	prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
 	if ((!what->user || user_become(what->user) == 0) &&
 	    traced_calls_install(what->huge_page_bytes) == 0) {
 		refusal.of_filter = 0;

@@ -3,7 +3,6 @@
 #ifndef TLBCOST_THP_SUPERVISOR_H
 #define TLBCOST_THP_SUPERVISOR_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "user.h"
@@ -14,7 +13,6 @@ struct supervised {
 	const char *table;			/* NULL: none is written */
 	const struct user_account *user;	/* NULL: as we are */
 	uint64_t huge_page_bytes;
-	bool refused;	/* it asks for huge pages, and gets none: what being traced costs remains */
 };
 
 /*

@@ -2,7 +2,6 @@
 /* Run a program whose memory asks for transparent huge pages as it is made, or let a running one ask. */
 #include <errno.h>
 #include <getopt.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +17,13 @@
 #include "user.h"
 
 static const char help[] =
-	"usage: tlbcost-thp [--base-pages] [--output FILE] [--user UID:GID] [--] COMMAND [ARG...]\n"
+	"usage: tlbcost-thp [--output FILE] [--user UID:GID] [--] COMMAND [ARG...]\n"
 	"       tlbcost-thp --pid PID [--no-collapse] [--output FILE]\n"
 	"       tlbcost-thp --pid PID --switch on|off\n"
 	"\n"
 	"Run COMMAND, and have each of its mappings ask for transparent huge pages as it\n"
 	"is made; or have those of the process PID ask now, and move them.\n"
 	"\n"
-	"  --base-pages     have it ask in the same way, and get none: for comparison\n"
 	"  --help           print this and stop\n"
 	"  --no-collapse    leave it to the kernel to move the memory, some time later\n"
 	"  --output FILE    write a 'thp' table of what its memory got\n"
@@ -43,14 +41,12 @@ struct options {
 	char *const *argv;
 	pid_t pid;	/* 0: a program is run */
 	int collapse;
-	bool refused;
 	const char *change;	/* "on", "off", or NULL */
 };
 
 static struct options parse_options(int argc, char **argv)
 {
 	static const struct option long_options[] = {
-		{ "base-pages", no_argument, NULL, 'b' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "no-collapse", no_argument, NULL, 'n' },
 		{ "output", required_argument, NULL, 'o' },
@@ -67,9 +63,6 @@ static struct options parse_options(int argc, char **argv)
 		case 'h':
 			fputs(help, stdout);
 			exit(fflush(stdout) == 0 ? 0 : EXIT_OWN_FAILURE);
-		case 'b':
-			options.refused = true;
-			break;
 		case 'o':
 			options.table = optarg;
 			break;
@@ -139,9 +132,7 @@ int main(int argc, char **argv)
 {
 	struct options options = parse_options(argc, argv);
 	struct user_account user;
-	struct supervised what = {
-		.argv = options.argv, .table = options.table, .refused = options.refused,
-	};
+	struct supervised what = { .argv = options.argv, .table = options.table };
 	const char *failed;
 	uint64_t size;
 	int code;

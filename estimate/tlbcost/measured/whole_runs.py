@@ -149,9 +149,7 @@ class _Rounds:
     def _attempt(self, tick: Tick | None) -> tuple[Sequence[Outcome], float | None]:
         """Base, base again and huge, and what part of the last was. Raises NotTogetherError."""
         sampler = PeakSampler()
-        # Traced as the one on huge pages is, which costs about 1 % of the time of a short program.
-        argv = (*thp.launcher(base_pages=True), *self.argv)
-        base = Way(argv, self.environment, transparent=False)
+        base = Way(self.argv, self.environment, transparent=False)
         ways = (base, base, self._huge(sampler))
         # Who begins is alone for a moment.
         order = random.sample(range(_WAYS), _WAYS)

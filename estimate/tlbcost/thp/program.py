@@ -30,12 +30,9 @@ _NO_TRACER = (
 )
 
 
-def launcher(*, base_pages: bool = False) -> tuple[str, ...]:
-    """What goes before a command line. It exits as the command does.
-
-    `base_pages`: its memory asks in the same way, and gets none, to compare with.
-    """
-    return (str(paths.libexec("tlbcost-thp")), *(["--base-pages"] if base_pages else []), "--")
+def launcher() -> tuple[str, ...]:
+    """What goes before a command line. It exits as the command does."""
+    return (str(paths.libexec("tlbcost-thp")), "--")
 
 
 def is_here() -> bool:
