@@ -222,16 +222,17 @@ estimate() { # <argument>...
 		--runs 1 --json "${OUT}/report.json" "$@"
 }
 
-@test "tlbcost estimate --whole counts every miss of a run that takes longer than those that are followed anyway" {
-	estimate --whole -- "${BUILD}/workloads/cyclic" --pages 16384 --rounds 3000
+@test "tlbcost estimate --whole counts every miss of a run" {
+	estimate --whole -- "${BUILD}/workloads/cyclic" --pages 16384 --rounds 2000
+	[[ ${output} == *"following the program from its first instruction to its last"* ]]
 	"${BUILD}/venv/bin/python" - "${OUT}/report.json" <<-'PYTHON'
 		import json, sys
 		report = json.load(open(sys.argv[1]))
 		assert report["simulation"]["copies"]["whole"]
-		assert report["runs"][0]["cpu_ns"] > 200_000_000
 		walks = sum(row["stlb_misses"] for row in report["simulation"]["counts"]
 		            if row["page_size_bytes"] == 4096 and row["access"] != "fetch")
-		assert 0 <= walks - 16384 * 3000 < 2000, walks
+		# Each page once when it is filled, too.
+		assert 0 <= walks - 16384 * 2001 < 2000, walks
 	PYTHON
 }
 
