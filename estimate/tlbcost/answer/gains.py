@@ -107,7 +107,7 @@ def by_simulation(
         sample = overlap.sample_of_copies(given.copied)
     else:
         sample = overlap.sample_of(given.simulation.windows)
-    gain = _simulated_gain(given.runs, counts, sample, footprint, costs)
+    gain = _simulated_gain(given, given.runs, counts, sample, footprint, costs)
     no_overlap = None
     if gain.model != "overlap" and given.model != "simple":
         no_overlap = given.no_core or overlap.shortfall(sample)
@@ -131,6 +131,7 @@ def by_simulation(
 
 
 def _simulated_gain(
+    given: Evidence,
     runs: tuple[Run, ...],
     counts: Counts,
     sample: overlap.Sample | None,
@@ -138,7 +139,8 @@ def _simulated_gain(
     costs: Costs,
 ) -> PredictedGain:
     """By the overlap model where there are enough windows, else by the simple one."""
-    simple = miss_costs.predicted(runs, counts, footprint, *costs)
+    most_walks = given.copied.most_walks if given.copied is not None else 1.0
+    simple = miss_costs.predicted(runs, counts, footprint, *costs, most_walks)
     if sample is None or sample.saving is None:
         return simple
     expected = overlap.expected_gain(sample.saving, runs, simple.bound_fraction)
@@ -187,7 +189,7 @@ def spread_part(
         assert simulated is not None
         assert costs is not None
         assert footprint is not None
-        gain = _simulated_gain(alike, simulated.counts, simulated.sample, footprint, costs)
+        gain = _simulated_gain(given, alike, simulated.counts, simulated.sample, footprint, costs)
     without = total_interval(gain)
     width = whole.high - whole.low
     return max(0.0, 1 - (without.high - without.low) / width) if width > 0 else 0.0

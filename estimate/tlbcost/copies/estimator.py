@@ -175,11 +175,34 @@ def _unknown_share(counts: pd.DataFrame, windows: pd.DataFrame) -> Floats:
     """Of each window's walks on base pages, the part whose entries were not known before."""
     smallest = counts["page_size_bytes"].min()
     data = counts[(counts["page_size_bytes"] == smallest) & (counts["side"] != "fetch")]
-    sums = data.groupby(_KEY)[["stlb_misses", "unknown_misses"]].sum()
-    found = windows[_KEY].merge(sums, left_on=_KEY, right_index=True, how="left").fillna(0)
-    unknown = found["unknown_misses"].to_numpy(float)
-    walks = unknown + found["stlb_misses"].to_numpy(float)
+    unknown, known = _walks(data, windows)
+    walks = unknown + known
     return cast(Floats, np.divide(unknown, walks, out=np.zeros_like(unknown), where=walks > 0))
+
+
+def _walks(counts: pd.DataFrame, windows: pd.DataFrame) -> tuple[Floats, Floats]:
+    """Of each window, walks for entries that were not known before, and all others."""
+    sums = counts.groupby(_KEY)[["stlb_misses", "unknown_misses"]].sum()
+    found = windows[_KEY].merge(sums, left_on=_KEY, right_index=True, how="left").fillna(0)
+    return found["unknown_misses"].to_numpy(float), found["stlb_misses"].to_numpy(float)
+
+
+def most_walks(tables: CopyTables, weighed: Weighed) -> float:
+    """How many times the walks on base pages that windows add up to there may be, at most (95 %).
+
+    Instants that were not looked at may have more of them than those that were.
+    """
+    frame = weighed.windows[weighed.windows["stands_for_ns"] > 0]
+    if tables.whole or not len(frame):
+        return 1.0
+    smallest = tables.counts["page_size_bytes"].min()
+    walks = sum(_walks(tables.counts[tables.counts["page_size_bytes"] == smallest], frame))
+    time = frame["stands_for_ns"].to_numpy(float)
+    rate = walks * frame["weight"].to_numpy(float) / time
+    mean = float(np.average(rate, weights=time))
+    if mean <= 0:
+        return 1.0
+    return max(1.0, 1 + _few(time) * (_resampled(rate, time, 95) / mean - 1))
 
 
 def _resampled(values: Floats, weights: Floats, percentile: float) -> float:
@@ -284,4 +307,5 @@ def copied_run(tables: CopyTables, weighed: Weighed, runs: Sequence[Run]) -> Cop
         round(weighed.references),
         int(weighed.windows["references"].sum()),
         saving(tables, weighed),
+        most_walks(tables, weighed),
     )

@@ -50,7 +50,8 @@ class CopiedRun:
     """What windows of copies say of the whole program.
 
     `saving`: the share of user time that huge pages save; None: there is no timed window. `windows`
-    of them were timed, of `sampled_references` of the program's `references`.
+    of them were timed, of `sampled_references` of the program's `references`. `most_walks`: how
+    many times the walks that they add up to there may be, at most.
     """
 
     record: CopiesRecord
@@ -59,3 +60,4 @@ class CopiedRun:
     references: int
     sampled_references: int
     saving: Interval | None
+    most_walks: float = 1.0

@@ -25,9 +25,16 @@ from tlbcost.simulator.counts import CODE, DATA, Counts, Footprint, Side
 
 
 def predicted(
-    runs: Sequence[Run], counts: Counts, memory: Footprint, base: PageCosts, huge: PageCosts
+    runs: Sequence[Run],
+    counts: Counts,
+    memory: Footprint,
+    base: PageCosts,
+    huge: PageCosts,
+    most_walks: float = 1.0,
 ) -> PredictedGain:
     """The gain predicted from the native runs, the summed counts and the costs of both page sizes.
+
+    `most_walks`: how many times the walks of `counts` there may be, where these are of a sample.
 
     Raises ValueError if there is no run or a serial cost of base pages was not obtained
     (`missing_costs`).
@@ -42,14 +49,15 @@ def predicted(
     base_code = _translation(counts, base_costs, CODE)
     expected = _expected(runs, counts, base_costs, huge_costs)
     fault = fault_saving(runs, memory, base, huge)
+    most_ns = most_walks * (base_data.high + base_code.high)
     return PredictedGain(
         cpu_ns=median([run.cpu_ns for run in runs]),
         wall_ns=median([run.wall_ns for run in runs]),
         base_data_ns=base_data,
         base_code_ns=base_code,
         huge_data_ns=_translation(counts, huge_costs, DATA),
-        bound_fraction=_bound(runs, base_data, base_code),
-        bound_capped=any(base_data.high + base_code.high > run.user_ns for run in runs),
+        bound_fraction=_bound(runs, base_data.low + base_code.low, most_ns),
+        bound_capped=any(most_ns > run.user_ns for run in runs),
         expected_fraction=expected,
         code_fraction=shares(runs, base_code.low, base_code.high, user_time),
         fault_fraction=fault,
@@ -107,12 +115,12 @@ def _translation(counts: Counts, costs: PageCosts, sides: tuple[Side, ...]) -> I
     return Interval(centre(low, high), low, high)
 
 
-def _bound(runs: Sequence[Run], data: Interval, code: Interval) -> Interval:
+def _bound(runs: Sequence[Run], low_ns: float, high_ns: float) -> Interval:
     """The share of all translation on base pages; its upper end is the bound itself.
 
     Misses taken in user mode cannot cost more than the time spent there.
     """
-    of_run_time = shares(runs, data.low + code.low, data.high + code.high, user_time)
+    of_run_time = shares(runs, low_ns, high_ns, user_time)
     return Interval(of_run_time.high, of_run_time.low, of_run_time.high)
 
 

@@ -10,7 +10,14 @@ import pytest
 from tlbcost.common import formats
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import TableFormat
-from tlbcost.copies.estimator import record_of, saving, totals, weigh, without_copies
+from tlbcost.copies.estimator import (
+    most_walks,
+    record_of,
+    saving,
+    totals,
+    weigh,
+    without_copies,
+)
 from tlbcost.copies.run import more_may_do, too_few, was_followed_to_its_end
 from tlbcost.copies.tables import CopyTables, read_tables
 from tlbcost.run.outcome import Run
@@ -181,6 +188,33 @@ def test_few_windows_hold_the_truth_as_often_as_many(tmp_path: Path, windows: in
         inside += found.low <= truth <= found.high
     # 95 % of 60 are 57; the bootstrap alone has 48 for 4 windows.
     assert inside >= 53
+
+
+@pytest.mark.parametrize("windows", [4, 10, 30])
+def test_the_most_walks_are_as_many_as_there_are(tmp_path: Path, windows: int) -> None:
+    random, truth, held, trials = np.random.default_rng(windows), 100.0, 0, 60
+    for trial in range(trials):
+        walks = [round(each) for each in random.gamma(4, truth / 4, windows)]
+        folder = tmp_path / str(trial)
+        folder.mkdir()
+        made: list[dict[str, object]] = [
+            {"references": 1000, "base_cycles": 10**6, "huge_cycles": 10**6} for _ in walks
+        ]
+        tables = tables_of(folder, made, counts=[row(i, "load", n) for i, n in enumerate(walks)])
+        weighed = weigh(tables, [RUN], CYCLES_PER_NS)
+        found = totals(tables.counts, weighed)[4096, "load"][2]
+        # A window is 0.5 ms of 1 s.
+        held += found * most_walks(tables, weighed) >= 2000 * truth
+    assert held >= 53
+
+
+def test_the_walks_of_a_whole_run_are_all(tmp_path: Path) -> None:
+    window = {"references": 1000, "base_cycles": 1000, "huge_cycles": 800}
+    counts = [row(0, "load", 60, 40), row(1, "load", 6)]
+    tables = tables_of(tmp_path, [window, window], [], counts, whole=True)
+    assert most_walks(tables, weigh(tables, [RUN], CYCLES_PER_NS)) == 1
+    alike = tables_of(tmp_path, [window, window], counts=[row(i, "load", 60) for i in range(2)])
+    assert most_walks(alike, weigh(alike, [RUN], CYCLES_PER_NS)) == pytest.approx(1)
 
 
 def test_no_windows_are_no_estimate(tmp_path: Path) -> None:
