@@ -43,7 +43,7 @@ class Runners:
         self._started = 0
         self.stopped = False
 
-    def run(self, command: list[str], timeout_s: float = TIMEOUT_S) -> Ended:
+    def run(self, command: list[str]) -> Ended:
         """Run a command to its end, and end what it leaves behind. Raises Interrupted."""
         with tempfile.TemporaryFile("w+", errors="replace") as printed:
             with self._lock:
@@ -64,7 +64,7 @@ class Runners:
                 self._running[mark] = process
             code: int | None = None
             with contextlib.suppress(subprocess.TimeoutExpired):
-                code = process.wait(timeout_s)
+                code = process.wait(TIMEOUT_S)
             left = [] if code is None else left_behind(mark)
             end(process, mark)
             with self._lock:

@@ -180,16 +180,6 @@ install_deps() {
 	[[ ${output} == *"tlbcost: some programs of the suite will be left out: cannot install cppcheck "* ]]
 }
 
-@test "install-deps --arm64: installs what make check-arm64 needs" {
-	need_root
-	bare_machine
-	ln -s "$(type -P true)" "${FAKES}/aarch64-linux-gnu-gcc"
-	fake_apt_get 'exit 100'
-	run -0 install_deps --arm64
-	[[ $(tail -n 1 "${RECORD}") == *"qemu-system-arm" && $(<"${RECORD}") != *riscv* ]]
-	[[ ${output} == *"the tests in an arm64 machine will be skipped: cannot install "*"qemu-system-arm: "* ]]
-}
-
 @test "install-files: the installed command works from anywhere and through a link" {
 	need_built venv/.run tlbcost libexec/tlbcost-run completions/tlbcost
 	local root="${BATS_TEST_TMPDIR}/with blank"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from machine import BUILD, HERE, Emulator, Member
@@ -58,12 +58,12 @@ def installed() -> Iterator[tuple[str, Member]]:
     yield "/usr/local/bin/tlbcost", Member(launcher.encode())
 
 
-def contents(steps: str, programs: tuple[str, ...]) -> dict[str, Member]:
+def contents(steps: Sequence[str], programs: Sequence[str]) -> dict[str, Member]:
     """All files of the machine that takes these steps; `programs` are below the build folder."""
     here = Path(__file__).parent
     files = dict(packages()) | dict(installed())
     files["/init"] = Member((HERE / "init").read_bytes())
-    files["/steps"] = Member((here / steps).read_bytes())
+    files["/steps"] = Member(b"".join((here / name).read_bytes() for name in steps))
     for name in programs:
         files[f"/usr/local/bin/{PurePosixPath(name).name}"] = Member((BUILT / name).read_bytes())
     return files
