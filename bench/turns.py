@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Do two trials in turns agree better than two whose runs follow one another?
 
-Four trials of each program, in turns and one by one alternately, with as many pairs: the share of
-CPU time that huge pages saved in user mode, and what the two of one kind differ by. Writes
+Four trials of each program, in turns and one by one alternately: the share of CPU time that huge
+pages saved in user mode, and what the two of one kind differ by. Those in turns have pairs until
+they know it to two points, as `make accuracy` has them; those one by one have as many. Writes
 doc/benchmarks.md; takes about half an hour. Exits 1 if those in turns differ by more than
 1.5 points on average, or a trial was not obtained.
 """
@@ -32,6 +33,8 @@ PROGRAMS = (
 # The most that two trials in turns may differ by on average.
 CONTRACT = 0.015
 ALONE = "--no-turns"
+# To how many points those in turns know it; and pairs of those one by one, at least.
+POINTS, FEWEST = "2", 5
 _LIMIT_S = 900
 
 
@@ -53,12 +56,12 @@ class Found:
     alone: tuple[Share | None, Share | None]
 
 
-def trial(command: str, pairs: int, options: list[str]) -> Share | None:
-    """One trial; None, and its words, if it has no result of the kind that was asked for."""
+def trial(command: str, options: list[str]) -> tuple[Share | None, int]:
+    """One trial, and its pairs; None, and its words, if it has no result of the kind asked for."""
     with tempfile.TemporaryDirectory() as folder:
         document = Path(folder) / "trial.json"
         words = [str(TREE / "build/tlbcost"), "trial", "--no-estimate", "--with", "run-thp"]
-        words += ["--quiet", "--pairs", str(pairs), "--time-limit", str(_LIMIT_S)]
+        words += ["--quiet", "--time-limit", str(_LIMIT_S)]
         words += [*options, "--json", str(document), "--", *shlex.split(command)]
         ran = subprocess.run(
             words, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -66,20 +69,24 @@ def trial(command: str, pairs: int, options: list[str]) -> Share | None:
         )  # fmt: skip
         if ran.returncode != 0:
             print(ran.stderr, file=sys.stderr)
-            return None
+            return None, 0
         found = json.loads(document.read_text(encoding="utf-8"))["trials"][0]
     if found["in_turns"] == (ALONE in options):
         print(f"{command}: its pairs did not run in turns", file=sys.stderr)
-        return None
-    share = found["measured_user_fraction"]
-    return None if share is None else Share(share["value"], share["low"], share["high"])
+        return None, 0
+    share, pairs = found["measured_user_fraction"], len(found["pairs"])
+    return None if share is None else Share(share["value"], share["low"], share["high"]), pairs
 
 
-def four(command: str, pairs: int) -> Found:
+def four(command: str) -> Found:
     """Four trials, alternately: what drifts meets both kinds."""
-    first = trial(command, pairs, []), trial(command, pairs, [ALONE])
-    second = trial(command, pairs, []), trial(command, pairs, [ALONE])
-    return Found(command, (first[0], second[0]), (first[1], second[1]))
+    turns: list[Share | None] = []
+    alone: list[Share | None] = []
+    for _ in range(2):
+        share, pairs = trial(command, ["--precision", POINTS])
+        turns.append(share)
+        alone.append(trial(command, [ALONE, "--pairs", str(max(pairs, FEWEST))])[0])
+    return Found(command, (turns[0], turns[1]), (alone[0], alone[1]))
 
 
 def difference(shares: tuple[Share | None, Share | None]) -> float | None:
@@ -117,7 +124,6 @@ def _points(value: float | None) -> str:
 def main() -> int:
     """Try, and write the section; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=5, help="pairs of runs in each trial")
     parser.add_argument("--only", help="the program of this name alone; nothing is written")
     arguments = parser.parse_args()
     only = arguments.only
@@ -128,7 +134,7 @@ def main() -> int:
     found = []
     for command in commands(PROGRAMS):
         if only is None or Path(shlex.split(command)[0]).name == only:
-            found.append(four(command, arguments.pairs))
+            found.append(four(command))
             lines.append(row(found[-1]))
             print(lines[-1], file=sys.stderr, flush=True)
     in_turns, alone = (
