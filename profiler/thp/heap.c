@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "heap.h"
 
+static uint64_t end_of_huge_page(uint64_t address, uint64_t huge_page_bytes)
+{
+	return (address + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
+}
+
 enum heap_action heap_enter(struct memory *memory, uint64_t wanted, uint64_t huge_page_bytes,
 			    uint64_t *end)
 {
@@ -11,13 +16,19 @@ enum heap_action heap_enter(struct memory *memory, uint64_t wanted, uint64_t hug
 		*end = memory->believed_end;
 		return HEAP_ANSWER;
 	}
-	if (wanted < memory->believed_end || wanted > UINT64_MAX - huge_page_bytes)
+	if (wanted < memory->heap_start || wanted > UINT64_MAX - huge_page_bytes)
 		return HEAP_PASS;
+	if (wanted < memory->believed_end) {
+		*end = end_of_huge_page(wanted, huge_page_bytes);
+		if (*end > memory->heap_end)
+			*end = memory->heap_end;
+		return HEAP_SHRINK;
+	}
 	if (wanted <= memory->heap_end) {
 		memory->believed_end = wanted;
 		return HEAP_ANSWER;
 	}
-	*end = (wanted + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
+	*end = end_of_huge_page(wanted, huge_page_bytes);
 	return HEAP_GROW;
 }
 
@@ -31,6 +42,8 @@ int heap_exit(struct memory *memory, uint64_t wanted, uint64_t argument, uint64_
 	/* A call that is refused returns the heap's end as it was. */
 	if (!known || result == argument)
 		memory->believed_end = known || result == wanted ? wanted : result;
+	if (!known)
+		memory->heap_start = result;
 	memory->heap_end = result;
 	*end = memory->believed_end;
 	return 1;

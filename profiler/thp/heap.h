@@ -10,14 +10,16 @@
 /*
  * malloc moves the end of the heap in steps of 132 KiB, and the kernel gives a
  * huge page only where the heap already has all of it.  So it is grown to the
- * end of a huge page, and the program is told what it asked for.  It shrinks
- * exactly: memory that the program gets again is zero.
+ * end of a huge page, and the program is told what it asked for.  Where it
+ * shrinks, the huge page that it ends in is kept whole, too; what the program
+ * gave back of it is cleared, since memory that it gets again is zero.
  */
 
 enum heap_action {
 	HEAP_PASS,	/* make the call as it is */
 	HEAP_ANSWER,	/* make none: the heap is that large already */
 	HEAP_GROW,	/* make it with *end instead */
+	HEAP_SHRINK,	/* the same, with what lies between `wanted` and *end cleared before */
 };
 
 /* The program calls brk(wanted).  *end: the result for HEAP_ANSWER, else the argument. */

@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "heap.h"
 #include "injection.h"
@@ -33,18 +34,42 @@ static void go_to_exit(struct task *task)
 	ptrace(PTRACE_SYSCALL, task->tid, NULL, NULL);
 }
 
+/* Returns 0, or -1 with errno. */
+static int clear(pid_t pid, uint64_t start, uint64_t end)
+{
+	static const char zeros[64u << 10];
+
+	while (start < end) {
+		const size_t bytes = end - start < sizeof(zeros) ? end - start : sizeof(zeros);
+		const struct iovec from = { (void *)(uintptr_t)zeros, bytes };
+		const struct iovec to = { (void *)(uintptr_t)start, bytes };
+
+		if (process_vm_writev(pid, &from, 1, &to, 1, 0) != (ssize_t)bytes)
+			return -1;
+		start += bytes;
+	}
+	return 0;
+}
+
 static void at_brk(const struct stops *stops, struct task *task)
 {
+	const struct memory *memory = task->memory;
+	const uint64_t wanted = registers_argument(&task->entry, 0);
 	struct registers changed = task->entry;
 	uint64_t end;
 
-	switch (heap_enter(task->memory, registers_argument(&task->entry, 0),
-			   stops->huge_page_bytes, &end)) {
+	switch (heap_enter(task->memory, wanted, stops->huge_page_bytes, &end)) {
 	case HEAP_ANSWER:
 		registers_skip(&changed, (int64_t)end);
 		registers_write(task->tid, &changed);
 		go_on(task);
 		return;
+	case HEAP_SHRINK:
+		/* Else it shrinks exactly. */
+		if (clear(task->tid, wanted,
+			  memory->believed_end < end ? memory->believed_end : end) < 0)
+			break;
+		/* fall through */
 	case HEAP_GROW:
 		registers_set_argument(&changed, 0, end);
 		registers_write(task->tid, &changed);

@@ -87,6 +87,7 @@ void tasks_copy(struct task *task, const struct task *parent)
 	memory->fresh = parent->memory->fresh;
 	memory->filtered = parent->memory->filtered;
 	memory->believed_end = parent->memory->believed_end;
+	memory->heap_start = parent->memory->heap_start;
 	memory->heap_end = parent->memory->heap_end;
 }
 

@@ -17,7 +17,7 @@ struct memory {
 	int fresh;	/* of a program that was just executed: its bss has not asked yet */
 	int filtered;	/* the program has a seccomp filter of its own: leave it alone */
 	/* Where the program believes its heap to end, and where it does; 0: not known. */
-	uint64_t believed_end, heap_end;
+	uint64_t heap_start, believed_end, heap_end;
 };
 
 enum task_state {

@@ -90,6 +90,25 @@ by_preload() { # <glob of a library>...
 	done
 }
 
+@test "a heap that shrinks keeps its huge pages, and what it gets again is zero" {
+	cc -std=c11 -D_GNU_SOURCE -O1 -o heap "${BATS_TEST_DIRNAME}/../thp/heap.c"
+	./heap
+	under_thp ./heap
+	((status == 0))
+	((output >= 28 << 10))
+}
+
+@test "sqlite3, whose heap shrinks and grows all the time" {
+	need_program sqlite3
+	under_thp sqlite3 :memory: 'create table t (a integer, b text);
+		with recursive n (i) as (values (1) union all select i + 1 from n where i < 400000)
+			insert into t select i, hex(i * 7919) from n;
+		create index x on t (b);
+		select count(*) from t where b in (select hex(a) from t);'
+	((status == 0))
+	(($(reached huge_bytes) * 10 > $(reached anonymous_bytes) * 8))
+}
+
 @test "a static program: the same" {
 	compile cc -static -pthread -o "${PROGRAMS}/static" || skip "needs a static C library"
 	local kind

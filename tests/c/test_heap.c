@@ -53,18 +53,46 @@ static void small_steps_grow_it_by_huge_pages(void)
 	CHECK(grown <= 1000 * (33 << 12) / HUGE + 1);
 }
 
-static void it_shrinks_exactly(void)
+static void the_huge_page_that_it_shrinks_into_stays(void)
+{
+	struct memory memory = { .users = 1 };
+	uint64_t real = START, none = UINT64_MAX, wanted = START + HUGE;
+
+	call(&memory, 0, &real, none);
+	call(&memory, START + 3 * HUGE + 4096, &real, none);
+	/* What it gets again must be zero: somebody has to clear it. */
+	CHECK_EQUAL(heap_enter(&memory, wanted, HUGE, &end), HEAP_SHRINK);
+	CHECK_EQUAL(call(&memory, wanted, &real, none), wanted);
+	CHECK(real % HUGE == 0 && real - wanted < HUGE);
+	CHECK_EQUAL(call(&memory, 0, &real, none), wanted);
+	CHECK_EQUAL(heap_enter(&memory, wanted + 4096, HUGE, &end), HEAP_ANSWER);
+	CHECK_EQUAL(end, wanted + 4096);
+}
+
+static void where_it_cannot_be_cleared_it_shrinks_exactly(void)
+{
+	struct memory memory = { .users = 1 };
+	uint64_t real = START, none = UINT64_MAX, wanted = START + HUGE;
+
+	call(&memory, 0, &real, none);
+	call(&memory, START + 3 * HUGE, &real, none);
+	heap_enter(&memory, wanted, HUGE, &end);
+	CHECK_EQUAL(heap_exit(&memory, wanted, wanted, wanted, &end), 1);
+	CHECK_EQUAL(end, wanted);
+	CHECK_EQUAL(heap_enter(&memory, wanted + 4096, HUGE, &end), HEAP_GROW);
+}
+
+static void it_has_no_less_than_nothing(void)
 {
 	struct memory memory = { .users = 1 };
 	uint64_t real = START, none = UINT64_MAX;
 
 	call(&memory, 0, &real, none);
-	call(&memory, START + 3 * HUGE + 4096, &real, none);
-	CHECK_EQUAL(call(&memory, START + HUGE, &real, none), START + HUGE);
-	/* What it gets again must be zero, so that the kernel has to take it away. */
-	CHECK_EQUAL(real, START + HUGE);
-	CHECK_EQUAL(call(&memory, START + HUGE + 4096, &real, none), START + HUGE + 4096);
-	CHECK(real % HUGE == 0);
+	call(&memory, START + 4096, &real, none);
+	CHECK_EQUAL(call(&memory, START, &real, none), START);
+	call(&memory, START + 4096, &real, none);
+	CHECK_EQUAL(heap_enter(&memory, START - 1, HUGE, &end), HEAP_PASS);
+	CHECK_EQUAL(call(&memory, START - 1, &real, none), START + 4096);
 }
 
 static void a_limit_is_met_exactly(void)
@@ -95,7 +123,10 @@ static void of_an_unknown_heap_nothing_is_changed(void)
 
 static const struct check_test tests[] = {
 	{ "small steps grow it by huge pages", small_steps_grow_it_by_huge_pages },
-	{ "it shrinks exactly", it_shrinks_exactly },
+	{ "the huge page that it shrinks into stays", the_huge_page_that_it_shrinks_into_stays },
+	{ "where it cannot be cleared it shrinks exactly",
+	  where_it_cannot_be_cleared_it_shrinks_exactly },
+	{ "it has no less than nothing", it_has_no_less_than_nothing },
 	{ "a limit is met exactly", a_limit_is_met_exactly },
 	{ "of an unknown heap nothing is changed", of_an_unknown_heap_nothing_is_changed },
 };
