@@ -129,7 +129,7 @@ static void add_window_call(struct emitter *emitter)
 	IRDirty *call = unsafeIRDirty_0_N(
 		0, "tlbsim_window_block",
 		VG_(fnptr_to_fnentry)(tlbsim_window_block),
-		mkIRExprVec_2(IRExpr_GSPTR(), emit_word(emitter->start)));
+		mkIRExprVec_2(notes_argument(), emit_word(emitter->start)));
 
 	call->guard = emit_assign(
 		emitter, Ity_I1,

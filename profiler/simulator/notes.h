@@ -30,13 +30,14 @@ struct noted_departure {
 	struct departure departure;
 };
 
-struct notes {
-	const struct noted_departure *left;	/* NULL: the model knows */
-	ULong values[];
-};
+/* The argument by which a call finds its thread's notes. */
+IRExpr *notes_argument(void);
 
-/* A thread's notes, by its guest state. */
-struct notes *notes_of(void *guest_state);
+/*
+ * How the thread left its last block, by that argument, and the values noted in it, until the next
+ * call; they are taken once.  NULL: the model knows.
+ */
+const struct noted_departure *notes_take(void *guest_state, const ULong **values);
 
 /* The call reads and changes them. */
 void notes_modified(IRDirty *call, const VexGuestLayout *layout);

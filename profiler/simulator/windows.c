@@ -230,7 +230,7 @@ static void end_window(void)
 
 /* Addresses of the block's references, by their numbers. */
 static const uint64_t *addresses_of(const struct noted_block *block,
-				    const struct notes *notes)
+				    const ULong *values)
 {
 	static uint64_t addresses[BLOCK_REFERENCES];
 	const struct noted_reference *reference = block->references;
@@ -239,16 +239,15 @@ static const uint64_t *addresses_of(const struct noted_block *block,
 		addresses[i] = (ULong)reference->offset +
 			       (reference->base == NOTE_ABSOLUTE ?
 					0 :
-					notes->values[reference->base]);
+					values[reference->base]);
 	return addresses;
 }
 
 /* Execute a block on all cores. */
-static void model(const struct noted_departure *left, const struct notes *notes,
-		  ULong target)
+static void model(const struct noted_departure *left, const ULong *values, ULong target)
 {
 	const struct block *block = left->notes->block;
-	const uint64_t *addresses = addresses_of(left->notes, notes);
+	const uint64_t *addresses = addresses_of(left->notes, values);
 	struct departure departure = left->departure;
 	struct outcomes outcomes;
 
@@ -261,8 +260,8 @@ static void model(const struct noted_departure *left, const struct notes *notes,
 
 void tlbsim_window_block(void *guest_state, ULong start)
 {
-	struct notes *notes = notes_of(guest_state);
-	const struct noted_departure *left = notes->left;
+	const ULong *values;
+	const struct noted_departure *left = notes_take(guest_state, &values);
 
 	if (windows.phase == WINDOW_CLOSED) {
 		windows.phase = WINDOW_WARMING;
@@ -270,10 +269,9 @@ void tlbsim_window_block(void *guest_state, ULong start)
 	}
 	if (!left)
 		return;
-	notes->left = NULL;
 	if (!windows.seen)
 		attach();
-	model(left, notes, start);
+	model(left, values, start);
 	if (tlbsim_clock < windows.phase_ends &&
 	    windows.phase_operations > left->departure.operations) {
 		windows.phase_operations -= left->departure.operations;

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from answers import BASE, CANNOT_MEASURE, HUGE, MIB, added, code, document, page_bytes, said
+from answers import BASE, CANNOT_MEASURE, HUGE, MIB, added, checks, code, page_bytes, said
 from machine import Results
 
 
@@ -15,17 +15,16 @@ def test_the_kernels_have_the_pages_that_they_are_named_for(
 
 
 def test_doctor_says_what_is_missing_and_what_works_instead(either: Results) -> None:
-    checks = {check["name"]: check for check in document(either, "doctor")["checks"]}
-    assert checks["copies"]["state"] == "missing"
-    assert "only on x86-64, not on aarch64: programs run in Valgrind" in checks["copies"]["finding"]
-    assert checks["tlbsim"]["state"] == "ok", checks["tlbsim"]["finding"]
-    assert "this CPU is emulated (" in checks["calibration"]["finding"]
-    assert checks["calibration"]["blocks_estimate"]
+    found = checks(either)
+    assert found["copies"]["state"] == "missing"
+    assert "only on x86-64, not on aarch64: programs run in Valgrind" in found["copies"]["finding"]
+    assert found["tlbsim"]["state"] == "ok", found["tlbsim"]["finding"]
+    assert "this CPU is emulated (" in found["calibration"]["finding"]
+    assert found["calibration"]["blocks_estimate"]
 
 
 def test_the_core_has_a_name(pages_4k: Results) -> None:
-    (check,) = (c for c in document(pages_4k, "doctor")["checks"] if c["name"] == "cpu")
-    assert check["values"]["cpu_name"] == "Arm Neoverse N1"
+    assert checks(pages_4k)["cpu"]["values"]["cpu_name"] == "Arm Neoverse N1"
 
 
 def test_an_emulators_times_are_no_costs_of_misses(either: Results) -> None:
