@@ -19,7 +19,7 @@ LONG = "TLBCOST_CHECK_ARM64" in os.environ
 collect_ignore = [] if LONG else ["test_arm64_long.py"]
 STEPS = ("steps-known", "steps") if LONG else ("steps-known",)
 
-PROGRAMS = ("workloads/cyclic", "workloads/chase", "workloads/hash-lookup", "tests/sve")
+PROGRAMS = ("workloads/cyclic", "workloads/chase", "tests/sve")
 
 
 def ask(name: str, kernel: str, steps: Sequence[str], processor: list[str]) -> Results:

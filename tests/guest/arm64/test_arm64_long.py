@@ -28,11 +28,19 @@ def test_a_random_chase_hits_by_the_share_of_pages_that_the_tlb_holds(either: Re
     assert found[HUGE] == 0
 
 
-def test_times_that_are_not_known_are_not_invented(either: Results) -> None:
+def test_too_few_references_for_a_window_have_no_time(either: Results) -> None:
     assert "NOT KNOWN: no times could be modelled; misses alone are known." in said(either, "many")
     (machine,) = document(either, "many")["machines"]
     assert machine["no_times"]
     assert all(size["expected_gain_fraction"] is None for size in machine["page_sizes"])
+
+
+def test_windows_have_times_of_the_published_core(either: Results) -> None:
+    (machine,) = document(either, "chase-more")["machines"]
+    assert not machine["no_times"]
+    base, huge = machine["page_sizes"]
+    assert base["time_ratio"]["value"] == 1
+    assert huge["time_ratio"]["low"] <= huge["time_ratio"]["value"] <= huge["time_ratio"]["high"]
 
 
 def test_maps_has_the_sizes_of_this_kernel(either: Results) -> None:
