@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from answers import BASE, CANNOT_MEASURE, HUGE, added, code, document, said
+from answers import BASE, CANNOT_MEASURE, HUGE, MIB, added, code, document, page_bytes, said
 from machine import Results
 
 # Of Neoverse V2, as data/machines has it.
@@ -29,3 +29,37 @@ def test_windows_have_times_of_the_published_core(either: Results) -> None:
     base, huge = machine["page_sizes"]
     assert base["time_ratio"]["value"] == 1
     assert huge["time_ratio"]["low"] <= huge["time_ratio"]["value"] <= huge["time_ratio"]["high"]
+
+
+def test_a_trial_proves_where_the_memory_was(either: Results) -> None:
+    _, huge_page = page_bytes(either)
+    (trial,) = document(either, "trial")["trials"]
+    assert trial["proven"], trial["why_not"]
+    assert trial["page_size_bytes"] == huge_page
+    assert len(trial["pairs"]) == 3
+    for pair in trial["pairs"]:
+        assert pair["base"]["memory"]["anonymous_huge_bytes"] == 0
+        huge = pair["huge"]["memory"]["anonymous_huge_bytes"]
+        assert huge >= 64 * MIB
+        assert huge % huge_page == 0
+
+
+def counts(results: Results, step: str) -> dict[str, float | None]:
+    return {each["name"]: each["count"] for each in document(results, step)["counts"]}
+
+
+def test_counters_of_cycles_and_instructions_follow_the_work(counting: Results) -> None:
+    short, long = counts(counting, "short"), counts(counting, "long")
+    for name in ("cycles", "instructions"):
+        less, more = short[name], long[name]
+        assert less is not None
+        assert more is not None
+        # 100 rounds of 4,096 accesses more, of a few instructions each.
+        assert 2 < (more - less) / (100 * 4096) < 20
+
+
+def test_events_that_the_core_lacks_read_0_and_are_not_counts(counting: Results) -> None:
+    found = counts(counting, "long")
+    for name in ("stlb_misses.data", "stlb_misses.fetch", "dtlb_misses"):
+        assert found[name] is None
+    assert "stlb_misses.data was not obtained: it opened and read 0" in said(counting, "long")
