@@ -19,7 +19,7 @@ enum heap_action {
 	HEAP_PASS,	/* make the call as it is */
 	HEAP_ANSWER,	/* make none: the heap is that large already */
 	HEAP_GROW,	/* make it with *end instead */
-	HEAP_SHRINK,	/* the same, with what lies between `wanted` and *end cleared before */
+	HEAP_SHRINK,	/* the same, with the whole pages between `wanted` and *end cleared before */
 };
 
 /* The program calls brk(wanted).  *end: the result for HEAP_ANSWER, else the argument. */

@@ -34,6 +34,11 @@ static void go_to_exit(struct task *task)
 	ptrace(PTRACE_SYSCALL, task->tid, NULL, NULL);
 }
 
+static uint64_t page_end(uint64_t address)
+{
+	return (address + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
 /* Returns 0, or -1 with errno. */
 static int clear(pid_t pid, uint64_t start, uint64_t end)
 {
@@ -65,9 +70,9 @@ static void at_brk(const struct stops *stops, struct task *task)
 		go_on(task);
 		return;
 	case HEAP_SHRINK:
-		/* Else it shrinks exactly. */
-		if (clear(task->tid, wanted,
-			  memory->believed_end < end ? memory->believed_end : end) < 0)
+		/* Of whole pages, as the kernel takes them away; else it shrinks exactly. */
+		if (clear(task->tid, page_end(wanted), page_end(memory->believed_end) < end ?
+						       page_end(memory->believed_end) : end) < 0)
 			break;
 		/* fall through */
 	case HEAP_GROW:
@@ -190,8 +195,7 @@ static int grown(struct stops *stops, struct injection *injection, struct task *
 		return 0;
 	stops->requests++;
 	/* The heap that was there before has asked, and its last page may be shared with bss. */
-	return request_huge(injection, (before + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES,
-			    (memory->heap_end + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
+	return request_huge(injection, page_end(before), page_end(memory->heap_end));
 }
 
 /*
@@ -246,7 +250,7 @@ static int ask(struct stops *stops, struct injection *injection, struct task *ta
 	default:
 		return 0;
 	}
-	end = start + (registers_argument(entry, 1) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	end = start + page_end(registers_argument(entry, 1));
 	/* A small one asks when it completes a huge page with its neighbours: it may be one of many. */
 	if (registers_call(exit) == SYS_mmap && end - start >= stops->huge_page_bytes) {
 		stops->requests++;

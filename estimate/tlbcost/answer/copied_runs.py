@@ -72,7 +72,7 @@ def follow_whole(request: EstimateRequest, copying: Copying, runs: Sequence[Outc
     if was_followed_to_its_end(tables):
         return True
     if request.whole:
-        say(f"only copies are followed: the program was not followed to its end, {lost_at(tables)}")
+        say(f"copies are followed instead: {lost_at(tables)}")
     shutil.rmtree(folder)
     return False
 

@@ -184,11 +184,11 @@ def was_followed_to_its_end(tables: CopyTables) -> bool:
 def lost_at(tables: CopyTables) -> str:
     """Of a program that was followed itself, but not to its end: why not."""
     if tables.windows.empty:
-        return "as it could not be traced from its start"
+        return "it could not be traced from its start"
     ended = str(tables.windows.iloc[-1]["ended"])
     if ended == "call":
-        return "as it starts a thread, a process or another program"
-    return f"as it came to what cannot be followed ({ended})"
+        return "it starts a thread, a process or another program"
+    return f"it came to code that cannot be followed ({ended})"
 
 
 _REASONS = {
