@@ -35,6 +35,25 @@ static int run_arm(struct measuring *measuring, struct arm *arm, uint64_t *area,
 	return 0;
 }
 
+static int by_size(const void *a, const void *b)
+{
+	const uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+
+	return first < second ? -1 : first > second;
+}
+
+/* The median, as an interrupt of one mark would be taken for the cost of every call. */
+static double one_call_ns(const struct answers *state)
+{
+	const uint32_t last = state->marks - 1;
+	uint64_t between[ANSWERS_MARKS];
+
+	for (uint32_t i = 0; i < last; i++)
+		between[i] = state->mark_ns[i + 1] - state->mark_ns[i];
+	qsort(between, last, sizeof(*between), by_size);
+	return (double)between[last / 2] / (double)state->mark_every;
+}
+
 /* CPU time that answering a call takes: not of the program's work.  Returns 0, or -1. */
 static int time_answer(struct measuring *measuring, double *ns)
 {
@@ -56,13 +75,8 @@ static int time_answer(struct measuring *measuring, double *ns)
 		measuring_stop(measuring, word_of(errno));
 	}
 	free(records);
-	if (rc == 0) {
-		const struct answers *state = &answered.state;
-		const uint32_t last = state->marks - 1;
-
-		*ns = (double)(state->mark_ns[last] - state->mark_ns[0]) /
-		      (double)(last * state->mark_every);
-	}
+	if (rc == 0)
+		*ns = one_call_ns(&answered.state);
 	return rc;
 }
 

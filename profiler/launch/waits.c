@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -17,7 +18,7 @@
 #define SHORTEST_NS 10000000u
 /* The next one is after this part of the time so far. */
 #define PART 20
-/* ... and not before N times the duration of the last one. */
+/* ... and not before N times the CPU time of the last one. */
 #define REST 100
 #define MOST_TASKS 1024
 
@@ -126,17 +127,27 @@ static void sample_process(struct waits *waits, pid_t pid, struct family *family
 	closedir(threads);
 }
 
+/* Not the time of day: where the program waits for a CPU, so do we, and are needed most. */
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 void waits_sample(struct waits *waits)
 {
 	struct family family = { .pids = { waits->pid }, .n = 1 };
-	uint64_t began_ns = clock_ns(), now_ns, pause_ns;
+	uint64_t cpu_ns = own_cpu_ns(), now_ns, pause_ns;
 
 	for (size_t i = 0; i < family.n && !waits->lost; i++)
 		sample_process(waits, family.pids[i], &family);
+	cpu_ns = own_cpu_ns() - cpu_ns;
 	now_ns = clock_ns();
 	pause_ns = (now_ns - waits->start_ns) / PART;
-	if (pause_ns < REST * (now_ns - began_ns))
-		pause_ns = REST * (now_ns - began_ns);
+	if (pause_ns < REST * cpu_ns)
+		pause_ns = REST * cpu_ns;
 	if (pause_ns < SHORTEST_NS)
 		pause_ns = SHORTEST_NS;
 	waits->next_ns = waits->lost ? UINT64_MAX : now_ns + pause_ns;
