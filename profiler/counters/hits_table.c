@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "accesses.h"
 #include "open.h"
 #include "sysfile.h"
 
@@ -92,21 +93,30 @@ static void write_header(struct table *table, const struct hits_table *hits)
 		table_key(table, "boot_id", "%s", line);
 }
 
+/* Returns 0, or -1 with errno. */
+static int write_rows(const struct hits_table *hits, const char *const *names, struct table *table)
+{
+	if (!hits->options->one_by_one)
+		return hits_write(&hits->profile->hits, &hits->profile->mappings.names, names, table);
+	accesses_write(&hits->profile->accesses, names, table);
+	return 0;
+}
+
 int hits_table_write(const struct hits_table *hits, const char *path)
 {
 	const struct sampler *sampler = hits->sampler;
+	const char *kind = hits->options->one_by_one ? "accesses" : "hits";
 	const char **names = calloc(sampler->event_count, sizeof(*names));
 	struct table table;
 	int error = names ? 0 : ENOMEM;
 
 	for (size_t i = 0; i < sampler->event_count && names; i++)
 		names[i] = sampler->events[i].name;
-	if (!error && table_open(&table, path, "hits", 1) < 0)
+	if (!error && table_open(&table, path, kind, 1) < 0)
 		error = errno;
 	if (!error) {
 		write_header(&table, hits);
-		if (hits_write(&hits->profile->hits, &hits->profile->mappings.names, names,
-			       &table) < 0) {
+		if (write_rows(hits, names, &table) < 0) {
 			error = errno;
 			table_discard(&table);
 		} else if (table_close(&table) < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How does a table of hits show what was recorded, and how completely? */
+/* How does a table, of hits or of accesses, show what was recorded, and how completely? */
 #ifndef TLBCOST_COUNTERS_HITS_TABLE_H
 #define TLBCOST_COUNTERS_HITS_TABLE_H
 

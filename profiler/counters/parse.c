@@ -7,6 +7,7 @@
 
 /* Newer than the headers of some systems that this is built on. */
 #define MISC_MMAP_BUILD_ID (1u << 14)
+#define LEVEL_CXL 9u
 
 /* The last fields of each record except samples: pid and tid, time, cpu, id. */
 enum { TRAILER_BYTES = 32 };
@@ -88,7 +89,8 @@ static void parse_sample(struct span *span, int addresses, struct record *record
 	record->time_ns = take_u64(span);
 	if (addresses)
 		sample->address = take_u64(span);
-	take_u64(span);		/* CPU */
+	record->cpu = take_u32(span);
+	take_u32(span);
 	/*
 	 * Events with and without a fixed period share a buffer: the length shows whether the
 	 * sample has the period.
@@ -216,4 +218,26 @@ const char *data_tlb_name(uint64_t data_source)
 		return "l1_hit";
 	/* Intel's load latency event sets both levels if it does not know which. */
 	return levels == PERF_MEM_TLB_L2 ? "stlb_hit" : "hit";
+}
+
+const char *memory_level_name(uint64_t data_source)
+{
+	const uint64_t level = data_source >> PERF_MEM_LVL_SHIFT & 0x3fff;
+	const uint64_t number = data_source >> PERF_MEM_LVLNUM_SHIFT & 0xf;
+
+	/* Kernels say it in the one field, in the other, or in both. */
+	if (level & (PERF_MEM_LVL_LOC_RAM | PERF_MEM_LVL_REM_RAM1 | PERF_MEM_LVL_REM_RAM2))
+		return "memory";
+	if (number == LEVEL_CXL || number == PERF_MEM_LVLNUM_RAM || number == PERF_MEM_LVLNUM_PMEM)
+		return "memory";
+	/* Where it was found after the last level's miss, some CPUs do not tell. */
+	if (level & PERF_MEM_LVL_MISS)
+		return level & PERF_MEM_LVL_L3 ? "memory" : NULL;
+	if (level & (PERF_MEM_LVL_L1 | PERF_MEM_LVL_LFB | PERF_MEM_LVL_L2 | PERF_MEM_LVL_L3 |
+		     PERF_MEM_LVL_REM_CCE1 | PERF_MEM_LVL_REM_CCE2))
+		return "cache";
+	if ((number >= PERF_MEM_LVLNUM_L1 && number <= PERF_MEM_LVLNUM_L4) ||
+	    number == PERF_MEM_LVLNUM_ANY_CACHE || number == PERF_MEM_LVLNUM_LFB)
+		return "cache";
+	return NULL;
 }

@@ -56,6 +56,7 @@ struct record {
 	uint64_t time_ns;	/* of the requested clock; 0 if not known */
 	uint64_t id;		/* of the event */
 	uint32_t pid, tid, parent_pid;
+	uint32_t cpu;		/* of a sample */
 	uint64_t lost;		/* records */
 	struct sample_record sample;
 	struct mapping_record mapping;
@@ -77,5 +78,8 @@ int record_parse(const void *bytes, size_t size, int addresses,
 
 /* "l1_hit", "stlb_hit", "hit" (one of the two), "walk"; NULL: not known. */
 const char *data_tlb_name(uint64_t data_source);
+
+/* "memory" (of any node), "cache"; NULL: not known. */
+const char *memory_level_name(uint64_t data_source);
 
 #endif

@@ -136,6 +136,24 @@ static int place_data(struct profile *profile, const struct record *record,
 	return hit->data == NO_NAME ? -1 : 0;
 }
 
+/* Addresses of the kernel, and samples without one, are of no page of the process. */
+static int add_access(struct profile *profile, const struct record *record, uint32_t event,
+		      uint64_t weight)
+{
+	const struct access access = {
+		.address = record->sample.address,
+		.weight = weight,
+		.level = memory_level_name(record->sample.data_source),
+		.event = event,
+		.tid = record->tid,
+		.cpu = record->cpu,
+	};
+
+	if (!access.address || access.address >> 63)
+		return 0;
+	return accesses_add(&profile->accesses, &access);
+}
+
 static int add_sample(struct profile *profile, const struct record *record)
 {
 	const struct sampled_event *event = sampler_event(profile->sampler, record->id);
@@ -151,6 +169,8 @@ static int add_sample(struct profile *profile, const struct record *record)
 	hit.event = (uint32_t)(event - profile->sampler->events);
 	hit.weight = record->sample.period ? record->sample.period : event->period;
 	hit.data = NO_NAME;
+	if (profile->one_by_one)
+		return add_access(profile, record, hit.event, hit.weight);
 	if (place(profile, record, &hit) < 0 ||
 	    (profile->addresses && place_data(profile, record, &hit) < 0))
 		return -1;
@@ -201,4 +221,5 @@ void profile_free(struct profile *profile)
 {
 	mappings_free(&profile->mappings);
 	hits_free(&profile->hits);
+	accesses_free(&profile->accesses);
 }

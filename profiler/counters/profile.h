@@ -3,17 +3,20 @@
 #ifndef TLBCOST_COUNTERS_PROFILE_H
 #define TLBCOST_COUNTERS_PROFILE_H
 
+#include "accesses.h"
 #include "hits.h"
 #include "mappings.h"
 #include "sampler.h"
 
-/* Zeroed but for the first four, it is empty. */
+/* Zeroed but for the first five, it is empty. */
 struct profile {
 	const struct sampler *sampler;		/* whose events the records are of */
 	int addresses;				/* samples have the address of their data */
+	int one_by_one;				/* they are kept as accesses, not as hits */
 	int user_only, kernel_only;		/* for events that count in all modes */
 	struct mappings mappings;
 	struct hits hits;
+	struct accesses accesses;
 	uint64_t lost;		/* records that did not fit a buffer */
 	uint64_t throttled;	/* times that the kernel stopped an event */
 	uint64_t damaged_bytes;	/* that were not records */
@@ -29,7 +32,7 @@ int profile_begin(struct profile *profile, pid_t pid);
 /* Process a record.  They come in order; see rounds_use. */
 void profile_record(const void *bytes, size_t size, void *profile);
 
-/* Free the mappings and the hits. */
+/* Free the mappings, the hits and the accesses. */
 void profile_free(struct profile *profile);
 
 #endif

@@ -212,6 +212,7 @@ static int record(const struct record_options *options)
 		.profile = {
 			.sampler = &recording.sampler,
 			.addresses = options->sampler.addresses,
+			.one_by_one = options->one_by_one,
 			.user_only = options->sampler.user_only,
 			.kernel_only = options->sampler.kernel_only,
 		},

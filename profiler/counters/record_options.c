@@ -16,6 +16,8 @@ static const char help[] =
 	"Write a 'hits' table of where events of COMMAND occur: at every PERIODth event\n"
 	"the kernel records the instruction.\n"
 	"\n"
+	"  --accesses         write an 'accesses' table instead: a row for each sample that\n"
+	"                     has the address of its data\n"
 	"  --addresses        record the address of the data too, if a sample has it\n"
 	"  --all-cpus         sample all processes, until COMMAND or SIGINT ends it\n"
 	"  --discard          drop what COMMAND prints; with --run FILE the end of its\n"
@@ -129,6 +131,9 @@ static int take_option(struct parser *parser, int c)
 	case 'a':
 		options->pid = -1;
 		return -1;
+	case 'A':
+		options->one_by_one = 1;
+		/* fall through */
 	case 'd':
 		options->sampler.addresses = 1;
 		return -1;
@@ -196,6 +201,7 @@ static int check(struct parser *parser, char **rest)
 int record_options_parse(int argc, char **argv, struct record_options *options)
 {
 	static const struct option long_options[] = {
+		{ "accesses", no_argument, NULL, 'A' },
 		{ "addresses", no_argument, NULL, 'd' },
 		{ "all-cpus", no_argument, NULL, 'a' },
 		{ "discard", no_argument, NULL, 'D' },

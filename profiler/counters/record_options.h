@@ -12,6 +12,7 @@ struct record_options {
 	struct program_options program;
 	struct sampler_options sampler;
 	const char *output;
+	int one_by_one;		/* a row for each sample with an address */
 	int quiet;		/* what the table has about events is not printed */
 	pid_t pid;		/* 0: the program; -1: all processes */
 	struct sampled_event *events;

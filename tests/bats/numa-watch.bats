@@ -41,6 +41,8 @@ one_node() {
 	[[ ${output} == *"a process that runs is watched, or a program is run"* ]]
 	run -2 "${WATCH[@]}" 1 --nodes 4 --apply
 	[[ ${output} == *"nothing can be applied to nodes that do not exist"* ]]
+	run -2 "${BUILD}/tlbcost" numa --samples copies -- true
+	[[ ${output} == *"--samples needs --watch"* ]]
 	run -2 "${BUILD}/tlbcost" numa --apply -- true
 	[[ ${output} == *"--apply needs --watch"* ]]
 	run -2 "${WATCH[@]}" 1 --threshold warm=3
@@ -49,6 +51,17 @@ one_node() {
 	[[ ${output} == *"not a value of hot: -3"* ]]
 	run -2 "${WATCH[@]}" 1 --threshold windows=1
 	[[ ${output} == *"two are the least that has a spread"* ]]
+}
+
+@test "a PMU that samples no memory accesses is refused by name; without one copies are sampled" {
+	"${BUILD}/libexec/tlbcost-record" --quiet --event "c=perf::CYCLES" --user-only --output c.tsv -- true &&
+		skip "this machine has counters"
+	start
+	run -4 "${WATCH[@]}" "${pid}" --nodes 2 --samples pmu
+	[[ ${output} == *"does not sample memory accesses"*"hint: --samples copies "* ]]
+	run -0 --separate-stderr "${WATCH[@]}" "${pid}" --nodes 2 --seconds 1 --json watch.json
+	grep -q '"source": "copies"' watch.json
+	grep -q 'windows of copies, not samples of the PMU: the PMU' watch.json
 }
 
 @test "a process that is not there is named" {

@@ -102,6 +102,16 @@ about() { # <actual> <expected>
 	[[ $(awk -F '\t' '!/^#/ { print $7 }' "${TABLE}" | sort -u) == $'NA\ndata_tlb' ]]
 }
 
+@test "accesses are samples one by one: thread, CPU, address" {
+	"${RECORD}" "${FAULTS[@]}" --accesses --output "${TABLE}" -- "${PLACES}" here 600
+	head -n 1 "${TABLE}" | grep -qx '# tlbcost accesses 1'
+	# Of each page one; the kernel's event says nothing of caches.
+	awk -F '\t' '$1 == "faults" { n++; page[int($4 / 4096)]; if ($5 != "NA" || $6 != 1) exit 1 }
+		END { exit !(n >= 600 && length(page) >= 600) }' "${TABLE}"
+	threads=$(awk -F '\t' '$1 == "faults" { print $2 }' "${TABLE}" | sort -u | wc -l)
+	((threads == 1))
+}
+
 @test "static variables without a value are the executable's bss, not anonymous memory" {
 	cat >static.c <<-'END'
 		static volatile char table[700 * 65536];

@@ -62,7 +62,7 @@ static size_t made_sample(struct made *made, int addresses, int period)
 	add(made, 555);			/* time */
 	if (addresses)
 		add(made, 0x7f0000001234);
-	add(made, pair(1, 0));		/* cpu */
+	add(made, pair(3, 0));		/* cpu */
 	if (period)
 		add(made, 1009);
 	if (addresses)
@@ -84,6 +84,7 @@ static void samples_with_and_without_period_and_address(void)
 			CHECK_EQUAL(record.id, 42);
 			CHECK_EQUAL(record.pid, 10);
 			CHECK_EQUAL(record.tid, 11);
+			CHECK_EQUAL(record.cpu, 3);
 			CHECK_EQUAL(record.time_ns, 555);
 			CHECK_EQUAL(record.sample.ip, 0x401000);
 			CHECK_EQUAL(record.sample.mode, MODE_USER);
@@ -255,6 +256,31 @@ static void what_samples_say_of_the_tlb(void)
 	CHECK(!strcmp(data_tlb_name(tlb(PERF_MEM_TLB_HIT | PERF_MEM_TLB_WK)), "walk"));
 }
 
+static int is_level(uint64_t level, uint64_t number, const char *expected)
+{
+	const char *found = memory_level_name(level << PERF_MEM_LVL_SHIFT |
+					      number << PERF_MEM_LVLNUM_SHIFT);
+
+	return expected ? found && !strcmp(found, expected) : !found;
+}
+
+static void levels_are_memory_or_a_cache_or_not_known(void)
+{
+	CHECK(is_level(0, 0, NULL));
+	CHECK(is_level(PERF_MEM_LVL_NA, PERF_MEM_LVLNUM_NA, NULL));
+	CHECK(is_level(PERF_MEM_LVL_HIT | PERF_MEM_LVL_L1, 0, "cache"));
+	CHECK(is_level(PERF_MEM_LVL_HIT | PERF_MEM_LVL_L3, PERF_MEM_LVLNUM_L3, "cache"));
+	CHECK(is_level(0, PERF_MEM_LVLNUM_ANY_CACHE, "cache"));
+	CHECK(is_level(PERF_MEM_LVL_HIT | PERF_MEM_LVL_LOC_RAM, 0, "memory"));
+	CHECK(is_level(PERF_MEM_LVL_HIT | PERF_MEM_LVL_REM_RAM1, 0, "memory"));
+	CHECK(is_level(0, PERF_MEM_LVLNUM_RAM, "memory"));
+	CHECK(is_level(0, PERF_MEM_LVLNUM_PMEM, "memory"));
+	CHECK(is_level(PERF_MEM_LVL_MISS | PERF_MEM_LVL_L3, 0, "memory"));
+	CHECK(is_level(PERF_MEM_LVL_MISS | PERF_MEM_LVL_L1, 0, NULL));
+	/* Another core's cache. */
+	CHECK(is_level(PERF_MEM_LVL_HIT | PERF_MEM_LVL_REM_CCE1, 0, "cache"));
+}
+
 static const struct check_test tests[] = {
 	{ "samples with and without a period and an address",
 	  samples_with_and_without_period_and_address },
@@ -264,6 +290,7 @@ static const struct check_test tests[] = {
 	{ "records that were cut are not read beyond their end", cut_records },
 	{ "random bytes are survived", random_bytes },
 	{ "what samples say of the TLB", what_samples_say_of_the_tlb },
+	{ "levels are memory, or a cache, or not known", levels_are_memory_or_a_cache_or_not_known },
 };
 
 CHECK_MAIN(tests)

@@ -89,6 +89,11 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
         help="with --watch: no longer than this (default: until the process ends, or Ctrl-C)",
     )  # fmt: skip
     parser.add_argument(
+        "--samples", choices=("pmu", "copies"),
+        help="with --watch: sample memory accesses with the PMU, or in windows of copies (default: "
+        "with the PMU, if it can)",
+    )  # fmt: skip
+    parser.add_argument(
         "--threshold", metavar="LIMIT", type=threshold, action="append", default=[],
         help="with --watch: NAME=VALUE: change a threshold; tlbcost-numa(1) lists them",
     )  # fmt: skip
@@ -131,7 +136,7 @@ def _size(text: str) -> int | None:
 def run(arguments: argparse.Namespace) -> int:
     """Study the program; returns 0, raises TlbcostError."""
     if arguments.watch is None:
-        for name in ("apply", "undo", "seconds", "threshold", "plot"):
+        for name in ("apply", "undo", "seconds", "samples", "threshold", "plot"):
             if getattr(arguments, name):
                 raise TlbcostError(
                     f"--{name} needs --watch", f"tlbcost numa --watch PID --{name}", USAGE
@@ -218,6 +223,7 @@ def _request(arguments: argparse.Namespace) -> Request:
         limits=with_changes(arguments.threshold),
         caches=(l2, l3),
         caches_source=source,
+        samples=arguments.samples,
         fault_ns=fault.value if fault else None,
         machine=machine,
     )

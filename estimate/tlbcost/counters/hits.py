@@ -109,7 +109,7 @@ def doubts(hits: Hits) -> list[str]:
 
 
 def _hits(table: Table) -> Hits:
-    events = _events(table)
+    events = sampled_events(table)
     names = {event.name for event in events}
     hits = tuple(_hit(table, row) for row in table.records())
     for hit in hits:
@@ -127,7 +127,8 @@ def _hits(table: Table) -> Hits:
     )
 
 
-def _events(table: Table) -> tuple[SampledEvent, ...]:
+def sampled_events(table: Table) -> tuple[SampledEvent, ...]:
+    """What became of each event. Raises ValueError naming the defect."""
     found: list[SampledEvent] = []
     while f"event_{len(found)}" in table.header and len(found) < _MOST_EVENTS:
         found.append(_event(table, len(found)))

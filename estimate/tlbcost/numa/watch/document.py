@@ -76,7 +76,10 @@ class WatchDocument(Part, frozen=True, kw_only=True):
     interval_s: Annotated[float, doc("length of an interval, as asked for", minimum=0)]
     watched_s: Annotated[float, doc("how long it was watched", minimum=0)]
     ended: Annotated[str, doc("why the watch ended")]
-    source: Annotated[Literal["copies"], doc("where samples are from: windows of copies")]
+    source: Annotated[
+        Literal["copies", "ibs", "pebs"],
+        doc("where samples are from: windows of copies, or the PMU of an AMD or Intel CPU"),
+    ]
     l2_bytes: Annotated[int, doc("modelled L2 of a thread; DRAM is beyond the caches", minimum=0)]
     l3_share_bytes: Annotated[int, doc("modelled share of the L3", minimum=0)]
     cost: Annotated[Cost, doc("what sampling cost")]

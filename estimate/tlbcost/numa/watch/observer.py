@@ -21,7 +21,7 @@ from tlbcost.numa.watch.evidence import (
 )
 from tlbcost.numa.watch.places import Places
 from tlbcost.numa.watch.process import Activity, Process, cpu_share, promotable
-from tlbcost.numa.watch.sources import Copies
+from tlbcost.numa.watch.sources import Source
 from tlbcost.numa.watch.thresholds import Thresholds
 from tlbcost.system.huge_pages import huge_settings
 
@@ -44,7 +44,7 @@ class Observer:
     """`fault_ns`: time of a page fault; None: not known. `fold`: base pages of a huge page."""
 
     process: Process
-    source: Copies
+    source: Source
     places: Places
     limits: Thresholds
     interval_s: float
@@ -66,7 +66,8 @@ class Observer:
         at = time.monotonic()
         self._activities.append((at, activity))
         self._windows += (
-            replace(each, node=activity.node_of.get(each.thread, 0)) for each in windows
+            replace(each, node=activity.node_of.get(each.thread, 0)) if each.node < 0 else each
+            for each in windows
         )
         self._forget(at)
         mappings = self.process.mappings()
@@ -128,6 +129,7 @@ class Observer:
     ) -> Conditions:
         fault_s = None if self.fault_ns is None else activity.faults * self.fault_ns / 1e9
         least = least_walk_fraction(self._windows)
+        rate = self.source.dram_per_us
         regions: Collection[int] = ()
         if least is not None and least >= self.limits.promote:
             number = evidence.page[~evidence.huge] // self.fold
@@ -135,6 +137,7 @@ class Observer:
         return Conditions(
             least_walk_fraction=least,
             fault_fraction=None if fault_s is None else fault_s / max(activity.seconds, 1e-3),
+            maptu=None if rate is None else rate / self.process.nodes,
             huge_allowed=self._huge_allowed(mappings),
             promotable=regions,
             kept_split=kept_split,

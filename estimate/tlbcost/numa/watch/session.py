@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tlbcost.common.cleanup import Stopped
 from tlbcost.common.document import now
@@ -20,8 +21,9 @@ from tlbcost.numa.watch.evidence import Evidence
 from tlbcost.numa.watch.feedback import Feedback, worth_it
 from tlbcost.numa.watch.observer import Observer
 from tlbcost.numa.watch.places import AssumedPlaces, Places, RealPlaces
+from tlbcost.numa.watch.pmu_samples import pmu_samples
 from tlbcost.numa.watch.process import Process
-from tlbcost.numa.watch.sources import Copies, pmu_here
+from tlbcost.numa.watch.sources import Copies, Source
 from tlbcost.numa.watch.thresholds import Thresholds
 from tlbcost.system.machine import Machine, huge_page_bytes
 
@@ -35,7 +37,8 @@ Show = Callable[[WatchDocument, Interval, tuple[Done, ...]], bool]
 class Request:
     """`nodes`: assumed ones; None: this machine's. `fault_ns`: of a page fault; None: not known.
 
-    `seconds`: how long; None: until the process ends.
+    `samples`: None: of the PMU, or else of copies. `seconds`: how long; None: until the process
+    ends.
     """
 
     pid: int
@@ -46,6 +49,7 @@ class Request:
     limits: Thresholds
     caches: tuple[int, int]
     caches_source: str
+    samples: Literal["pmu", "copies"] | None
     fault_ns: float | None
     machine: Machine
 
@@ -76,7 +80,7 @@ class Session:
         self._limits = limits = request.limits
         page_bytes = request.machine.base_page_bytes
         self._fold = fold = (huge_page_bytes() or 2 << 20) // page_bytes
-        self._source = Copies(request.pid, request.caches, limits.overhead)
+        self._source, self._why_copies = _source(request, page_bytes)
         kind = RealPlaces if request.nodes is None else AssumedPlaces
         self._places: Places = kind(self._process, fold, page_bytes)
         self._observer = Observer(
@@ -213,7 +217,7 @@ class Session:
             interval_s=request.interval_s,
             watched_s=time.monotonic() - self._began,
             ended=ended,
-            source="copies",
+            source=self._source.kind,
             l2_bytes=request.caches[0],
             l3_share_bytes=request.caches[1],
             cost=self._source.cost,
@@ -227,17 +231,38 @@ class Session:
         )
 
     def _notes(self) -> Iterable[str]:
-        yield f"caches: {self._request.caches_source}"
-        yield "rates of DRAM accesses are not known, and their thresholds not applied"
+        if self._source.kind == "copies":
+            yield f"caches: {self._request.caches_source}"
+        else:
+            yield (
+                "samples of a PMU do not say what page walks cost: nothing is made huge for them "
+                "(--samples copies)"
+            )
+        if self._source.dram_per_us is None:
+            yield "rates of DRAM accesses are not known, and their thresholds not applied"
+        if self._why_copies is not None:
+            yield f"windows of copies, not samples of the PMU: {self._why_copies}"
         if self._request.fault_ns is None:
             yield "page-fault time: NA, this machine is not calibrated (tlbcost calibrate)"
         if self._request.nodes is not None:
             yield "nodes are assumed: a page is on the one that was seen to use it most"
-        pmu = pmu_here()
-        if pmu is not None:
-            yield f"this PMU samples memory accesses ({pmu}), which is not used"
         if self._actor is not None and self._actor.asked:
             yield "its memory asked for huge pages (madvise), which cannot be taken back"
+
+
+def _source(request: Request, page_bytes: int) -> tuple[Source, str | None]:
+    """What was asked for; else the PMU, or copies and why. Raises TlbcostError, 4, of neither."""
+    if request.samples == "copies":
+        return Copies(request.pid, request.caches, request.limits.overhead), None
+    try:
+        pmu = pmu_samples(
+            request.pid, request.limits.overhead, page_bytes, assumed=request.nodes is not None
+        )
+    except TlbcostError as error:
+        if request.samples == "pmu":
+            raise
+        return Copies(request.pid, request.caches, request.limits.overhead), str(error)
+    return pmu, None
 
 
 def _nodes(evidence: Evidence, fold: int) -> dict[int, int]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where do samples of a live process's accesses come from, and what do they cost it?
 
-Windows of copies: accesses beyond the modelled caches, of one thread each. IBS op and PEBS load
-latency would tell of all threads at once, but no machine with either was there to prove a reader.
+Windows of copies: accesses beyond the modelled caches, of one thread each. Those of a PMU, of all
+threads at once, are in pmu_samples.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import resource
 import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from tlbcost.numa.placement_table import LINE_BYTES, cache_within
 from tlbcost.numa.watch.evidence import Window
 from tlbcost.numa.watch.process import Activity
 from tlbcost.system import hints
-from tlbcost.system.machine import sys_path
 
 _TOOL = "tlbcost-copies"
 # CPU time of a page that is copied on write, as tlbcost-copies assumes it.
@@ -38,28 +37,30 @@ _MOST_COPIES = 8
 # So often the lines of the caches are filled before anything is counted.
 _FILLS = 3
 _MEASURED = 60_000
-_PMUS: dict[Literal["ibs", "pebs"], str] = {
-    "ibs": "/sys/bus/event_source/devices/ibs_op",
-    "pebs": "/sys/bus/event_source/devices/cpu/caps/max_precise",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     """What sampling cost the process so far."""
 
-    windows: Annotated[int, doc("windows of copies that were followed", minimum=0)] = 0
+    windows: Annotated[
+        int, doc("windows of copies; with a PMU, intervals of each thread and node", minimum=0)
+    ] = 0
     paused_ns: Annotated[
         int, doc("time for which threads waited, each as much of it as it ran", minimum=0)
     ] = 0
     copied_pages: Annotated[int, doc("pages that were copied on write", minimum=0)] = 0
-    own_ns: Annotated[int, doc("CPU time of what follows the copies", minimum=0)] = 0
+    samples: Annotated[int, doc("samples of a PMU", minimum=0)] = 0
+    samples_ns: Annotated[
+        int, doc("time that they took at most: the kernel's limit for each", minimum=0)
+    ] = 0
+    own_ns: Annotated[int, doc("CPU time of what takes and follows them", minimum=0)] = 0
     process_ns: Annotated[int, doc("CPU time of the process in all of that time", minimum=0)] = 0
 
     @property
     def spent_ns(self) -> int:
         """CPU time in all."""
-        return self.paused_ns + self.copied_pages * _FAULT_NS + self.own_ns
+        return self.paused_ns + self.copied_pages * _FAULT_NS + self.samples_ns + self.own_ns
 
     @property
     def fraction(self) -> float | None:
@@ -67,25 +68,44 @@ class Cost:
         return self.spent_ns / self.process_ns if self.process_ns else None
 
 
-def pmu_here() -> str | None:
-    """The kind of memory samples that this PMU has: ibs, pebs; None: neither."""
-    if sys_path(_PMUS["ibs"]).exists():
-        return "ibs"
-    try:
-        precise = sys_path(_PMUS["pebs"]).read_text(encoding="ascii").strip()
-    except OSError:
-        return None
-    return "pebs" if precise.isdigit() and int(precise) > 0 else None
+class Source(Protocol):
+    """`dram_per_us`: accesses to DRAM in the last interval; None: not known."""
+
+    @property
+    def kind(self) -> Literal["copies", "ibs", "pebs"]:
+        """As the document calls it."""
+
+    cost: Cost
+    dram_per_us: float | None
+
+    def sample(self, seconds: float, thread: int | None = None) -> list[Window]:
+        """Sample for so long, this thread or any: windows, whose node is -1 if it is not known yet.
+
+        Raises TlbcostError, 4, if that is not possible here.
+        """
+
+    def note(self, activity: Activity) -> None:
+        """What the process did in this interval, sampled or not."""
+
+
+def children_ns() -> int:
+    """CPU time of this process's children that have ended."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return int((spent.ru_utime + spent.ru_stime) * 1e9)
 
 
 class Copies:
     """Windows of copies of its threads, as many as the overhead allows."""
 
+    kind: Literal["copies", "ibs", "pebs"] = "copies"
+    # Windows have no rate.
+    dram_per_us: float | None = None
+
     def __init__(self, pid: int, caches: tuple[int, int], overhead: float) -> None:
         why = unavailable()
         if why is not None:
             raise TlbcostError(
-                f"no memory accesses can be sampled here: {why}, and samples of a PMU are not read",
+                f"no memory accesses can be sampled here: {why}",
                 "tlbcost numa -- COMMAND simulates a program",
                 CANNOT_MEASURE,
             )
@@ -97,39 +117,28 @@ class Copies:
         self._rate = 0.0
 
     def sample(self, seconds: float, thread: int | None = None) -> list[Window]:
-        """Sample this thread, or any, for so long: windows, whose nodes are not known yet (0), or
-        nothing if they would cost too much. Raises TlbcostError, 4, if it may not be sampled.
-        """
+        """As Source has it; nothing if it would cost too much."""
         copies = self._affordable(seconds)
         if not copies:
             time.sleep(seconds)
             return []
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before_ns = children_ns()
         with temporary_folder() as folder:
             self._run(folder, seconds, copies, thread)
             found, paused_ns, pages = _read(folder)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        self.cost = Cost(
+        self.cost = replace(
+            self.cost,
             windows=self.cost.windows + len(found),
             paused_ns=self.cost.paused_ns + int(paused_ns * (self._rate or 1.0)),
             copied_pages=self.cost.copied_pages + pages,
-            own_ns=self.cost.own_ns + int(own * 1e9),
-            process_ns=self.cost.process_ns,
+            own_ns=self.cost.own_ns + children_ns() - before_ns,
         )
         return found
 
     def note(self, activity: Activity) -> None:
         """What the process did in this interval, sampled or not."""
-        cost = self.cost
         self._rate = activity.spent_ns / 1e9 / activity.seconds if activity.seconds else 0.0
-        self.cost = Cost(
-            windows=cost.windows,
-            paused_ns=cost.paused_ns,
-            copied_pages=cost.copied_pages,
-            own_ns=cost.own_ns,
-            process_ns=cost.process_ns + activity.spent_ns,
-        )
+        self.cost = replace(self.cost, process_ns=self.cost.process_ns + activity.spent_ns)
 
     def _affordable(self, seconds: float) -> int:
         cost = self.cost
@@ -194,7 +203,7 @@ def _read(folder: Path) -> tuple[list[Window], int, int]:
     for window, (number, counts) in _accesses(folder).items():
         l2, walks = misses.get(window, (0, 0))
         if window in threads and l2:
-            found.append(Window(now, threads[window], 0, number, counts, l2, walks))
+            found.append(Window(now, threads[window], -1, number, counts, l2, walks))
     return found, paused, pages
 
 
