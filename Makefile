@@ -248,6 +248,9 @@ check-arm64: $(B)/venv/.check  ## all that is done in emulated arm64 machines wi
 	$(MAKE) arm64
 	TLBCOST_CHECK_ARM64=all $(B)/venv/bin/python -m pytest -rA tests/guest/arm64
 
+check-arm64-build:  ## install and build natively on Debian 12 for arm64, emulated (root, half an hour)
+	scripts/check-arm64-build
+
 guest:  ## get and build what the tests in an emulated machine need (112 MB to download)
 	tests/guest/fetch $(B)/guest
 	$(MAKE) riscv64
@@ -464,7 +467,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: soak-estimates analyze under-fire accuracy-machines soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: check-arm64-build soak-estimates analyze under-fire accuracy-machines soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -58,11 +58,24 @@ inside() { # <root> <command>...
 
 # Install a release, unless it is there.
 # shellcheck disable=SC2310  # its commands are joined by &&
-bootstrap() { # <release> <mirror> <root>
-	[[ ! -e $3.installed ]] || return 0
-	rm -rf --one-file-system "$3" &&
-		isolated debootstrap --variant=minbase --include=ca-certificates,make "$1" "$3" "$2" &&
-		touch "$3.installed"
+bootstrap() { # <release> <mirror> <root> [<option of debootstrap>...]
+	local release=$1 mirror=$2 root=$3
+	shift 3
+	[[ ! -e ${root}.installed ]] || return 0
+	rm -rf --one-file-system "${root}" &&
+		isolated debootstrap "$@" --variant=minbase --include=ca-certificates,make \
+			"${release}" "${root}" "${mirror}" &&
+		touch "${root}.installed"
+}
+
+# Bring the release up to date, and put a clean checkout into it, where any user can read it.
+# shellcheck disable=SC2310  # its commands are joined by &&
+put_source() { # <root>
+	inside "$1" apt-get -q update &&
+		inside "$1" apt-get -q -y dist-upgrade &&
+		rm -rf --one-file-system "$1/usr/src/tlbcost" &&
+		mkdir "$1/usr/src/tlbcost" &&
+		git -C "${tree}" archive HEAD | tar -x -C "$1/usr/src/tlbcost"
 }
 
 # How this system reaches the network: names, proxies, certificates, pip's sources.
