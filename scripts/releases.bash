@@ -69,7 +69,7 @@ bootstrap() { # <release> <mirror> <root> [<option of debootstrap>...]
 }
 
 # Bring the release up to date, and put a clean checkout into it, where any user can read it.
-# shellcheck disable=SC2310  # its commands are joined by &&
+# shellcheck disable=SC2310,SC2312  # its commands are joined by &&; what is not a checkout is refused before
 put_source() { # <root>
 	inside "$1" apt-get -q update &&
 		inside "$1" apt-get -q -y dist-upgrade &&

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Do samples become windows of threads and nodes? With the kernel's page faults, and made-up ones."""
+"""Do samples of the kernel, and made-up ones, become windows of threads and nodes?"""
 
 from __future__ import annotations
 

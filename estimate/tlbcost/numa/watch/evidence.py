@@ -39,8 +39,8 @@ _Choice = Callable[[Ints], Ints]
 class Window:
     """Accesses of one thread in a moment: base pages, and how often DRAM was reached there.
 
-    `node`: of the CPU that the thread ran on, -1: not known yet. `walk_misses` of `l2_misses` are those of page walks
-    on base pages; None: the source does not tell.
+    `node`: of the CPU that the thread ran on; -1: not known yet. `walk_misses` of `l2_misses` are
+    those of page walks on base pages; None: the source does not tell.
     """
 
     at_s: float

@@ -21,7 +21,7 @@ import numpy as np
 from tlbcost.common import formats, paths
 from tlbcost.common.causes import tool_error
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.table import Table, read_table
+from tlbcost.common.table import Table, counts_in, read_table
 from tlbcost.common.temporary import temporary_folder
 from tlbcost.counters.diagnosis import diagnose
 from tlbcost.counters.hits import sampled_events
@@ -175,15 +175,19 @@ class PmuSamples:
     def _memory_accesses(self, table: Table) -> Ints:
         """Thread, CPU, base page and weight of each."""
         found = [
-            (int(thread), int(cpu), int(address) // self._page_bytes, int(weight))
-            for _, thread, cpu, address, level, weight in table.rows
-            if self._event.memory_only or level == "memory"
+            counts_in(row, "tid", "cpu", "address", "weight")
+            for row in table.records()
+            if self._event.memory_only or row["level"] == "memory"
         ]
-        return np.array(found, dtype=np.int64).reshape(-1, 4)
+        rows = np.array(found, dtype=np.int64).reshape(-1, 4)
+        rows[:, _PAGE] //= self._page_bytes
+        return rows
 
     def _windows(self, rows: Ints) -> list[Window]:
         now = time.monotonic()
-        node = np.array([self._node_of_cpu.get(cpu, -1) for cpu in rows[:, _CPU].tolist()], np.int64)
+        node = np.array(
+            [self._node_of_cpu.get(cpu, -1) for cpu in rows[:, _CPU].tolist()], np.int64
+        )
         found = []
         for thread, of in np.unique(np.column_stack((rows[:, _THREAD], node)), axis=0).tolist():
             chosen = (rows[:, _THREAD] == thread) & (node == of)
