@@ -216,6 +216,44 @@ static int was_signalled(void)
 		sigismember(&pending, SIGHUP) == 1);
 }
 
+/* Where nothing is, nothing is made. */
+static int has_pages(pid_t pid, uint64_t start, uint64_t bytes)
+{
+	const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), present = UINT64_C(1) << 63;
+	uint64_t entry = 0;
+	char path[32];
+	int found = 0, file;
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", pid);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	for (uint64_t at = start; file >= 0 && !found && at < start + bytes; at += page_bytes)
+		found = pread(file, &entry, sizeof(entry), (off_t)(at / page_bytes * sizeof(entry))) ==
+			sizeof(entry) && (entry & present);
+	if (file >= 0)
+		close(file);
+	return found;
+}
+
+/*
+ * Before Linux 6.18 the kernel makes no huge page of base pages that are all read-only in the page
+ * tables, as all are after a fork() until they are written: one of them is.  Like request_collapse().
+ */
+static int collapse(struct injection *injection, uint64_t start, uint64_t end,
+		    uint64_t huge_page_bytes)
+{
+	const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	const int rc = request_collapse(injection, start, end);
+
+	if (rc <= 0)
+		return rc;
+	for (uint64_t at = (start + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
+	     at + huge_page_bytes <= end; at += huge_page_bytes)
+		if (has_pages(injection->tid, at, huge_page_bytes) &&
+		    request_writable(injection, at, at + page_bytes) < 0)
+			return -1;
+	return request_collapse(injection, start, end);
+}
+
 /* Returns 1 when all is done, 0 if a signal ended it. */
 static int collapse_area(pid_t pid, const struct vma *area, uint64_t instruction,
 			 uint64_t huge_page_bytes)
@@ -233,7 +271,7 @@ static int collapse_area(pid_t pid, const struct vma *area, uint64_t instruction
 			return 0;
 		if (stop(pid, instruction, &injection) < 0)
 			return -1;
-		if (request_collapse(&injection, start, end) < 0 || let_go(&injection) < 0)
+		if (collapse(&injection, start, end, huge_page_bytes) < 0 || let_go(&injection) < 0)
 			return lost();
 		nap(clock_ns() - begin);
 	}
@@ -289,9 +327,11 @@ int live_ask(pid_t pid, int collapse, uint64_t huge_page_bytes, struct live_resu
 	return reached_of(pid, &result->anonymous_bytes, &result->huge_bytes);
 }
 
-int live_switch(pid_t pid, int off, const char **failed)
+/* One stop of a thread, in which it makes a call; its result is in *result. */
+typedef int one_call(struct injection *injection, const uint64_t arguments[3], int64_t *result);
+
+static int with_one_stop(pid_t pid, one_call *call, const uint64_t arguments[3], const char **failed)
 {
-	const uint64_t arguments[3] = { PR_SET_THP_DISABLE, (uint64_t)(off != 0), 0 };
 	struct injection injection;
 	uint64_t instruction;
 	sigset_t all, before;
@@ -306,7 +346,7 @@ int live_switch(pid_t pid, int off, const char **failed)
 	if (rc == 0)
 		rc = stop(pid, instruction, &injection);
 	if (rc == 0) {
-		rc = injection_call(&injection, SYS_prctl, arguments, &result);
+		rc = call(&injection, arguments, &result);
 		if (let_go(&injection) < 0 || rc < 0)
 			rc = lost();
 	}
@@ -318,4 +358,31 @@ int live_switch(pid_t pid, int off, const char **failed)
 		rc = -1;
 	}
 	return rc;
+}
+
+static int call_prctl(struct injection *injection, const uint64_t arguments[3], int64_t *result)
+{
+	return injection_call(injection, SYS_prctl, arguments, result);
+}
+
+int live_switch(pid_t pid, int off, const char **failed)
+{
+	const uint64_t arguments[3] = { PR_SET_THP_DISABLE, (uint64_t)(off != 0), 0 };
+
+	return with_one_stop(pid, call_prctl, arguments, failed);
+}
+
+static int call_collapse(struct injection *injection, const uint64_t arguments[3], int64_t *result)
+{
+	const int rc = collapse(injection, arguments[0], arguments[0] + arguments[1], arguments[1]);
+
+	*result = rc > 0 ? -EINVAL : 0;
+	return rc < 0 ? -1 : 0;
+}
+
+int live_collapse(pid_t pid, uint64_t start, uint64_t huge_page_bytes, const char **failed)
+{
+	const uint64_t arguments[3] = { start, huge_page_bytes, 0 };
+
+	return with_one_stop(pid, call_collapse, arguments, failed);
 }

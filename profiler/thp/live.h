@@ -29,6 +29,12 @@ int live_ask(pid_t pid, int collapse, uint64_t huge_page_bytes, struct live_resu
 	     const char **failed);
 
 /*
+ * The huge page of `huge_page_bytes` at `start` is made of the base pages that the process has there:
+ * one stop of a thread.  Returns like live_ask(); EINVAL if the kernel refuses.
+ */
+int live_collapse(pid_t pid, uint64_t start, uint64_t huge_page_bytes, const char **failed);
+
+/*
  * The process switches transparent huge pages off for itself, or on again (prctl()): what it has
  * stays as it is.  One stop, of a thread.  Returns like live_ask(), but EPERM and the like also if
  * the kernel refuses.

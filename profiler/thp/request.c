@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "request.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -10,23 +11,40 @@
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
+/* Since Linux 5.14. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
-static int advise(struct injection *injection, uint64_t start, uint64_t end, uint64_t advice)
+static int advise(struct injection *injection, uint64_t start, uint64_t end, uint64_t advice,
+		  int64_t *result)
 {
 	const uint64_t arguments[3] = { start, end - start, advice };
-	int64_t result;
 
-	return injection_call(injection, SYS_madvise, arguments, &result);
+	return injection_call(injection, SYS_madvise, arguments, result);
 }
 
 int request_huge(struct injection *injection, uint64_t start, uint64_t end)
 {
-	return advise(injection, start, end, MADV_HUGEPAGE);
+	int64_t result;
+
+	return advise(injection, start, end, MADV_HUGEPAGE, &result);
 }
 
 int request_collapse(struct injection *injection, uint64_t start, uint64_t end)
 {
-	return advise(injection, start, end, MADV_COLLAPSE);
+	int64_t result;
+
+	if (advise(injection, start, end, MADV_COLLAPSE, &result) < 0)
+		return -1;
+	return result == -EINVAL;
+}
+
+int request_writable(struct injection *injection, uint64_t start, uint64_t end)
+{
+	int64_t result;
+
+	return advise(injection, start, end, MADV_POPULATE_WRITE, &result);
 }
 
 /* Returns 1, or -1. */

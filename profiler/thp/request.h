@@ -23,7 +23,16 @@ int request_huge(struct injection *injection, uint64_t start, uint64_t end);
 int request_completed(struct injection *injection, uint64_t start, uint64_t end,
 		      uint64_t huge_page_bytes);
 
-/* Put what [start, end) has on base pages onto huge ones.  Returns like request_huge(). */
+/*
+ * Put what [start, end) has on base pages onto huge ones.  Returns 0; 1 if the kernel refuses with
+ * EINVAL; or -1 as above.
+ */
 int request_collapse(struct injection *injection, uint64_t start, uint64_t end);
+
+/*
+ * Have [start, end) writable by the page tables, too, as if it had been written: it keeps what it
+ * has.  Returns like request_huge().
+ */
+int request_writable(struct injection *injection, uint64_t start, uint64_t end);
 
 #endif

@@ -20,11 +20,13 @@ static const char help[] =
 	"usage: tlbcost-thp [--output FILE] [--user UID:GID] [--] COMMAND [ARG...]\n"
 	"       tlbcost-thp --pid PID [--no-collapse] [--output FILE]\n"
 	"       tlbcost-thp --pid PID --switch on|off\n"
+	"       tlbcost-thp --pid PID --huge-page ADDRESS\n"
 	"\n"
 	"Run COMMAND, and have each of its mappings ask for transparent huge pages as it\n"
 	"is made; or have those of the process PID ask now, and move them.\n"
 	"\n"
 	"  --help           print this and stop\n"
+	"  --huge-page ADDRESS  make one of the base pages that it has from there on\n"
 	"  --no-collapse    leave it to the kernel to move the memory, some time later\n"
 	"  --output FILE    write a 'thp' table of what its memory got\n"
 	"  --pid PID        the process\n"
@@ -42,12 +44,14 @@ struct options {
 	pid_t pid;	/* 0: a program is run */
 	int collapse;
 	const char *change;	/* "on", "off", or NULL */
+	uint64_t huge_page;	/* its address; 0: none */
 };
 
 static struct options parse_options(int argc, char **argv)
 {
 	static const struct option long_options[] = {
 		{ "help", no_argument, NULL, 'h' },
+		{ "huge-page", required_argument, NULL, 'a' },
 		{ "no-collapse", no_argument, NULL, 'n' },
 		{ "output", required_argument, NULL, 'o' },
 		{ "pid", required_argument, NULL, 'p' },
@@ -63,6 +67,9 @@ static struct options parse_options(int argc, char **argv)
 		case 'h':
 			fputs(help, stdout);
 			exit(fflush(stdout) == 0 ? 0 : EXIT_OWN_FAILURE);
+		case 'a':
+			options.huge_page = strtoull(optarg, NULL, 0);
+			break;
 		case 'o':
 			options.table = optarg;
 			break;
@@ -97,6 +104,15 @@ static int switch_process(const struct options *options)
 	const char *failed;
 
 	if (live_switch(options->pid, !strcmp(options->change, "off"), &failed) < 0)
+		return complain(EXIT_CANNOT_MEASURE, failed, strerror(errno), NULL);
+	return 0;
+}
+
+static int make_huge_page(const struct options *options, uint64_t huge_page_bytes)
+{
+	const char *failed;
+
+	if (live_collapse(options->pid, options->huge_page, huge_page_bytes, &failed) < 0)
 		return complain(EXIT_CANNOT_MEASURE, failed, strerror(errno), NULL);
 	return 0;
 }
@@ -148,6 +164,8 @@ int main(int argc, char **argv)
 		return complain(EXIT_OWN_FAILURE, "cannot open /dev/null", strerror(errno), NULL);
 	if (options.pid > 0 && options.change)
 		return switch_process(&options);
+	if (options.pid > 0 && options.huge_page)
+		return make_huge_page(&options, size);
 	if (options.pid > 0)
 		return ask_process(&options, size);
 	what.huge_page_bytes = size;

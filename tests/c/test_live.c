@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "live.h"
+#include "reached.h"
 #include "registers.h"
 #include "vma.h"
 
@@ -129,6 +130,47 @@ static void waits_go_on(void)
 	}
 }
 
+/* Base pages that it has only read since it forked. */
+static void one_huge_page_is_made_of_what_is_only_read(void)
+{
+	const uint64_t whole = 2 * HUGE;
+	char *memory = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint64_t start = ((uint64_t)(uintptr_t)memory + HUGE - 1) / HUGE * HUGE;
+	uint64_t before = 0, after = 0, anonymous;
+	const char *failed = "";
+	int ready[2], status, rc;
+	pid_t pid;
+	char byte;
+
+	CHECK(memory != MAP_FAILED && pipe(ready) == 0);
+	if (!registers_supported() || !thp_is_possible())
+		CHECK_SKIP("needs x86-64 and transparent huge pages");
+	pid = fork();
+	if (pid == 0) {
+		const pid_t gone = (madvise(memory, whole, MADV_NOHUGEPAGE),
+				    memset(memory, 7, whole), fork());
+
+		if (gone == 0)
+			_exit(0);
+		waitpid(gone, NULL, 0);
+		madvise(memory, whole, MADV_HUGEPAGE);
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	CHECK_EQUAL(read(ready[0], &byte, 1), 1);
+	CHECK_EQUAL(reached_of(pid, &anonymous, &before), 0);
+	rc = live_collapse(pid, start, HUGE, &failed);
+	CHECK_EQUAL(reached_of(pid, &anonymous, &after), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	munmap(memory, whole);
+	if (rc < 0 && (errno == EPERM || errno == EINVAL))
+		CHECK_SKIP("this process may trace none, or the kernel makes no huge pages");
+	CHECK_EQUAL(rc, 0);
+	CHECK_EQUAL(after - before, HUGE);
+}
+
 static void one_that_is_gone_is_refused(void)
 {
 	struct live_result result;
@@ -175,6 +217,7 @@ static void lines_of_smaps_are_read(void)
 
 static const struct check_test tests[] = {
 	{ "waits go on, and memory moves", waits_go_on },
+	{ "one huge page is made of what is only read", one_huge_page_is_made_of_what_is_only_read },
 	{ "one that is gone is refused", one_that_is_gone_is_refused },
 	{ "areas are found by address", areas_are_found_by_address },
 	{ "lines of smaps are read", lines_of_smaps_are_read },

@@ -50,6 +50,13 @@ def ask_process(pid: int, *, collapse: bool) -> Reached:
     )
 
 
+def make_huge_page(pid: int, address: int) -> bool:
+    """One of the base pages that it has at this boundary, even if it only reads them: whether it
+    is one now. Raises TlbcostError if tlbcost-thp cannot run.
+    """
+    return _run("--pid", str(pid), "--huge-page", f"{address:#x}").returncode == 0
+
+
 def _check(pid: int) -> None:
     """What the process itself says against it."""
     try:
@@ -77,18 +84,21 @@ def _check(pid: int) -> None:
         )
 
 
-def _ask(pid: int, table: Path, *, collapse: bool) -> None:
+def _run(*words: str) -> subprocess.CompletedProcess[str]:
     tool = paths.libexec("tlbcost-thp")
-    words = [str(tool), "--pid", str(pid), "--output", str(table)]
     try:
-        done = subprocess.run(
-            words if collapse else [*words, "--no-collapse"],
-            stderr=subprocess.PIPE, text=True, errors="replace", check=False,
-        )  # fmt: skip
+        return subprocess.run(
+            [str(tool), *words], stderr=subprocess.PIPE, text=True, errors="replace", check=False
+        )
     except OSError as error:
         raise TlbcostError(
             f"cannot run {tool}: {error.strerror}", hints.rebuild(), TOOL_FAILED
         ) from error
+
+
+def _ask(pid: int, table: Path, *, collapse: bool) -> None:
+    words = ["--pid", str(pid), "--output", str(table)]
+    done = _run(*words, *([] if collapse else ["--no-collapse"]))
     if table.exists():
         return
     if not Path(f"/proc/{pid}").exists():

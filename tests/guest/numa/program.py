@@ -88,7 +88,7 @@ def send(pid: int, number: signal.Signals) -> None:
 class Program:
     """A program that runs; a workload's threads stay on the CPUs, and nodes, of their numbers."""
 
-    def __init__(self, words: Sequence[str], *, thp: str = "always", least: int = 16 << 20) -> None:
+    def __init__(self, words: Sequence[str], *, thp: str = "always") -> None:
         THP.write_text(thp)
         self.process = subprocess.Popen(
             words,
@@ -98,12 +98,6 @@ class Program:
             env=os.environ | {"WORKLOAD_PIN": "1"},
         )
         self.pid = self.process.pid
-        before = -1
-        while self.resident() != before or before < least:
-            assert self.process.poll() is None, self.process.returncode
-            before = self.resident()
-            time.sleep(0.5)
-        THP.write_text("always")
 
     def __enter__(self) -> Program:
         return self
@@ -117,6 +111,14 @@ class Program:
             return Path(f"/proc/{self.pid}/{name}").read_text()
         except OSError:
             return ""
+
+    def wait_for_memory(self, least: int = 16 << 20) -> None:
+        """Until it has touched so much, and no more."""
+        before = -1
+        while self.resident() != before or before < least:
+            assert self.process.poll() is None, self.process.returncode
+            before = self.resident()
+            time.sleep(0.5)
 
     def resident(self) -> int:
         found = re.search(r"^VmRSS:\s+(\d+)", self.file("status"), re.MULTILINE)
@@ -185,14 +187,16 @@ class Program:
 
 
 def workload(name: str, *options: str, thp: str = "always") -> Program:
-    """One of workloads/numa."""
-    return Program([str(BUILD / "workloads" / name), *options], thp=thp)
+    """One of workloads/numa, whose memory is there."""
+    program = Program([str(BUILD / "workloads" / name), *options], thp=thp)
+    program.wait_for_memory()
+    THP.write_text("always")
+    return program
 
 
 def subject(name: str) -> tuple[Program, int]:
-    """A process of subject.py, and the number of its first base page."""
-    words = [sys.executable, "-S", str(HERE / "subject.py"), name]
-    program = Program(words, least=1 << 20)
+    """A process of subject.py, and the number of its first base page, which is there."""
+    program = Program([sys.executable, "-S", str(HERE / "subject.py"), name])
     return program, int(answer(program)) // PAGE
 
 

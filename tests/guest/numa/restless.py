@@ -29,7 +29,7 @@ from program import (
 )
 from subject import KINDS
 from tlbcost.numa.watch import kernel, sources
-from tlbcost.numa.watch.acting import Actor, Outcome
+from tlbcost.numa.watch.acting import Actor, Outcome, collapse
 from tlbcost.numa.watch.decide import Action
 from tlbcost.numa.watch.evidence import Window
 from tlbcost.numa.watch.feedback import Feedback
@@ -198,7 +198,7 @@ def killed() -> dict[str, Any]:
             if code or not alive or allowed != 1:
                 return {"killed": False, "alive": alive, "thp_enabled": allowed, "text": text}
             # The hot page, again.
-            kernel.collapse(program.pid, low, HUGE)
+            collapse(program.pid, low, HUGE)
         print(Path("/tmp/killed").read_text(), flush=True)
         return {
             "killed": True,

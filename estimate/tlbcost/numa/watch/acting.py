@@ -23,7 +23,7 @@ from tlbcost.numa.watch.process import Process
 from tlbcost.settings.change import system_settings
 from tlbcost.system import hints
 from tlbcost.system.huge_pages import huge_settings
-from tlbcost.thp.process import ask_process
+from tlbcost.thp.process import ask_process, make_huge_page
 
 # Another tlbcost that changes settings is not waited for longer: the next interval comes.
 _WAIT_S = 1.0
@@ -52,6 +52,19 @@ def check_rights() -> None:
             hints.again_as_root(),
             CANNOT_MEASURE,
         )
+
+
+def collapse(pid: int, start: int, bytes_: int) -> None:
+    """Make a huge page of base pages. Raises OSError.
+
+    Before Linux 6.18 the kernel makes none of those that the process has only read since a copy was
+    taken of it, which are read-only in its page tables: then one of its threads has to help.
+    """
+    try:
+        kernel.collapse(pid, start, bytes_)
+    except OSError as error:
+        if error.errno != errno.EINVAL or not make_huge_page(pid, start):
+            raise
 
 
 class Actor:
@@ -90,7 +103,7 @@ class Actor:
             outcome.failed = str(error)
 
     def _regions(self, action: Action, outcome: Outcome) -> None:
-        change = kernel.collapse if action.kind == "promote" else kernel.split
+        change = collapse if action.kind == "promote" else kernel.split
         for region in map(int, action.regions):
             with signals_deferred():
                 try:
