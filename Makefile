@@ -260,7 +260,7 @@ guest-numa:  ## get what the tests on a machine with four nodes need (110 MB to 
 
 # All of them, or some, such as hot,shared (tests/guest/numa/steps.py).
 NUMA_STEPS ?= all
-check-numa: all guest-numa $(B)/venv/.check  ## what the watch does on an emulated machine with four nodes (root, half an hour)
+check-numa: all guest-numa $(B)/venv/.check  ## what the watch does on an emulated machine with four nodes (root, five minutes)
 	TLBCOST_CHECK_NUMA=$(NUMA_STEPS) $(B)/venv/bin/python -m pytest -rA tests/guest/numa
 
 include profiler/simulator/rules.mk
@@ -324,6 +324,7 @@ check:  ## run every test and the linters
 	if type $(RISCV64_CC) >/dev/null 2>&1 && tests/guest/fetch $(B)/guest; then $(MAKE) riscv64; fi
 	if type $(AARCH64_CC) qemu-system-aarch64 >/dev/null 2>&1 && tests/guest/arm64/fetch $(ARM64_ROOT); then \
 		$(MAKE) arm64; fi
+	if type qemu-system-x86_64 >/dev/null 2>&1; then tests/guest/numa/fetch $(B)/guest/numa || :; fi
 	tests/run
 
 check-aarch64:  ## run the C tests and the probe built for aarch64, in an emulator

@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 
 import pytest
 from machine import BUILD, HERE, QEMU, Results, boot, contents
-
-# Half an hour: make check-numa.
-collect_ignore = [] if "TLBCOST_CHECK_NUMA" in os.environ else ["numa"]
 
 PROGRAMS = ("libexec/tlbcost-count", "libexec/tlbcost-record", "libexec/tlbcost-run",
             "tests/visit", "tests/overflow", "workloads/cold")  # fmt: skip

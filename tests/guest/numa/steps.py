@@ -38,7 +38,7 @@ def graph() -> dict[str, Any]:
 
 def local() -> dict[str, Any]:
     with workload("numa-local", "--count", "100G", "--size", "32M") as program:
-        return program.watch(70, "--apply")
+        return program.watch(50, "--apply")
 
 
 def turning() -> dict[str, Any]:
@@ -86,7 +86,7 @@ def faults() -> dict[str, Any]:
     with program:
         # What it faults in walks a lot, too; that is the step of base pages.
         words = ["--apply", "--calibration", "/tmp/calibration.tsv", "--threshold", "promote=1"]
-        return program.watch(30, *words) | {"fault_ns": cost, "changed": changed}
+        return program.watch(25, *words) | {"fault_ns": cost, "changed": changed}
 
 
 STEPS = {
