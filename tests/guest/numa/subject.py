@@ -68,7 +68,7 @@ def fault() -> None:
     touch(memory, first, size)
     say(address(memory) + first)
     while True:
-        # Given back as a whole: page tables that stay have base pages only (before Linux 6.14).
+        # Unmapped as a whole: page tables that stay have base pages only (before Linux 6.14).
         memory.close()
         memory, first = anonymous(size)
         touch(memory, first, size)
