@@ -89,7 +89,7 @@ def _add_watch(parser: argparse.ArgumentParser) -> None:
         help="with --watch: no longer than this (default: until the process ends, or Ctrl-C)",
     )  # fmt: skip
     parser.add_argument(
-        "--samples", choices=("pmu", "copies"),
+        "--samples", metavar="SOURCE", choices=("pmu", "copies"),
         help="with --watch: sample memory accesses with the PMU, or in windows of copies (default: "
         "with the PMU, if it can)",
     )  # fmt: skip
