@@ -9,14 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "injection.h"
+#include "live_stop.h"
 #include "reached.h"
 #include "request.h"
 #include "vma.h"
@@ -26,7 +24,6 @@
 /* What is done in one stop: a huge page takes a fraction of a millisecond to fill. */
 #define AREAS_A_STOP 64u
 #define PAGES_A_STOP 8u
-#define PATIENCE_NS 5000000000u
 
 struct area {
 	struct vma vma;
@@ -86,100 +83,6 @@ static int list_areas(pid_t pid, struct areas *areas)
 	return rc;
 }
 
-/* The kernel maps code with a system call into each process: the vdso. */
-static int find_instruction(pid_t pid, uint64_t *instruction)
-{
-	char path[32], line[256];
-	unsigned char code[1 << 14];
-	uint64_t start, end;
-	ssize_t length = 0, offset;
-	FILE *maps;
-	int mem;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "re");
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	mem = open(path, O_RDONLY | O_CLOEXEC);
-	while (maps && mem >= 0 && fgets(line, sizeof(line), maps))
-		if (strstr(line, "[vdso]") &&
-		    sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2)
-			length = pread(mem, code, sizeof(code) < end - start ? sizeof(code) :
-				       (size_t)(end - start), (off_t)start);
-	if (maps)
-		fclose(maps);
-	if (mem >= 0)
-		close(mem);
-	offset = length > 0 ? registers_find_instruction(code, (size_t)length) : -1;
-	if (offset < 0) {
-		errno = ENOTSUP;
-		return -1;
-	}
-	*instruction = start + (uint64_t)offset;
-	return 0;
-}
-
-static void nap(uint64_t ns)
-{
-	const struct timespec time = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
-
-	nanosleep(&time, NULL);
-}
-
-/* Until the thread has stopped because it was asked to. */
-static int wait_until_stopped(pid_t pid)
-{
-	uint64_t deadline = clock_ns() + PATIENCE_NS;
-	int status;
-
-	while (clock_ns() < deadline) {
-		pid_t rc = waitpid(pid, &status, __WALL | WNOHANG);
-
-		if (rc < 0 || (rc == pid && !WIFSTOPPED(status))) {
-			errno = ESRCH;
-			return -1;
-		}
-		if (rc == pid && status >> 16 == PTRACE_EVENT_STOP)
-			return 0;
-		if (rc == pid)
-			/* A signal that came first. */
-			ptrace(PTRACE_CONT, pid, NULL, (long)WSTOPSIG(status));
-		else
-			nap(100000);
-	}
-	errno = ETIMEDOUT;
-	return -1;
-}
-
-/* Stop it: *injection is begun.  Returns 0; or -1 with errno, and it is not traced. */
-static int stop(pid_t pid, uint64_t instruction, struct injection *injection)
-{
-	struct registers registers;
-	int error;
-
-	if (ptrace(PTRACE_SEIZE, pid, NULL, (long)PTRACE_O_TRACESYSGOOD) < 0)
-		return -1;
-	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
-	if (wait_until_stopped(pid) < 0)
-		return -1;
-	if (registers_read(pid, &registers) == 0) {
-		registers_restart(&registers);
-		if (injection_begin(injection, pid, instruction, &registers) == 0)
-			return 0;
-	}
-	error = errno;
-	ptrace(PTRACE_DETACH, pid, NULL, NULL);
-	errno = error;
-	return -1;
-}
-
-static int let_go(struct injection *injection)
-{
-	int rc = injection_end(injection);
-
-	ptrace(PTRACE_DETACH, injection->tid, NULL, NULL);
-	return rc;
-}
-
 /* One that ends by itself needs no huge pages. */
 static int lost(void)
 {
@@ -195,13 +98,13 @@ static int ask(pid_t pid, const struct areas *areas, uint64_t instruction,
 	for (size_t i = 0; i < areas->count;) {
 		size_t end = i + AREAS_A_STOP < areas->count ? i + AREAS_A_STOP : areas->count;
 
-		if (stop(pid, instruction, &injection) < 0)
+		if (live_stop(pid, instruction, &injection) < 0)
 			return -1;
 		for (; i < end; i++, result->requests++)
 			if (request_huge(&injection, areas->all[i].vma.start,
 					 areas->all[i].vma.end) < 0)
 				return lost();
-		if (let_go(&injection) < 0)
+		if (live_let_go(&injection) < 0)
 			return lost();
 	}
 	return 0;
@@ -269,11 +172,11 @@ static int collapse_area(pid_t pid, const struct vma *area, uint64_t instruction
 
 		if (was_signalled())
 			return 0;
-		if (stop(pid, instruction, &injection) < 0)
+		if (live_stop(pid, instruction, &injection) < 0)
 			return -1;
-		if (collapse(&injection, start, end, huge_page_bytes) < 0 || let_go(&injection) < 0)
+		if (collapse(&injection, start, end, huge_page_bytes) < 0 || live_let_go(&injection) < 0)
 			return lost();
-		nap(clock_ns() - begin);
+		live_nap(clock_ns() - begin);
 	}
 	return 1;
 }
@@ -290,7 +193,7 @@ static int ask_all(pid_t pid, int collapse, uint64_t huge_page_bytes, const stru
 	uint64_t instruction;
 	int rc = 1;
 
-	if (find_instruction(pid, &instruction) < 0 || ask(pid, areas, instruction, result) < 0)
+	if (live_find_instruction(pid, &instruction) < 0 || ask(pid, areas, instruction, result) < 0)
 		return -1;
 	for (size_t i = 0; collapse && rc > 0 && i < areas->count; i++)
 		if (is_dense(&areas->all[i]))
@@ -342,12 +245,12 @@ static int with_one_stop(pid_t pid, one_call *call, const uint64_t arguments[3],
 	*failed = "cannot trace the process";
 	if (sigprocmask(SIG_BLOCK, &all, &before) < 0)
 		return -1;
-	rc = find_instruction(pid, &instruction);
+	rc = live_find_instruction(pid, &instruction);
 	if (rc == 0)
-		rc = stop(pid, instruction, &injection);
+		rc = live_stop(pid, instruction, &injection);
 	if (rc == 0) {
 		rc = call(&injection, arguments, &result);
-		if (let_go(&injection) < 0 || rc < 0)
+		if (live_let_go(&injection) < 0 || rc < 0)
 			rc = lost();
 	}
 	error = errno;
