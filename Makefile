@@ -242,13 +242,13 @@ arm64:  ## cross-build all C programs, the Valgrind tool too, for arm64 (tests/g
 	$(MAKE) B=$(ARM64) CC=$(AARCH64_CC) AR=$(AARCH64_CC:gcc=ar) PFM=$(ARM64_ROOT)/pfm \
 		VG_ROOT=$(abspath $(ARM64_ROOT)/root) programs simulator c-workloads $(ARM64)/tests/sve
 
-check-arm64: $(B)/venv/.check  ## all that is done in emulated arm64 machines with 4 and 16 KiB pages (half an hour)
+check-arm64: $(B)/venv/.check  ## all that is done in emulated arm64 machines with 4 and 16 KiB pages (ten minutes)
 	scripts/install-deps --all
 	tests/guest/arm64/fetch $(ARM64_ROOT)
 	$(MAKE) arm64
 	TLBCOST_CHECK_ARM64=all $(B)/venv/bin/python -m pytest -rA tests/guest/arm64
 
-check-arm64-build:  ## install and build natively on Debian 12 for arm64, emulated (root, half an hour)
+check-arm64-build:  ## install and build natively on Debian 12 for arm64, emulated (root, 12 minutes)
 	scripts/check-arm64-build
 
 guest:  ## get and build what the tests in an emulated machine need (112 MB to download)
