@@ -81,6 +81,8 @@ static void write_header(struct table *table, const struct hits_table *hits)
 		write_event(table, i, &sampler->events[i]);
 	/* Lost records: those that the counters report at the end, and those of mappings. */
 	table_key(table, "lost", "%" PRIu64, lost > sampler->lost ? lost : sampler->lost);
+	if (hits->options->one_by_one)
+		table_key(table, "samples", "%" PRIu64, hits->profile->samples);
 	table_key(table, "throttled", "%" PRIu64, hits->profile->throttled);
 	table_key(table, "duration_ns", "%" PRIu64, hits->duration_ns);
 	table_key(table, "scope", "%s", hits->options->pid < 0 ? "system" :

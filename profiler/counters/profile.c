@@ -163,6 +163,7 @@ static int add_sample(struct profile *profile, const struct record *record)
 		profile->damaged_bytes++;
 		return 0;
 	}
+	profile->samples++;
 	if (event->all_modes && ((profile->user_only && hit.mode != MODE_USER) ||
 				 (profile->kernel_only && hit.mode != MODE_KERNEL)))
 		return 0;

@@ -17,6 +17,7 @@ struct profile {
 	struct mappings mappings;
 	struct hits hits;
 	struct accesses accesses;
+	uint64_t samples;	/* of all modes, with an address or without */
 	uint64_t lost;		/* records that did not fit a buffer */
 	uint64_t throttled;	/* times that the kernel stopped an event */
 	uint64_t damaged_bytes;	/* that were not records */

@@ -119,7 +119,7 @@ static int was_signalled(void)
 		sigismember(&pending, SIGHUP) == 1);
 }
 
-/* Where nothing is, nothing is made. */
+/* A huge page is made only where the process has a base page. */
 static int has_pages(pid_t pid, uint64_t start, uint64_t bytes)
 {
 	const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), present = UINT64_C(1) << 63;
@@ -139,10 +139,11 @@ static int has_pages(pid_t pid, uint64_t start, uint64_t bytes)
 
 /*
  * Before Linux 6.18 the kernel makes no huge page of base pages that are all read-only in the page
- * tables, as all are after a fork() until they are written: one of them is.  Like request_collapse().
+ * tables, as all are after a fork() until they are written.  Where it refuses, one base page of each
+ * is made writable, and it is asked again.  Returns like request_collapse().
  */
-static int collapse(struct injection *injection, uint64_t start, uint64_t end,
-		    uint64_t huge_page_bytes)
+static int collapse_range(struct injection *injection, uint64_t start, uint64_t end,
+			  uint64_t huge_page_bytes)
 {
 	const uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	const int rc = request_collapse(injection, start, end);
@@ -174,7 +175,8 @@ static int collapse_area(pid_t pid, const struct vma *area, uint64_t instruction
 			return 0;
 		if (live_stop(pid, instruction, &injection) < 0)
 			return -1;
-		if (collapse(&injection, start, end, huge_page_bytes) < 0 || live_let_go(&injection) < 0)
+		if (collapse_range(&injection, start, end, huge_page_bytes) < 0 ||
+		    live_let_go(&injection) < 0)
 			return lost();
 		live_nap(clock_ns() - begin);
 	}
@@ -277,7 +279,8 @@ int live_switch(pid_t pid, int off, const char **failed)
 
 static int call_collapse(struct injection *injection, const uint64_t arguments[3], int64_t *result)
 {
-	const int rc = collapse(injection, arguments[0], arguments[0] + arguments[1], arguments[1]);
+	const int rc = collapse_range(injection, arguments[0], arguments[0] + arguments[1],
+				      arguments[1]);
 
 	*result = rc > 0 ? -EINVAL : 0;
 	return rc < 0 ? -1 : 0;

@@ -44,7 +44,7 @@ struct options {
 	pid_t pid;	/* 0: a program is run */
 	int collapse;
 	const char *change;	/* "on", "off", or NULL */
-	uint64_t huge_page;	/* its address; 0: none */
+	const char *huge_page;	/* its address, or NULL */
 };
 
 static struct options parse_options(int argc, char **argv)
@@ -68,7 +68,7 @@ static struct options parse_options(int argc, char **argv)
 			fputs(help, stdout);
 			exit(fflush(stdout) == 0 ? 0 : EXIT_OWN_FAILURE);
 		case 'a':
-			options.huge_page = strtoull(optarg, NULL, 0);
+			options.huge_page = optarg;
 			break;
 		case 'o':
 			options.table = optarg;
@@ -111,8 +111,13 @@ static int switch_process(const struct options *options)
 static int make_huge_page(const struct options *options, uint64_t huge_page_bytes)
 {
 	const char *failed;
+	char *end;
+	const uint64_t address = strtoull(options->huge_page, &end, 0);
 
-	if (live_collapse(options->pid, options->huge_page, huge_page_bytes, &failed) < 0)
+	if (!address || *end || address % huge_page_bytes)
+		return complain(EXIT_OWN_FAILURE, options->huge_page,
+				"not the address of a huge page", NULL);
+	if (live_collapse(options->pid, address, huge_page_bytes, &failed) < 0)
 		return complain(EXIT_CANNOT_MEASURE, failed, strerror(errno), NULL);
 	return 0;
 }

@@ -98,7 +98,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> PmuSamples:
     """Four samples: two of a page in memory, one of a cache, one of another thread."""
     header = {
         "event_0": "memory counted 0 code 0x9 0x0 0x0", "period_0": "64", "frequency_0": "NA",
-        "count_0": "640", "enabled_ns_0": "9", "running_ns_0": "9",
+        "count_0": "640", "enabled_ns_0": "9", "running_ns_0": "9", "samples": "10",
     }  # fmt: skip
     rows = [
         ["memory", "7", "0", str(5 * PAGE), "memory", "64"],

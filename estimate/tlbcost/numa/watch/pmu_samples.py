@@ -21,7 +21,7 @@ import numpy as np
 from tlbcost.common import formats, paths
 from tlbcost.common.causes import tool_error
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
-from tlbcost.common.table import Table, counts_in, read_table
+from tlbcost.common.table import Table, counts_in, read_table, required_count
 from tlbcost.common.temporary import temporary_folder
 from tlbcost.counters.diagnosis import diagnose
 from tlbcost.counters.hits import sampled_events
@@ -128,8 +128,8 @@ class PmuSamples:
         if self._event.counts:
             self.dram_per_us = float(rows[:, _WEIGHT].sum()) / 1e6 / seconds
         found = self._windows(rows)
-        # Those without an address have no row.
-        taken = max((event.count or 0) // self._period, len(table.rows))
+        # Those without an address have no row, and took their time.
+        taken = required_count(table.key("samples"))
         self.cost = replace(
             self.cost,
             windows=self.cost.windows + len(found),
