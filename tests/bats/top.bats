@@ -186,21 +186,30 @@ jsonschema.validate(*(json.load(open(name)) for name in sys.argv[1:]))' \
 	is_restored 0
 }
 
-@test "Ctrl-C, SIGTERM and SIGHUP: the terminal is as it was" {
+# Each in a test of its own: a tmux that was told to end takes the next one's session with it.
+ended_by() { # <signal>
 	need_program pgrep
-	local signal
-	for signal in INT TERM HUP; do
-		on_terminal 80 20 --interval 30s
-		wait_until shows "q quit"
-		if [[ ${signal} == INT ]]; then
-			tmux send-keys C-c
-		else
-			kill "-${signal}" "$(pid_of_top)"
-		fi
-		is_restored $((128 + $(kill -l "${signal}")))
-		shows "tlbcost: ended by SIG${signal}"
-		tmux kill-server
-	done
+	on_terminal 80 20 --interval 30s
+	wait_until shows "q quit"
+	if [[ $1 == INT ]]; then
+		tmux send-keys C-c
+	else
+		kill "-$1" "$(pid_of_top)"
+	fi
+	is_restored $((128 + $(kill -l "$1")))
+	shows "tlbcost: ended by SIG$1"
+}
+
+@test "Ctrl-C: the terminal is as it was" {
+	ended_by INT
+}
+
+@test "SIGTERM: the terminal is as it was" {
+	ended_by TERM
+}
+
+@test "SIGHUP: the terminal is as it was" {
+	ended_by HUP
 }
 
 @test "Ctrl-Z gives the terminal back until it is continued" {
