@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from builders.numa_patterns import (
@@ -55,6 +57,21 @@ def test_a_hot_page_is_split_and_interleaved() -> None:
     # The quarter that belongs on node 0 is there already.
     assert len(action.pages) == FOLD * 3 // 4
     assert (action.to == action.pages % NODES).all()
+
+
+def test_before_a_page_that_may_be_hot_is_moved_more_windows_tell() -> None:
+    process = cg()
+    windows = conjugate_gradient(process, 0)
+    # Only one node in the older half: that several use it all the time is not proven.
+    windows.sort(key=lambda each: each.node)
+    few = [
+        replace(each, at_s=at) for at, each in enumerate((windows[0], *windows[:2], *windows[2::2]))
+    ]
+    result = verdict(process, few)
+    assert result.enough
+    assert result.figures.hot_pages == 0
+    assert kinds(result) == []
+    assert result.reasons == ("a huge page may be hot: more windows will tell",)
 
 
 def test_a_hot_page_on_base_pages_is_no_trouble() -> None:

@@ -189,6 +189,12 @@ class Evidence:
         ]
         return np.array(found, dtype=np.int64)
 
+    def perhaps_hot(self, above: float) -> bool:
+        """Whether a huge page that several nodes access may have more than this share."""
+        by = self.pages.by_unit(self.accesses)
+        several = self.pages.is_huge & ((by > 0).sum(axis=1) > 1)
+        return bool((several & (by.sum(axis=1) > above * by.sum())).any())
+
     def _least_share(self, unit: int) -> float:
         own = np.where(self.pages.unit[self._page] == unit, self._count, 0)
         return _least_ratio(self._per_window(own), self._per_window(self._count))[1]
