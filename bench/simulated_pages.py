@@ -55,9 +55,16 @@ def within(simulated: float, measured: float, factor: float) -> bool:
     return 1 / factor <= simulated / measured <= factor
 
 
-def simulated(launcher: Launcher, program: Path, pattern: int, machine: str = MACHINE) -> Simulated:
-    """Run one pattern in the simulator. Raises TlbcostError."""
+def simulated(
+    launcher: Launcher, program: Path, pattern: int, machine: str = MACHINE, *, guesses: bool = True
+) -> Simulated:
+    """Run one pattern in the simulator; without `guesses` ranges lack what they may change.
+
+    Raises TlbcostError.
+    """
     other = machine_named(machine, SIZES, None, None)
+    if not guesses:
+        other = replace(other, variants=())
     plan = plan_pass([other])
     argv = [str(program), "--pattern", str(pattern), "--plain", "1", "--count", str(READS)]
     found = kept(launcher, plan, _WINDOWS, argv, [*argv[:-1], "1"])

@@ -3,6 +3,7 @@
 #include "current.h"
 #include "numa.h"
 #include "options.h"
+#include "reuse_samples.h"
 
 /* One reference, or the part of one that lies in one page; made by the instruction at `where`. */
 typedef void (*take_one)(struct tlb_model *model, ULong address,
@@ -57,6 +58,8 @@ take_all(const struct run *run, const ULong *bases, take_one take)
 		ULong room = page_bytes - (address & (page_bytes - 1));
 
 		take(model, address, side, time, where);
+		if (reuse_samples_has(address))
+			reuse_samples_saw(address, side, time);
 		if (reference->size > room)
 			take(model, address + room, side, time, where);
 	}

@@ -3,6 +3,7 @@
 #include "current.h"
 #include "numa.h"
 #include "options.h"
+#include "reuse_samples.h"
 #include "spans.h"
 #include "windows.h"
 
@@ -63,6 +64,7 @@ static struct thread *make_thread(void)
 		       filter ? &tlbsim_code_filter : NULL);
 	watch(thread);
 	thread->model.walked = walked;
+	thread->model.data.withheld = reuse_samples_below ? reuse_samples_has : NULL;
 	thread->model.missed =
 		options.attribute || options.windows.period ? windows_missed : NULL;
 	thread->data_filter = tlbsim_data_filter;

@@ -39,12 +39,7 @@ static struct recency *make_recency(void)
 
 void walk_ages_start(void)
 {
-	Bool asked = False;
-	UInt shift;
-
-	for (UInt core = 0; options.windows.period && core < core_count(); core++)
-		asked |= config_of(core, &shift)->l3_half_life_cycles[0] != 0;
-	for (UInt i = 0; asked && i < RECENCIES; i++) {
+	for (UInt i = 0; options.windows.period && i < RECENCIES; i++) {
 		if (!recencies[i])
 			recencies[i] = make_recency();
 		VG_(memset)(recencies[i], 0, sizeof(struct recency));
@@ -91,7 +86,13 @@ void walk_ages_walked(enum tlb_size size, uint64_t address)
 
 static struct recency_ages age_in(UInt which, uint64_t page)
 {
-	return recency_look(recencies[which], page, current.model->when);
+	struct recency_ages ages = recency_look(recencies[which], page, current.model->when);
+
+	if (recency_lost(recencies[which], page))
+		return (struct recency_ages){ AGE_UNKNOWN, AGE_UNKNOWN };
+	ages.page = ages.page ? ages.page : NEVER_ACCESSED;
+	ages.line = ages.line ? ages.line : NEVER_ACCESSED;
+	return ages;
 }
 
 /* The ages until now, from the walks noted. */

@@ -9,7 +9,7 @@
 #include "timing/translation.h"
 #include "tlb/model.h"
 
-/* Start with no walks; does nothing if no core uses ages. */
+/* Start with no walks; does nothing without windows. */
 void walk_ages_start(void);
 
 /* A machine walks to the address's page, of this size, now. */
@@ -20,7 +20,7 @@ void walk_ages_walked_now(enum tlb_size size, uint64_t address);
 
 /*
  * For the current walk of a machine whose TLB entries are of this size: since the walks before
- * it.  NULL: not known.
+ * it; AGE_UNKNOWN, or NEVER_ACCESSED.  NULL: no window was asked for.
  */
 const struct walk_ages *walk_ages_of(enum tlb_size size, uint64_t address);
 

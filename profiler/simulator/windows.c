@@ -3,6 +3,7 @@
 #include "attribution.h"
 #include "current.h"
 #include "notes.h"
+#include "reuse_samples.h"
 #include "walk_ages.h"
 
 #include "pub_tool_libcbase.h"
@@ -49,6 +50,7 @@ void windows_start(void)
 	if (!config->period)
 		return;
 	walk_ages_start();
+	reuse_samples_start();
 	windows.program_clock = tlbsim_clock;
 	windows.phase = WINDOW_CLOSED;
 	windows.seen = NULL;
@@ -77,21 +79,52 @@ void windows_missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 {
 	if (options.attribute)
 		attribution_missed(size, address, side, walk);
-	if (walk && side != TLB_FETCH)
-		walk_ages_walked(size, address);
+	if (!walk || side == TLB_FETCH)
+		return;
+	walk_ages_walked(size, address);
+	if (size == TLB_BASE)
+		reuse_samples_walked(address, current.model->when);
+}
+
+/* Ages of this kind are taken for recent. */
+static void forget(struct recency_ages *ages, uint64_t kind)
+{
+	ages->page = ages->page == kind ? 0 : ages->page;
+	ages->line = ages->line == kind ? 0 : ages->line;
+}
+
+/* As the core can use them; the kernel has just written the entry of a page written to first. */
+static struct walk_ages ages_for(const struct core *core, struct walk_ages ages,
+				 enum tlb_side side)
+{
+	const bool calibrated = core->config->l3_half_life_cycles[0];
+
+	if (calibrated) {
+		forget(&ages.base, AGE_UNKNOWN);
+		forget(&ages.huge, AGE_UNKNOWN);
+	}
+	if (calibrated || side == TLB_STORE) {
+		forget(&ages.base, NEVER_ACCESSED);
+		forget(&ages.huge, NEVER_ACCESSED);
+	}
+	return ages;
 }
 
 /* The next reference misses on this core, whose TLB entries are of this size. */
-static void note_miss(UInt core, enum tlb_size size, uint64_t address, bool walk)
+static void note_miss(UInt core, enum tlb_size size, uint64_t address, enum tlb_side side,
+		      bool walk)
 {
 	struct translation *translation = &windows.seen->cores[core].translation;
-	const struct walk_ages *ages = walk ? walk_ages_of(size, address) : NULL;
+	const struct walk_ages *found = walk ? walk_ages_of(size, address) : NULL;
+	struct walk_ages ages;
 
-	if (ages)
-		translation_walked(translation, address, ages);
-	else
+	if (found) {
+		ages = ages_for(&windows.seen->cores[core], *found, side);
+		translation_walked(translation, address, &ages);
+	} else {
 		translation_missed(translation, address,
 				   walk ? MISS_WALK : MISS_STLB_HIT);
+	}
 }
 
 static void missed(enum tlb_size size, uint64_t address, enum tlb_side side,
@@ -103,14 +136,16 @@ static void missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 		return;
 	if (walk)
 		walk_ages_walked_now(size, address);
+	if (walk && size == TLB_BASE)
+		reuse_samples_walked(address, current.model->when);
 	if (options.attribute)
 		attribution_modelled(size, address, walk);
 	if (!splintered(size))
-		note_miss(size, size, address, walk);
+		note_miss(size, size, address, side, walk);
 	if (size == TLB_BASE)
 		for (UInt core = 0; core < core_count(); core++)
 			if (splintered(core))
-				note_miss(core, TLB_BASE, address, walk);
+				note_miss(core, TLB_BASE, address, side, walk);
 }
 
 static void view_missed(uint32_t view, uint64_t address, enum tlb_side side,
@@ -124,7 +159,7 @@ static void view_missed(uint32_t view, uint64_t address, enum tlb_side side,
 	config_of(core, &shift);
 	note_miss(core,
 		  shift < options.tlb.page_shift[TLB_HUGE] ? TLB_BASE : TLB_HUGE,
-		  address, walk);
+		  address, side, walk);
 }
 
 static ULong touched_bytes(void)
@@ -148,6 +183,7 @@ static void attach(void)
 {
 	const ULong since = tlbsim_clock - windows.program_clock;
 	const ULong references = windows.recent_references;
+	const struct reuse *reuse = reuse_samples_now(tlbsim_clock);
 
 	if (!*current.timing)
 		*current.timing = timing_make();
@@ -161,6 +197,8 @@ static void attach(void)
 						TICKS_PER_CYCLE;
 
 		windows.program_time[i] += since * pace;
+		l3->reuse = reuse;
+		l3->base_tables = !core->translation.huge;
 		last_level_share(l3, core->config->l3_bytes, touched_bytes());
 		last_level_begin(l3, core->retired, windows.program_time[i],
 				 touched_bytes(), pace);

@@ -46,6 +46,11 @@ struct timing_config {
 	 * If there are none, it holds l3_bytes of what the program touched.
 	 */
 	uint32_t l3_half_life_cycles[MOST_HALF_LIVES];
+	/*
+	 * The share of it, in per cent, that keeps what is accessed again; the rest evicts the
+	 * least recently used line.
+	 */
+	uint32_t l3_adaptive;
 	uint32_t l3_cycles, memory_cycles;
 	uint32_t l3_interval;	/* ticks from a line of it to the next, at best */
 	uint32_t memory_interval;	/* the same of memory, to the next line */
@@ -56,6 +61,7 @@ struct timing_config {
 	uint32_t walkers;	/* walks at once */
 	/* Time that a walker is busy in addition to its reads, on base and on huge pages. */
 	uint32_t walk_cycles[2];
+	uint32_t walk_latency;	/* of these cycles, those that the reference waits for, too */
 	/* Cost of each read in addition to the cache's, on base and on huge pages. */
 	uint32_t read_cycles[2];
 	uint32_t directories;	/* entries of the cache of page directories */

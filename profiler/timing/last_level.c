@@ -9,6 +9,8 @@ void last_level_init(struct last_level *level, const struct timing_config *confi
 {
 	level->config = config;
 	level->cache = cache;
+	level->reuse = NULL;
+	level->base_tables = false;
 	for (uint32_t i = 0; i < LAST_LEVEL_TABLES; i++)
 		level->tables[i] = UINT64_MAX / 2;
 	level->next_table = 0;
@@ -62,13 +64,18 @@ void last_level_begin(struct last_level *level, ticks time, ticks program_time,
 	struct residency *residency = &level->residency;
 	struct sightings *seen = &level->sightings;
 
-	if (!level->config->l3_half_life_cycles[0])
-		return;
-	residency_begin(residency, level->config, time, touched >> LINE_SHIFT,
-			seen);
 	residency->begin = program_time;
 	residency->ahead = program_time - time;
 	residency->per_reference = per_reference;
+	residency->reuse = NULL;
+	if (level->config->l3_half_life_cycles[0]) {
+		residency_begin(residency, level->config, time, touched >> LINE_SHIFT, seen);
+	} else if (level->reuse) {
+		residency_begin_seen(residency, level->config, level->reuse, level->base_tables);
+		seen->windows++;
+	} else {
+		return;
+	}
 	if (seen->asked)
 		level->share = ((seen->asked - seen->missing) << 32) / seen->asked;
 }
@@ -88,52 +95,63 @@ static bool table_follows(struct last_level *level, uint64_t line)
 	return follows;
 }
 
-/* How long ago was a line of data accessed?  It is accessed now. */
-static ticks age_of(struct last_level *level, uint64_t line, ticks now,
+/* How long ago was a line accessed whose age is not known?  It is accessed now. */
+static ticks age_of(struct last_level *level, uint64_t line, struct wish wish, ticks now,
 		    uint64_t random)
 {
 	struct sightings *sightings = &level->sightings;
+	const enum line_kind kind = wish.kind;
 	struct cache_line *seen = cache_find(level->cache, line);
 	ticks age, since;
 
+	if (!seen && wish.paired && level->residency.reuse)
+		return residency_age(&level->residency, kind, now, 0, random);
 	if (!seen) {
-		cache_insert(level->cache, line, now);
+		const struct cache_line gone = cache_insert(level->cache, line, now);
+
 		cache_find(level->cache, line)->windows = 1;
 		sightings->first++;
-		return residency_age(&level->residency, now, 0, random);
+		/* A full set shows it; where rows are known, the lines' places are too. */
+		if (level->residency.reuse && level->config->row_cycles &&
+		    gone.line != CACHE_NO_LINE)
+			return kind == LINE_TABLE ? 0 : NEVER_ACCESSED;
+		return residency_age(&level->residency, kind, now, 0, random);
 	}
 	since = now > seen->arrival ? now - seen->arrival : 0;
 	age = since;
 	if (seen->arrival < (level->residency.begin & CACHE_TIME)) {
 		if (level->residency.often)
-			age = residency_age(&level->residency, now,
+			age = residency_age(&level->residency, kind, now,
 					    (uint32_t)seen->windows, random);
 		sightings->second += seen->windows == 1;
 		sightings->third += seen->windows == 2;
 		if (seen->windows < CACHE_MOST_WINDOWS)
 			seen->windows++;
 	}
-	seen->arrival = now & CACHE_TIME;
+	if (!wish.paired || !level->residency.reuse)
+		seen->arrival = now & CACHE_TIME;
 	return age < since ? age : since;
 }
 
 /* Is a line that is not in L2 still in the last-level cache? */
-static bool resides(struct last_level *level, uint64_t line, ticks time, uint64_t age)
+static bool resides(struct last_level *level, uint64_t line, ticks time, struct wish wish)
 {
 	const struct residency *residency = &level->residency;
 	struct sightings *seen = &level->sightings;
 	/* The same throughout a window for a line. */
 	const uint64_t random =
 		scatter(line + seen->windows * UINT64_C(0x100000001b3)) >> 32;
+	ticks age = wish.age;
 	bool left;
 
 	if (!level->cache->sets)
 		return false;
 	if (age != AGE_UNKNOWN) {
-		age *= residency->per_reference;
+		if (age != NEVER_ACCESSED)
+			age *= residency->per_reference;
 		left = residency_left(residency, age, random);
 	} else {
-		age = age_of(level, line, residency_now(residency, time),
+		age = age_of(level, line, wish, residency_now(residency, time),
 			     random >> 8);
 		left = residency_left(residency, age, random);
 		seen->asked++;
@@ -165,7 +183,7 @@ static bool in_l3(struct last_level *level, uint64_t line, enum line_kind kind)
 bool last_level_has(struct last_level *level, uint64_t line, ticks time,
 		    struct wish wish)
 {
-	if (level->config->l3_half_life_cycles[0])
-		return resides(level, line, time, wish.age);
+	if (level->config->l3_half_life_cycles[0] || level->residency.reuse)
+		return resides(level, line, time, wish);
 	return in_l3(level, line, wish.kind);
 }

@@ -3,9 +3,9 @@
  * Is a line that no nearer cache holds in the last-level cache, or in memory?
  *
  * The model sees parts of a run.  A last-level cache is too large to be filled in one.  If the
- * lines' half-life there is calibrated, a line's age decides (residency.h).  Otherwise lines
- * that the model has not seen yet are there with the probability that the engine gives, the
- * size of the cache over what the program has touched.
+ * lines' half-life there is calibrated, or the engine sees the whole run, a line's age decides
+ * (residency.h).  Otherwise lines that the model has not seen yet are there with the probability
+ * that the engine gives, the size of the cache over what the program has touched.
  */
 #ifndef TLBCOST_TIMING_LAST_LEVEL_H
 #define TLBCOST_TIMING_LAST_LEVEL_H
@@ -16,18 +16,20 @@
 #define LAST_LEVEL_TABLES 16u
 #define AGE_UNKNOWN UINT64_MAX
 
-enum line_kind { LINE_DATA, LINE_TABLE };
-
-/* What is accessed: data, or entries last read N references ago. */
+/* What is accessed: data, or entries last read N references ago (NEVER_ACCESSED: not before). */
 struct wish {
 	enum line_kind kind;
 	uint64_t age;
+	bool paired;	/* only because the other line of its pair is: it is no younger for that */
 };
 
 /* The last-level cache as one core sees it. */
 struct last_level {
 	const struct timing_config *config;
 	struct cache *cache;	/* all threads' */
+	/* What the engine has seen of all of the run; NULL, as at first: it sees windows alone. */
+	const struct reuse *reuse;
+	bool base_tables;	/* it has base pages' tables, which compete with the data */
 	/*
 	 * The number of lines in it out of 2^32 that it has not seen: of data, and of page
 	 * tables; last_level_share() sets both.

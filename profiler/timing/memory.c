@@ -98,6 +98,7 @@ static ticks bring(struct memory *memory, uint64_t line, ticks time,
 
 	write_back(memory, cache_insert(&memory->l2, line, there), time);
 	if (memory->config->pairs && !cache_find(&memory->l2, line ^ 1)) {
+		wish.paired = true;
 		paired = fetch(memory, line ^ 1, time, wish, PAIRED);
 		write_back(memory,
 			   cache_insert_late(&memory->l2, line ^ 1, paired),
@@ -106,7 +107,7 @@ static ticks bring(struct memory *memory, uint64_t line, ticks time,
 	return there;
 }
 
-static const struct wish data = { LINE_DATA, AGE_UNKNOWN };
+static const struct wish data = { LINE_DATA, AGE_UNKNOWN, false };
 
 static struct stream *stream_of(struct memory *memory, uint64_t page)
 {
@@ -191,13 +192,13 @@ static ticks read_line(struct memory *memory, uint64_t line, ticks time,
 ticks memory_read(struct memory *memory, uint64_t line, ticks time,
 		  enum line_kind kind)
 {
-	return read_line(memory, line, time, (struct wish){ kind, AGE_UNKNOWN });
+	return read_line(memory, line, time, (struct wish){ kind, AGE_UNKNOWN, false });
 }
 
 ticks memory_read_table(struct memory *memory, uint64_t line, ticks time,
 			uint64_t age)
 {
-	return read_line(memory, line, time, (struct wish){ LINE_TABLE, age });
+	return read_line(memory, line, time, (struct wish){ LINE_TABLE, age, false });
 }
 
 /* The level that will write it back is told. */

@@ -28,6 +28,18 @@ struct recency_ages recency_look(const struct recency *recency, uint64_t page,
 	};
 }
 
+bool recency_lost(const struct recency *recency, uint64_t page)
+{
+	const uint64_t number = page / RECENCY_PAGES;
+	const uint64_t place = number % RECENCY_BLOCKS;
+	const uint32_t *walked = recency->walked[place];
+	uint32_t any = 0;
+
+	for (uint32_t i = 0; i < RECENCY_PAGES; i++)
+		any |= walked[i];
+	return any && recency->block[place] != (uint32_t)number;
+}
+
 void recency_walk(struct recency *recency, uint64_t page, uint64_t time)
 {
 	const uint64_t number = page / RECENCY_PAGES;

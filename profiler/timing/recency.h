@@ -7,6 +7,7 @@
 #ifndef TLBCOST_TIMING_RECENCY_H
 #define TLBCOST_TIMING_RECENCY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,9 @@ struct recency_ages {
 
 /* The page is walked to at this time, in references. */
 void recency_walk(struct recency *recency, uint64_t page, uint64_t time);
+
+/* Another block took the place of the page's: what was known of it is lost. */
+bool recency_lost(const struct recency *recency, uint64_t page);
 
 /* How long ago was the last walk? */
 struct recency_ages recency_look(const struct recency *recency, uint64_t page,

@@ -3,13 +3,18 @@
 
 #define QUANTILES 64u
 #define ONE 256u
+/* Longer than any program runs, and short enough to be multiplied by the tables' numbers. */
+#define FOR_EVER (UINT64_MAX >> 12)
 /* Fractional bits of the cache's share. */
 #define FRACTION 20u
 /* Before this, too little was seen to know how often lines are accessed. */
 #define FEWEST_WINDOWS 4u
 #define FEWEST_LINES 64u
 
-/* sqrt(-log2 p) and -ln p for p = 1/128, 3/128, ..., in 256ths. */
+/*
+ * sqrt(-log2 p) and -ln p for p = 1/128, 3/128, ..., in 256ths, and after how many other lines, of
+ * as many as there are, one of a set of 16 is the least recently used.
+ */
 static const uint16_t lifetime[QUANTILES] = {
 	677, 596, 554, 524, 501, 482, 465, 450, 437, 425, 413, 403, 393, 384,
 	375, 366, 358, 350, 343, 335, 328, 321, 314, 308, 301, 295, 289, 283,
@@ -23,6 +28,14 @@ static const uint16_t interval[QUANTILES] = {
 	207, 198, 190, 181, 173, 166, 158, 151, 144, 137, 130, 124, 117, 111,
 	105, 99, 93, 87, 82, 76, 71, 66, 61, 56, 51, 46, 41, 36, 32, 27, 23,
 	19, 14, 10, 6, 2,
+};
+
+static const uint16_t least_recent[QUANTILES] = {
+	436, 398, 379, 366, 356, 347, 340, 334, 328, 323, 318, 313, 309, 305,
+	301, 298, 294, 291, 288, 284, 281, 278, 276, 273, 270, 267, 265, 262,
+	259, 257, 254, 252, 249, 247, 245, 242, 240, 237, 235, 232, 230, 227,
+	225, 222, 220, 217, 215, 212, 209, 206, 203, 200, 197, 194, 190, 187,
+	183, 179, 174, 169, 163, 155, 145, 127,
 };
 
 /*
@@ -109,19 +122,51 @@ void residency_begin(struct residency *residency,
 	residency->modelled = time;
 	residency->often = seen->windows >= FEWEST_WINDOWS;
 	residency->unseen = unseen_interval(config, time, touched, seen);
+	residency->reuse = NULL;
+	residency->adaptive = 0;
 	seen->windows++;
+}
+
+/* References as time. */
+static ticks lasting(const struct residency *residency, uint64_t references)
+{
+	return references == NEVER_ACCESSED ? FOR_EVER : references * residency->per_reference;
+}
+
+void residency_begin_seen(struct residency *residency, const struct timing_config *config,
+			  const struct reuse *reuse, bool tables)
+{
+	const uint64_t lines = config->l3_bytes >> LINE_SHIFT;
+
+	residency->reuse = reuse;
+	residency->adaptive = config->l3_adaptive;
+	residency->often = true;
+	residency->half_life = lasting(residency, reuse_evicted_after(reuse, lines, tables));
+	residency->kept_for = lasting(residency, reuse_kept_for(reuse, lines, tables));
 }
 
 bool residency_left(const struct residency *residency, ticks age,
 		    uint64_t random)
 {
-	return age < residency->half_life * lifetime[random % QUANTILES] / ONE;
+	const uint16_t *lasts = residency->reuse ? least_recent : lifetime;
+
+	if (random / QUANTILES % 100 < residency->adaptive)
+		return age < residency->kept_for;
+	return age < residency->half_life * lasts[random % QUANTILES] / ONE;
 }
 
-ticks residency_age(const struct residency *residency, ticks now,
+ticks residency_age(const struct residency *residency, enum line_kind kind, ticks now,
 		    uint32_t windows, uint64_t random)
 {
-	ticks mean = windows ? residency->modelled / (windows + 1) :
+	ticks mean;
+	uint64_t age;
+
+	if (residency->reuse) {
+		age = reuse_age(residency->reuse, kind,
+				(now - residency->begin) / (residency->per_reference + 1), random);
+		return age == NEVER_ACCESSED ? NEVER_ACCESSED : age * residency->per_reference;
+	}
+	mean = windows ? residency->modelled / (windows + 1) :
 			       residency->unseen;
 
 	return now - residency->begin + mean * interval[random % QUANTILES] / ONE;

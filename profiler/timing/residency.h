@@ -12,6 +12,7 @@
 #define TLBCOST_TIMING_RESIDENCY_H
 
 #include "config.h"
+#include "reuse.h"
 
 #define AGES 40u
 
@@ -30,6 +31,10 @@ struct sightings {
 
 struct residency {
 	ticks half_life;	/* after this age half of the lines are evicted */
+	/* What the engine saw of the whole run; NULL: only windows were seen. */
+	const struct reuse *reuse;
+	ticks kept_for;		/* what is accessed again sooner is there, in `adaptive` per cent */
+	uint32_t adaptive;
 	ticks modelled;		/* time that the core has run before */
 	bool often;		/* enough windows to know how often lines are accessed */
 	ticks unseen;		/* mean time between two uses of a line not seen before */
@@ -39,7 +44,14 @@ struct residency {
 };
 
 /*
- * What is known when a window begins; config->l3_half_life_cycles is.  The core has run for
+ * What is known when a window begins: only this program uses the cache, and all of it was seen.  It
+ * has lines of page tables, too, if `tables`.
+ */
+void residency_begin_seen(struct residency *residency, const struct timing_config *config,
+			  const struct reuse *reuse, bool tables);
+
+/*
+ * The same if others use it; config->l3_half_life_cycles is known.  The core has run for
  * `time` so far; the program has touched `touched` lines.
  */
 void residency_begin(struct residency *residency,
@@ -67,9 +79,9 @@ bool residency_left(const struct residency *residency, ticks age,
 /*
  * The age at `now` of a line not accessed in this window yet, and accessed in N windows
  * before.  Uses between windows are not seen, so it is younger than it seems: as old as lines
- * that are accessed at random equally often.
+ * that the engine has sampled, or that are accessed at random equally often.
  */
-ticks residency_age(const struct residency *residency, ticks now,
+ticks residency_age(const struct residency *residency, enum line_kind kind, ticks now,
 		    uint32_t windows, uint64_t random);
 
 #endif

@@ -247,7 +247,7 @@ ticks translate(struct translation *translation, uint64_t address, ticks time)
 	struct translation_slot *slot = slot_of(translation, page);
 	enum miss miss = slot->miss;
 	const struct timing_config *config = translation->config;
-	ticks end, busy;
+	ticks end, busy, waits;
 
 	if (slot->page != page)
 		return time;
@@ -260,7 +260,8 @@ ticks translate(struct translation *translation, uint64_t address, ticks time)
 		end = walk(translation, address,
 			   slot->aged ? &slot->ages : NULL, time) + busy;
 		end = calendar_take(&translation->walkers, time, end - time);
-		time = end - busy;
+		waits = (ticks)config->walk_latency * TICKS_PER_CYCLE;
+		time = end - busy + (waits < busy ? waits : busy);
 	}
 	slot->ready = time;
 	slot->miss = MISS_NONE;

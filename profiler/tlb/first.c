@@ -45,6 +45,7 @@ void tlb_first_init(struct tlb_first *first, struct tlb_geometry base,
 	slots->used_again = 0;
 	slots->views = NULL;
 	first->suspended = false;
+	first->withheld = NULL;
 	first->views = NULL;
 	if (filter)
 		tlb_filter_init(filter);
@@ -194,7 +195,7 @@ unsigned tlb_first_access(struct tlb_first *first, uint64_t address,
 	}
 	if (slots->when[base_entry] != &slots->base.times[base_entry])
 		*slots->when[base_entry] = time;
-	else
+	else if (!first->withheld || !first->withheld(address))
 		put(first, address, time, base_entry, huge_entry);
 	return missed;
 }

@@ -15,6 +15,8 @@ struct tlb_first {
 	struct tlb_slots slots;
 	uint32_t huge_shift;		/* log2 of a huge page's size */
 	bool suspended;			/* put nothing into the filter */
+	/* Pages that it is never to hold, so that every reference to them is a call; or NULL. */
+	bool (*withheld)(uint64_t address);
 	/* Of further machines: see view_levels.h.  NULL: there are none. */
 	struct tlb_view_levels *views;
 };

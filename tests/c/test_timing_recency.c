@@ -30,12 +30,16 @@ static void pages_and_their_lines_have_ages(void)
 	/* Looking changes nothing. */
 	ages = recency_look(recency, 81, (1 << 20) + 8192);
 	CHECK_EQUAL(ages.line, 4096);
+	CHECK(!recency_lost(recency, 80));
 	/* Another block in the same place. */
 	ages = recency_look(recency, 80 + RECENCY_PAGES * (uint64_t)RECENCY_BLOCKS, 1 << 21);
 	CHECK_EQUAL(ages.line, 0);
 	recency_walk(recency, 80 + RECENCY_PAGES * (uint64_t)RECENCY_BLOCKS, 1 << 21);
 	ages = recency_look(recency, 80, 1 << 21);
 	CHECK_EQUAL(ages.page, 0);
+	CHECK(recency_lost(recency, 80));
+	/* What was never there is not lost. */
+	CHECK(!recency_lost(recency, 8000));
 	free(recency);
 }
 

@@ -94,7 +94,7 @@ static void unseen_lines_have_the_ages_of_random_ones(void)
 	CHECK_EQUAL(residency.unseen, CYCLES(3000));
 	residency.begin = CYCLES(100);
 	for (uint32_t i = 0; i < DRAWS; i++)
-		sum += residency_age(&residency, CYCLES(150), 0, i);
+		sum += residency_age(&residency, LINE_DATA, CYCLES(150), 0, i);
 	/* They were not wanted since the window began. */
 	CHECK(about(sum / DRAWS, CYCLES(2950), CYCLES(200)));
 }

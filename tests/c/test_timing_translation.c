@@ -210,6 +210,27 @@ static ticks all_at_once(const struct timing_config *config, uint64_t walks)
 	return last;
 }
 
+/* Some of the cycles that a walker is busy for pass before the address is known. */
+static void a_part_of_the_walkers_time_is_waited_for(void)
+{
+	struct timing_config config = plain_config();
+	ticks alone, waited;
+
+	config.walk_cycles[0] = 96;
+	alone = all_at_once(&config, 1);
+	config.walk_latency = 6;
+	waited = all_at_once(&config, 1);
+	CHECK_EQUAL(waited - alone, CYCLES(6));
+	/* But never more than it is busy. */
+	config.walk_latency = 200;
+	CHECK_EQUAL(all_at_once(&config, 1) - alone, CYCLES(96));
+	/* How often a walk can begin remains. */
+	config.walkers = 1;
+	waited = all_at_once(&config, 100);
+	config.walk_latency = 0;
+	CHECK_EQUAL(waited - all_at_once(&config, 100), CYCLES(96));
+}
+
 static void walkers_walk_at_once(void)
 {
 	struct timing_config config = plain_config();
@@ -237,6 +258,7 @@ static const struct check_test tests[] = {
 	{ "directories are remembered", directories_are_remembered },
 	{ "directories are kept by use", directories_are_kept_by_use },
 	{ "each size of pages has its cycles", each_size_has_its_cycles },
+	{ "a part of the walker's time is waited for", a_part_of_the_walkers_time_is_waited_for },
 	{ "each of its reads has its cycles", each_read_takes_its_cycles },
 	{ "a page that is being walked is waited for",
 	  a_page_that_is_being_walked_is_waited_for },

@@ -8,7 +8,6 @@ the figures of a core; times of a program come from the simulator.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -49,20 +48,20 @@ def _cycles(value: Mapping[str, float], pages: PageSizeGeometry, pattern: Patter
     walks = 1 - max(_held(pages.stlb, size, footprint), 1 - missed)
     data = _latency(value, footprint, footprint + tables)
     entry = _latency(value, tables, footprint + tables) + value.get("walk_read_cycles", 0)
-    walk = value["walk_cycles"] + entry
+    walk = entry
     if size < _DIRECTORY_BYTES:
         cached = min(1.0, value["page_directories"] * _DIRECTORY_BYTES / footprint)
         walk += (1 - cached) * (value["l2_cycles"] + value.get("walk_read_cycles", 0))
-    translation = (missed - walks) * value["stlb_hit_cycles"] + walks * walk
+    looked_up = missed * value["stlb_hit_cycles"]
     if pattern.dependent:
-        return data + translation
+        return data + looked_up + walks * (walk + value.get("walk_latency_cycles", 0))
     lines = 1 + walks
     return (
         max(
             4 / value["width"],
             data / min(value["fill_buffers"], value["reorder_buffer"] / 8),
             lines * value["memory_line_cycles"],
-            translation / value["walkers"],
+            (looked_up + walks * (walk + value["walk_cycles"])) / value["walkers"],
         )
         + value["l1d_cycles"] / 2
     )
@@ -76,18 +75,19 @@ def _latency(value: Mapping[str, float], part: int, all_bytes: int) -> float:
     """Mean latency of lines of `part` bytes, where all that is read has `all_bytes`.
 
     Tables that are small are read more often, line by line, than the data: half of each cache is
-    theirs.
+    theirs, and more of a last-level cache that keeps what is accessed again.
     """
     own = all_bytes if part > all_bytes // 2 else 2 * part
-    latencies = (
-        (value["l1d_bytes"], value["l1d_cycles"]),
-        (value["l2_bytes"], value["l2_cycles"]),
-        (value["l3_bytes"], value["l3_cycles"]),
-        (math.inf, value["memory_ns"] * value["ghz"]),
+    kept = own if own == all_bytes else part * (2 - value.get("l3_adaptive", 0) / 100)
+    shares = (
+        (value["l1d_bytes"] / own, value["l1d_cycles"]),
+        (value["l2_bytes"] / own, value["l2_cycles"]),
+        (value["l3_bytes"] / kept, value["l3_cycles"]),
+        (1.0, value["memory_ns"] * value["ghz"]),
     )
     total = before = 0.0
-    for capacity, cycles in latencies:
-        share = min(1.0, capacity / own)
+    for held, cycles in shares:
+        share = min(1.0, held)
         total += max(share - before, 0.0) * cycles
         before = max(before, share)
     return total

@@ -25,7 +25,7 @@ from tlbcost.simulator.run import find_valgrind, simulate
 WORKLOADS = BUILD / "workloads"
 PATTERNS = range(1, 11)
 # Where the two differ by more: doc/page-sizes.md says why.
-FACTOR, LEAST_WITHIN = 1.5, 9
+FACTOR, LEAST_WITHIN = 1.3, 8
 
 pytestmark = pytest.mark.skipif(
     shutil.which("valgrind") is None
@@ -44,7 +44,7 @@ def launcher() -> Iterator[Launcher]:
 @pytest.fixture(scope="module")
 def patterns(launcher: Launcher) -> list[Simulated]:
     program = WORKLOADS / "page-patterns"
-    return [simulated(launcher, program, pattern) for pattern in PATTERNS]
+    return [simulated(launcher, program, pattern, guesses=False) for pattern in PATTERNS]
 
 
 def pairs(found: Simulated) -> list[tuple[float, float]]:
@@ -66,7 +66,7 @@ def test_all_ten_patterns_agree_in_direction(patterns: list[Simulated]) -> None:
             assert direction(ours) == direction(theirs), (found.pattern, ours, theirs)
 
 
-def test_nine_patterns_agree_within_a_factor(patterns: list[Simulated]) -> None:
+def test_eight_patterns_agree_within_a_factor(patterns: list[Simulated]) -> None:
     near = [
         found.pattern
         for found in patterns

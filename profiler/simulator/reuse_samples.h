@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How old are lines when they are accessed?  Of some blocks of pages every reference is seen,
+ * throughout the run: the filter holds none of their pages.
+ */
+#ifndef TLBSIM_REUSE_SAMPLES_H
+#define TLBSIM_REUSE_SAMPLES_H
+
+#include "tlb/tlb_config.h"
+#include "timing/reuse.h"
+
+#include "pub_tool_basics.h"
+
+/* A block: the pages whose translations are in one line of a table. */
+#define SAMPLED_BLOCK_SHIFT 15u
+
+/* A block is sampled if its number, scattered, is below this; 0: none is. */
+extern ULong reuse_samples_below;
+
+/* Start with none; does nothing if no core uses them. */
+void reuse_samples_start(void);
+
+static inline bool reuse_samples_has(uint64_t address)
+{
+	return (uint32_t)((address >> SAMPLED_BLOCK_SHIFT) * UINT64_C(0x9e3779b97f4a7c15) >> 32) <
+	       reuse_samples_below;
+}
+
+/* A reference to a sampled block. */
+void reuse_samples_saw(uint64_t address, enum tlb_side side, uint64_t time);
+
+/* The base page's entry is read by a walk. */
+void reuse_samples_walked(uint64_t address, uint64_t time);
+
+/* What was seen, for a window that begins now; NULL: nobody asks. */
+const struct reuse *reuse_samples_now(uint64_t time);
+
+#endif
