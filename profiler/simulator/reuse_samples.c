@@ -9,7 +9,7 @@ ULong reuse_samples_below;
 
 #define PAGE_SHIFT 12u
 #define LINES_SHIFT (SAMPLED_BLOCK_SHIFT - LINE_SHIFT)
-/* One block in so many at first; half as many whenever there are too many. */
+/* One block in 16 at first; half as many whenever there are too many. */
 #define AT_FIRST_SHIFT 4u
 #define MOST_BLOCKS 1024u
 #define SLOTS (2 * MOST_BLOCKS)

@@ -97,7 +97,7 @@ uint64_t reuse_evicted_after(const struct reuse *reuse, uint64_t lines, bool tab
 			     NEVER_ACCESSED;
 }
 
-/* A line that is accessed again is there for its age: so many are there at a time. */
+/* Lines that are accessed again at an age are there for that long: as many at a time as the product. */
 uint64_t reuse_kept_for(const struct reuse *reuse, uint64_t lines, bool tables)
 {
 	const double room = sampled(reuse, lines);

@@ -39,7 +39,7 @@ void reuse_fade(struct reuse *reuse, uint64_t time);
 void reuse_thin(struct reuse *reuse);
 
 /*
- * When does a cache of so many lines evict one that is not accessed, if it evicts the least
+ * When does a cache of this number of lines evict one that is not accessed, if it evicts the least
  * recently used?  NEVER_ACCESSED: it is not full.  `tables`: it holds page tables' lines, too.
  */
 uint64_t reuse_evicted_after(const struct reuse *reuse, uint64_t lines, bool tables);

@@ -229,8 +229,8 @@ setup() {
 	[[ -r /proc/self/schedstat ]] || skip "this kernel does not say how long a task waits"
 	local cpus busy=() i
 	cpus=$(nproc)
-	# Three to one on each CPU.
-	for ((i = 0; i < 3 * cpus; i++)); do
+	# One on each CPU.
+	for ((i = 0; i < cpus; i++)); do
 		bash -c 'while :; do :; done' 3>&- &
 		busy+=($!)
 	done
@@ -251,7 +251,7 @@ setup() {
 	cp -r "${CACHE}" "${XDG_CACHE_HOME}"
 	local cpus busy=() i
 	cpus=$(nproc)
-	for ((i = 0; i < 3 * cpus; i++)); do
+	for ((i = 0; i < cpus; i++)); do
 		bash -c 'while :; do :; done' 3>&- &
 		busy+=($!)
 	done

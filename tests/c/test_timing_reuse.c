@@ -5,7 +5,7 @@
 #define LINES 10000u	/* of the cache */
 #define DRAWS 2048u
 
-/* A ring of so many lines is accessed for this many references; all lines are sampled. */
+/* A ring of this number of lines is accessed for this many references; all lines are sampled. */
 static struct reuse ring(uint64_t lines, uint64_t references)
 {
 	struct reuse reuse = { .span = references };
