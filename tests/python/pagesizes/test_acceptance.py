@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from builders.tree import BUILD
-from simulated_pages import Simulated, direction, simulated, within
+from kept import kept
+from simulated_pages import Simulated, direction, later_half, simulated, within
 from tlbcost.common import paths
 from tlbcost.machines.gain import results
 from tlbcost.machines.one_pass import plan_pass
@@ -21,6 +23,7 @@ from tlbcost.machines.plan import GIB, HUGE_BYTES, machine_named
 from tlbcost.pagesizes.published import published, ratio_of
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.simulator.run import find_valgrind, simulate
+from tlbcost.simulator.windows import WindowPlan
 
 WORKLOADS = BUILD / "workloads"
 PATTERNS = range(1, 11)
@@ -107,3 +110,25 @@ def test_the_knee_of_zen_4_is_at_twelve_mebibytes(launcher: Launcher) -> None:
     assert rates[13] > 2 * rates[11]
     for size in (16, 24, 48):
         assert rates[size] == pytest.approx(1 - 12 / size, abs=0.05)
+
+
+def cycles_of_chain(launcher: Launcher, l3_mebibytes: int, adaptive: int) -> float:
+    """Of a read of 8 MiB, line by line in the same order, on a Skylake-X with that L3."""
+    product = {"l3_bytes": l3_mebibytes << 20, "l3_adaptive": adaptive}
+    machine = replace(machine_named("skx", (4096,), None, None, product), variants=())
+    plan = plan_pass([machine])
+    argv = [str(WORKLOADS / "unfilled-reads"), "--size", "8M", "--chain", "1", "--count", "600000"]
+    windows = WindowPlan(period=60_000, warm=8_000, measured=4_000, most=40)
+    image = later_half(kept(launcher, plan, windows, argv)).views[0]
+    cycles = sum(each[0] for _, each in image.windows)
+    return cycles / sum(references for references, _ in image.windows)
+
+
+def test_a_chain_longer_than_the_last_level_finds_what_the_cache_keeps(launcher: Launcher) -> None:
+    # A read of L3 takes 69 cycles, of memory about 300; walks come on top.
+    fits, kept_half, evicted = (
+        cycles_of_chain(launcher, *l3) for l3 in ((16, 0), (4, 100), (4, 0))
+    )
+    assert fits < 120
+    assert evicted > 280
+    assert kept_half == pytest.approx((fits + evicted) / 2, rel=0.15)
