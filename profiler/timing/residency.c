@@ -4,7 +4,7 @@
 #define QUANTILES 64u
 #define ONE 256u
 /* Longer than any program runs, and short enough to be multiplied by the tables' numbers. */
-#define FOR_EVER (UINT64_MAX >> 12)
+#define FOR_EVER (UINT64_MAX >> 11)
 /* Fractional bits of the cache's share. */
 #define FRACTION 20u
 /* Before this, too little was seen to know how often lines are accessed. */

@@ -53,6 +53,6 @@ teardown() {
 	local go
 	go=$(type -P go || echo /usr/local/go/bin/go)
 	[[ -x ${go} ]] || skip "needs go"
-	HOME=${PWD} GOFLAGS=-buildvcs=false "${go}" build -o service "${EXAMPLES}/service.go"
+	HOME=${PWD} GOCACHE=${BUILD}/go-cache GOFLAGS=-buildvcs=false "${go}" build -o service "${EXAMPLES}/service.go"
 	run -0 ./service -keys 1000 -requests 2
 }

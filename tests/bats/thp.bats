@@ -165,7 +165,7 @@ by_preload() { # <glob of a library>...
 			os.Exit(int(block[77]) - 1)
 		}
 	EOF
-	GOCACHE=${BATS_TEST_TMPDIR}/cache GOFLAGS=-mod=mod CGO_ENABLED=0 \
+	GOCACHE=${BUILD}/go-cache GOFLAGS=-mod=mod CGO_ENABLED=0 \
 		go build -o "${PROGRAMS}/go" main.go
 	under_thp "${PROGRAMS}/go"
 	proven
