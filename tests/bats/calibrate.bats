@@ -245,24 +245,6 @@ setup() {
 	[[ -z $(ls -A "${XDG_CACHE_HOME}/tlbcost") ]]
 }
 
-@test "calibrate: --recalibrate on a busy machine leaves the good one as it is" {
-	need_curve
-	export XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache TLBCOST_WAIT_S=0
-	cp -r "${CACHE}" "${XDG_CACHE_HOME}"
-	local cpus busy=() i
-	cpus=$(nproc)
-	for ((i = 0; i < cpus; i++)); do
-		bash -c 'while :; do :; done' 3>&- &
-		busy+=($!)
-	done
-	run --separate-stderr "${BUILD}/tlbcost" calibrate --recalibrate
-	kill "${busy[@]}"
-	((status == 0))
-	[[ ${stderr} == *"tlbcost: the good calibration of "*" stays, and is used"* ]]
-	[[ ${lines[0]} == "Good calibration: "* ]]
-	diff -r "${CACHE}" "${XDG_CACHE_HOME}"
-}
-
 @test "a calibration that is no file, or has no end, is refused at once" {
 	local file tlbcost=("${BUILD}/tlbcost" estimate --calibration)
 	mkfifo "${BATS_TEST_TMPDIR}/fifo"

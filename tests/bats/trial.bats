@@ -344,7 +344,7 @@ states() { # <path>
 	need_program pgrep ps
 	local code i pid signal stopped spin=${PWD}/spin
 	busy spin 4
-	for signal in INT TERM ALRM KILL; do
+	for signal in INT TERM KILL; do
 		# A job of a shell without job control would ignore SIGINT.
 		"${BUILD}/venv/bin/python" -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -23,7 +23,7 @@ FOLDER = BUILD / "guest/numa"
 NODES, NODE_MIB = 4, 512
 # On a busy host a second of the machine is many.
 TIMEOUT_S = 3000
-# What takes a minute and a half; the others take as long again and more: make check-numa.
+# What takes a minute and a half; the others take twice as long: make check-numa.
 SHORT = "hot,shared,local,base_pages,faults,stuck,interrupted,killed"
 PROGRAMS = ("tlbcost", "libexec/tlbcost-copies", "libexec/tlbcost-thp", "workloads/numa-vector")
 
