@@ -17,7 +17,7 @@
  *   dataflow.c, dataflow_values.c, notes.c, latencies.c
  *                 what the timing model (profiler/timing/) needs of the code
  *   windows.c, cores.c, walk_ages.c, reuse_samples.c
- *                 when that model sees it, on which cores, and what of all of the run it knows
+ *                 when that model sees it, on which cores, and what it knows of the whole run
  *   attribution.c what a miss is attributed to, and calls that map memory:
  *   mappings.c, mappings_resolve.c
  *                   which memory it is in,

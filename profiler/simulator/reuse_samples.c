@@ -31,7 +31,7 @@ void reuse_samples_start(void)
 	UInt shift;
 
 	reuse_samples_below = 0;
-	/* Blocks are of base pages of 4 KiB; no core of whom less is known has others. */
+	/* Blocks assume base pages of 4 KiB, as all published cores are modelled with. */
 	if (options.tlb.page_shift[TLB_BASE] != PAGE_SHIFT)
 		return;
 	for (UInt core = 0; options.windows.period && core < core_count(); core++)
@@ -76,7 +76,7 @@ static void thin_out(void)
 	VG_(free)(before);
 }
 
-/* NULL: too many were there, and this one is none of the sample any more. */
+/* NULL: the sample was full, and the block is no longer in it. */
 static struct sampled_block *block_of(uint64_t address)
 {
 	const uint64_t number = address >> SAMPLED_BLOCK_SHIFT;
@@ -109,7 +109,7 @@ void reuse_samples_saw(uint64_t address, enum tlb_side side, uint64_t time)
 
 	if (!block)
 		return;
-	/* The kernel fills a page with zeros that is first written to. */
+	/* On the first store to a page the kernel clears it. */
 	if (!(block->touched & 1u << page) && side == TLB_STORE)
 		for (UInt i = 0; i < 1u << (PAGE_SHIFT - LINE_SHIFT); i++)
 			block->accessed[(page << (PAGE_SHIFT - LINE_SHIFT)) + i] = time + 1;

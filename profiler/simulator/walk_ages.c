@@ -121,17 +121,36 @@ void walk_ages_walked_now(enum tlb_size size, uint64_t address)
 	walk_ages_walked(size, address);
 }
 
-const struct walk_ages *walk_ages_of(enum tlb_size size, uint64_t address)
+/* Treat ages of this kind as recent. */
+static void forget(struct recency_ages *ages, uint64_t kind)
 {
-	static struct walk_ages ages;
+	ages->page = ages->page == kind ? 0 : ages->page;
+	ages->line = ages->line == kind ? 0 : ages->line;
+}
+
+bool walk_ages_of(enum tlb_size size, uint64_t address, enum tlb_side side,
+		  const struct timing_config *config, struct walk_ages *ages)
+{
+	const bool calibrated = config->l3_half_life_cycles[0] != 0;
 
 	if (!recencies[0])
-		return NULL;
+		return false;
 	/* The machine at hand may have walked just before. */
 	if (last[size].page == page_of(size, address) &&
-	    last[size].when == current.model->when)
-		return &last[size].ages;
-	note_waiting(size);
-	ages = ages_at(size, address);
-	return &ages;
+	    last[size].when == current.model->when) {
+		*ages = last[size].ages;
+	} else {
+		note_waiting(size);
+		*ages = ages_at(size, address);
+	}
+	if (calibrated) {
+		forget(&ages->base, AGE_UNKNOWN);
+		forget(&ages->huge, AGE_UNKNOWN);
+	}
+	/* A store to a new page faults: the kernel has just written the entry. */
+	if (calibrated || side == TLB_STORE) {
+		forget(&ages->base, NEVER_ACCESSED);
+		forget(&ages->huge, NEVER_ACCESSED);
+	}
+	return true;
 }

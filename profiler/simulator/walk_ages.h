@@ -19,9 +19,11 @@ void walk_ages_walked(enum tlb_size size, uint64_t address);
 void walk_ages_walked_now(enum tlb_size size, uint64_t address);
 
 /*
- * For the current walk of a machine whose TLB entries are of this size: since the walks before
- * it; AGE_UNKNOWN, or NEVER_ACCESSED.  NULL: no window was asked for.
+ * The ages of the entries that the current walk reads, on a machine whose TLB entries are of this
+ * size, as its core can use them: AGE_UNKNOWN and NEVER_ACCESSED only where no half-life is
+ * calibrated.  false: no window was asked for.
  */
-const struct walk_ages *walk_ages_of(enum tlb_size size, uint64_t address);
+bool walk_ages_of(enum tlb_size size, uint64_t address, enum tlb_side side,
+		  const struct timing_config *config, struct walk_ages *ages);
 
 #endif

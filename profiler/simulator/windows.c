@@ -86,45 +86,18 @@ void windows_missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 		reuse_samples_walked(address, current.model->when);
 }
 
-/* Ages of this kind are taken for recent. */
-static void forget(struct recency_ages *ages, uint64_t kind)
-{
-	ages->page = ages->page == kind ? 0 : ages->page;
-	ages->line = ages->line == kind ? 0 : ages->line;
-}
-
-/* As the core can use them; the kernel has just written the entry of a page written to first. */
-static struct walk_ages ages_for(const struct core *core, struct walk_ages ages,
-				 enum tlb_side side)
-{
-	const bool calibrated = core->config->l3_half_life_cycles[0];
-
-	if (calibrated) {
-		forget(&ages.base, AGE_UNKNOWN);
-		forget(&ages.huge, AGE_UNKNOWN);
-	}
-	if (calibrated || side == TLB_STORE) {
-		forget(&ages.base, NEVER_ACCESSED);
-		forget(&ages.huge, NEVER_ACCESSED);
-	}
-	return ages;
-}
-
 /* The next reference misses on this core, whose TLB entries are of this size. */
 static void note_miss(UInt core, enum tlb_size size, uint64_t address, enum tlb_side side,
 		      bool walk)
 {
 	struct translation *translation = &windows.seen->cores[core].translation;
-	const struct walk_ages *found = walk ? walk_ages_of(size, address) : NULL;
 	struct walk_ages ages;
 
-	if (found) {
-		ages = ages_for(&windows.seen->cores[core], *found, side);
+	if (walk && walk_ages_of(size, address, side, translation->config, &ages))
 		translation_walked(translation, address, &ages);
-	} else {
+	else
 		translation_missed(translation, address,
 				   walk ? MISS_WALK : MISS_STLB_HIT);
-	}
 }
 
 static void missed(enum tlb_size size, uint64_t address, enum tlb_side side,

@@ -20,7 +20,7 @@
 struct wish {
 	enum line_kind kind;
 	uint64_t age;
-	bool paired;	/* only because the other line of its pair is: it is no younger for that */
+	bool paired;	/* fetched only along with its pair: not an access of it */
 };
 
 /* The last-level cache as one core sees it. */

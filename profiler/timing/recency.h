@@ -32,7 +32,7 @@ struct recency_ages {
 /* The page is walked to at this time, in references. */
 void recency_walk(struct recency *recency, uint64_t page, uint64_t time);
 
-/* Another block took the place of the page's: what was known of it is lost. */
+/* Has another block taken the slot of the page's block, whose ages are lost? */
 bool recency_lost(const struct recency *recency, uint64_t page);
 
 /* How long ago was the last walk? */

@@ -33,7 +33,7 @@ struct residency {
 	ticks half_life;	/* after this age half of the lines are evicted */
 	/* What the engine saw of the whole run; NULL: only windows were seen. */
 	const struct reuse *reuse;
-	ticks kept_for;		/* what is accessed again sooner is there, in `adaptive` per cent */
+	ticks kept_for;		/* lines reused sooner are kept, in `adaptive` per cent of the cache */
 	uint32_t adaptive;
 	ticks modelled;		/* time that the core has run before */
 	bool often;		/* enough windows to know how often lines are accessed */

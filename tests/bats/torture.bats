@@ -11,8 +11,8 @@ setup() {
 	TORTURE=${BUILD}/tests/torture
 	need_built tests/torture/copy libexec/tlbcost-injector
 	export TORTURE_COPIES=${TORTURE_COPIES-100}
-	# Programs that run until they were copied often enough: behind other tests they would take the
-	# processors from them for ten times as long.
+	# These programs spin until they have been copied often enough; at a lower priority than other
+	# tests they would spin ten times as long.
 	renice -n 0 -p $$ >/dev/null 2>&1 || :
 	# Programs below it are this test's own.
 	OWN=${BATS_TEST_TMPDIR}/own

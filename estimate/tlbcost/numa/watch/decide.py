@@ -169,7 +169,7 @@ def _reactive(
         return _split_hot(evidence, hot, limits), ("hot huge pages",)
     if remote and moved.least_gain >= limits.feedback * local:
         return (_migrate(evidence, moved),), ("pages are far from their users",)
-    # What is moved now rests, and would be split late.
+    # A page that moves now must rest before it can be split.
     if may_split and evidence.windows < 2 * limits.windows and evidence.perhaps_hot(limits.hot):
         return (), ("a huge page may be hot: more windows will tell",)
     spread = _interleave(evidence, imbalance, limits) if uneven else None
