@@ -4,6 +4,19 @@
 /* log2 of the data lines whose translations are in one line of a table. */
 #define TABLE_REACH_SHIFT 9u
 
+/*
+ * Slices of a shared cache have 2^11 sets, and a hash of all higher bits of the address selects the
+ * slice (Maurice et al., RAID 2015, of Intel's cores since Sandy Bridge).
+ */
+#define SLICE_SETS_SHIFT 11u
+
+static uint64_t sliced(const struct cache *cache, uint64_t line)
+{
+	const uint64_t above = (cache->sets - 1) >> SLICE_SETS_SHIFT << SLICE_SETS_SHIFT;
+
+	return line ^ (scatter(line / cache->sets) >> 16 & above);
+}
+
 void last_level_init(struct last_level *level, const struct timing_config *config,
 		     struct cache *cache)
 {
@@ -183,6 +196,8 @@ static bool in_l3(struct last_level *level, uint64_t line, enum line_kind kind)
 bool last_level_has(struct last_level *level, uint64_t line, ticks time,
 		    struct wish wish)
 {
+	if (level->cache->sets)
+		line = sliced(level->cache, line);
 	if (level->config->l3_half_life_cycles[0] || level->residency.reuse)
 		return resides(level, line, time, wish);
 	return in_l3(level, line, wish.kind);

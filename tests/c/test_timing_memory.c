@@ -124,6 +124,30 @@ static void tables_take_space_too(void)
 	drop_rig(rig);
 }
 
+/*
+ * Lines that differ in high bits of their addresses alone are in one set of each of 8 slices, of 16
+ * ways: so many stay, and of a ring of more none.
+ */
+static void lines_far_apart_are_in_several_slices(void)
+{
+	struct timing_config config = plain_config();
+	const uint64_t apart = UINT64_C(3) << 18;
+
+	config.l3_bytes = 16 << 20;
+	for (uint64_t lines = 64; lines <= 1024; lines *= 16) {
+		struct rig *rig = in_order(&config);
+		uint64_t there = 0;
+
+		last_level_share(&rig->core.memory.l3, 0, 1);
+		for (uint64_t line = 0; line < lines; line++)
+			CHECK_EQUAL(data(rig, line * apart), MEMORY);
+		for (uint64_t line = 0; line < lines; line++)
+			there += data(rig, line * apart) < MEMORY;
+		CHECK_EQUAL(there, lines == 64 ? 64 : 0);
+		drop_rig(rig);
+	}
+}
+
 static void a_line_in_flight_is_waited_for(void)
 {
 	struct timing_config config = plain_config();
@@ -317,6 +341,7 @@ static const struct check_test tests[] = {
 	{ "without a last level all is memory", without_a_last_level_all_is_memory },
 	{ "the last level has its share", the_last_level_has_its_share },
 	{ "tables take space, too", tables_take_space_too },
+	{ "lines far apart are in several slices", lines_far_apart_are_in_several_slices },
 	{ "a line in flight is waited for", a_line_in_flight_is_waited_for },
 	{ "lines in flight are few", lines_in_flight_are_few },
 	{ "walks go before loads that wait", walks_go_before_loads_that_wait },
