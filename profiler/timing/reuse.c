@@ -47,6 +47,13 @@ void reuse_fade(struct reuse *reuse, uint64_t time)
 	reuse->until = time;
 	reuse->span -= reuse->span / 2;
 	lose(reuse, 2);
+	for (uint32_t kind = 0; kind < LINE_KINDS; kind++) {
+		uint64_t *older = reuse->older[kind];
+
+		older[REUSE_AGES] = reuse->first[kind];
+		for (uint32_t step = REUSE_AGES; step-- > 0;)
+			older[step] = older[step + 1] + reuse->aged[kind][step];
+	}
 }
 
 void reuse_thin(struct reuse *reuse)
@@ -117,23 +124,26 @@ uint64_t reuse_kept_for(const struct reuse *reuse, uint64_t lines, bool tables)
 uint64_t reuse_age(const struct reuse *reuse, enum line_kind kind, uint64_t beyond,
 		   uint64_t random)
 {
-	const uint64_t *aged = reuse->aged[kind];
-	const uint32_t least = step_of(beyond);
-	uint64_t all = reuse->first[kind], chosen;
+	const uint64_t *older = reuse->older[kind];
+	uint32_t step = step_of(beyond), after = REUSE_AGES;
+	uint64_t chosen, begin, age;
 
-	for (uint32_t step = least; step < REUSE_AGES; step++)
-		all += aged[step];
-	if (!all)
+	if (!older[step])
 		return NEVER_ACCESSED;
-	chosen = random % all;
-	for (uint32_t step = least; step < REUSE_AGES; step++) {
-		if (chosen < aged[step]) {
-			const uint64_t begin = begin_of(step);
-			const uint64_t age = begin + (begin_of(step + 1) - begin) * chosen / aged[step];
+	/* As many of those left are no older. */
+	chosen = older[step] - random % older[step];
+	if (chosen <= older[REUSE_AGES])
+		return NEVER_ACCESSED;
+	while (after - step > 1) {
+		const uint32_t middle = (step + after) / 2;
 
-			return age > beyond ? age : beyond;
-		}
-		chosen -= aged[step];
+		if (older[middle] >= chosen)
+			step = middle;
+		else
+			after = middle;
 	}
-	return NEVER_ACCESSED;
+	begin = begin_of(step);
+	age = begin + (begin_of(step + 1) - begin) * (older[step] - chosen) /
+			      (older[step] - older[step + 1]);
+	return age > beyond ? age : beyond;
 }

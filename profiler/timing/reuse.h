@@ -25,6 +25,8 @@ enum line_kind { LINE_DATA, LINE_TABLE, LINE_KINDS };
 struct reuse {
 	uint64_t aged[LINE_KINDS][REUSE_AGES];	/* accesses of sampled lines, by age */
 	uint64_t first[LINE_KINDS];		/* of lines that were not accessed before */
+	/* At the last reuse_fade(): of this step of ages, older, or accessed for the first time. */
+	uint64_t older[LINE_KINDS][REUSE_AGES + 1];
 	uint64_t span, until;			/* references in which they were counted */
 	uint32_t rarity;			/* one line in 1 << rarity is sampled */
 };
@@ -32,7 +34,7 @@ struct reuse {
 /* A sampled line of this age is accessed. */
 void reuse_saw(struct reuse *reuse, enum line_kind kind, uint64_t age);
 
-/* Now: older observations count less from now on. */
+/* Now: older observations count less from now on; reuse_age() draws from those made until now. */
 void reuse_fade(struct reuse *reuse, uint64_t time);
 
 /* Half as many lines are sampled from now on. */
@@ -52,7 +54,7 @@ uint64_t reuse_kept_for(const struct reuse *reuse, uint64_t lines, bool tables);
 
 /*
  * The age of a line that was not accessed in the last `beyond` references, when it is accessed:
- * one of those sampled, by a random number.
+ * one of those sampled until reuse_fade(), by a random number.
  */
 uint64_t reuse_age(const struct reuse *reuse, enum line_kind kind, uint64_t beyond,
 		   uint64_t random);

@@ -12,6 +12,8 @@ static struct reuse ring(uint64_t lines, uint64_t references)
 
 	for (uint64_t i = 0; i < references; i++)
 		reuse_saw(&reuse, LINE_DATA, lines);
+	reuse.until = references;
+	reuse_fade(&reuse, references);
 	return reuse;
 }
 
@@ -70,7 +72,7 @@ static void tables_need_room_only_where_there_are_any(void)
 {
 	struct reuse reuse = ring(8 * LINES, 1 << 20);
 
-	for (uint32_t i = 0; i < 1 << 20; i++)
+	for (uint64_t i = 0; i < reuse.span; i++)
 		reuse_saw(&reuse, LINE_TABLE, 8 * LINES);
 	check_within_a_step(reuse_evicted_after(&reuse, LINES, false), LINES);
 	check_within_a_step(reuse_evicted_after(&reuse, LINES, true), LINES / 2);
@@ -96,7 +98,10 @@ static void ages_are_those_of_lines_not_seen_since(void)
 	CHECK_EQUAL(reuse_age(&reuse, LINE_DATA, 0, 7), NEVER_ACCESSED);
 	for (uint32_t i = 0; i < 900; i++)
 		reuse_saw(&reuse, LINE_DATA, i % 9 ? 3 : 5000);
-	reuse_saw(&reuse, LINE_TABLE, 70);
+	for (uint32_t i = 0; i < 4; i++)
+		reuse_saw(&reuse, LINE_TABLE, 70);
+	CHECK_EQUAL(reuse_age(&reuse, LINE_DATA, 0, 7), NEVER_ACCESSED);
+	reuse_fade(&reuse, 1000);
 	for (uint32_t i = 0; i < DRAWS; i++) {
 		const uint64_t age = reuse_age(&reuse, LINE_DATA, 100, scatter(i));
 
