@@ -25,6 +25,7 @@ static const struct {
 	{ 0x80000006, SINGLE },
 	{ 0x80000019, SINGLE },
 	{ 0x8000001d, UNTIL_TYPE_0 },
+	{ 0x80000021, SINGLE },
 };
 
 static void write_leaf(struct table *table, unsigned leaf, enum sequence sequence)

@@ -47,11 +47,10 @@ def _cycles(value: Mapping[str, float], pages: PageSizeGeometry, pattern: Patter
     missed = 1 - _held(pages.dtlb, size, footprint)
     walks = 1 - max(_held(pages.stlb, size, footprint), 1 - missed)
     data = _latency(value, footprint, footprint + tables)
-    entry = _latency(value, tables, footprint + tables) + value.get("walk_read_cycles", 0)
-    walk = entry
+    walk = _latency(value, tables, footprint + tables)
     if size < _DIRECTORY_BYTES:
         cached = min(1.0, value["page_directories"] * _DIRECTORY_BYTES / footprint)
-        walk += (1 - cached) * (value["l2_cycles"] + value.get("walk_read_cycles", 0))
+        walk += (1 - cached) * value["l2_cycles"]
     looked_up = missed * value["stlb_hit_cycles"]
     if pattern.dependent:
         return data + looked_up + walks * (walk + value.get("walk_latency_cycles", 0))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tlbcost.common import formats, paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.table import read_table
-from tlbcost.processors.figures import Figure, figures_in
+from tlbcost.processors.figures import Figure, assumed, figures_in
 from tlbcost.processors.geometry import TlbLevel
 from tlbcost.processors.published import Pipeline
 from tlbcost.simulator.core import Core, pipeline_options
@@ -63,7 +63,10 @@ class CoreFigures:
 
 
 def figures_of(core: str) -> CoreFigures:
-    """Read them from the core's file. Raises TlbcostError naming the file and the defect."""
+    """Read them from the core's file, and assume what is missing if it can be timed then.
+
+    Raises TlbcostError naming the file and the defect.
+    """
     path = paths.data("machines", f"{core}.tsv")
     table = read_table(path, formats.MACHINE)
     try:
@@ -81,6 +84,10 @@ def figures_of(core: str) -> CoreFigures:
         for key, text in table.header.items()
         if key.startswith(_SOURCE)
     }
+    if all(name in figures or name in assumed() for name in NEEDED):
+        for name, figure in assumed().items():
+            if figures.setdefault(name, figure) is figure:
+                told[figure.source] = figure.explanation
     return CoreFigures(aliases, figures, code, told)
 
 
@@ -118,8 +125,8 @@ def modelled(value: Mapping[str, float]) -> Core:
         "walkers": round(value["walkers"]),
         "walk-cycles": round(value["walk_cycles"]),
         "huge-walk-cycles": round(value["walk_cycles"]),
-        "read-cycles": round(value.get("walk_read_cycles", 0)),
-        "huge-read-cycles": round(value.get("walk_read_cycles", 0)),
+        "read-cycles": 0,
+        "huge-read-cycles": 0,
         "host-shift": 0,
     }
     if "row_ns" in value:

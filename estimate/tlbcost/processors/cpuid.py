@@ -31,6 +31,8 @@ _FULLY = 0xFF
 # AMD's codes for ways in leaves 0x80000006 and 0x80000019; other codes are not used there.
 _AMD_WAYS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 16, 10: 32, 11: 48, 12: 64, 13: 96, 14: 128}
 _AMD_FULLY = 15
+# Bit of leaf 0x80000021, EAX: the second level's entries are counted by 32 (L2TlbSizeX32).
+_AMD_BY_32 = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,8 @@ def _descriptor_table() -> dict[int, tuple[ReportedTlb, ...]]:
 def _amd_tlbs(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ReportedTlb]:
     """AMD: entries and ways for data (upper half of a word) and code (lower half)."""
     first, second = leaves.get((0x80000005, 0)), leaves.get((0x80000006, 0))
-    largest = leaves.get((0x80000019, 0))
+    largest, more = leaves.get((0x80000019, 0)), leaves.get((0x80000021, 0))
+    unit = 32 if more and _bits(more[0], _AMD_BY_32, _AMD_BY_32) else 1
     for words in (first,) if first else ():
         for size, word in ((_2M, words[0]), (_4K, words[1])):
             for level, half in (("dtlb", word >> 16), ("itlb", word & 0xFFFF)):
@@ -181,17 +184,17 @@ def _amd_tlbs(leaves: Mapping[tuple[int, int], Words]) -> Iterator[ReportedTlb]:
     for words in (second,) if second else ():
         # A unified second level is in the halves for code, and those for data are empty.
         shift = 16 if (words[0] | words[1]) >> 16 else 0
-        yield from _amd_tlb("stlb", _2M, words[0] >> shift & 0xFFFF)
-        yield from _amd_tlb("stlb", _4K, words[1] >> shift & 0xFFFF)
+        yield from _amd_tlb("stlb", _2M, words[0] >> shift & 0xFFFF, unit)
+        yield from _amd_tlb("stlb", _4K, words[1] >> shift & 0xFFFF, unit)
     for words in (largest,) if largest else ():
         for name, half in (("dtlb", words[0] >> 16), ("itlb", words[0] & 0xFFFF)):
             yield from _amd_tlb(cast(Level, name), _1G, half)
         # A second level for code alone is not measured here.
-        yield from _amd_tlb("stlb", _1G, words[1] >> 16)
+        yield from _amd_tlb("stlb", _1G, words[1] >> 16, unit)
 
 
-def _amd_tlb(level: Level, size: int, half: int) -> Iterator[ReportedTlb]:
-    entries, code = half & 0xFFF, half >> 12
+def _amd_tlb(level: Level, size: int, half: int, unit: int = 1) -> Iterator[ReportedTlb]:
+    entries, code = (half & 0xFFF) * unit, half >> 12
     if entries and code:
         yield ReportedTlb(
             level, size, entries, entries if code == _AMD_FULLY else _AMD_WAYS.get(code)

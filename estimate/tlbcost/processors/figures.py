@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
-from tlbcost.common.table import Table
+from tlbcost.common import formats, paths
+from tlbcost.common.table import Table, read_table
 
 _PREFIX = "core_"
 _BETWEEN = ".."
@@ -63,3 +65,9 @@ def figures_in(table: Table) -> Mapping[str, Figure]:
             raise ValueError(f"not {form}: {key}: {text}: {error}") from error
         found[name] = Figure(number, source, explanation_of(table, source), sure, low, high)
     return found
+
+
+@cache
+def assumed() -> Mapping[str, Figure]:
+    """Figures that hardly any vendor publishes, as assumed of a core whose file lacks them."""
+    return figures_in(read_table(paths.data("assumed.tsv"), formats.MACHINE))

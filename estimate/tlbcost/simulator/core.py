@@ -17,6 +17,7 @@ from tlbcost.calibration.records import Calibration
 from tlbcost.common.interval import Interval
 from tlbcost.memory.frames import isolated_pages
 from tlbcost.processors.geometry import Geometry, PageSizeGeometry, TlbLevel
+from tlbcost.processors.figures import assumed
 from tlbcost.processors.published import Pipeline, PublishedCore, published
 from tlbcost.system.machine import Machine
 
@@ -25,9 +26,6 @@ _ASSUMED_PIPELINE = Pipeline(width=4, reorder_buffer=224, store_buffer=56, mispr
 _ASSUMED_WALKERS = 2
 # Observed on a kernel after some hours of uptime.
 _ASSUMED_ISOLATED = 8192
-# Cached page directories, and their ways, where nothing is published: about the figures of Intel
-# cores' calibrations.
-_ASSUMED_DIRECTORIES = TlbLevel(32, 32)
 # Costs of walks are taken where the tables fit L2 and the regions their caches.
 _WALK_PAGES = 8192
 _MOST_WAYS = 16
@@ -159,8 +157,10 @@ def pipeline_options(pipeline: Pipeline) -> dict[str, int]:
 
 def _directories(core: PublishedCore | None) -> dict[str, int]:
     told = core.directories if core else None
-    cached = told or _ASSUMED_DIRECTORIES
-    return {"directories": cached.entries, "directory-ways": cached.ways}
+    if told is None:
+        entries, ways = (assumed()[f"page_{name}"] for name in ("directories", "directory_ways"))
+        told = TlbLevel(round(entries.value), round(ways.value))
+    return {"directories": told.entries, "directory-ways": told.ways}
 
 
 def _cache(name: str, size: int, latency: Interval, clock: _Clock) -> dict[str, int]:

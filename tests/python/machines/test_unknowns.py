@@ -15,6 +15,7 @@ from tlbcost.machines.patterns import TYPICAL, ratio
 from tlbcost.machines.plan import MOST_VARIANTS, machine_size, named
 from tlbcost.machines.published_timing import figures_of
 from tlbcost.machines.unknowns import OTHERS, Unknown, Variant, unknowns_of
+from tlbcost.processors.figures import assumed
 from tlbcost.processors.geometry import TlbLevel
 from tlbcost.simulator.views import MOST_VIEWS, ImageViews
 
@@ -43,10 +44,20 @@ def test_only_figures_without_a_checked_source_are_varied() -> None:
     assert "walk_cycles" in names
     assert "l2_cycles" not in names
     assert {name for name, figure in known.figures.items() if not figure.verified} == names
-    zen5 = named("zen5")
-    levels = {each.name for each in unknowns_of(zen5, figures_of(zen5.core), (BASE, HUGE))}
-    assert f"stlb_entries_{HUGE}" in levels
-    assert f"stlb_entries_{BASE}" not in levels
+    srf = named("srf")
+    levels = {each.name for each in unknowns_of(srf, figures_of(srf.core), (BASE, HUGE))}
+    assert f"dtlb_entries_{HUGE}" in levels
+    assert f"dtlb_entries_{BASE}" not in levels
+
+
+def test_what_no_vendor_publishes_is_assumed_where_the_rest_is_known() -> None:
+    skx = figures_of("skx").figures
+    assert skx["walk_cycles"] == assumed()["walk_cycles"]
+    assert not any(figure.verified for figure in assumed().values())
+    assert {name for name, figure in skx.items() if not figure.verified} < set(assumed())
+    # What a core's own file says goes before; a core that lacks more is not timed.
+    assert figures_of("snb").figures["l3_adaptive"].value == 0
+    assert "walk_cycles" not in figures_of("ppc970").figures
 
 
 def test_the_most_important_guesses_are_tried_one_by_one_and_the_others_together() -> None:

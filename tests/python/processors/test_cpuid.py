@@ -97,6 +97,19 @@ def test_amd() -> None:
     }  # fmt: skip
 
 
+def test_amd_second_level_counted_by_32() -> None:
+    # The words of an EPYC 9655 (Zen 5).
+    raw = {
+        "cpuid_80000006_0": "40802040 60804040 04008140 08009140",
+        "cpuid_80000019_0": "f060f040 40200000 00000000 00000000",
+        "cpuid_80000021_0": "d93fffcf 00080382 00000000 00000000",
+    }
+    assert tlbs(raw) == {
+        ("stlb", M2): (4096, 4), ("stlb", K4): (4096, 8), ("stlb", G1): (1024, 4),
+        ("dtlb", G1): (96, 96), ("itlb", G1): (64, 64),
+    }  # fmt: skip
+
+
 def test_amd_unified_second_level_is_in_the_lower_halves() -> None:
     raw = {"cpuid_80000006_0": "00000000 00004200 02008140 00000000"}
     assert tlbs(raw) == {("stlb", K4): (512, 4)}
