@@ -14,15 +14,20 @@ ULong reuse_samples_below;
 #define MOST_BLOCKS 1024u
 #define SLOTS (2 * MOST_BLOCKS)
 
+/* When a line was last accessed, + 1 (0: never), and at what age it usually is. */
+struct sampled_line {
+	uint64_t last, usual;
+};
+
 struct sampled_block {
 	uint64_t number;	/* + 1; 0: none */
-	uint64_t walked;	/* time + 1 of the last walk to any of its pages; 0: none */
-	uint64_t accessed[1u << LINES_SHIFT];	/* the same of each line */
+	struct sampled_line table;	/* of the entries of its pages */
+	struct sampled_line lines[1u << LINES_SHIFT];
 	uint32_t touched;	/* bits of pages */
 };
 
 static struct sampled_block *blocks;	/* by number, in the next free slot */
-static UInt block_count;
+static UInt block_count, page_count;	/* pages: those accessed */
 static struct reuse reuse;
 
 void reuse_samples_start(void)
@@ -43,7 +48,7 @@ void reuse_samples_start(void)
 	VG_(memset)(blocks, 0, SLOTS * sizeof(*blocks));
 	VG_(memset)(&reuse, 0, sizeof(reuse));
 	block_count = 0;
-	reuse.rarity = AT_FIRST_SHIFT;
+	page_count = 0;
 	reuse_samples_below = 1ULL << (32 - AT_FIRST_SHIFT);
 }
 
@@ -64,7 +69,7 @@ static void thin_out(void)
 	reuse_samples_below /= 2;
 	reuse_thin(&reuse);
 	blocks = VG_(calloc)("tlbsim.reuse", SLOTS, sizeof(*blocks));
-	block_count = 0;
+	block_count = page_count = 0;
 	for (UInt slot = 0; slot < SLOTS; slot++) {
 		const uint64_t number = before[slot].number - 1;
 
@@ -72,6 +77,7 @@ static void thin_out(void)
 			continue;
 		*slot_of(number) = before[slot];
 		block_count++;
+		page_count += (UInt)__builtin_popcount(before[slot].touched);
 	}
 	VG_(free)(before);
 }
@@ -94,11 +100,15 @@ static struct sampled_block *block_of(uint64_t address)
 	return block;
 }
 
-/* Since the last access, which is now. */
-static void saw(enum line_kind kind, uint64_t *last, uint64_t time)
+/* It is accessed now.  What is usual is the mean of about the last four ages. */
+static void saw(enum line_kind kind, struct sampled_line *line, uint64_t time)
 {
-	reuse_saw(&reuse, kind, *last ? time + 1 - *last : NEVER_ACCESSED);
-	*last = time + 1;
+	const uint64_t age = line->last ? time + 1 - line->last : NEVER_ACCESSED;
+
+	if (line->last)
+		line->usual = line->usual ? line->usual - line->usual / 4 + age / 4 : age;
+	reuse_saw(&reuse, kind, age, line->usual);
+	line->last = time + 1;
 }
 
 void reuse_samples_saw(uint64_t address, enum tlb_side side, uint64_t time)
@@ -112,9 +122,10 @@ void reuse_samples_saw(uint64_t address, enum tlb_side side, uint64_t time)
 	/* On the first store to a page the kernel clears it. */
 	if (!(block->touched & 1u << page) && side == TLB_STORE)
 		for (UInt i = 0; i < 1u << (PAGE_SHIFT - LINE_SHIFT); i++)
-			block->accessed[(page << (PAGE_SHIFT - LINE_SHIFT)) + i] = time + 1;
+			block->lines[(page << (PAGE_SHIFT - LINE_SHIFT)) + i].last = time + 1;
+	page_count += !(block->touched & 1u << page);
 	block->touched |= 1u << page;
-	saw(LINE_DATA, &block->accessed[line], time);
+	saw(LINE_DATA, &block->lines[line], time);
 }
 
 void reuse_samples_walked(uint64_t address, uint64_t time)
@@ -122,13 +133,27 @@ void reuse_samples_walked(uint64_t address, uint64_t time)
 	struct sampled_block *block;
 
 	if (reuse_samples_has(address) && (block = block_of(address)))
-		saw(LINE_TABLE, &block->walked, time);
+		saw(LINE_TABLE, &block->table, time);
 }
 
-const struct reuse *reuse_samples_now(uint64_t time)
+/*
+ * The part of the program's pages that are in the sample: blocks are few, and may be more or less
+ * than the wanted part.  Pages that were unmapped count in one number alone, so that it is not
+ * trusted beyond that.
+ */
+static double sampled_part(uint64_t pages)
+{
+	const double wanted = (double)reuse_samples_below / (double)(UINT64_C(1) << 32);
+	const double part = pages ? (double)page_count / (double)pages : 0;
+
+	return part > wanted / 2 && part < wanted * 2 ? part : wanted;
+}
+
+const struct reuse *reuse_samples_now(uint64_t time, uint64_t pages)
 {
 	if (!reuse_samples_below)
 		return NULL;
+	reuse.sampled = sampled_part(pages);
 	reuse_fade(&reuse, time);
 	return &reuse;
 }

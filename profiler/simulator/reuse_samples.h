@@ -32,7 +32,10 @@ void reuse_samples_saw(uint64_t address, enum tlb_side side, uint64_t time);
 /* The base page's entry is read by a walk. */
 void reuse_samples_walked(uint64_t address, uint64_t time);
 
-/* What was seen, for a window that begins now; NULL: nobody asks. */
-const struct reuse *reuse_samples_now(uint64_t time);
+/*
+ * What was seen, for a window that begins now, of a program that has accessed this number of base
+ * pages; NULL: nobody asks.
+ */
+const struct reuse *reuse_samples_now(uint64_t time, uint64_t pages);
 
 #endif

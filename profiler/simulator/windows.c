@@ -156,7 +156,7 @@ static void attach(void)
 {
 	const ULong since = tlbsim_clock - windows.program_clock;
 	const ULong references = windows.recent_references;
-	const struct reuse *reuse = reuse_samples_now(tlbsim_clock);
+	const struct reuse *reuse = reuse_samples_now(tlbsim_clock, touched_bytes() >> tlbsim_touched.base_shift);
 
 	if (!*current.timing)
 		*current.timing = timing_make();

@@ -143,7 +143,9 @@ static ticks age_of(struct last_level *level, uint64_t line, struct wish wish, t
 	}
 	if (!wish.paired || !level->residency.reuse)
 		seen->arrival = now & CACHE_TIME;
-	return age < since ? age : since;
+	if (age < since)
+		return age;
+	return level->residency.reuse ? residency_spread(&level->residency, since, random) : since;
 }
 
 /* Is a line that is not in L2 still in the last-level cache? */
@@ -162,11 +164,11 @@ static bool resides(struct last_level *level, uint64_t line, ticks time, struct 
 	if (age != AGE_UNKNOWN) {
 		if (age != NEVER_ACCESSED)
 			age *= residency->per_reference;
-		left = residency_left(residency, age, random);
+		left = residency_left(residency, wish.kind, age, random);
 	} else {
 		age = age_of(level, line, wish, residency_now(residency, time),
 			     random >> 8);
-		left = residency_left(residency, age, random);
+		left = residency_left(residency, wish.kind, age, random);
 		seen->asked++;
 		seen->missing += !left;
 	}

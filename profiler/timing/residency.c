@@ -123,7 +123,6 @@ void residency_begin(struct residency *residency,
 	residency->often = seen->windows >= FEWEST_WINDOWS;
 	residency->unseen = unseen_interval(config, time, touched, seen);
 	residency->reuse = NULL;
-	residency->adaptive = 0;
 	seen->windows++;
 }
 
@@ -137,21 +136,32 @@ void residency_begin_seen(struct residency *residency, const struct timing_confi
 			  const struct reuse *reuse, bool tables)
 {
 	const uint64_t lines = config->l3_bytes >> LINE_SHIFT;
+	const uint64_t keeping = lines * config->l3_adaptive / 100;
 
 	residency->reuse = reuse;
-	residency->adaptive = config->l3_adaptive;
 	residency->often = true;
-	residency->half_life = lasting(residency, reuse_evicted_after(reuse, lines, tables));
-	residency->kept_for = lasting(residency, reuse_kept_for(reuse, lines, tables));
+	residency->kept = reuse_kept(reuse, keeping, tables);
+	residency->half_life = lasting(residency, reuse_evicted_after(reuse, lines - keeping, tables,
+								      &residency->kept));
 }
 
-bool residency_left(const struct residency *residency, ticks age,
+/* Does the part keep it that keeps what is accessed again? */
+static bool is_kept(const struct residency *residency, enum line_kind kind, ticks age,
+		    uint64_t random)
+{
+	if (!residency->reuse || age >= NEVER_ACCESSED)
+		return false;
+	age /= residency->per_reference ? residency->per_reference : 1;
+	return random % REUSE_ALL < residency->kept.part[kind][reuse_log(age)];
+}
+
+bool residency_left(const struct residency *residency, enum line_kind kind, ticks age,
 		    uint64_t random)
 {
 	const uint16_t *lasts = residency->reuse ? least_recent : lifetime;
 
-	if (random / QUANTILES % 100 < residency->adaptive)
-		return age < residency->kept_for;
+	if (is_kept(residency, kind, age, random / QUANTILES))
+		return true;
 	return age < residency->half_life * lasts[random % QUANTILES] / ONE;
 }
 
@@ -170,4 +180,11 @@ ticks residency_age(const struct residency *residency, enum line_kind kind, tick
 			       residency->unseen;
 
 	return now - residency->begin + mean * interval[random % QUANTILES] / ONE;
+}
+
+ticks residency_spread(const struct residency *residency, ticks age, uint64_t random)
+{
+	const ticks each = residency->per_reference;
+
+	return each ? reuse_spread(age / each, random) * each : age;
 }

@@ -33,8 +33,7 @@ struct residency {
 	ticks half_life;	/* after this age half of the lines are evicted */
 	/* What the engine saw of the whole run; NULL: only windows were seen. */
 	const struct reuse *reuse;
-	ticks kept_for;		/* lines reused sooner are kept, in `adaptive` per cent of the cache */
-	uint32_t adaptive;
+	struct reuse_kept kept;	/* by the part of the cache that keeps what is accessed again */
 	ticks modelled;		/* time that the core has run before */
 	bool often;		/* enough windows to know how often lines are accessed */
 	ticks unseen;		/* mean time between two uses of a line not seen before */
@@ -73,7 +72,7 @@ static inline ticks residency_now(const struct residency *residency, ticks time)
 }
 
 /* Is a line of this age there?  `random`: constant for a line throughout a window. */
-bool residency_left(const struct residency *residency, ticks age,
+bool residency_left(const struct residency *residency, enum line_kind kind, ticks age,
 		    uint64_t random);
 
 /*
@@ -83,5 +82,8 @@ bool residency_left(const struct residency *residency, ticks age,
  */
 ticks residency_age(const struct residency *residency, enum line_kind kind, ticks now,
 		    uint32_t windows, uint64_t random);
+
+/* This age, which is known, as residency_age() draws it where the whole run was seen. */
+ticks residency_spread(const struct residency *residency, ticks age, uint64_t random);
 
 #endif

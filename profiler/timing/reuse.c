@@ -23,21 +23,31 @@ static uint64_t begin_of(uint32_t step)
 	return log ? (uint64_t)(STEPS + step % STEPS) << (log - 1) : step;
 }
 
-void reuse_saw(struct reuse *reuse, enum line_kind kind, uint64_t age)
+void reuse_saw(struct reuse *reuse, enum line_kind kind, uint64_t age, uint64_t usual)
 {
-	if (age >= NEVER_ACCESSED)
+	if (age >= NEVER_ACCESSED) {
 		reuse->first[kind]++;
-	else
-		reuse->aged[kind][step_of(age)]++;
+		return;
+	}
+	reuse->aged[kind][step_of(age)]++;
+	reuse->usual[kind][reuse_log(age)][reuse_log(usual)]++;
+	reuse->usual_sum[kind][reuse_log(usual)] += usual;
 }
 
-/* Divide all counts. */
-static void lose(struct reuse *reuse, uint64_t one_in)
+static void halve(uint64_t *counts, uint32_t count)
 {
+	for (uint32_t i = 0; i < count; i++)
+		counts[i] -= counts[i] / 2;
+}
+
+static void lose_half(struct reuse *reuse)
+{
+	halve(reuse->first, LINE_KINDS);
 	for (uint32_t kind = 0; kind < LINE_KINDS; kind++) {
-		reuse->first[kind] -= reuse->first[kind] / one_in;
-		for (uint32_t step = 0; step < REUSE_AGES; step++)
-			reuse->aged[kind][step] -= reuse->aged[kind][step] / one_in;
+		halve(reuse->aged[kind], REUSE_AGES);
+		halve(reuse->usual_sum[kind], REUSE_LOGS);
+		for (uint32_t log = 0; log < REUSE_LOGS; log++)
+			halve(reuse->usual[kind][log], REUSE_LOGS);
 	}
 }
 
@@ -46,7 +56,7 @@ void reuse_fade(struct reuse *reuse, uint64_t time)
 	reuse->span += time - reuse->until;
 	reuse->until = time;
 	reuse->span -= reuse->span / 2;
-	lose(reuse, 2);
+	lose_half(reuse);
 	for (uint32_t kind = 0; kind < LINE_KINDS; kind++) {
 		uint64_t *older = reuse->older[kind];
 
@@ -58,36 +68,45 @@ void reuse_fade(struct reuse *reuse, uint64_t time)
 
 void reuse_thin(struct reuse *reuse)
 {
-	lose(reuse, 2);
-	reuse->rarity++;
+	lose_half(reuse);
+	reuse->sampled /= 2;
 }
 
-/* Accesses of this kind and age, per reference: how many were sampled. */
-static uint64_t seen(const struct reuse *reuse, uint32_t step, bool tables)
+/* Accesses of this age: how many were sampled, without those of lines that are kept. */
+static double seen(const struct reuse *reuse, uint32_t step, uint32_t kinds,
+		   const struct reuse_kept *kept)
 {
-	return reuse->aged[LINE_DATA][step] + (tables ? reuse->aged[LINE_TABLE][step] : 0);
+	const uint32_t log = reuse_log(begin_of(step));
+	double count = 0;
+
+	for (uint32_t kind = 0; kind < kinds; kind++)
+		count += (double)reuse->aged[kind][step] *
+			 (REUSE_ALL - kept->part[kind][log]) / REUSE_ALL;
+	return count;
 }
 
 /*
  * The number of different lines that are accessed in a time is the sum of P(age > i) over all i
  * of it.
  */
-static uint64_t least_recently_used(const struct reuse *reuse, double lines, bool tables)
+static uint64_t least_recently_used(const struct reuse *reuse, double lines, uint32_t kinds,
+				    const struct reuse_kept *kept)
 {
-	uint64_t older = reuse->first[LINE_DATA] + (tables ? reuse->first[LINE_TABLE] : 0);
-	double filled = 0;
+	double older = 0, filled = 0;
 
+	for (uint32_t kind = 0; kind < kinds; kind++)
+		older += (double)reuse->first[kind];
 	for (uint32_t step = 0; step < REUSE_AGES; step++)
-		older += seen(reuse, step, tables);
+		older += seen(reuse, step, kinds, kept);
 	for (uint32_t step = 0; step < REUSE_AGES; step++) {
 		const uint64_t begin = begin_of(step), end = begin_of(step + 1);
-		const double middle = (double)older - (double)seen(reuse, step, tables) / 2;
+		const double here = seen(reuse, step, kinds, kept), middle = older - here / 2;
 		const double more = middle * (double)(end - begin);
 
-		if (filled + more >= lines)
+		if (filled + more >= lines && middle > 0)
 			return begin + (uint64_t)((lines - filled) / middle);
 		filled += more;
-		older -= seen(reuse, step, tables);
+		older -= here;
 	}
 	return NEVER_ACCESSED;
 }
@@ -95,30 +114,49 @@ static uint64_t least_recently_used(const struct reuse *reuse, double lines, boo
 /* As counts of the lines sampled, over the whole span. */
 static double sampled(const struct reuse *reuse, uint64_t lines)
 {
-	return (double)lines * (double)reuse->span / (double)(UINT64_C(1) << reuse->rarity);
+	return (double)lines * (double)reuse->span * reuse->sampled;
 }
 
-uint64_t reuse_evicted_after(const struct reuse *reuse, uint64_t lines, bool tables)
+uint64_t reuse_evicted_after(const struct reuse *reuse, uint64_t lines, bool tables,
+			     const struct reuse_kept *kept)
 {
-	return reuse->span ? least_recently_used(reuse, sampled(reuse, lines), tables) :
-			     NEVER_ACCESSED;
+	if (!reuse->span)
+		return NEVER_ACCESSED;
+	return least_recently_used(reuse, sampled(reuse, lines), tables ? LINE_KINDS : 1, kept);
 }
 
-/* Lines that are accessed again at an age are there for that long: as many at a time as the product. */
-uint64_t reuse_kept_for(const struct reuse *reuse, uint64_t lines, bool tables)
+/* Of lines accessed at ages of this log2: how many are kept, out of REUSE_ALL. */
+static uint16_t part_of(const uint64_t *by_usual, const uint16_t *usual)
 {
-	const double room = sampled(reuse, lines);
-	double filled = 0;
+	uint64_t all = 0, there = 0;
 
-	for (uint32_t step = 0; reuse->span && step < REUSE_AGES; step++) {
-		const uint64_t begin = begin_of(step), end = begin_of(step + 1);
-		const double more = (double)seen(reuse, step, tables) * (double)(begin + end) / 2;
-
-		if (filled + more >= room)
-			return begin + (uint64_t)((double)(end - begin) * (room - filled) / more);
-		filled += more;
+	for (uint32_t log = 0; log < REUSE_LOGS; log++) {
+		all += by_usual[log];
+		there += by_usual[log] * usual[log];
 	}
-	return NEVER_ACCESSED;
+	return all ? (uint16_t)(there / all) : 0;
+}
+
+/* A line accessed at its usual age is one of as many at a time as the ages of all their accesses. */
+struct reuse_kept reuse_kept(const struct reuse *reuse, uint64_t lines, bool tables)
+{
+	const uint32_t kinds = tables ? LINE_KINDS : 1;
+	double room = sampled(reuse, lines);
+	uint16_t usual[REUSE_LOGS];
+	struct reuse_kept kept = { .part = { { 0 } } };
+
+	for (uint32_t log = 0; log < REUSE_LOGS; log++) {
+		double wanted = 0;
+
+		for (uint32_t kind = 0; kind < kinds; kind++)
+			wanted += (double)reuse->usual_sum[kind][log];
+		usual[log] = wanted > room ? (uint16_t)(room / wanted * REUSE_ALL) : REUSE_ALL;
+		room = wanted > room ? 0 : room - wanted;
+	}
+	for (uint32_t kind = 0; kind < kinds; kind++)
+		for (uint32_t log = 0; log < REUSE_LOGS; log++)
+			kept.part[kind][log] = part_of(reuse->usual[kind][log], usual);
+	return kept;
 }
 
 uint64_t reuse_age(const struct reuse *reuse, enum line_kind kind, uint64_t beyond,
@@ -146,4 +184,11 @@ uint64_t reuse_age(const struct reuse *reuse, enum line_kind kind, uint64_t beyo
 	age = begin + (begin_of(step + 1) - begin) * (older[step] - chosen) /
 			      (older[step] - older[step + 1]);
 	return age > beyond ? age : beyond;
+}
+
+uint64_t reuse_spread(uint64_t age, uint64_t random)
+{
+	const uint64_t begin = begin_of(step_of(age));
+
+	return begin + random % (begin_of(step_of(age) + 1) - begin);
 }

@@ -19,20 +19,24 @@ enum line_kind { LINE_DATA, LINE_TABLE, LINE_KINDS };
 /* An age: never accessed before. */
 #define NEVER_ACCESSED (UINT64_MAX >> 1)
 /* Ages are counted by eighths of their power of two. */
+#define REUSE_LOGS 48u
 #define REUSE_STEPS_SHIFT 3u
-#define REUSE_AGES (48u << REUSE_STEPS_SHIFT)
+#define REUSE_AGES (REUSE_LOGS << REUSE_STEPS_SHIFT)
 
 struct reuse {
 	uint64_t aged[LINE_KINDS][REUSE_AGES];	/* accesses of sampled lines, by age */
+	/* The same by log2 of their age, and of the line's usual age; and the sum of the latter. */
+	uint64_t usual[LINE_KINDS][REUSE_LOGS][REUSE_LOGS];
+	uint64_t usual_sum[LINE_KINDS][REUSE_LOGS];
 	uint64_t first[LINE_KINDS];		/* of lines that were not accessed before */
 	/* At the last reuse_fade(): of this step of ages, older, or accessed for the first time. */
 	uint64_t older[LINE_KINDS][REUSE_AGES + 1];
 	uint64_t span, until;			/* references in which they were counted */
-	uint32_t rarity;			/* one line in 1 << rarity is sampled */
+	double sampled;				/* the part of all lines that is sampled */
 };
 
-/* A sampled line of this age is accessed. */
-void reuse_saw(struct reuse *reuse, enum line_kind kind, uint64_t age);
+/* A sampled line of this age is accessed, which is usually accessed at the other one. */
+void reuse_saw(struct reuse *reuse, enum line_kind kind, uint64_t age, uint64_t usual);
 
 /* Now: older observations count less from now on; reuse_age() draws from those made until now. */
 void reuse_fade(struct reuse *reuse, uint64_t time);
@@ -41,16 +45,31 @@ void reuse_fade(struct reuse *reuse, uint64_t time);
 void reuse_thin(struct reuse *reuse);
 
 /*
- * When does a cache of this number of lines evict one that is not accessed, if it evicts the least
- * recently used?  NEVER_ACCESSED: it is not full.  `tables`: it holds page tables' lines, too.
+ * What a cache keeps that evicts what is accessed again the latest, by the usual ages of lines: of
+ * lines accessed, by log2 of their age, a part out of REUSE_ALL.
  */
-uint64_t reuse_evicted_after(const struct reuse *reuse, uint64_t lines, bool tables);
+#define REUSE_ALL 256u
+struct reuse_kept {
+	uint16_t part[LINE_KINDS][REUSE_LOGS];
+};
+
+/* Of a cache of this number of lines.  `tables`: it holds page tables' lines, too. */
+struct reuse_kept reuse_kept(const struct reuse *reuse, uint64_t lines, bool tables);
 
 /*
- * The same if it held only lines that are accessed again, the soonest: no cache holds more (Belady,
- * 1966).
+ * When does a cache of this number of lines evict one that is not accessed, if it evicts the least
+ * recently used, and has none of those that are kept elsewhere?  NEVER_ACCESSED: it is not full.
  */
-uint64_t reuse_kept_for(const struct reuse *reuse, uint64_t lines, bool tables);
+uint64_t reuse_evicted_after(const struct reuse *reuse, uint64_t lines, bool tables,
+			     const struct reuse_kept *kept);
+
+/* log2 of an age, as an index. */
+static inline uint32_t reuse_log(uint64_t age)
+{
+	const uint32_t log = age ? 63 - (uint32_t)__builtin_clzll(age) : 0;
+
+	return log < REUSE_LOGS ? log : REUSE_LOGS - 1;
+}
 
 /*
  * The age of a line that was not accessed in the last `beyond` references, when it is accessed:
@@ -58,5 +77,8 @@ uint64_t reuse_kept_for(const struct reuse *reuse, uint64_t lines, bool tables);
  */
 uint64_t reuse_age(const struct reuse *reuse, enum line_kind kind, uint64_t beyond,
 		   uint64_t random);
+
+/* The same if the age is known: ages are drawn from all of a step, and only such compare. */
+uint64_t reuse_spread(uint64_t age, uint64_t random);
 
 #endif

@@ -22,7 +22,7 @@ static uint32_t left(const struct residency *residency, ticks age)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < DRAWS; i++)
-		count += residency_left(residency, age, i);
+		count += residency_left(residency, LINE_DATA, age, i);
 	return count;
 }
 

@@ -5,16 +5,24 @@
 #define LINES 10000u	/* of the cache */
 #define DRAWS 2048u
 
+static const struct reuse_kept none;
+
 /* A ring of this number of lines is accessed for this many references; all lines are sampled. */
 static struct reuse ring(uint64_t lines, uint64_t references)
 {
-	struct reuse reuse = { .span = references };
+	struct reuse reuse = { .span = references, .sampled = 1 };
 
 	for (uint64_t i = 0; i < references; i++)
-		reuse_saw(&reuse, LINE_DATA, lines);
+		reuse_saw(&reuse, LINE_DATA, lines, lines);
 	reuse.until = references;
 	reuse_fade(&reuse, references);
 	return reuse;
+}
+
+/* Of lines of this age, how many are kept, out of REUSE_ALL? */
+static uint32_t kept(const struct reuse *reuse, uint64_t lines, uint64_t age)
+{
+	return reuse_kept(reuse, lines, false).part[LINE_DATA][reuse_log(age)];
 }
 
 /* Steps of ages are an eighth of their power of two at most. */
@@ -23,17 +31,21 @@ static void check_within_a_step(uint64_t found, uint64_t wanted)
 	CHECK(about(found, wanted - wanted / 8, wanted / 4));
 }
 
+static uint64_t evicted_after(const struct reuse *reuse, bool tables)
+{
+	return reuse_evicted_after(reuse, LINES, tables, &none);
+}
+
 static void a_ring_fits_or_is_evicted_when_the_cache_is_full(void)
 {
 	struct reuse reuse = ring(LINES / 2, 1 << 20);
 
-	CHECK_EQUAL(reuse_evicted_after(&reuse, LINES, false), NEVER_ACCESSED);
-	CHECK_EQUAL(reuse_kept_for(&reuse, LINES, false), NEVER_ACCESSED);
+	CHECK_EQUAL(evicted_after(&reuse, false), NEVER_ACCESSED);
+	CHECK_EQUAL(kept(&reuse, LINES, LINES / 2), REUSE_ALL);
 	reuse = ring(4 * LINES, 1 << 20);
-	check_within_a_step(reuse_evicted_after(&reuse, LINES, false), LINES);
+	check_within_a_step(evicted_after(&reuse, false), LINES);
 	reuse = (struct reuse){ .span = 0 };
-	CHECK_EQUAL(reuse_evicted_after(&reuse, LINES, false), NEVER_ACCESSED);
-	CHECK_EQUAL(reuse_kept_for(&reuse, LINES, false), NEVER_ACCESSED);
+	CHECK_EQUAL(evicted_after(&reuse, false), NEVER_ACCESSED);
 }
 
 /* Of ages drawn for the ring, how many are below this, out of DRAWS? */
@@ -46,26 +58,46 @@ static uint32_t drawn_below(const struct reuse *reuse, uint64_t age)
 	return count;
 }
 
-/* The best that a cache can do with a ring is to hold as much of it as fits. */
+/* The best that a cache can do with a ring is to hold as much of it as fits, */
 static void what_is_kept_of_a_ring_is_what_fits(void)
 {
 	for (uint64_t times = 2; times <= 8; times *= 2) {
 		struct reuse reuse = ring(times * LINES, 1 << 20);
-		uint32_t there = drawn_below(&reuse, reuse_kept_for(&reuse, LINES, false));
 
-		CHECK(about(there, DRAWS / times - DRAWS / 20, DRAWS / 10));
+		CHECK(about(kept(&reuse, LINES, times * LINES), REUSE_ALL / times - 2, 4));
 	}
+}
+
+/* and with lines that are accessed at random, too: it does not know which are next. */
+static void what_is_kept_of_random_lines_is_what_fits(void)
+{
+	struct reuse reuse = { .span = 1 << 20, .sampled = 1 };
+
+	for (uint32_t i = 0; i < 1 << 20; i++)
+		reuse_saw(&reuse, LINE_DATA, scatter(i) % (8 * LINES), 4 * LINES);
+	CHECK(about(kept(&reuse, LINES, LINES / 8), REUSE_ALL / 4 - 2, 4));
+	CHECK(about(kept(&reuse, LINES, 7 * LINES), REUSE_ALL / 4 - 2, 4));
 }
 
 /* One reference in ten is to a new line, the others to one: a tenth of the time fills it. */
 static void lines_that_never_come_back_fill_it_but_are_not_kept(void)
 {
-	struct reuse reuse = { .span = 1 << 20 };
+	struct reuse reuse = { .span = 1 << 20, .sampled = 1 };
 
 	for (uint32_t i = 0; i < 1 << 20; i++)
-		reuse_saw(&reuse, LINE_DATA, i % 10 ? 1 : NEVER_ACCESSED);
-	check_within_a_step(reuse_evicted_after(&reuse, LINES, false), 10 * LINES);
-	CHECK_EQUAL(reuse_kept_for(&reuse, LINES, false), NEVER_ACCESSED);
+		reuse_saw(&reuse, LINE_DATA, i % 10 ? 1 : NEVER_ACCESSED, 1);
+	check_within_a_step(evicted_after(&reuse, false), 10 * LINES);
+	CHECK_EQUAL(kept(&reuse, LINES, 1), REUSE_ALL);
+}
+
+/* A ring that half of the cache and the other half hold is there: they do not hold the same. */
+static void what_is_kept_leaves_room_for_the_rest(void)
+{
+	struct reuse reuse = ring(LINES * 9 / 10, 1 << 20);
+	struct reuse_kept half = reuse_kept(&reuse, LINES / 2, false);
+
+	CHECK(reuse_evicted_after(&reuse, LINES / 2, false, &none) < LINES * 6 / 10);
+	CHECK_EQUAL(reuse_evicted_after(&reuse, LINES / 2, false, &half), NEVER_ACCESSED);
 }
 
 static void tables_need_room_only_where_there_are_any(void)
@@ -73,33 +105,33 @@ static void tables_need_room_only_where_there_are_any(void)
 	struct reuse reuse = ring(8 * LINES, 1 << 20);
 
 	for (uint64_t i = 0; i < reuse.span; i++)
-		reuse_saw(&reuse, LINE_TABLE, 8 * LINES);
-	check_within_a_step(reuse_evicted_after(&reuse, LINES, false), LINES);
-	check_within_a_step(reuse_evicted_after(&reuse, LINES, true), LINES / 2);
+		reuse_saw(&reuse, LINE_TABLE, 8 * LINES, 8 * LINES);
+	check_within_a_step(evicted_after(&reuse, false), LINES);
+	check_within_a_step(evicted_after(&reuse, true), LINES / 2);
 }
 
 static void a_smaller_sample_and_an_older_one_say_the_same(void)
 {
 	struct reuse reuse = ring(4 * LINES, 1 << 20);
-	const uint64_t before = reuse_evicted_after(&reuse, LINES, false);
+	const uint64_t before = evicted_after(&reuse, false);
 
 	reuse_thin(&reuse);
-	check_within_a_step(reuse_evicted_after(&reuse, LINES, false), before);
-	CHECK_EQUAL(reuse.rarity, 1);
+	check_within_a_step(evicted_after(&reuse, false), before);
+	CHECK(reuse.sampled < 0.51);
 	reuse.until = 5;
 	reuse_fade(&reuse, 5);
-	check_within_a_step(reuse_evicted_after(&reuse, LINES, false), before);
+	check_within_a_step(evicted_after(&reuse, false), before);
 }
 
 static void ages_are_those_of_lines_not_seen_since(void)
 {
-	struct reuse reuse = { .span = 1000 };
+	struct reuse reuse = { .span = 1000, .sampled = 1 };
 
 	CHECK_EQUAL(reuse_age(&reuse, LINE_DATA, 0, 7), NEVER_ACCESSED);
 	for (uint32_t i = 0; i < 900; i++)
-		reuse_saw(&reuse, LINE_DATA, i % 9 ? 3 : 5000);
+		reuse_saw(&reuse, LINE_DATA, i % 9 ? 3 : 5000, 3);
 	for (uint32_t i = 0; i < 4; i++)
-		reuse_saw(&reuse, LINE_TABLE, 70);
+		reuse_saw(&reuse, LINE_TABLE, 70, 70);
 	CHECK_EQUAL(reuse_age(&reuse, LINE_DATA, 0, 7), NEVER_ACCESSED);
 	reuse_fade(&reuse, 1000);
 	for (uint32_t i = 0; i < DRAWS; i++) {
@@ -153,10 +185,10 @@ static void the_last_level_has_what_its_age_allows(void)
 	CHECK_EQUAL(there(rig), 0);
 	drop_rig(rig);
 	rig = in_ring(&four, 100);
-	CHECK(about(there(rig), 200, 100));
+	CHECK(about(there(rig), 210, 80));
 	drop_rig(rig);
 	rig = in_ring(&four, 50);
-	CHECK(about(there(rig), 90, 70));
+	CHECK(about(there(rig), 95, 60));
 	drop_rig(rig);
 }
 
@@ -194,6 +226,8 @@ static const struct check_test tests[] = {
 	{ "a ring fits, or is evicted when the cache is full",
 	  a_ring_fits_or_is_evicted_when_the_cache_is_full },
 	{ "what is kept of a ring is what fits", what_is_kept_of_a_ring_is_what_fits },
+	{ "what is kept of random lines is what fits", what_is_kept_of_random_lines_is_what_fits },
+	{ "what is kept leaves room for the rest", what_is_kept_leaves_room_for_the_rest },
 	{ "lines that never come back fill it, but are not kept",
 	  lines_that_never_come_back_fill_it_but_are_not_kept },
 	{ "tables need room only where there are any", tables_need_room_only_where_there_are_any },
