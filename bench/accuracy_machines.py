@@ -39,7 +39,7 @@ READS = {
     "drawn": 1 << 21,
     "independent": 1 << 21,
     "product": 1 << 21,
-    "update": 1 << 19,
+    "update": 1 << 22,
 }
 CHAINS = ("chain", "drawn")
 _WINDOWS = WindowPlan(period=60_000, warm=16_000, measured=6_000, most=40)

@@ -26,11 +26,11 @@ static uint64_t begin_of(uint32_t step)
 void reuse_saw(struct reuse *reuse, enum line_kind kind, uint64_t age, uint64_t usual)
 {
 	if (age >= NEVER_ACCESSED) {
-		reuse->first[kind]++;
+		reuse->first[kind] += REUSE_ONE;
 		return;
 	}
-	reuse->aged[kind][step_of(age)]++;
-	reuse->usual[kind][reuse_log(age)][reuse_log(usual)]++;
+	reuse->aged[kind][step_of(age)] += REUSE_ONE;
+	reuse->usual[kind][reuse_log(age)][reuse_log(usual)] += REUSE_ONE;
 	reuse->usual_sum[kind][reuse_log(usual)] += usual;
 }
 
@@ -114,7 +114,7 @@ static uint64_t least_recently_used(const struct reuse *reuse, double lines, uin
 /* As counts of the lines sampled, over the whole span. */
 static double sampled(const struct reuse *reuse, uint64_t lines)
 {
-	return (double)lines * (double)reuse->span * reuse->sampled;
+	return (double)lines * (double)reuse->span * reuse->sampled * REUSE_ONE;
 }
 
 uint64_t reuse_evicted_after(const struct reuse *reuse, uint64_t lines, bool tables,
@@ -134,7 +134,7 @@ static uint16_t part_of(const uint64_t *by_usual, const uint16_t *usual)
 		all += by_usual[log];
 		there += by_usual[log] * usual[log];
 	}
-	return all ? (uint16_t)(there / all) : 0;
+	return (uint16_t)(all ? there / all : 0);
 }
 
 /* A line accessed at its usual age is one of as many at a time as the ages of all their accesses. */
@@ -146,12 +146,13 @@ struct reuse_kept reuse_kept(const struct reuse *reuse, uint64_t lines, bool tab
 	struct reuse_kept kept = { .part = { { 0 } } };
 
 	for (uint32_t log = 0; log < REUSE_LOGS; log++) {
-		double wanted = 0;
+		double wanted = 0, fits;
 
 		for (uint32_t kind = 0; kind < kinds; kind++)
-			wanted += (double)reuse->usual_sum[kind][log];
-		usual[log] = wanted > room ? (uint16_t)(room / wanted * REUSE_ALL) : REUSE_ALL;
-		room = wanted > room ? 0 : room - wanted;
+			wanted += (double)reuse->usual_sum[kind][log] * REUSE_ONE;
+		fits = wanted > room ? room : wanted;
+		usual[log] = wanted > 0 ? (uint16_t)(fits / wanted * REUSE_ALL) : 0;
+		room -= fits;
 	}
 	for (uint32_t kind = 0; kind < kinds; kind++)
 		for (uint32_t log = 0; log < REUSE_LOGS; log++)

@@ -18,14 +18,17 @@ enum line_kind { LINE_DATA, LINE_TABLE, LINE_KINDS };
 
 /* An age: never accessed before. */
 #define NEVER_ACCESSED (UINT64_MAX >> 1)
-/* Ages are counted by eighths of their power of two. */
+/* Ages are counted by 32nds of their power of two. */
 #define REUSE_LOGS 48u
-#define REUSE_STEPS_SHIFT 3u
+#define REUSE_STEPS_SHIFT 5u
 #define REUSE_AGES (REUSE_LOGS << REUSE_STEPS_SHIFT)
+
+/* Counts are in parts of an access, so that few of them can be halved. */
+#define REUSE_ONE 16u
 
 struct reuse {
 	uint64_t aged[LINE_KINDS][REUSE_AGES];	/* accesses of sampled lines, by age */
-	/* The same by log2 of their age, and of the line's usual age; and the sum of the latter. */
+	/* The same by log2 of their age, and of the line's usual age; and the latter's sum, whole. */
 	uint64_t usual[LINE_KINDS][REUSE_LOGS][REUSE_LOGS];
 	uint64_t usual_sum[LINE_KINDS][REUSE_LOGS];
 	uint64_t first[LINE_KINDS];		/* of lines that were not accessed before */

@@ -25,10 +25,10 @@ static uint32_t kept(const struct reuse *reuse, uint64_t lines, uint64_t age)
 	return reuse_kept(reuse, lines, false).part[LINE_DATA][reuse_log(age)];
 }
 
-/* Steps of ages are an eighth of their power of two at most. */
+/* Steps of ages are a 32nd of their power of two. */
 static void check_within_a_step(uint64_t found, uint64_t wanted)
 {
-	CHECK(about(found, wanted - wanted / 8, wanted / 4));
+	CHECK(about(found, wanted - wanted / 32, wanted / 16));
 }
 
 static uint64_t evicted_after(const struct reuse *reuse, bool tables)
@@ -137,7 +137,7 @@ static void ages_are_those_of_lines_not_seen_since(void)
 	for (uint32_t i = 0; i < DRAWS; i++) {
 		const uint64_t age = reuse_age(&reuse, LINE_DATA, 100, scatter(i));
 
-		CHECK(age >= 4096 && age < 5632);
+		CHECK(age >= 4864 && age < 5120);
 	}
 	CHECK(about(drawn_below(&reuse, 100), DRAWS * 5 / 6, DRAWS / 10));
 	CHECK_EQUAL(reuse_age(&reuse, LINE_DATA, 6000, 7), NEVER_ACCESSED);
