@@ -16,8 +16,8 @@ from tlbcost.calibration.other_sources import reported_figures, sysfs_caches
 from tlbcost.calibration.records import Calibration
 from tlbcost.common.interval import Interval
 from tlbcost.memory.frames import isolated_pages
-from tlbcost.processors.geometry import Geometry, PageSizeGeometry, TlbLevel
 from tlbcost.processors.figures import assumed
+from tlbcost.processors.geometry import Geometry, PageSizeGeometry, TlbLevel
 from tlbcost.processors.published import Pipeline, PublishedCore, published
 from tlbcost.system.machine import Machine
 
