@@ -126,7 +126,7 @@ static void tables_take_space_too(void)
 
 /*
  * Lines that differ in high bits of their addresses alone are in one set of each of 8 slices, of 16
- * ways: so many stay, and of a ring of more none.
+ * ways: that many stay, and of a ring of more none.
  */
 static void lines_far_apart_are_in_several_slices(void)
 {

@@ -85,7 +85,7 @@ ALLOWED: dict[str, list[tuple[str, str]]] = {
     "estimate/tlbcost/pagesizes/patterns.py": [("Pattern(", ARTICLE)],
     "estimate/tlbcost/processors/cpuid.py": [
         ("_4K, _2M, _4M, _1G =", X86),
-        ("half & 0xFFF, half >> 12", X86),
+        ("(half & 0xFFF) * unit, half >> 12", X86),
     ],
     "estimate/tlbcost/processors/events.py": [('"4K": 4 << 10', NAMES)],
     "estimate/tlbcost/remedies/situation.py": [("huge_page_bytes or 2 << 20", UNKNOWN)],
