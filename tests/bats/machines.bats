@@ -40,7 +40,9 @@ GIB=page=1073741824,l1d=4:4,l1i=4:4,stlb=16:4
 	[[ ${output} == *"amd64_fam19h_zen4"* && ${output} == *"snb"* ]]
 	run -0 "${BUILD}/tlbcost" machines zen4
 	[[ ${lines[0]} == "machine amd64_fam19h_zen4: AMD Zen 4" ]]
-	[[ ${output} == *"memory: general knowledge, not checked against a source"* ]]
+	[[ ${output} == *"ilx_zen4: InstLatX64, CPUID dump of an EPYC 9654"* ]]
+	[[ ${output} =~ walk_cycles\ +15\ +assumed_walker\ +"no: 8 to 22" ]]
+	[[ ${output} == *"assumed_walker: 7-cpu.com"* ]]
 }
 
 @test "machines --compare: two cores figure by figure, and what matters that is not known" {
