@@ -23,8 +23,8 @@ FOLDER = BUILD / "guest/numa"
 NODES, NODE_MIB = 4, 512
 # On a busy host a second of the machine is many.
 TIMEOUT_S = 3000
-# What takes a minute and a half; the others take twice as long: make check-numa.
-SHORT = "hot,shared,local,base_pages,faults,stuck,interrupted,killed"
+# What takes a minute; the others take three: make check-numa.
+SHORT = "hot,local,base_pages,faults,stuck,interrupted,killed"
 PROGRAMS = ("tlbcost", "libexec/tlbcost-copies", "libexec/tlbcost-thp", "workloads/numa-vector")
 
 
