@@ -83,6 +83,7 @@ static const struct core_field {
 	  offsetof(struct timing_config, l3_half_life_cycles), 0, ~0u,
 	  MOST_HALF_LIVES },
 	FIELD("l3-adaptive", l3_adaptive, 0, 100),
+	FIELD("l3-lifetime", l3_lifetime, 0, 1000),
 	FIELD("l3-cycles", l3_cycles, 1, 10000),
 	FIELD("l3-interval", l3_interval, 1, 100000),
 	FIELD("memory-cycles", memory_cycles, 1, 10000),

@@ -51,6 +51,8 @@ struct timing_config {
 	 * least recently used line.
 	 */
 	uint32_t l3_adaptive;
+	/* Without half-lives: how long it holds a line, in per cent of what is usual; 0: that. */
+	uint32_t l3_lifetime;
 	uint32_t l3_cycles, memory_cycles;
 	uint32_t l3_interval;	/* ticks from a line of it to the next, at best */
 	uint32_t memory_interval;	/* the same of memory, to the next line */

@@ -31,7 +31,8 @@ _FIELDS = {
     "l1d_bytes": "l1-bytes", "l1d_ways": "l1-ways", "l1d_cycles": "l1-cycles",
     "l2_bytes": "l2-bytes", "l2_ways": "l2-ways", "l2_cycles": "l2-cycles",
     "l3_bytes": "l3-bytes", "l3_cycles": "l3-cycles", "fill_buffers": "fill-buffers",
-    "l3_adaptive": "l3-adaptive", "forward_cycles": "forward", "stlb_hit_cycles": "stlb-cycles",
+    "l3_adaptive": "l3-adaptive", "l3_lifetime": "l3-lifetime", "forward_cycles": "forward",
+    "stlb_hit_cycles": "stlb-cycles",
     "page_directories": "directories", "page_directory_ways": "directory-ways",
     "page_pointers": "pointers", "page_roots": "roots", "walk_latency_cycles": "walk-latency",
 }  # fmt: skip
