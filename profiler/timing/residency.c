@@ -30,7 +30,8 @@ static const uint16_t interval[QUANTILES] = {
 /*
  * After how many other lines, in 256ths of as many as there are, a last-level cache has evicted one
  * that nobody accesses: the same quantiles, measured by chains of 0.5 to 8 times the L3 on two
- * Sandy Bridges, two Haswells, a Broadwell and three Zen 2 (InstLatX64, Page_Random), which agree.
+ * Sandy Bridges, two Haswells, a Broadwell and three Zen 2 (InstLatX64, Page_Random): the mean of
+ * curves that differ by up to a fifth (l3_lifetime).
  */
 static const uint16_t evicted[QUANTILES] = {
 	566, 521, 493, 472, 451, 429, 408, 395, 392, 388, 385, 381, 378, 374,

@@ -6,13 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from builders.machines import (
-    machine,
-)
+from builders.machines import machine
 from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.machines import published_timing
 from tlbcost.machines.published_timing import figures_of, published_core
+from tlbcost.processors.figures import assumed
 from tlbcost.processors.published import cores
 
 # Of clouds and data centres today, and of the published tables.
@@ -36,6 +35,17 @@ def test_every_core_that_is_rented_out_is_timed(core: str) -> None:
     known = figures_of(core)
     assert known.missing() == ()
     assert published_core(known) is not None
+
+
+def test_most_of_their_own_figures_have_a_checked_source() -> None:
+    checked = [
+        each.verified
+        for core in cores()
+        if core.core in RENTED
+        for each in (*core.levels.values(), *figures_of(core.core).figures.values())
+        if each not in assumed().values()
+    ]
+    assert sum(checked) >= 0.85 * len(checked) > 600
 
 
 def test_a_damaged_figure_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,27 +109,6 @@ def test_ice_lake_has_two_arrays_that_base_pages_may_be_in() -> None:
     assert client.shares("dtlb", 4 << 10) == ()
 
 
-# Rented out today, or of the published tables.
-LISTED = (
-    "skx", "icx", "spr", "emr", "gnr", "srf", "amd64_fam17h_zen2", "amd64_fam19h_zen3",
-    "amd64_fam19h_zen4", "amd64_fam1ah_zen5", "arm_n1", "arm_n2", "arm_v1", "arm_v2", "arm_ac76",
-    "power9", "power10", "snb", "hsw", "bdw", "icl", "tgl",
-)  # fmt: skip
-
-
-def test_most_figures_of_the_listed_cores_have_a_checked_source() -> None:
-    checked = [
-        verified
-        for path in FILES
-        if path.stem in LISTED
-        for verified in (
-            *(figure.verified for figure in figures_in(read_table(path, MACHINE)).values()),
-            *(row["verified"] == "yes" for row in read_table(path, MACHINE).records()),
-        )
-    ]
-    assert sum(checked) >= 0.85 * len(checked) > 600
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_sources_are_explained_and_used(path: Path) -> None:
     table = read_table(path, MACHINE)
