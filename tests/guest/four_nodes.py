@@ -24,7 +24,7 @@ NODES, NODE_MIB = 4, 512
 # On a busy host a second of the machine is many.
 TIMEOUT_S = 3000
 # What takes a minute; the others take three: make check-numa.
-SHORT = "hot,local,base_pages,faults,stuck,interrupted,killed"
+SHORT = "hot,local,faults,stuck,interrupted,killed"
 PROGRAMS = ("tlbcost", "libexec/tlbcost-copies", "libexec/tlbcost-thp", "workloads/numa-vector")
 
 
