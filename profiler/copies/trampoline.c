@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,6 +25,7 @@ extern const unsigned char trampoline_code[], trampoline_call[], trampoline_back
 /* As in trampoline_code.S, after how long a copy lives. */
 struct trampoline_data {
 	uint64_t flags, stack, mask, rax, rdi, rsi, rdx, rcx, r8, r9, r10, r11, rip;
+	uint64_t turn;
 };
 
 #define LIFE_BYTES 16u
@@ -122,21 +124,45 @@ static uint64_t place_of(uint64_t end, unsigned i)
 	return end - (i + 1) * all_bytes();
 }
 
+static uint64_t turn_of(pid_t thread, uint64_t place)
+{
+	uint64_t turn = 0;
+
+	peek(thread, place + code_bytes() + offsetof(struct trampoline_data, turn),
+	     (unsigned char *)&turn, sizeof(turn));
+	return turn;
+}
+
 /*
  * A thread may still be on its way back for an injector that was killed, and needs what is written
- * there.  Returns 0 if there is no room.
+ * there, even while it handles a signal: a free place, or else that of the oldest turn.  Leaves no
+ * place if there is no room.
  */
-static uint64_t find_place(pid_t thread, uint64_t end)
+static void find_place(struct trampoline *trampoline, pid_t thread, uint64_t end)
 {
+	uint64_t chosen = 0, oldest = UINT64_MAX;
+
+	trampoline->turn = 1;
 	for (unsigned i = 0; i < MOST_PLACES; i++) {
-		if (is_written(thread, place_of(end, i)))
-			continue;
-		if (has_room(thread, place_of(end, i)))
-			return place_of(end, i);
-		break;
+		const uint64_t here = place_of(end, i);
+		const bool taken = is_written(thread, here);
+		const uint64_t turn = taken ? turn_of(thread, here) : 0;
+
+		if (!taken && !has_room(thread, here))
+			break;
+		if (turn >= trampoline->turn)
+			trampoline->turn = turn + 1;
+		if (turn < oldest) {
+			oldest = turn;
+			chosen = here;
+		}
+		if (!taken)
+			break;
 	}
-	/* All are taken: the first for longest. */
-	return is_written(thread, place_of(end, 0)) ? place_of(end, 0) : 0;
+	if (chosen) {
+		place(trampoline, chosen);
+		trampoline->end = end;
+	}
 }
 
 bool trampoline_is_under_way(const struct trampoline *trampoline, pid_t thread, uint64_t at)
@@ -151,14 +177,10 @@ bool trampoline_is_under_way(const struct trampoline *trampoline, pid_t thread, 
 static void look_at(struct trampoline *trampoline, pid_t thread, uint64_t start, uint64_t end,
 		    bool vdso)
 {
-	uint64_t code = vdso ? find_place(thread, end) : 0;
-
-	if (code) {
-		place(trampoline, code);
-		trampoline->end = end;
-	} else if (!trampoline->plain) {
+	if (vdso)
+		find_place(trampoline, thread, end);
+	if (!trampoline->code && !trampoline->plain)
 		trampoline->plain = search(thread, start, end);
-	}
 }
 
 /* A file that was not opened: because there is no such thread. */
@@ -286,7 +308,7 @@ int trampoline_lay(struct trampoline *trampoline, pid_t thread, uint64_t mask,
 		.rax = registers->rax, .rdi = registers->rdi, .rsi = registers->rsi,
 		.rdx = registers->rdx, .rcx = registers->rcx, .r8 = registers->r8,
 		.r9 = registers->r9, .r10 = registers->r10, .r11 = registers->r11,
-		.rip = registers->rip,
+		.rip = registers->rip, .turn = trampoline->turn,
 	};
 
 	if (!trampoline->code && map_page(trampoline, thread, registers) < 0)

@@ -20,6 +20,7 @@ struct trampoline {
 	uint64_t plain;		/* of another one, which leads nowhere: for a page of our own */
 	int memory;		/* /proc/PID/mem */
 	bool own_page;
+	uint64_t turn;		/* the number of its use: higher than those of all other places */
 };
 
 /* The sixth argument of a call: what comes after it if nobody stops the thread. */

@@ -65,6 +65,7 @@ r9:	.quad	0
 r10:	.quad	0
 r11:	.quad	0
 rip:	.quad	0
+	.quad	0			/* turn */
 trampoline_end:
 
 	.section .note.GNU-stack, "", @progbits
