@@ -158,7 +158,7 @@ installed() { # <name>
 		--statistics "${BATS_TEST_TMPDIR}/statistics" -- "${PROGRAM}" >"${BATS_TEST_TMPDIR}/got" &
 	local tool=$! pid code=0
 	wait_until pgrep -f "^${PROGRAM}"
-	pid=$(pgrep -f "^${PROGRAM}" | head -n 1)
+	pid=$(pgrep -o -f "^${PROGRAM}")
 	kill -STOP "${pid}"
 	sleep 0.2
 	kill -CONT "${pid}"
