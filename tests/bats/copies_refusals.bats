@@ -30,7 +30,7 @@ start() { # <reason>
 	started=$!
 	wait_until test -e "${READY}" -o -s "${BATS_TEST_TMPDIR}/output"
 	[[ -e ${READY} ]] || skip "this machine has no $1: $(cat "${BATS_TEST_TMPDIR}/output")"
-	program=$(pgrep -P "${started}" | head -n 1)
+	program=$(pgrep -o -P "${started}")
 }
 
 # No copy was made, for this reason, and the program did not notice.
