@@ -135,12 +135,14 @@ static void view_missed(uint32_t view, uint64_t address, enum tlb_side side,
 		  address, side, walk);
 }
 
+static ULong touched_pages(void)
+{
+	return tlbsim_touched.anonymous_pages + tlbsim_touched.other_pages;
+}
+
 static ULong touched_bytes(void)
 {
-	const struct touched *touched = &tlbsim_touched;
-
-	return (touched->anonymous_pages + touched->other_pages)
-	       << touched->base_shift;
+	return touched_pages() << tlbsim_touched.base_shift;
 }
 
 /* As a part of what the program has touched so far, out of 2^32. */
@@ -156,7 +158,7 @@ static void attach(void)
 {
 	const ULong since = tlbsim_clock - windows.program_clock;
 	const ULong references = windows.recent_references;
-	const struct reuse *reuse = reuse_samples_now(tlbsim_clock, touched_bytes() >> tlbsim_touched.base_shift);
+	const struct reuse *reuse = reuse_samples_now(tlbsim_clock, touched_pages());
 
 	if (!*current.timing)
 		*current.timing = timing_make();

@@ -30,7 +30,8 @@ struct sightings {
 };
 
 struct residency {
-	ticks half_life;	/* after this age half of the lines are evicted */
+	/* Half of the lines are evicted after it; with `reuse`, as many others as it holds came. */
+	ticks half_life;
 	/* What the engine saw of the whole run; NULL: only windows were seen. */
 	const struct reuse *reuse;
 	struct reuse_kept kept;	/* by the part of the cache that keeps what is accessed again */

@@ -137,7 +137,10 @@ static uint16_t part_of(const uint64_t *by_usual, const uint16_t *usual)
 	return (uint16_t)(all ? there / all : 0);
 }
 
-/* A line accessed at its usual age is one of as many at a time as the ages of all their accesses. */
+/*
+ * Little's law: lines of one usual age take as much room as the ages of all their accesses, summed,
+ * over the time in which these were made.
+ */
 struct reuse_kept reuse_kept(const struct reuse *reuse, uint64_t lines, bool tables)
 {
 	const uint32_t kinds = tables ? LINE_KINDS : 1;
