@@ -194,9 +194,9 @@ def workload(name: str, *options: str, thp: str = "always") -> Program:
     return program
 
 
-def subject(name: str) -> tuple[Program, int]:
+def subject(name: str, *, thp: str = "always") -> tuple[Program, int]:
     """A process of subject.py, and the number of its first base page, which is there."""
-    program = Program([sys.executable, "-S", str(HERE / "subject.py"), name])
+    program = Program([sys.executable, "-S", str(HERE / "subject.py"), name], thp=thp)
     return program, int(answer(program)) // PAGE
 
 

@@ -83,7 +83,8 @@ def interrupted() -> dict[str, Any]:
     for event in ("exit", "exec", "fork"):
         # After the first of the huge pages; and when all are split, before any piece moves.
         for name, at in (("split", 2), ("move", 1)):
-            program, first = subject("memory")
+            # With "always" the interpreter's own memory may be on a huge page, too.
+            program, first = subject("memory", thp="madvise")
             with program:
                 found[f"{event} {name}"] = one_interrupted(event, name, at, program, first)
     found["left"] = JOURNAL.exists()
