@@ -112,7 +112,7 @@ def main(argv: list[str] | None = None) -> int:
         try:
             return _dispatch(arguments)
         finally:
-            # Here, since at exit a full disk would be told without a message of ours.
+            # Flush here: at exit a full disk would be reported without our message.
             if sys.stdout is not None and sys.exc_info()[0] in (None, SystemExit):
                 sys.stdout.flush()
     except TlbcostError as error:
@@ -173,7 +173,7 @@ def _unloadable(error: MemoryError | ImportError) -> TlbcostError:
 
 
 def _refused(error: OSError) -> TlbcostError:
-    """What nobody expected to be refused. Of what has no name standard output is written."""
+    """A refusal that no caller expected; a file without a name is standard output."""
     from tlbcost.common.causes import hint_for, memory_error
 
     if error.errno == errno.ENOMEM:

@@ -28,12 +28,12 @@
 enum { CALLS_ALLOWED, CALLS_ANSWERED };
 
 #define PAGE UINT64_C(4096)
-/* What calls of ours read: behind the state, in its page. */
+/* The arguments of our calls: behind the state, in its page. */
 #define ANSWERS_SCRATCH (ANSWERS_STATE + PAGE / 2)
 #define RESTORER 0x04000000u
 #define MOST_CPU_S 60u
 #define LOOK_NS 500000
-/* On a CPU that others use it takes longer than its own time. */
+/* On a shared CPU it takes longer than its own CPU time. */
 #define PATIENCE 20u
 #define PATIENCE_NS UINT64_C(2000000000)
 
@@ -84,7 +84,7 @@ static int map(struct arm *arm, uint64_t *area, uint64_t bytes)
 	return 0;
 }
 
-/* What other clocks show more than CLOCK_MONOTONIC. */
+/* How far other clocks are ahead of CLOCK_MONOTONIC. */
 static void compare_clocks(struct answers *state)
 {
 	for (int i = 0; i < (int)ANSWERS_CLOCKS; i++) {
@@ -120,7 +120,7 @@ static int write_all(const struct arm *arm, uint64_t area, const struct recordin
 	return copy_write(&arm->copy, area + ANSWERS_RECORDS, recording->records, recording->bytes);
 }
 
-/* Of the copy's time functions the code is replaced: they would show another time. */
+/* The code of the copy's time functions is replaced, since they would show another time. */
 static int redirect_clocks(const struct arm *arm, uint64_t area)
 {
 	const void *const ours[VDSO_CLOCKS] = {
@@ -161,7 +161,7 @@ static int redirect_clocks(const struct arm *arm, uint64_t area)
 	return rc;
 }
 
-/* Signals of calls and faults are ours, on a stack of ours; there are no others. */
+/* We handle the signals of calls and faults, on a stack of our own; there are no others. */
 static int handle_signals(struct arm *arm, uint64_t area)
 {
 	const uint64_t scratch = area + ANSWERS_SCRATCH;
@@ -199,7 +199,7 @@ static int bound(struct arm *arm, uint64_t area)
 	const struct rlimit cpu = { MOST_CPU_S, MOST_CPU_S };
 	const uint64_t scratch = area + ANSWERS_SCRATCH;
 
-	/* Where Yama is, only who is allowed may look at it then. */
+	/* With Yama, only a permitted process may look at it then. */
 	arm_call(arm, SYS_prctl, (const uint64_t[6]){ PR_SET_PTRACER, UINT64_MAX });
 	if (call(arm, SYS_prctl, (const uint64_t[6]){ PR_SET_PDEATHSIG, SIGKILL }) < 0)
 		return -1;

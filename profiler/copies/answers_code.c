@@ -71,7 +71,7 @@ static CODE void rest(struct answers *answers, enum answers_end end, int64_t at_
 	const struct time_words life = { LIFE_S, 0 };
 
 	answers->at_call = at_call;
-	/* Whoever sees that has all of it. */
+	/* Whoever sees this also sees everything before it. */
 	__atomic_store_n(&answers->end, (uint32_t)end, __ATOMIC_RELEASE);
 	make_call(SYS_nanosleep, (uint64_t)(uintptr_t)&life, 0, 0, 0, 0, 0);
 	make_call(SYS_exit_group, 0, 0, 0, 0, 0, 0);
@@ -84,8 +84,8 @@ is_ours(const struct answers *answers, uint64_t start, uint64_t bytes)
 }
 
 /*
- * What changes mappings has to happen, at the same places.  Returns whether that is possible; *real:
- * it is, and was done.
+ * Calls that change mappings are made for real, with the same addresses.  Returns whether that is
+ * possible; *real: it is, and was done.
  */
 static CODE bool change_memory(const struct answers *answers, const struct recorded_call *call,
 			       const uint64_t *r, bool *real)
@@ -140,7 +140,7 @@ static CODE void mark(struct answers *answers)
 
 	if (answers->marks == ANSWERS_MARKS)
 		return;
-	/* It has one thread; with a limit of CPU time, the process's clock only moves at ticks. */
+	/* It has one thread.  With a CPU time limit, the process's clock moves only at ticks. */
 	make_call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (uint64_t)(uintptr_t)&now, 0, 0, 0, 0);
 	answers->mark_ns[answers->marks++] = (uint64_t)(now.s * SECOND_NS + now.ns);
 }
@@ -178,10 +178,10 @@ static CODE const struct recorded_call *find_record(struct answers *answers, con
 	return NULL;
 }
 
-/* A call that its original had no need to make: nobody waits for the arm, nor it for anybody. */
+/* A call that the original had no need to make: no process waits for the arm, nor it for one. */
 static CODE bool answer_others(uint64_t *r)
 {
-	const uint64_t command = r[UC_RSI] & 0x7f;	/* FUTEX_CMD_MASK, but for the clock */
+	const uint64_t command = r[UC_RSI] & 0x7f;	/* FUTEX_CMD_MASK, without the clock */
 
 	if (r[UC_RAX] == SYS_futex && (command == 0 || command == 9))
 		r[UC_RAX] = (uint64_t)-11;	/* FUTEX_WAIT: EAGAIN */

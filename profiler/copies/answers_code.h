@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an arm executes at its system calls: it answers them by itself, from a recording, without a
- * stop.  The kernel hands it each call as a signal (syscall user dispatch).
+ * What an arm executes at its system calls: it answers them itself, from a recording, without a
+ * stop. The kernel delivers each call as a signal (syscall user dispatch).
  *
- * The code is copied into the arm, to the start of an area; this is how the area is laid out.
+ * The code is copied to the start of an area in the arm; this is the area's layout.
  */
 #ifndef TLBCOST_COPIES_ANSWERS_CODE_H
 #define TLBCOST_COPIES_ANSWERS_CODE_H
 
 #include <stdint.h>
 
-/* From the start of the area.  Calls of the code in the first part are the kernel's. */
+/* Offsets in the area.  Calls made by the code in the first part go to the kernel. */
 #define ANSWERS_CODE_BYTES	0x2000u
-#define ANSWERS_LOOP		ANSWERS_CODE_BYTES	/* code whose calls are answered, of ours */
+#define ANSWERS_LOOP		ANSWERS_CODE_BYTES	/* our code whose calls are answered */
 #define ANSWERS_STATE		(ANSWERS_LOOP + 0x1000u)
 #define ANSWERS_STACK		(ANSWERS_STATE + 0x1000u)
 #define ANSWERS_STACK_BYTES	0x20000u
@@ -21,11 +21,11 @@
 #define ANSWERS_MARKS 16u
 #define ANSWERS_CLOCKS 12u
 
-/* Why the arm has come to rest. */
+/* Why the arm sleeps. */
 enum answers_end {
 	ANSWERS_RUNS,
 	ANSWERS_ALL,		/* the recording is over */
-	ANSWERS_OTHER,		/* the call is not the one that was recorded */
+	ANSWERS_OTHER,		/* the call differs from the recorded one */
 	ANSWERS_SIGNAL,		/* a fault */
 };
 
@@ -34,11 +34,11 @@ struct answers {
 	uint8_t padding[3];
 	uint32_t end;		/* enum answers_end */
 	uint64_t start, bytes;	/* the area */
-	/* struct recorded_call: the next one, and behind the last. */
+	/* struct recorded_call: the next one, and the end of the last. */
 	uint64_t next, records_end;
 	uint64_t calls;		/* answered */
 	int64_t at_call;	/* ANSWERS_OTHER: the call; ANSWERS_SIGNAL: the signal */
-	/* CLOCK_MONOTONIC of the last call, and what other clocks showed more. */
+	/* CLOCK_MONOTONIC of the last call, and how far other clocks were ahead of it. */
 	uint64_t now_ns;
 	int64_t ahead_ns[ANSWERS_CLOCKS];
 	/* The CPU time after each `mark_every` calls. */

@@ -15,9 +15,9 @@
 #include "tracee.h"
 
 #define CALL_INSTRUCTION_BYTES 2u
-/* On a CPU that others use it takes longer than its own time, but not for ever. */
+/* On a shared CPU it takes longer than its own CPU time, but not forever. */
 #define PATIENCE 20u
-/* Half a millisecond each: what is killed frees its memory first. */
+/* Half a millisecond each: a killed process frees its memory first. */
 #define DEATH_TRIES 10000u
 #define PATIENCE_NS UINT64_C(2000000000)
 
@@ -40,7 +40,7 @@ int arm_fork(struct arm *arm, struct copy *from)
 	arm->at_call = -1;
 	if (ptrace(PTRACE_SETOPTIONS, from->pid, NULL, options | PTRACE_O_TRACECLONE) < 0)
 		return -1;
-	/* No exit signal, as the copy's own. */
+	/* No exit signal, like the copy. */
 	result = tracee_call(from->pid, &from->start, from->call_instruction, SYS_clone, none,
 			     TRACEE_OF_ONE_THREAD, &child);
 	if (result < 0 || !child) {
@@ -59,7 +59,7 @@ int arm_fork(struct arm *arm, struct copy *from)
 	return 0;
 }
 
-/* Nobody tells that it is dead. */
+/* No signal reports its death. */
 static void kill_untraced(pid_t pid)
 {
 	const struct timespec soon = { 0, 500000 };
@@ -150,7 +150,9 @@ static int go_on(const struct arm *arm, uint64_t deadline_ns, int *status)
 {
 	const pid_t pid = arm->copy.pid;
 
-	/* Each call stops it twice: only its entry is of interest, and it is never left natively. */
+	/*
+	 * Each call stops it twice: only its entry is of interest, and it is never left natively.
+	 */
 	if (ptrace(PTRACE_SYSCALL, pid, NULL, NULL) < 0)
 		return -1;
 	if (tracee_wait(pid, deadline_ns, status) == 0)
@@ -187,7 +189,7 @@ static enum arm_end at_stop(struct arm *arm, struct check_point *until, int stat
 
 static enum arm_end run(struct arm *arm, struct check_point *until, uint64_t ns, uint32_t *stops)
 {
-	/* Who has no pages of its own takes long for its first writes, in the kernel. */
+	/* An arm without pages of its own spends long in the kernel for its first writes. */
 	uint64_t (*const time_of)(pid_t) = until ? process_cpu_ns : process_user_ns;
 	const uint64_t begin_ns = time_of(arm->copy.pid);
 	const uint64_t end_ns = clock_ns() + PATIENCE * ns + PATIENCE_NS;
@@ -234,7 +236,7 @@ enum arm_end arm_run(struct arm *arm, struct check_point *until, uint64_t ns,
 	stretch->faults = faults_of(pid) - faults;
 	if (until)
 		check_point_disarm(pid);
-	/* Where it is, for calls of ours. */
+	/* Where it is, for our calls. */
 	if (end == ARM_TIME || end == ARM_LATE || end == ARM_TIGHT) {
 		if (ptrace(PTRACE_GETREGS, pid, NULL, &arm->registers) < 0)
 			return ARM_GONE;

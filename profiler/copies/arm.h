@@ -31,7 +31,7 @@ enum arm_end {
 	ARM_GONE,
 };
 
-/* What one run of it took; stops of ours included. */
+/* What one run of it took, including our stops. */
 struct arm_stretch {
 	uint64_t cpu_ns;	/* of the process, in user and kernel mode */
 	uint64_t faults;	/* page faults */
@@ -43,15 +43,15 @@ struct arm_stretch {
  */
 int arm_fork(struct arm *arm, struct copy *from);
 
-/* Kill it, and have the copy that it was forked from reap it.  Safe if there is none. */
+/* Kill it, and let the copy that it was forked from reap it.  Safe if there is none. */
 void arm_kill(struct arm *arm, struct copy *from);
 
 /* It makes one call for real.  The kernel's result, or COPY_LOST. */
 int64_t arm_call(struct arm *arm, long number, const uint64_t arguments[6]);
 
 /*
- * Let it run until the check point; NULL: for `ns` in user mode, about.  With a check point, `ns` is
- * the most CPU time that it may take.  SIGCHLD is blocked.
+ * Let it run until the check point; NULL: for `ns` in user mode, about.  With a check point, `ns`
+ * is the most CPU time that it may take.  SIGCHLD is blocked.
  */
 enum arm_end arm_run(struct arm *arm, struct check_point *until, uint64_t ns,
 		     struct arm_stretch *stretch);

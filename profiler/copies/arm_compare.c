@@ -10,12 +10,12 @@
 
 #define PAGE UINT64_C(4096)
 #define MOST_WRITTEN 16384u
-/* Of the pages that the pilot has not written: an arm that went another way may have. */
+/* Pages that the pilot has not written: an arm that took another path may have. */
 #define MOST_OTHERS 1024u
 /* Read in one call from each process. */
 #define BATCH 256u
 
-/* Addresses of pages: all; where there are many, one in `every`. */
+/* Addresses of pages: all; if there are many, one in `every`. */
 struct sample {
 	uint64_t at[MOST_WRITTEN];
 	size_t count, most, every, seen;
@@ -37,8 +37,8 @@ static void take(struct sample *sample, uint64_t at)
 }
 
 /*
- * Tell pages that the pilot wrote from others; if it cannot be told, it wrote all.  The copy still maps
- * what the pilot got by its fork, so what the pilot has to itself it has written.
+ * Tell pages that the pilot wrote from others; if it cannot be told, it wrote all.  The copy still
+ * maps what the pilot got by its fork, so what the pilot has to itself it has written.
  */
 static void sort_run(int pagemap, const struct page_run *run, struct sample *written,
 		     struct sample *others)
@@ -93,7 +93,7 @@ static void read_batch(struct batch *batch, const struct copy *copy, const uint6
 	}
 }
 
-/* What is compared of one batch: as it was, and as it is in two arms. */
+/* One batch of pages: as it was, and as it is in two arms. */
 struct batches {
 	struct batch was, left, right;
 	uint64_t at[BATCH];

@@ -8,14 +8,14 @@
 #include "arm.h"
 #include "page_runs.h"
 
-/* Pages that were compared, that have changed since the copy, and that differ in two arms. */
+/* Pages that were compared, that changed since the copy, and that differ between two arms. */
 struct arm_difference {
 	uint64_t compared, changed, different;
 };
 
 /*
- * Compare pages that the pilot, who did the work first, has written, and some of the others; of many,
- * a sample.  `before`: the copy that all were forked from, as it was.
+ * Compare the pages that the pilot, which did the work first, has written, and some of the others;
+ * a sample if there are many.  `before`: the copy that all were forked from, unchanged.
  */
 void arm_compare(const struct copy *before, const struct arm *pilot, const struct arm *one,
 		 const struct arm *other, const struct page_runs *runs,

@@ -79,7 +79,7 @@ static void populate_files(struct arm *arm, const struct copy_mappings *mappings
 	}
 }
 
-/* All that comes later is on pages of this size, too. */
+/* Pages that are added later have this size, too. */
 static void ask_for(struct arm *arm, const struct copy_mappings *mappings, bool huge)
 {
 	arm_call(arm, SYS_prctl, (const uint64_t[6]){ PR_SET_THP_DISABLE, !huge });
@@ -104,7 +104,7 @@ static struct page_run whole_pages(const struct page_run *run, uint64_t size)
 	return whole;
 }
 
-/* Memory of its own without an advice that this kernel does not know: filled anew. */
+/* Its own memory on a kernel that does not know the advice: filled anew. */
 static int refill(struct arm *arm, const struct page_run *run, uint64_t page_bytes)
 {
 	return private_memory_replace(&arm->copy, &arm->registers, run->start, run->end,
@@ -125,7 +125,7 @@ static int collapse(struct arm *arm, const struct page_run *run, uint64_t size, 
 	result = advise(arm, whole.start, whole.end, MADV_COLLAPSE);
 	if (result == -EINVAL)	/* before Linux 6.1 */
 		return refill(arm, &whole, size);
-	/* What is not on huge pages afterwards is seen in its backing. */
+	/* Its backing shows what is not on huge pages afterwards. */
 	return result == COPY_LOST ? failed(result) : 0;
 }
 

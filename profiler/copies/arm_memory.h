@@ -9,7 +9,7 @@
 #include "arm.h"
 #include "page_runs.h"
 
-/* What an arm is on, by smaps_rollup. */
+/* What an arm's memory is on, from smaps_rollup. */
 struct arm_backing {
 	uint64_t anonymous_bytes, huge_bytes;
 };

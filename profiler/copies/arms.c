@@ -15,12 +15,15 @@
 
 /* Fewer of an arm's bytes on huge pages say nothing about these. */
 #define LEAST_HUGE_SHARE 2u
-/* Time stamps differ between arms; where more than one page in 20 differs, they went different ways. */
+/*
+ * Time stamps differ between arms; where more than one page in 20 differs, they went different
+ * ways.
+ */
 #define DIFFERENT_SHARE 20u
 #define DIFFERENT_FEW 16u
 #define SPARE_BYTES (UINT64_C(256) << 20)
 
-/* Each arm has all pages to itself. */
+/* Each arm gets its own copy of all pages. */
 static int check_room(struct measuring *measuring)
 {
 	struct memory_room room;
@@ -31,7 +34,7 @@ static int check_room(struct measuring *measuring)
 	return measuring_stop(measuring, "memory");
 }
 
-/* The copy's own, before arms are forked from it: part of its memory like all other. */
+/* Of the copy, before arms are forked from it: then it is memory like any other. */
 static int make_private(struct measuring *measuring)
 {
 	const struct arms_options *options = measuring->options;
@@ -72,7 +75,7 @@ static bool have_diverged(const struct measuring *measuring, struct arm_differen
 	       found->different > found->changed / DIFFERENT_SHARE;
 }
 
-/* Of the rows of this copy, from that one on: what is so at the end of all slices. */
+/* Fill in what is known at the end of all slices: this copy's rows, from that one on. */
 static void conclude(const struct measuring *measuring, size_t first)
 {
 	struct arm_difference difference;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One slice of an arm's work in which all calls are answered: of servers, which make many. */
+/* One slice of an arm's work in which all calls are answered: for servers, which make many. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "answers.h"
 #include "measuring.h"
 
-/* With fewer marks there is no part that warms, and one that is measured. */
+/* With fewer marks the slice cannot be divided into warm-up and measurement. */
 #define FEWEST_MARKS 5u
 /* The last of the marks that are warm-up: of 16, the sixth. */
 #define WARM_SHARE 3u
@@ -15,7 +15,7 @@
 /* No stops are part of it. */
 #define SHORTEST_NS 500000u
 
-/* What one run of all calls came to. */
+/* The result of one run of all calls. */
 struct answered {
 	enum arm_end end;
 	struct answers state;
@@ -42,7 +42,7 @@ static int by_size(const void *a, const void *b)
 	return first < second ? -1 : first > second;
 }
 
-/* The median, as an interrupt of one mark would be taken for the cost of every call. */
+/* The median: an interrupt in one mark would otherwise raise the cost of every call. */
 static double one_call_ns(const struct answers *state)
 {
 	const uint32_t last = state->marks - 1;
@@ -54,7 +54,7 @@ static double one_call_ns(const struct answers *state)
 	return (double)between[last / 2] / (double)state->mark_every;
 }
 
-/* CPU time that answering a call takes: not of the program's work.  Returns 0, or -1. */
+/* The CPU time of answering a call, which is not the program's work.  Returns 0, or -1. */
 static int time_answer(struct measuring *measuring, double *ns)
 {
 	struct recording recording;
@@ -89,7 +89,7 @@ static uint64_t work_ns(const struct answers *state, uint32_t from, uint32_t to,
 	return all > answers ? (uint64_t)(all - answers) : 0;
 }
 
-/* They are measured up to where all of them came. */
+/* They are measured up to the last mark that all have reached. */
 static void measure_rows(struct slice_row *rows, const struct answered answered[ARM_KINDS],
 			 double answer_ns)
 {

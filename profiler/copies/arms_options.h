@@ -10,7 +10,7 @@
 #define ARMS_FEWEST_SLICES 2u
 /* With fewer copies there is no answer (measured/arms.py). */
 #define ARMS_FEWEST_COPIES 4u
-/* Who made fewer while they were recorded works long enough between two. */
+/* A thread that makes fewer while recorded works long enough between two. */
 #define ARMS_FEWEST_CALLS 256u
 
 struct arms_options {
@@ -18,10 +18,10 @@ struct arms_options {
 	uint64_t warm_ns, measured_ns;
 	uint32_t slices;
 	uint64_t huge_page_bytes;
-	bool text, shared;	/* files' code and shared memory are made private, and so measured, too */
-	bool keeps_frames;	/* arms on base pages have the copy's own frames where they only read */
-	uint64_t enough_ns;	/* if another slice ends later, the fewest do; 0: all are done */
-	uint64_t time_ns;	/* most real time for one copy: then no slice is begun */
+	bool text, shared;	/* make file-backed code and shared memory private, to measure them */
+	bool keeps_frames;	/* arms on base pages keep the copy's frames where they only read */
+	uint64_t enough_ns;	/* if one more would end later, the fewest suffice; 0: do all */
+	uint64_t time_ns;	/* after this much real time for a copy no slice is begun */
 };
 
 #endif

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Slices of an arm's work between check points: for what makes no call for some time. */
+/* Slices of an arm's work between check points: for programs that make no call for a while. */
 #include "measuring.h"
 
 #include "budget.h"
 #include "check_point.h"
 #include "clock.h"
 
-/* An arm may take so much longer than the pilot for a part of a slice. */
+/* An arm may take this much longer than the pilot for a part of a slice. */
 #define SLOWER 20u
 /* Shorter ones are mostly stops. */
 #define SHORTEST_NS 2000000u
 
-/* Of a slice: where the first part ends, that warms caches, and the second one, that is measured. */
+/*
+ * Of a slice: where the first part ends, that warms caches, and the second one, that is measured.
+ */
 struct slice_checks {
 	struct check_point warm, end;
 	int64_t end_call;		/* in place of `end`; -1: it is that */
@@ -53,7 +55,7 @@ static int send_pilot(struct measuring *measuring, struct slice_checks *checks)
 	if (rc < 0)
 		return -1;
 	checks->end_call = rc == 1 ? measuring->pilot.at_call : -1;
-	/* What it got on its way, the others have before they start. */
+	/* The pages that it has got, the others have before they start. */
 	return measuring_note_pages(measuring, measuring->pilot.copy.pid);
 }
 
@@ -119,7 +121,7 @@ void turns_run(struct measuring *measuring)
 		if (run_turns(measuring, i) < 0)
 			return;
 		now = clock_ns();
-		/* What it takes to begin with is most of the time of a large program. */
+		/* For a large program most of the time is that of the first slice. */
 		if (measuring->enough_ns && i + 1 >= ARMS_FEWEST_SLICES &&
 		    2 * now - begin_ns > measuring->enough_ns)
 			return;

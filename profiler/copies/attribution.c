@@ -163,7 +163,7 @@ static size_t know(struct attribution *attribution, const struct copy_mapping *m
 /* What was mapped there: nothing when the copy began, e.g. if it mapped it itself. */
 static const struct copy_mapping nothing = { .name = (char *)(uintptr_t)"" };
 
-/* Say in which mappings the callers are that this window was the first to see. */
+/* Look up the mappings of callers that this window was the first to see. */
 static void place_callers(struct attribution *attribution)
 {
 	struct stacks *stacks = &attribution->stacks;

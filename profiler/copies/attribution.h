@@ -21,8 +21,8 @@ struct attribution *attribution_make(void);
 void attribution_free(struct attribution *attribution);
 
 /*
- * A window begins, in a taken copy: what is mapped in it, and what called it.  Returns 0, or -1
- * with errno.
+ * A window begins, in a taken copy: read its mappings and its call stack.  Returns 0, or -1 with
+ * errno.
  */
 int attribution_begin(struct attribution *attribution, const struct copy *copy, uint32_t window);
 
@@ -42,8 +42,8 @@ void attribution_mapped(struct attribution *attribution);
 void attribution_end(struct attribution *attribution);
 
 /*
- * Write tables of kinds copy_mappings, copy_memory, copy_code, copy_stacks and copy_frames to folder/<kind>.<worker>.tsv.
- * Returns 0, or -1 with errno.
+ * Write tables of kinds copy_mappings, copy_memory, copy_code, copy_stacks and copy_frames to
+ * folder/<kind>.<worker>.tsv. Returns 0, or -1 with errno.
  */
 int attribution_write(const struct attribution *attribution, const char *folder, uint32_t worker);
 

@@ -27,7 +27,9 @@ static uint8_t record(struct translation *made, int reg)
 	return (uint8_t)made->records++;
 }
 
-/* The same of a register that addresses memory by itself, unless its value follows from a record. */
+/*
+ * The same of a register that addresses memory by itself, unless its value follows from a record.
+ */
 static void record_base(struct translation *made, int reg, struct slot *slot)
 {
 	if (!made->recorded[reg].record) {
@@ -130,7 +132,7 @@ static void starts_here(struct translation *made, unsigned index)
 	made->starts[index] = (uint16_t)(made->emitter.used - made->begin);
 }
 
-/* The instruction as it is, but for RIP in its operand, which another register replaces. */
+/* The instruction, with RIP in its operand replaced by another register. */
 static void emit_instruction(struct translation *made, unsigned index)
 {
 	const struct instruction *instruction = &made->instructions[index];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How the code of a block is left.  Private to block_code.c. */
+/* How control leaves a block.  Private to block_code.c. */
 #ifndef TLBCOST_COPIES_BLOCK_ENDS_H
 #define TLBCOST_COPIES_BLOCK_ENDS_H
 

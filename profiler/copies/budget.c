@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "budget.h"
 
-/* Measured: 25 to 30 ms a GiB for its page tables, and a tenth of its pages written while it lives. */
+/*
+ * Measured: 25 to 30 ms a GiB for its page tables, and a tenth of its pages written while it lives.
+ */
 #define TABLES_NS_PER_BYTE (28e6 / (1 << 30))
 #define WRITTEN_PART 0.1
 #define LEAST_COPY_NS 300000u
@@ -46,7 +48,7 @@ void budget_charge_late(struct budget *budget, uint64_t late_faults)
 	if (!budget->copies || !budget->copy_ns)
 		return;
 	budget->spent_ns += (uint64_t)ns;
-	/* The next copy will cost that, too: a third, as in blend(). */
+	/* The next copy will cost this as well: a third counts, as in blend(). */
 	budget->ns_per_byte *= 1 + ns / 3 / (double)budget->copy_ns;
 	budget->copy_ns += (uint64_t)(ns / 3);
 }
@@ -72,7 +74,7 @@ static uint64_t by_number(const struct budget *budget, uint64_t cpu_ns)
 		return UINT64_MAX;
 	if (budget->expected_cpu_ns)
 		return larger(budget->expected_cpu_ns / most, 1);
-	/* However long the run is, some are left. */
+	/* Some are left, however long the run is. */
 	return larger(BUDGET_SHORTEST_NS / 4, THINNING * cpu_ns / (most - budget->copies));
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How much of the program's CPU time stands for the next copy?
+ * How much of the program's CPU time will the next copy stand for?
  *
  * CPU time is cut into strata, one after the other; a copy is taken at a random instant of each,
- * and stands for all of it.  All CPU time of a stratum has the same chance, so that a mean weighted by
- * the strata's lengths has no bias, however they grow.  A stratum's length is decided before it
+ * and stands for all of it.  All CPU time of a stratum has the same chance, so that a mean weighted
+ * by the strata's lengths has no bias, however they grow.  A stratum's length is decided before it
  * begins: by what copies have cost so far, and by how many there are already.
  */
 #ifndef TLBCOST_COPIES_BUDGET_H
@@ -29,21 +29,21 @@ struct budget {
 	uint64_t copies;
 	double ns_per_byte;		/* of resident memory, of the last copies */
 	uint64_t copy_ns;		/* the last copies' */
-	uint64_t works, work_ns;	/* what following them cost besides; of the last ones */
+	uint64_t works, work_ns;	/* what following the last ones cost in addition */
 };
 
-/* Where it is not known; a fault that finds the page its own again takes less than half of it. */
+/* If it is not known.  A fault on a page that is no longer shared costs less than half of it. */
 #define BUDGET_FAULT_NS 1200u
 #define BUDGET_REUSES 2.4
 /* Strata are at least so long. */
 #define BUDGET_SHORTEST_NS 20000000u
 
-/* What a copy would cost a program with so much resident memory, in ns. */
+/* What a copy would cost a program with this much resident memory, in ns. */
 uint64_t budget_predict(const struct budget *budget, uint64_t resident_bytes);
 
-/* It was taken.  `late_faults` came after it was dead. */
+/* A copy was taken. */
 void budget_charge(struct budget *budget, const struct copy_cost *cost);
-/* What was lost because it was followed, however large it was. */
+/* The program lost this time because a copy was followed, whatever its size. */
 void budget_charge_work(struct budget *budget, uint64_t ns);
 void budget_charge_late(struct budget *budget, uint64_t late_faults);
 
@@ -53,7 +53,7 @@ void budget_charge_late(struct budget *budget, uint64_t late_faults);
  */
 uint64_t budget_stratum(const struct budget *budget, uint64_t cpu_ns, uint64_t resident_bytes);
 
-/* A number that is uniform in [0, below); `state` is the seed first. */
+/* A uniform random number in [0, below); `state` is the seed at first. */
 uint64_t budget_random(uint64_t *state, uint64_t below);
 
 #endif

@@ -24,7 +24,7 @@ static enum call_verdict decide_map(const struct user_regs_struct *r, uint64_t a
 	return CALL_REAL;
 }
 
-/* Nobody sleeps there that a copy could wake; and a copy that sleeps would never be woken. */
+/* No thread sleeps there for a copy to wake, and nothing would wake a sleeping copy. */
 static enum call_verdict decide_futex(const struct copy *copy, struct user_regs_struct *r)
 {
 	uint32_t now;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What does a copy do at a system call?  Nothing that is seen outside of it. */
+/* What does a copy do at a system call?  Nothing that is visible outside it. */
 #ifndef TLBCOST_COPIES_CALLS_H
 #define TLBCOST_COPIES_CALLS_H
 
@@ -14,7 +14,7 @@ enum call_verdict {
 };
 
 /*
- * The copy is about to make the call that its registers say.  [area, area + area_bytes) is ours
+ * The copy is about to make the call in its registers.  [area, area + area_bytes) is ours
  * and must stay.
  */
 enum call_verdict calls_decide(const struct copy *copy, struct user_regs_struct *registers,

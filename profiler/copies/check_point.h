@@ -3,8 +3,8 @@
  * An instant that several arms reach by the same work: without counters, how is it found again?
  *
  * One arm, the pilot, is single-stepped for a while.  A data word that it accesses once, or an
- * instruction that it executes once, is a candidate; a debug register stops an arm there.  The check
- * point is the first stop at which all general registers are as the pilot's were.
+ * instruction that it executes once, is a candidate; a debug register stops an arm there.  The
+ * check point is the first stop at which all general registers are as the pilot's were.
  */
 #ifndef TLBCOST_COPIES_CHECK_POINT_H
 #define TLBCOST_COPIES_CHECK_POINT_H
@@ -33,7 +33,7 @@ struct check_point {
 
 /*
  * Single-step the pilot, whose registers these are, and change them to where it is then.  Returns 0
- * (check->count may be 0); or -1 with errno: it cannot go on.
+ * (check->count may be 0); or -1 with errno: it cannot continue.
  */
 int check_point_find(struct check_point *check, const struct copy *pilot,
 		     struct user_regs_struct *registers, uint64_t *random);
@@ -43,13 +43,13 @@ int check_point_arm(struct check_point *check, pid_t pid);
 void check_point_disarm(pid_t pid);
 
 enum check_hit {
-	CHECK_NO_HIT,		/* the stop is of another cause */
+	CHECK_NO_HIT,		/* the stop has another cause */
 	CHECK_OTHER,		/* a candidate, but not the instant */
-	CHECK_TIGHT,		/* and it was the last candidate that is hit rarely */
+	CHECK_TIGHT,		/* the same, and no candidate is left that is hit rarely */
 	CHECK_HIT,		/* this is it */
 };
 
-/* It stopped with SIGTRAP and these registers. */
+/* It has stopped with SIGTRAP and these registers. */
 enum check_hit check_point_stopped(struct check_point *check, pid_t pid,
 				   const struct user_regs_struct *registers);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A block of the program's code: executed from its first instruction to its last, with one way in.
- * The translator makes it; everything that watches the copy gets to know it by this record.
+ * The translator makes it; whatever watches the copy knows the block by this record.
  */
 #ifndef TLBCOST_COPIES_CODE_BLOCK_H
 #define TLBCOST_COPIES_CODE_BLOCK_H

@@ -64,7 +64,7 @@ enum exit_kind {
 	EXIT_AGAIN,	/* the block was dropped: translate it again */
 	EXIT_CALL,	/* a system call at `target` */
 	EXIT_STEP,	/* an instruction that is single-stepped is at `target` */
-	EXIT_REFUSE,	/* one that is not followed is */
+	EXIT_REFUSE,	/* the same for an instruction that is not followed */
 	EXIT_CLOCK,	/* a function of the vDSO */
 };
 
@@ -112,7 +112,7 @@ int code_cache_add_exit(struct translator *translator, uint32_t offset,
 /* The exit's target is translated: jump there. */
 int code_cache_chain(struct translator *translator, uint32_t exit_offset,
 		     const struct cached_block *block);
-/* The program's code is another one now: the block must not run again. */
+/* The program's code has changed: the block must not run again. */
 int code_cache_drop(struct translator *translator, const struct cached_block *block);
 
 /* The block whose code is at this offset, or NULL. */

@@ -19,14 +19,14 @@ struct code_page {
 	uint8_t bytes[CODE_PAGE_BYTES];
 	struct cached_block **blocks;	/* that begin, or have instructions, in it */
 	size_t count, capacity;
-	bool stale;		/* it was written: read it again */
+	bool stale;		/* it was written to: read it again */
 	bool writable;		/* in this copy: writes have to be noticed */
 	bool protected;		/* in this copy */
 };
 
 /*
- * The block begins, or has instructions, in the page of this number; nothing is noted of a page that
- * is not there.  Returns 0, or -1 with errno ENOMEM.
+ * The block begins, or has instructions, in this page.  Does nothing if the page is not
+ * known.  Returns 0, or -1 with errno ENOMEM.
  */
 int code_page_note(struct address_map *pages, uint64_t number, struct cached_block *block);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which references does a program make that runs natively, as copies of its threads show? */
+/* Which references does a natively running program make?  Copies of its threads show it. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ struct run {
 	bool began;
 };
 
-/* Another program of the same folder. */
+/* Another program in the same folder. */
 static int next_to_us(char *path, size_t size, const char *name)
 {
 	ssize_t length = readlink("/proc/self/exe", path, size - 1);
@@ -60,7 +60,7 @@ static int begin(pid_t pid, void *context)
 	return 0;
 }
 
-/* All that is needed besides the program.  Returns 0; or -1 with errno and run->failed. */
+/* Everything that is needed besides the program.  Returns 0; or -1 with errno and run->failed. */
 static int prepare(struct run *run)
 {
 	const struct copies_options *options = &run->options;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What was tlbcost-copies asked to do? */
+/* The options of tlbcost-copies. */
 #ifndef TLBCOST_COPIES_OPTIONS_H
 #define TLBCOST_COPIES_OPTIONS_H
 

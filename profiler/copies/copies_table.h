@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What became of each copy: the table of kind copies. */
+/* What happened to each copy: the table of kind copies. */
 #ifndef TLBCOST_COPIES_TABLE_H
 #define TLBCOST_COPIES_TABLE_H
 
@@ -21,11 +21,11 @@ struct copies_row {
 	uint64_t stands_for_ns;		/* length of its stratum: budget.h */
 	uint64_t user_ns;		/* of it, in user mode, roughly */
 	const char *result;
-	bool given;			/* a worker has got the copy */
+	bool given;			/* to a worker */
 	int error;			/* errno; 0: none */
 	uint64_t pause_ns, clone_ns, restarted, rewound, rseq_aborted;
 	uint64_t resident_bytes, faults, lived_ns, recorded;
-	uint64_t added_faults;		/* those that the program would not have had, about */
+	uint64_t added_faults;		/* those that the copy caused, roughly */
 };
 
 /* Zeroed is empty. */
@@ -38,7 +38,7 @@ struct copies_rows {
 struct copies_summary {
 	pid_t pid;
 	const char *program;		/* its name; NULL: not known */
-	const char *state;		/* a word: "good", or why there is no more */
+	const char *state;		/* a word: "good", or why there are no more copies */
 	bool whole;			/* the program itself was followed, no copies: no budget */
 	const struct budget *budget;
 	uint64_t seed, wall_ns, cpu_ns, threads_seen, processes_seen;

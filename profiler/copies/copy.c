@@ -21,7 +21,7 @@ int64_t copy_call(struct copy *copy, const struct user_regs_struct *registers, l
 	return ptrace(PTRACE_SETREGS, copy->pid, NULL, registers) < 0 ? COPY_LOST : result;
 }
 
-/* It works for its tracer: where that runs, and only when that may. */
+/* It works for its tracer: on the same CPUs, in the same scheduling class. */
 static void run_as_caller(pid_t pid)
 {
 	struct sched_param none = { 0 };

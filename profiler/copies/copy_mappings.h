@@ -28,6 +28,7 @@ int copy_mappings_read(struct copy_mappings *mappings, pid_t pid);
 void copy_mappings_free(struct copy_mappings *mappings);
 
 /* The one that holds the address, or NULL. */
-const struct copy_mapping *copy_mappings_find(const struct copy_mappings *mappings, uint64_t address);
+const struct copy_mapping *copy_mappings_find(const struct copy_mappings *mappings,
+					      uint64_t address);
 
 #endif

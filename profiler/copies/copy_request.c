@@ -90,7 +90,7 @@ static int record(struct thread_stop *stop, const struct injector_request *reque
 	return -1;
 }
 
-/* In the stop: all that the thread does for us. */
+/* During the stop: everything that the thread does for us. */
 static void have_calls_made(struct thread_stop *stop, const struct injector_request *request,
 			    const struct unforked_memory *unforked,
 			    struct injector_answer *answer)
@@ -116,7 +116,10 @@ static int work(const struct injector_request *request, struct program_facts *fa
 	answer->refusal = thread_stop_begin(&stop, request->program, request->thread,
 					    request->sleeping, request->wait_ms, &answer->error);
 	if (answer->refusal == INJECTED) {
-		/* Now: the thread could map other memory there, to which the advice would then be given. */
+		/*
+		 * Now: the thread could map other memory there, to which the advice would then be
+		 * given.
+		 */
 		if (facts->has_unforked && request->task == INJECT_COPY)
 			unforked_memory_read(request->program, request->thread, &unforked);
 		if (request->hold)
@@ -152,7 +155,7 @@ void copy_request_serve(const struct injector_request *request, struct injector_
 
 	*recording = -1;
 	memset(answer, 0, sizeof(*answer));
-	/* Whoever waits for a copy has waited long enough. */
+	/* Threads that wait for a copy have waited long enough. */
 	held_threads_release();
 	if (request->task == INJECT_RELEASE)
 		return;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What does the injector do when it is asked? */
+/* How the injector serves a request. */
 #ifndef TLBCOST_COPIES_COPY_REQUEST_H
 #define TLBCOST_COPIES_COPY_REQUEST_H
 
 #include "injector.h"
 
 /*
- * Do what is asked.  The thread runs as before when it returns.  If calls were recorded, *recording
- * is the descriptor of the recording, else -1.
+ * Do it.  When this returns, the thread runs as before.  *recording is the descriptor of the
+ * recording if calls were recorded, else -1.
  */
 void copy_request_serve(const struct injector_request *request, struct injector_answer *answer,
 			int *recording);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An instant has come: which thread is copied, and who follows that? */
+/* An instant has come: which thread is copied, and which worker follows the copy? */
 #include "sampled_copy.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "strata.h"
 #include "waiting.h"
 
-/* So often a thread may slip away before an instant is given up. */
+/* How often a thread may slip away before the instant is given up. */
 #define MOST_TRIES 200u
 
 static void fill_in(struct copies_row *row, const struct process *process, pid_t thread,
@@ -103,8 +103,8 @@ static struct process_pace pace_of(const struct process *process)
 }
 
 /*
- * The CPU time that it lacks since then, against its rate between the last copy and this one.  While
- * it is recorded, each of its calls waits for us twice.
+ * The CPU time that it lacks since then, against its rate between the last copy and this one.
+ * While it is recorded, each of its calls waits for us twice.
  */
 static uint64_t lost_since(const struct process *process, const struct process_pace *begin)
 {
@@ -167,7 +167,7 @@ static const char *objection(struct process *process, const struct process_statu
 	return headroom_lacks(process->pid, status->resident_bytes);
 }
 
-/* All are busy: it takes longer than was known. */
+/* All are busy: copies take longer than expected. */
 static void note_pace(struct sampling *sampling)
 {
 	for (unsigned i = 0; i < WORKERS_SLOTS; i++) {

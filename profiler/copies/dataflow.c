@@ -138,8 +138,8 @@ static uint16_t element_address(struct flow_state *flow, const struct instructio
 }
 
 /*
- * Its loads, before it computes, or its stores of `value` afterwards.  Returns the value joined with
- * what loads gave.
+ * Its loads, before it computes, or its stores of `value` afterwards.  Returns the value joined
+ * with what loads gave.
  */
 static uint16_t access_all(struct flow_state *flow, const struct instruction *instruction,
 			   unsigned index, enum reference_kind other, uint16_t value)
@@ -196,7 +196,7 @@ static void write_all(struct flow_state *flow, const struct instruction *instruc
 		struct operation *op;
 
 		flow->value[numbers[i]] = value;
-		/* Others in the block take its place before anybody else can see it. */
+		/* Other writes in the block replace it before anything else can see it. */
 		if (flow->last_writer[numbers[i]] != index)
 			continue;
 		op = add(flow, OP_PUT);

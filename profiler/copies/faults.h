@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writes that a copy may not make as they are: to code that was translated, and to memory that it
- * shares with others.  Both are read-only in a copy, so that it faults.
+ * Writes that a copy must not simply make: to translated code, and to memory that it shares with
+ * others.  Both are read-only in a copy, so that it faults.
  */
 #ifndef TLBCOST_COPIES_FAULTS_H
 #define TLBCOST_COPIES_FAULTS_H
@@ -21,8 +21,8 @@ int faults_protect(struct translator *translator, struct copy *copy,
 
 enum fault {
 	FAULT_FOREIGN = 1,	/* the program's own */
-	FAULT_CODE,		/* it wrote to code, which is forgotten */
-	FAULT_SHARED,		/* the page is the copy's own now */
+	FAULT_CODE,		/* it wrote to code, whose translation was dropped */
+	FAULT_SHARED,		/* the page is now private to the copy */
 };
 
 /* It faulted at the address without permission.  Returns what it was, or -1 with errno. */

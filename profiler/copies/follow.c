@@ -40,7 +40,7 @@ static int at_step(struct following *following, uint64_t address)
 	if (following_set_registers(following) < 0)
 		return following_end(following, FOLLOW_FAILED);
 	rc = step(following->copy, &instruction, &following->registers, addresses);
-	/* It wrote where we notice writes: once more. */
+	/* It wrote to a page whose writes we notice: execute it again. */
 	if (rc == SIGSEGV && !following->limits->whole && !instruction.repeats &&
 	    at_fault(following, rc) == CONTINUES)
 		rc = step(following->copy, &instruction, &following->registers, addresses);
@@ -56,7 +56,7 @@ static int at_step(struct following *following, uint64_t address)
 	return following_enter(following, following->registers.rip);
 }
 
-/* A copy whose calls are replayed lives in the time of these. */
+/* A copy whose calls are replayed sees the time of these calls. */
 static int at_clock(struct following *following, uint64_t address)
 {
 	const struct recording *recording = following->recording;
@@ -144,7 +144,7 @@ static int at_fault(struct following *following, int signal_number)
 	}
 }
 
-/* Let it run to its next stop, and see to that. */
+/* Let it run to its next stop, and handle that. */
 static int go_on(struct following *following)
 {
 	int status, signal_number, caught_up;

@@ -49,7 +49,7 @@ static bool replayed(struct following *following, int *rc)
 		*rc = make_call(following);
 		if (*rc == CONTINUES && (int64_t)r->rax != result)
 			*rc = following_end(following, FOLLOW_CALL);
-		/* Only its result is the program's: its arguments may have been changed. */
+		/* Only its result is the program's, as its arguments may have been changed. */
 		result = (int64_t)r->rax;
 		*r = before;
 		r->rax = (unsigned long long)result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What came of following a copy, and how far that may go. */
+/* The result of following a copy, and the limits. */
 #ifndef TLBCOST_COPIES_FOLLOWED_H
 #define TLBCOST_COPIES_FOLLOWED_H
 
@@ -12,7 +12,7 @@ enum follow_end {
 	FOLLOW_FAULT,		/* a signal: `call` is its number, `address` where */
 	FOLLOW_INSTRUCTION,	/* one at `address` that is not followed: int, xbegin, gs: ... */
 	FOLLOW_EXITED,		/* the copy is gone */
-	FOLLOW_FAILED,		/* something of ours: errno */
+	FOLLOW_FAILED,		/* an error of our own: errno */
 	FOLLOW_TIME,		/* it took longer than it may */
 };
 
@@ -20,7 +20,7 @@ struct followed {
 	enum follow_end end;
 	long call;
 	uint64_t address;
-	/* What it took: stops of the copy, blocks translated, instructions single-stepped. */
+	/* Counts: stops of the copy, blocks translated, instructions single-stepped, ... */
 	uint64_t stops, translated, stepped, calls, replayed, written_code_pages, shared_pages;
 };
 

@@ -21,7 +21,7 @@ struct following {
 	uint64_t deadline_ns;	/* 0: none */
 };
 
-/* What comes of a stop: the copy continues, or its window has ended. */
+/* After a stop the copy continues, or its window has ended. */
 enum { CONTINUES, ENDED };
 
 /* Always ENDED. */
@@ -42,9 +42,9 @@ int following_enter(struct following *following, uint64_t address);
 /* The same, from the jump at this exit: that goes there directly from now on. */
 int following_chain(struct following *following, uint32_t exit_offset, uint64_t address);
 
-/* A call changed mappings: what was translated of them is not so any more.  0, or -1 with errno. */
+/* A call changed mappings: drop what was translated of them.  Returns 0, or -1 with errno. */
 int following_mapped_anew(struct following *following, uint64_t start, uint64_t bytes);
-/* Whether this call does that. */
+/* Does this call change mappings? */
 bool following_changes_mappings(uint64_t number);
 
 /* The copy is about to make a system call (follow_calls.c). */

@@ -15,7 +15,7 @@ struct fresh_pages {
 	bool known;
 };
 
-/* Look at the copy's pages.  Where that fails, none is fresh.  fresh_pages_free() in both cases. */
+/* Look at the copy's pages.  If that fails, none is fresh.  fresh_pages_free() in both cases. */
 void fresh_pages_read(struct fresh_pages *fresh, pid_t pid);
 void fresh_pages_free(struct fresh_pages *fresh);
 

@@ -10,10 +10,10 @@
 
 /* The translator's area in a copy, and what its worker keeps. */
 #define OUR_BYTES (UINT64_C(256) << 20)
-/* Processes and threads that are left to the program at least. */
+/* At least this many processes and threads are left to the program. */
 #define SPARE_PIDS 16u
 
-/* All that a copy shares with the program may be written while it lives. */
+/* Everything that a copy shares with the program may be written to while it lives. */
 static bool lacks_memory(pid_t pid, uint64_t resident_bytes)
 {
 	struct memory_room room;

@@ -7,8 +7,8 @@
 #include <sys/types.h>
 
 /*
- * Of a process with so much resident memory.  Returns NULL; or why not, a word for the
- * table: "refused-memory" or "refused-processes".
+ * For a process with this much resident memory.  Returns NULL; or why not, as a word for the table:
+ * "refused-memory" or "refused-processes".
  */
 const char *headroom_lacks(pid_t pid, uint64_t resident_bytes);
 

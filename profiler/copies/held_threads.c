@@ -8,9 +8,9 @@
 
 #include "clock.h"
 
-/* A program with more that run at once has those beyond write to shared memory. */
+/* If more run at once, those beyond may write to shared memory. */
 #define MOST_HELD 256u
-/* A thread that runs stops within this, or later, when it is let go. */
+/* A running thread stops within this time, or later, and is released then. */
 #define WAIT_MS 5u
 
 static struct thread_stop held[MOST_HELD];

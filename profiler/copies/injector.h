@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How is a thread of a running program copied?  A process of its own, tlbcost-injector, does that
- * and nothing else: it is small and locked in memory, so that it is unlikely to be killed while a
- * thread of the program has registers that are not its own.
+ * How is a thread of a running program copied?  A separate process, tlbcost-injector, does that and
+ * nothing else.  It is small and locked in memory, so it is unlikely to be killed while a thread of
+ * the program has registers that are not its own.
  *
- * It is asked over a socket (SOCK_SEQPACKET), one request at a time, and answers each with one
- * message.  It ends when the socket is closed.
+ * It takes requests over a socket (SOCK_SEQPACKET), one at a time, and answers each with one
+ * message.  It exits when the socket is closed.
  */
 #ifndef TLBCOST_COPIES_INJECTOR_H
 #define TLBCOST_COPIES_INJECTOR_H
@@ -21,8 +21,8 @@
 
 enum injector_task {
 	INJECT_COPY,	/* stop the thread, copy it, let it go */
-	INJECT_RELEASE,	/* let threads go that a copy had wait */
-	INJECT_REAP,	/* have the program reap the dead copies given so far */
+	INJECT_RELEASE,	/* release the threads that wait for a copy to end */
+	INJECT_REAP,	/* let the program reap the dead copies given so far */
 };
 
 /* Most copies that one stop makes: two for tests that compare. */
@@ -34,25 +34,25 @@ struct injector_request {
 	enum injector_task task;
 	pid_t program, thread;
 	/*
-	 * The program's parent is to reap the copies: only if that is this tool.  Else the program
-	 * reaps them, which dead copies are, as it sees them, is in `dead`.
+	 * The program's parent reaps the copies, which must be this tool.  Otherwise the program
+	 * does; `dead` has the PIDs of dead copies as it sees them.
 	 */
 	bool sibling;
 	/*
-	 * Stop it even if it sleeps in a system call.  Most calls continue as if nothing had been;
-	 * relative timeouts of a few begin again, and a write that was under way may be short.
+	 * Stop it even if it sleeps in a system call.  Most calls continue as if nothing had
+	 * happened; relative timeouts of a few start over, and a write in progress may be short.
 	 */
 	bool sleeping;
 	/*
-	 * Of a copy: stop the threads that run, all of them, and let go at INJECT_RELEASE, or after
-	 * INJECTOR_HOLD_MS.  Nobody writes to memory that the copy shares, so that none is copied.
+	 * With a copy: stop all running threads until INJECT_RELEASE, or for INJECTOR_HOLD_MS, so
+	 * that none of them writes to memory shared with the copy, which would have to be copied.
 	 */
 	bool hold;
 	uint32_t copies;	/* 1 to INJECTOR_MOST_COPIES */
 	uint32_t wait_ms;	/* give up if the thread does not stop within this time */
-	/* Trace its system calls afterwards: until this many were made, or for so long. */
+	/* Record its system calls afterwards: at most this many, for at most this long. */
 	uint32_t record_calls, record_ms;
-	pid_t tracer;		/* that will take the copies: Yama has to know; 0: nobody */
+	pid_t tracer;		/* will take the copies, which Yama must allow; 0: nobody */
 	uint32_t dead_count;
 	pid_t dead[32];
 };
@@ -62,18 +62,18 @@ enum injector_refusal {
 	INJECTED,
 	REFUSED_GONE,		/* the thread, or the program, has ended */
 	REFUSED_PERMISSION,	/* ptrace: EPERM */
-	REFUSED_TRACED,		/* somebody else traces it */
+	REFUSED_TRACED,		/* another process traces it */
 	REFUSED_BUSY,		/* it did not stop within the time: D state, vfork() */
 	REFUSED_STOPPED,	/* it is stopped (SIGSTOP) or frozen */
 	REFUSED_32BIT,
 	REFUSED_SECCOMP,	/* a filter may kill it for an injected call */
 	REFUSED_CLONE,		/* error: of clone() */
-	REFUSED_NO_INSTRUCTION,	/* there is no syscall instruction that it could execute */
+	REFUSED_NO_INSTRUCTION,	/* it has no syscall instruction to execute */
 	REFUSED_FAILED,		/* error: of something else */
 	REFUSED_SLEEPING,	/* it sleeps, and was left alone: see `sleeping` */
 	REFUSED_HUGETLB,	/* copy-on-write would take pages of its pool */
 	REFUSED_IO_URING,	/* the program has a ring */
-	REFUSED_USERFAULTFD,	/* the program handles page faults: it would hear of the copy */
+	REFUSED_USERFAULTFD,	/* the program handles page faults and would see the copy */
 };
 
 struct injector_answer {
@@ -85,10 +85,10 @@ struct injector_answer {
 	uint64_t clone_ns;	/* of that, in clone() */
 	uint32_t restarted, rewound;	/* calls restarted by the kernel, and by us: EINTR */
 	uint32_t rseq_aborted;
-	uint32_t reaped;	/* of `dead`: a bit for each that the program has no more */
-	uint64_t resident_bytes, huge_bytes;	/* of the program; huge_bytes: transparent huge pages,
-						 * looked at now and then; UINT64_MAX: not known */
-	bool missing;		/* memory with MADV_DONTFORK was missing: the copy is useless; ask again */
+	uint32_t reaped;	/* a bit for each of `dead` that the program has reaped */
+	uint64_t resident_bytes;	/* of the program */
+	uint64_t huge_bytes;	/* transparent, by the last look; UINT64_MAX: not known */
+	bool missing;		/* it lacks memory with MADV_DONTFORK and is useless: ask again */
 	/* This many calls of the thread were recorded: see injector_ask_recording(). */
 	uint32_t recorded;
 };
@@ -107,7 +107,9 @@ int injector_ask(int socket, const struct injector_request *request,
 int injector_ask_recording(int socket, const struct injector_request *request,
 			   struct injector_answer *answer, int *recording);
 
-/* The injector's side: send an answer, with a recording if that is not -1.  0, or -1 with errno. */
+/*
+ * In the injector: send an answer, with a recording unless it is -1.  Returns 0, or -1 with errno.
+ */
 int injector_reply(int socket, const struct injector_answer *answer, int recording);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Copies threads of running programs when it is asked to: see injector.h. */
+/* Copies threads of running programs on request: see injector.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include "thread_stop.h"
 #include "tracee.h"
 
-/* Nobody but the kernel and root ends it between a stop and the return of the registers. */
+/* Only the kernel and root can end it between a stop and the return of the registers. */
 static void protect(void)
 {
 	sigset_t all;
@@ -27,7 +27,7 @@ static void protect(void)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
-	/* All where they are allowed: not needed, but good. */
+	/* Where they are allowed: useful, but not required. */
 	mlockall(MCL_CURRENT | MCL_FUTURE);
 	setpriority(PRIO_PROCESS, 0, -10);
 	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -61,7 +61,7 @@ static void on_news(int signal)
 	(void)signal;
 }
 
-/* Until something is asked; threads that stop late are let go in between. */
+/* Wait for a request; release threads that stop late. */
 static void wait_for_request(void)
 {
 	struct pollfd socket = { .fd = INJECTOR_SOCKET, .events = POLLIN };
@@ -100,10 +100,10 @@ int main(void)
 		if (recording >= 0)
 			close(recording);
 	}
-	/* Who asked is gone: nobody will take these, and they live until their alarm. */
+	/* The requester is gone: nobody will take the copies, and they live until their alarm. */
 	for (uint32_t i = 0; rc < 0 && i < answer.copies; i++)
 		thread_copy_kill(answer.copy[i].pid);
 	held_threads_release();
-	/* Threads that it still traces are let go by its end. */
+	/* Its exit releases the threads that it still traces. */
 	return 0;
 }

@@ -99,7 +99,10 @@ static bool is_refused(const ZydisDecodedInstruction *z)
 	}
 }
 
-/* Its references cannot be said by base, index and displacement, or a copy of it elsewhere differs. */
+/*
+ * Its references have no base, index and displacement, or it would do something else at another
+ * address.
+ */
 static bool is_stepped(const ZydisDecodedInstruction *z)
 {
 	switch (z->mnemonic) {
@@ -260,7 +263,7 @@ static bool add_memory(struct instruction *instruction, const ZydisDecodedOperan
 	return true;
 }
 
-/* Zydis knows only the register.  Which line that is in is seen when it is stepped. */
+/* Zydis knows only the register; the step shows which line it is in. */
 static void set_clzero_operand(struct instruction *instruction)
 {
 	instruction->operand_count = 1;

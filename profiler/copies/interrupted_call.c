@@ -11,8 +11,8 @@
 enum { RESTARTSYS = 512, RESTARTNOINTR = 513, RESTARTNOHAND = 514, RESTART_BLOCK = 516 };
 
 /*
- * Calls that a mere stop ends with EINTR (signal(7), and the kernel's source), and that have done
- * nothing then: they can be made again.
+ * Calls that a mere stop ends with EINTR (signal(7), and the kernel's source).  They have done
+ * nothing then, and can be made again.
  */
 static bool is_interrupted_by_stop(long call)
 {

@@ -7,9 +7,9 @@
 #include <sys/user.h>
 
 enum interrupted_call {
-	CALL_OVER,	/* none, or it has a result */
-	CALL_RESTARTED,	/* the kernel makes it again, if the registers are as they were */
-	CALL_REWOUND,	/* it failed with EINTR for nothing: `own` is changed to make it again */
+	CALL_OVER,	/* there is none, or it has returned */
+	CALL_RESTARTED,	/* the kernel restarts it, if the registers are unchanged */
+	CALL_REWOUND,	/* it failed with EINTR because of us: `own` is changed to make it again */
 };
 
 /*

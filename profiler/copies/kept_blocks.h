@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The last executed blocks of a copy, with their addresses: a queue.  What a window measures is
- * what the copy did last, and nobody knows before when that is; and the copy is dead by the time
+ * The last executed blocks of a copy, with their addresses: a queue.  A window measures what the
+ * copy did last, and when that is becomes known only at its end; and the copy is dead by the time
  * the slow models see it.
  */
 #ifndef TLBCOST_COPIES_KEPT_BLOCKS_H

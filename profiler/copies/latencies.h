@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* After how many cycles does an instruction of x86-64 give its result? */
+/* The latencies of x86-64 instructions. */
 #ifndef TLBCOST_COPIES_LATENCIES_H
 #define TLBCOST_COPIES_LATENCIES_H
 
@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * From its register operands to its result, in cycles; without the memory operand's.  0: the core
- * renames a register, or there is no result.
+ * From its register operands to its result, in cycles, without that of a memory operand.  0: the
+ * core renames a register, or there is no result.
  */
 uint8_t latency_of(const ZydisDecodedInstruction *instruction, const ZydisDecodedOperand *operands);
 

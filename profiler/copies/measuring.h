@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What arms.c and the two ways in which arms do their work know of a copy that is measured. */
+/* The state of a copy that is measured, for arms.c and the two ways in which arms do their work. */
 #ifndef TLBCOST_COPIES_MEASURING_H
 #define TLBCOST_COPIES_MEASURING_H
 
@@ -9,7 +9,7 @@
 #include "replay.h"
 #include "slices.h"
 
-/* What is measured of one copy. */
+/* One copy that is measured. */
 struct measuring {
 	const struct arms_options *options;
 	struct slice_rows *rows;
@@ -22,29 +22,29 @@ struct measuring {
 	struct page_runs pages, new_pages;
 	/* Of these, those that the pilot has written: if options->keeps_frames. */
 	struct page_runs written;
-	/* It does the work before the others; it is not timed. */
+	/* Does the work before the others; is not timed. */
 	struct arm pilot;
 	struct arm arms[ARM_KINDS];
 	const char *why;		/* there are no (more) slices */
 	int64_t call;			/* that is why */
 };
 
-/* There are no more slices, for this reason, if there was none before.  Returns -1. */
+/* No more slices, for this reason (the first one counts).  Returns -1. */
 int measuring_stop(struct measuring *measuring, const char *why);
 
 /* An arm forked from the copy, with no memory that is shared.  Returns 0 or -1, as below. */
 int measuring_fork(struct measuring *measuring, struct arm *arm);
 
-/* What this process has; the arms are to have that.  Returns 0; or -1: measuring_stop() was called. */
+/* Note the pages of this process, which the arms need.  Returns 0; or -1 after measuring_stop(). */
 int measuring_note_pages(struct measuring *measuring, pid_t pid);
 
 /*
- * Frames of its own for what was noted last, but not before; if options->keeps_frames, on base pages
- * only for what the pilot has written.  Returns 0 or -1, as above.
+ * Give it frames of its own for the newly noted pages; with options->keeps_frames, on base pages
+ * only for those that the pilot has written.  Returns 0 or -1, as above.
  */
 int measuring_prepare(struct measuring *measuring, enum arm_kind kind);
 
-/* The arms in an order that is drawn. */
+/* The arms in random order. */
 void measuring_shuffle(struct measuring *measuring, enum arm_kind order[ARM_KINDS]);
 
 /* The word for it in the table. */

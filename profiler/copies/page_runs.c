@@ -14,7 +14,7 @@
 /* Of /proc/PID/pagemap. */
 #define PRESENT (UINT64_C(1) << 63)
 #define SWAPPED (UINT64_C(1) << 62)
-/* Of kernels that cannot skip what is reserved: a mapping that is read page by page. */
+/* For kernels that cannot skip reserved memory: a mapping is read page by page. */
 #define MOST_READ_BYTES (UINT64_C(1) << 40)
 /* Holes that are filled rather than walked around. */
 #define SMALL_HOLE (8 * PAGE)
@@ -146,7 +146,7 @@ static int add_mapping(struct page_runs *runs, int pagemap, const struct copy_ma
 	if (!cannot_scan && errno != ENOTTY && errno != EINVAL)
 		return -1;
 	cannot_scan = true;
-	/* Nobody has as much memory: it is reserved. */
+	/* No machine has as much memory: it is reserved. */
 	return mapping->end - mapping->start > MOST_READ_BYTES ? 0 :
 								 read_mapping(runs, pagemap, mapping);
 }

@@ -10,7 +10,7 @@
 
 #include "copy_mappings.h"
 
-/* Of /proc/PID/pagemap: nobody else maps this frame. */
+/* In /proc/PID/pagemap: no other process maps this frame. */
 #define PAGEMAP_EXCLUSIVE (UINT64_C(1) << 56)
 
 /* Anonymous private memory that has pages, in the order of addresses. */
@@ -29,8 +29,8 @@ int page_runs_read(struct page_runs *runs, pid_t pid);
 void page_runs_free(struct page_runs *runs);
 
 /*
- * The pages of `all` that this process has to itself, with small holes between them: after a fork, those
- * that it has written.  All of them if that cannot be seen.  Returns 0, or -1 with errno;
+ * The pages of `all` that this process has to itself, with small holes between them: after a fork,
+ * those that it has written.  All of them if that cannot be seen.  Returns 0, or -1 with errno;
  * page_runs_free() in both cases.
  */
 int page_runs_exclusive(struct page_runs *exclusive, const struct page_runs *all, pid_t pid);

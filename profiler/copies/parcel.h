@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* `descriptor`: -1: none; it stays the caller's.  Returns 0, or -1 with errno. */
+/* `descriptor` (-1: none) still belongs to the caller.  Returns 0, or -1 with errno. */
 int parcel_send(int socket, const void *content, size_t bytes, int descriptor);
 
 /*

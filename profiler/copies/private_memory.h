@@ -11,22 +11,24 @@
 #include "copy.h"
 
 /*
- * New anonymous memory with the same content in place of [start, end), with this protection.  All of
- * it gets pages of this size, if the kernel grants huge ones; 0: base pages, and none for what is only
- * zeros.  Here and below, `registers` are those of the stopped process.  Returns 0; or -1 with errno
- * (ESRCH: it is lost), and then the process is of no more use.
+ * New anonymous memory with the same content in place of [start, end), with this protection.  All
+ * of it gets pages of this size, if the kernel grants huge ones; 0: base pages, and none for what
+ * is only zeros.  Here and below, `registers` are those of the stopped process.  Returns 0; or -1
+ * with errno (ESRCH: it is lost), and then the process is of no more use.
  */
 int private_memory_replace(struct copy *copy, const struct user_regs_struct *registers,
 			   uint64_t start, uint64_t end, uint64_t protection,
 			   uint64_t page_bytes);
 
 /*
- * In place of shared mappings that it may write: nothing is written there for anybody else.  Those
- * of more than a GiB, and what it must not read, become unwritable.
+ * In place of shared mappings that it may write, so that nothing it writes is visible elsewhere.
+ * Mappings of more than a GiB, and unreadable ones, become read-only.
  */
 int private_memory_shared(struct copy *copy, const struct user_regs_struct *registers);
 
-/* In place of files' code, in mappings of `least_bytes` and more.  It can be written, too. */
+/*
+ * In place of file-backed code, in mappings of at least `least_bytes`.  It becomes writable, too.
+ */
 int private_memory_text(struct copy *copy, const struct user_regs_struct *registers,
 			uint64_t least_bytes);
 

@@ -184,7 +184,7 @@ static void add_children_of(pid_t pid, pid_t tid, void *context)
 	}
 }
 
-/* Shorter times tell nothing. */
+/* Shorter times say nothing. */
 #define RATE_NS 1000000u
 
 static void note_faults(struct process *process, uint64_t faults)
@@ -210,7 +210,7 @@ void processes_look(struct processes *processes, bool tree)
 {
 	struct process_status status;
 
-	/* Those that are added have their children looked at, too. */
+	/* The children of added processes are looked at, too. */
 	for (size_t i = 0; i < processes->count; i++) {
 		struct process *process = processes->all[i];
 

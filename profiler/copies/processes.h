@@ -10,7 +10,7 @@
 
 #define PROCESS_MOST_DEAD 32u
 
-/* How far it had come at a time. */
+/* Its progress at a time. */
 struct process_pace {
 	uint64_t at_ns;		/* CLOCK_MONOTONIC */
 	uint64_t user_ns;
@@ -39,11 +39,11 @@ struct processes {
 	size_t count, capacity;
 	pid_t only;		/* this thread alone is drawn; 0: any */
 	bool children;		/* its descendants are followed as well */
-	/* That all have used since processes_open(); in user mode, by what ticks of the clock see. */
+	/* What all have used since processes_open(); user time as sampled by clock ticks. */
 	uint64_t cpu_ns, user_ns;
 	uint64_t before_ns;	/* that the first had used by then */
 	uint64_t threads_seen;	/* most threads at once */
-	/* Is it a copy of ours, and no child of the program's? */
+	/* Is it one of our copies, not a child of the program? */
 	bool (*is_copy)(void *context, pid_t pid);
 	void *context;
 };
@@ -52,10 +52,10 @@ struct processes {
 int processes_open(struct processes *processes, pid_t pid);
 void processes_close(struct processes *processes);
 
-/* What has happened since: CPU time; with `tree`, also who was born. */
+/* Update CPU times; with `tree`, also look for new processes. */
 void processes_look(struct processes *processes, bool tree);
 
-/* A thread that runs or is ready to, each with the same chance; 0: there is none. */
+/* A random thread that runs or is runnable; 0: there is none. */
 pid_t processes_draw(struct processes *processes, uint64_t *random, struct process **process);
 
 /* What /proc says of a process now.  Returns 0, or -1 if it is gone. */

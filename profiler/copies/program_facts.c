@@ -19,7 +19,7 @@
 static struct program_facts remembered[REMEMBERED];
 static unsigned next_remembered;
 
-/* A ring's requests are the program's alone; who handles its faults hears of each fork. */
+/* A ring's requests belong to the program alone; a userfaultfd handler sees each fork. */
 static enum injector_refusal look_at_files(pid_t process, pid_t thread)
 {
 	enum injector_refusal refusal = INJECTED;
@@ -52,7 +52,7 @@ static uint64_t measure_huge(pid_t process, pid_t thread)
 	char path[64], line[256];
 	FILE *rollup;
 
-	/* Of a process alone: its first thread may have ended. */
+	/* Facts of the process: its first thread may have ended. */
 	(void)thread;
 	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", process);
 	rollup = fopen(path, "re");
@@ -86,7 +86,7 @@ struct program_facts *program_facts_of(pid_t process, pid_t thread)
 
 	if (!facts->looked_ns || now - facts->looked_ns > LOOK_NS) {
 		facts->refusal = look_at_files(process, thread);
-		/* That one thread has ended says nothing about the program. */
+		/* The end of one thread says nothing about the program. */
 		facts->looked_ns = facts->refusal == REFUSED_GONE ? 0 : now;
 	}
 	if (!facts->measured_ns || now - facts->measured_ns > MEASURE_NS) {

@@ -9,7 +9,7 @@
 
 #include "injector.h"
 
-/* What is known of one program.  Kept, and looked up again when it is old. */
+/* One program.  Cached, and looked up again when it is old. */
 struct program_facts {
 	pid_t process;
 	enum injector_refusal refusal;	/* INJECTED: none */

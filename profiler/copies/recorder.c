@@ -23,7 +23,7 @@
 #define MOST_BYTES (64u << 20)
 #define CHUNK_BYTES 65536u
 #define MOST_ERROR 4095
-/* Stops between two looks at which CPU it is on. */
+/* Stops after which we look again which CPU it is on. */
 #define STOPS_NEAR 16u
 
 /* Calls that make a process or thread, end one, or change where it continues. */

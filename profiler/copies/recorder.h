@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which system calls does a thread make after it was copied, and what do they give it?  Its copy
- * may make none of them: it gets the same results (replay.h).
+ * Which system calls does a thread make after it was copied, and what do they return?  Its copy
+ * must make none of them: it gets the same results (replay.h).
  *
  * A recording is a file in memory: records one after the other, each a struct recorded_call, its
  * outputs (struct recorded_output), and then the bytes of each output, padded to a multiple of 8.
@@ -29,8 +29,8 @@ struct recorded_call {
 #define RECORDED_MOST_OUTPUTS 64u
 
 /*
- * The memory that a call has written, which returned in `thread` (its memory may be read).
- * Returns how many outputs there are; or -1 if that is not known of this call.
+ * The memory written by a call that has returned in `thread`, whose memory may be read.  Returns
+ * the number of outputs; or -1 if they are not known for this call.
  */
 int recorded_outputs(pid_t thread, const struct recorded_call *call,
 		     struct recorded_output outputs[RECORDED_MOST_OUTPUTS]);
@@ -46,8 +46,8 @@ struct recorder {
 
 /* How it ended. */
 enum recorder_end {
-	RECORDER_STOPPED,	/* it is in a ptrace stop: let go of it, with `signal` */
-	RECORDER_RUNS,		/* it runs, or waits in a call: let go of it when it stops next */
+	RECORDER_STOPPED,	/* it is in a ptrace stop: detach, with `signal` */
+	RECORDER_RUNS,		/* it runs, or waits in a call: detach when it stops next */
 	RECORDER_GONE,
 };
 

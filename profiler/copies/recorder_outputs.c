@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <sys/utsname.h>
 
-/* Of the kernel's interface, where the C library has another or none. */
+/* The kernel's structures, where the C library has different ones or none. */
 #define EPOLL_EVENT_BYTES 12u
 #define STATX_BYTES 256u
 #define SIGNAL_SET_BYTES 8u

@@ -9,18 +9,18 @@
 #include "injector.h"
 #include "thread_facts.h"
 
-/* What an errno of ptrace() or of /proc means. */
+/* For an errno of ptrace() or of /proc. */
 enum injector_refusal refusal_of_error(int error);
 
-/* Of a thread that is not traced yet.  `sleeping`: it may be asleep. */
+/* For a thread that is not traced yet.  `sleeping`: it may be asleep. */
 enum injector_refusal refusal_of_facts(const struct thread_facts *facts, bool sleeping);
 
 /* PTRACE_SEIZE has failed, with errno. */
 enum injector_refusal refusal_to_trace(pid_t program, pid_t thread);
 
 /*
- * Wine's way (PR_SET_SYSCALL_USER_DISPATCH): the stopped thread has a signal instead of a system
- * call.  Linux 6.4 and later tell.
+ * Does the stopped thread get a signal for its system calls, as under Wine
+ * (PR_SET_SYSCALL_USER_DISPATCH)?  Visible since Linux 6.4.
  */
 bool refusal_dispatches_calls(pid_t thread);
 

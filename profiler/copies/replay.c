@@ -131,7 +131,7 @@ int replay(struct recording *recording, const struct copy *copy, struct user_reg
 	const struct recorded_call *call = next_of(recording);
 	int rc = REPLAY_ANSWERED;
 
-	/* A copy that went another way has other arguments. */
+	/* A copy that took another path has other arguments. */
 	if (!call || call->call != (int64_t)r->rax || call->arguments[0] != r->rdi ||
 	    call->arguments[1] != r->rsi)
 		return REPLAY_NOTHING;

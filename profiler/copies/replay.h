@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A copy gets from its system calls what the program itself got from the same ones (recorder.h), and
- * makes none: so windows of servers do not end at the first.  Memory calls are made for real, at the
- * same places.
+ * A copy makes no system calls: each returns what the program itself got from it (recorder.h), so
+ * that windows of servers do not end at the first.  Memory calls are made for real, with the same
+ * addresses.
  */
 #ifndef TLBCOST_COPIES_REPLAY_H
 #define TLBCOST_COPIES_REPLAY_H
@@ -15,7 +15,7 @@
 struct recording {
 	uint8_t *records;	/* NULL: there are none */
 	size_t bytes, next;	/* next: offset of the record that comes next */
-	uint64_t at_ns;		/* CLOCK_MONOTONIC when the last replayed call returned; 0: none yet */
+	uint64_t at_ns;		/* CLOCK_MONOTONIC when the last replayed call returned, or 0 */
 };
 
 /* Map what the injector recorded; `file` may be closed then.  Returns 0, or -1 with errno. */
@@ -28,7 +28,7 @@ uint64_t recording_calls(const struct recording *recording);
 enum replayed {
 	REPLAY_NOTHING,		/* the next recorded call is another one */
 	REPLAY_ANSWERED,	/* outputs are written, the result is in rax */
-	REPLAY_REAL,		/* make it as the registers now say; `result` is what it has to give */
+	REPLAY_REAL,		/* make it as the registers now say; it must return `result` */
 };
 
 /*

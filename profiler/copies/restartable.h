@@ -8,8 +8,8 @@
 #include <sys/user.h>
 
 /*
- * If it is, let its registers go to where the kernel would: the sequence has been aborted, and may
- * not be gone on with after system calls of others.  Kernels before 5.13 do not tell.
+ * If it is, change its registers as the kernel would to abort the sequence, which must not continue
+ * after our system calls.  Not visible before Linux 5.13.
  */
 bool restartable_abort(pid_t thread, struct user_regs_struct *registers);
 

@@ -15,12 +15,15 @@
 /* A worker that ran for less than this part of so long a time has no CPU to itself. */
 #define STARVED_NS 200000000u
 #define STARVED_SHARE 3u
-/* Threads wait no longer than this for a copy: see injector.h, whose own limit is the last resort. */
+/*
+ * Threads wait no longer than this for a copy: see injector.h, whose own limit is the last resort.
+ */
 #define HOLD_NS 500000000u
 /*
- * What a worker takes from the program on another CPU, by using caches and memory that both share: a
- * third of its own time for xz, next to nothing for others (doc/benchmarks.md).  At most what it
- * takes to refill the last-level cache, unless calls end windows: whoever answers them may need that CPU.
+ * What a worker takes from the program on another CPU, by using caches and memory that both share:
+ * a third of its own time for xz, next to nothing for others (doc/benchmarks.md).  At most what it
+ * takes to refill the last-level cache, unless calls end windows: whoever answers them may need
+ * that CPU.
  */
 #define NEIGHBOUR_SHARE 3u
 #define REFILL_NS UINT64_C(30000000)
@@ -37,7 +40,7 @@ void sampled_copies_settle(struct sampling *sampling)
 	}
 }
 
-/* The threads that waited for its end go on. */
+/* The threads that waited for its end continue. */
 static void release(struct sampling *sampling, struct process *process)
 {
 	const struct injector_request request = {
@@ -116,7 +119,7 @@ static void set_pace(struct sampling *sampling, uint64_t ns)
 static void end_job(struct sampling *sampling, const struct worker *worker,
 		    struct sampled_copy *sampled, uint64_t ran_ns)
 {
-	/* It took its share of CPUs that all were in use, or of caches and memory alone. */
+	/* It used CPUs that were all busy, or only caches and memory. */
 	uint64_t taken_ns = ran_ns / (worker->urgent ? workers_cpus() : NEIGHBOUR_SHARE);
 
 	if (!worker->urgent && !sampled->process->ended_by_call && taken_ns > REFILL_NS)
@@ -162,8 +165,8 @@ void sampled_copies_kill(struct sampling *sampling, const struct process *proces
 }
 
 /*
- * The program pays for each page that it writes while the copy lives, so that a worker that waits
- * for a CPU is dear; and one that waits for ever tells nothing.
+ * The program pays for each page that it writes while the copy lives, so a worker that waits for a
+ * CPU is expensive; and one that waits forever contributes nothing.
  */
 static void relieve(struct sampling *sampling, struct worker *worker,
 		    struct sampled_copy *sampled)
@@ -208,7 +211,7 @@ bool sampled_copies_alive(const struct sampling *sampling)
 	return sampling->waiting_count > 0;
 }
 
-/* By a thread that runs; if there is none for long, by one that sleeps. */
+/* By a running thread; if there is none for long, by a sleeping one. */
 static void reap(struct sampling *sampling, struct process *process)
 {
 	const struct timespec soon = { 0, 2000000 };

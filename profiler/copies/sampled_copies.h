@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What becomes of all copies that live: news of their workers, their deaths and what these cost. */
+/* All copies that are alive: reports of their workers, their deaths and what these cost. */
 #ifndef TLBCOST_COPIES_SAMPLED_COPIES_H
 #define TLBCOST_COPIES_SAMPLED_COPIES_H
 
 #include "sampling_state.h"
 
-/* What the last copies' pages cost since their death is in their rows. */
+/* Record what the last copies' pages have cost since their death. */
 void sampled_copies_settle(struct sampling *sampling);
 
-/* Take in what the workers say. */
+/* Process the workers' reports. */
 void sampled_copies_hear(struct sampling *sampling);
 
 /*
@@ -22,7 +22,7 @@ void sampled_copies_kill(struct sampling *sampling, const struct process *proces
 
 bool sampled_copies_alive(const struct sampling *sampling);
 
-/* At the end: have the programs reap those that are dead. */
+/* At the end: let the programs reap the dead ones. */
 void sampled_copies_reap(struct sampling *sampling);
 
 #endif

@@ -26,7 +26,10 @@ struct injector_request sampled_copy_request(const struct sampling *sampling,
 		.dead_count = process->dead_count, .hold = sampling->options.hold,
 	};
 
-	/* Recording takes time, in which the copy lives: only if calls end windows, or it is asked for. */
+	/*
+	 * Recording takes time, during which the copy lives: only if calls end windows, or on
+	 * request.
+	 */
 	if (process->ended_by_call || sampling->options.arms) {
 		request.record_calls = sampling->options.record_calls;
 		request.record_ms = sampling->options.record_ms;
@@ -75,7 +78,7 @@ void sampled_copy_bury(struct sampled_copy *sampled)
 	}
 }
 
-/* What the last copy's pages cost after its death: each is found the program's own again. */
+/* Faults after the last copy's death, on pages that were shared with it. */
 void sampled_copy_charge_late(struct sampling *sampling, struct process *process, uint64_t faults)
 {
 	const double passed = (double)(process->cpu_ns - process->dead_cpu_ns);

@@ -20,21 +20,21 @@ int sampled_copy_ask(struct sampling *sampling, struct process *process,
 		     const struct injector_request *request, struct injector_answer *answer,
 		     int *recording);
 
-/* Have a worker take it over.  Returns 0; or -1 and it is still to be killed. */
+/* Hand it to a worker.  Returns 0; or -1, and the caller has to kill it. */
 int sampled_copy_give(struct sampling *sampling, struct worker *worker,
 		      const struct sampled_copy *sampled, const struct worker_job *job,
 		      int recording);
 
-/* It is dead: we reap it, or note that its program has to. */
+/* It is dead: reap it, or note that its program has to. */
 void sampled_copy_bury(struct sampled_copy *sampled);
 
-/* What the last copy's pages cost after its death: each is found the program's own again. */
+/* Charge the faults after the last copy's death, on pages that were shared with it. */
 void sampled_copy_charge_late(struct sampling *sampling, struct process *process, uint64_t faults);
 
-/* The instant has come: copy a thread, if one runs; else the instant stays. */
+/* The instant has come: copy a running thread; if there is none, the instant stays. */
 void sampled_copy_take(struct sampling *sampling);
 
-/* Something of this descriptor is to be heard of.  Returns 0, or -1 with errno. */
+/* Watch this descriptor, too.  Returns 0, or -1 with errno. */
 int sampling_watch(const struct sampling *sampling, int fd);
 
 #endif

@@ -15,10 +15,10 @@
 #include "sampled_copy.h"
 #include "strata.h"
 
-#define TREE_NS 20000000u	/* how often it is looked who was born */
+#define TREE_NS 20000000u	/* how often new processes are looked for */
 #define LONGEST_NS 20000000u	/* between two looks */
 #define SHORTEST_NS 100000u
-#define IDLE_NS 2000000u	/* the longest while an instant waits for a thread that runs */
+#define IDLE_NS 2000000u	/* how long an instant waits for a running thread at most */
 
 static bool is_copy(void *context, pid_t pid)
 {
@@ -112,7 +112,10 @@ static uint64_t time_left(struct sampling *sampling, uint64_t now)
 	sampling->looked_ns = now;
 	sampling->looked_cpu_ns = processes->cpu_ns;
 	if (due) {
-		/* Whoever runs now is not asked again at a fixed rhythm. */
+		/*
+		 * The next look is not at a fixed interval, which could be in step with the
+		 * program.
+		 */
 		sampling->patience_ns = ran || !sampling->patience_ns ? 2 * SHORTEST_NS :
 					sampling->patience_ns * 5 / 4;
 		if (sampling->patience_ns > IDLE_NS)

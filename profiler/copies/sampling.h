@@ -13,15 +13,15 @@
 int sampling_open(struct sampling *sampling, const struct sampling_options *options,
 		  struct workers *workers, const char *injector);
 
-/* Of a program; `launched`: it is a child of ours, which waits to execute.  0, or -1 with errno. */
+/* `launched`: the program is our child, which waits to execute it.  Returns 0, or -1 with errno. */
 int sampling_begin(struct sampling *sampling, pid_t pid, bool launched);
 
 /* sampling->fd is readable.  Returns 0; or -1 with errno. */
 int sampling_ready(void *context);
 
 /*
- * No more copies.  `patient`: those that are followed may end their windows.  Afterwards no copy is
- * left, and none is unreaped, if the program can do that.
+ * No more copies.  `patient`: those being followed may finish their windows.  Afterwards no copy is
+ * left, and all are reaped, if the program can do that.
  */
 void sampling_end(struct sampling *sampling, bool patient);
 

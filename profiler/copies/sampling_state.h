@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What sampling.c and sampled_copy.c know of the program and its copies. */
+/* The program and its copies: the state of sampling.c and sampled_copy.c. */
 #ifndef TLBCOST_COPIES_SAMPLING_STATE_H
 #define TLBCOST_COPIES_SAMPLING_STATE_H
 
@@ -26,7 +26,7 @@ struct sampling_options {
 	uint64_t until_ns;		/* of arms: see waiting.h; 0: no limit */
 };
 
-/* A copy that is followed; of each worker one. */
+/* A copy that is followed: one for each worker. */
 struct sampled_copy {
 	bool alive, modelled;		/* modelled: its worker is still busy with it */
 	const char *cut;		/* we killed it early: why, as the result */
@@ -37,7 +37,7 @@ struct sampled_copy {
 	uint64_t image, faults, cpu_ns;	/* of the process when it was made */
 	uint64_t begun_cpu_ns;		/* of all processes */
 	double fault_rate;		/* per ns of CPU time, before */
-	uint64_t lost_ns;		/* CPU time that the program did not get while it was made */
+	uint64_t lost_ns;		/* CPU time that the program lost while it was made */
 	uint64_t given_ns;		/* CLOCK_MONOTONIC when a worker got it */
 };
 
@@ -72,10 +72,13 @@ struct sampling {
 	uint64_t first_image, random, start_ns;
 	uint32_t next_window;
 	uint64_t stratum_ns, instant_ns, length_ns;	/* of the program's CPU time */
-	/* The last row's stratum may not be over: its row's index, and user time when it began. */
+	/*
+	 * The last row, whose stratum may not be over: its index, and the user time at its
+	 * beginning.
+	 */
 	ssize_t open_row;
 	uint64_t open_user_ns;
-	uint64_t pace_ns;		/* CPU time of the program for which a copy keeps a worker */
+	uint64_t pace_ns;		/* program CPU time during which a copy keeps a worker */
 	unsigned tries, refused;	/* of this instant; in a row */
 	uint64_t looked_ns, looked_cpu_ns, tree_ns, patience_ns;
 };

@@ -134,7 +134,7 @@ enum flow select_instructions(struct translation *made)
 	while (flow == FLOW_BRANCH && in_first_page(made, made->past - 1) && add_part(made));
 	if (made->part_count && (flow == FLOW_ON || flow == FLOW_STEP || flow == FLOW_REFUSE ||
 				 !in_first_page(made, made->past - 1))) {
-		/* It is better off by itself. */
+		/* It is better in a block of its own. */
 		made->part_count--;
 		made->count = made->parts[made->part_count].instructions;
 		made->past = made->parts[made->part_count].past;

@@ -26,7 +26,7 @@ static bool may_grow(void)
 	return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= SHARED_BYTES;
 }
 
-/* A file of the program's, without a name; below 0: it cannot have one. */
+/* An unnamed file of the program; below 0: it cannot have one. */
 static int64_t make_file(struct following *following)
 {
 	/* Its name is the empty string that the area begins with. */
@@ -40,8 +40,8 @@ static int64_t make_file(struct following *following)
 }
 
 /*
- * The program's file, here.  All of its memory is there before it is used: later, the lack of some
- * would be the program's SIGBUS.  MAP_FAILED: it cannot be.
+ * Map the program's file here.  All of its memory is allocated first: if some were missing later,
+ * the program would get SIGBUS.  MAP_FAILED: it is not possible.
  */
 static void *map_here(pid_t pid, int64_t number)
 {

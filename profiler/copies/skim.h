@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Blocks of which all pages are in the TLB models' filters are most of a program.  They change only
- * the times of last use there, so they are executed from the stream's records, place by place; what
- * comes of it is the same as by tlb_feed_block().
+ * Most executed blocks touch only pages that are in the TLB models' filters, and change nothing but
+ * the times of last use there.  So they are executed from the stream's records, place by place,
+ * with the same result as by tlb_feed_block().
  */
 #ifndef TLBCOST_COPIES_SKIM_H
 #define TLBCOST_COPIES_SKIM_H
@@ -19,7 +19,7 @@ struct skim {
 	const uint64_t *record, *end;
 };
 
-/* What the feed's owner does besides. */
+/* What the feed's owner needs in addition. */
 struct skim_use {
 	uint64_t until;		/* the clock stays below this */
 	/* A block that ends in a call or a return was executed. */

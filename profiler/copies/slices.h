@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What did each arm take for each slice: the table of kind slices. */
+/* The time of each arm for each slice: the table of kind slices. */
 #ifndef TLBCOST_COPIES_SLICES_H
 #define TLBCOST_COPIES_SLICES_H
 
@@ -15,13 +15,13 @@ struct slice_row {
 	uint32_t window;	/* of the copies table */
 	uint32_t slice, turn;	/* in the copy; order of the arms in this slice */
 	enum arm_kind arm;
-	const char *outcome;	/* "good", or a word for why it is not */
+	const char *outcome;	/* "good", or a word that says why not */
 	int64_t call;		/* that ended it; -1: none did */
 	/* CPU time of the slice's two parts; SLICE_UNKNOWN: not obtained. */
 	uint64_t warm_ns, time_ns;
 	uint64_t faults, stops;	/* in the part that is measured */
 	uint64_t anonymous_bytes, huge_bytes;	/* that the arm is on */
-	uint64_t changed_pages, different_pages;	/* than at first; than the base arm's, at the end */
+	uint64_t changed_pages, different_pages;	/* since the start; from the base arm */
 };
 
 /* Zeroed is empty. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A program that is followed itself has stopped amid translated code, by a signal: what are the
- * program's registers?
+ * A program that is followed itself was stopped in translated code by a signal: what are the
+ * program's own registers?
  */
 #ifndef TLBCOST_COPIES_STOPPED_CODE_H
 #define TLBCOST_COPIES_STOPPED_CODE_H

@@ -4,7 +4,7 @@
 #include "clock.h"
 #include "waiting.h"
 
-/* So little is never too dear: a short program may need its memory last of all. */
+/* This little is never too expensive: a short program may touch its memory only at the end. */
 #define CHEAP_NS 2e7
 /* After this many refusals in a row strata grow no more. */
 #define MOST_REFUSED 10u
@@ -30,10 +30,10 @@ void strata_next(struct sampling *sampling, uint64_t begin_ns)
 		sampling->stopped = "budget";
 		return;
 	}
-	/* Workers that are busy leave an instant unseen. */
+	/* While workers are busy an instant is missed. */
 	if (serving && !waiting_may(sampling, 0) && length < sampling->pace_ns / serving)
 		length = sampling->pace_ns / serving;
-	/* Who refused now will, most likely, refuse again. */
+	/* A refusal is most likely to be repeated. */
 	for (unsigned i = 0; i < sampling->refused && i < MOST_REFUSED; i++)
 		length *= 2;
 	sampling->stratum_ns = begin_ns;

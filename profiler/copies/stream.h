@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The copy's buffer of block numbers and addresses: read, and given to the watcher. */
+/* Reads the copy's buffer of block numbers and addresses, for the watcher. */
 #ifndef TLBCOST_COPIES_STREAM_H
 #define TLBCOST_COPIES_STREAM_H
 
@@ -23,7 +23,10 @@ struct stream {
 	const struct cached_block *held;
 	uint64_t held_addresses[CODE_BLOCK_MOST_REFERENCES];
 	uint64_t *records;		/* AREA_BUFFER_BYTES */
-	/* All buffers, as the program has them, too; NULL: records are copied from the one there is. */
+	/*
+	 * All buffers, as the program has them, too; NULL: records are copied from the one there
+	 * is.
+	 */
 	const uint64_t *shared;
 	unsigned buffer;		/* index of the current one */
 	const uint64_t *full;		/* `records`, or one that is shared */

@@ -149,7 +149,7 @@ static void disable_shadow_stack(const struct copy *copy)
 	call(copy, SYS_arch_prctl, ARCH_SHSTK_DISABLE, SHSTK, 0, 0);
 }
 
-/* The first that goes when memory is short. */
+/* The first to be killed when memory is short. */
 static void offer_to_oom_killer(pid_t pid)
 {
 	char path[64];
@@ -165,7 +165,7 @@ static void offer_to_oom_killer(pid_t pid)
 	close(fd);
 }
 
-/* What of it could be noticed, or could notice others. */
+/* Detach it from everything that could notice it, or that it could notice. */
 static int cut_off(const struct copy *copy, const struct injector_request *request)
 {
 	struct thread_facts facts;
@@ -178,14 +178,14 @@ static int cut_off(const struct copy *copy, const struct injector_request *reque
 		disable_shadow_stack(copy);
 	if (request->sibling)
 		call(copy, SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
-	/* Yama; in another namespace the tracer has no id. */
+	/* Yama; in another namespace the tracer has no PID. */
 	if (request->tracer)
 		call(copy, SYS_prctl, PR_SET_PTRACER, facts.namespaces > 1 ? PR_SET_PTRACER_ANY :
 		     (uint64_t)request->tracer, 0, 0);
 	return 0;
 }
 
-/* It waits to be taken, and ends if nobody does for too long. */
+/* It waits to be taken, and exits if that takes too long. */
 static int leave(const struct copy *copy)
 {
 	struct user_regs_struct registers = copy->start;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How is a stopped thread copied, and its copy made to wait for who will follow it? */
+/* How is a stopped thread copied, and its copy parked until a worker follows it? */
 #ifndef TLBCOST_COPIES_THREAD_COPY_H
 #define TLBCOST_COPIES_THREAD_COPY_H
 
@@ -8,8 +8,8 @@
 #include "unforked_memory.h"
 
 /*
- * Of a prepared stop: make the copies, which are traced and stop by themselves.  `unforked`: memory
- * that they are to have all the same.  Returns INJECTED with answer->copies; or REFUSED_CLONE with
+ * Make the copies of a prepared stop, which are traced and stop by themselves.  `unforked`: memory
+ * that they must have nevertheless.  Returns INJECTED with answer->copies; or REFUSED_CLONE with
  * answer->error.
  */
 enum injector_refusal thread_copy_make(struct thread_stop *stop,
@@ -18,7 +18,7 @@ enum injector_refusal thread_copy_make(struct thread_stop *stop,
 				       struct injector_answer *answer);
 
 /*
- * Cut a copy off from the program and from everybody else, and park it: it waits untraced, and ends
+ * Detach a copy from the program and everything else, and park it: it waits untraced, and exits
  * after a minute if nobody takes it.  Returns 0; or -1, and it is dead.
  */
 int thread_copy_park(const struct copy *copy, const struct injector_request *request);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What does /proc say of a thread that is to be copied? */
+/* What does /proc say about a thread that is to be copied? */
 #ifndef TLBCOST_COPIES_THREAD_FACTS_H
 #define TLBCOST_COPIES_THREAD_FACTS_H
 
@@ -11,7 +11,7 @@ struct thread_facts {
 	char state;		/* R, S, D, T, t, Z, X */
 	pid_t tracer;		/* 0: none */
 	unsigned seccomp;	/* 0: none, 1: strict, 2: a filter */
-	unsigned namespaces;	/* of process ids, in which it has one */
+	unsigned namespaces;	/* PID namespaces in which it has a PID */
 	/* Bit n - 1 is signal n. */
 	uint64_t pending, shared_pending, blocked, ignored, caught;
 	uint64_t resident_bytes, hugetlb_bytes;

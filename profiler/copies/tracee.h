@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What does a traced thread do next, and how is it made to do a system call of ours? */
+/* What does a traced thread do next, and how does it make a system call for us? */
 #ifndef TLBCOST_COPIES_TRACEE_H
 #define TLBCOST_COPIES_TRACEE_H
 
@@ -13,13 +13,13 @@
 #define TRACEE_EVENT(status) ((status) >> 16)
 
 /*
- * How long one waits: until a time of CLOCK_MONOTONIC, or one of these.  But for the second,
- * SIGCHLD is blocked and taken.
+ * Deadlines: a time of CLOCK_MONOTONIC, or one of these.  Except for the second, SIGCHLD must be
+ * blocked, and is consumed.
  */
 #define TRACEE_FOR_EVER UINT64_MAX
 #define TRACEE_OF_ONE_THREAD 0u	/* for ever, for a process that has one thread: a copy */
 
-/* Whenever one waits for a time, and something may have happened to another tracee: call this. */
+/* Set what is called while waiting with a deadline, when another tracee may have stopped. */
 void tracee_look_at_others(void (*others)(void));
 
 /*
@@ -29,9 +29,9 @@ void tracee_look_at_others(void (*others)(void));
 int tracee_wait(pid_t tid, uint64_t deadline_ns, int *status);
 
 /*
- * Of a thread that was seized and asked to stop (PTRACE_INTERRUPT): let it continue until it does,
- * with the signals that come first.  Returns the signal of the stop: SIGTRAP, or that of a stop of
- * its process; or -1 with errno, ESRCH if it has ended.
+ * For a seized thread that was asked to stop (PTRACE_INTERRUPT): wait until it does, and pass on
+ * the signals that come first.  Returns the signal of the stop: SIGTRAP, or that of a group stop;
+ * or -1 with errno, ESRCH if it has ended.
  */
 int tracee_wait_interrupted(pid_t tid, uint64_t deadline_ns);
 

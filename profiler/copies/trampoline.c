@@ -88,8 +88,8 @@ static bool is_written(pid_t thread, uint64_t address)
 }
 
 /*
- * The kernel fills the last page of the vDSO up with zeros.  So much of them that they are none of
- * its own: at least as much again is left.
+ * The kernel pads the last page of the vDSO with zeros.  Twice the room is required, so that these
+ * are not zeros of its own.
  */
 static bool has_room(pid_t thread, uint64_t address)
 {
@@ -116,7 +116,7 @@ uint64_t trampoline_life(uint64_t call)
 	return call + (uint64_t)(trampoline_data - trampoline_call);
 }
 
-/* Places one before the other; each injector takes one that has not been used, while there are. */
+/* One before the other; each injector takes an unused one while there is one. */
 #define MOST_PLACES 5u
 
 static uint64_t place_of(uint64_t end, unsigned i)
@@ -134,9 +134,9 @@ static uint64_t turn_of(pid_t thread, uint64_t place)
 }
 
 /*
- * A thread may still be on its way back for an injector that was killed, and needs what is written
- * there, even while it handles a signal: a free place, or else that of the oldest turn.  Leaves no
- * place if there is no room.
+ * Take a free place, or else the one that was used longest ago: a thread may still be on its way
+ * back for an injector that was killed, even inside a signal handler, and needs what is written
+ * there.  `code` stays 0 if there is no room.
  */
 static void find_place(struct trampoline *trampoline, pid_t thread, uint64_t end)
 {
@@ -251,7 +251,7 @@ void trampoline_close(struct trampoline *trampoline)
 	trampoline->memory = -1;
 }
 
-/* The memory cannot be written by the program itself, but by its tracer. */
+/* The memory is read-only for the program, but not for its tracer. */
 static int write_memory(const struct trampoline *trampoline, pid_t thread, uint64_t address,
 			const void *buffer, size_t bytes)
 {
@@ -259,7 +259,7 @@ static int write_memory(const struct trampoline *trampoline, pid_t thread, uint6
 
 	if (pwrite(trampoline->memory, buffer, bytes, (off_t)address) == (ssize_t)bytes)
 		return 0;
-	/* Newer kernels can be told to refuse that, but not this. */
+	/* Newer kernels can be configured to refuse that, but not this. */
 	for (size_t i = 0; i < bytes; i += sizeof(word)) {
 		memcpy(&word, (const char *)buffer + i, sizeof(word));
 		if (ptrace(PTRACE_POKEDATA, thread, (void *)(uintptr_t)(address + i),
@@ -272,8 +272,10 @@ static int write_memory(const struct trampoline *trampoline, pid_t thread, uint6
 static int map_page(struct trampoline *trampoline, pid_t thread,
 		    const struct user_regs_struct *registers)
 {
-	const uint64_t arguments[6] = { 0, PAGE_BYTES, PROT_READ | PROT_EXEC,
-					MAP_PRIVATE | MAP_ANONYMOUS, ~(uint64_t)0, TRAMPOLINE_BACK };
+	const uint64_t arguments[6] = {
+		0, PAGE_BYTES, PROT_READ | PROT_EXEC,
+		MAP_PRIVATE | MAP_ANONYMOUS, ~(uint64_t)0, TRAMPOLINE_BACK,
+	};
 	const uint64_t all = ~(uint64_t)0;
 	int64_t result;
 
@@ -319,10 +321,12 @@ int trampoline_lay(struct trampoline *trampoline, pid_t thread, uint64_t mask,
 			errno = EAGAIN;
 			return -1;
 		}
-		if (write_memory(trampoline, thread, trampoline->code, trampoline_code, code_bytes()) < 0)
+		if (write_memory(trampoline, thread, trampoline->code, trampoline_code,
+				 code_bytes()) < 0)
 			return -1;
 	}
-	if (write_memory(trampoline, thread, trampoline->code + code_bytes(), &data, sizeof(data)) < 0)
+	if (write_memory(trampoline, thread, trampoline->code + code_bytes(), &data,
+			 sizeof(data)) < 0)
 		return -1;
 	registers->rip = trampoline->code + (uint64_t)(trampoline_back - trampoline_code);
 	return 0;

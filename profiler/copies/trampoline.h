@@ -17,10 +17,10 @@ struct trampoline {
 	uint64_t code;		/* where the instructions are; 0: nowhere yet */
 	uint64_t end;		/* of the vDSO, if they are in it */
 	uint64_t call;		/* address of their `syscall` */
-	uint64_t plain;		/* of another one, which leads nowhere: for a page of our own */
+	uint64_t plain;		/* another `syscall`, which leads nowhere: to map our page */
 	int memory;		/* /proc/PID/mem */
 	bool own_page;
-	uint64_t turn;		/* the number of its use: higher than those of all other places */
+	uint64_t turn;		/* counts uses: higher than in all other places */
 };
 
 /* The sixth argument of a call: what comes after it if nobody stops the thread. */
@@ -37,16 +37,13 @@ enum {
 int trampoline_open(struct trampoline *trampoline, pid_t process, pid_t thread);
 void trampoline_close(struct trampoline *trampoline);
 
-/*
- * Whether a stopped thread is on its way back for another injector that was killed: it has to be
- * let go on.
- */
+/* Is a stopped thread on its way back for a killed injector?  Then let it continue. */
 bool trampoline_is_under_way(const struct trampoline *trampoline, pid_t thread, uint64_t at);
 
 /*
- * Of a stopped thread: write the instructions and with what they lead back.  Afterwards `registers`
- * are changed to what it is to have before its first call: it goes back as soon as it runs.
- * Returns 0, or -1 with errno, and no instruction was executed or the thread was lost.
+ * Write the instructions and the state that they restore to a stopped thread.  `registers` are
+ * changed to those that it needs before its first call: as soon as it runs, it returns to what it
+ * did.  Returns 0; or -1 with errno, and the thread has executed nothing or was lost.
  */
 int trampoline_lay(struct trampoline *trampoline, pid_t thread, uint64_t mask,
 	       struct user_regs_struct *registers);
@@ -54,7 +51,7 @@ int trampoline_lay(struct trampoline *trampoline, pid_t thread, uint64_t mask,
 /* With the instructions at `call`: address of a struct timespec, how long a parked copy lives. */
 uint64_t trampoline_life(uint64_t call);
 
-/* Take our page away again, if there is one: the last call. */
+/* Unmap our page, if there is one: the last call. */
 void trampoline_lift(struct trampoline *trampoline, pid_t thread,
 		     const struct user_regs_struct *registers);
 

@@ -14,7 +14,9 @@
 /* Blocks that are translated ahead, so that fewer jumps stop the copy. */
 #define MOST_AHEAD 24u
 #define INT3 0xccu
-/* Parts of one piece of code: a conditional branch that is not taken leads from each to the next. */
+/*
+ * Parts of one piece of code: a conditional branch that is not taken leads from each to the next.
+ */
 #define MOST_PARTS 8u
 
 /* Up to its end: */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which memory of a program do its children not get (MADV_DONTFORK)?  V8's heap is such. */
+/* Which memory of a program do its children not get (MADV_DONTFORK)?  V8's heap, for example. */
 #ifndef TLBCOST_COPIES_UNFORKED_MEMORY_H
 #define TLBCOST_COPIES_UNFORKED_MEMORY_H
 
@@ -21,7 +21,7 @@ struct unforked_memory {
 bool unforked_memory_lacks(pid_t process, pid_t thread, pid_t copy);
 
 /*
- * Read which it is, but for devices'.  Takes as long as the kernel needs to look at all pages.
+ * Find it, except for devices' memory.  Takes as long as the kernel needs to look at all pages.
  * Returns 0, or -1 with errno; unforked_memory_free() in both cases.
  */
 int unforked_memory_read(pid_t process, pid_t thread, struct unforked_memory *memory);

@@ -46,7 +46,7 @@ unsigned unwind(const struct copy *copy, uint64_t *addresses, unsigned room)
 	if (dwfl_linux_proc_report(dwfl, copy->pid) == 0 &&
 	    dwfl_report_end(dwfl, NULL, NULL) == 0 &&
 	    dwfl_linux_proc_attach(dwfl, copy->pid, true) == 0)
-		/* It fails at the outermost frame as well: what was found is good. */
+		/* It fails at the outermost frame, too: what was found is valid. */
 		dwfl_getthread_frames(dwfl, copy->pid, each_frame, &found);
 	dwfl_end(dwfl);
 	return found.count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Through which calls did a copy get where it begins? */
+/* The call stack of a copy at its beginning. */
 #ifndef TLBCOST_COPIES_UNWIND_H
 #define TLBCOST_COPIES_UNWIND_H
 

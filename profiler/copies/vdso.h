@@ -15,15 +15,17 @@ struct user_regs_struct;
 
 enum vdso_clock { VDSO_CLOCK_GETTIME, VDSO_GETTIMEOFDAY, VDSO_TIME, VDSO_CLOCKS };
 
-/* From the start of the vDSO: the same in all processes of one kernel.  0: it has no such function. */
+/*
+ * From the start of the vDSO: the same in all processes of one kernel.  0: it has no such function.
+ */
 uint64_t vdso_offset(enum vdso_clock clock);
 
 /* Does one of these begin at the address? */
 bool vdso_is_clock(const struct translator *translator, uint64_t address);
 
 /*
- * The copy is about to execute the one at its rip: set its result, as if it had run `late_ns` ago, and return from
- * it.  Returns 0, or -1 with errno.
+ * The copy is about to execute the one at its rip: set its result, as if it had run `late_ns` ago,
+ * and return from it.  Returns 0, or -1 with errno.
  */
 int vdso_answer(const struct translator *translator, struct copy *copy,
 		struct user_regs_struct *registers, int64_t late_ns);

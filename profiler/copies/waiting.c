@@ -13,7 +13,7 @@
 #include "slices.h"
 #include "sysfile.h"
 
-/* A parked copy ends by itself after 60 s (trampoline_code.S): older ones are not begun with. */
+/* A parked copy exits by itself after 60 s (trampoline_code.S): older ones are not started. */
 #define MOST_PARKED_NS UINT64_C(50000000000)
 
 /* Their arms have some of the time, too. */
@@ -26,7 +26,7 @@ bool waiting_is_for_the_end(const struct sampling *sampling)
 	       clock_ns() - sampling->start_ns <= LONGEST_NS;
 }
 
-/* Of the time there is, what one copy may take so that there are enough of them. */
+/* The part of the time that one copy may take, so that there are enough of them. */
 uint64_t waiting_share(const struct sampling *sampling)
 {
 	const uint64_t end_ns = sampling->start_ns + sampling->options.until_ns;
@@ -39,14 +39,16 @@ uint64_t waiting_share(const struct sampling *sampling)
 	return now < end_ns ? (end_ns - now) / missing : 1;
 }
 
-/* If it takes as long as the last one, does it end in time?  Fewer than are needed are no answer. */
+/* Does it end in time if it takes as long as the last one?  Too few copies are no answer. */
 static bool has_time(const struct sampling *sampling, uint64_t now)
 {
 	return !sampling->options.until_ns || sampling->measured < ARMS_FEWEST_COPIES ||
 	       now + sampling->measuring_ns <= sampling->start_ns + sampling->options.until_ns;
 }
 
-/* Each of them may have all its pages to itself some time, as each arm of the one that is measured. */
+/*
+ * Each of them may have all its pages to itself some time, as each arm of the one that is measured.
+ */
 bool waiting_may(const struct sampling *sampling, uint64_t resident_bytes)
 {
 	const uint64_t copies = ARM_KINDS + 2 + sampling->waiting_count;
@@ -67,13 +69,13 @@ int waiting_add(struct sampling *sampling, const struct sampled_copy *sampled,
 		waiting->recording = fcntl(recording, F_DUPFD_CLOEXEC, 0);
 	if (recording >= 0 && waiting->recording < 0)
 		return -1;
-	/* What is said of it if no worker ever gets it. */
+	/* Its result, if no worker ever gets it. */
 	sampling->rows.all[sampled->row].result = "busy";
 	sampling->waiting_count++;
 	return 0;
 }
 
-/* It holds memory: its death is waited for. */
+/* It holds memory: wait for its death. */
 static void end(const struct sampled_copy *sampled)
 {
 	kill(sampled->copy.pid, SIGKILL);

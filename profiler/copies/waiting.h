@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which copy is measured next?  Arms take seconds, in which more instants come: their copies are made
- * then, and wait, parked, until the program has ended, a worker is free, or there is no time left.
+ * Which copy is measured next?  Arms take seconds, and more instants come in that time.  Their
+ * copies are made then, and wait, parked, until the program has ended, a worker is free, or there
+ * is no time left.
  */
 #ifndef TLBCOST_COPIES_WAITING_H
 #define TLBCOST_COPIES_WAITING_H
@@ -15,9 +16,8 @@
 uint64_t waiting_share(const struct sampling *sampling);
 
 /*
- * Do copies wait until the program has ended?  Arms have it alone then: neither does it take caches and
- * memory from them, nor do they have to keep off its frames.  Not of one that may run for longer
- * than copies can be parked.
+ * Do copies wait until the program has ended?  Then it takes no caches and no memory from the arms,
+ * and they can use its frames.  Not if it may run for longer than copies can be parked.
  */
 bool waiting_is_for_the_end(const struct sampling *sampling);
 

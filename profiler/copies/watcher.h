@@ -19,7 +19,9 @@ struct watcher {
 	void *(*translated)(void *context, const struct code_block *block,
 			    const struct instruction *decoded);
 	void (*forgotten)(void *context, void *watched);
-	/* All blocks are about to be freed, and forgotten if they have a `watched`.  May be NULL. */
+	/*
+	 * All blocks are about to be freed, and forgotten if they have a `watched`.  May be NULL.
+	 */
 	void (*clearing)(void *context);
 	/*
 	 * A block was executed.  addresses[i] is where reference i was; `next` is the address of

@@ -2,7 +2,7 @@
 /*
  * A program that is followed itself, from its first instruction to its last: its calls are real,
  * and signals reach it.  What cannot be followed (another program, a second thread, code that
- * changes) ends that, and the program continues natively.
+ * changes) ends this, and the program continues natively.
  */
 #ifndef TLBCOST_COPIES_WHOLE_H
 #define TLBCOST_COPIES_WHOLE_H
@@ -27,7 +27,7 @@ int whole_call(struct following *following);
 /* It is at an instruction that is not followed: that is executed natively. */
 int whole_step(struct following *following);
 
-/* It is in a stop by a signal: whether somebody sent that. */
+/* It is in a stop by a signal: was that sent by a process? */
 bool whole_is_sent(const struct following *following);
 
 /* It is in a stop by this signal, anywhere. */

@@ -18,7 +18,7 @@ static uint64_t kept_amount(const struct windows *windows)
 	return window_amount(windows->kept.references, windows->kept.instructions);
 }
 
-/* The oldest blocks leave the queue and warm the TLBs, until so much is left. */
+/* The oldest blocks leave the queue and warm the TLBs, until this much is left. */
 static void warm_with_kept(struct windows *windows, uint64_t rest)
 {
 	const struct kept_block *oldest;
@@ -56,7 +56,7 @@ static bool executed(void *context, const struct code_block *block, const uint64
 	return !windows->warm;
 }
 
-/* Give the models what was kept: the last that the copy did. */
+/* Give the models what was kept: the last part of what the copy did. */
 static void model_kept(struct windows *windows)
 {
 	const uint64_t most = window_timed_part(windows);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What do the models of a worker see of what is executed, and when is it counted and timed? */
+/* What do a worker's models see of the execution, and when is it counted and timed? */
 #ifndef TLBCOST_COPIES_WINDOW_MODELS_H
 #define TLBCOST_COPIES_WINDOW_MODELS_H
 

@@ -27,8 +27,8 @@ struct window_options {
 	/* References: that warm the TLBs, at least and at most; the core; and that are measured. */
 	uint64_t warm, most_warm, core_warm, measured;
 	/*
-	 * After less than this, and less than `warm`, a window's time is not modelled: TLBs that are
-	 * nearly empty would take more of it than the program's ever do.
+	 * After less than this, and less than `warm`, a window's time is not modelled: TLBs that
+	 * are nearly empty would take more of it than the program's ever do.
 	 */
 	uint64_t least_warm;
 	uint32_t cycle_ps;		/* of the core's clock; 0: not known */
@@ -41,8 +41,8 @@ void window_options_init(struct window_options *options);
 
 /*
  * Take an option of `tlbcost-copies`, e.g. "l1d" with "64:4,32:4": those of the Valgrind tool that
- * say what is modelled, and --warm, --most-warm, --least-warm, --core-warm, --measure, --cycle-ps, --dram.
- * Returns 1; 0 if it is none of these; -1 if the value is wrong.
+ * say what is modelled, and --warm, --most-warm, --least-warm, --core-warm, --measure, --cycle-ps,
+ * --dram. Returns 1; 0 if it is none of these; -1 if the value is wrong.
  */
 int window_options_take(struct window_options *options, const char *name, const char *value);
 

@@ -61,7 +61,7 @@ static int tell(const struct work *work, const struct worker_news *news)
 	return send(work->socket, news, sizeof(*news), MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
-/* Follow the copy until its window ends, and have it dead. */
+/* Follow the copy until its window ends, and kill it. */
 static void follow_copy(struct work *work, struct worker_job *job, int recorded,
 			struct worker_news *news,
 			struct followed *followed, bool *began)
@@ -100,7 +100,7 @@ static bool has_ended(pid_t pid)
 	return process_status(pid, &status) < 0 || status.state == 'Z';
 }
 
-/* Have arms of the copy do its work, and have it dead. */
+/* Let arms of the copy do its work, and kill it. */
 static void measure_copy(struct work *work, struct worker_job *job, int recorded,
 			 struct worker_news *news)
 {
@@ -167,7 +167,7 @@ static int do_job(struct work *work, struct worker_job *job, int recorded)
 		follow_copy(work, job, recorded, &news, &followed, &began);
 	copy_ns = news.cpu_ns;
 	news.cpu_ns = copy_ns + process_cpu_ns(getpid()) - before_ns;
-	/* First: it holds memory, and its death is waited for. */
+	/* First: it holds memory; wait for its death. */
 	if (tell(work, &news) < 0)
 		return -1;
 	news.what = NEWS_READY;

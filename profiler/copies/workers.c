@@ -18,7 +18,7 @@
 #include "processes.h"
 #include "worker.h"
 
-/* A timing model may be at work when the program ends; longer than this is never. */
+/* A timing model may still run when the program ends, but never for longer than this. */
 #define WRITE_NS UINT64_C(120000000000)
 
 uint32_t workers_cpus(void)
@@ -43,7 +43,7 @@ static void become_worker(pid_t controller, bool urgent)
 	const struct sched_param none = { 0 };
 	sigset_t all;
 
-	/* The controller ends it, by closing its socket or by its own end. */
+	/* The controller ends it, by closing its socket or by exiting. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Processes that follow copies, one each at a time.  They run only when nobody else wants a CPU; if
- * that is never, as the machine is busy, others are started that take their share.  Copies that
- * they trace die with them.
+ * Processes that follow copies, one at a time each.  They run only when no other process wants a
+ * CPU; on a machine so busy that they never do, they are replaced by workers with normal priority.
+ * Copies that they trace die with them.
  */
 #ifndef TLBCOST_COPIES_WORKERS_H
 #define TLBCOST_COPIES_WORKERS_H
@@ -17,14 +17,14 @@
 #include "worker.h"
 
 #define WORKERS_MOST 8u
-/* With those that took the place of starved ones. */
+/* Including those that replaced starved ones. */
 #define WORKERS_SLOTS (2 * WORKERS_MOST)
 
 struct worker {
 	pid_t pid;
 	int socket;		/* -1: it is gone */
 	bool busy;
-	bool urgent;		/* it has the priority of other programs */
+	bool urgent;		/* it has normal priority */
 	bool retired;		/* it gets no more jobs */
 	uint64_t cpu_ns;	/* its CPU time before its job */
 };
@@ -44,9 +44,8 @@ uint32_t workers_cpus(void);
 uint32_t workers_spare(void);
 
 /*
- * Start them, with the tables to be written to the folder with the numbers from `first` on; of a
- * whole run (window->whole) one.  Returns 0; or -1 with errno, and there
- * are none.
+ * Start them.  Their tables in the folder are numbered from `first`.  A whole run (window->whole)
+ * has one.  Returns 0; or -1 with errno, and there are none.
  */
 int workers_start(struct workers *workers, uint32_t count, const struct worker_options *options,
 		  const char *folder, uint32_t first);
@@ -57,16 +56,16 @@ int workers_start(struct workers *workers, uint32_t count, const struct worker_o
  */
 int workers_follow_program(struct workers *workers, pid_t pid, uint32_t window);
 
-/* Keep off the CPUs that a process may use, if there are others. */
+/* Avoid the CPUs that a process may use, if there are others. */
 void workers_avoid(const struct workers *workers, pid_t pid);
 
 /*
- * It gets no CPU time: retire it, and start one in its place that takes its share.  Returns the new
- * one; or NULL, and all is as before.
+ * It gets no CPU time: retire it, and start one with normal priority in its place.  Returns the new
+ * one; or NULL, and nothing has changed.
  */
 struct worker *workers_replace(struct workers *workers, struct worker *starved);
 
-/* Whether there is one that can get a job sooner or later; how many. */
+/* How many can get a job sooner or later. */
 uint32_t workers_serving(const struct workers *workers);
 
 /* One without a job, or NULL. */
@@ -75,7 +74,7 @@ struct worker *workers_idle(struct workers *workers);
 /* `recording`: a descriptor to give it, or -1.  Returns 0, or -1 with errno: the worker is gone. */
 int workers_give(struct worker *worker, const struct worker_job *job, int recording);
 
-/* What it has to say: true, or false if there is nothing (more). */
+/* Its next report; false: there is none. */
 bool workers_hear(struct worker *worker, struct worker_news *news);
 
 /*
@@ -84,7 +83,7 @@ bool workers_hear(struct worker *worker, struct worker_news *news);
  */
 uint32_t workers_finish(struct workers *workers);
 
-/* Nothing is left of them. */
+/* Kill all. */
 void workers_kill(struct workers *workers);
 
 #endif

@@ -14,7 +14,7 @@ ULong reuse_samples_below;
 #define MOST_BLOCKS 1024u
 #define SLOTS (2 * MOST_BLOCKS)
 
-/* When a line was last accessed, + 1 (0: never), and at what age it usually is. */
+/* When a line was last accessed, + 1 (0: never), and its usual age then. */
 struct sampled_line {
 	uint64_t last, usual;
 };
@@ -100,7 +100,7 @@ static struct sampled_block *block_of(uint64_t address)
 	return block;
 }
 
-/* It is accessed now.  What is usual is the mean of about the last four ages. */
+/* It is accessed now.  The usual age is a moving average of about the last four. */
 static void saw(enum line_kind kind, struct sampled_line *line, uint64_t time)
 {
 	const uint64_t age = line->last ? time + 1 - line->last : NEVER_ACCESSED;
@@ -137,9 +137,9 @@ void reuse_samples_walked(uint64_t address, uint64_t time)
 }
 
 /*
- * The part of the program's pages that are in the sample: blocks are few, and may be more or less
- * than the wanted part.  Pages that were unmapped count in one number alone, so that it is not
- * trusted beyond that.
+ * The fraction of the program's pages that was sampled.  Blocks are few, so it can differ from the
+ * nominal fraction.  Unmapped pages are in only one of the two counts, so a fraction that is too
+ * far off is not trusted.
  */
 static double sampled_part(uint64_t pages)
 {

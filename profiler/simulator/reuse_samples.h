@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How old are lines when they are accessed?  Of some blocks of pages every reference is seen,
- * throughout the run: the filter holds none of their pages.
+ * How old are lines when they are accessed?  The filter never holds the pages of sampled blocks, so
+ * every reference to them is seen, throughout the run.
  */
 #ifndef TLBSIM_REUSE_SAMPLES_H
 #define TLBSIM_REUSE_SAMPLES_H
@@ -14,7 +14,7 @@
 /* A block: the pages whose translations are in one line of a table. */
 #define SAMPLED_BLOCK_SHIFT 15u
 
-/* A block is sampled if its number, scattered, is below this; 0: none is. */
+/* A block is sampled if the hash of its number is below this; 0: none is. */
 extern ULong reuse_samples_below;
 
 /* Start with none; does nothing if no core uses them. */
@@ -33,8 +33,8 @@ void reuse_samples_saw(uint64_t address, enum tlb_side side, uint64_t time);
 void reuse_samples_walked(uint64_t address, uint64_t time);
 
 /*
- * What was seen, for a window that begins now, of a program that has accessed this number of base
- * pages; NULL: nobody asks.
+ * What was sampled so far, for a window that begins now; `pages`: the base pages that the program
+ * has accessed.  NULL: no core uses it.
  */
 const struct reuse *reuse_samples_now(uint64_t time, uint64_t pages);
 

@@ -46,15 +46,12 @@ struct timing_config {
 	 * If there are none, it holds l3_bytes of what the program touched.
 	 */
 	uint32_t l3_half_life_cycles[MOST_HALF_LIVES];
-	/*
-	 * The share of it, in per cent, that keeps what is accessed again; the rest evicts the
-	 * least recently used line.
-	 */
+	/* The part of it that protects reused lines, in per cent; the rest is LRU. */
 	uint32_t l3_adaptive;
-	/* Without half-lives: how long it holds a line, in per cent of what is usual; 0: that. */
+	/* Without half-lives: how long a line stays, in per cent of the usual time; 0: 100. */
 	uint32_t l3_lifetime;
 	uint32_t l3_cycles, memory_cycles;
-	uint32_t l3_interval;	/* ticks from a line of it to the next, at best */
+	uint32_t l3_interval;	/* ticks from one of its lines to the next, at best */
 	uint32_t memory_interval;	/* the same of memory, to the next line */
 	uint32_t memory_apart;	/* and to one anywhere else */
 	uint32_t row_cycles;	/* and to another row of one bank; 0: not known */
@@ -63,7 +60,7 @@ struct timing_config {
 	uint32_t walkers;	/* walks at once */
 	/* Time that a walker is busy in addition to its reads, on base and on huge pages. */
 	uint32_t walk_cycles[2];
-	uint32_t walk_latency;	/* of these cycles, those that the reference waits for, too */
+	uint32_t walk_latency;	/* of these cycles, those that delay the reference, too */
 	/* Cost of each read in addition to the cache's, on base and on huge pages. */
 	uint32_t read_cycles[2];
 	uint32_t directories;	/* entries of the cache of page directories */

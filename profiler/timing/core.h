@@ -2,14 +2,14 @@
 /*
  * How long does one thread's code take on an out-of-order core?
  *
- * Instructions enter the reorder buffer in order, a few per cycle, and retire
- * in order; between, each starts when its operands are ready.  A load waits
- * for its address, its translation and its line.  A store retires without its
- * line, but waits for its translation; the store buffer empties in order.
- * After a mispredicted branch nothing enters until it is resolved.  What the model does not have: ports, the front end, SMT.
+ * Instructions enter the reorder buffer in order, a few per cycle, and retire in order; between,
+ * each starts when its operands are ready.  A load waits for its address, its translation and its
+ * line.  A store retires without its line, but waits for its translation; the store buffer empties
+ * in order. After a mispredicted branch nothing enters until it is resolved.  Ports, the front end
+ * and SMT are not modelled.
  *
- * After Genbrugge, Eyerman and Eeckhout, "Interval simulation" (HPCA 2010),
- * with the times of values in place of intervals between misses.
+ * After Genbrugge, Eyerman and Eeckhout, "Interval simulation" (HPCA 2010), with the times of
+ * values in place of intervals between misses.
  */
 #ifndef TLBCOST_TIMING_CORE_H
 #define TLBCOST_TIMING_CORE_H

@@ -109,15 +109,15 @@ static bool table_follows(struct last_level *level, uint64_t line)
 }
 
 /* How long ago was a line accessed whose age is not known?  It is accessed now. */
-static ticks age_of(struct last_level *level, uint64_t line, struct wish wish, ticks now,
+static ticks age_of(struct last_level *level, uint64_t line, struct line_access access, ticks now,
 		    uint64_t random)
 {
 	struct sightings *sightings = &level->sightings;
-	const enum line_kind kind = wish.kind;
+	const enum line_kind kind = access.kind;
 	struct cache_line *seen = cache_find(level->cache, line);
 	ticks age, since;
 
-	if (!seen && wish.paired && level->residency.reuse)
+	if (!seen && access.paired && level->residency.reuse)
 		return residency_age(&level->residency, kind, now, 0, random);
 	if (!seen) {
 		const struct cache_line gone = cache_insert(level->cache, line, now);
@@ -141,7 +141,7 @@ static ticks age_of(struct last_level *level, uint64_t line, struct wish wish, t
 		if (seen->windows < CACHE_MOST_WINDOWS)
 			seen->windows++;
 	}
-	if (!wish.paired || !level->residency.reuse)
+	if (!access.paired || !level->residency.reuse)
 		seen->arrival = now & CACHE_TIME;
 	if (age < since)
 		return age;
@@ -149,14 +149,14 @@ static ticks age_of(struct last_level *level, uint64_t line, struct wish wish, t
 }
 
 /* Is a line that is not in L2 still in the last-level cache? */
-static bool resides(struct last_level *level, uint64_t line, ticks time, struct wish wish)
+static bool resides(struct last_level *level, uint64_t line, ticks time, struct line_access access)
 {
 	const struct residency *residency = &level->residency;
 	struct sightings *seen = &level->sightings;
 	/* The same throughout a window for a line. */
 	const uint64_t random =
 		scatter(line + seen->windows * UINT64_C(0x100000001b3)) >> 32;
-	ticks age = wish.age;
+	ticks age = access.age;
 	bool left;
 
 	if (!level->cache->sets)
@@ -164,11 +164,11 @@ static bool resides(struct last_level *level, uint64_t line, ticks time, struct 
 	if (age != AGE_UNKNOWN) {
 		if (age != NEVER_ACCESSED)
 			age *= residency->per_reference;
-		left = residency_left(residency, wish.kind, age, random);
+		left = residency_left(residency, access.kind, age, random);
 	} else {
-		age = age_of(level, line, wish, residency_now(residency, time),
+		age = age_of(level, line, access, residency_now(residency, time),
 			     random >> 8);
-		left = residency_left(residency, wish.kind, age, random);
+		left = residency_left(residency, access.kind, age, random);
 		seen->asked++;
 		seen->missing += !left;
 	}
@@ -196,11 +196,11 @@ static bool in_l3(struct last_level *level, uint64_t line, enum line_kind kind)
 }
 
 bool last_level_has(struct last_level *level, uint64_t line, ticks time,
-		    struct wish wish)
+		    struct line_access access)
 {
 	if (level->cache->sets)
 		line = sliced(level->cache, line);
 	if (level->config->l3_half_life_cycles[0] || level->residency.reuse)
-		return resides(level, line, time, wish);
-	return in_l3(level, line, wish.kind);
+		return resides(level, line, time, access);
+	return in_l3(level, line, access.kind);
 }

@@ -2,10 +2,10 @@
 /*
  * Is a line that no nearer cache holds in the last-level cache, or in memory?
  *
- * The model sees parts of a run.  A last-level cache is too large to be filled in one.  If the
- * lines' half-life there is calibrated, or the engine sees the whole run, a line's age decides
- * (residency.h).  Otherwise lines that the model has not seen yet are there with the probability
- * that the engine gives, the size of the cache over what the program has touched.
+ * The model sees windows of a run, which are too short to fill a last-level cache.  If the
+ * half-life of lines there is calibrated, or the engine sees the whole run, a line's age decides
+ * (residency.h).  Otherwise a line that the model has not seen yet is there with the probability
+ * that the engine gives: the size of the cache over what the program has touched.
  */
 #ifndef TLBCOST_TIMING_LAST_LEVEL_H
 #define TLBCOST_TIMING_LAST_LEVEL_H
@@ -16,23 +16,23 @@
 #define LAST_LEVEL_TABLES 16u
 #define AGE_UNKNOWN UINT64_MAX
 
-/* What is accessed: data, or entries last read N references ago (NEVER_ACCESSED: not before). */
-struct wish {
+/* An access beyond L2. */
+struct line_access {
 	enum line_kind kind;
-	uint64_t age;
-	bool paired;	/* fetched only along with its pair: not an access of it */
+	uint64_t age;	/* in references; NEVER_ACCESSED: not before; or AGE_UNKNOWN */
+	bool paired;	/* only fetched with its pair, not accessed */
 };
 
 /* The last-level cache as one core sees it. */
 struct last_level {
 	const struct timing_config *config;
 	struct cache *cache;	/* all threads' */
-	/* What the engine has seen of all of the run; NULL, as at first: it sees windows alone. */
+	/* Of the whole run; NULL, as at first: the engine sees windows only. */
 	const struct reuse *reuse;
-	bool base_tables;	/* it has base pages' tables, which compete with the data */
+	bool base_tables;	/* base pages' tables compete with the data for it */
 	/*
-	 * The number of lines in it out of 2^32 that it has not seen: of data, and of page
-	 * tables; last_level_share() sets both.
+	 * Of lines that it has not seen, the fraction that it holds, times 2^32: of data, and of
+	 * page tables.  last_level_share() sets both.
 	 */
 	uint64_t share, table_share;
 	struct residency residency;
@@ -56,7 +56,7 @@ void last_level_begin(struct last_level *level, ticks time, ticks program_time,
 
 /* The line is there afterwards. */
 bool last_level_has(struct last_level *level, uint64_t line, ticks time,
-		    struct wish wish);
+		    struct line_access access);
 
 /* Pseudo-random: a fixed result for each number. */
 static inline uint64_t scatter(uint64_t number)

@@ -62,14 +62,14 @@ static ticks open_row(struct memory *memory, uint64_t line, ticks time)
 
 /* When a line from beyond L2 arrives. */
 static ticks fetch(struct memory *memory, uint64_t line, ticks time,
-		   struct wish wish, enum reason reason)
+		   struct line_access access, enum reason reason)
 {
 	const struct timing_config *config = memory->config;
 	struct calendar *channel = &memory->l3_channel;
 	ticks interval = config->l3_interval;
 	uint32_t cycles = config->l3_cycles;
 
-	if (!last_level_has(&memory->l3, line, time, wish)) {
+	if (!last_level_has(&memory->l3, line, time, access)) {
 		channel = &memory->memory_channel;
 		interval = reason == WANTED ? config->memory_apart
 					    : config->memory_interval;
@@ -92,14 +92,14 @@ static void write_back(struct memory *memory, struct cache_line gone, ticks time
 
 /* Fetch a line to L2, with the other line of its aligned pair; returns when it arrives. */
 static ticks bring(struct memory *memory, uint64_t line, ticks time,
-		   struct wish wish)
+		   struct line_access access)
 {
-	ticks there = fetch(memory, line, time, wish, WANTED), paired;
+	ticks there = fetch(memory, line, time, access, WANTED), paired;
 
 	write_back(memory, cache_insert(&memory->l2, line, there), time);
 	if (memory->config->pairs && !cache_find(&memory->l2, line ^ 1)) {
-		wish.paired = true;
-		paired = fetch(memory, line ^ 1, time, wish, PAIRED);
+		access.paired = true;
+		paired = fetch(memory, line ^ 1, time, access, PAIRED);
 		write_back(memory,
 			   cache_insert_late(&memory->l2, line ^ 1, paired),
 			   time);
@@ -107,7 +107,7 @@ static ticks bring(struct memory *memory, uint64_t line, ticks time,
 	return there;
 }
 
-static const struct wish data = { LINE_DATA, AGE_UNKNOWN, false };
+static const struct line_access data = { LINE_DATA, AGE_UNKNOWN, false };
 
 static struct stream *stream_of(struct memory *memory, uint64_t page)
 {
@@ -157,7 +157,7 @@ static void prefetch(struct memory *memory, uint64_t line, ticks time)
 }
 
 static ticks read_line(struct memory *memory, uint64_t line, ticks time,
-		       struct wish wish)
+		       struct line_access access)
 {
 	const struct timing_config *config = memory->config;
 	const ticks l1 = (ticks)config->l1.cycles * TICKS_PER_CYCLE;
@@ -177,14 +177,14 @@ static ticks read_line(struct memory *memory, uint64_t line, ticks time,
 		if (found->arrival > there)
 			there = found->arrival;
 	} else {
-		there = bring(memory, line, time, wish);
+		there = bring(memory, line, time, access);
 	}
 	/* A buffer is held until the line is there; if all are, it waits. */
 	free = calendar_take(&memory->buffers, time, there - time);
-	if (wish.kind == LINE_DATA || !config->walks_first)
+	if (access.kind == LINE_DATA || !config->walks_first)
 		there = free;
 	cache_insert(&memory->l1, line, there);
-	if (wish.kind == LINE_DATA)
+	if (access.kind == LINE_DATA)
 		prefetch(memory, line, time);
 	return there;
 }
@@ -192,13 +192,13 @@ static ticks read_line(struct memory *memory, uint64_t line, ticks time,
 ticks memory_read(struct memory *memory, uint64_t line, ticks time,
 		  enum line_kind kind)
 {
-	return read_line(memory, line, time, (struct wish){ kind, AGE_UNKNOWN, false });
+	return read_line(memory, line, time, (struct line_access){ kind, AGE_UNKNOWN, false });
 }
 
 ticks memory_read_table(struct memory *memory, uint64_t line, ticks time,
 			uint64_t age)
 {
-	return read_line(memory, line, time, (struct wish){ LINE_TABLE, age, false });
+	return read_line(memory, line, time, (struct line_access){ LINE_TABLE, age, false });
 }
 
 /* The level that will write it back is told. */

@@ -61,8 +61,8 @@ ticks memory_read_table(struct memory *memory, uint64_t line, ticks time,
 ticks memory_change(struct memory *memory, uint64_t line, ticks time);
 
 /*
- * A line of data was accessed, or modified, some time ago: the near caches hold it.  No time passes,
- * and nothing is said of the last level.
+ * A line of data was accessed, or modified, some time ago: the near caches hold it.  Takes no time,
+ * and leaves the last level as it is.
  */
 void memory_touch(struct memory *memory, uint64_t line, bool change);
 

@@ -28,10 +28,10 @@ static const uint16_t interval[QUANTILES] = {
 };
 
 /*
- * After how many other lines, in 256ths of as many as there are, a last-level cache has evicted one
- * that nobody accesses: the same quantiles, measured by chains of 0.5 to 8 times the L3 on two
- * Sandy Bridges, two Haswells, a Broadwell and three Zen 2 (InstLatX64, Page_Random): the mean of
- * curves that differ by up to a fifth (l3_lifetime).
+ * The age at which a last-level cache has evicted a line, in 256ths of the age at which LRU would:
+ * the same quantiles, measured with chains of 0.5 to 8 times the L3 on two Sandy Bridges, two
+ * Haswells, a Broadwell and three Zen 2 (InstLatX64, Page_Random).  It is the mean of curves that
+ * differ by up to a fifth (l3_lifetime).
  */
 static const uint16_t evicted[QUANTILES] = {
 	566, 521, 493, 472, 451, 429, 408, 395, 392, 388, 385, 381, 378, 374,
@@ -144,13 +144,13 @@ void residency_begin_seen(struct residency *residency, const struct timing_confi
 	residency->reuse = reuse;
 	residency->often = true;
 	residency->kept = reuse_kept(reuse, keeping, tables);
-	residency->half_life = lasting(residency, reuse_evicted_after(reuse, lines - keeping, tables,
-								      &residency->kept));
+	residency->half_life = lasting(
+		residency, reuse_evicted_after(reuse, lines - keeping, tables, &residency->kept));
 	if (config->l3_lifetime)
 		residency->half_life = residency->half_life / 100 * config->l3_lifetime;
 }
 
-/* Does the part keep it that keeps what is accessed again? */
+/* Is it in the part that protects reused lines? */
 static bool is_kept(const struct residency *residency, enum line_kind kind, ticks age,
 		    uint64_t random)
 {

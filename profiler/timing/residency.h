@@ -30,11 +30,11 @@ struct sightings {
 };
 
 struct residency {
-	/* Half of the lines are evicted after it; with `reuse`, as many others as it holds came. */
+	/* Half of the lines are evicted after it; with `reuse`, the age at which LRU evicts. */
 	ticks half_life;
-	/* What the engine saw of the whole run; NULL: only windows were seen. */
+	/* Of the whole run; NULL: the engine saw windows only. */
 	const struct reuse *reuse;
-	struct reuse_kept kept;	/* by the part of the cache that keeps what is accessed again */
+	struct reuse_kept kept;	/* by the part of the cache that protects reused lines */
 	ticks modelled;		/* time that the core has run before */
 	bool often;		/* enough windows to know how often lines are accessed */
 	ticks unseen;		/* mean time between two uses of a line not seen before */
@@ -44,15 +44,15 @@ struct residency {
 };
 
 /*
- * What is known when a window begins: only this program uses the cache, and all of it was seen.  It
- * has lines of page tables, too, if `tables`.
+ * A window begins.  Only this program uses the cache, and the engine sees the whole run.  `tables`:
+ * page tables are in the cache, too.
  */
 void residency_begin_seen(struct residency *residency, const struct timing_config *config,
 			  const struct reuse *reuse, bool tables);
 
 /*
- * The same if others use it; config->l3_half_life_cycles is known.  The core has run for
- * `time` so far; the program has touched `touched` lines.
+ * The same if others use the cache, too; config->l3_half_life_cycles is known.  The core has run
+ * for `time` so far; the program has touched `touched` lines.
  */
 void residency_begin(struct residency *residency,
 		     const struct timing_config *config, ticks time,
@@ -84,7 +84,7 @@ bool residency_left(const struct residency *residency, enum line_kind kind, tick
 ticks residency_age(const struct residency *residency, enum line_kind kind, ticks now,
 		    uint32_t windows, uint64_t random);
 
-/* This age, which is known, as residency_age() draws it where the whole run was seen. */
+/* For a known age, one to compare with those that residency_age() draws: see reuse_spread(). */
 ticks residency_spread(const struct residency *residency, ticks age, uint64_t random);
 
 #endif

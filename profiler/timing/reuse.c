@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "reuse.h"
 
-#define STEPS (1u << REUSE_STEPS_SHIFT)
+#define BINS (1u << REUSE_BINS_SHIFT)
 
-static uint32_t step_of(uint64_t age)
+static uint32_t bin_of(uint64_t age)
 {
 	const uint32_t log = age ? 63 - (uint32_t)__builtin_clzll(age) : 0;
-	uint32_t step;
+	uint32_t bin;
 
-	if (age < STEPS)
+	if (age < BINS)
 		return (uint32_t)age;
-	step = (log - REUSE_STEPS_SHIFT + 1) * STEPS +
-	       (uint32_t)(age >> (log - REUSE_STEPS_SHIFT)) % STEPS;
-	return step < REUSE_AGES ? step : REUSE_AGES - 1;
+	bin = (log - REUSE_BINS_SHIFT + 1) * BINS +
+	       (uint32_t)(age >> (log - REUSE_BINS_SHIFT)) % BINS;
+	return bin < REUSE_AGES ? bin : REUSE_AGES - 1;
 }
 
-/* The lowest age of a step. */
-static uint64_t begin_of(uint32_t step)
+/* The lowest age of a bin. */
+static uint64_t begin_of(uint32_t bin)
 {
-	const uint32_t log = step / STEPS;
+	const uint32_t log = bin / BINS;
 
-	return log ? (uint64_t)(STEPS + step % STEPS) << (log - 1) : step;
+	return log ? (uint64_t)(BINS + bin % BINS) << (log - 1) : bin;
 }
 
 void reuse_saw(struct reuse *reuse, enum line_kind kind, uint64_t age, uint64_t usual)
@@ -29,7 +29,7 @@ void reuse_saw(struct reuse *reuse, enum line_kind kind, uint64_t age, uint64_t 
 		reuse->first[kind] += REUSE_ONE;
 		return;
 	}
-	reuse->aged[kind][step_of(age)] += REUSE_ONE;
+	reuse->aged[kind][bin_of(age)] += REUSE_ONE;
 	reuse->usual[kind][reuse_log(age)][reuse_log(usual)] += REUSE_ONE;
 	reuse->usual_sum[kind][reuse_log(usual)] += usual;
 }
@@ -61,8 +61,8 @@ void reuse_fade(struct reuse *reuse, uint64_t time)
 		uint64_t *older = reuse->older[kind];
 
 		older[REUSE_AGES] = reuse->first[kind];
-		for (uint32_t step = REUSE_AGES; step-- > 0;)
-			older[step] = older[step + 1] + reuse->aged[kind][step];
+		for (uint32_t bin = REUSE_AGES; bin-- > 0;)
+			older[bin] = older[bin + 1] + reuse->aged[kind][bin];
 	}
 }
 
@@ -72,23 +72,20 @@ void reuse_thin(struct reuse *reuse)
 	reuse->sampled /= 2;
 }
 
-/* Accesses of this age: how many were sampled, without those of lines that are kept. */
-static double seen(const struct reuse *reuse, uint32_t step, uint32_t kinds,
+/* Sampled accesses of this bin, without those of lines that are kept. */
+static double seen(const struct reuse *reuse, uint32_t bin, uint32_t kinds,
 		   const struct reuse_kept *kept)
 {
-	const uint32_t log = reuse_log(begin_of(step));
+	const uint32_t log = reuse_log(begin_of(bin));
 	double count = 0;
 
 	for (uint32_t kind = 0; kind < kinds; kind++)
-		count += (double)reuse->aged[kind][step] *
+		count += (double)reuse->aged[kind][bin] *
 			 (REUSE_ALL - kept->part[kind][log]) / REUSE_ALL;
 	return count;
 }
 
-/*
- * The number of different lines that are accessed in a time is the sum of P(age > i) over all i
- * of it.
- */
+/* The number of different lines accessed in a time t is the sum of P(age > i) for all i < t. */
 static uint64_t least_recently_used(const struct reuse *reuse, double lines, uint32_t kinds,
 				    const struct reuse_kept *kept)
 {
@@ -96,11 +93,11 @@ static uint64_t least_recently_used(const struct reuse *reuse, double lines, uin
 
 	for (uint32_t kind = 0; kind < kinds; kind++)
 		older += (double)reuse->first[kind];
-	for (uint32_t step = 0; step < REUSE_AGES; step++)
-		older += seen(reuse, step, kinds, kept);
-	for (uint32_t step = 0; step < REUSE_AGES; step++) {
-		const uint64_t begin = begin_of(step), end = begin_of(step + 1);
-		const double here = seen(reuse, step, kinds, kept), middle = older - here / 2;
+	for (uint32_t bin = 0; bin < REUSE_AGES; bin++)
+		older += seen(reuse, bin, kinds, kept);
+	for (uint32_t bin = 0; bin < REUSE_AGES; bin++) {
+		const uint64_t begin = begin_of(bin), end = begin_of(bin + 1);
+		const double here = seen(reuse, bin, kinds, kept), middle = older - here / 2;
 		const double more = middle * (double)(end - begin);
 
 		if (filled + more >= lines && middle > 0)
@@ -111,7 +108,7 @@ static uint64_t least_recently_used(const struct reuse *reuse, double lines, uin
 	return NEVER_ACCESSED;
 }
 
-/* As counts of the lines sampled, over the whole span. */
+/* Room for this many lines, in the units of the counts: sampled lines times the span. */
 static double sampled(const struct reuse *reuse, uint64_t lines)
 {
 	return (double)lines * (double)reuse->span * reuse->sampled * REUSE_ONE;
@@ -125,7 +122,7 @@ uint64_t reuse_evicted_after(const struct reuse *reuse, uint64_t lines, bool tab
 	return least_recently_used(reuse, sampled(reuse, lines), tables ? LINE_KINDS : 1, kept);
 }
 
-/* Of lines accessed at ages of this log2: how many are kept, out of REUSE_ALL. */
+/* Of the accesses of one age (log2): how many hit, out of REUSE_ALL. */
 static uint16_t part_of(const uint64_t *by_usual, const uint16_t *usual)
 {
 	uint64_t all = 0, there = 0;
@@ -137,10 +134,7 @@ static uint16_t part_of(const uint64_t *by_usual, const uint16_t *usual)
 	return (uint16_t)(all ? there / all : 0);
 }
 
-/*
- * Little's law: lines of one usual age take as much room as the ages of all their accesses, summed,
- * over the time in which these were made.
- */
+/* Little's law: lines of one usual age occupy the sum of their accesses' ages over the span. */
 struct reuse_kept reuse_kept(const struct reuse *reuse, uint64_t lines, bool tables)
 {
 	const uint32_t kinds = tables ? LINE_KINDS : 1;
@@ -167,32 +161,32 @@ uint64_t reuse_age(const struct reuse *reuse, enum line_kind kind, uint64_t beyo
 		   uint64_t random)
 {
 	const uint64_t *older = reuse->older[kind];
-	uint32_t step = step_of(beyond), after = REUSE_AGES;
+	uint32_t bin = bin_of(beyond), after = REUSE_AGES;
 	uint64_t chosen, begin, age;
 
-	if (!older[step])
+	if (!older[bin])
 		return NEVER_ACCESSED;
-	/* As many of those left are no older. */
-	chosen = older[step] - random % older[step];
+	/* The rank of the drawn access among those that are old enough. */
+	chosen = older[bin] - random % older[bin];
 	if (chosen <= older[REUSE_AGES])
 		return NEVER_ACCESSED;
-	while (after - step > 1) {
-		const uint32_t middle = (step + after) / 2;
+	while (after - bin > 1) {
+		const uint32_t middle = (bin + after) / 2;
 
 		if (older[middle] >= chosen)
-			step = middle;
+			bin = middle;
 		else
 			after = middle;
 	}
-	begin = begin_of(step);
-	age = begin + (begin_of(step + 1) - begin) * (older[step] - chosen) /
-			      (older[step] - older[step + 1]);
+	begin = begin_of(bin);
+	age = begin + (begin_of(bin + 1) - begin) * (older[bin] - chosen) /
+			      (older[bin] - older[bin + 1]);
 	return age > beyond ? age : beyond;
 }
 
 uint64_t reuse_spread(uint64_t age, uint64_t random)
 {
-	const uint64_t begin = begin_of(step_of(age));
+	const uint64_t begin = begin_of(bin_of(age));
 
-	return begin + random % (begin_of(step_of(age) + 1) - begin);
+	return begin + random % (begin_of(bin_of(age) + 1) - begin);
 }

@@ -211,14 +211,14 @@ static void neighbours_brought_along_are_no_younger(void)
 	const struct reuse four = ring(4 * LINES, 1 << 20);
 	struct rig *rig = in_ring(&four, 0);
 	struct last_level *level = &rig->core.memory.l3;
-	struct wish wish = { LINE_DATA, AGE_UNKNOWN, true };
+	struct line_access access = { LINE_DATA, AGE_UNKNOWN, true };
 
 	last_level_begin(level, 0, 0, 0, CYCLES(10));
-	CHECK(!last_level_has(level, 77, 0, wish));
-	CHECK(!last_level_has(level, 77, CYCLES(10), wish));
-	wish.paired = false;
-	CHECK(!last_level_has(level, 77, CYCLES(20), wish));
-	CHECK(last_level_has(level, 77, CYCLES(30), wish));
+	CHECK(!last_level_has(level, 77, 0, access));
+	CHECK(!last_level_has(level, 77, CYCLES(10), access));
+	access.paired = false;
+	CHECK(!last_level_has(level, 77, CYCLES(20), access));
+	CHECK(last_level_has(level, 77, CYCLES(30), access));
 	drop_rig(rig);
 }
 

@@ -225,7 +225,7 @@ def track_records(machine: Machine) -> dict[Way, TrackRecord]:
 
 
 def shipped_track_records() -> dict[str, dict[Way, TrackRecord]]:
-    """The same of each machine whose record tlbcost comes with, by the record's name."""
+    """The same for each machine whose record is shipped with tlbcost, by the record's name."""
     found = {}
     for file in sorted(data("samples").glob(f"*/{RECORD}")):
         with contextlib.suppress(TlbcostError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does one executable or library say of who allocates memory in it?"""
+"""What does one executable or library reveal about who allocates memory in it?"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How does an estimate come about? The whole way, from what is asked for to what is said."""
+"""How is an estimate made? From the request to the report's facts."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tlbcost.measured.whole_runs import measure_runs, predicted_s
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
 
-# Rounds of whole runs may take so long; else copies of one more run are measured.
+# Rounds of whole runs may take this long; otherwise copies of one more run are measured.
 _RUNS_S = 24.0
 _COPIES = 8
 # Copies of a large program wait for one another: for so long after its end.

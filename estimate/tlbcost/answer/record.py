@@ -154,7 +154,7 @@ class CountedPart:
 
 @dataclass(frozen=True, slots=True)
 class Caveat:
-    """A numbered warning: what is so, and what to do about it, in sentences."""
+    """A numbered warning: a fact and a remedy, as sentences."""
 
     code: Annotated[str, doc("T and a number, as in doc/caveats.md", pattern="^T[0-9]{2}$")]
     severity: Annotated[

@@ -53,7 +53,7 @@ _LONG_S = 6.0
 
 @dataclass(frozen=True, slots=True)
 class ProgramRuns:
-    """What came of running the program; `seen`: its memory in the last native run, at its peak.
+    """The results of running the program; `seen`: its memory in the last native run, at its peak.
 
     `unfinished`: what the time limit cut short.
     """

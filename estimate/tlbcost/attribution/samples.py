@@ -31,7 +31,7 @@ from tlbcost.simulator.memory_tables import SourceLocation
 from tlbcost.symbols.resolver import Resolver
 from tlbcost.system.huge_pages import HugeSettings
 
-# With fewer samples there is no share: it may just as well be half or twice as much.
+# With fewer samples no share is given: it could as well be half or twice as large.
 FEWEST = 10
 # Samples operations of all kinds; each sample says whether it missed.
 _OF_ALL = "ibs_op"

@@ -90,7 +90,7 @@ def cache_path(machine: Machine) -> Path:
 
 
 def lock_path(machine: Machine) -> Path:
-    """The file that who calibrates this machine has locked."""
+    """The file that is locked while this machine is calibrated."""
     return cache_path(machine).with_suffix(".lock")
 
 

@@ -24,7 +24,7 @@ from tlbcost.processors import cpuid
 _BEYOND = 4
 # What a larger footprint may cost less, and memory more or less than the footprints beyond caches.
 _SAME = 1.5
-# A walk of twice as many pages costs so much more at most; in good calibrations 1.7.
+# A walk over twice as many pages costs at most this much more; in good calibrations 1.7.
 _STEEPEST = 3.0
 # Page tables of this many pages are in a core's own caches: there a walk's cost is well known.
 # Farther out other tenants of the host have their part in it.

@@ -25,7 +25,7 @@ from tlbcost.common.table import (
 )
 from tlbcost.system.machine import Machine
 
-# No calibration has as much; one of everything has 30 KiB.
+# No calibration is as large; a full one has 30 KiB.
 MOST_BYTES = 16 << 20
 # Start of the keys that hold the raw words of CPUID leaves.
 CPUID = "cpuid_"

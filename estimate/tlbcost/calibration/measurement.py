@@ -35,7 +35,7 @@ _AROUND = (0.45, 0.55, 0.65, 0.75, 0.83, 0.88, 0.92, 0.96, 1.0, 1.04, 1.08, 1.14
 _WALKS = (4096, 8192, 16384)
 # What a quick calibration has for larger pages.
 _LARGER_S = 2.0
-# A repetition in less time than this would tell nothing new.
+# A repetition in less time than this would add nothing.
 _LEAST_S = 1.0
 
 
@@ -152,7 +152,7 @@ class _Session:
 
         The samples are added to `runs`, and the answer is that of all of them.
         """
-        # pandas' and numpy's start-up time is paid only by those who measure.
+        # Only commands that measure wait for pandas and numpy to load.
         from tlbcost.calibration.analysis.quantities import analyse, candidates
 
         first, second = runs.first, runs.second

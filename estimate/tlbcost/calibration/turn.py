@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whose turn is it to calibrate? Two at once would disturb each other, and one is enough.
 
-A lock on a file next to the cached calibration. Who gets it at once calibrates; who waits for it
-then finds the calibration in the cache, or what the other one left to those who waited: a poor
-calibration, which the cache does not keep. The file is gone afterwards; one that was left by a
-killed process is locked by nobody, and the next one takes it over.
+A lock on a file next to the cached calibration. A process that gets it at once calibrates. One that
+has waited finds the calibration in the cache, or what the other process left for it: a poor one,
+which the cache does not keep. The file is removed afterwards; one that a killed process left behind
+is not locked, and the next process takes it over.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Turn:
         self.left = left
 
     def leave(self, text: str) -> None:
-        """Leave a text to those who wait for us now, and to nobody later."""
+        """Leave a text for processes that wait now, not for later ones."""
         if self._fd is not None:
             with contextlib.suppress(OSError):
                 os.pwrite(self._fd, text.encode(), 0)
@@ -79,7 +79,7 @@ def _locked(path: Path, most_s: float, announce: Callable[[str], None]) -> tuple
             if got is False:
                 announce("the other tlbcost does not end: measuring alongside it")
             return None, waited
-        # Removed: who had it has left, with something for us or without.
+        # Removed: its holder has finished, with or without a result for us.
         if _is(path, fd) or (waited and _text(fd)):
             return fd, waited
         os.close(fd)

@@ -26,7 +26,7 @@ class Stopped(BaseException):
 
 
 class TimeLimitPassed(Stopped):
-    """The time of --time-limit is over: who has enough for an answer may give it."""
+    """The time limit has passed: a caller that has enough for an answer may give it."""
 
     passed = False
 
@@ -92,7 +92,7 @@ def _complain(text: str) -> None:
 
 @contextlib.contextmanager
 def sigint_left_to_the_program() -> Iterator[Callable[[], bool]]:
-    """SIGINT is the program's: we go on until it ends, for what is still to be reported or undone.
+    """Leave SIGINT to the program: we continue until it ends, to report and to clean up.
 
     Gives a function that says whether there was one.
     """

@@ -175,7 +175,7 @@ def _is_ours_alone(found: os.stat_result) -> bool:
 def _remove(folder: Path) -> None:
     """Remove it; what cannot be removed stays with its lock file, for the next run.
 
-    rmtree() follows no link, whoever puts one there at this moment.
+    rmtree() follows no link, not even one that is put there at this moment.
     """
     with contextlib.suppress(OSError):
         shutil.rmtree(folder / _FILES, ignore_errors=True)

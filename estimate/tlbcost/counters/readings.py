@@ -98,7 +98,7 @@ def parse_reading(columns: Sequence[str], row: Sequence[str | None]) -> Reading:
 
 
 def by_event(readings: Sequence[Reading], requests: Sequence[EventRequest]) -> dict[str, Reading]:
-    """What became of each event over the whole time; one that the table lacks has failed."""
+    """The result of each event over the whole time; one that the table lacks has failed."""
     rows: dict[str, list[Reading]] = {each.name: [] for each in requests}
     for row in readings:
         if row.event in rows:

@@ -128,8 +128,9 @@ def _ratio(memory: int, huge: int, reaches: Reaches) -> float:
 
 
 def _sum_of(rows: Sequence[Row], processes: Sequence[Process], name: str, reaches: Reaches) -> Row:
-    """Of a group. What is not known of one is not known of the sum, but for rates, which who came
-    just now does not have yet.
+    """Of a group. What is unknown for one process is unknown for the sum.
+
+    Except rates, which a new process does not have yet.
     """
     memory = ratio = None
     huge = _sum([row.huge_bytes for row in rows])

@@ -95,7 +95,7 @@ class Screen:
                 termios.tcsetattr(self._input, termios.TCSADRAIN, self._saved)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """Ctrl-Z: the shell gets its terminal back until we go on."""
+        """Ctrl-Z: the shell gets its terminal back until we continue."""
         self._leave()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)

@@ -93,7 +93,7 @@ def once(request: Request) -> TopDocument:
 
 
 def watch(request: Request, screen: Screen | None) -> None:
-    """Refresh until q is typed, or for ever without a screen. Raises TlbcostError as once()."""
+    """Refresh until q is typed, or forever without a screen. Raises TlbcostError as once()."""
     host = _Host(request, limited=True)
     if screen is None:
         while True:

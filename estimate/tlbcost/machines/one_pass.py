@@ -15,7 +15,7 @@ from tlbcost.simulator.views import MOST_VIEWS, View, options
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one run of the simulator has to do: `cells` are machine and size, by number.
+    """What one run of the simulator does: `cells` are machine and size, by number.
 
     Sizes whose TLBs are not known have none.
 

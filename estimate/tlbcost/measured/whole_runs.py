@@ -151,7 +151,7 @@ class _Rounds:
         sampler = PeakSampler()
         base = Way(self.argv, self.environment, transparent=False)
         ways = (base, base, self._huge(sampler))
-        # Who begins is alone for a moment.
+        # The first one is alone for a moment.
         order = random.sample(range(_WAYS), _WAYS)
         mixed = [ways[i] for i in order]
         try:

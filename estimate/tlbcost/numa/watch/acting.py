@@ -33,7 +33,7 @@ _ABSENT = (-errno.ENOENT, -errno.ESRCH)
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of an action. `refused`: why pages, or huge pages, could not, and how many."""
+    """The result of an action. `refused`: why pages were not moved, and how many."""
 
     moved: list[int] = field(default_factory=list)
     stuck: list[int] = field(default_factory=list)
