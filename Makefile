@@ -393,7 +393,7 @@ accuracy-published: $(B)/venv/.check  ## gains predicted from published walk sha
 bench-instructions: all  ## the simulator's instructions per lookup (the same on a busy machine; two minutes)
 	$(B)/venv/bin/python bench/simulator_instructions.py
 
-accuracy-machines: all  ## predictions for other machines against published tables (writes doc/accuracy-machines.md; half an hour)
+accuracy-machines: all  ## predictions for other machines against published tables (writes doc/accuracy-machines.md; five minutes)
 	$(B)/venv/bin/python bench/accuracy_machines.py
 
 bench-machines: all  ## what four machines cost in one simulated run (writes doc/benchmarks.md; quiet, three minutes)
