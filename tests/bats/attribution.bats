@@ -199,9 +199,9 @@ tables() { # <folder> [<option>...] -- <program> [<argument>...]
 
 @test "options for a simulation are refused where there is none: 2" {
 	run -2 "${BUILD}/tlbcost" estimate --backend pmu --code code.tsv true
-	[[ ${output} == *"--code is of a simulation"* ]]
+	[[ ${output} == *"--code needs a simulation"* ]]
 	run -2 "${BUILD}/tlbcost" estimate --from nothing --folded folded
-	[[ ${output} == *"--folded is of a simulation"* ]]
+	[[ ${output} == *"--folded needs a simulation"* ]]
 	run -2 "${BUILD}/tlbcost" estimate --plot phases.pdf true
 	[[ ${output} == *"not a .png or .svg file"* ]]
 	run -125 "${BUILD}/tlbcost" estimate --code nowhere/code.tsv true

@@ -133,7 +133,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 
 @test "a model that a calibration is too old for is refused before the program runs: 4" {
 	run -4 "${ESTIMATE[@]}" --model overlap touch ran
-	[[ ${output} == *"does not tell what loads cost"*"hint: "*"--model simple"* ]]
+	[[ ${output} == *"has no costs of loads"*"hint: "*"--model simple"* ]]
 	[[ ! -e ran ]]
 }
 
@@ -152,7 +152,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 
 @test "a model needs a simulation, and a name that is one: 2" {
 	run -2 "${BUILD}/tlbcost" estimate --model overlap --from counts.txt
-	[[ ${output} == *"--model overlap is of a simulation, which --from excludes"* ]]
+	[[ ${output} == *"--model overlap needs a simulation, which --from excludes"* ]]
 	run -2 "${ESTIMATE[@]}" --model simple --backend pmu true
 	[[ ${output} == *"--backend pmu excludes"* ]]
 	run -2 "${ESTIMATE[@]}" --model magic true

@@ -52,7 +52,7 @@ def measure_program(
     if not request.measured or run is None:
         return None
     if request.region is not None:
-        return _unmeasured("of a region, the gain is the model's (tlbcost trial --region measures)")
+        return _unmeasured("for a region the gain is modelled (tlbcost trial --region measures it)")
     # Whole runs have their own memory on huge pages, not what comes from files.
     if predicted_s(first) <= _RUNS_S and not request.also:
         return _patiently(

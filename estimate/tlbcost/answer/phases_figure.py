@@ -25,7 +25,7 @@ def draw_phases(argv: Sequence[str], simulated: Simulated, picture: Path) -> Non
     images = attribution.images if attribution is not None else ()
     if not images:
         raise TlbcostError(
-            f"cannot draw {picture}: no process told when it missed", None, TOOL_FAILED
+            f"cannot draw {picture}: no process recorded when it missed", None, TOOL_FAILED
         )
     assert attribution is not None
     image = max(images, key=lambda each: sum(phase.base.walks for phase in each.phases))

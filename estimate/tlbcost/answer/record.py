@@ -160,7 +160,7 @@ class Caveat:
     severity: Annotated[
         Severity,
         doc(
-            "high: the answer may be of something else; medium: it may be off by more than its "
+            "high: the answer may be about something else; medium: it may be off by more than its "
             "interval, or that is wide; low: good to know"
         ),
     ]

@@ -74,7 +74,7 @@ class EstimateRequest:
         self._check_region()
         if self.model != "auto" and self.unsimulated is not None:
             raise TlbcostError(
-                f"--model {self.model} is of a simulation, which {self.unsimulated} excludes",
+                f"--model {self.model} needs a simulation, which {self.unsimulated} excludes",
                 f"leave --model out, or {self.unsimulated}",
                 USAGE,
             )
@@ -131,7 +131,7 @@ class EstimateRequest:
         for option, given in of_copies.items():
             if given and without is not None:
                 raise TlbcostError(
-                    f"{option} is of copies of the program, which {without} excludes",
+                    f"{option} applies to copies of the program, which {without} excludes",
                     f"leave {option} out, or {without}",
                     USAGE,
                 )
@@ -173,8 +173,7 @@ class EstimateRequest:
         for option, given in excluded.items():
             if given:
                 raise TlbcostError(
-                    "--region and --from-function are of a program that is run in Valgrind, which "
-                    f"{option} excludes",
+                    f"--region and --from-function need a run in Valgrind, which {option} excludes",
                     f"leave {option} out",
                     USAGE,
                 )
@@ -202,7 +201,7 @@ class EstimateRequest:
         for option, given in of_runs.items():
             if given:
                 raise TlbcostError(
-                    f"{option} is of a program that is run, and --pid follows one that runs",
+                    f"{option} is for a program that tlbcost starts; --pid follows a running one",
                     f"leave {option} out, or --pid",
                     USAGE,
                 )

@@ -50,7 +50,7 @@ def plan_runs(request: EstimateRequest, machine: Machine, path: Path | None) -> 
     choice = choose("sim" if simulated else request.backend, machine)
     if request.model != "auto" and not choice.simulate:
         raise TlbcostError(
-            f"--model {request.model} is of a simulation, and counters are read here",
+            f"--model {request.model} needs a simulation, and counters are read here",
             "--backend sim, or leave --model out",
             USAGE,
         )
@@ -135,7 +135,7 @@ def copied_page_ns(calibration: Calibration, geometry: Geometry) -> int:
 
 def _without_core(request: EstimateRequest) -> str:
     """Why the overlap model cannot be used; refuses if it has to be."""
-    why = "the calibration does not tell what loads cost"
+    why = "the calibration has no costs of loads"
     if request.model == "overlap":
         raise TlbcostError(
             f"no estimate by the overlap model: {why}",

@@ -115,7 +115,7 @@ def _check_simulated(request: EstimateRequest, asked: Sequence[str], plot: Path 
 
     if asked and request.unsimulated is not None:
         raise TlbcostError(
-            f"--{asked[0]} is of a simulation, which {request.unsimulated} excludes",
+            f"--{asked[0]} needs a simulation, which {request.unsimulated} excludes",
             f"leave --{asked[0]} out, or {request.unsimulated}",
             USAGE,
         )

@@ -75,7 +75,7 @@ def _brought(request: MachinesRequest, names: list[str]) -> Calibration | None:
         return None
     if len(names) > 1:
         raise TlbcostError(
-            "--calibration is of one machine, and several are named",
+            "--calibration is for one machine, and several are named",
             "name only that machine, or drop --calibration",
             USAGE,
         )

@@ -104,7 +104,7 @@ def _narrow(result: MachineResult) -> str | None:
         return None
     most = max(known, key=lambda each: max(each.below, each.above))
     return (
-        f"Not proven on {result.machine.name}: of what is not known of it, {most.figure} "
+        f"Not proven on {result.machine.name}: of its unchecked figures, {most.figure} "
         f"({most.low:g} to {most.high:g}) matters most. 'tlbcost calibrate --json FILE' there "
         "measures it."
     )

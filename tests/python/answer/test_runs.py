@@ -66,9 +66,9 @@ def test_the_simulator_gets_the_core_and_windows_for_the_time(
 
 
 def test_without_a_core_the_simple_model_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set_up(monkeypatch, None).no_core == "the calibration does not tell what loads cost"
+    assert set_up(monkeypatch, None).no_core == "the calibration has no costs of loads"
     assert set_up(monkeypatch, None, "simple").no_core is None
-    with pytest.raises(TlbcostError, match="what loads cost") as error:
+    with pytest.raises(TlbcostError, match="no costs of loads") as error:
         set_up(monkeypatch, None, "overlap")
     assert error.value.exit_code == 4
     assert "--model simple" in str(error.value.hint)
@@ -107,7 +107,7 @@ def test_copies_are_what_simulates(
     ("core", "why", "words"),
     [
         (MODELLED, "not built", "not built"),
-        (None, None, "the calibration does not tell what loads cost"),
+        (None, None, "the calibration has no costs of loads"),
     ],
 )
 def test_without_copies_valgrind_simulates_and_the_reason_is_told(

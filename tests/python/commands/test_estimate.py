@@ -48,7 +48,7 @@ def test_a_wrong_number_of_runs_is_refused(runs: str) -> None:
     [("--model", "simple", "--backend", "pmu", "app"), ("--model", "overlap", "--from", "file")],
 )
 def test_a_model_needs_a_simulation(options: tuple[str, ...]) -> None:
-    with pytest.raises(TlbcostError, match="is of a simulation") as error:
+    with pytest.raises(TlbcostError, match="needs a simulation") as error:
         estimate.run(parse(*options))
     assert error.value.exit_code == 2
 
@@ -58,13 +58,13 @@ def test_a_model_needs_a_simulation(options: tuple[str, ...]) -> None:
     [
         ("--engine copies simulates", ("--engine", "copies", "--backend", "pmu", "app")),
         ("--engine copies simulates", ("--engine", "copies", "--from", "file")),
-        ("--overhead is of copies", ("--overhead", "3%", "--engine", "valgrind", "app")),
-        ("--copies is of copies", ("--copies", "9", "--backend", "pmu", "app")),
+        ("--overhead applies to copies", ("--overhead", "3%", "--engine", "valgrind", "app")),
+        ("--copies applies to copies", ("--copies", "9", "--backend", "pmu", "app")),
         ("both limit the copies", ("--copies", "9", "--overhead", "3%", "app")),
-        ("--whole is of copies", ("--whole", "--engine", "valgrind", "app")),
+        ("--whole applies to copies", ("--whole", "--engine", "valgrind", "app")),
         ("--copies limits copies of it", ("--whole", "--copies", "9", "app")),
         ("--overhead limits copies of it", ("--whole", "--overhead", "9%", "app")),
-        ("--whole is of a program that is run", ("--pid", "1", "--whole")),
+        ("--whole is for a program that tlbcost starts", ("--pid", "1", "--whole")),
         ("--machine simulates a whole run", ("--machine", "zen4", "--whole", "app")),
         ("which --whole excludes", ("--region", "a:b", "--whole", "app")),
         ("--text is about measuring", ("--text", "--from", "file")),
@@ -77,9 +77,9 @@ def test_a_model_needs_a_simulation(options: tuple[str, ...]) -> None:
         ("neither Valgrind nor counters", ("--pid", "1", "--engine", "valgrind")),
         ("neither Valgrind nor counters", ("--pid", "1", "--backend", "both")),
         ("what was counted before, --pid", ("--pid", "1", "--from", "file")),
-        ("--runs is of a program that is run", ("--pid", "1", "--runs", "2")),
-        ("--prepare is of a program that is run", ("--pid", "1", "--prepare", "true")),
-        ("--nodes is of a program that is run", ("--pid", "1", "--nodes", "2")),
+        ("--runs is for a program that tlbcost starts", ("--pid", "1", "--runs", "2")),
+        ("--prepare is for a program that tlbcost starts", ("--pid", "1", "--prepare", "true")),
+        ("--nodes is for a program that tlbcost starts", ("--pid", "1", "--nodes", "2")),
         ("--machine simulates a whole run", ("--machine", "zen4", "--pid", "1")),
         ("--machine simulates a whole run", ("--machine", "zen4", "--copies", "9", "app")),
         ("--machine simulates a whole run", ("--machine", "zen4", "--overhead", "3%", "app")),

@@ -151,7 +151,7 @@ def _single_run(estimate: Estimate) -> tuple[str, str] | None:
         return None
     if estimate.given.followed:
         return (
-            "The process was followed once: how much it does differs from one time to another.",
+            "The process was followed once: what it does varies over time.",
             "Follow it again, under the load that matters.",
         )
     return (
