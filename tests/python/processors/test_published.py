@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ FILES = sorted(paths.data("machines").glob("*.tsv"))
 CPUID_TLBS = TableFormat(
     "cpuid_tlbs", 1, ("core", "cpu", "level", "page_size_bytes", "entries", "ways")
 )
+TREE = Path(__file__).parents[3]
 NOBODY = Machine(None, None, None, None, None, None, None, None, 4096, None, None)
 
 
@@ -107,6 +109,30 @@ def test_ice_lake_has_two_arrays_that_base_pages_may_be_in() -> None:
     assert client.shares("stlb", 4 << 10) == (2 << 20, 1 << 30)
     assert client.shares("stlb", 2 << 20) == (4 << 10,)
     assert client.shares("dtlb", 4 << 10) == ()
+
+
+def test_the_documented_example_is_a_core(tmp_path: Path) -> None:
+    text = (TREE / "doc/machines.md").read_text(encoding="utf-8")
+    example = text.partition("For example, Rocket Lake")[2]
+    _, new, prose = example.split("```", 2)
+    changed = dict(line[2:].split(": ", 1) for line in new.split("\n") if line)
+    dropped = re.findall(r"`(\w+)`", prose.partition(", which no figure")[0])
+    lines = []
+    for line in paths.data("machines", "icl.tsv").read_text(encoding="utf-8").splitlines():
+        key = line[2:].partition(": ")[0]
+        if line.startswith("# ") and key in changed:
+            lines.append(f"# {key}: {changed.pop(key)}")
+        elif key not in dropped:
+            lines.append(line)
+    assert not changed
+    path = tmp_path / "rkl.tsv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert read_core(path).processors.models == frozenset({167})
+    figures = figures_in(read_table(path, MACHINE))
+    assert (figures["l3_cycles"].value, figures["memory_ns"].value) == (52, 70)
+    assert set(figures) == set(figures_in(read_table(paths.data("machines", "icl.tsv"), MACHINE)))
+    test_a_guess_is_a_range_and_a_checked_figure_is_not(path)
+    test_sources_are_explained_and_used(path)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
