@@ -82,10 +82,7 @@ int whole_await(pid_t pid, struct copy *copy)
 				 0 : WSTOPSIG(status);
 		/* From its event on, to the end of its execve(). */
 	} while (ptrace(executed ? PTRACE_SYSCALL : PTRACE_CONT, pid, NULL, signal) == 0);
-	if (fill(copy, pid) == 0)
-		return 0;
-	ptrace(PTRACE_DETACH, pid, NULL, NULL);
-	return -1;
+	return fill(copy, pid);
 }
 
 static int lost(struct following *following)
@@ -318,5 +315,21 @@ void whole_release(struct following *following)
 	}
 	following_set_registers(following);
 	ptrace(PTRACE_DETACH, pid, NULL, NULL);
-	following->copy->pid = 0;
+}
+
+void whole_let_go(pid_t pid)
+{
+	int status;
+	long signal;
+
+	if (ptrace(PTRACE_DETACH, pid, NULL, NULL) == 0)
+		return;
+	/* It runs, or it was killed; or it has been released, and is no child of ours. */
+	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+	while (tracee_wait(pid, TRACEE_OF_ONE_THREAD, &status) == 0 && WIFSTOPPED(status)) {
+		signal = TRACEE_EVENT(status) || WSTOPSIG(status) == TRACEE_AT_CALL ?
+				 0 : WSTOPSIG(status);
+		if (ptrace(PTRACE_DETACH, pid, NULL, signal) == 0)
+			return;
+	}
 }

@@ -36,4 +36,10 @@ int whole_signal(struct following *following, int signal);
 /* It continues natively, where it is. */
 void whole_release(struct following *following);
 
+/*
+ * It is not traced any more, however it was left.  Comes last: its parent hears of its end only
+ * after its tracer, who may have seen no more of that than a call to ptrace() that failed.
+ */
+void whole_let_go(pid_t pid);
+
 #endif

@@ -131,22 +131,24 @@ static void measure_copy(struct work *work, struct worker_job *job, int recorded
 static int follow_program(struct work *work, struct worker_job *job)
 {
 	const struct follow_limits limits = { .whole = true };
+	const pid_t pid = job->copy.pid;
 	struct translator *translator = translator_of(work, job->image);
 	struct worker_news news = { .what = NEWS_SEIZED, .window = job->start.number };
 	struct followed followed = { .end = FOLLOW_FAILED };
 
-	if (!translator || whole_seize(job->copy.pid) < 0)
+	if (!translator || whole_seize(pid) < 0)
 		news.error = errno;
 	if (tell(work, &news) < 0 || news.error)
 		return news.error ? 0 : -1;
 	news.what = NEWS_READY;
-	if (whole_await(job->copy.pid, &job->copy) < 0)
+	if (whole_await(pid, &job->copy) < 0)
 		news.error = errno;
 	else if (windows_begin(work->windows, &job->copy, &job->start) < 0 ||
 		 follow(translator, &job->copy, NULL, &limits, windows_watcher(work->windows),
 			&followed) < 0 ||
 		 windows_end(work->windows, &followed) < 0)
 		news.error = errno;
+	whole_let_go(pid);
 	news.end = followed.end;
 	return tell(work, &news);
 }

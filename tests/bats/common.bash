@@ -101,6 +101,11 @@ wait_until() { # <command> [<argument>...]
 	done
 }
 
+# Whether a process is stopped, by a signal or its tracer.
+is_stopped() { # <pid>
+	[[ $(awk '/^State/ { print $2 }' "/proc/$1/status") == [tT] ]]
+}
+
 # Whether a process has ended; one that nobody has waited for yet has.
 has_ended() { # <pid>
 	local stat

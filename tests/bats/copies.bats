@@ -211,6 +211,23 @@ followed_until() { # <call>: what ended the last stretch
 	nothing_left
 }
 
+@test "a program that is followed itself may be killed at any instant" {
+	local program copies code
+	for ((i = 0; i < 20; i++)); do
+		"${COPIES}" --out "${OUT}" --whole -- bash -c 'while :; do :; done' 3>&- &
+		copies=$! code=0
+		wait_until pgrep -P "${copies}" -x bash
+		program=$(pgrep -P "${copies}" -x bash)
+		sleep "0.0$((RANDOM % 9))"
+		kill -KILL "${program}"
+		# Its tracer has to let its parent know.
+		wait_until has_ended "${copies}" || { pkill -KILL -P "${copies}" && return 1; }
+		wait "${copies}" || code=$?
+		((code == 137))
+	done
+	nothing_left
+}
+
 @test "a program that is followed itself is let go where it starts a process" {
 	run -3 timeout 60 "${COPIES}" --out "${OUT}" --whole -- sh -c 'ls /proc/self/exe; exit 3'
 	[[ ${output} == /proc/self/exe ]]

@@ -86,11 +86,12 @@ refused() { # <reason> [<command>...]
 @test "a stopped program" {
 	start none
 	kill -STOP "${program}"
+	wait_until is_stopped "${program}"
 	run -0 timeout -k 5 30 "${TORTURE}/copy" --copies 5 --limit-ms 300 --statistics "${STATISTICS}" --attach "${program}"
 	(($(statistic injected) == 0))
 	(($(statistic stopped) > 0))
 	# It stays so.
-	[[ $(awk '{ print $3 }' "/proc/${program}/stat") == T ]]
+	is_stopped "${program}"
 	kill -CONT "${program}"
 }
 

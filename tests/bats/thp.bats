@@ -361,11 +361,6 @@ os.execvp(sys.argv[1], sys.argv[1:])' \
 	done
 }
 
-# State of the process: T or t: stopped.
-is_stopped() { # <pid>
-	[[ $(awk '/^State/ { print $2 }' "/proc/$1/status") == [tT] ]]
-}
-
 @test "a stopped program stays stopped until it is continued" {
 	"${TLBCOST}" run --thp -- python3 -c '
 import os, time

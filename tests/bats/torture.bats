@@ -160,6 +160,7 @@ installed() { # <name>
 	wait_until pgrep -f "^${PROGRAM}"
 	pid=$(pgrep -o -f "^${PROGRAM}")
 	kill -STOP "${pid}"
+	wait_until grep -q '^State:.T' "/proc/${pid}/status"
 	sleep 0.2
 	kill -CONT "${pid}"
 	wait "${tool}" || code=$?

@@ -88,10 +88,14 @@ def send(pid: int, number: signal.Signals) -> None:
 class Program:
     """A program that runs; a workload's threads stay on the CPUs, and nodes, of their numbers."""
 
-    def __init__(self, words: Sequence[str], *, thp: str = "always") -> None:
+    def __init__(
+        self, words: Sequence[str], *, thp: str = "always", start: Callable[[], None] | None = None
+    ) -> None:
+        """`start` is called in its process first."""
         THP.write_text(thp)
         self.process = subprocess.Popen(
             words,
+            preexec_fn=start,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -196,7 +200,12 @@ def workload(name: str, *options: str, thp: str = "always") -> Program:
 
 def subject(name: str, *, thp: str = "always") -> tuple[Program, int]:
     """A process of subject.py, and the number of its first base page, which is there."""
-    program = Program([sys.executable, "-S", str(HERE / "subject.py"), name], thp=thp)
+    # From its start on, so that the interpreter's own memory is on node 0, too.
+    program = Program(
+        [sys.executable, "-S", str(HERE / "subject.py"), name],
+        thp=thp,
+        start=lambda: os.sched_setaffinity(0, {0}),
+    )
     return program, int(answer(program)) // PAGE
 
 

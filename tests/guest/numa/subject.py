@@ -104,5 +104,4 @@ def stick() -> None:
 
 
 if __name__ == "__main__":
-    os.sched_setaffinity(0, {0})
     {"memory": obey, "faults": fault, "stuck": stick}[sys.argv[1]]()
