@@ -161,7 +161,7 @@ class PeakSampler:
             folder = Path(f"/proc/{pid}")
             try:
                 executable = str((folder / "exe").readlink())
-                text = (folder / "smaps").read_text(encoding="utf-8", errors="replace")
+                text = smaps.read(pid)
             except PermissionError:
                 unreadable += 1
             except OSError:

@@ -63,7 +63,7 @@ def look(pid: int, reaches: Reaches, touched_s: float | None = None) -> ProcessM
         time.sleep(touched_s)
     begin = time.monotonic_ns()
     try:
-        text = (folder / "smaps").read_text(encoding="utf-8", errors="replace")
+        text = smaps.read(pid)
     except OSError as error:
         raise _refused(pid, folder, error, "smaps") from error
     looking_ns = time.monotonic_ns() - begin

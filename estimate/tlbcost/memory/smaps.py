@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from tlbcost.common import names
@@ -87,6 +90,20 @@ class _Head:
     device: tuple[int, int]
     name: str
     flags: tuple[str, ...] | None = None
+
+
+def read(pid: int) -> str:
+    """The text of a process's smaps; empty: it has no memory.
+
+    Raises OSError, ESRCH also if it ended while it was read: the kernel ends the text amid its
+    mappings then, as if it were whole.
+    """
+    folder = Path(f"/proc/{pid}")
+    text = (folder / "smaps").read_text(encoding="utf-8", errors="replace")
+    status = (folder / "status").read_text(encoding="utf-8", errors="replace")
+    if text and "\nVmRSS:" not in status:
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+    return text
 
 
 def parse(text: str, executable: str | None = None) -> list[Mapping]:

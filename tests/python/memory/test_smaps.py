@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import mmap
+import os
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.memory import smaps
@@ -79,6 +83,29 @@ def test_an_arena_of_parts_is_an_arena() -> None:
     )
     names = [mapping.name for mapping in found if mapping.resident_bytes]
     assert names == [smaps.ARENA, smaps.ARENA, smaps.UNNAMED, smaps.ARENA, smaps.ARENA]
+
+
+def test_of_a_process_that_ends_while_it_is_read_nothing_is_taken_for_the_whole() -> None:
+    whole = ended = 0
+    for _ in range(60):
+        pid = os.fork()
+        if pid == 0:
+            memory = mmap.mmap(-1, 40 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            for at in range(0, len(memory), 4096):
+                memory[at] = 1
+            time.sleep(0.002)
+            os._exit(0)
+        try:
+            while text := smaps.read(pid):
+                assert "[stack]" in text
+                whole += 1
+        except ProcessLookupError:
+            ended += 1
+        finally:
+            os.waitpid(pid, 0)
+    # What is left is a zombie, whose smaps is empty.
+    assert whole > 0
+    assert ended > 0
 
 
 LINES = SMAPS.splitlines()

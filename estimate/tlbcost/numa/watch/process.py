@@ -167,7 +167,7 @@ class Process:
     def mappings(self) -> list[smaps.Mapping]:
         """Its memory. Raises TlbcostError, 4, if it may not be read."""
         try:
-            text = Path(f"/proc/{self.pid}/smaps").read_text(encoding="utf-8", errors="replace")
+            text = smaps.read(self.pid)
         except PermissionError as error:
             raise TlbcostError(
                 f"the memory of process {self.pid} may not be read: {error.strerror}",
