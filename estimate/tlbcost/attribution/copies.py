@@ -128,7 +128,8 @@ def _sizes(
 ) -> list[int]:
     """The bytes that each adds to its kind of memory: of one run alone, and once.
 
-    Several workers see the same mapping, a mapping grows, and each run has it somewhere else.
+    Several workers see the same mapping, a mapping grows, and each run has it somewhere else. That
+    of a run whose mappings were seen, unless its windows met a small part of what another's did.
     """
     rows = _rows(places)
     described = {row["run"] for row in rows if (row["start"], row["end"]) in resident}
@@ -143,7 +144,10 @@ def _sizes(
         runs = totals.setdefault((mapping.kind, mapping.name), {})
         runs[row["run"]] = runs.get(row["run"], 0) + added[i]
     chosen = {
-        key: max(runs, key=lambda run: (run in described, runs[run]))
+        key: max(
+            runs,
+            key=lambda run: (run in described and 2 * runs[run] >= max(runs.values()), runs[run]),
+        )
         for key, runs in totals.items()
     }
     return [

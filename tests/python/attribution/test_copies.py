@@ -12,6 +12,7 @@ from tlbcost.common import formats
 from tlbcost.common.table import TableFormat
 from tlbcost.copies.estimator import Weighed, weigh
 from tlbcost.copies.tables import CopyTables, read_tables
+from tlbcost.memory import smaps
 from tlbcost.run.outcome import Run
 from tlbcost.simulator.memory_tables import ImageAttribution
 
@@ -122,6 +123,26 @@ def test_memory_that_workers_and_runs_see_again_counts_once(tmp_path: Path) -> N
     assert [place.touched_pages for place in heap if place.most_bytes] == [None]
     walks = sum(place.base.walks for place in heap)
     assert walks > 0
+
+
+def test_the_size_of_memory_is_of_the_run_that_met_most_of_it(tmp_path: Path) -> None:
+    large = 0x4000000
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        folder.mkdir()
+        two_windows(folder)
+    path = folders[1] / "copy_mappings.0.tsv"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(str(0x910000), str(0x900000 + large)), encoding="utf-8")
+    tables = read_tables(folders)
+    weighed = weigh(tables, [RUN], 2.0)
+    # The first run's mapping was seen in memory, but is hardly any of it.
+    seen = smaps.parse("900000-910000 rw-p 00000000 00:00 0  [heap]\nSize: 64 kB\nRss: 64 kB\n")
+    (image,) = copied_attributions(
+        tables, weighed, "app", PROGRAM, [(PROGRAM, each) for each in seen]
+    )
+    heap = [place for place in image.regions if place.kind == "heap"]
+    assert sorted(place.most_bytes for place in heap) == [0, large]
 
 
 def test_instructions_of_a_file_are_known_by_their_object(tmp_path: Path) -> None:
