@@ -12,6 +12,7 @@ from tlbcost.accuracy.record import TrackRecord, track_records
 from tlbcost.answer.advice import advice_for
 from tlbcost.answer.caveats.rules import caveats
 from tlbcost.answer.gains import (
+    Costs,
     by_counters,
     by_simulation,
     costs_of,
@@ -20,15 +21,17 @@ from tlbcost.answer.gains import (
     spread_part,
     with_measured,
 )
-from tlbcost.answer.record import Estimate, Evidence
+from tlbcost.answer.record import Estimate, Evidence, Simulated
 from tlbcost.answer.request import EstimateRequest
 from tlbcost.answer.run_plan import plan_runs
 from tlbcost.answer.runs import follow_running, run_program
 from tlbcost.answer.surroundings import surroundings
 from tlbcost.attribution.samples import sampled_attribution
+from tlbcost.attribution.shares import Attribution
 from tlbcost.attribution.simulation import simulated_attribution
 from tlbcost.calibration.records import Obtained
 from tlbcost.calibration.request import calibration_for
+from tlbcost.common import progress, units
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.interval import Interval
@@ -45,6 +48,9 @@ from tlbcost.run.program import resolve
 from tlbcost.symbols.region import region_of
 from tlbcost.system.machine import current_machine
 
+# Memory that stays on base pages in whole runs, and in copies unless it is asked for.
+_UNREACHED = ("file", "tmpfs", "memfd", "sysv", "shared")
+_MOST_FRACTION = 0.5
 # Where a file does not say: the huge pages of most machines of an architecture.
 _USUAL_HUGE_BYTES = {"ppc64le": 16 << 20, "s390x": 1 << 20}
 
@@ -55,7 +61,11 @@ def estimate(request: EstimateRequest, launcher: Launcher | None = None) -> Esti
     `launcher`: one that is there already, e.g. since more runs are to follow. Raises TlbcostError
     with the code to exit with.
     """
-    return conclude(imported(request) if request.imported else measured(request, launcher))
+    given = imported(request) if request.imported else measured(request, launcher)
+    found = conclude(given)
+    if given.measured is not None and found.given.measured is None:
+        progress.say(f"the model answers: {found.given.not_measured}")
+    return found
 
 
 def imported(request: EstimateRequest) -> Evidence:
@@ -184,12 +194,13 @@ def conclude(given: Evidence) -> Estimate:
     best = counted or simulated  # Counters are the better witness.
     assert best is not None, "neither counted nor simulated"
     gain = best.gain if given.measured is None else with_measured(best.gain, given.measured)
-    if simulated is not None and given.simulation is not None and costs is not None:
-        expected = attributable((gain if given.measured else simulated.gain).expected_fraction)
-        tlbs = simulated.geometry
-        attribution = simulated_attribution(
-            given.simulation, tlbs, costs, expected, given.seen, given.settings
-        )
+    if simulated is not None and costs is not None:
+        modelled = simulated.gain
+        attribution = _attributed(given, simulated, costs, gain if given.measured else modelled)
+        why = _unreached(gain, given.measured, attribution)
+        if why is not None:
+            gain, given = best.gain, replace(given, measured=None, not_measured=why)
+            attribution = _attributed(given, simulated, costs, modelled)
         simulated = replace(simulated, attribution=attribution)
     expected = attributable(gain.expected_fraction)
     sampled, doubts = sampled_attribution(given.sampled, expected, given.seen, given.settings)
@@ -210,6 +221,38 @@ def conclude(given: Evidence) -> Estimate:
             sampled=sampled,
             spread_part=spread_part(given, costs, footprint, simulated, counted),
         )
+    )
+
+
+def _attributed(
+    given: Evidence, simulated: Simulated, costs: Costs, gain: PredictedGain
+) -> Attribution | None:
+    if given.simulation is None:
+        return None
+    expected, tlbs = attributable(gain.expected_fraction), simulated.geometry
+    return simulated_attribution(
+        given.simulation, tlbs, costs, expected, given.seen, given.settings
+    )
+
+
+def _unreached(
+    gain: PredictedGain, measured: MeasuredGain | None, attribution: Attribution | None
+) -> str | None:
+    """Why a small gain that was measured is no answer: the memory that misses stayed as it was."""
+    if measured is None or attribution is None or "shared memory" in measured.also:
+        return None
+    if gain.verdict in ("worth_trying", "already_huge"):
+        return None
+    there = [
+        region.misses_fraction or 0.0
+        for region in attribution.regions
+        if region.kind in _UNREACHED and not region.code
+    ]
+    if sum(there) < _MOST_FRACTION:
+        return None
+    return (
+        f"{units.percent(sum(there))} of the page walks are in files and shared memory, which were "
+        "on base pages whenever it was measured (--shared-memory measures that)"
     )
 
 

@@ -39,7 +39,8 @@ _MISSES = [
     for what in ("hits", "walks")
 ]
 _WAITED = ["base_waited_cycles", "huge_waited_cycles"]
-_HUGETLB, _MEMFD, _SYSV = "/anon_hugepage", "/memfd:", "/SYSV"
+# Names of memory that is no file's; the last is shared anonymous memory's.
+_HUGETLB, _MEMFD, _SYSV, _ZERO = "/anon_hugepage", "/memfd:", "/SYSV", "/dev/zero"
 
 
 def copied_attributions(
@@ -111,7 +112,11 @@ def _kind(mapping: smaps.Mapping) -> str:
     if mapping.kind == "shared":
         if mapping.name.startswith(_MEMFD):
             return "memfd"
-        return "sysv" if mapping.name.startswith(_SYSV) else "shared"
+        if mapping.name.startswith(_SYSV):
+            return "sysv"
+        # A file, such as one in /dev/shm: its file system says what it is.
+        is_file = mapping.name.startswith("/") and not mapping.name.startswith(_ZERO)
+        return "file" if is_file else "shared"
     if mapping.kind == "anonymous" and "x" in mapping.permissions:
         return "jit"
     return mapping.kind

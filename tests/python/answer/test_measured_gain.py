@@ -4,17 +4,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from builders.answer import altered, estimated
+from builders.answer import GEOMETRY, HUGE, MACHINE, RUN, altered, estimated, process
+from builders.tree import GOLDEN
 from tlbcost.answer.document import estimate_document
-from tlbcost.answer.estimate import attributable
+from tlbcost.answer.estimate import attributable, conclude
 from tlbcost.answer.gains import with_measured
-from tlbcost.answer.record import Estimate
+from tlbcost.answer.record import Estimate, Evidence
+from tlbcost.calibration.file import read_calibration
+from tlbcost.calibration.records import Obtained
 from tlbcost.common.interval import Interval
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.model.gain import total_interval
 from tlbcost.report.summary import summary
+from tlbcost.run.outcome import Outcome
+from tlbcost.simulator.memory_tables import (
+    ImageAttribution,
+    Misses,
+    ModelledMisses,
+    RegionMisses,
+    SidedMisses,
+)
+from tlbcost.simulator.run import Simulation
 
 
 def share(value: float, half: float = 0.005) -> Interval:
@@ -99,6 +112,51 @@ def test_the_summary_says_what_was_measured_and_what_was_expected() -> None:
     assert "kernel time" in text
     assert "the model expected" in text
     assert "measured in 4 rounds of whole runs, in turns; modelled by" in text
+
+
+def missing_in(kind: str, walks: int) -> RegionMisses:
+    side = SidedMisses(Misses(5, walks))
+    waited = ModelledMisses(Misses(0, walks // 10), walks)
+    return RegionMisses(
+        kind, False, None, None, (), None, 64 << 20, 100, 2, side, side, waited, waited
+    )
+
+
+@pytest.mark.parametrize(
+    ("user", "shared", "also", "answered"),
+    [
+        (0.0, 900, (), False),
+        (0.10, 900, (), True),
+        (0.0, 900, ("shared memory",), True),
+        (0.0, 90, (), True),
+    ],
+)
+def test_a_small_gain_is_no_answer_where_the_memory_that_misses_stayed_as_it_was(
+    user: float, shared: int, also: tuple[str, ...], answered: bool
+) -> None:
+    outcome = Outcome(RUN, "", None, 0, None, None)
+    places = (missing_in("heap", 100), missing_in("shared", shared))
+    image = ImageAttribution(7, "/opt/app", places, (), (), (), 100_000, 65536)
+    found = conclude(
+        Evidence(
+            argv=("app",),
+            path=Path("app"),
+            machine=MACHINE,
+            surroundings=None,
+            huge_page_bytes=HUGE,
+            calibrated=Obtained(read_calibration(GOLDEN / "calibration.tsv"), "from a test"),
+            native=(outcome,),
+            geometry=GEOMETRY,
+            simulation=Simulation((process(),), outcome, attributions=(image,)),
+            measured=measured(user, 0.0, also=also),
+        )
+    )
+    assert (found.given.measured is not None) == answered
+    if not answered:
+        assert found.given.not_measured is not None
+        assert "90 % of the page walks are in files and shared memory" in found.given.not_measured
+        assert found.simulated is not None
+        assert found.gain == found.simulated.gain
 
 
 def test_why_nothing_was_measured_is_in_the_document() -> None:

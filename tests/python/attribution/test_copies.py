@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
 from tlbcost.attribution.copies import copied_attributions
 from tlbcost.attribution.folded_stacks import folded
 from tlbcost.common import formats
@@ -123,6 +124,30 @@ def test_memory_that_workers_and_runs_see_again_counts_once(tmp_path: Path) -> N
     assert [place.touched_pages for place in heap if place.most_bytes] == [None]
     walks = sum(place.base.walks for place in heap)
     assert walks > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("/dev/shm/table", "file"),
+        ("/dev/zero (deleted)", "shared"),
+        ("/memfd:heap (deleted)", "memfd"),
+        ("/SYSV00000000 (deleted)", "sysv"),
+    ],
+)
+def test_shared_memory_is_a_file_only_if_it_has_one(tmp_path: Path, name: str, kind: str) -> None:
+    two_windows(tmp_path)
+    path = tmp_path / "copy_mappings.0.tsv"
+    text = path.read_text(encoding="utf-8").replace("# mapping_1: [heap]", f"# mapping_1: {name}")
+    lines = text.splitlines(keepends=True)
+    shared = [
+        line.replace("yes\tno\tno\n", "yes\tno\tyes\n") if line.startswith("1\t") else line
+        for line in lines
+    ]
+    path.write_text("".join(shared), encoding="utf-8")
+    tables = read_tables([tmp_path])
+    (image,) = copied_attributions(tables, weigh(tables, [RUN], 2.0), "app", PROGRAM, ())
+    assert kind in {place.kind for place in image.regions}
 
 
 def test_the_size_of_memory_is_of_the_run_that_met_most_of_it(tmp_path: Path) -> None:

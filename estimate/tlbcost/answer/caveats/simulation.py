@@ -110,9 +110,13 @@ def _files(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
     total = estimate.footprint.anonymous_pages + estimate.footprint.other_pages
     if other == 0 or other / total <= FILE_FRACTION:
         return None
+    measured = estimate.given.measured
+    if measured is None or "shared memory" in measured.also:
+        what = "the gain expects huge pages for these too, but malloc's switch does not reach them."
+    else:
+        what = "they stayed on base pages when the gain was measured."
     return (
-        f"{units.percent(other / total)} of the pages touched are of files or shared memory: "
-        "the gain expects huge pages for these too, but malloc's switch does not reach them.",
+        f"{units.percent(other / total)} of the pages touched are of files or shared memory: {what}",
         "Put them on hugetlbfs, or on tmpfs with huge=advise.",
     )
 
