@@ -115,8 +115,9 @@ def _files(estimate: Estimate, simulated: Simulated) -> tuple[str, str] | None:
         what = "the gain expects huge pages for these too, but malloc's switch does not reach them."
     else:
         what = "they stayed on base pages when the gain was measured."
+    part = units.percent(other / total)
     return (
-        f"{units.percent(other / total)} of the pages touched are of files or shared memory: {what}",
+        f"{part} of the pages touched are of files or shared memory: {what}",
         "Put them on hugetlbfs, or on tmpfs with huge=advise.",
     )
 
