@@ -103,7 +103,7 @@ wait_until() { # <command> [<argument>...]
 
 # Whether a process is stopped, by a signal or its tracer.
 is_stopped() { # <pid>
-	[[ $(awk '/^State/ { print $2 }' "/proc/$1/status") == [tT] ]]
+	grep -q '^State:.[tT]' "/proc/$1/status"
 }
 
 # Whether a process has ended; one that nobody has waited for yet has.
