@@ -35,11 +35,7 @@ class MeasuredGain:
     total_fraction: Annotated[Interval, doc("CPU time that huge pages saved")]
     user_fraction: Annotated[Interval, doc("of that, in user mode: cheaper TLB misses")]
     system_fraction: Annotated[
-        Interval | None,
-        doc(
-            "of that, in the kernel: page faults; null: copies do not show it, nor do runs one by "
-            "one where the host takes free pages back"
-        ),
+        Interval | None, doc("of that, in the kernel: page faults; null: copies do not show it")
     ]
     null_fraction: Annotated[
         Interval, doc("user time of two on base pages, compared in the same way: should be about 0")

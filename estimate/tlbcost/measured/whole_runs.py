@@ -115,7 +115,7 @@ class _Rounds:
         if too_busy(self._null()) is not None:
             # A moment's noise in few rounds is not a busy machine.
             return True
-        total = self._mean(_cpu_time if self._shows_the_kernel() else _user_time)
+        total = self._mean(_cpu_time)
         if self.done >= _DECIDED_ROUNDS and decides(repeated(total)):
             return False
         return (total.high - total.low) / 2 > _ENOUGH_FRACTION
@@ -207,12 +207,11 @@ class _Rounds:
         null = self._null()
         if (busy := too_busy(null)) is not None:
             return busy
-        kernel = self._shows_the_kernel()
         return MeasuredGain(
             source="runs in turns" if self.together else "runs one by one",
-            total_fraction=repeated(self._mean(_cpu_time if kernel else _user_time)),
+            total_fraction=repeated(self._mean(_cpu_time)),
             user_fraction=repeated(self._mean(_user_time)),
-            system_fraction=self._mean(_system_time) if kernel else None,
+            system_fraction=self._mean(_system_time),
             null_fraction=null,
             rounds=self.done,
             dropped=dict(self.dropped),
@@ -221,16 +220,8 @@ class _Rounds:
             returned_fraction=self._returned(),
         )
 
-    def _shows_the_kernel(self) -> bool:
-        """Is kernel time that of page faults?
-
-        Between runs one after the other a host has the time to take free huge pages back, and then
-        most of it is that of getting them again, in any of the runs.
-        """
-        return self.together or not reports_free_pages()
-
     def _returned(self) -> float | None:
-        if self.first_system_ns is None or not self._shows_the_kernel():
+        if self.first_system_ns is None:
             return None
         later = fmean(huge.system_ns for _, _, huge in self.runs)
         cpu = fmean(base.cpu_ns for base, _, _ in self.runs)

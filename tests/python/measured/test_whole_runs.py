@@ -101,38 +101,6 @@ def test_runs_that_spoil_each_other_come_one_by_one(
     assert capsys.readouterr().err.count("one after the other: it writes to /a/file") == 1
 
 
-@pytest.mark.parametrize("takes_back", [True, False])
-def test_kernel_time_of_runs_one_by_one_counts_unless_the_host_takes_pages_back(
-    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, takes_back: bool
-) -> None:
-    def together(*_: object) -> tuple[Outcome, ...]:
-        raise NotTogetherError("it writes to /a/file")
-
-    def one_by_one(_launcher: Launcher, ways: Sequence[Way], *_: object) -> tuple[Outcome, ...]:
-        found = []
-        for way in ways:
-            one = took(900_000_000 if way.transparent else 10**9)
-            assert one.run is not None
-            system_ns = 300_000_000 if way.transparent else 0
-            found.append(replace(one, run=replace(one.run, system_ns=system_ns)))
-        return tuple(found)
-
-    monkeypatch.setattr(whole_runs, "reports_free_pages", lambda: takes_back)
-    monkeypatch.setattr(whole_runs, "run_in_turns", together)
-    monkeypatch.setattr(whole_runs, "run_one_by_one", one_by_one)
-    found = measure(launcher)
-    assert isinstance(found, MeasuredGain)
-    assert found.user_fraction.value == pytest.approx(0.1)
-    assert found.returned_fraction is None
-    if takes_back:
-        assert found.system_fraction is None
-        assert found.total_fraction == found.user_fraction
-    else:
-        assert found.system_fraction is not None
-        assert found.system_fraction.value == pytest.approx(-0.3)
-        assert found.total_fraction.value == pytest.approx(-0.2)
-
-
 def test_a_file_that_is_opened_late_leaves_no_watch_of_the_first_attempt(
     launcher: Launcher, tmp_path: Path
 ) -> None:
