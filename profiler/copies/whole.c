@@ -324,7 +324,7 @@ void whole_let_go(pid_t pid)
 
 	if (ptrace(PTRACE_DETACH, pid, NULL, NULL) == 0)
 		return;
-	/* It runs, or it was killed; or it has been released, and is no child of ours. */
+	/* It runs, or was killed; or it was released already, and there is nothing to wait for. */
 	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
 	while (tracee_wait(pid, TRACEE_OF_ONE_THREAD, &status) == 0 && WIFSTOPPED(status)) {
 		signal = TRACEE_EVENT(status) || WSTOPSIG(status) == TRACEE_AT_CALL ?

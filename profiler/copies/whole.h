@@ -37,8 +37,8 @@ int whole_signal(struct following *following, int signal);
 void whole_release(struct following *following);
 
 /*
- * It is not traced any more, however it was left.  Comes last: its parent hears of its end only
- * after its tracer, who may have seen no more of that than a call to ptrace() that failed.
+ * Stop tracing it, whatever its state; comes last.  If it was killed, reap it as its tracer: its
+ * parent is not notified before.  A ptrace() that failed may be all that was seen of its death.
  */
 void whole_let_go(pid_t pid);
 

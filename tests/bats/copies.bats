@@ -220,7 +220,7 @@ followed_until() { # <call>: what ended the last stretch
 		program=$(pgrep -P "${copies}" -x bash)
 		sleep "0.0$((RANDOM % 9))"
 		kill -KILL "${program}"
-		# Its tracer has to let its parent know.
+		# Its parent is notified only after its tracer has reaped it.
 		wait_until has_ended "${copies}" || { pkill -KILL -P "${copies}" && return 1; }
 		wait "${copies}" || code=$?
 		((code == 137))

@@ -238,7 +238,7 @@ def _attributed(
 def _unreached(
     gain: PredictedGain, measured: MeasuredGain | None, attribution: Attribution | None
 ) -> str | None:
-    """Why a small gain that was measured is no answer: the memory that misses stayed as it was."""
+    """Why a small measured gain is no answer: the memory that misses stayed on base pages."""
     if measured is None or attribution is None or "shared memory" in measured.also:
         return None
     if gain.verdict in ("worth_trying", "already_huge"):
@@ -251,8 +251,8 @@ def _unreached(
     if sum(there) < _MOST_FRACTION:
         return None
     return (
-        f"{units.percent(sum(there))} of the page walks are in files and shared memory, which were "
-        "on base pages whenever it was measured (--shared-memory measures that)"
+        f"{units.percent(sum(there))} of the page walks are in files and shared memory, which "
+        "stayed on base pages in all measured runs (--shared-memory measures shared memory)"
     )
 
 

@@ -39,7 +39,7 @@ _MISSES = [
     for what in ("hits", "walks")
 ]
 _WAITED = ["base_waited_cycles", "huge_waited_cycles"]
-# Names of memory that is no file's; the last is shared anonymous memory's.
+# Names of memory without a file; the last is shared anonymous memory.
 _HUGETLB, _MEMFD, _SYSV, _ZERO = "/anon_hugepage", "/memfd:", "/SYSV", "/dev/zero"
 
 
@@ -133,8 +133,8 @@ def _sizes(
 ) -> list[int]:
     """The bytes that each adds to its kind of memory: of one run alone, and once.
 
-    Several workers see the same mapping, a mapping grows, and each run has it somewhere else. That
-    of a run whose mappings were seen, unless its windows met a small part of what another's did.
+    Several workers see the same mapping, a mapping grows, and each run has it somewhere else. A run
+    whose mappings were seen is preferred, unless its windows met less than half of another's.
     """
     rows = _rows(places)
     described = {row["run"] for row in rows if (row["start"], row["end"]) in resident}

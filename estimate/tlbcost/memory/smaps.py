@@ -95,8 +95,8 @@ class _Head:
 def read(pid: int) -> str:
     """The text of a process's smaps; empty: it has no memory.
 
-    Raises OSError, ESRCH also if it ended while it was read: the kernel ends the text amid its
-    mappings then, as if it were whole.
+    Raises OSError; ESRCH also if the process exited during the read, since the kernel then cuts the
+    text off after some of the mappings, without an error.
     """
     folder = Path(f"/proc/{pid}")
     text = (folder / "smaps").read_text(encoding="utf-8", errors="replace")

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from builders.answer import BASE, GEOMETRY, HUGE, MACHINE, RUN, process
+from builders.answer import BASE, GEOMETRY, HUGE, RUN, process, simulated_evidence
 from builders.tree import GOLDEN
 from tlbcost.accuracy.record import TrackRecord
 from tlbcost.answer.caveats.rules import caveats
@@ -33,20 +32,7 @@ def calibrated() -> Obtained:
 def test_what_was_obtained_is_put_together() -> None:
     native = [Outcome(RUN, "", None, 0, None, None), Outcome(RUN, "", None, None, 11, None)]
     simulation = Simulation((process(),), native[0])
-    found = conclude(
-        Evidence(
-            argv=("app",),
-            path=Path("app"),
-            machine=MACHINE,
-            surroundings=None,
-            huge_page_bytes=HUGE,
-            calibrated=calibrated(),
-            run_notes=("a note",),
-            native=tuple(native),
-            geometry=GEOMETRY,
-            simulation=simulation,
-        )
-    )
+    found = conclude(simulated_evidence(simulation, run_notes=("a note",), native=tuple(native)))
     assert found.given.calibrated is not None
     assert found.base_costs is not None
     assert found.huge_costs is not None
@@ -65,19 +51,7 @@ def test_what_was_obtained_is_put_together() -> None:
 def test_splintered_pages_are_priced_at_the_base_pages_counts() -> None:
     geometry = replace(GEOMETRY, huge=replace(GEOMETRY.huge, entry_bytes=BASE))
     native = [Outcome(RUN, "", None, 0, None, None)]
-    found = conclude(
-        Evidence(
-            argv=("app",),
-            path=Path("app"),
-            machine=MACHINE,
-            surroundings=None,
-            huge_page_bytes=HUGE,
-            calibrated=calibrated(),
-            native=tuple(native),
-            geometry=geometry,
-            simulation=Simulation((process(),), native[0]),
-        )
-    )
+    found = conclude(simulated_evidence(Simulation((process(),), native[0]), geometry=geometry))
     assert found.simulated is not None
     assert found.base_costs is not None
     assert found.huge_costs is not None
@@ -90,16 +64,8 @@ def evidence(model: AskedModel, windows: int, no_core: str | None = None) -> Evi
     """A simulation of one process with this many windows, which save a tenth."""
     native = Outcome(RUN, "", None, 0, None, None)
     modelled = ImageWindows(100, "/app", 10**9, "width=6", (Window(10**5, 1000, 900),) * windows)
-    return Evidence(
-        argv=("app",),
-        path=Path("app"),
-        machine=MACHINE,
-        surroundings=None,
-        huge_page_bytes=HUGE,
-        calibrated=calibrated(),
-        native=(native,),
-        geometry=GEOMETRY,
-        simulation=Simulation((process(),), native, (modelled,) if no_core is None else ()),
+    return simulated_evidence(
+        Simulation((process(),), native, (modelled,) if no_core is None else ()),
         model=model,
         no_core=no_core,
         track_records={model: TRIED for model in MODELS},

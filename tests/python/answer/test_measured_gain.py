@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from builders.answer import GEOMETRY, HUGE, MACHINE, RUN, altered, estimated, process
-from builders.tree import GOLDEN
+from builders.answer import RUN, altered, estimated, process, simulated_evidence
 from tlbcost.answer.document import estimate_document
 from tlbcost.answer.estimate import attributable, conclude
 from tlbcost.answer.gains import with_measured
-from tlbcost.answer.record import Estimate, Evidence
-from tlbcost.calibration.file import read_calibration
-from tlbcost.calibration.records import Obtained
+from tlbcost.answer.record import Estimate
 from tlbcost.common.interval import Interval
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.model.gain import total_interval
@@ -138,16 +134,8 @@ def test_a_small_gain_is_no_answer_where_the_memory_that_misses_stayed_as_it_was
     places = (missing_in("heap", 100), missing_in("shared", shared))
     image = ImageAttribution(7, "/opt/app", places, (), (), (), 100_000, 65536)
     found = conclude(
-        Evidence(
-            argv=("app",),
-            path=Path("app"),
-            machine=MACHINE,
-            surroundings=None,
-            huge_page_bytes=HUGE,
-            calibrated=Obtained(read_calibration(GOLDEN / "calibration.tsv"), "from a test"),
-            native=(outcome,),
-            geometry=GEOMETRY,
-            simulation=Simulation((process(),), outcome, attributions=(image,)),
+        simulated_evidence(
+            Simulation((process(),), outcome, attributions=(image,)),
             measured=measured(user, 0.0, also=also),
         )
     )

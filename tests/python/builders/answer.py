@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
+from builders.tree import GOLDEN
 from tlbcost.answer.estimate import with_words
 from tlbcost.answer.gains import spread_part
 from tlbcost.answer.record import Estimate, Evidence, Simulated
 from tlbcost.answer.surroundings import Surroundings
 from tlbcost.calibration.costs import PageCosts
+from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration, Obtained
 from tlbcost.common.interval import Interval
 from tlbcost.model import miss_costs, overlap
@@ -26,6 +28,7 @@ from tlbcost.simulator.counts import (
     total_counts,
     total_footprint,
 )
+from tlbcost.simulator.run import Simulation
 from tlbcost.system.machine import Machine
 
 BASE, HUGE = 4096, 2097152
@@ -134,6 +137,22 @@ def simulated(found: Estimate, **values: object) -> Estimate:
     """The estimate with parts of its simulation changed."""
     assert found.simulated is not None
     return altered(found, simulated=replace(found.simulated, **values))  # type: ignore[arg-type]
+
+
+def simulated_evidence(simulation: Simulation, **values: object) -> Evidence:
+    """Of one run and a real calibration, to be concluded from."""
+    given = Evidence(
+        argv=("app",),
+        path=Path("app"),
+        machine=MACHINE,
+        surroundings=None,
+        huge_page_bytes=HUGE,
+        calibrated=Obtained(read_calibration(GOLDEN / "calibration.tsv"), "from a test"),
+        native=(simulation.outcome,),
+        geometry=GEOMETRY,
+        simulation=simulation,
+    )
+    return replace(given, **values)  # type: ignore[arg-type]
 
 
 def estimated(walks: int = 10_000_000) -> Estimate:
