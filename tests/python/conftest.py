@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tlbcost.run import process_tree
 from tlbcost.run.launch import Launcher
 from tlbcost.run.stdin import ProgramInput
 
@@ -37,3 +39,11 @@ def launcher(tmp_path: Path) -> Iterator[Launcher]:
     """Runs programs that have nothing to read."""
     with open(os.devnull) as nothing:  # noqa: PTH123
         yield Launcher(tmp_path, ProgramInput(nothing.fileno()))
+
+
+@pytest.fixture
+def leaves_nothing() -> Iterator[None]:
+    """No process that the test started is left. Those of earlier tests do not count."""
+    now = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+    yield
+    assert process_tree.descendants(os.getpid(), now) == {}

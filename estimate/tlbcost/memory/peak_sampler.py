@@ -26,6 +26,8 @@ _MULTIPLIED = 2.0
 # smaps is read again when this many times what it took has passed since.
 _REST, _REST_S = 50, 1.0
 _REST_GROWING = 30
+# Memory that has grown and now stands still may be all that there will be, and end soon.
+_REST_GROWN = 10
 # Sums within this part of the largest are at the peak.
 _AT_PEAK = 0.95
 
@@ -55,9 +57,9 @@ class PeakSampler:
         memory = sampler.stop()
 
     A process that outlives its parent is followed if it was seen before. For one program.
-    `rest`: times of a look's CPU time that pass before the next one while memory grows, unless it
-    has doubled. `frames`: look, too, at where its pages are in memory. `copied`: copies of it are
-    followed, whose memory and helpers do not count.
+    `rest`: times of a look's CPU time that pass before the next one while memory grows: fewer where
+    it has doubled, or grown and stopped growing. `frames`: look, too, at where its pages are in
+    memory. `copied`: copies of it are followed, whose memory and helpers do not count.
     """
 
     def __init__(
@@ -123,13 +125,17 @@ class PeakSampler:
         return sum(alone) if alone else None
 
     def _watch(self) -> None:
-        wait, last_bytes, last_end, last_took = _FIRST_S, 0, 0.0, 0.0
+        wait, before, last_bytes, last_end, last_took = _FIRST_S, 0, 0, 0.0, 0.0
         while not self._ended.wait(wait):
             wait = min(wait * _SLOWER, _LATER_S)
             self._follow()
             now = sum(process_tree.resident_bytes(pid) for pid in self._known)
             rest = time.monotonic() - last_end
-            needed = 1 if now > _MULTIPLIED * last_bytes else self._rest
+            if now > _MULTIPLIED * last_bytes:
+                needed = 1
+            else:
+                needed = self._rest if now > before else min(self._rest, _REST_GROWN)
+            before = now
             grew = now > _GREW * last_bytes and rest >= needed * last_took
             later = now >= _AT_PEAK * last_bytes and rest >= max(_REST * last_took, _REST_S)
             if now and (grew or later):

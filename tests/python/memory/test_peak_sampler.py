@@ -19,7 +19,7 @@ import pytest
 from builders.tree import TREE
 from tlbcost.allocators.recognise import Malloc, Program, program_of
 from tlbcost.common.errors import TlbcostError
-from tlbcost.memory import smaps
+from tlbcost.memory import peak_sampler, smaps
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run.launch import Launcher
@@ -266,21 +266,31 @@ def test_memory_that_may_not_be_looked_at_is_told() -> None:
     assert words.endswith("; the memory of 2 processes more may not be looked at")
 
 
-def test_a_slow_look_at_the_start_does_not_miss_the_peak(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("slow_looks", "slow_s", "multiplied"),
+    # It is seen that memory has multiplied, or that it has grown and stands still.
+    [(1, 0.1, peak_sampler._MULTIPLIED), (99, 0.04, 99.0)],
+)
+def test_slow_looks_do_not_miss_the_peak(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    slow_looks: int,
+    slow_s: float,
+    multiplied: float,
 ) -> None:
     look, looks = PeakSampler._look, 0
 
     def slow(self: PeakSampler) -> object:
         nonlocal looks
         looks += 1
-        if looks == 1:
-            end = time.thread_time() + 0.1
+        if looks <= slow_looks:
+            end = time.thread_time() + slow_s
             while time.thread_time() < end:
                 pass
         return look(self)
 
     monkeypatch.setattr(PeakSampler, "_look", slow)
+    monkeypatch.setattr(peak_sampler, "_MULTIPLIED", multiplied)
     program = f"import time; time.sleep(0.3); b = bytearray(b'1' * {SIZE}); time.sleep(0.7)"
     _run(tmp_path, sys.executable, "-c", program)
     assert looks >= 2

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from builders.runs import needs_launcher
 from tlbcost.common.errors import TlbcostError
-from tlbcost.run import launch, process_tree
+from tlbcost.run import launch
 from tlbcost.run.launch import Launcher, native_runs
 from tlbcost.run.outcome import Outcome
 
@@ -108,6 +107,7 @@ def test_a_long_run_is_the_only_one(
 
 
 @needs_launcher
+@pytest.mark.usefixtures("leaves_nothing")
 def test_an_exception_ends_the_whole_family(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -124,4 +124,3 @@ def test_an_exception_ends_the_whole_family(
         launcher.execute(["sh", "-c", text], discard=True, tick=stop)
     for pid in pids.read_text().split():
         assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
-    assert process_tree.descendants(os.getpid()) == {}

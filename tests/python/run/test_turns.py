@@ -22,6 +22,8 @@ from tlbcost.run.stdin import ProgramInput
 from tlbcost.run.turns import NotTogetherError, Way, cpus_for, objection, run_in_turns
 from tlbcost.thp import program as thp
 
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
+
 ALL = frozenset(os.sched_getaffinity(0))
 BUSY = Run(1_000_000_000, 990_000_000, 0, 100, 0, 1 << 20)
 
@@ -33,7 +35,7 @@ def spin(seconds: float, *, more: str = "") -> tuple[str, ...]:
 
 
 def test_all_end_with_their_own_codes_and_times(launcher: Launcher) -> None:
-    ways = [Way(spin(0.3)), Way((*spin(0.15),)), Way(("sh", "-c", "exit 3"))]
+    ways = [Way(spin(0.6)), Way(spin(0.15)), Way(("sh", "-c", "exit 3"))]
     begun = time.monotonic_ns()
     found = run_in_turns(launcher, ways, ALL)
     took_ns = time.monotonic_ns() - begun
@@ -41,10 +43,11 @@ def test_all_end_with_their_own_codes_and_times(launcher: Launcher) -> None:
     first, second = found[0].run, found[1].run
     assert first is not None
     assert second is not None
-    assert first.cpu_ns > second.cpu_ns > 100_000_000
+    # No upper bound: a guest's CPU time may contain time that its host took.
+    assert first.cpu_ns > 590_000_000
+    assert second.cpu_ns > 140_000_000
     # The time of its turns: not that in which others ran, however busy the machine is.
     assert first.wall_ns + second.wall_ns <= took_ns
-    assert process_tree.descendants(os.getpid()) == {}
 
 
 def test_the_time_after_the_others_ended_counts(launcher: Launcher) -> None:
@@ -97,12 +100,9 @@ def test_children_are_stopped_with_their_parents(launcher: Launcher) -> None:
 def test_a_program_that_writes_a_file_is_not_run_twice(launcher: Launcher, tmp_path: Path) -> None:
     file = tmp_path / "result"
     writer = spin(5, more=f"f = open({str(file)!r}, 'w')")
-    begun = time.monotonic()
     with pytest.raises(NotTogetherError, match=str(file)):
         run_in_turns(launcher, [Way(writer), Way(writer)], ALL)
-    assert time.monotonic() - begun < 5
     assert launcher.runs == 1
-    assert process_tree.descendants(os.getpid()) == {}
 
 
 def test_what_may_not_be_stopped_is_not_run_twice(
@@ -120,7 +120,6 @@ def test_what_may_not_be_stopped_is_not_run_twice(
     with pytest.raises(NotTogetherError, match="another user"):
         run_in_turns(launcher, [Way(spin(5)), Way(spin(5))], ALL)
     assert launcher.runs == 1
-    assert process_tree.descendants(os.getpid()) == {}
 
 
 def test_who_is_interrupted_leaves_nothing_stopped(
@@ -132,7 +131,6 @@ def test_who_is_interrupted_leaves_nothing_stopped(
     monkeypatch.setattr(turns, "_take_turns", interrupted)
     with pytest.raises(Stopped):
         run_in_turns(launcher, [Way(spin(60)), Way(spin(60))], ALL)
-    assert process_tree.descendants(os.getpid()) == {}
     assert launcher.transparent is None
 
 
@@ -147,7 +145,6 @@ def test_what_cannot_be_fed_any_more_is_ended(tmp_path: Path) -> None:
         with pytest.raises(TlbcostError, match="standard input"):
             run_in_turns(launcher, [way, way], ALL)
     os.close(ends[0])
-    assert process_tree.descendants(os.getpid()) == {}
 
 
 def test_programs_that_wait_or_are_made_ready_do_not_take_turns(launcher: Launcher) -> None:
