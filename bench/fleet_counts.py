@@ -41,7 +41,7 @@ FILE_SECONDS = 20
 
 
 def cpu_of(host: int) -> str:
-    """One host in 500 has a CPU that nobody knows."""
+    """One host in 500 has an unknown CPU."""
     return CPUS[-1] if host % 500 == 499 else CPUS[host % (len(CPUS) - 1)]
 
 

@@ -224,7 +224,7 @@ int main(int argc, char **argv)
 	rc = parse_options(argc, argv, &options);
 	if (rc >= 0)
 		return rc;
-	/* Who follows the progress may be killed; if he is dead already, the next progress ends us. */
+	/* The reader of our progress may be killed; if it is dead already, the next line ends us. */
 	if (options.progress_fd >= 0)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Unknown to glibc on some Arm systems; 128 covers the larger of the usual two. */

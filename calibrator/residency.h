@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How long do lines that nobody accesses remain in the last-level cache? */
+/* How long do lines that are not accessed remain in the last-level cache? */
 #ifndef TLBCOST_RESIDENCY_H
 #define TLBCOST_RESIDENCY_H
 

@@ -19,7 +19,7 @@ usage() {
 
 		Each line has the footprint in bytes and its cost; three results in
 		a row that agree with the one before (within ${TOLERANCE_CYCLES} cycles or ${TOLERANCE_PERCENT} %) end it. It takes at most
-		${BOUND_S} s; if the results do not agree by then, their median is told, with a warning.
+		${BOUND_S} s; if the results do not agree by then, their median is reported, with a warning.
 
 		  --help    print this and stop
 	END

@@ -18,7 +18,7 @@ usage() {
 	cat <<-END
 		Usage: tlbmiss_cost.sh [OPTION...]
 		Print what a TLB miss costs that has to walk the page table, as TLB_MISS_COST=CYCLES.
-		It takes at most ${BOUND_S} s; if the results do not agree by then, their median is told,
+		It takes at most ${BOUND_S} s; if the results do not agree by then, their median is reported,
 		with a warning.
 
 		  -h, --help     print this and stop
@@ -63,7 +63,7 @@ trace_start() {
 	trace "Required tolerance for match: ${TOLERANCE_CYCLES} cycles or ${TOLERANCE_PERCENT} %"
 }
 
-# Sets $verbosity; warns about what has no meaning here only once it is known who wants warnings.
+# Sets $verbosity; warns about what has no meaning here only once it is known whether warnings are wanted.
 parse_options() {
 	local words idle=()
 	words=$(getopt -n tlbcost -o c:fhqs:v \

@@ -127,10 +127,10 @@ agree() { # <cycles> <cycles>
 	((difference <= TOLERANCE_CYCLES || difference * 100 <= $2 * TOLERANCE_PERCENT))
 }
 
-# Measure footprint after footprint until the results agree.  `told` is called after each, as
-# told <bytes> <matches>, with $ns and $cycles set.  In the end they hold the result.
-find_walk_cost() { # <told>
-	local told=$1 page_bytes pages matches=0 before="" i all=()
+# Measure footprint after footprint until the results agree.  `report` is called after each, as
+# report <bytes> <matches>, with $ns and $cycles set.  In the end they hold the result.
+find_walk_cost() { # <report>
+	local report=$1 page_bytes pages matches=0 before="" i all=()
 	page_bytes=$(getconf PAGESIZE)
 	for ((i = 0; i < SIZES && matches < MATCHES && SECONDS < BEGIN_S; i++)); do
 		pages=$((FIRST_PAGES + i * STEP_PAGES))
@@ -147,7 +147,7 @@ find_walk_cost() { # <told>
 			before=${cycles}
 			all+=("${ns} ${cycles}")
 		fi
-		"${told}" $((pages * page_bytes)) "${matches}"
+		"${report}" $((pages * page_bytes)) "${matches}"
 	done
 	((matches < MATCHES)) || return 0
 	((${#all[@]} > 0)) || {

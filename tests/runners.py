@@ -19,7 +19,7 @@ TREE = Path(__file__).resolve().parent.parent
 # Longer than any runner needs on a slow machine that others use too: a test that hangs is a
 # failure, not a wait.
 TIMEOUT_S = 1200
-# A runner that is told to end puts settings back first: how long each signal is given.
+# A runner that a signal ends puts settings back first: how long each signal is given.
 ENDING_S = ((signal.SIGINT, 15.0), (signal.SIGTERM, 30.0), (signal.SIGKILL, 5.0))
 # In the environment of all that a runner starts, even of what made a session of its own.
 MARK = "TLBCOST_TESTS_RUNNER"
@@ -85,7 +85,7 @@ class Runners:
 
 
 class Interrupted(Exception):
-    """The tests were told to end."""
+    """The tests were asked to end."""
 
 
 def environment(mark: str) -> dict[str, str]:

@@ -193,7 +193,7 @@ static int handle_signals(struct arm *arm, uint64_t area)
 	return call(arm, SYS_rt_sigprocmask, (const uint64_t[6]){ SIG_SETMASK, scratch, 0, 8 });
 }
 
-/* Nobody traces it when it runs: it dies with the copy, which dies with us, and has a limit. */
+/* It is not traced when it runs: it dies with the copy, which dies with us, and has a limit. */
 static int bound(struct arm *arm, uint64_t area)
 {
 	const struct rlimit cpu = { MOST_CPU_S, MOST_CPU_S };

@@ -37,7 +37,7 @@ static void take(struct sample *sample, uint64_t at)
 }
 
 /*
- * Tell pages that the pilot wrote from others; if it cannot be told, it wrote all.  The copy still
+ * Tell pages that the pilot wrote from others; if that is unknown, it wrote all.  The copy still
  * maps what the pilot got by its fork, so what the pilot has to itself it has written.
  */
 static void sort_run(int pagemap, const struct page_run *run, struct sample *written,

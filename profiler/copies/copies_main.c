@@ -67,7 +67,7 @@ static int prepare(struct run *run)
 	const struct worker_options work = {
 		.window = &options->window,
 		.arms = options->arms.slices ? &options->arms : NULL,
-		/* Who asks where memory is accessed acts on that soon. */
+		/* The placement of memory is acted on soon. */
 		.urgent = options->window.whole || options->window.dram.l2_bytes ||
 			  (options->arms.slices && !options->pid),
 	};

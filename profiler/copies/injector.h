@@ -52,7 +52,7 @@ struct injector_request {
 	uint32_t wait_ms;	/* give up if the thread does not stop within this time */
 	/* Record its system calls afterwards: at most this many, for at most this long. */
 	uint32_t record_calls, record_ms;
-	pid_t tracer;		/* will take the copies, which Yama must allow; 0: nobody */
+	pid_t tracer;		/* will take the copies, which Yama must allow; 0: none */
 	uint32_t dead_count;
 	pid_t dead[32];
 };

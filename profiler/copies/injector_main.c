@@ -100,7 +100,7 @@ int main(void)
 		if (recording >= 0)
 			close(recording);
 	}
-	/* The requester is gone: nobody will take the copies, and they live until their alarm. */
+	/* The requester is gone: no tracer takes the copies, and they live until their alarm. */
 	for (uint32_t i = 0; rc < 0 && i < answer.copies; i++)
 		thread_copy_kill(answer.copy[i].pid);
 	held_threads_release();

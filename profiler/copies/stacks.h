@@ -14,7 +14,7 @@
 #include "code_block.h"
 #include "tlb/tlb_config.h"
 
-/* Deeper calls are not told apart from their callers. */
+/* Deeper calls are not distinguished from their callers. */
 #define STACKS_DEPTH 512u
 #define NO_STACK 0u		/* its number: no call is known */
 

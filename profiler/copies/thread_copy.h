@@ -19,7 +19,7 @@ enum injector_refusal thread_copy_make(struct thread_stop *stop,
 
 /*
  * Detach a copy from the program and everything else, and park it: it waits untraced, and exits
- * after a minute if nobody takes it.  Returns 0; or -1, and it is dead.
+ * after a minute if no tracer takes it.  Returns 0; or -1, and it is dead.
  */
 int thread_copy_park(const struct copy *copy, const struct injector_request *request);
 

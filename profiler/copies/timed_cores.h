@@ -20,7 +20,7 @@ enum { AGES_BASE, AGES_HUGE_BY_BASE, AGES_HUGE, AGES_KINDS };
 
 struct timed_cores {
 	const struct window_options *options;
-	pid_t pid;		/* whose memory the caches hold; 0: nobody's */
+	pid_t pid;		/* whose memory the caches hold; 0: none */
 	uint32_t count;
 	struct core *cores;
 	struct cache last_level[MOST_CORES];

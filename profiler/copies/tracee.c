@@ -10,8 +10,8 @@
 
 #define NS 1000000000u
 /*
- * If another thread of the program executes a program, this one is gone without a word to who waits
- * for it (Linux 6.18): look again.
+ * If another thread of the program executes a program, this one is gone, and waitpid() does not
+ * return (Linux 6.18): look again.
  */
 #define SLICE_NS 20000000u
 

@@ -38,7 +38,7 @@ int tracee_wait_interrupted(pid_t tid, uint64_t deadline_ns);
 /*
  * Have a stopped thread (PTRACE_O_TRACESYSGOOD, signals blocked) make one system call, by the
  * instruction at `instruction`; the other registers are `registers`.  It is at the exit of the call
- * afterwards.  Returns the kernel's result; or TRACEE_LOST.  *child (may be NULL): who was born, if
+ * afterwards.  Returns the kernel's result; or TRACEE_LOST.  *child (may be NULL): the new process, if
  * that is traced.  `deadline_ns`: TRACEE_*.
  */
 #define TRACEE_LOST INT64_MIN

@@ -23,7 +23,7 @@ struct trampoline {
 	uint64_t turn;		/* counts uses: higher than in all other places */
 };
 
-/* The sixth argument of a call: what comes after it if nobody stops the thread. */
+/* The sixth argument of a call: what comes after it unless the thread is stopped. */
 enum {
 	TRAMPOLINE_BACK,
 	TRAMPOLINE_CLONE,	/* the copy ends, the original goes back */

@@ -18,7 +18,7 @@ trampoline_call:
 	jz	trampoline_back
 	cmp	$1, %r9
 	jne	leave
-	/* clone(): 0 in the copy, which nobody waits for. */
+	/* clone(): 0 in the copy, which no process waits for. */
 	test	%rax, %rax
 	jnz	trampoline_back
 leave:

@@ -40,7 +40,7 @@ static struct cached_block *allocate(unsigned count, unsigned references, unsign
 static void copy_lists(const struct translation *made, const struct translated_part *part,
 		       struct cached_block *block, unsigned first, unsigned first_reference)
 {
-	/* Nobody changes them afterwards. */
+	/* They do not change afterwards. */
 	struct code_instruction *list = (struct code_instruction *)(uintptr_t)block->code.instructions;
 	struct code_reference *copied = (struct code_reference *)(uintptr_t)block->code.references;
 

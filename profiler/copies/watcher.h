@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who sees what a copy executes (follow.h). */
+/* What observes the instructions that a copy executes (follow.h). */
 #ifndef TLBCOST_COPIES_WATCHER_H
 #define TLBCOST_COPIES_WATCHER_H
 

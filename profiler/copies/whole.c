@@ -288,7 +288,7 @@ int whole_step(struct following *following)
 {
 	uint8_t first = 0;
 
-	/* INT1, INT3, INT n: their SIGTRAP could not be told from the one of a step. */
+	/* INT1, INT3, INT n: their SIGTRAP could not be distinguished from the one of a step. */
 	if (copy_read(following->copy, following->registers.rip, &first, 1) < 0 || first == 0xf1 ||
 	    (first & 0xfe) == 0xcc)
 		return following_end(following, FOLLOW_INSTRUCTION);

@@ -92,7 +92,7 @@ static void follow_copy(struct work *work, struct worker_job *job, int recorded,
 	news->killed_ns = clock_ns();
 }
 
-/* Nobody but copies maps its frames. */
+/* Only copies map its frames. */
 static bool has_ended(pid_t pid)
 {
 	struct process_status status;

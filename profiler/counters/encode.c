@@ -37,7 +37,7 @@ static int refuse(int error, char *why, size_t size, const char *what,
 }
 
 /*
- * libpfm4 encodes the events of other CPUs only if told so before it starts, and a CPU newer
+ * libpfm4 encodes the events of other CPUs only if that is set before it starts, and a CPU newer
  * than the library needs them: Emerald Rapids counts with the codes of Sapphire Rapids.  The
  * counted program must not see it.
  */

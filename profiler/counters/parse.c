@@ -168,7 +168,7 @@ static void parse_trailer(const unsigned char *end, struct record *record)
 {
 	struct span span = { .next = end - TRAILER_BYTES, .left = TRAILER_BYTES };
 
-	take_u64(&span);	/* pid and tid of who caused it */
+	take_u64(&span);	/* pid and tid that caused it */
 	record->time_ns = take_u64(&span);
 	take_u64(&span);	/* CPU */
 	record->id = take_u64(&span);

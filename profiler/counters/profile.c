@@ -66,19 +66,19 @@ int profile_begin(struct profile *profile, pid_t pid)
 
 static int add_mapping(struct profile *profile, const struct record *record)
 {
-	const struct mapping_record *told = &record->mapping;
+	const struct mapping_record *mapped = &record->mapping;
 	struct mapping mapping = {
-		.start = told->start,
-		.end = told->start + told->length,
-		.offset = told->offset,
+		.start = mapped->start,
+		.end = mapped->start + mapped->length,
+		.offset = mapped->offset,
 	};
-	size_t length = told->name_length;
-	const char *name = mapping_name(told->name, &length);
+	size_t length = mapped->name_length;
+	const char *name = mapping_name(mapped->name, &length);
 
 	if (mapping.end < mapping.start)
 		return 0;	/* garbage */
 	mapping.name = names_number(&profile->mappings.names, name, length,
-				    told->build_id, told->build_id_size);
+				    mapped->build_id, mapped->build_id_size);
 	if (mapping.name == NO_NAME)
 		return -1;
 	return mappings_add(&profile->mappings, record->pid, &mapping);
@@ -122,7 +122,7 @@ static int place_data(struct profile *profile, const struct record *record,
 	hit->data = NO_NAME;
 	hit->data_tlb = data_tlb_name(record->sample.data_source);
 	if (!address)
-		return 0;	/* not told */
+		return 0;	/* not reported */
 	/* The kernel's half of the addresses, where there are halves. */
 	if (address >> 63) {
 		hit->data = own_name(profile, KERNEL_NAME);

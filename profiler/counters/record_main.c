@@ -33,7 +33,7 @@ static void fail(const char *what)
 	exit(complain(EXIT_OWN_FAILURE, what, strerror(errno), NULL));
 }
 
-/* Events that cannot be sampled: the hint depends on who refuses. */
+/* Events that cannot be sampled: the hint depends on what refuses them. */
 static const char *remedy(const struct record_options *options, int error)
 {
 	switch (error) {

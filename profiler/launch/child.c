@@ -88,7 +88,7 @@ static int prepare(const struct child_plan *plan, pid_t launcher)
 		errno = ESRCH;
 		return -1;
 	}
-	/* Without Yama there is no such call, and nobody to be told. */
+	/* Without Yama this call fails, and is not needed. */
 	if (plan->traced)
 		prctl(PR_SET_PTRACER, (unsigned long)launcher, 0, 0, 0);
 	if (plan->files && setrlimit(RLIMIT_NOFILE, plan->files) < 0)
@@ -143,8 +143,8 @@ static void run_child(const struct child_plan *plan, pid_t launcher, int report,
 }
 
 /*
- * The report's descriptor closes itself when execve() succeeds.  A child that somebody has stopped
- * does not come to that; it is killed if we are told to end.
+ * The report's descriptor closes itself when execve() succeeds.  A stopped child does not
+ * come to that; it is killed if we are signalled to end.
  */
 static int started(int report, pid_t pid, struct refusal *refusal)
 {

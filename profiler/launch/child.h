@@ -17,7 +17,7 @@ struct child_plan {
 	const sigset_t *mask;		/* signal mask of the program */
 	const struct sigaction *on_child; /* its disposition of SIGCHLD */
 	const struct rlimit *files;	/* its RLIMIT_NOFILE; NULL: the launcher's */
-	int traced;			/* by children of the launcher: Yama is told */
+	int traced;			/* by children of the launcher: allow that where Yama restricts it */
 	/*
 	 * Called in the launcher while the program's process exists but waits,
 	 * so that counters are there before its first instruction; may be NULL.

@@ -107,7 +107,7 @@ void family_end_rest(const struct family *spared, uint64_t deadline)
 			return;
 		if (clock_ns() >= deadline)
 			number = SIGKILL;
-		/* SIGTERM once: who handles it may take a while. */
+		/* SIGTERM once: its handler may take a while. */
 		if (number)
 			family_signal(&rest, number);
 		number = 0;

@@ -84,8 +84,8 @@ static void drain_last(int fd, struct tail *tail)
 }
 
 /*
- * The launcher's parent is dead: so is the run.  Who ran it in turns with another one may have
- * stopped all of it.
+ * The launcher's parent is dead: so is the run.  If it took turns with another run, it may be
+ * stopped.
  */
 static void end_family(pid_t pid, int number)
 {
@@ -258,7 +258,7 @@ int watch_others(struct watch_signals *signals, int end_fd,
 	};
 	sigset_t stop;
 
-	/* Nobody else is at the terminal: Ctrl-C is for the watcher. */
+	/* The terminal is ours alone: Ctrl-C is for the watcher. */
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGINT);
 	sigaddset(&stop, SIGTERM);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What was the tool told to do on the command line?  It never changes later. */
+/* What does the command line ask of the tool?  It never changes later. */
 #ifndef TLBSIM_OPTIONS_H
 #define TLBSIM_OPTIONS_H
 

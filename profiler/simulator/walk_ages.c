@@ -9,7 +9,7 @@
 /* To base pages, and to huge pages: by walks of base pages, and by their own. */
 enum { BASE_PAGES, HUGE_BY_BASE, HUGE_PAGES, RECENCIES };
 
-static struct recency *recencies[RECENCIES];	/* NULL: nobody asks */
+static struct recency *recencies[RECENCIES];	/* NULL: not needed */
 
 /*
  * Walks that are not noted yet.  The record of a walk is in no near cache; processing many

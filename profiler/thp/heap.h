@@ -10,7 +10,7 @@
 /*
  * malloc moves the end of the heap in steps of 132 KiB, and the kernel gives a
  * huge page only where the heap already has all of it.  So it is grown to the
- * end of a huge page, and the program is told what it asked for.  Where it
+ * end of a huge page, and the program sees the size that it asked for.  Where it
  * shrinks, the huge page that it ends in is kept whole, too; what the program
  * gave back of it is cleared, since memory that it gets again is zero.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How is a program run with its memory on huge pages, as if nobody were there? */
+/* How is a program run with its memory on huge pages, as if nothing else were there? */
 #ifndef TLBCOST_THP_SUPERVISOR_H
 #define TLBCOST_THP_SUPERVISOR_H
 

@@ -183,7 +183,7 @@ int main(int argc, char **argv)
 	code = supervisor_run(&what, &failed);
 	if (code >= 0)
 		return code;
-	/* It is for who reads the table, or finds none, to say what to do. */
+	/* The reader of the table, or of its absence, says what to do. */
 	return complain(errno == EPERM || errno == EACCES || errno == ENOSYS || errno == EINVAL ?
 			EXIT_CANNOT_MEASURE : EXIT_OWN_FAILURE, failed, strerror(errno), NULL);
 }

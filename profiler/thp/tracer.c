@@ -142,7 +142,7 @@ static int stopped(struct tracer *tracer, struct task *task, int *status)
 	return 0;
 }
 
-/* A process that nobody has spoken of yet. */
+/* A process that is not known yet. */
 static int wait_for_parent(struct tracer *tracer, pid_t tid)
 {
 	struct task *task = tasks_add(&tracer->tasks, tid);

@@ -41,7 +41,7 @@ struct timing_config {
 	uint32_t walks_first;	/* 1: a walk's reads go before loads that wait for a buffer */
 	uint32_t l3_bytes;	/* the part available to this program */
 	/*
-	 * Cycles after which half of the lines that nobody accesses are evicted by others that
+	 * Cycles after which half of the lines that are not accessed are evicted by others that
 	 * share it: one value for each measurement, since others come and go.  A 0 ends them.
 	 * If there are none, it holds l3_bytes of what the program touched.
 	 */

@@ -201,7 +201,7 @@ ticks memory_read_table(struct memory *memory, uint64_t line, ticks time,
 	return read_line(memory, line, time, (struct line_access){ LINE_TABLE, age, false });
 }
 
-/* The level that will write it back is told. */
+/* Mark the line in the level that will write it back. */
 static void mark_changed(struct memory *memory, uint64_t placed)
 {
 	struct cache_line *found = cache_find(&memory->l1, placed);

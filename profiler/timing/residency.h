@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long does a line remain in the last-level cache if nobody accesses it?
+ * How long does a line remain in the last-level cache without being accessed?
  *
  * That cache is shared.  Others fetch lines at their own pace, whatever this program does; so
  * eviction depends on time, not on what this program has fetched.  The lines' half-life is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who mapped this address?  The mapped parts of an address space, each with what is known of
+ * What is mapped at this address?  The mapped parts of an address space, each with what is known of
  * it, updated as calls map and unmap them.
  */
 #ifndef TLBCOST_EXTENTS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Which pages may be accessed without a call of the model, and who holds them?
+ * Which pages may be accessed without a call of the model, and which entries hold them?
  *
  * Nearly every reference hits the first levels of all machines.  It changes only the time of
  * last use, so an engine may handle it without a call: it looks the page up in the filter, a

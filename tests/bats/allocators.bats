@@ -232,7 +232,7 @@ missing_without() { # <command>...
 	ln -s "$(type -P redis-check-rdb)" redis-server
 	cat >serve <<-'BASH'
 		#!/bin/bash
-		# A server that is filled, and told to end.
+		# A server that is filled, and asked to end.
 		cli() { redis-cli -s "${PWD}/socket" "$@"; }
 		./redis-server --port 0 --unixsocket "${PWD}/socket" --save "" --enable-debug-command yes &
 		until [[ $(cli ping 2>/dev/null) == PONG ]]; do sleep 0.1; done
@@ -379,7 +379,7 @@ missing_without() { # <command>...
 	proven 50
 }
 
-@test "python: arrays of numpy, where numpy is told not to ask, are malloc's" {
+@test "python: arrays of numpy, where numpy may not ask, are malloc's" {
 	need_glibc_tunable
 	local python
 	python=$(readlink -f "${BUILD}/venv/bin/python")

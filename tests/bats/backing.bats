@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # bats file_tags=settings
-# Where a program does not get the huge pages that were asked for, is that told, and why?
+# Where a program does not get the huge pages that were asked for, is that reported, and why?
 
 load common
 
@@ -106,7 +106,7 @@ refused() { # <words>
 	refused "not linked so that libhugetlbfs can move it"
 }
 
-@test "transparent huge pages that are off: who may not turn them on is told" {
+@test "transparent huge pages that are off: who may not turn them on is reported" {
 	need_root
 	need_program setpriv
 	local setting=/sys/kernel/mm/transparent_hugepage/enabled before

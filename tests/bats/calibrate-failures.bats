@@ -141,7 +141,7 @@ in_cgroup() { # <bytes> <command> [argument...]
 	grep -Eq '^# (limited|skipped)_.*memory' "${SAMPLES}"
 }
 
-@test "without huge pages the base pages are measured, and the reason is told" {
+@test "without huge pages the base pages are measured, and the reason is reported" {
 	machine_without_huge_pages
 	run -0 "${PROBE}" --measure cycles,near,dense,large --lines 64,256 --sweeps 2 --output "${SAMPLES}"
 	grep -Eq '^# skipped_2097152.*: .+' "${SAMPLES}"
@@ -254,7 +254,7 @@ need_spare_cpu() {
 	nothing_left -size +0
 }
 
-@test "SIGKILL of the calibrator is told by name, with a hint" {
+@test "SIGKILL of the calibrator is reported by name, with a hint" {
 	run -0 disturb 'kill -KILL $probe' "${BUILD}/tlbcost" calibrate --output "${SAMPLES}"
 	[[ ${output} == *"code 1"*"no process" ]]
 	[[ $(<"${BATS_TEST_TMPDIR}/err") == *"tlbcost: cannot calibrate: the calibrator was killed by SIGKILL"*"tlbcost: hint: "* ]]

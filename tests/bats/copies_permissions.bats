@@ -124,7 +124,7 @@ while time.process_time() < end: sum(table)'
 	cp -r "${TREE}/tests/machines/skylake/." made/
 	printf 'CapEff:\t0000000000000000\n' >made/proc/self/status
 	local scope words
-	for scope in "1:running processes (--pid) need root" "2:only root may trace" "3:nobody may trace"; do
+	for scope in "1:running processes (--pid) need root" "2:only root may trace" "3:no process may trace"; do
 		words=${scope#*:} scope=${scope%%:*}
 		echo "${scope}" >made/proc/sys/kernel/yama/ptrace_scope
 		TLBCOST_ROOT=${HOME_OF}/made run "${BUILD}/tlbcost" doctor

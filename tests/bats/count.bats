@@ -231,7 +231,7 @@ two_lines() { # <file>
 	nothing_left
 }
 
-@test "count: Ctrl-C is the program's, and its counts are told" {
+@test "count: Ctrl-C is the program's, and its counts are reported" {
 	# Everything in the terminal's process group gets it.
 	run -130 setsid --wait env --default-signal=INT "${COUNT[@]}" -e page_faults -- \
 		sh -c 'kill -INT 0; sleep 20'
@@ -321,7 +321,7 @@ two_lines() { # <file>
 	nothing_left
 }
 
-@test "count: runs that were not alike are told" {
+@test "count: runs that were not alike are reported" {
 	made_up '{"counters": 4, "counts": {"cycles": [1000000, 1200000]}}'
 	run -0 "${COUNT[@]}" -e cycles,walk_active_cycles,walks_completed -- true
 	[[ ${output} == *"note: cycles differ by 20 % between run 0 (1 M) and run 1 (1.2 M)"* ]]
@@ -371,7 +371,7 @@ two_lines() { # <file>
 	nothing_left
 }
 
-@test "count: a foreign event table is told" {
+@test "count: a foreign event table is reported" {
 	made_up '{}'
 	"${COUNT[0]}" doctor --json doctor.json >/dev/null || true
 	run -0 "${COUNT[@]}" -e cycles -- true

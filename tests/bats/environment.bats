@@ -27,7 +27,7 @@ a_message() {
 # Commands that answer on standard output.
 ANSWERS=("--help" "--version" "events --list" "machines" "doctor" "pool status" "maps $$" "estimate --help")
 
-@test "a closed standard output is told: 1" {
+@test "a closed standard output is reported: 1" {
 	local words
 	for words in "${ANSWERS[@]}"; do
 		# shellcheck disable=SC2086  # words

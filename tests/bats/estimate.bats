@@ -120,7 +120,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ $(json 'report["expected_fraction"]["low"] > 0.02') == True ]]
 }
 
-@test "the model that was used is told, and why it is not the other one" {
+@test "the model that was used is reported, and why it is not the other one" {
 	run -0 "${ESTIMATE[@]}" --details --runs 1 --json report.json true
 	says "Basis: simulation, simple model"
 	says "T35 The simple model was used"
@@ -160,7 +160,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 }
 
 # bats test_tags=settings
-@test "a program that asks for huge pages itself is told to have them" {
+@test "a program that asks for huge pages itself is reported to have them" {
 	grep -q '\[never\]' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null &&
 		skip "transparent huge pages are off"
 	build asks <<-'END'
@@ -202,13 +202,13 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	run -0 "${ESTIMATE[@]}" --runs 1 ./static
 }
 
-@test "threads are counted and their serialisation is told" {
+@test "threads are counted and their serialisation is reported" {
 	need_built workloads/threads
 	run -0 "${ESTIMATE[@]}" --details --runs 1 -- "${BUILD}/workloads/threads" --size 16M --count 100k
 	[[ ${output} == *"T05  3 threads"* || ${output} == *"T05  2 threads"* ]]
 }
 
-@test "a short program is told to be one" {
+@test "a short program is reported as one" {
 	run -0 "${ESTIMATE[@]}" --details true
 	says "The run is short ("
 }
@@ -288,19 +288,19 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	says "T17 The program failed in 1 of 1 runs (exit code 3)"
 }
 
-@test "a program that cannot be repeated is told so, and --prepare helps" {
+@test "a program that cannot be repeated is reported, and --prepare helps" {
 	run -1 "${ESTIMATE[@]}" mkdir made
 	[[ ${output} == *"cannot be repeated"*"File exists"*"--prepare"* ]]
 	run -0 "${ESTIMATE[@]}" --details --prepare 'rm -rf made' mkdir made
 	[[ ${output} != *"T14 "* ]]
 }
 
-@test "another exit code in the simulator is told" {
+@test "another exit code in the simulator is reported" {
 	run -0 "${ESTIMATE[@]}" --runs 1 bash -c "! ${simulated}"
 	says "T14 The program exited with 0 natively but with 1 in the simulator"
 }
 
-@test "a process that was killed is told to be missing" {
+@test "a process that was killed is reported as missing" {
 	# Not before its own program is at work: until then it is the shell's copy.
 	mkfifo never
 	run -0 "${ESTIMATE[@]}" --details --runs 1 --json report.json sh -c 'rm -f works
@@ -368,7 +368,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ ! -e made ]]
 }
 
-@test "a full disk is told, and leaves no part of a report" {
+@test "a full disk is reported, and leaves no part of a report" {
 	need_root
 	mkdir disk
 	mount -t tmpfs -o size=4k tmpfs disk || skip "cannot mount a file system"
@@ -406,7 +406,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ ${left} == "phases.svgan older picture" ]]
 }
 
-@test "no folder for temporary files is told" {
+@test "no folder for temporary files is reported" {
 	TMPDIR=/no/such/folder run -125 "${ESTIMATE[@]}" touch made
 	[[ ${output} == *"TMPDIR is /no/such/folder"*"hint: unset TMPDIR"* ]]
 	[[ ! -e made ]]
@@ -517,7 +517,7 @@ grow() { # build a program that touches <MiB>
 	[[ ${output} == *"killed at its memory limit (400 MiB, cgroup)"*"hint: raise the limit"* ]]
 }
 
-@test "a simulation that does not fit where the program does is told" {
+@test "a simulation that does not fit where the program does is reported" {
 	need_root
 	grow
 	limited $((150 << 20)) "${ESTIMATE[@]}" --runs 1 ./grow 115

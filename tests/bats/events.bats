@@ -75,7 +75,7 @@ print(counters["way"], counters["missing_events"], counters["translation_fractio
 	run -2 "${BUILD}/tlbcost" events --perf-stat --list
 }
 
-@test "events: a full disk is told" {
+@test "events: a full disk is reported" {
 	[[ -w /dev/full ]] || skip "no /dev/full"
 	run -1 --separate-stderr "${BUILD}/tlbcost" events --pmu zen4 --json /dev/full
 	[[ ${stderr_lines[0]} == "tlbcost: cannot write /dev/full: No space left on device" ]]

@@ -41,14 +41,14 @@ nothing_left() {
 	nothing_left
 }
 
-@test "a system without Debian's keys is told which package has them" {
+@test "without Debian's keys, the message names the package that has them" {
 	rm "${TLBCOST_ROOT}/usr/share/keyrings/debian-archive-keyring.gpg"
 	run -1 packages
 	[[ ${output} == *"cannot check Debian's signatures: "*"hint: apt-get install debian-archive-keyring" ]]
 	nothing_left
 }
 
-@test "without a network, apt's reason and ours are told and nothing is left" {
+@test "without a network, apt's reason and ours are reported and nothing is left" {
 	run -1 packages
 	[[ ${output} == *"no network"*"tlbcost: cannot read the list of newer's packages for riscv64"* ]]
 	nothing_left

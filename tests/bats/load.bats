@@ -79,7 +79,7 @@ worth_trying_or_load() {
 }
 
 # bats test_tags=settings
-@test "a program that sleeps has the shares of its CPU time, and is told to be idle" {
+@test "a program that sleeps has the shares of its CPU time, and is reported as idle" {
 	estimate sh -c "${BUILD@Q}/workloads/random-update --size 64M --count 3M; sleep 3"
 	worth_trying_or_load
 	awake=$(json 'sum(run["user_ns"] + run["system_ns"] for run in report["program"]["runs"])')

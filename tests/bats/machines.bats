@@ -62,7 +62,7 @@ GIB=page=1073741824,l1d=4:4,l1i=4:4,stlb=16:4
 	[[ ${stderr_lines[1]} == "tlbcost: hint: did you mean "*"zen4"* ]]
 }
 
-@test "machines: a file that cannot be written is told, and nothing is printed" {
+@test "machines: a file that cannot be written is reported, and nothing is printed" {
 	run -1 --separate-stderr "${BUILD}/tlbcost" machines --json none/there.json
 	[[ -z ${output} ]]
 	[[ ${stderr_lines[0]} == "tlbcost: cannot write none/there.json: no such folder: "* ]]

@@ -124,7 +124,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 }
 
 # bats test_tags=settings
-@test "hugetlb pages are told, and that their use is not" {
+@test "hugetlb pages are reported, and that their use is not" {
 	need_root
 	local pool=/sys/kernel/mm/hugepages/hugepages-2048kB
 	[[ -w ${pool}/nr_hugepages ]] || skip "needs a pool of 2 MiB pages that can be written"
@@ -178,7 +178,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	[[ ${stderr} == *"it has ended"* ]]
 }
 
-@test "a process of another user is refused, and how to look at it is told" {
+@test "a process of another user is refused, and how to look at it is reported" {
 	need_root
 	need_program setpriv
 	setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/nonexistent \
@@ -192,7 +192,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	[[ ${stderr} == *"hint: su"* ]]
 }
 
-@test "a process that ends while it is watched is told to be gone" {
+@test "a process that ends while it is watched is reported as gone" {
 	local watcher code=0
 	start shared
 	"${MAPS[@]}" --touched 3 "${pid}" >said 2>stderr 3>&- &
@@ -230,7 +230,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	done
 }
 
-@test "a full disk is told: 1 of a process, 125 of a program" {
+@test "a full disk is reported: 1 of a process, 125 of a program" {
 	[[ -w /dev/full ]] || skip "no /dev/full"
 	local option
 	start shared

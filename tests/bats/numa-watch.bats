@@ -28,7 +28,7 @@ one_node() {
 		skip "this machine has several nodes"
 }
 
-@test "a machine with one node is told what others would do" {
+@test "on a machine with one node, it says what several would allow" {
 	one_node
 	start
 	run -4 --separate-stderr "${WATCH[@]}" "${pid}"

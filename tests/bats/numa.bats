@@ -184,7 +184,7 @@ nobody_is_left() {
 	done
 }
 
-@test "a full disk is told, and leaves no part of a report" {
+@test "a full disk is reported, and leaves no part of a report" {
 	[[ -w /dev/full ]] || skip "no /dev/full"
 	run -125 --separate-stderr "${NUMA[@]}" --json /dev/full -- true
 	[[ ${stderr} == *"program true"*"cannot write /dev/full: No space left on device"*"hint: "* ]]

@@ -202,7 +202,7 @@ ended_with() { # <exit code>
 	as_before
 }
 
-@test "pagesizes: a full disk is told, and the pools are as they were" {
+@test "pagesizes: a full disk is reported, and the pools are as they were" {
 	need_pool
 	[[ -w /dev/full ]] || skip "no /dev/full"
 	local few=("${PAGESIZES[@]}" --only 9 --size 2M)

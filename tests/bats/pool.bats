@@ -224,7 +224,7 @@ while not pathlib.Path("go").exists():
 	as_before
 }
 
-@test "pool: what an administrator changed during the run stays, and is told" {
+@test "pool: what an administrator changed during the run stays, and is reported" {
 	run --separate-stderr -0 "${POOL[@]}" reserve 4 -- \
 		sh -c 'echo "$2" >"$1"/nr_hugepages' _ "${SIZE}" "$((BEFORE + 9))"
 	[[ ${stderr} == *"nr_hugepages is $((BEFORE + 9)), not $((BEFORE + 4)) as tlbcost wrote:"* ]]

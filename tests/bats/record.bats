@@ -162,7 +162,7 @@ about() { # <actual> <expected>
 
 @test "a process that runs already is attached to, and its end is noticed" {
 	mkfifo orders
-	"${PLACES}" told 400 <orders >said &
+	"${PLACES}" asked 400 <orders >said &
 	local pid=$!
 	exec 9>orders
 	while [[ ! -s said ]]; do sleep 0.02; done
@@ -180,7 +180,7 @@ about() { # <actual> <expected>
 
 @test "a process that runs already is recorded for as long as a command runs" {
 	mkfifo orders
-	"${PLACES}" told 400 <orders >said &
+	"${PLACES}" asked 400 <orders >said &
 	local pid=$!
 	exec 9>orders
 	while [[ ! -s said ]]; do sleep 0.02; done

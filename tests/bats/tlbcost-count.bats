@@ -67,7 +67,7 @@ about() { # <number> <expected> [<tolerance>]
 	}
 }
 
-# Start a program that touches pages when told; its number is in PROCESS.
+# Start a program that touches pages when asked; its number is in PROCESS.
 start_process() { # <pages>
 	mkfifo in out
 	"${PAGES}" request "$1" <in >out &
@@ -282,7 +282,7 @@ end_process() {
 	mkfifo rows go
 	"${COUNT}" "${FAULTS[@]}" --interval 50 --output rows -- sh -c "${program}" &
 	counter=$!
-	# The program waits to be told that four rows were read.
+	# The program waits for the word that four rows were read.
 	while IFS= read -r line; do
 		printf '%s\n' "${line}"
 		[[ ${line} != [0-9]* ]] || read=$((read + 1))
@@ -434,8 +434,8 @@ end_process() {
 		# Where the file system ignores setuid, nothing is gained.
 		(($(count_of faults) >= 50000))
 	fi
-	# However short. What is told from are the few microseconds until it gained them: if it had to wait
-	# in them, of one run in thousands the counts are believed.
+	# However short the run. Only rights gained in its first few microseconds are noticed: of one run
+	# in thousands, which had to wait in them, the counts are believed.
 	for _ in 1 2 3; do
 		run -0 "${COUNT}" "${FAULTS[@]}" --user 65534:65534 --output "${TABLE}" -- \
 			./gains self 100
@@ -451,7 +451,7 @@ end_process() {
 	run -0 "${COUNT}" "${FAULTS[@]}" --output "${TABLE}" -- \
 		sh -c 'i=0; while [ $i -lt 1000 ]; do /bin/true; i=$((i + 1)); done'
 	[[ $(state_of faults) == counted && $(header stopped) == "" ]]
-	# Told, whatever it is: time that the hypervisor took away is counted, and not used, so that it can
+	# Reported, whatever it is: time that the hypervisor took away is counted, and not used, so that it can
 	# make up for what was not counted.
 	[[ $(header uncounted_ns) =~ ^[0-9]+$ ]]
 }

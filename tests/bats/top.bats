@@ -186,7 +186,7 @@ jsonschema.validate(*(json.load(open(name)) for name in sys.argv[1:]))' \
 	is_restored 0
 }
 
-# Each in a test of its own: a tmux that was told to end takes the next one's session with it.
+# Each in a test of its own: a tmux that is ending takes the next one's session with it.
 ended_by() { # <signal>
 	need_program pgrep
 	on_terminal 80 20 --interval 30s

@@ -402,7 +402,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "${TRIAL[@]}" --with glibc-thp --no-estimat
 	grep -q 'before its memory could be looked at\|not proven' said
 }
 
-@test "what asks for huge pages in the environment is left out of base runs, and told" {
+@test "what asks for huge pages in the environment is left out of base runs, and reported" {
 	need_thp
 	memory heap 'char *p = malloc(n);'
 	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 run -0 "${TRIAL[@]}" --with glibc-thp \

@@ -123,7 +123,7 @@ kill_a_stream() {
 	pgrep -s "${pid}" -x stream >stream.pid && kill -KILL "$(head -n 1 stream.pid)" 2>/dev/null
 }
 
-@test "a STREAM that dies on the way is told with its exit code, and everything is put back" {
+@test "a STREAM that dies on the way is reported with its exit code, and everything is put back" {
 	on_huge_pages
 	start_stream
 	wait_until kill_a_stream
@@ -180,7 +180,7 @@ kill_a_stream() {
 	((${#lines[@]} == 2))
 }
 
-@test "a record is told and drawn without running anything" {
+@test "a record is reported and drawn without running anything" {
 	record
 	run -0 "${VALIDATE[@]}" --from record.tsv
 	[[ ${output} == *"expected gain against user time: mean 7.5, largest 10.0 (sort)"* ]]
@@ -222,7 +222,7 @@ kill_a_stream() {
 	[[ ! -e picture.svg ]]
 }
 
-@test "a full disk is told, and leaves no file" {
+@test "a full disk is reported, and leaves no file" {
 	[[ -e /dev/full ]] || skip "needs /dev/full"
 	record
 	run -1 "${VALIDATE[@]}" --from record.tsv --output /dev/full

@@ -226,7 +226,7 @@ sqlite_join() { # <customers> <items>
 	[[ ${stderr} == "note: an array of 349520 bytes is less than four times the last-level cache"* ]]
 }
 
-@test "stream fails when it is told to, and needs two repetitions" {
+@test "stream fails when asked to, and needs two repetitions" {
 	run -7 --separate-stderr "${BUILD}/workloads/stream" --size 1M --fail 7
 	[[ -z ${output} ]]
 	run -2 "${BUILD}/workloads/stream" --size 1M --rounds 1
@@ -413,7 +413,7 @@ sqlite_join() { # <customers> <items>
 	cmp <(LC_ALL=C sort "${BATS_TEST_TMPDIR}/sorted") <(LC_ALL=C sort "${BATS_TEST_TMPDIR}/log")
 }
 
-@test "scripts of awk count as many lines as they are told to, and have help" {
+@test "scripts of awk count as many lines as asked for, and have help" {
 	need_built workloads/visits.log
 	local log=${BUILD}/workloads/visits.log script first
 	head -n 1000 "${log}" >"${BATS_TEST_TMPDIR}/log"

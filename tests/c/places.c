@@ -109,8 +109,8 @@ static void in_file(size_t pages, const char *path)
 	touch_here(memory_of(pages, MAP_SHARED, fileno(file)), pages);
 }
 
-/* Say that we are there, wait to be told to go on, and wait again before the end. */
-static void when_told(size_t pages)
+/* Say that we are there, wait for the word to continue, and wait again before the end. */
+static void when_asked(size_t pages)
 {
 	char *memory = anonymous(pages);
 
@@ -145,8 +145,8 @@ int main(int argc, char **argv)
 		touch_here(memory_of(pages, MAP_SHARED | MAP_ANONYMOUS, -1), pages);
 	else if (strcmp(what, "file") == 0)
 		in_file(pages, argv[3]);
-	else if (strcmp(what, "told") == 0)
-		when_told(pages);
+	else if (strcmp(what, "asked") == 0)
+		when_asked(pages);
 	else
 		return 2;
 	return 0;

@@ -74,7 +74,7 @@ static void setting_of(char *path, size_t size, unsigned i)
 	snprintf(path, size, THP "hugepages-%zukB/enabled", mthp_pages[i] * base() >> 10);
 }
 
-/* Page faults that got no page of the size, in the whole system; 0 if it is not told. */
+/* Page faults that got no page of the size, in the whole system; 0 if it is not reported. */
 static uint64_t fallbacks_of(unsigned i)
 {
 	uint64_t count;

@@ -65,7 +65,7 @@ static void arena_stays_proven(void)
 	arena_close(&arena);
 }
 
-static void refusal_is_told(void)
+static void refusal_is_reported(void)
 {
 	struct code code = code_of(2, 64);
 	uint32_t order[2];
@@ -93,7 +93,7 @@ static void refusal_is_told(void)
 static const struct check_test tests[] = {
 	{ "memory is never writable and executable", never_writable_and_executable },
 	{ "an arena's pages stay what they are, and can be used again", arena_stays_proven },
-	{ "a system that refuses executable memory is reported", refusal_is_told },
+	{ "a system that refuses executable memory is reported", refusal_is_reported },
 };
 
 CHECK_MAIN(tests)

@@ -60,7 +60,7 @@ static void neighbours_of_one_kind_are_one(void)
 	free(extents.extent);
 }
 
-static void what_goes_is_told(void)
+static void what_goes_is_reported(void)
 {
 	struct extents extents = make(10);
 
@@ -117,7 +117,7 @@ static void without_memory_some_are_not_known(void)
 static const struct check_test tests[] = {
 	{ "the later one has the address", the_later_one_has_the_address },
 	{ "neighbours of one kind are one", neighbours_of_one_kind_are_one },
-	{ "what goes is told", what_goes_is_told },
+	{ "what goes is reported", what_goes_is_reported },
 	{ "any order is right", any_order_is_right },
 	{ "without memory some are not known", without_memory_some_are_not_known },
 };

@@ -37,7 +37,7 @@ static void user_is_two_numbers(void)
 	user_free(&user);
 }
 
-static void exec_refusals_are_told_apart(void)
+static void exec_refusals_are_distinguished(void)
 {
 	static char missing[] = "./no-such-program";
 	static char folder[] = "/";
@@ -275,7 +275,7 @@ static void others_are_watched_to_their_end(void)
 
 static const struct check_test tests[] = {
 	{ "user: two numbers and nothing else", user_is_two_numbers },
-	{ "exec: refusals are told apart", exec_refusals_are_told_apart },
+	{ "exec: refusals are distinguished", exec_refusals_are_distinguished },
 	{ "run: the program is run and reaped", program_is_run_and_reaped },
 	{ "run: no child is left of one that cannot start",
 	  program_that_cannot_start_leaves_no_child },

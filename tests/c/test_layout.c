@@ -121,18 +121,18 @@ static void regions(void)
 	CHECK_EQUAL(layout_region_bytes(16384), 32 << 20);
 	CHECK_EQUAL(layout_region_bytes(65536), 512 << 20);
 	EACH_MACHINE(m) {
-		size_t base = machines[m].base, line = machines[m].line, told, used;
+		size_t base = machines[m].base, line = machines[m].line, promised, used;
 		/* As much memory as one cache line of page table entries maps. */
 		size_t entries = line / 8 * base, entry_lines = 0;
 
 		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 			struct layout layout = layout_regions(counts[i], base, line);
 
-			told = n * layout.spacing / layout_region_bytes(base);
+			promised = n * layout.spacing / layout_region_bytes(base);
 			used = units(&layout, n, layout_region_bytes(base));
-			CHECK(told >= counts[i] && told <= 2 * counts[i]);
+			CHECK(promised >= counts[i] && promised <= 2 * counts[i]);
 			/* The last ones are as many as there are clusters. */
-			CHECK(used <= told + 1 && (used + 8 >= told || used >= 512));
+			CHECK(used <= promised + 1 && (used + 8 >= promised || used >= 512));
 			CHECK_EQUAL(units(&layout, n, base), n);
 			CHECK(offsets(&layout, n, base, line) >= base / line);
 			/* The whole point: the caches' part of a walk does not change. */

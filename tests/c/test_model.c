@@ -90,7 +90,7 @@ static void count_walk(uint64_t address)
 	walks_seen++;
 }
 
-static void each_walk_is_told(void)
+static void each_walk_is_reported(void)
 {
 	struct rig *rig = make_rig(&server, NULL, 0, true);
 
@@ -250,7 +250,7 @@ static const struct check_test tests[] = {
 	  without_a_second_level_every_miss_walks },
 	{ "code and data share the second level",
 	  code_and_data_share_the_second_level },
-	{ "each walk is told", each_walk_is_told },
+	{ "each walk is reported", each_walk_is_reported },
 	{ "it agrees with the naive model", it_agrees_with_the_naive_model },
 	{ "settled writes keep the order", settled_writes_keep_the_order },
 	{ "geometries are checked", geometries_are_checked },

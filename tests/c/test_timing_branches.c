@@ -61,7 +61,7 @@ static void chance_is_not_learnt(void)
 	CHECK(wrong > COUNTED * 8 / 100 && wrong < COUNTED * 20 / 100);
 }
 
-static void branches_are_told_apart(void)
+static void branches_are_distinguished(void)
 {
 	int wrong = 0;
 
@@ -129,7 +129,7 @@ static const struct check_test tests[] = {
 	{ "chance is not learnt", chance_is_not_learnt },
 	{ "a branch that always goes one way is learnt next to a random one",
 	  one_way_is_learnt_next_to_a_random_one },
-	{ "branches are told apart", branches_are_told_apart },
+	{ "branches are distinguished", branches_are_distinguished },
 	{ "targets of indirect jumps: one, two in turn, any", targets },
 	{ "nothing is known of a target at first", nothing_is_known_of_a_target_at_first },
 };

@@ -65,7 +65,7 @@ static void without_a_last_level_all_is_memory(void)
 	drop_rig(rig);
 }
 
-/* Of lines never seen, the last level has the share that it was told. */
+/* Of lines never seen, the last level has the share that was set. */
 static void the_last_level_has_its_share(void)
 {
 	struct timing_config config = plain_config();

@@ -68,7 +68,7 @@ static void a_chain_pays_what_its_walks_take(void)
 	drop_rig(rig);
 }
 
-static void the_page_size_is_told(void)
+static void the_page_size_is_reported(void)
 {
 	struct rig *rig = start(true);
 
@@ -97,7 +97,7 @@ static void what_overlaps_is_paid_once(void)
 static const struct check_test tests[] = {
 	{ "nothing is paid without misses", nothing_is_paid_without_misses },
 	{ "a chain pays what its walks take", a_chain_pays_what_its_walks_take },
-	{ "the page size is told", the_page_size_is_told },
+	{ "the page size is reported", the_page_size_is_reported },
 	{ "what overlaps is paid once", what_overlaps_is_paid_once },
 };
 

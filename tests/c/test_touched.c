@@ -71,7 +71,7 @@ static void reset_forgets(void)
 	free(touched.records);
 }
 
-static void no_memory_is_told(void)
+static void no_memory_is_reported(void)
 {
 	struct touched touched = make();
 
@@ -86,7 +86,7 @@ static const struct check_test tests[] = {
 	{ "pages count once", pages_count_once },
 	{ "the table grows", the_table_grows },
 	{ "reset forgets", reset_forgets },
-	{ "no memory is told", no_memory_is_told },
+	{ "no memory is reported", no_memory_is_reported },
 };
 
 CHECK_MAIN(tests)

@@ -151,19 +151,19 @@ static void a_view_counts_as_the_machine_would(void)
 	drop_rig(rig);
 }
 
-static uint64_t told[ALL][2];
+static uint64_t reported[ALL][2];
 
 static void tell(uint32_t view, uint64_t address, enum tlb_side side, bool walk)
 {
 	(void)address, (void)side;
-	told[view][walk]++;
+	reported[view][walk]++;
 }
 
-static void each_miss_is_told_for_each_view(void)
+static void each_miss_is_reported_for_each_view(void)
 {
 	struct rig *rig = make_rig(&at_hand, views_of_all_kinds, ALL, true);
 
-	memset(told, 0, sizeof(told));
+	memset(reported, 0, sizeof(reported));
 	tlb_model_hold(&rig->model, true);
 	rig->views.missed = tell;
 	for (unsigned i = 0; i < 60000; i++) {
@@ -181,8 +181,8 @@ static void each_miss_is_told_for_each_view(void)
 			hits += counts[side].stlb_hits;
 		}
 		CHECK(walks > 0);
-		CHECK_EQUAL(told[view][true], walks);
-		CHECK_EQUAL(told[view][false], hits);
+		CHECK_EQUAL(reported[view][true], walks);
+		CHECK_EQUAL(reported[view][false], hits);
 	}
 	drop_rig(rig);
 }
@@ -244,7 +244,7 @@ static const struct check_test tests[] = {
 	{ "views agree with the naive model", views_agree_with_the_naive_model },
 	{ "watchers change nothing", watchers_change_nothing },
 	{ "a view counts as the machine would", a_view_counts_as_the_machine_would },
-	{ "each miss is told for each view", each_miss_is_told_for_each_view },
+	{ "each miss is reported for each view", each_miss_is_reported_for_each_view },
 	{ "1 GiB pages can be worse", gigabyte_pages_can_be_worse },
 };
 

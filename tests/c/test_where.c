@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Is each miss told with the reference that made it, also after that has waited? */
+/* Is each miss reported with the reference that made it, also after that has waited? */
 #include "check.h"
 #include "model.h"
 
@@ -14,7 +14,7 @@ static const struct tlb_config small = {
 
 static struct tlb_model model;
 static struct tlb_filter data_filter, code_filter;
-static uint64_t told[TLB_SIZES][TLB_SIDES], wrong;
+static uint64_t reported[TLB_SIZES][TLB_SIDES], wrong;
 
 static uint64_t where_of(uint64_t address)
 {
@@ -25,7 +25,7 @@ static void missed(enum tlb_size size, uint64_t address, enum tlb_side side,
 		   bool walk)
 {
 	(void)walk;
-	told[size][side]++;
+	reported[size][side]++;
 	if (model.where != (side == TLB_FETCH ? address : where_of(address)))
 		wrong++;
 }
@@ -56,7 +56,7 @@ static void each_miss_has_its_reference(void)
 	CHECK(batched > 50000);
 	for (int size = 0; size < TLB_SIZES; size++)
 		for (int side = 0; side < TLB_SIDES; side++)
-			CHECK_EQUAL(told[size][side], model.counts[size][side].l1_misses);
+			CHECK_EQUAL(reported[size][side], model.counts[size][side].l1_misses);
 	free(memory);
 }
 

@@ -3,7 +3,7 @@
  * Does the emulated machine interrupt when a counter overflows?  Asks the kernel
  * alone, so that samples that tlbcost-record loses are not taken for the
  * emulator's: in QEMU 10 the enable bit of this interrupt cannot be set, though
- * the kernel was told that there is one.
+ * the kernel believes that there is one.
  */
 #include <err.h>
 #include <linux/perf_event.h>

@@ -164,7 +164,7 @@ def test_the_program_keeps_its_output_and_exit_code(counting: Results) -> None:
     assert code(counting, "grandchild") == 3
 
 
-def test_the_run_is_told_too(counting: Results) -> None:
+def test_the_run_is_reported_too(counting: Results) -> None:
     (run,) = parse_table(counting.text("loads.run.tsv"), "run", formats.RUN).records()
     faults = count(run["minor_faults"])
     assert faults is not None
@@ -304,7 +304,7 @@ def test_a_user_counts_his_own_programs(counting: Results, level: int) -> None:
         assert "forbidden (Permission denied)" in counting.text(f"{kernel}.err")
 
 
-def test_what_counting_takes_is_told(counting: Results) -> None:
+def test_what_counting_takes_is_reported(counting: Results) -> None:
     """Of the time, nothing is asserted; it is printed (pytest -rA)."""
     wall: dict[str, list[int]] = {"off": [], "on": []}
     for way, times in wall.items():

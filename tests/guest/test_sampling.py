@@ -102,12 +102,12 @@ def test_threads_are_samples_of_their_process(sampling: Results) -> None:
     assert len({row["pid"] for row in hits}) == 1
 
 
-def test_samples_of_the_kernel_are_told_apart(sampling: Results) -> None:
+def test_samples_of_the_kernel_are_distinguished(sampling: Results) -> None:
     kernel = samples(sampling, "hits-kernel")
     assert kernel.total() > FEW
     # A counter's interrupt may come when the kernel has just returned to the program.
-    told = sum(n for (name, _), n in kernel.items() if name == "[kernel]")
-    assert told >= MOST * kernel.total()
+    named = sum(n for (name, _), n in kernel.items() if name == "[kernel]")
+    assert named >= MOST * kernel.total()
     modes = Counter(row["mode"] for row in table(sampling, "hits-kernel").records())
     assert modes["kernel"] >= MOST * modes.total()
 

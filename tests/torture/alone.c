@@ -219,7 +219,7 @@ int main(int argc, char **argv)
 	jumps_out_of_handlers();
 	calls_that_are_interrupted();
 	keeps_its_handlers();
-	/* And ends as it is told to. */
+	/* And ends as asked. */
 	if (argc > 1)
 		raise(atoi(argv[1]));
 	return argc > 1 ? 1 : 7;

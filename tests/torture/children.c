@@ -19,29 +19,29 @@
 extern char **environ;
 
 static bool adopts;
-static volatile sig_atomic_t told, told_pids[CROWD + 8];
+static volatile sig_atomic_t n_reported, reported[CROWD + 8];
 
 static void handle_child(int signal, siginfo_t *about, void *context)
 {
 	(void)signal;
 	(void)context;
-	if (told < (sig_atomic_t)(sizeof(told_pids) / sizeof(*told_pids)))
-		told_pids[told++] = about->si_pid;
+	if (n_reported < (sig_atomic_t)(sizeof(reported) / sizeof(*reported)))
+		reported[n_reported++] = about->si_pid;
 }
 
 /* Every SIGCHLD is about one of these. */
-static const char *told_of(const pid_t *children, unsigned count)
+static const char *foreign_report(const pid_t *children, unsigned count)
 {
-	for (int i = 0; i < told; i++) {
+	for (int i = 0; i < n_reported; i++) {
 		unsigned each = 0;
 
-		while (each < count && children[each] != told_pids[i])
+		while (each < count && children[each] != reported[i])
 			each++;
 		if (each == count)
 			return torture_wrong("SIGCHLD about %d, who is no child",
-					     (int)told_pids[i]);
+					     (int)reported[i]);
 	}
-	told = 0;
+	n_reported = 0;
 	return NULL;
 }
 
@@ -55,7 +55,7 @@ static const char *wait_for_all(const pid_t *children, unsigned count)
 
 		do
 			child = waitpid(-1, &status, 0);
-		while (child < 0 && errno == EINTR && told);
+		while (child < 0 && errno == EINTR && n_reported);
 		while (each < count && children[each] != child)
 			each++;
 		if (each == count)
@@ -64,7 +64,7 @@ static const char *wait_for_all(const pid_t *children, unsigned count)
 		if (status != (int)(each % 100) << 8)
 			return torture_wrong("child %u ended with %#x", each, (unsigned)status);
 	}
-	return told_of(children, count);
+	return foreign_report(children, count);
 }
 
 /* Threads would wait for each other's children: one thing after the other. */
@@ -113,7 +113,7 @@ static const char *spawns(void)
 			return torture_wrong("status %#x, %s", (unsigned)status,
 					     strerrorname_np(errno));
 	}
-	return told_of(children, 3);
+	return foreign_report(children, 3);
 }
 
 /* A pipe to a shell: its output is whole, and ends when the shell does. */
@@ -124,7 +124,7 @@ static const char *reads_pipeline(void)
 	char *read_line = shell ? fgets(line, sizeof(line), shell) : NULL;
 	int status = shell ? pclose(shell) : -1;
 
-	told = 0;
+	n_reported = 0;
 	if (!read_line || strcmp(line, "20000\n"))
 		return torture_wrong("read \"%s\"", line);
 	return torture_result(status, 3 << 8, 0);
@@ -200,7 +200,7 @@ static const char *dies_with_parent(void)
 	/* A subreaper adopts the grandchild. */
 	if (adopts && waitpid(-1, &status, 0) < 0)
 		return torture_result(-1, 0, 0);
-	told = 0;
+	n_reported = 0;
 	return how == 'y' ? NULL : torture_wrong("the signal came: %c", how);
 }
 
@@ -252,7 +252,7 @@ static const char *stops_child(void)
 	kill(child, SIGKILL);
 	if (!wrong)
 		wrong = torture_result(waitpid(child, &status, 0), child, 0);
-	told = 0;
+	n_reported = 0;
 	return wrong ? wrong : torture_result(status, SIGKILL, 0);
 }
 

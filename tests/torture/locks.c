@@ -70,7 +70,7 @@ static const char *counts(void *state)
 	return NULL;
 }
 
-/* A child dies with a lock: exactly then its parent is told that the owner died. */
+/* A child dies with a lock: exactly then its parent hears that the owner died. */
 static const char *inherits(void *state)
 {
 	struct locked *locked = make_lock(PTHREAD_PRIO_NONE, PTHREAD_MUTEX_ROBUST, 1);

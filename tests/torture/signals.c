@@ -23,21 +23,21 @@
 /* Of the thread that handles them. */
 static _Thread_local volatile struct { unsigned seen, expected; int wrong; uint64_t passed; } got;
 
-static void handle_queued(int signal, siginfo_t *told, void *context)
+static void handle_queued(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
 	(void)context;
-	if (told->si_value.sival_int != (int)got.expected || told->si_code != SI_QUEUE)
+	if (info->si_value.sival_int != (int)got.expected || info->si_code != SI_QUEUE)
 		got.wrong = 1;
 	got.expected++;
 	got.seen++;
 }
 
-static void handle_timer(int signal, siginfo_t *told, void *context)
+static void handle_timer(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
 	(void)context;
-	got.passed += 1 + (uint64_t)told->si_overrun;
+	got.passed += 1 + (uint64_t)info->si_overrun;
 	got.seen++;
 }
 
@@ -82,10 +82,10 @@ static void send_burst(void *state)
 	struct target *target = state;
 
 	for (unsigned i = 0; i < BURST; i++) {
-		siginfo_t told = { .si_code = SI_QUEUE };
+		siginfo_t info = { .si_code = SI_QUEUE };
 
-		told.si_value.sival_int = (int)target->sent++;
-		while (syscall(SYS_rt_tgsigqueueinfo, getpid(), target->thread, QUEUED, &told) &&
+		info.si_value.sival_int = (int)target->sent++;
+		while (syscall(SYS_rt_tgsigqueueinfo, getpid(), target->thread, QUEUED, &info) &&
 		       errno == EAGAIN)
 			torture_sleep_ms(1);
 		if (i % 8 == 0)
@@ -124,13 +124,13 @@ static const char *counts_expirations(void *state)
 
 static stack_t alternate;
 
-static void check_stack(int signal, siginfo_t *told, void *context)
+static void check_stack(int signal, siginfo_t *info, void *context)
 {
 	char here;
 	uintptr_t at = (uintptr_t)&here, low = (uintptr_t)alternate.ss_sp;
 
 	(void)signal;
-	(void)told;
+	(void)info;
 	(void)context;
 	torture_spin(100000);
 	if (at < low || at >= low + alternate.ss_size)
@@ -163,10 +163,10 @@ static const char *uses_alternate_stack(void *state)
 
 static _Thread_local sigjmp_buf back;
 
-static void jump_back(int signal, siginfo_t *told, void *context)
+static void jump_back(int signal, siginfo_t *info, void *context)
 {
 	(void)context;
-	siglongjmp(back, signal == SIGSEGV && told->si_code == SEGV_ACCERR ? 1 : 2);
+	siglongjmp(back, signal == SIGSEGV && info->si_code == SEGV_ACCERR ? 1 : 2);
 }
 
 /* Faults that a program handles itself, as garbage collectors do. */
@@ -189,10 +189,10 @@ static const char *handles_faults(void *state)
 	return torture_result(came, 200, 0);
 }
 
-static void skip_instruction(int signal, siginfo_t *told, void *context)
+static void skip_instruction(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
-	(void)told;
+	(void)info;
 	(void)context;
 	got.seen++;
 }

@@ -201,7 +201,7 @@ static void *make_timer(void)
 	return share(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC), -1);
 }
 
-/* Twenty times a millisecond: how many have passed is told by the clock. */
+/* Twenty times a millisecond: the clock says how many have passed. */
 static const char *reads_timer(void *state)
 {
 	struct shared *shared = state;
@@ -236,13 +236,13 @@ static void *make_signalfd(void)
 static const char *reads_signal(void *state)
 {
 	struct shared *shared = state;
-	struct signalfd_siginfo told = { 0 };
+	struct signalfd_siginfo info = { 0 };
 	const char *wrong;
 
 	__atomic_store_n(&shared->thread, gettid(), __ATOMIC_SEQ_CST);
-	wrong = torture_result(read(shared->waits, &told, sizeof(told)), sizeof(told), 0);
-	if (!wrong && told.ssi_int != (int)shared->seen)
-		wrong = torture_wrong("signal %d instead of %u", told.ssi_int, shared->seen);
+	wrong = torture_result(read(shared->waits, &info, sizeof(info)), sizeof(info), 0);
+	if (!wrong && info.ssi_int != (int)shared->seen)
+		wrong = torture_wrong("signal %d instead of %u", info.ssi_int, shared->seen);
 	shared->seen++;
 	return wrong;
 }
@@ -250,11 +250,11 @@ static const char *reads_signal(void *state)
 static void queue_signal(void *state)
 {
 	struct shared *shared = state;
-	siginfo_t told = { .si_code = SI_QUEUE };
+	siginfo_t info = { .si_code = SI_QUEUE };
 
-	told.si_value.sival_int = (int)shared->sent++;
-	told.si_pid = getpid();
-	if (syscall(SYS_rt_tgsigqueueinfo, getpid(), shared->thread, SIGRTMIN + 3, &told))
+	info.si_value.sival_int = (int)shared->sent++;
+	info.si_pid = getpid();
+	if (syscall(SYS_rt_tgsigqueueinfo, getpid(), shared->thread, SIGRTMIN + 3, &info))
 		perror("rt_tgsigqueueinfo");
 }
 
@@ -266,16 +266,16 @@ static void *make_plain(void)
 static const char *waits_for_signal(void *state)
 {
 	struct shared *shared = state;
-	siginfo_t told = { 0 };
+	siginfo_t info = { 0 };
 	const char *wrong;
 	sigset_t set;
 
 	__atomic_store_n(&shared->thread, gettid(), __ATOMIC_SEQ_CST);
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN + 3);
-	wrong = torture_result(sigwaitinfo(&set, &told), SIGRTMIN + 3, 0);
-	if (!wrong && told.si_value.sival_int != (int)shared->seen)
-		wrong = torture_wrong("signal %d instead of %u", told.si_value.sival_int,
+	wrong = torture_result(sigwaitinfo(&set, &info), SIGRTMIN + 3, 0);
+	if (!wrong && info.si_value.sival_int != (int)shared->seen)
+		wrong = torture_wrong("signal %d instead of %u", info.si_value.sival_int,
 				      shared->seen);
 	shared->seen++;
 	return wrong;
@@ -370,12 +370,12 @@ static void *make_watch(void)
 static const char *reads_watch(void *state)
 {
 	struct shared *shared = state;
-	union { struct inotify_event event; char bytes[512]; } told = { .bytes = { 0 } };
-	ssize_t got = read(shared->waits, &told, sizeof(told));
+	union { struct inotify_event event; char bytes[512]; } info = { .bytes = { 0 } };
+	ssize_t got = read(shared->waits, &info, sizeof(info));
 
-	if (got < (ssize_t)sizeof(told.event))
-		return torture_result(got, sizeof(told.event), 0);
-	return strcmp(told.event.name, "made") ? torture_wrong("name %s", told.event.name) : NULL;
+	if (got < (ssize_t)sizeof(info.event))
+		return torture_result(got, sizeof(info.event), 0);
+	return strcmp(info.event.name, "made") ? torture_wrong("name %s", info.event.name) : NULL;
 }
 
 static void make_file(void *state)
@@ -605,7 +605,7 @@ static const char *waits_for_child(void *state)
 static const char *waits_for_child_by_id(void *state)
 {
 	pid_t child = fork();
-	siginfo_t told = { 0 };
+	siginfo_t info = { 0 };
 	const char *wrong;
 
 	(void)state;
@@ -613,8 +613,8 @@ static const char *waits_for_child_by_id(void *state)
 		torture_sleep_ms(20);
 		_exit(8);
 	}
-	wrong = torture_result(waitid(P_PID, (id_t)child, &told, WEXITED), 0, 0);
-	return wrong ? wrong : torture_result(told.si_pid == child && told.si_status == 8, 1, 0);
+	wrong = torture_result(waitid(P_PID, (id_t)child, &info, WEXITED), 0, 0);
+	return wrong ? wrong : torture_result(info.si_pid == child && info.si_status == 8, 1, 0);
 }
 
 static void *make_fifo(void)

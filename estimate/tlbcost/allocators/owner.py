@@ -65,7 +65,7 @@ def owner_of(
     if kind == "jit":
         return runtime
     if malloc not in ("glibc", None):
-        # Their memory is not told apart from what the program maps.
+        # Their memory is not distinguished from what the program maps.
         return runtime or malloc
     mapped_by_malloc = _by_malloc(backed, malloc_fraction)
     if mapped_by_malloc is None:

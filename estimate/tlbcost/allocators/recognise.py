@@ -71,7 +71,7 @@ class Malloc:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is known of who allocates memory in a program; None: not known, or nobody of that kind.
+    """What is known of the allocators of a program; None: not known, or none of that kind.
 
     `malloc`: what serves malloc(). `runtime`: the runtime of a language, or which known server it
     is; None: it is compiled C, C++, Rust or the like. `secure`: it gains rights when it starts.

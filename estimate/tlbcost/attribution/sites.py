@@ -46,12 +46,12 @@ def is_by_malloc(stack: Sequence[SourceLocation]) -> bool | None:
 
 def allocation_site(stack: Sequence[SourceLocation]) -> SourceLocation | None:
     """The frame of a stack, innermost first, in which the program allocated; None: none."""
-    told = [frame for frame in stack if frame.object or frame.function]
-    for frame in told:
+    named = [frame for frame in stack if frame.object or frame.function]
+    for frame in named:
         if not _allocates(frame):
             return frame
     # All frames are a library's own: the outermost call says most about its purpose.
-    return told[-1] if told else None
+    return named[-1] if named else None
 
 
 def words(site: SourceLocation) -> str:

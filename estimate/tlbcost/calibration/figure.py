@@ -125,7 +125,7 @@ def _knees(calibration: Calibration, sizes: Sequence[int]) -> list[_Mark]:
         for group in groups:
             at = [entries for entries, _ in group]
             low, high = f"{min(at):.0f}", f"{max(at):.0f}"
-            # Several page sizes at one knee are told apart by their curves.
+            # Several page sizes at one knee are distinguished by their curves.
             words = f"{low} x {units.size(group[0][1])}" if len(group) == 1 else low
             if high != low:
                 words = f"{low}..{high}"

@@ -54,7 +54,7 @@ class ReportedFigure:
 
     quantity: Annotated[str, doc("the suffix is the unit of value", enum=tuple(WORDS))]
     page_size_bytes: Annotated[int | None, doc("null: a cache", minimum=1)]
-    source: Annotated[Source, doc("who reports it")]
+    source: Annotated[Source, doc("what reports it")]
     value: Annotated[int, doc("the figure", minimum=0)]
     verified: Annotated[
         bool, doc("false: published from general knowledge, not checked against a source")
@@ -109,7 +109,7 @@ def figure_from(
 
 
 def disagreements(calibration: Calibration, reported: Iterable[ReportedFigure]) -> list[str]:
-    """A sentence for each figure that the measurement contradicts, with who says so."""
+    """A sentence for each figure that the measurement contradicts, with its source."""
     claims: dict[tuple[str, int | None, int], list[ReportedFigure]] = {}
     for figure in reported:
         key = figure.quantity, figure.page_size_bytes, figure.value

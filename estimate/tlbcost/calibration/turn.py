@@ -40,7 +40,7 @@ class Turn:
 
 @contextlib.contextmanager
 def our_turn(path: Path, most_s: float, announce: Callable[[str], None]) -> Iterator[Turn]:
-    """Wait until nobody else has the lock on `path`; hold it during the block.
+    """Wait until no other process has the lock on `path`; hold it during the block.
 
     If no lock is available (an unwritable folder, a file system without locks), or the other one
     has it for more than `most_s` seconds, it is our turn all the same.

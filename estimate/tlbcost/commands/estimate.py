@@ -152,7 +152,7 @@ def _write_attribution(found: Estimate, arguments: argparse.Namespace, asked: st
     simulated = found.simulated
     if simulated is None or simulated.attribution is None:
         raise TlbcostError(
-            f"nothing to write for --{asked}: no simulation told which code misses",
+            f"nothing to write for --{asked}: no simulation found which code misses",
             "--backend sim",
             TOOL_FAILED,
         )

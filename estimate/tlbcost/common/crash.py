@@ -20,7 +20,7 @@ Report = Callable[[BaseException], str]
 
 
 def describe(error: BaseException, folder: Path | None) -> str:
-    """One line about an error that nobody expected; it names a report with the traceback.
+    """One line about an unexpected error; it names a report with the traceback.
 
     The report is written to `folder`, or where temporary files are if that cannot be; its name
     cannot be predicted, and only this user can read it. Where none can be written the line says
@@ -96,7 +96,7 @@ def _write(text: bytes, folder: Path | None) -> Path:
 
 
 def _write_to(text: bytes, folder: Path) -> Path:
-    # Made with O_EXCL and mode 0600: nobody's link is followed.
+    # Made with O_EXCL and mode 0600: no link is followed.
     handle, name = tempfile.mkstemp(prefix="tlbcost-crash-", suffix=".txt", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -17,7 +17,7 @@ from tlbcost.common.errors import TlbcostError
 
 # More than any table or document of tlbcost has.
 MOST_BYTES = 256 << 20
-# Who writes to a pipe may have to measure first.
+# The writer of a pipe may have to measure first.
 _PATIENCE_S = 60.0
 _CHUNK = 1 << 20
 _KINDS = {
@@ -32,7 +32,7 @@ def read_file(path: Path, most_bytes: int = MOST_BYTES, hint: str | None = None)
     """The content of a file or a pipe, of `most_bytes` at most.
 
     Raises TlbcostError with `hint`: it cannot be read, is no file, is larger, or is a pipe that
-    nobody writes to.
+    no process writes to.
     """
     try:
         # A FIFO without a writer would not be opened, and a modem line not either.
@@ -88,7 +88,7 @@ def _read(fd: int, most_bytes: int, *, pipe: bool) -> bytes:
             continue
         if not part:
             if pipe and not found:
-                raise _UnreadableError("it is a pipe, and nobody writes to it")
+                raise _UnreadableError("it is a pipe, and no process writes to it")
             return bytes(found)
         found += part
         if len(found) > most_bytes:

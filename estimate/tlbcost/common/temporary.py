@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where do a run's own files go, and who removes those of a run that was killed?
+"""Where do a run's own files go, and what removes those of a run that was killed?
 
 Every run makes folders of one kind, and first removes those that dead runs of the same user left:
 

@@ -157,13 +157,13 @@ def _follow(words: Sequence[str], meter: _Meter | None) -> tuple[int, str]:
             )
         except OSError as error:
             raise hints.cannot_run(words[0], error) from error
-        told = False
+        passed_on = False
         try:
             while not _ended(process):
                 if meter is not None:
                     meter.read()
-                if not told and interrupted():
-                    told = True
+                if not passed_on and interrupted():
+                    passed_on = True
                     process.send_signal(signal.SIGINT)
         except TimeLimitPassed:
             process.send_signal(signal.SIGINT)
@@ -249,7 +249,7 @@ def _lacks(pid: int, rights: TracingRights) -> tuple[str, str]:
     if tracer:
         return f"process {tracer} traces it", f"end that one first: ps {tracer} shows it"
     if rights.locked:
-        why = f"kernel.yama.ptrace_scope is {rights.scope}: nobody may until the next boot"
+        why = f"kernel.yama.ptrace_scope is {rights.scope}: no process may until the next boot"
         return why, "tlbcost estimate --engine valgrind -- COMMAND starts the program in Valgrind"
     if rights.privileged:
         return "the kernel refuses it, a security module may", "dmesg | tail may say more"

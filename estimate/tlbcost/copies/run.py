@@ -69,7 +69,7 @@ def untraceable() -> str | None:
     rights = tracing_rights()
     if rights.traceable != "none":
         return None
-    who = "nobody may trace a program until the next boot"
+    who = "no process may trace a program until the next boot"
     who = who if rights.locked else "only root may trace a program"
     return f"kernel.yama.ptrace_scope is {rights.scope}: {who}"
 

@@ -24,7 +24,7 @@ Scope = Literal["program", "process", "cgroup", "system"]
 _PARANOID = "/proc/sys/kernel/perf_event_paranoid"
 # The highest level of perf_event_paranoid that lets a user without privileges count:
 # https://docs.kernel.org/admin-guide/sysctl/kernel.html#perf-event-paranoid. Above 2, Debian's
-# and Ubuntu's kernels let nobody, and others act as at 2.
+# and Ubuntu's kernels allow no user, and others act as at 2.
 _USER_LEVEL, _KERNEL_LEVEL, _SYSTEM_LEVEL = 2, 1, 0
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.ENOSYS)
 _SIMULATE = "'tlbcost estimate' simulates instead, and needs none"

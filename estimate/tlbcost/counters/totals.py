@@ -125,7 +125,7 @@ def _notes(readings: Readings, groups: int, *, stopped: bool) -> list[str]:
             f"({name}: {units.percent(least)}) and {_was(shared)} scaled up: what the program did "
             "in the rest is not known"
         )
-    # Where there is no string, nobody expected libpfm4 to know it.
+    # Where there is no string, libpfm4 is not expected to know it.
     unknown = [
         each.shown
         for _, each, reading in readings

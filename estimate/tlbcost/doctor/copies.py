@@ -28,7 +28,9 @@ def check_copies(architecture: str) -> Check:
         finding = f"tlbcost-copies is not built, Zydis (libzydis) was missing: {_INSTEAD}"
         return Check("copies", "missing", finding, _install_and_build(), values=values)
     if rights.locked:
-        finding = f"{_SETTING} is {rights.scope}: nobody may trace until the next boot; {_INSTEAD}"
+        finding = (
+            f"{_SETTING} is {rights.scope}: no process may trace until the next boot; {_INSTEAD}"
+        )
         return Check("copies", "limited", finding, values=values)
     if rights.traceable == "none":
         finding = f"{_SETTING} is {rights.scope}: only root may trace; {_INSTEAD}"

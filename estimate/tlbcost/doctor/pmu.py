@@ -82,7 +82,7 @@ def _countable(pmu: Pmu) -> list[Event]:
 
 def _witness(pmu: Pmu, is_known: bool, events: Sequence[Event], values: dict[str, Value]) -> Check:
     opened = {event.name for event in events}
-    told = [
+    countable = [
         words
         for key, words in _WITNESSES.items()
         if key in pmu.formulas and names(pmu.formulas[key]) <= opened
@@ -90,10 +90,10 @@ def _witness(pmu: Pmu, is_known: bool, events: Sequence[Event], values: dict[str
     room = "" if pmu.counters is None else f", {pmu.counters} at a time"
     if pmu.fixed:
         room += f" besides {' and '.join(pmu.fixed)}"
-    if not told:
+    if not countable:
         finding = f"{pmu.name}: counts {len(opened)} events, none of them of page walks"
         return Check("pmu", "limited", f"{finding}; misses are simulated", values=values)
-    finding = f"{pmu.name}: counts {told[0]}; {len(opened)} events{room}"
+    finding = f"{pmu.name}: counts {countable[0]}; {len(opened)} events{room}"
     if not is_known:
         finding = f"this CPU has no event table; {finding}: what they mean depends on the CPU"
     return Check("pmu", "ok" if is_known else "limited", finding, values=values)

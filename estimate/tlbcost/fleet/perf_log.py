@@ -101,7 +101,7 @@ def _row(
 
 
 def _named(name: str, number: int, found: dict[str, object], key: str, usual: str | None) -> str:
-    """Who is meant: the line says it, else the user did."""
+    """The host that is meant: the line names it, else the user did."""
     value = found.get(key, usual)
     if not isinstance(value, str) or not value:
         option = {"cpu_model": "cpu"}.get(key, key)

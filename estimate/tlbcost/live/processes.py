@@ -96,7 +96,7 @@ class Processes:
         return len(self._denied) + sum(each.unreadable for each in self._known.values())
 
     def refresh_faults(self, budget: Budget) -> None:
-        """Who is there, and what the budget allows of stat, the oldest first."""
+        """The processes, with as many stat files read as the budget allows, the oldest first."""
         self._list()
         for name, process in sorted(self._known.items(), key=lambda item: item[1].seen_at):
             if budget.left_s() <= 0:
@@ -135,7 +135,7 @@ class Processes:
         return found
 
     def _list(self) -> None:
-        """Who is there now."""
+        """The processes that exist now."""
         now = time.monotonic()
         if now - self._forgot_at > _AGAIN_S:
             self._forgot_at = now

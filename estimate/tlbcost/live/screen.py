@@ -120,6 +120,6 @@ class Screen:
             return ""
         typed = os.read(self._input, 512)
         if not typed:
-            # Nobody can type any more.
+            # The terminal is gone.
             self._input = None
         return _SEQUENCE.sub(b"", typed).decode(errors="replace")

@@ -80,7 +80,7 @@ def figures_of(core: str) -> CoreFigures:
     except ValueError as error:
         raise TlbcostError(f"{path}: {error}") from error
     aliases = tuple(part for part in table.header.get("aliases", "").split(",") if part)
-    told = {
+    sources = {
         key.removeprefix(_SOURCE): text
         for key, text in table.header.items()
         if key.startswith(_SOURCE)
@@ -88,8 +88,8 @@ def figures_of(core: str) -> CoreFigures:
     if all(name in figures or name in assumed() for name in NEEDED):
         for name, figure in assumed().items():
             if figures.setdefault(name, figure) is figure:
-                told[figure.source] = figure.explanation
-    return CoreFigures(aliases, figures, code, told)
+                sources[figure.source] = figure.explanation
+    return CoreFigures(aliases, figures, code, sources)
 
 
 def published_core(known: CoreFigures) -> Core | None:

@@ -36,7 +36,7 @@ class Standing:
     """Where one mapping stands.
 
     `page_bytes`: size of the pages that hold most of it; None: there is none of it, or it is not
-    told. `eligible`: whether the kernel may put it, as things are, on transparent huge pages.
+    known. `eligible`: whether the kernel may put it, as things are, on transparent huge pages.
     `reason` and `words`: why it is not on huge pages (or that it is), in one phrase.
     """
 

@@ -33,7 +33,7 @@ _ENTRY = struct.Struct("=Q")
 def isolated_pages() -> int | None:
     """Of the first 16384 base pages that a process gets, how many share their line with no other?
 
-    None if it cannot be told.
+    None if that is unknown.
     """
     frames = _frames(_PAGES)
     if frames is None:
@@ -56,7 +56,7 @@ class Entries:
     every: int
 
     def isolated(self) -> int | None:
-        """Pages that share their line with no other; None: there is no page, or no frame told."""
+        """Pages that share their line with no other; None: there are none, or frames are hidden."""
         entries = [entry for (entry,) in _ENTRY.iter_unpack(self.raw) if entry & _PRESENT]
         frames = [entry & _FRAME for entry in entries]
         return isolated(frames) * self.every if frames and all(frames) else None

@@ -36,7 +36,7 @@ _NAMES: Mapping[MemoryKind, str] = {
 class Backing:
     """What the kernel said of a mapping while the program ran natively (smaps).
 
-    `page_bytes`: size of the pages that hold most of it. `eligible`: THPeligible; None: not told.
+    `page_bytes`: size of the pages that hold most of it. `eligible`: THPeligible; None: unknown.
     `flags`: VmFlags (`hg`: madvised, `nh`: madvised not to, `ht`: hugetlb). `start`, `end`: of the
     largest one, where alignment and size below a huge page matter. `offset_bytes`, `device`: in
     the file that is mapped there, and (major, minor) of its file system. `malloc_block_bytes`: of
@@ -50,7 +50,7 @@ class Backing:
     resident_bytes: Annotated[int, doc("memory present", minimum=0)]
     huge_bytes: Annotated[int, doc("of that, on huge pages", minimum=0)]
     page_bytes: Annotated[int, doc("size of the pages that hold most of it", minimum=0)]
-    eligible: Annotated[bool | None, doc("THPeligible; null: not told")]
+    eligible: Annotated[bool | None, doc("THPeligible; null: not reported")]
     flags: Annotated[tuple[str, ...], doc("VmFlags, such as hg: madvised")]
     offset_bytes: Annotated[int, doc("in the file that is mapped there", minimum=0)] = 0
     device: Annotated[tuple[int, int] | None, doc("major and minor number of its file system")] = (

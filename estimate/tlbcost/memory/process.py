@@ -27,7 +27,7 @@ from tlbcost.run.program import resolve, start_failure
 from tlbcost.system import hints
 from tlbcost.system.huge_pages import huge_settings, process_disabled
 
-# Nobody times the program.
+# The program is not timed.
 _REST = 3
 
 

@@ -135,16 +135,16 @@ def _variables(switch: Switch, situation: Situation) -> dict[str, str] | None:
         return None
     pairs = (each.partition("=") for each in str(switch.text).split())
     variables = {name: value for name, _, value in pairs}
-    if _NUMPY in variables and not _numpy_is_told_not_to(situation, _NUMPY):
+    if _NUMPY in variables and not _numpy_does_not_ask(situation, _NUMPY):
         return None
     return variables
 
 
-def _numpy_is_told_not_to(situation: Situation, name: str) -> bool:
+def _numpy_does_not_ask(situation: Situation, name: str) -> bool:
     """By itself numpy asks, with Linux 4.6 and later."""
     kernel = situation.settings.kernel
-    told = situation.environment.get(name) == "0" or f"{name}=0" in situation.argv
-    return told or (kernel is not None and kernel < (4, 6))
+    switched_off = situation.environment.get(name) == "0" or f"{name}=0" in situation.argv
+    return switched_off or (kernel is not None and kernel < (4, 6))
 
 
 def _with_option(option: str, situation: Situation) -> str:

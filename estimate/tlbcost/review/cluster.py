@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 _ANSWER_S = 60
-# A future that nobody can finish any more.
+# A future that no worker can finish any more.
 _GONE = ("cancelled", "lost")
 # Dask's errors of workers that died.
 _LOST = ("FutureCancelledError", "KilledWorker")
@@ -144,5 +144,5 @@ def connected(scheduler: Scheduler) -> Iterator[Cluster]:
     try:
         yield Cluster(client, scheduler)
     finally:
-        # The scheduler then has the workers end what is still wanted by nobody.
+        # The scheduler then has the workers end what no task needs any more.
         client.close(timeout=CONNECT_S)

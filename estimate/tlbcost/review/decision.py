@@ -101,7 +101,7 @@ def _of_estimate(document: EstimateDocument) -> _Found:
 
 
 def _misses(document: EstimateDocument) -> Misses | None:
-    """The largest parts of who misses: those that a report of the estimate shows."""
+    """The memory and code that miss most: those that a report of the estimate shows."""
     found = document.attribution or document.sampled_attribution
     if found is None or not found.memory:
         return None
@@ -136,7 +136,7 @@ def _row(
     part = None if growth is None or not memory else growth / memory
     decision, why = _decide(plan, result, found, chosen, part, bool(advice))
     saved = None
-    # What nobody should adopt saves nothing.
+    # What should not be adopted saves nothing.
     worth = decision in ("adopt", "blocked", "undecided")
     if worth and found.gain is not None and kind.hosts and service.cpu_share:
         saved = found.gain.scaled(kind.hosts * share(service.cpu_share, "cpu_share"))

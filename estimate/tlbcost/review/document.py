@@ -72,7 +72,7 @@ class ReviewRow(Part, frozen=True, kw_only=True):
         tuple[Snippet, ...], doc("lines that put the remedy into effect where a service runs")
     ]
     misses: Annotated[
-        Misses | None, doc("who has the page walks; null: they were not attributed")
+        Misses | None, doc("memory and code with the page walks; null: not attributed")
     ] = None
     caveats: Annotated[tuple[RowCaveat, ...], doc("what to know, worst first")]
     command: Annotated[tuple[str, ...], doc("what repeats it")]
@@ -120,7 +120,7 @@ class HostPool(Part, frozen=True, kw_only=True):
 
 
 class BrokenRule(Part, frozen=True, kw_only=True):
-    """One rule of the gate, and who breaks it."""
+    """One rule of the gate, and which services break it."""
 
     rule: Annotated[str, doc("its key in policy.gate, or baseline")]
     service: Annotated[str, doc("its name in the plan")]

@@ -172,7 +172,7 @@ def _result(found: Order, folder: Path, stop: threading.Event) -> TaskResult:
 
 
 def failed(service: str, machine: str, plan: str, why: str, seconds: float = 0.0) -> TaskResult:
-    """The result of a task that nobody could do."""
+    """The result of a task that no worker could run."""
     return TaskResult(
         service=service, machine=machine, plan=plan, date=now(), seconds=seconds, command=(),
         failure=why,

@@ -37,7 +37,7 @@ _POLL_S = 0.1
 
 
 class Interrupted(Exception):
-    """The estimate was ended because nobody wants it any more: that is no result."""
+    """The estimate was ended because its result is not needed any more: that is no result."""
 
 
 def run_task(task: Task, folder: Path, stop: threading.Event | None = None) -> TaskResult:

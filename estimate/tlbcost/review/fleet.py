@@ -48,7 +48,7 @@ class Workers(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """A task that has no result yet. `since`: from when on nobody could do it."""
+    """A task that has no result yet. `since`: since when no worker could run it."""
 
     task: Task
     calibration: str | None
@@ -149,7 +149,7 @@ class Fleet:
             waiting.insert(0, job)
 
     def _fitting(self, job: _Job, alive: Mapping[str, Seen]) -> list[str]:
-        """Who could do it, now or later; those that were lost with it only if nobody else can."""
+        """The workers that could run it; those that were lost with it only if no other can."""
         machine = job.task.machine_name
         fit = [
             address

@@ -63,7 +63,7 @@ def _broken_by(review: ReviewDocument, row: ReviewRow) -> Iterator[tuple[str, st
 
 
 def _left(row: ReviewRow) -> float | None:
-    """Gain that nobody uses yet."""
+    """Gain that is not in use yet."""
     return None if row.gain_fraction is None or row.decision == "done" else row.gain_fraction.low
 
 

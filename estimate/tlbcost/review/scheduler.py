@@ -36,7 +36,7 @@ _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.%]+\]|[^\s/:\[\]]+):(\d{1,5})
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """Its address, and the files that prove to it who we are."""
+    """Its address, and the files that prove our identity to it."""
 
     address: str
     ca_file: Path | None = None
@@ -72,7 +72,7 @@ def add_scheduler(parser: argparse.ArgumentParser, *, required: bool) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--tls-ca-file", metavar="FILE", type=Path,
-        help="with tls://: certificates (PEM) of who signs for this fleet",
+        help="with tls://: certificates (PEM) of the authority that signs for this fleet",
     )  # fmt: skip
     parser.add_argument(
         "--tls-cert", metavar="FILE", type=Path, help="with tls://: our certificate (PEM)"
@@ -136,7 +136,7 @@ def security_of(scheduler: Scheduler) -> Security:
 
 
 def check_reachable(scheduler: Scheduler) -> str:
-    """Our own address towards it. Raises TlbcostError: nobody listens there."""
+    """Our own address towards it. Raises TlbcostError: no process listens there."""
     try:
         with socket.create_connection((scheduler.host, scheduler.port), CONNECT_S) as connection:
             return str(connection.getsockname()[0])
@@ -161,7 +161,7 @@ def _why(error: BaseException) -> str:
 
 
 def warn_if_open(scheduler: Scheduler) -> None:
-    """Who can reach a scheduler without TLS can run programs on its workers."""
+    """Anyone who can reach a scheduler without TLS can run programs on its workers."""
     if scheduler.protocol == "tcp" and not _is_loopback(scheduler.host):
         say(
             f"warning: {scheduler.address} has no TLS: whoever reaches it can run programs as the "

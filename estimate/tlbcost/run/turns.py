@@ -32,7 +32,7 @@ TURN_S = 0.04
 _ALONE = 3
 # A run that used its CPU for a larger part of the time than this had no second thread at work.
 _PARALLEL = 1.05
-# Time passes for who waits while it is stopped: less of it would be seen.
+# A program that waits continues to do so while it is stopped, which would hide that time.
 _BUSY = 0.8
 # Memory that must be free, for each byte of one run.
 _ROOM = 3.5
@@ -239,7 +239,7 @@ def _take_turns(
     runs: Sequence[_Run], stdin: ProgramInput, tick: Callable[[float], None] | None
 ) -> None:
     """Until all have ended. Raises TlbcostError if they cannot be fed any more."""
-    begun = told = time.monotonic()
+    begun = ticked = time.monotonic()
     left = list(runs)
     while left:
         check_time()
@@ -252,11 +252,11 @@ def _take_turns(
             if len(left) > 1:
                 run.turn()
             else:
-                # It has nobody to wait for.
+                # No other run is left to take turns with.
                 run.finish()
-        if tick is not None and time.monotonic() - told > 1:
-            told = time.monotonic()
-            tick(told - begun)
+        if tick is not None and time.monotonic() - ticked > 1:
+            ticked = time.monotonic()
+            tick(ticked - begun)
 
 
 def _written_file(pid: int, ours: frozenset[tuple[int, int]]) -> str | None:

@@ -2,7 +2,7 @@
 """How are the system's settings changed so that they are restored, whatever happens?
 
 Pools are resized through sysfs, not by hugeadm, which also lowers nr_overcommit_hugepages when it
-raises a pool (libhugetlbfs 2.23); nobody would restore that.
+raises a pool (libhugetlbfs 2.23); nothing would restore that.
 """
 
 from __future__ import annotations

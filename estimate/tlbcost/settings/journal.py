@@ -223,7 +223,7 @@ def _wait_for(
     fd: int, path: Path, announce: Announce, wait_s: float, *, shared: bool = False
 ) -> None:
     deadline = time.monotonic() + wait_s
-    told = False
+    announced = False
     what = "measure" if shared else "change this system's settings"
     while True:
         try:
@@ -252,9 +252,9 @@ def _wait_for(
                 "try again when it has ended",
                 CANNOT_MEASURE,
             )
-        if not told:
+        if not announced:
             announce(f"waiting up to {wait_s:.0f} s: {holder} is changing this system's settings")
-            told = True
+            announced = True
         time.sleep(_POLL_S)
 
 

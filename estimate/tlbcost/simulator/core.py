@@ -156,11 +156,11 @@ def pipeline_options(pipeline: Pipeline) -> dict[str, int]:
 
 
 def _directories(core: PublishedCore | None) -> dict[str, int]:
-    told = core.directories if core else None
-    if told is None:
+    directories = core.directories if core else None
+    if directories is None:
         entries, ways = (assumed()[f"page_{name}"] for name in ("directories", "directory_ways"))
-        told = TlbLevel(round(entries.value), round(ways.value))
-    return {"directories": told.entries, "directory-ways": told.ways}
+        directories = TlbLevel(round(entries.value), round(ways.value))
+    return {"directories": directories.entries, "directory-ways": directories.ways}
 
 
 def _cache(name: str, size: int, latency: Interval, clock: _Clock) -> dict[str, int]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What becomes of simulated processes that still run when the program has ended?
 
-Natively they live on, as without tlbcost. Their copies in the simulator serve nobody: they are
+Natively they live on, as without tlbcost. Their copies in the simulator have no purpose: they are
 asked to end, upon which the simulator writes what it has counted of them.
 """
 

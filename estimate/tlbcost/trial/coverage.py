@@ -59,12 +59,12 @@ def explain(backing: PeakMemory, method: Method, path: Path | None = None) -> st
     for part in reached[:_MOST_NAMED]:
         if part.base_bytes >= max(_WORTH_NAMING * left, 1):
             by_reason.setdefault(_why(part, method, backing), []).append(part)
-    told = [
+    reasons = [
         " and ".join(_where(part, path) for part in parts) + f": {why}"
         for why, parts in by_reason.items()
     ]
-    if told:
-        text += ": " + "; ".join(told)
+    if reasons:
+        text += ": " + "; ".join(reasons)
     return text + unseen
 
 
@@ -163,7 +163,7 @@ def _why_not_transparent(part: MemoryPart, method: Method, backing: PeakMemory) 
     if part.eligible_bytes is not None and 2 * part.eligible_bytes >= part.base_bytes:
         return f"{small}, or did not last until the kernel gave it some"
     if method.reach == "malloc":
-        return "nobody asked for huge pages there: the program maps it itself, and not by malloc"
+        return "no huge pages were asked for there: the program maps it itself, not with malloc"
     return "the kernel does not allow them there: too small, or the program refuses them"
 
 

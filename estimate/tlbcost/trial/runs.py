@@ -142,7 +142,7 @@ class _Runner:
     ) -> tuple[Witnessed, Witnessed] | None:
         """Both in turns; None: that is not possible, and is not tried again.
 
-        Who begins runs alone for a moment, and the other one at its end: they change places.
+        The first one runs alone for a moment, and the other one at its end: they change places.
         """
         samplers = PeakSampler(), PeakSampler()
         ways = (

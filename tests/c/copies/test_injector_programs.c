@@ -43,7 +43,7 @@ static int begin(struct injected *injected, void (*program)(int output))
 	return shared->ready ? 0 : -1;
 }
 
-/* It is told to end. */
+/* It is asked to end. */
 static int end(struct injected *injected)
 {
 	shared->end = 1;

@@ -43,7 +43,7 @@ def say(word: object) -> None:
 
 
 def obey() -> None:
-    """On huge pages, until it is told to be something else."""
+    """On huge pages, until it is asked to be something else."""
     memory, first = anonymous(16 << 20, mmap.MADV_HUGEPAGE)
     touch(memory, first, 16 << 20)
     say(address(memory) + first)

@@ -31,7 +31,7 @@ def test_too_few_pairs_are_no_measurement() -> None:
     assert record(few).left_out[0][1] == "2 pairs of runs are too few for an interval"
 
 
-def test_excluded_programs_count_for_nothing_and_are_told() -> None:
+def test_excluded_programs_count_for_nothing_and_are_reported() -> None:
     unproven = replace(TWO.programs[1], excluded="12 % of its memory was on huge pages")
     some = record(TWO.programs[0], unproven)
     assert [check.program.name for check in some.checks] == ["chase"]

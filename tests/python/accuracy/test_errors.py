@@ -42,7 +42,7 @@ def test_a_model_that_said_nothing_has_no_error() -> None:
     assert modelled(None).ways == ("simple",)
 
 
-def test_what_trials_do_not_explain_is_told_apart() -> None:
+def test_what_trials_do_not_explain_is_distinguished() -> None:
     some = record(
         measured("chase", 0.9, 0.6, Interval(0.27, 0.2, 0.31), 0.01),
         measured("sort", 0.9, 0.8, Interval(0.14, 0.12, 0.16), -0.02),

@@ -95,4 +95,4 @@ def test_only_the_errors_of_the_same_model_are_quoted(
     assert quoted(modelled(overlap)) == {"overlap": 0.02, "simple": 0.05}
     assert quoted(modelled(None)) == {"simple": 0.05}
     # From before there were two models.
-    assert quoted(modelled(None, told=False)) == {"simple": 0.05}
+    assert quoted(modelled(None, with_ways=False)) == {"simple": 0.05}

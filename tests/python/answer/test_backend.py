@@ -168,7 +168,7 @@ def test_counters_without_tlb_events_are_an_error(tmp_path: Path, says: Says) ->
     assert "sim" in (error.value.hint or "")
 
 
-def test_a_missing_event_is_told(tmp_path: Path, says: Says) -> None:
+def test_a_missing_event_is_reported(tmp_path: Path, says: Says) -> None:
     says(counts=COUNTS, states={"walks_completed.load": ["unsupported", errno.ENOENT]})
     found = report(tmp_path, "--backend", "both", "--runs", "1")
     counters = found["counters"]
@@ -282,7 +282,7 @@ def test_samples_tell_which_memory_pays(tmp_path: Path, capfd: pytest.CaptureFix
 
 
 @pytest.mark.usefixtures("sampling")
-def test_both_attributions_are_told(tmp_path: Path) -> None:
+def test_both_attributions_are_reported(tmp_path: Path) -> None:
     options = ("--backend", "both", "--runs", "1", "--model", "simple")
     found = report(tmp_path, *options, program=["ls", "/"])
     attribution, samples = found["attribution"], found["sampled_attribution"]
@@ -295,7 +295,7 @@ def test_both_attributions_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("says")
-def test_without_such_samples_the_reason_is_told(
+def test_without_such_samples_the_reason_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend, "pmu_of", lambda _: None)

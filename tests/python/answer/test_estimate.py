@@ -111,8 +111,8 @@ def test_the_simple_model_stands_in_and_says_so(given: Evidence, why: str) -> No
     assert found.gain.model == "simple"
     assert found.gain.expected_fraction == found.gain.models["simple"]
     assert "overlap" not in found.gain.models
-    (told,) = [caveat for caveat in caveats(found) if caveat.code == "T35"]
-    assert why in told.sentence
+    (shown,) = [caveat for caveat in caveats(found) if caveat.code == "T35"]
+    assert why in shown.sentence
     # How the other model held is not to be quoted.
     assert found.track_record is None
 

@@ -123,7 +123,7 @@ def test_a_cpu_that_counts_no_cycles_of_walks_is_what_lacks_them() -> None:
     assert answer.counted.witness.missing == ("stlb_misses.fetch",)
 
 
-def test_no_walks_at_all_is_told_with_the_command_that_counts_them() -> None:
+def test_no_walks_at_all_is_reported_with_the_command_that_counts_them() -> None:
     error = refused(without(SKL, "walk"))
     assert "neither the cycles in page walks nor their number: walk_active_cycles.fetch" in str(
         error
@@ -131,7 +131,7 @@ def test_no_walks_at_all_is_told_with_the_command_that_counts_them() -> None:
     assert error.hint == f"count what is missing: {WALKS} -- COMMAND"
 
 
-def test_a_cpu_that_counts_nothing_of_it_is_told_so_without_a_command() -> None:
+def test_a_cpu_that_counts_nothing_of_it_is_reported_without_a_command() -> None:
     error = refused({"cycles": 1e9, "instructions": 1e9}, "arm_ac53")
     assert error.hint == "'tlbcost doctor' shows what can be counted here"
 

@@ -110,7 +110,7 @@ def test_copies_are_what_simulates(
         (None, None, "the calibration has no costs of loads"),
     ],
 )
-def test_without_copies_valgrind_simulates_and_the_reason_is_told(
+def test_without_copies_valgrind_simulates_and_the_reason_is_reported(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     core: Core | None,

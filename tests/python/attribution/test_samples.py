@@ -76,7 +76,7 @@ def attributed(
     return attribute_samples(run, interval(0.2), seen, SETTINGS)
 
 
-def told(file: Path, seen: Seen = (), pmu: Pmu = SKL) -> Attribution:
+def memory_of(file: Path, seen: Seen = (), pmu: Pmu = SKL) -> Attribution:
     found, why_not = attributed(file, seen, pmu)
     assert why_not is None
     assert found is not None
@@ -84,7 +84,7 @@ def told(file: Path, seen: Seen = (), pmu: Pmu = SKL) -> Attribution:
 
 
 def test_shares_are_those_of_the_samples_and_sum_to_the_whole(tmp_path: Path) -> None:
-    found = told(recorded(tmp_path, HEAP, FILE))
+    found = memory_of(recorded(tmp_path, HEAP, FILE))
     heap, file = found.regions
     assert (heap.kind, heap.name, heap.samples) == ("heap", "[heap]", 900)
     assert (file.kind, file.name, file.samples) == ("tmpfs", "/dev/shm/x", 100)
@@ -118,7 +118,7 @@ def test_rows_that_read_alike_are_not_one(tmp_path: Path) -> None:
 
 def test_what_rests_on_few_samples_has_no_share(tmp_path: Path) -> None:
     few: Row = (STORES, "[stack]", None, FEWEST - 1, 1, OBJECTS[2])
-    found = told(recorded(tmp_path, HEAP, few))
+    found = memory_of(recorded(tmp_path, HEAP, few))
     stack = next(region for region in found.regions if region.kind == "stack")
     assert (stack.samples, stack.misses_fraction, stack.gain_fraction) == (FEWEST - 1, None, None)
     assert sum(region.samples or 0 for region in found.regions) == 900 + FEWEST - 1
@@ -127,7 +127,7 @@ def test_what_rests_on_few_samples_has_no_share(tmp_path: Path) -> None:
 
 def test_an_event_that_ran_half_of_the_time_stands_for_all_of_it(tmp_path: Path) -> None:
     store: Row = (STORES, "[stack]", None, 450, 1, APP)
-    heap, stack = told(recorded(tmp_path, HEAP, store, running=(100, 50))).regions
+    heap, stack = memory_of(recorded(tmp_path, HEAP, store, running=(100, 50))).regions
     assert (heap.misses_fraction, stack.misses_fraction) == (0.5, 0.5)
 
 
@@ -139,7 +139,7 @@ def test_samples_of_all_operations_count_where_they_walked(tmp_path: Path) -> No
         (LOADS, "/dev/shm/x", "walk", 10, 1, APP),
         (LOADS, None, None, 7000, 1, APP),
     ]
-    found = told(recorded(tmp_path, *rows), pmu=ZEN4)
+    found = memory_of(recorded(tmp_path, *rows), pmu=ZEN4)
     assert [(region.kind, region.samples) for region in found.regions] == [
         ("heap", 90),
         ("tmpfs", 10),
@@ -150,7 +150,7 @@ def test_samples_of_all_operations_count_where_they_walked(tmp_path: Path) -> No
 def test_memory_that_is_not_known_is_a_region(tmp_path: Path) -> None:
     lost: Row = (LOADS, None, None, 60, 1, APP)
     gone: Row = (LOADS, "[unknown]", None, 40, 1, APP)
-    found = told(recorded(tmp_path, HEAP, lost, gone))
+    found = memory_of(recorded(tmp_path, HEAP, lost, gone))
     assert found.other_fraction == 0.1
     assert [(region.name, region.samples) for region in found.regions] == [
         ("[heap]", 900), ("other memory", 100),
@@ -159,7 +159,7 @@ def test_memory_that_is_not_known_is_a_region(tmp_path: Path) -> None:
 
 def test_static_data_is_the_executables(tmp_path: Path) -> None:
     rows: list[Row] = [(LOADS, "[bss]", None, 50, 1, APP), (LOADS, APP, None, 30, 1, APP)]
-    found = told(recorded(tmp_path, *rows))
+    found = memory_of(recorded(tmp_path, *rows))
     assert [(region.kind, region.name) for region in found.regions] == [
         ("segment", "[bss]"), ("segment", APP),
     ]  # fmt: skip
@@ -173,7 +173,7 @@ def test_what_has_no_name_is_what_there_was_most_of(tmp_path: Path) -> None:
     ]
     rows: list[Row] = [HEAP, (LOADS, "[shared]", None, 50, 1, APP),
                        (LOADS, "[anonymous]", None, 40, 1, APP)]  # fmt: skip
-    found = told(recorded(tmp_path, *rows), seen)
+    found = memory_of(recorded(tmp_path, *rows), seen)
     assert [(region.kind, region.name, region.size_bytes) for region in found.regions] == [
         ("heap", "[heap]", 6 << 20),
         ("memfd", "/memfd:frames (deleted)", 4 << 20),
@@ -181,15 +181,15 @@ def test_what_has_no_name_is_what_there_was_most_of(tmp_path: Path) -> None:
     ]
     assert all(region.backed is not None for region in found.regions)
     # Without a look at it, it is not known to be one of these.
-    kinds_ = [region.kind for region in told(recorded(tmp_path, *rows)).regions]
+    kinds_ = [region.kind for region in memory_of(recorded(tmp_path, *rows)).regions]
     assert kinds_ == ["heap", "shared", "anonymous"]
 
 
-def test_processes_are_told_apart_by_their_code(tmp_path: Path) -> None:
+def test_processes_are_distinguished_by_their_code(tmp_path: Path) -> None:
     seen = [(name, mapping("[heap]", "heap", 1 << 20)) for name in (APP, OTHER)]
     rows: list[Row] = [HEAP, (LOADS, "[heap]", None, 70, 2, OTHER),
                        (LOADS, "[heap]", None, 30, 2, OBJECTS[2])]  # fmt: skip
-    found = told(recorded(tmp_path, *rows), seen)
+    found = memory_of(recorded(tmp_path, *rows), seen)
     assert [(region.program, region.samples) for region in found.regions] == [
         (APP, 900),
         (OTHER, 100),
@@ -214,7 +214,7 @@ def test_no_share_without_samples_and_their_addresses(
 
 def test_the_report_names_its_source(tmp_path: Path) -> None:
     few: Row = (STORES, "[stack]", None, 3, 1, OBJECTS[2])
-    found = told(recorded(tmp_path, HEAP, FILE, few))
+    found = memory_of(recorded(tmp_path, HEAP, FILE, few))
     file = tmp_path / "report"
     part = attribution_part(found)
     assert part is not None

@@ -162,7 +162,7 @@ def test_files_are_of_their_file_system(
     assert region.name == path
 
 
-def test_what_is_not_known_is_told() -> None:
+def test_what_is_not_known_is_reported() -> None:
     found = attributed(place("unknown", 1), place("heap", 99))
     assert found.other_fraction == 0.01
     assert {region.name for region in found.regions} == {"other memory", "[heap]"}

@@ -22,7 +22,7 @@ SIDES: tuple[Side, ...] = ("load", "store", "fetch")
 
 
 def machine(name: str, *sizes: int, guesses: bool = False) -> OtherMachine:
-    """One that is published, on base and on huge pages if not told otherwise; `guesses`: with what
+    """One that is published, on base and on huge pages unless asked otherwise; `guesses`: with what
     it is if they are wrong.
     """
     made = machine_named(name, sizes or (BASE, HUGE), None, None)

@@ -65,7 +65,7 @@ def text_of(some: Record) -> str:
     return text.getvalue()
 
 
-def modelled(overlap: Interval | None, *, told: bool = True) -> Record:
+def modelled(overlap: Interval | None, *, with_ways: bool = True) -> Record:
     """The record with what the models expected of the first program."""
     one = TWO.programs[0]
     assert one.prediction is not None
@@ -74,4 +74,4 @@ def modelled(overlap: Interval | None, *, told: bool = True) -> Record:
     if overlap is not None:
         ways["overlap"] = overlap
         said = replace(said, expected_fraction=overlap)
-    return record(replace(one, prediction=replace(said, ways=ways if told else {})))
+    return record(replace(one, prediction=replace(said, ways=ways if with_ways else {})))

@@ -36,7 +36,7 @@ from tlbcost.report.text import print_report
 
 
 def text_of(shown: Estimate, *, details: bool = True) -> str:
-    """The report; with all of its details unless told otherwise."""
+    """The report; with all of its details unless asked otherwise."""
     file = io.StringIO()
     print_report(estimate_document(shown), file, details=details)
     return file.getvalue()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does the calibrator end with us, and are its failures told in its own words?"""
+"""Does the calibrator end with us, and are its failures reported in its own words?"""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_options_progress_and_samples_pass(program: Path) -> None:
     assert table.rows
 
 
-def test_its_own_words_are_told(program: Path) -> None:
+def test_its_own_words_are_reported(program: Path) -> None:
     script = "echo 'tlbcost: no room: 3 MiB' >&2; echo 'tlbcost: hint: buy some' >&2; exit 4"
     with pytest.raises(TlbcostError, match=r"^no room: 3 MiB$") as caught:
         run(program, script)
@@ -68,7 +68,7 @@ def test_its_own_words_are_told(program: Path) -> None:
         ("echo garbage", "not a tlbcost samples table"),
     ],
 )
-def test_failures_are_told(program: Path, script: str, words: str) -> None:
+def test_failures_are_reported(program: Path, script: str, words: str) -> None:
     with pytest.raises(TlbcostError, match=words):
         run(program, script)
 

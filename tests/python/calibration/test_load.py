@@ -105,7 +105,7 @@ def test_it_waits_until_a_cpu_is_free(tmp_path: Path, monkeypatch: pytest.Monkey
     assert 5 <= took <= 7
 
 
-def test_it_waits_no_longer_than_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_waits_no_longer_than_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet, said, took = waited(tmp_path, monkeypatch, [0], [12])
     assert not quiet
     assert "steal 12 %): waiting up to 20 s" in said[0]

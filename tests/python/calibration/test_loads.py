@@ -91,7 +91,7 @@ def test_every_footprint_has_a_row_with_its_interval() -> None:
     assert all(row.samples == 10 for row in rows())
 
 
-def test_lines_of_128_bytes_are_told_by_their_footprint() -> None:
+def test_lines_of_128_bytes_are_recognised_by_their_footprint() -> None:
     known = found(rows(line_bytes=128))
     assert known.serial[0][0] == 32 * KIB
     assert known.serial[-1][0] == 512 * MIB

@@ -28,7 +28,7 @@ def quietly(sentence: str) -> None:
 
 @dataclass
 class Machine:
-    """A probe and an analysis that answer as told, and a clock that the runs move."""
+    """A probe and an analysis that answer as they are set to, and a clock that the runs move."""
 
     knees: tuple[Knee, ...] = ()
     header: dict[str, str] = field(
@@ -165,7 +165,7 @@ def test_when_certain_it_stops(machine: Machine) -> None:
     assert "longer than usual" in result.notes[0]
 
 
-def test_a_cpu_that_went_offline_is_told_from_other_failures(
+def test_a_cpu_that_went_offline_is_distinguished_from_other_failures(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.knees = (knee(BASE, 96),)

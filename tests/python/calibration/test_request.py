@@ -249,7 +249,7 @@ def test_a_useless_cache_is_announced_and_remeasured(
     assert read_calibration(path).machine == current_machine()
 
 
-def test_a_poor_one_is_told_used_and_not_kept(measured: Measurements) -> None:
+def test_a_poor_one_is_reported_used_and_not_kept(measured: Measurements) -> None:
     measured.poor = ("the calibrator waited for a CPU 73 % of the time",)
     obtained, said = get()
     assert said[-1] == (

@@ -58,7 +58,7 @@ def test_a_socket_is_refused(tmp_path: Path) -> None:
 
 def test_a_fifo_that_nobody_writes_to(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p")
-    with pytest.raises(TlbcostError, match="it is a pipe, and nobody writes to it"):
+    with pytest.raises(TlbcostError, match="it is a pipe, and no process writes to it"):
         read_file(tmp_path / "p")
 
 

@@ -145,7 +145,7 @@ def test_windows_without_a_time_are_not_seen(tmp_path: Path) -> None:
     assert record.added_cpu_fraction == pytest.approx(1e-5)
 
 
-def test_too_few_windows_are_told_with_their_reason(tmp_path: Path) -> None:
+def test_too_few_windows_are_reported_with_their_reason(tmp_path: Path) -> None:
     window = {"references": 1000, "base_cycles": 1000, "huge_cycles": 900}
     why = too_few(tables_of(tmp_path, [window]))
     assert why is not None

@@ -61,7 +61,7 @@ def test_yama_keeps_users_from_their_own(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("privileged", [False, True])
 def test_yama_that_is_locked_lets_nobody(monkeypatch: pytest.MonkeyPatch, privileged: bool) -> None:
     text, hint = lacks(monkeypatch, TracingRights(3, privileged, False))
-    assert "nobody may until the next boot" in text
+    assert "no process may until the next boot" in text
     assert "--engine valgrind" in hint
 
 

@@ -26,7 +26,7 @@ def test_probe_tells_each_state(machine: CountingMachine) -> None:
     assert "--probe" in machine.calls()[0]
 
 
-def test_a_missing_program_is_told(
+def test_a_missing_program_is_reported(
     machine: CountingMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "libexec", lambda name: machine.folder / "nowhere" / name)

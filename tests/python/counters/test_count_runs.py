@@ -75,7 +75,7 @@ def test_what_never_runs_at_all_is_not_obtained(machine: CountingMachine) -> Non
     assert any("never had a counter" in note for note in counted.notes)
 
 
-def test_an_event_that_is_refused_among_others_is_told(machine: CountingMachine) -> None:
+def test_an_event_that_is_refused_among_others_is_reported(machine: CountingMachine) -> None:
     machine.says(states={ACTIVE[1]: ["unsupported", errno.ENOENT]}, counters=2)
     counted = machine.count("cycles", "walk_active_cycles", "walks_completed", runs=2)
     count = next(count for count in counted.counts if count.name == ACTIVE[1])

@@ -39,9 +39,9 @@ def test_our_own_table() -> None:
 
 
 def test_our_own_table_tells_the_machine() -> None:
-    told = {field.name: "NA" for field in fields(Machine)}
-    told |= {"cpu_name": "A CPU", "base_page_bytes": "4096"}
-    lines = [f"# {key}: {value}" for key, value in told.items()]
+    header = {field.name: "NA" for field in fields(Machine)}
+    header |= {"cpu_name": "A CPU", "base_page_bytes": "4096"}
+    lines = [f"# {key}: {value}" for key, value in header.items()]
     head, rest = TABLE.split("\n", 1)
     found = read("\n".join([head, *lines, rest]), None)
     assert found.machine is not None

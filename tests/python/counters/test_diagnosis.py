@@ -166,7 +166,7 @@ def test_counters_that_do_not_count(kernel: Kernel) -> None:
     assert "opens, but counts nothing" in said([Refusal("cycles", "silent", None)])[0]
 
 
-def test_other_failures_are_told_as_they_are(kernel: Kernel) -> None:
+def test_other_failures_are_reported_as_they_are(kernel: Kernel) -> None:
     kernel.lets(2)
     message, hint = said([Refusal("cycles", "failed", errno.EMFILE)])
     assert message == "cannot count: cycles: Too many open files"

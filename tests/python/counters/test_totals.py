@@ -15,7 +15,7 @@ from tlbcost.processors.event_tables import load_pmu, select
 from tlbcost.run.outcome import Run
 
 
-def test_runs_that_were_not_alike_are_told_with_their_figures(machine: CountingMachine) -> None:
+def test_runs_that_were_not_alike_are_reported_with_their_figures(machine: CountingMachine) -> None:
     machine.says(counters=4, counts={"cycles": [1000, 1071]})
     counted = machine.count("cycles", "walk_active_cycles", "walks_completed")
     assert len(counted.notes) == 1
@@ -24,7 +24,7 @@ def test_runs_that_were_not_alike_are_told_with_their_figures(machine: CountingM
     )
 
 
-def test_multiplexed_counts_are_scaled_and_told(machine: CountingMachine) -> None:
+def test_multiplexed_counts_are_scaled_and_reported(machine: CountingMachine) -> None:
     machine.says(counts={ACTIVE[0]: 300}, running={ACTIVE[0]: 0.6})
     counted = machine.count("cycles", "walk_active_cycles", multiplex=True)
     assert "--multiplex" in machine.calls()[0]
@@ -78,7 +78,7 @@ def test_the_second_name_of_an_event_that_reads_zero_is_no_count(machine: Counti
     assert counted.values()[ACTIVE[2]] == 0
 
 
-def test_events_that_only_the_code_names_are_told(machine: CountingMachine) -> None:
+def test_events_that_only_the_code_names_are_reported(machine: CountingMachine) -> None:
     machine.says(encoded_by={ACTIVE[0]: "code"})
     counted = machine.count("cycles", "walk_active_cycles")
     assert counted.notes == (
@@ -86,7 +86,7 @@ def test_events_that_only_the_code_names_are_told(machine: CountingMachine) -> N
     )
 
 
-def test_time_that_was_not_counted_is_told() -> None:
+def test_time_that_was_not_counted_is_reported() -> None:
     plan = CountPlan(load_pmu("skl"), (EventRequest("cycles", "cycles", "cycles", "cycles"),))
     run = Run(10**9, 9 * 10**8, 10**8, 100, 0, 4096)
 

@@ -45,8 +45,8 @@ def checked(yama: Host, tmp_path: Path, scope: str | None, capabilities: str) ->
         ("2", ALL, True, "all", "(--pid) of every process"),
         ("1", NONE, False, "launched", "running processes (--pid) need root"),
         ("2", NONE, False, "none", "kernel.yama.ptrace_scope is 2: only root may trace"),
-        ("3", NONE, False, "none", "nobody may trace until the next boot"),
-        ("3", ALL, True, "none", "nobody may trace until the next boot"),
+        ("3", NONE, False, "none", "no process may trace until the next boot"),
+        ("3", ALL, True, "none", "no process may trace until the next boot"),
         ("0", ALL_BUT_PTRACE, True, "own", "docker run --cap-add SYS_PTRACE"),
     ],
 )

@@ -191,7 +191,7 @@ def test_pmu_is_really_tried_on_this_machine(monkeypatch: pytest.MonkeyPatch) ->
     assert "perf_event_open" in pmu.how or pmu.answer in ("listed", "absent")
 
 
-def test_a_broken_machine_file_is_told(host: Host) -> None:
+def test_a_broken_machine_file_is_reported(host: Host) -> None:
     def broken(_: object) -> None:
         raise TlbcostError("emr.tsv: truncated")
 

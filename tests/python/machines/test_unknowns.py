@@ -103,8 +103,8 @@ def test_guesses_widen_the_interval_and_the_widest_is_named() -> None:
     assert size.time_ratio.high == pytest.approx(0.8 + (model_error(0.8) ** 2 + 0.04) ** 0.5)
     assert size.verdict == "alike"
     report = MachineEstimates("1", "2026-11-22T00:00:00Z", ("./app",), None, None, (result,))
-    [told] = [caveat.text for caveat in report.caveats if caveat.code == "M03"]
-    assert made.variants[0].name in told
+    [text] = [caveat.text for caveat in report.caveats if caveat.code == "M03"]
+    assert made.variants[0].name in text
 
 
 def test_what_is_not_known_is_ranked() -> None:

@@ -222,7 +222,7 @@ def test_a_program_that_gains_rights_drops_tunables(tmp_path: Path, memory: Path
     assert "gains rights when it starts (setuid)" in words
 
 
-def test_memory_that_cannot_be_had_in_huge_pages_is_told_from_the_counters() -> None:
+def test_huge_pages_that_the_kernel_could_not_give_are_known_from_its_counters() -> None:
     _needs_tunable()
     part = MemoryPart(smaps.UNNAMED, "anonymous", SIZE, 0, None, SIZE)
     backing = PeakMemory(SIZE, 0, 0, 0, 0, None, (part,), 1, 0, fallbacks=48)
@@ -240,7 +240,7 @@ def test_of_unreadable_files_nothing_is_known(tmp_path: Path) -> None:
     assert program_of("/proc/self/exe").runtime != "go"
 
 
-def test_blocks_of_malloc_are_told_from_memory_that_the_program_maps(
+def test_blocks_of_malloc_are_distinguished_from_memory_that_the_program_maps(
     tmp_path: Path, memory: Path
 ) -> None:
     _needs_tunable()
@@ -258,7 +258,7 @@ def test_what_was_not_seen_is_none() -> None:
     assert "ended before" in sampler.why_not
 
 
-def test_memory_that_may_not_be_looked_at_is_told() -> None:
+def test_memory_that_may_not_be_looked_at_is_reported() -> None:
     _needs_tunable()
     part = MemoryPart("[heap]", "heap", SIZE, 0, None, 0)
     backing = PeakMemory(SIZE, 0, 0, 0, 0, None, (part,), 1, unreadable=2)

@@ -188,7 +188,7 @@ def test_memory_is_that_of_the_page_faults() -> None:
     assert walk_share.memory_of([], 4096, 512) is None
 
 
-def test_a_program_on_huge_pages_already_is_told() -> None:
+def test_a_program_on_huge_pages_already_is_reported() -> None:
     few = replace(RUN, minor_faults=1000)
     outcome = replace(evidence(counted(SKL)).native[0], run=few)
     content = conclude(replace(evidence(counted(SKL)), native=(outcome,) * 3))

@@ -187,7 +187,7 @@ def test_each_decision_has_its_sentence(study: Study, words: str) -> None:
     assert words in " ".join(text_of(study).split())
 
 
-def test_components_that_disagree_are_told() -> None:
+def test_components_that_disagree_are_reported() -> None:
     assert "the components disagree" in text_of(KINDS[0])
     assert "the components disagree" not in text_of(KINDS[1])
 

@@ -16,7 +16,7 @@ def calibration(entry_bytes: float | None) -> Calibration:
     return Calibration(MACHINE, "2026-01-01T00:00:00Z", "0", 1.0, (cost,))
 
 
-def test_a_host_that_holds_pages_in_pieces_is_told() -> None:
+def test_a_host_that_holds_pages_in_pieces_is_reported() -> None:
     from dataclasses import replace
 
     result = times([])

@@ -145,7 +145,7 @@ def test_caches_of_leaf_4_and_of_amd() -> None:
          "nothing about the TLBs"),
     ],
 )  # fmt: skip
-def test_what_is_masked_is_not_told(raw: dict[str, str], why: str) -> None:
+def test_what_is_masked_is_not_reported(raw: dict[str, str], why: str) -> None:
     found = decode(raw)
     assert (found.tlbs, found.caches) == ((), ())
     assert found.silence is not None

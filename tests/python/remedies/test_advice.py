@@ -168,20 +168,22 @@ def test_documented_switches_name_their_source(name: str, tmp_path: Path) -> Non
     program = program_of(str(path))
     assert program.runtime is not None
     regions = [region("anonymous", "x"), region("shared", "y")]
-    told = switches.remedies_for(regions, None, program, situation())
+    advised = switches.remedies_for(regions, None, program, situation())
     cautions = switches.cautions_for(regions, program)
-    assert told or cautions
-    assert all((each.source or "").startswith("https://") for each in told)
+    assert advised or cautions
+    assert all((each.source or "").startswith("https://") for each in advised)
     assert all(source.startswith("https://") for _, source in cautions)
 
 
-def test_numpy_is_asked_where_it_was_told_not_to() -> None:
+def test_numpy_is_switched_on_where_it_was_off() -> None:
     program = Program("/usr/bin/python3", GLIBC, "python")
     argv = ("env", "NUMPY_MADVISE_HUGEPAGE=0", "python3", "a.py")
-    told = switches.remedies_for([region("anonymous", "x")], "glibc", program, situation(argv=argv))
-    assert told[0].steps == ("NUMPY_MADVISE_HUGEPAGE=1 python3 a.py",)
-    told = switches.remedies_for([region("anonymous", "x")], "glibc", program, situation())
-    assert all("NUMPY" not in step for each in told for step in each.steps)
+    advised = switches.remedies_for(
+        [region("anonymous", "x")], "glibc", program, situation(argv=argv)
+    )
+    assert advised[0].steps == ("NUMPY_MADVISE_HUGEPAGE=1 python3 a.py",)
+    advised = switches.remedies_for([region("anonymous", "x")], "glibc", program, situation())
+    assert all("NUMPY" not in step for each in advised for step in each.steps)
 
 
 def reported(*regions: RegionShare) -> Estimate:

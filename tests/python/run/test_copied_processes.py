@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are processes of ours told from the program's?"""
+"""Are processes of ours distinguished from the program's?"""
 
 from __future__ import annotations
 

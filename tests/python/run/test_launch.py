@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is a program run and measured, its failures told, and nothing left of it?"""
+"""Is a program run and measured, its failures reported, and nothing left of it?"""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_failures_can_be_ignored(launcher: Launcher) -> None:
 
 
 @needs_launcher
-def test_what_cannot_be_repeated_is_told(launcher: Launcher, tmp_path: Path) -> None:
+def test_what_cannot_be_repeated_is_reported(launcher: Launcher, tmp_path: Path) -> None:
     text = f"mkdir {tmp_path}/made"
     with pytest.raises(TlbcostError, match=r"cannot be repeated.*File exists") as error:
         sh(launcher, text, 3)

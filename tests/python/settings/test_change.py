@@ -141,10 +141,10 @@ def test_several_may_measure_where_nobody_changes(root: Path) -> None:
 
 
 def test_the_lock_is_waited_for_and_then_refused(root: Path) -> None:
-    told: list[str] = []
+    announced: list[str] = []
     child = os.fork()
     if child == 0:
-        with journal.lock(told.append, 1):
+        with journal.lock(announced.append, 1):
             (root / "locked").touch()
             os.read(os.open(make_fifo(root), os.O_RDONLY), 1)
         os._exit(0)
@@ -153,7 +153,7 @@ def test_the_lock_is_waited_for_and_then_refused(root: Path) -> None:
     try:
         with (
             pytest.raises(TlbcostError, match=f"process {child} .* is changing") as caught,
-            system_settings(told.append, 0.2),
+            system_settings(announced.append, 0.2),
         ):
             pass
         assert caught.value.exit_code == CANNOT_MEASURE
@@ -164,7 +164,7 @@ def test_the_lock_is_waited_for_and_then_refused(root: Path) -> None:
         ):
             pass
         assert caught.value.exit_code == CANNOT_MEASURE
-        assert len(told) == 1
+        assert len(announced) == 1
     finally:
         (root / "fifo").write_text("x")
         os.waitpid(child, 0)

@@ -40,8 +40,8 @@ COSTS = (
 @pytest.fixture(autouse=True)
 def known_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"l1d_bytes": 48 << 10, "l2_bytes": 2 << 20, "l3_bytes": 32 << 20}
-    told = tuple(ReportedFigure(name, None, "cpuid", size) for name, size in sizes.items())
-    monkeypatch.setattr(core, "reported_figures", lambda *_: told)
+    reported = tuple(ReportedFigure(name, None, "cpuid", size) for name, size in sizes.items())
+    monkeypatch.setattr(core, "reported_figures", lambda *_: reported)
     monkeypatch.setattr(core, "isolated_pages", lambda: 1234)
 
 

@@ -203,7 +203,7 @@ def test_measured_ways_stand_in_for_what_is_not_published() -> None:
     assert "8 as measured" in geometry.sources["stlb", K4].sentence
     unknown = replace(SKYLAKE, cpu_vendor="Nobody")
     assert geometry_for(calibration(unknown, **figures), unknown, M2).base.dtlb == TlbLevel(64, 8)
-    # What is published stays, and the contradiction is told.
+    # What is published stays, and the contradiction is reported.
     skylake = geometry_for(calibration(SKYLAKE, **figures), SKYLAKE, M2)
     assert skylake.base.dtlb == TlbLevel(64, 4)
     assert "; 8 ways measured" in skylake.sources["dtlb", K4].sentence

@@ -23,7 +23,7 @@ def test_a_file_that_is_still_there(tmp_path: Path) -> None:
     assert mapped_file(NOBODY, str(own), own.stat().st_ino, 0, 4096) == str(own)
 
 
-def test_one_that_was_replaced_is_told_by_its_name(tmp_path: Path) -> None:
+def test_one_that_was_replaced_is_recognised_by_its_name(tmp_path: Path) -> None:
     own = tmp_path / "library"
     own.touch()
     assert mapped_file(NOBODY, str(own), own.stat().st_ino + 1, 0, 4096) == str(own)

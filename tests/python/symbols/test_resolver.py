@@ -112,7 +112,7 @@ def test_a_file_that_changed_has_no_symbols(tmp_path: Path) -> None:
     assert "not the file that was recorded" in symbols.notes[0]
 
 
-def test_files_that_are_none_or_gone_are_told(tmp_path: Path) -> None:
+def test_files_that_are_none_or_gone_are_reported(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"\x7fELF" + bytes(range(256)) * 4)
     symbols = Resolver()
@@ -196,7 +196,7 @@ def test_maps_of_jit_compilers() -> None:
     assert table.find(0x2000) == "new"
 
 
-def test_a_jit_map_is_read_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jit_map_is_read_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "perf-4.map").write_text("1000 20 compiled\n", encoding="utf-8")
     monkeypatch.setattr("tlbcost.symbols.resolver.JIT_MAPS", tmp_path)
     symbols = Resolver()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is an emulated CPU told from a real one, by what the kernel says of it alone?"""
+"""Is an emulated CPU distinguished from a real one, by what the kernel says of it alone?"""
 
 from __future__ import annotations
 

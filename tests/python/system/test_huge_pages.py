@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is what the kernel counts of huge pages read, and told from what it does not count?"""
+"""Is what the kernel counts of huge pages read, and distinguished from what it does not count?"""
 
 from __future__ import annotations
 

@@ -108,7 +108,9 @@ def test_what_is_no_method_is_refused(name: str, monkeypatch: pytest.MonkeyPatch
     assert refused(name).exit_code == USAGE
 
 
-def test_what_this_system_lacks_is_told(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_this_system_lacks_is_reported(
+    system: System, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
     for name in ("glibc-hugetlb=512M", "hugetlb-1g", "mthp-64k", "hugectl"):
         assert refused(name).exit_code == CANNOT_MEASURE

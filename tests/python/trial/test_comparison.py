@@ -69,7 +69,7 @@ def test_memory_that_was_not_seen_proves_nothing() -> None:
     assert row.split()[-1] == "NA"
 
 
-def test_a_program_with_huge_pages_of_its_own_is_told() -> None:
+def test_a_program_with_huge_pages_of_its_own_is_reported() -> None:
     own = Pair(BASE, BASE, backing(256 * MIB), backing(200 * MIB))
     assert any("200 MiB of its 256 MiB" in note for note in judge(METHOD, (own,) * 3).notes)
     # Multi-size pages are counted for the whole system, and refused to runs on base pages.

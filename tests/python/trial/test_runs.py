@@ -102,7 +102,7 @@ def test_two_that_fail_at_the_same_time_run_one_after_the_other(
     assert "pairs of runs one after the other: two at the same time" in capsys.readouterr().err
 
 
-def test_a_program_that_fails_on_huge_pages_is_told(launcher: Launcher) -> None:
+def test_a_program_that_fails_on_huge_pages_is_reported(launcher: Launcher) -> None:
     method = replace(METHOD, environment={"HUGE": "1"}, pool_bytes=None)
     argv = ["sh", "-c", 'test -z "$HUGE" || { echo no such page >&2; exit 3; }']
     with pytest.raises(TlbcostError, match="on huge pages by a-method: no such page") as caught:
@@ -110,7 +110,7 @@ def test_a_program_that_fails_on_huge_pages_is_told(launcher: Launcher) -> None:
     assert caught.value.exit_code == 3
 
 
-def test_a_pool_that_runs_out_is_told(launcher: Launcher) -> None:
+def test_a_pool_that_runs_out_is_reported(launcher: Launcher) -> None:
     method = replace(METHOD, environment={"HUGE": "1"})
     argv = ["sh", "-c", 'test -z "$HUGE" || kill -BUS $$']
     runs_out = replace(method, pool_bytes=4096)

@@ -31,7 +31,7 @@ def test_rates_are_medians_of_the_runs_on_each_kind_of_pages() -> None:
     assert (triad.base, triad.huge) == (14904.9, 14904.9)
 
 
-def test_a_rate_that_no_run_told_is_none() -> None:
+def test_a_rate_that_no_run_printed_is_none() -> None:
     rates = rates_heard(["stream"], [(("stream",), STREAM)])
     assert [rate.huge for rate in rates] == [None] * 4
     text = io.StringIO()

@@ -39,7 +39,7 @@ class Curve:
     `deltas` has one row per sweep and one column per footprint of `lines` (ascending); NaN where
     a sweep did not get to a footprint. `runs` has for each row the run of the calibrator that it
     is from; None: all from one. `packed`, of the same shape, has the time per access of the packed
-    chain in ns, NaN where the time was not paired; None: of no use to who made the curve.
+    chain in ns, NaN where the time was not paired; None: the caller does not need them.
     """
 
     lines: Floats

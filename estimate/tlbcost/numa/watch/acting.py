@@ -96,7 +96,7 @@ class Actor:
                 self._switched = True
                 settings.switch_thp(process.pid, process.started, on=on)
             if on and huge_settings(process.pid).thp == "madvise" and not self.asked:
-                # What asked cannot be told not to have: only its memory of now is asked for.
+                # madvise() cannot be taken back: only the memory mapped now is asked for.
                 ask_process(process.pid, collapse=False)
                 self.asked = True
         except TlbcostError as error:

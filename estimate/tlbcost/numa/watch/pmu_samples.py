@@ -217,8 +217,8 @@ def pmu_samples(pid: int, overhead: float, page_bytes: int, *, assumed: bool) ->
 def _most_ns() -> float:
     """What a sample takes at most, on average: beyond that the kernel takes fewer."""
     percent, rate = _PERCENT, _RATE
-    told = [read_line(f"{_KERNEL}/{name}") or "" for name in _SETTINGS]
-    if all(text.isdigit() for text in told):
-        percent, rate = map(int, told)
+    settings = [read_line(f"{_KERNEL}/{name}") or "" for name in _SETTINGS]
+    if all(text.isdigit() for text in settings):
+        percent, rate = map(int, settings)
     # 0 and 100 are no limit.
     return (percent if 0 < percent < 100 else _PERCENT) / 100 * 1e9 / max(rate, 1)

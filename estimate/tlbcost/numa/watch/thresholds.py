@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From which figure on does the watch act, and who says so? The only place with these numbers."""
+"""At which figures does the watch act, and why at these? The only place with these numbers."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _with_measured(user: float) -> Change:
     return lambda c: altered(c, measured=gain)
 
 
-def test_what_the_host_took_is_told_as_it_was_measured() -> None:
+def test_what_the_host_took_is_reported_as_it_was_measured() -> None:
     given = _with_returned_pages(0.1)(counted_estimate())
     gain = given.gain
     share = gain.expected_fraction
@@ -274,7 +274,7 @@ def test_a_poor_calibration_comes_first() -> None:
     assert first.remedy.startswith("Repeat it when the machine is quiet: tlbcost calibrate")
 
 
-def test_costs_that_the_overlap_model_does_not_take_are_not_told() -> None:
+def test_costs_that_the_overlap_model_does_not_use_are_left_out() -> None:
     for code in ("T07", "T20"):
         unpriced = CASES[code][0](estimated())
         assert code in _codes(unpriced)
@@ -327,7 +327,7 @@ def test_tunable() -> None:
     assert tunable("", "a.b") is None
 
 
-def test_a_process_whose_pages_were_not_noted_is_told() -> None:
+def test_a_process_whose_pages_were_not_noted_is_reported() -> None:
     untold = replace(process(pid=7), touched=None)
     changed = rebuilt(simulated(estimated(), processes=(process(), untold)))
     caveat = next(each for each in caveats(changed) if each.code == "T04")
@@ -335,7 +335,7 @@ def test_a_process_whose_pages_were_not_noted_is_told() -> None:
     assert changed.footprint == estimated().footprint
 
 
-def test_published_levels_are_told_unless_confirmed() -> None:
+def test_published_levels_are_reported_unless_confirmed() -> None:
     changed = _with_source(LevelSource("published", "published for X"))(estimated())
     caveat = next(each for each in caveats(changed) if each.code == "T06")
     assert "stlb 4 KiB published" in caveat.sentence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is the core's clock found, and a change of it told?"""
+"""Is the core's clock found, and a change of it reported?"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Are samples merged and their defects named, and is what was left out told?"""
+"""Are samples merged and their defects named, and is what was left out reported?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tlbcost.common.formats import SAMPLES
 from tlbcost.common.table import Table
 
 
-def test_page_sizes_that_cannot_be_had_are_told_together() -> None:
+def test_page_sizes_that_cannot_be_had_are_reported_together() -> None:
     table = machine()
     off = "pages of this size are off; echo madvise >/sys/hugepages-{}kB/enabled"
     header = {**table.header, "skipped_65536": off.format(64), "skipped_16384": off.format(16),

@@ -44,7 +44,7 @@ def test_ways_are_what_one_set_holds(entries: int, sets: int, expected: int) -> 
     assert found.low <= expected <= found.high < 1.2 * expected
 
 
-def test_ways_are_told_where_a_hash_spreads_pages_over_the_sets() -> None:
+def test_ways_are_found_where_a_hash_spreads_pages_over_the_sets() -> None:
     """As measured on a Golden Cove core: 16 ways, 128 sets; the knee is not sharp."""
 
     def levels(spacing: int) -> Callable[[int], float]:

@@ -67,7 +67,7 @@ CSV = """\
         ("# tlbcost counted 9\n", "not a tlbcost counted table of version 1"),
     ],
 )
-def test_garbage_is_told_by_file_and_line(text: str, why: str | None) -> None:
+def test_garbage_is_reported_by_file_and_line(text: str, why: str | None) -> None:
     if why is None:
         # A row that was cut off behind its name is one.
         assert read(text).counts[-1].event == "cyc"
