@@ -141,7 +141,7 @@ def model_here() -> Model:
     rate = cost_at(obtained.calibration, "cycles_per_ns", None)
     if core is None or rate is None:
         raise TlbcostError(
-            "cannot model: the calibration does not tell what loads cost",
+            "cannot model: the calibration does not say what loads cost",
             "tlbcost calibrate --recalibrate",
             CANNOT_MEASURE,
         )

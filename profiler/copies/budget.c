@@ -9,7 +9,7 @@
 #define LEAST_COPY_NS 300000u
 /* What a copy costs is known only after its death: to plan all of the budget would overspend it. */
 #define PLANNED_PART 0.9
-/* With more windows than this, another one tells little: strata grow with the run. */
+/* With more windows than this, another one adds little: strata grow with the run. */
 #define MANY_COPIES 64u
 /* Of a number of copies, ever fewer are taken: this says how fast. */
 #define THINNING 3u

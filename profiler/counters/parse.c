@@ -230,7 +230,7 @@ const char *memory_level_name(uint64_t data_source)
 		return "memory";
 	if (number == LEVEL_CXL || number == PERF_MEM_LVLNUM_RAM || number == PERF_MEM_LVLNUM_PMEM)
 		return "memory";
-	/* Where it was found after the last level's miss, some CPUs do not tell. */
+	/* Where it was found after the last level's miss, some CPUs do not report. */
 	if (level & PERF_MEM_LVL_MISS)
 		return level & PERF_MEM_LVL_L3 ? "memory" : NULL;
 	if (level & (PERF_MEM_LVL_L1 | PERF_MEM_LVL_LFB | PERF_MEM_LVL_L2 | PERF_MEM_LVL_L3 |

@@ -16,7 +16,7 @@
 /* A program is started in much less. */
 #define STOPPED_MS 100
 
-/* What a child that cannot go on tells the launcher. */
+/* What a child that cannot continue reports to the launcher. */
 struct refusal {
 	enum child_failure failure;
 	int error;
@@ -183,7 +183,7 @@ static int release(const struct child_plan *plan, pid_t pid, int gate)
 		return 0;
 	if (plan->attach(pid, plan->context) < 0)
 		return errno;
-	/* A child that was killed before that leaves no reader: its status tells. */
+	/* A child that was killed before that leaves no reader: its status says so. */
 	return send(gate, "", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE ? errno : 0;
 }
 

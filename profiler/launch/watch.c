@@ -17,6 +17,12 @@
 #define GRACE_NS 2000000000u
 /* Later than this is never, for poll(). */
 #define MOST_NS 2000000000000000u
+/*
+ * Sent by the kernel when a thread of the parent ends.  Not SIGTERM, which is the program's: of a
+ * parent that is killed, the thread that started us may end well before the last one, and until
+ * then this is no orphan.
+ */
+#define PARENT_SIGNAL SIGUSR2
 
 enum { SIGNALS, STDOUT, STDERR, HOOK, SOURCES };
 
@@ -30,6 +36,7 @@ int watch_prepare(struct watch_signals *signals)
 	sigaddset(&read, SIGCHLD);
 	sigaddset(&read, SIGTERM);
 	sigaddset(&read, SIGHUP);
+	sigaddset(&read, PARENT_SIGNAL);
 	held = read;
 	sigaddset(&held, SIGINT);
 	sigaddset(&held, SIGQUIT);
@@ -41,7 +48,7 @@ int watch_prepare(struct watch_signals *signals)
 	signals->fd = signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals->fd < 0)
 		return -1;
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+	if (prctl(PR_SET_PDEATHSIG, PARENT_SIGNAL) < 0)
 		return -1;
 	/* A parent that died before it was asked for sends nothing. */
 	if (getppid() != signals->parent) {
@@ -247,6 +254,17 @@ int watch_program(struct watch_signals *signals, pid_t pid, int stdout_fd,
 	return 0;
 }
 
+/* Whether to end: asked to, or the parent is dead. */
+static int is_stopped(const struct watch_signals *signals)
+{
+	struct signalfd_siginfo info;
+	int asked = 0;
+
+	while (read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		asked |= info.ssi_signo != PARENT_SIGNAL;
+	return asked || getppid() != signals->parent;
+}
+
 int watch_others(struct watch_signals *signals, int end_fd,
 		 const struct watch_hook *hook)
 {
@@ -263,6 +281,7 @@ int watch_others(struct watch_signals *signals, int end_fd,
 	sigaddset(&stop, SIGINT);
 	sigaddset(&stop, SIGTERM);
 	sigaddset(&stop, SIGHUP);
+	sigaddset(&stop, PARENT_SIGNAL);
 	if (signalfd(signals->fd, &stop, 0) < 0)
 		return -1;
 	for (;;) {
@@ -273,7 +292,7 @@ int watch_others(struct watch_signals *signals, int end_fd,
 		}
 		if (call(hook, &sources[DUE]) < 0)
 			return -1;
-		if (sources[STOP].revents || sources[END].revents)
+		if (sources[END].revents || (sources[STOP].revents && is_stopped(signals)))
 			return 0;
 	}
 }

@@ -15,7 +15,7 @@
 struct watch_signals {
 	sigset_t mask;			/* as they were before: the program's */
 	struct sigaction on_child;
-	int fd;				/* SIGCHLD, SIGTERM and SIGHUP are read here */
+	int fd;				/* SIGCHLD, SIGTERM, SIGHUP and the death of the parent */
 	pid_t parent;
 };
 
@@ -37,8 +37,8 @@ struct watch_hook {
 };
 
 /*
- * Hold back the signals that the launcher deals with, and ask for SIGTERM when
- * its own parent dies.  Before the program is started.
+ * Hold back the signals that the launcher deals with, and ask for one (SIGUSR2) when its own
+ * parent dies.  Before the program is started.
  * Returns 0, or -1 with errno set.
  */
 int watch_prepare(struct watch_signals *signals);

@@ -143,6 +143,18 @@ counters_wait() { # <pid>
 	return 1
 }
 
+# A calibration that is of this machine by its header, with walks that cost enough for a gain.
+calibration_of() { # <Python: the machine>
+	"${BUILD}/venv/bin/python" -c "import sys, dataclasses
+from pathlib import Path
+from tlbcost.calibration.file import read_calibration, write_calibration
+from tlbcost.system.machine import current_machine
+found = read_calibration(Path(sys.argv[1]))
+machine = $1
+write_calibration(Path(sys.argv[2]), dataclasses.replace(found, machine=machine))" \
+		"${TREE}/tests/golden/calibration.tsv" "$2"
+}
+
 # A calibration of walks that cost eight times as much: on a machine that others use too, a program
 # takes several times as long, and the walks' share of it is smaller.
 dear_walks() {

@@ -6,18 +6,6 @@
 
 load common
 
-# A calibration that is of this machine by its header, and dear enough for a gain.
-calibration_of() { # <Python: the machine>
-	"${BUILD}/venv/bin/python" -c "import sys, dataclasses
-from pathlib import Path
-from tlbcost.calibration.file import read_calibration, write_calibration
-from tlbcost.system.machine import current_machine
-found = read_calibration(Path(sys.argv[1]))
-machine = $1
-write_calibration(Path(sys.argv[2]), dataclasses.replace(found, machine=machine))" \
-		"${TREE}/tests/golden/calibration.tsv" "$2"
-}
-
 start_scheduler() { # <name> [<option of dask scheduler>...]; fills address, scheduler
 	local file=${PWD}/$1.json
 	"${BUILD}/venv/bin/dask" scheduler --host "${protocol:-tcp}://127.0.0.1:0" --no-dashboard \
@@ -330,11 +318,11 @@ make_certificates() { # <name>
 	run -2 "${TLBCOST}" review --scheduler host:1 plan.toml
 	[[ ${output} == *"not tcp://HOST:PORT or tls://HOST:PORT: host:1"* ]]
 	run -2 "${TLBCOST}" review --scheduler tcp://127.0.0.1:1 --tls-cert ours.pem plan.toml
-	[[ ${output} == *"--tls-* options belong to --scheduler tls://HOST:PORT"* ]]
+	[[ ${output} == *"--tls-* options need --scheduler tls://HOST:PORT"* ]]
 	run -2 "${TLBCOST}" review --scheduler tls://127.0.0.1:1 plan.toml
 	[[ ${output} == *"tls:// needs --tls-ca-file and --tls-cert"* ]]
 	run -2 "${TLBCOST}" review --scheduler tcp://127.0.0.1:1 --init
-	[[ ${output} == *"--scheduler belongs to the services of a PLAN"* ]]
+	[[ ${output} == *"--scheduler needs a PLAN with services"* ]]
 	run -2 "${TLBCOST}" worker --scheduler tcp://127.0.0.1:1
 	[[ ${output} == *"--machine"* ]]
 	printf '[machines.bare]\n[[services]]\nname = "counted"\nmachines = ["bare"]\n' >>plan.toml

@@ -49,7 +49,7 @@ GIB=page=1073741824,l1d=4:4,l1i=4:4,stlb=16:4
 	run -0 "${BUILD}/tlbcost" machines --compare skx tiger-lake
 	[[ ${output} == *"Intel Tiger Lake"* && ${output} =~ "stlb 2 MiB"\ +1536:12\ +1024:8\ +differs ]]
 	run -2 --separate-stderr "${BUILD}/tlbcost" machines --compare skx tiger-lake zen4
-	[[ ${stderr} == *"--compare are two questions"* ]]
+	[[ ${stderr} == *"--compare exclude each other"* ]]
 	run -2 --separate-stderr "${BUILD}/tlbcost" machines --compare skx nothing
 	[[ ${stderr} == *"no machine is called 'nothing'"* ]]
 	run -0 "${BUILD}/tlbcost" machines tiger-lake

@@ -38,7 +38,7 @@ one_node() {
 
 @test "mistakes are refused before anything is watched" {
 	run -2 "${WATCH[@]}" 1 -- true
-	[[ ${output} == *"a process that runs is watched, or a program is run"* ]]
+	[[ ${output} == *"give either a process to watch, or a program to run"* ]]
 	run -2 "${WATCH[@]}" 1 --nodes 4 --apply
 	[[ ${output} == *"nothing can be applied to nodes that do not exist"* ]]
 	run -2 "${BUILD}/tlbcost" numa --samples copies -- true

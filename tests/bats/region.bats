@@ -78,9 +78,9 @@ print(eval(f"({sys.argv[1]})"))' "$1"
 
 @test "region: never begun, never ended, too often: exit 4 and what to do" {
 	run -4 --separate-stderr "${ESTIMATE[@]}" --from-function never -- ./phases 1 1
-	[[ ${stderr} == *"tlbcost: the region never began: the program did not come to never"* ]]
+	[[ ${stderr} == *"tlbcost: the region never began: the program did not reach never"* ]]
 	run -4 --separate-stderr "${ESTIMATE[@]}" --region reads:never -- ./phases 1 1
-	[[ ${stderr} == *"the region never ended: after reads the program did not come to never"* ]]
+	[[ ${stderr} == *"the region never ended: after reads the program did not reach never"* ]]
 	[[ ${stderr} == *"tlbcost: hint: leave the end out"* ]]
 	run -4 --separate-stderr "${ESTIMATE[@]}" --region reads:done -- ./phases 0 1001
 	[[ ${stderr} == *"the region begins more than 1,000 times"* ]]

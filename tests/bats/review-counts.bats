@@ -98,9 +98,9 @@ assert (row["service"], row["hosts"], row["hosts_gaining"]) == ("db", 1, 0), row
 	run -2 "${TLBCOST}" review --counts stats.csv --gate
 	[[ ${output} == *"--counts and --gate exclude each other"* ]]
 	run -2 "${TLBCOST}" review --hosts hosts.csv plan.toml
-	[[ ${output} == *"--hosts belongs to --counts"* ]]
+	[[ ${output} == *"--hosts needs --counts"* ]]
 	run -2 "${TLBCOST}" review --host a plan.toml
-	[[ ${output} == *"--host belongs to --convert"* ]]
+	[[ ${output} == *"--host needs --convert"* ]]
 	perf_log >perf.json
 	run -1 "${TLBCOST}" review --counts perf.json
 	[[ ${output} == *"perf.json:1: no 'host' in it"*"--convert perf.json --host NAME"* ]]

@@ -91,7 +91,7 @@ class EstimateRequest:
         }  # fmt: skip
         for option, value in of_files.items():
             if value is not None:
-                raise TlbcostError(f"{option} belongs to --from", _FROM, USAGE)
+                raise TlbcostError(f"{option} needs --from", _FROM, USAGE)
         if self.pid is not None:
             self._check_pid()
         elif not self.argv:
@@ -150,7 +150,7 @@ class EstimateRequest:
         for option, given in of_processes.items():
             if given and self.pid is None:
                 raise TlbcostError(
-                    f"{option} belongs to --pid: a program that is run is followed to its end, "
+                    f"{option} needs --pid: a program that is run is followed to its end, "
                     "with its children",
                     "tlbcost estimate --pid PID",
                     USAGE,

@@ -48,7 +48,7 @@ def copied_attributions(
 ) -> tuple[ImageAttribution, ...]:
     """One for all processes of the program; () if nothing was attributed.
 
-    `seen`: its mappings when it ran, which tell how much of each is there.
+    `seen`: its mappings when it ran, which show how much of each is there.
     """
     weights = weighed.windows[[*_KEY, "weight"]]
     memory = tables.memory.merge(weights, on=_KEY)

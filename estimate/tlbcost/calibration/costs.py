@@ -177,7 +177,7 @@ def check_costs(calibrated: Calibration, machine: Machine) -> None:
     ]
     if missing:
         raise TlbcostError(
-            f"no estimate: the calibration does not tell what {' and '.join(missing)} "
+            f"no estimate: the calibration does not say what {' and '.join(missing)} "
             f"cost{'s' if len(missing) == 1 else ''} on {units.size(size)} pages",
             "tlbcost calibrate --recalibrate, on a quiet machine",
             CANNOT_MEASURE,

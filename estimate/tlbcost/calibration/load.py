@@ -33,7 +33,7 @@ _LOOKS, _LOOK_S = 4, 0.25
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What others took while the calibrator measured; None: the kernel does not tell."""
+    """What others took while the calibrator measured; None: the kernel does not report it."""
 
     measured_ns: int
     waited_ns: int | None
@@ -93,7 +93,7 @@ def patience_s() -> int:
 def wait_for_quiet(most_s: float, announce: Callable[[str], None]) -> bool:
     """Wait until a CPU is free, `most_s` seconds at most; whether one is.
 
-    `announce` gets a sentence if there is anything to wait for. A kernel that does not tell what
+    `announce` gets a sentence if there is anything to wait for. A kernel that does not report what
     runs is taken for quiet.
     """
     end = time.monotonic() + most_s

@@ -139,7 +139,7 @@ def _check_others(request: EstimateRequest, option: str) -> None:
             )
     if request.backend in ("pmu", "both") or request.imported or request.model == "simple":
         raise TlbcostError(
-            f"{option} is a matter of simulation and its overlap model alone",
+            f"{option} applies only to a simulation and its overlap model",
             "leave --backend, --from and --model out",
             USAGE,
         )

@@ -42,12 +42,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         others = [arguments.pmu, arguments.role, arguments.json]
         if arguments.perf_stat or any(other is not None for other in others):
-            raise TlbcostError("--list goes with no other option", exit_code=USAGE)
+            raise TlbcostError("--list excludes all other options", exit_code=USAGE)
         sys.stdout.write(listing(all_pmus()))
         return 0
     if arguments.perf_stat:
         if arguments.role is not None or arguments.json is not None:
-            raise TlbcostError("--perf-stat goes with --pmu alone", exit_code=USAGE)
+            raise TlbcostError("--perf-stat allows no other option but --pmu", exit_code=USAGE)
         pmu, _ = choose_pmu(arguments.pmu)
         sys.stdout.write(f"{perf_stat(pmu)}\n")
         print(f"tlbcost: then: {estimate_from(pmu)}", file=sys.stderr)

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_files({"--json": arguments.json})
     if arguments.name and arguments.compare:
         raise TlbcostError(
-            f"'{arguments.name}' and --compare are two questions", "leave one of them out", USAGE
+            f"'{arguments.name}' and --compare exclude each other", "leave one of them out", USAGE
         )
     names = arguments.compare or ([arguments.name] if arguments.name else [])
     found = [_here() if name == "here" else named(name) for name in names] or cores()

@@ -144,7 +144,7 @@ def run(arguments: argparse.Namespace) -> int:
         return until_stopped(lambda: _study(arguments), arguments.time_limit)
     if program_words(arguments.program):
         raise TlbcostError(
-            "a process that runs is watched, or a program is run", "tlbcost numa --watch PID", USAGE
+            "give either a process to watch, or a program to run", "tlbcost numa --watch PID", USAGE
         )
     if arguments.apply and arguments.nodes is not None:
         raise TlbcostError(

@@ -102,10 +102,10 @@ def run(arguments: argparse.Namespace) -> int:
             USAGE,
         )
     if arguments.baseline is not None and not arguments.gate:
-        raise TlbcostError("--baseline belongs to --gate", "add --gate", USAGE)
+        raise TlbcostError("--baseline needs --gate", "add --gate", USAGE)
     scheduler = scheduler_of(arguments)
     if scheduler is not None and (arguments.plan is None or arguments.counts):
-        raise TlbcostError("--scheduler belongs to the services of a PLAN", None, USAGE)
+        raise TlbcostError("--scheduler needs a PLAN with services", None, USAGE)
     if arguments.init:
         from tlbcost.common.paths import data
 

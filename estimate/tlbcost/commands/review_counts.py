@@ -42,9 +42,9 @@ def check_options(arguments: argparse.Namespace) -> None:
     convert, counts = bool(arguments.convert), bool(arguments.counts)
     for option in ("cpu", "host", "service"):
         if getattr(arguments, option) is not None and not convert:
-            raise TlbcostError(f"--{option} belongs to --convert", None, USAGE)
+            raise TlbcostError(f"--{option} needs --convert", None, USAGE)
     if arguments.hosts is not None and not counts:
-        raise TlbcostError("--hosts belongs to --counts", None, USAGE)
+        raise TlbcostError("--hosts needs --counts", None, USAGE)
     of_plans = ["baseline", "gate", "html", "junit", "resume", "state"]
     if convert:
         of_plans += ["csv", "json", "markdown"]

@@ -116,7 +116,7 @@ def modelled(value: Mapping[str, float]) -> Core:
         # Bare metal: a huge page is one piece of memory; Intel's and AMD's L2 fetch lines in pairs.
         "huge-contiguous": 1,
         "pairs": 1,
-        # Where a table tells: random reads of 4 GiB on Tiger Lake, doc/accuracy-machines.md.
+        # Where a table shows it: random reads of 4 GiB on Tiger Lake, doc/accuracy-machines.md.
         "walks-first": 1,
         "l3-interval": round(value["l3_line_cycles"] * _TICKS_PER_CYCLE),
         "memory-cycles": memory,

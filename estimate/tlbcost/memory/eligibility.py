@@ -2,7 +2,7 @@
 """On which pages does memory lie, could the kernel put it on transparent huge pages, or why not?
 
 The rules are those of Linux 6.18's mm/huge_memory.c and mm/shmem.c, as its
-Documentation/admin-guide/mm/transhuge.rst tells them; where the kernel itself says whether a
+Documentation/admin-guide/mm/transhuge.rst lists them; where the kernel itself says whether a
 mapping is eligible (smaps), that decides, and the rules only say why.
 """
 

@@ -25,7 +25,7 @@ class MemoryPart:
     """Memory of one name and kind in one program; its pages of all sizes, and the huge ones.
 
     `program`: path of the executable, of all processes that run it. `eligible_bytes`: of those on
-    base pages, what transparent huge pages were allowed for; None: the kernel does not tell.
+    base pages, what transparent huge pages were allowed for; None: the kernel does not report it.
     """
 
     name: str

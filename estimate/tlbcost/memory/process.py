@@ -55,7 +55,7 @@ def look(pid: int, reaches: Reaches, touched_s: float | None = None) -> ProcessM
     """Look at a running process; with `touched_s`, mark its pages and watch that many seconds.
 
     Raises TlbcostError: 1 if there is no such process, 4 if it may not be looked at, has no
-    memory of its own or the kernel does not tell.
+    memory of its own or the kernel does not report it.
     """
     folder = _folder(pid)
     clearing_ns = None if touched_s is None else _mark_unused(pid, folder)

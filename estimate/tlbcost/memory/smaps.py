@@ -38,11 +38,11 @@ class Mapping:
 
     `kind`: segment: the executable's own code, data and bss; shared: shared memory, also without
     a file. `resident_bytes`: of all page sizes. `eligible`: whether the kernel may put it on
-    transparent huge pages; None: it does not tell (Linux < 5.0).
+    transparent huge pages; None: it does not report it (Linux < 5.0).
 
     `start`, `end`, `permissions`, `offset_bytes`, `device`: of /proc/PID/maps, the device as
     (major, minor). `page_bytes`: KernelPageSize. `referenced_bytes`: on pages that were used since
-    they were marked unused. `flags`: VmFlags; None: the kernel does not tell.
+    they were marked unused. `flags`: VmFlags; None: the kernel does not report it.
     `malloc_block_bytes`: malloc_blocks.py; None: it was not looked for.
     """
 
@@ -188,7 +188,7 @@ def _heaps(heads: list[_Head]) -> list[list[_Head]]:
 def _mapping(head: _Head, fields: dict[str, int], *, segment: bool) -> Mapping:
     hugetlb = fields.get("Private_Hugetlb", 0) + fields.get("Shared_Hugetlb", 0)
     eligible = fields.get("THPeligible")
-    # Of hugetlb mappings the kernel tells Rss 0; were that to change, nothing counts twice.
+    # Of hugetlb mappings the kernel reports Rss 0; were that to change, nothing counts twice.
     resident = fields.get("Rss", 0)
     return Mapping(
         head.name or UNNAMED,

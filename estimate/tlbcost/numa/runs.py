@@ -156,7 +156,7 @@ def _native(
         raise program.start_failure(argv[0], path, outcome.exec_errno)
     check_outcome(argv[0], outcome, [], ignore_failure=request.ignore_failure)
     if outcome.run is None:
-        raise TlbcostError(f"cannot time {argv[0]}: it left no times", None, TOOL_FAILED)
+        raise TlbcostError(f"cannot time {argv[0]}: it wrote no times", None, TOOL_FAILED)
     return outcome, real
 
 

@@ -94,7 +94,7 @@ def scheduler_of(arguments: argparse.Namespace) -> Scheduler | None:
     """What add_scheduler() read. Raises TlbcostError: options that do not fit each other."""
     files = (arguments.tls_ca_file, arguments.tls_cert, arguments.tls_key)
     if any(files) and not (arguments.scheduler or "").startswith("tls://"):
-        raise TlbcostError("--tls-* options belong to --scheduler tls://HOST:PORT", None, USAGE)
+        raise TlbcostError("--tls-* options need --scheduler tls://HOST:PORT", None, USAGE)
     return None if arguments.scheduler is None else Scheduler(arguments.scheduler, *files)
 
 

@@ -80,5 +80,5 @@ def state_in(folder: Path, *, resume: bool) -> Iterator[State]:
 def _refused(folder: Path, error: OSError) -> TlbcostError:
     why = error.strerror or str(error)
     return TlbcostError(
-        f"cannot keep results in {folder}: {why}", hint_for(error.errno, folder), TOOL_FAILED
+        f"cannot save results in {folder}: {why}", hint_for(error.errno, folder), TOOL_FAILED
     )

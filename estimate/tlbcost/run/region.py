@@ -42,7 +42,7 @@ class Region:
     def outcome(self, whole: Outcome, table: Path) -> Outcome:
         """The run with what the region alone cost.
 
-        Raises TlbcostError with exit code 4 if the program did not come to it, or not to its end.
+        Raises TlbcostError with exit code 4 if the program did not reach it, or not to its end.
         """
         run = whole.run
         if run is None:
@@ -56,7 +56,7 @@ class Region:
         if not begins:
             ended = f"; it {whole.describe()}" if whole.failed else ""
             raise TlbcostError(
-                f"the region never began: the program did not come to {start}{ended}",
+                f"the region never began: the program did not reach {start}{ended}",
                 "a call may be inlined (__attribute__((noinline))), and only the process that is "
                 "started is watched, not its children",
                 CANNOT_MEASURE,
@@ -69,7 +69,7 @@ class Region:
             )
         if self.ends and ends < begins:
             raise TlbcostError(
-                f"the region never ended: after {start} the program did not come to {end}",
+                f"the region never ended: after {start} the program did not reach {end}",
                 "leave the end out if the program's end is the region's",
                 CANNOT_MEASURE,
             )
@@ -78,7 +78,7 @@ class Region:
         if len(known) < len(names):
             raise TlbcostError(
                 "the region's time is not known: the program was killed in it",
-                "give the region an end that it comes to",
+                "give the region an end that it reaches",
                 CANNOT_MEASURE,
             )
         return replace(whole, run=replace(run, **known, waited_ns=None))

@@ -40,7 +40,7 @@ _LARGE_BYTES = 64 << 20
 class Pool:
     """One pool. `pages` includes `surplus`; `reserved` are promised and not touched yet.
 
-    None: the kernel does not tell.
+    None: the kernel does not report it.
     """
 
     page_size_bytes: int

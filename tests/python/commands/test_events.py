@@ -63,7 +63,7 @@ def test_one_role(capsys: pytest.CaptureFixture[str]) -> None:
         (["--role", "nonsense"], "no role is called 'nonsense'", 2),
         (["--pmu", "zen4", "--role", "walk_active_cycles"], "has no event of the role", 4),
         (["--pmu", "zen9"], "no event table is called 'zen9'", 2),
-        (["--list", "--pmu", "zen4"], "--list goes with no other option", 2),
+        (["--list", "--pmu", "zen4"], "--list excludes all other options", 2),
         (["--json", "/nowhere/at/all.json"], "cannot write /nowhere/at/all.json", 1),
     ],
 )

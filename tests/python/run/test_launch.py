@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 from builders.runs import needs_launcher
+from tlbcost.common import paths
 from tlbcost.common.errors import TlbcostError
 from tlbcost.run import launch
 from tlbcost.run.launch import Launcher, native_runs
@@ -124,3 +127,21 @@ def test_an_exception_ends_the_whole_family(
         launcher.execute(["sh", "-c", text], discard=True, tick=stop)
     for pid in pids.read_text().split():
         assert not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text()
+
+
+@needs_launcher
+def test_a_run_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
+    def start() -> None:
+        words = [paths.libexec("tlbcost-run"), "--output", tmp_path / "run", "--"]
+        program = ["sh", "-c", "echo; sleep 0.3; exit 7"]
+        run = subprocess.Popen([*words, *program], stdout=subprocess.PIPE)
+        assert run.stdout is not None
+        run.stdout.readline()
+        runs.append(run)
+
+    runs: list[subprocess.Popen[bytes]] = []
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    with runs[0]:
+        assert runs[0].wait() == 7

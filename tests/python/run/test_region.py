@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What did a region cost, and what is said where the program did not come to it?"""
+"""What did a region cost, and what is said where the program did not reach it?"""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_times_and_faults_are_the_regions_and_memory_is_the_runs(tmp_path: Path)
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ("0 0 NA NA NA NA NA", "never began: the program did not come to reads"),
-        ("3 2 100 90 8 7 1", "never ended: after reads the program did not come to done"),
+        ("0 0 NA NA NA NA NA", "never began: the program did not reach reads"),
+        ("3 2 100 90 8 7 1", "never ended: after reads the program did not reach done"),
         ("1001 1000 NA NA NA NA NA", "more than 1,000 times"),
         ("1 1 NA NA NA NA NA", "the program was killed in it"),
     ],

@@ -75,7 +75,7 @@ def caches(samples: Samples) -> tuple[list[Cost], list[str]]:
         rows.append(Cost(f"{name}_ns", interval=latency, samples=used))
     if ends < len(_NAMES) and rows[-1].interval is None:
         largest = units.size(int(third[1].lines[-1]) * third[0])
-        notes.append(f"memory_ns: {largest} do not tell it from the caches' latency")
+        notes.append(f"memory_ns: {largest} do not distinguish it from the caches' latency")
     return rows, notes
 
 

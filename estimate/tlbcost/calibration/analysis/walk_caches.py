@@ -41,7 +41,7 @@ def walk_caches(samples: Samples) -> tuple[list[Cost], str]:
     if not beyond.any():
         return (
             rows,
-            "no number of regions is far enough beyond the caches to tell what a miss costs",
+            "no number of regions is far enough beyond the caches to show what a miss costs",
         )
     times: Floats = np.asarray(np.nanmedian(curve.deltas[:, beyond], axis=1)) - step.low_ns
     rows[1] = Cost("walk_cache_miss_ns", base, interval=bootstrap.median(times), samples=len(times))

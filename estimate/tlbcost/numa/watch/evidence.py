@@ -40,7 +40,7 @@ class Window:
     """Accesses of one thread in a moment: base pages, and how often DRAM was reached there.
 
     `node`: of the CPU that the thread ran on; -1: not known yet. `walk_misses` of `l2_misses` are
-    those of page walks on base pages; None: the source does not tell.
+    those of page walks on base pages; None: the source does not report it.
     """
 
     at_s: float

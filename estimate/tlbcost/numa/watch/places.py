@@ -54,7 +54,7 @@ class AssumedPlaces:
     split: set[int] = field(default_factory=set)
 
     def find(self, windows: Sequence[Window], page: Ints) -> tuple[Ints, Bools]:
-        """Raises TlbcostError, 4, if the kernel does not tell page sizes."""
+        """Raises TlbcostError, 4, if the kernel does not report page sizes."""
         there = nodes_of(self.process, page, self.page_bytes) >= 0
         huge = huge_regions(self.process, page, self.fold, self.page_bytes)
         split = np.isin(page // self.fold, np.array(sorted(self.split), dtype=np.int64))

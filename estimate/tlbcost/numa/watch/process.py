@@ -188,7 +188,7 @@ def nodes_of(process: Process, page: Ints, page_bytes: int) -> Ints:
         found = [None] * len(addresses)
     except OSError as error:
         raise TlbcostError(
-            f"the kernel does not tell where pages of process {process.pid} are: {error.strerror}",
+            f"the kernel hides where pages of process {process.pid} are: {error.strerror}",
             hints.again_as_root() if isinstance(error, PermissionError) else None,
             CANNOT_MEASURE,
         ) from error

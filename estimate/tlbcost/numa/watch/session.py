@@ -70,7 +70,7 @@ class Session:
         if request.nodes is None and len(machine_nodes()) < 2:
             raise TlbcostError(
                 "this machine has one NUMA node: its pages can be nowhere else",
-                f"tlbcost numa --nodes 4 --watch {request.pid} tells what four nodes would do",
+                f"tlbcost numa --nodes 4 --watch {request.pid} shows what four nodes would do",
                 CANNOT_MEASURE,
             )
         if request.apply:
