@@ -238,10 +238,14 @@ print(eval(sys.argv[1]))' "$1"
 	[[ -e ${size}/stats/nr_anon ]] || skip "this kernel has or reports no pages of 64 KiB"
 	(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) > 2 << 20)) || skip "needs 2 GiB of memory"
 	# The kernel counts such pages of the whole system: more than other programs free at the
-	# same time.
+	# same time, in one of three trials.
 	local HOLD_MS=1000 MIB=512
 	memory heap 'char *p = malloc(n);'
-	run -0 "${TRIAL[@]}" --with mthp-64k --json report.json -- ./heap
+	for _ in 1 2 3; do
+		run "${TRIAL[@]}" --with mthp-64k --json report.json -- ./heap
+		((status == 4)) || break
+	done
+	((status == 0))
 	[[ $(json 'min(p["huge"]["memory"]["mthp_bytes"]["65536"] for p in trial["pairs"]) >> 20') \
 		-ge 256 ]]
 	[[ $(json 'trial["page_size_bytes"], trial["verdict"]') == "(65536, None)" ]]
