@@ -49,7 +49,7 @@ def _cells(row: FleetRow) -> list[str]:
 
 
 def _spread(found: Quantiles) -> str:
-    """The median host, and the tenths: '6.2 % (3.1 to 9.0)'."""
+    """The median host, with the 10th and 90th percentiles: '6.2 % (3.1 to 9.0)'."""
     low, high = (units.percent(end).removesuffix(" %") for end in (found.p10, found.p90))
     return f"{units.percent(found.p50)} ({low} to {high})"
 
@@ -59,7 +59,7 @@ def _lines(fleet: FleetDocument) -> list[str]:
     policy = fleet.policy
     end = {"low": "lower end", "value": "value", "high": "upper end"}[policy.decide_on]
     lines = [
-        "The median host, and the tenths at both ends. gaining: hosts that gain "
+        "The median host, with 10th and 90th percentiles. gaining: hosts that gain "
         f"{policy.least_gain} or more at the {end} of the interval.",
         f"{_plural(fleet.rows_read, 'row')} of {_plural(fleet.hosts, 'host')} in "
         f"{_plural(fleet.files, 'file')}; {_plural(fleet.rows_used, 'row')} used.",
