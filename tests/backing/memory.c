@@ -2,6 +2,7 @@
 // Which memory does a method reach?  Has 96 MiB of one kind for a while.
 //
 //	memory <malloc|mmap|bss|steps|blocks|arena|shared|segment|memfd|file:PATH> [<milliseconds>]
+//	(else HOLD_MS of the environment, or 600)
 //	memory who
 //
 // steps: many small blocks, so that the heap grows little by little; arena: the same in a thread;
@@ -111,7 +112,8 @@ static void copy_smaps(const char *name)
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "";
-	long ms = argc > 2 ? atol(argv[2]) : 600;
+	const char *hold = argc > 2 ? argv[2] : getenv("HOLD_MS");
+	long ms = hold ? atol(hold) : 600;
 
 	if (!strcmp(kind, "who"))
 		return printf("%ld\n", (long)geteuid()) < 0;

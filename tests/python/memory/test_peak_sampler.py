@@ -55,26 +55,29 @@ def _compiled(path: Path, *options: str) -> Path:
 
 
 def _run(folder: Path, *argv: str | Path, tunable: str | None = None) -> PeakMemory:
-    environment = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
-    if tunable is not None:
-        environment["GLIBC_TUNABLES"] = f"{glibc.HUGETLB}={tunable}"
-    sampler = _sampled(folder, *argv, environment=environment)
+    sampler = _sampled(folder, *argv, tunable=tunable)
     backing = sampler.stop()
     assert backing is not None, sampler.why_not
     assert backing.resident_bytes >= 0.9 * SIZE
     return backing
 
 
-def _sampled(
-    folder: Path, *argv: str | Path, environment: dict[str, str] | None = None
-) -> PeakSampler:
-    sampler = PeakSampler()
+def _sampled(folder: Path, *argv: str | Path, tunable: str | None = None) -> PeakSampler:
+    """Of a program that has SIZE; for longer where the machine was too busy to see that."""
+    environment = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
+    if tunable is not None:
+        environment["GLIBC_TUNABLES"] = f"{glibc.HUGETLB}={tunable}"
     launcher = Launcher(folder, ProgramInput(), transparent=True)
-    outcome = launcher.execute(
-        [str(word) for word in argv], discard=True, environment=environment, started=sampler.start
-    )
-    sampler.stop()
-    assert outcome.code == 0, outcome.last_words
+    for hold_ms in ("600", "4000"):
+        sampler = PeakSampler()
+        outcome = launcher.execute(
+            [str(word) for word in argv], discard=True,
+            environment=environment | {"HOLD_MS": hold_ms}, started=sampler.start,
+        )  # fmt: skip
+        backing = sampler.stop()
+        assert outcome.code == 0, outcome.last_words
+        if backing is not None and backing.resident_bytes >= 0.9 * SIZE:
+            break
     return sampler
 
 
