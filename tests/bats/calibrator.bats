@@ -207,6 +207,6 @@ values() { # <probe> <column>...
 		grep -Eq "^# ${key}: ([0-9]+|NA)$" "${SAMPLES}"
 	done
 	waited=$(awk '/^# waited_ns:/ { print $3 }' "${SAMPLES}")
-	[[ ${waited} != NA ]] || skip "this kernel does not tell how long a task waited"
+	[[ ${waited} != NA ]] || skip "this kernel does not report how long a task waited"
 	((waited > 0))
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Does `tlbcost count` tell what was counted, and why something was not?
+# Does `tlbcost count` say what was counted, and why something was not?
 # Software events take the same way through the kernel as hardware's; what a PMU alone does is
 # played by tests/fakes/tlbcost-count.
 

@@ -349,7 +349,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 		sed "s/^# end: .*/# end: 13/" >bare.tsv
 	sed -i "s/^# end: .*/# end: $(grep -c -P '^\w+\t\d' bare.tsv)/" bare.tsv
 	run -4 "${BUILD}/tlbcost" estimate --calibration bare.tsv touch made
-	[[ ${output} == *"does not tell what a page walk costs on 4 KiB pages"*"hint:"* ]]
+	[[ ${output} == *"does not say what a page walk costs on 4 KiB pages"*"hint:"* ]]
 	[[ ! -e made ]]
 }
 

@@ -43,7 +43,7 @@ start() { # <kind>
 	wait_until has_resident "${pid}" 96
 }
 
-# Until a watcher sleeps, and reads nothing while it sleeps; a kernel that does not tell why a process
+# Until a watcher sleeps, and reads nothing while it sleeps; a kernel that does not report why a process
 # sleeps gives it ten seconds.
 watches() { # <pid of the watcher>
 	local i place

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Does tlbcost-count tell what a kernel with counters of TLB misses counts?
+"""Does tlbcost-count report what a kernel with counters of TLB misses counts?
 
 The emulated TLB is flushed at each switch of processes, holds a few hundred pages at first and
 grows when it is full at a flush, whatever their size: what is asserted are misses of a program

@@ -104,7 +104,7 @@ def test_another_architecture(host: Host) -> None:
 
 
 def test_a_root_that_lacks_the_capability_is_known_by_its_status(host: Host) -> None:
-    # The made-up machine does not tell: then being root decides.
+    # The made-up machine does not say: then being root decides.
     host.root(True)
     assert host.checks()["copies"].values["cap_sys_ptrace"] == "yes"
     host.root(False)

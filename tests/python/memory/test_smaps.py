@@ -68,7 +68,7 @@ def test_kinds_and_sizes() -> None:
     ]
     assert found[0].eligible is False
     assert found[1].eligible is True
-    assert found[5].eligible is None, "a kernel that does not tell is not one that refuses"
+    assert found[5].eligible is None, "a kernel that does not say so is not one that refuses"
 
 
 def test_an_arena_of_parts_is_an_arena() -> None:

@@ -110,7 +110,7 @@ def test_copies_are_of_pages_that_are_only_read(tmp_path: Path) -> None:
     assert copied.tolist() == [True, False]
     found = replicated(pages.totals, first_touch(pages, huge=False), copied)
     assert found.local_fraction == 0.75
-    # One interval does not tell what comes after the start.
+    # One interval does not show what comes after the start.
     once = gather([image(tmp_path, rows, touches, written={1: 1}, intervals=1)], 2)
     assert read_only(once).tolist() == [False, True]
 

@@ -188,7 +188,7 @@ def test_frames_that_lie_apart_matter_where_the_host_has_base_pages(
 
 @pytest.mark.parametrize("missing", ["load_ns", "cycles_per_ns"])
 def test_without_loads_or_clock_there_is_no_core(missing: str) -> None:
-    # A stream alone does not tell what a load costs.
+    # A stream alone does not show what a load costs.
     assert core_for(calibrated(missing), KNOWN, GEOMETRY) is None
 
 

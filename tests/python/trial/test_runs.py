@@ -36,7 +36,7 @@ def test_runs_alternate_and_base_runs_are_refused_transparent_pages(
     argv = grep("THP_enabled", log)
     before = first_run(launcher, argv, Path("/bin/sh"))
     if not log.read_text(encoding="utf-8"):
-        pytest.skip("this kernel does not tell THP_enabled")
+        pytest.skip("this kernel does not report THP_enabled")
     trial = run_trial(launcher, argv, Path("/bin/sh"), METHOD, 3, None, first=before)
     seen = [line.split()[1] for line in log.read_text(encoding="utf-8").splitlines()]
     assert seen == ["0", "0", "1", "1", "0", "0", "1"]
