@@ -81,7 +81,7 @@ GIB=page=1073741824,l1d=4:4,l1i=4:4,stlb=16:4
 	run -2 --separate-stderr "${BUILD}/tlbcost" estimate --page-size 3K -- "${program}"
 	[[ ${stderr} == *"not a page size as 4K, 64K, 2M or 1G: 3K"* ]]
 	run -2 --separate-stderr "${BUILD}/tlbcost" estimate --machine snb --backend pmu -- "${program}"
-	[[ ${stderr_lines[0]} == "tlbcost: --machine is a matter of simulation"* ]]
+	[[ ${stderr_lines[0]} == "tlbcost: --machine applies only to a simulation"* ]]
 	[[ -z ${output} ]]
 }
 
