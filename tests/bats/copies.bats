@@ -313,14 +313,21 @@ estimate() { # <argument>...
 	# Of what is on huge pages already there are no copies: PR_SET_THP_DISABLE.
 	local on_base='import ctypes, os, sys; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); os.execv(sys.argv[1], sys.argv[1:])'
 	need_built venv/bin/python
-	run -0 timeout 160 "${BUILD}/venv/bin/python" -c "${on_base}" \
-		"${COPIES}" --out "${OUT}" --run "${RUN}" --arms 1 --record 0 --workers 1 --copies 12 \
-		--expected-cpu-ns 1000000000 --until-seconds 1 -- "${command[@]}"
+	local expected waited
 	expected=$("${command[@]}")
-	[[ ${output} == "${expected}" ]]
-	nothing_left
-	cat "${OUT}/copies.tsv"
-	# Four are enough; the worker has one at a time, and the others were made in the meantime.
-	(($(rows followed) + $(rows cut) >= 4 && $(rows busy) > 0))
-	awk -F '\t' '$8 == "followed" || $8 == "cut" { if (end > $4) n++; end = $4 + $17 } END { exit n == 0 }' "${OUT}/copies.tsv"
+	# Four are enough; the worker has one at a time, and the others were made during that, unless the
+	# machine is so busy that none of these is still wanted.
+	for _ in 1 2 3; do
+		run -0 timeout 160 "${BUILD}/venv/bin/python" -c "${on_base}" \
+			"${COPIES}" --out "${OUT}" --run "${RUN}" --arms 1 --record 0 --workers 1 --copies 12 \
+			--expected-cpu-ns 1000000000 --until-seconds 1 -- "${command[@]}"
+		[[ ${output} == "${expected}" ]]
+		nothing_left
+		cat "${OUT}/copies.tsv"
+		(($(rows followed) + $(rows cut) >= 4 && $(rows busy) > 0))
+		waited=$(awk -F '\t' '$8 == "followed" || $8 == "cut" { if (end > $4) n++; end = $4 + $17 } END { print n + 0 }' \
+			"${OUT}/copies.tsv")
+		((waited == 0)) || break
+	done
+	((waited > 0))
 }
