@@ -32,7 +32,7 @@ one_node() {
 	one_node
 	start
 	run -4 --separate-stderr "${WATCH[@]}" "${pid}"
-	[[ ${stderr} == *"this machine has one NUMA node"*"hint: tlbcost numa --nodes 4 --watch ${pid} tells"* ]]
+	[[ ${stderr} == *"this machine has one NUMA node"*"hint: tlbcost numa --nodes 4 --watch ${pid} shows"* ]]
 	[[ -z ${output} ]]
 }
 
