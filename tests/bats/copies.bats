@@ -322,7 +322,7 @@ estimate() { # <argument>...
 	cat "${OUT}/copies.tsv"
 	(($(rows followed) + $(rows cut) >= 4 && $(rows busy) > 0))
 	# The worker has one at a time, and others wait until the program has ended. Four are enough: none
-	# of these is begun if so many were measured before.
+	# of these is begun if four were measured before.
 	awk -F '\t' '/^# wall_ns:/ { split($0, part, ": "); over = part[2] }
 		$8 == "followed" || $8 == "cut" {
 			if (end > $4) waited++
