@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How is it reported what a program's memory got? */
+/* How are the huge pages that a program got reported? */
 #ifndef TLBCOST_THP_TABLE_H
 #define TLBCOST_THP_TABLE_H
 

@@ -23,10 +23,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 def end(process: subprocess.Popen[bytes]) -> int | None:
     """End a launcher, its program and all that the program started.
 
-    SIGTERM first; SIGKILL to what is left after a while. A signal that asks us to end
-    during that is returned, for the caller to raise. Children that we
-    were given with our process (by a shell's exec) are older than the launcher, and not
-    touched.
+    SIGTERM first; SIGKILL to what is left after a while. A signal that asks us to end during that
+    is returned, for the caller to raise. Children that we were given with our process (by a shell's
+    exec) are older than the launcher, and not touched.
     """
     since = start_ticks(process.pid)
     if process.returncode is not None or since is None:
