@@ -81,7 +81,7 @@ static int run_cycles(unsigned sweeps, struct machine *machine, struct samples *
 	return 0;
 }
 
-/* As fault_time(), again if somebody else had the CPU: *clean is 0 if that was so each time. */
+/* As fault_time(), again if another task had the CPU: *clean is 0 if that was so each time. */
 static int time_pages(const struct page_kind *pages, size_t count, struct machine *machine,
 		      double *fault_ns, double *unmap_ns, int *clean)
 {

@@ -21,7 +21,7 @@ static const char *const access_names[] = {
 #define STEPS 16384
 #define MOST_PARTS 8
 
-/* How often a timing is begun that somebody else interrupts. */
+/* How often a timing is begun that another task interrupts. */
 #define ATTEMPTS 4
 
 /* Jumps per timing. */
@@ -76,7 +76,7 @@ static double median_of_known(const double *values, size_t n)
 	return count ? median(known, count) : NAN;
 }
 
-/* ns per access of one part; NAN if somebody else had the CPU during it. */
+/* ns per access of one part; NAN if another task had the CPU during it. */
 static double time_part(struct chase_run *run, enum chase_access access, size_t steps)
 {
 	const uint64_t before = load_switches();
@@ -142,7 +142,7 @@ static int time_undisturbed(const struct chase *chases, unsigned count, enum cha
 	return 0;
 }
 
-/* ns per jump of a linked chain; NAN if somebody else had the CPU in each attempt. */
+/* ns per jump of a linked chain; NAN if another task had the CPU in each attempt. */
 static double time_code(const struct code *code, struct machine *machine)
 {
 	uint64_t before;
