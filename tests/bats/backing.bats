@@ -80,9 +80,9 @@ refused() { # <words>
 @test "a std::map: THP always does nothing, glibc-hugetlb serves" {
 	need_root
 	need_built workloads/map-lookup
-	trial --with thp "${BUILD}/workloads/map-lookup" --keys 500000 --count 200000
+	trial --with thp "${BUILD}/workloads/map-lookup" --keys 250000 --count 100000
 	refused "it grew in steps smaller than a huge page"
-	trial --with glibc-hugetlb "${BUILD}/workloads/map-lookup" --keys 500000 --count 200000
+	trial --with glibc-hugetlb "${BUILD}/workloads/map-lookup" --keys 250000 --count 100000
 	echo "${report}"
 	((status == 0))
 }

@@ -17,7 +17,7 @@ from machine import Results, boot
 # All steps take half an hour: make check-arm64.
 LONG = "TLBCOST_CHECK_ARM64" in os.environ
 collect_ignore = [] if LONG else ["test_arm64_long.py"]
-ALL_STEPS = ("steps-known", "steps-more", "steps")
+STEPS = ("steps-known", "steps-more") if LONG else ("steps-known",)
 
 PROGRAMS = ("workloads/cyclic", "workloads/chase", "tests/sve")
 
@@ -56,28 +56,18 @@ def version(library: Path) -> tuple[int, ...]:
 @pytest.fixture(scope="session")
 def pages_4k() -> Results:
     """A Neoverse N1 and Debian's kernel: base pages of 4 KiB, huge ones of 2 MiB."""
-    steps = ALL_STEPS if LONG else ALL_STEPS[:2]
-    return ask("arm64-4k", "kernel-4k", steps, ["-cpu", "neoverse-n1"])
+    return ask("arm64-4k", "kernel-4k", STEPS, ["-cpu", "neoverse-n1"])
 
 
 @pytest.fixture(scope="session")
 def pages_16k() -> Results:
     """All that QEMU knows (SVE, too), and the kernel with base pages of 16 KiB."""
-    steps = ALL_STEPS if LONG else ALL_STEPS[:1]
-    return ask("arm64-16k", "kernel-16k", steps, ["-cpu", "max,pauth-impdef=on"])
+    return ask("arm64-16k", "kernel-16k", STEPS, ["-cpu", "max,pauth-impdef=on"])
 
 
 @pytest.fixture(scope="session", params=["pages_4k", "pages_16k"])
 def either(request: pytest.FixtureRequest) -> Results:
     """Both, one after the other: what holds with pages of any size."""
-    results = request.getfixturevalue(request.param)
-    assert isinstance(results, Results)
-    return results
-
-
-@pytest.fixture(scope="session", params=["pages_4k", "pages_16k"] if LONG else ["pages_4k"])
-def fuller(request: pytest.FixtureRequest) -> Results:
-    """Those that took steps-more."""
     results = request.getfixturevalue(request.param)
     assert isinstance(results, Results)
     return results

@@ -3,19 +3,7 @@
 
 from __future__ import annotations
 
-import pytest
-from answers import (
-    BASE,
-    CANNOT_MEASURE,
-    HUGE,
-    MIB,
-    added,
-    checks,
-    code,
-    document,
-    page_bytes,
-    said,
-)
+from answers import BASE, CANNOT_MEASURE, HUGE, MIB, added, checks, code, page_bytes, said
 from machine import Results
 
 
@@ -71,48 +59,3 @@ def test_a_pool_is_reserved_and_put_back(either: Results) -> None:
     assert either.text("pool-reserved.out") == "4\n"
     assert code(either, "pool-restore") == 0
     assert either.text("pool-restored.out") == "0\n"
-
-
-def test_a_cycle_of_more_pages_than_entries_misses_every_time(fuller: Results) -> None:
-    # Ten rounds more. Its 16 MiB are eight huge pages.
-    assert added(fuller, "many") == {BASE: 10 * 4096, HUGE: 0}
-
-
-def test_too_few_references_for_a_window_have_no_time(fuller: Results) -> None:
-    assert "NOT KNOWN: no times could be modelled; misses alone are known." in said(fuller, "many")
-    (machine,) = document(fuller, "many")["machines"]
-    assert machine["no_times"]
-    assert all(size["expected_gain_fraction"] is None for size in machine["page_sizes"])
-
-
-def test_maps_has_the_sizes_of_this_kernel(fuller: Results) -> None:
-    base, _ = page_bytes(fuller)
-    seen = document(fuller, "maps")
-    assert seen["machine"]["base_page_bytes"] == base
-    (process,) = seen["processes"]
-    assert process["program"] == "/usr/local/bin/chase"
-    largest = max(area["resident_bytes"] for area in process["areas"])
-    assert largest >= 256 * MIB
-
-
-def test_events_of_another_arm_core(fuller: Results) -> None:
-    assert code(fuller, "events") == 0
-    assert "DTLB_WALK" in fuller.text("events.out")
-
-
-@pytest.mark.parametrize(
-    ("step", "missing", "instead"),
-    [
-        ("run-thp", "x86-64", "glibc.malloc.hugetlb"),
-        ("pid", "on x86-64 only, not on aarch64", "in Valgrind"),
-        ("trial-run-thp", "x86-64", "glibc-thp"),
-    ],
-)
-def test_what_x86_alone_has_says_what_works_instead(
-    pages_4k: Results, step: str, missing: str, instead: str
-) -> None:
-    assert code(pages_4k, step) in (2, CANNOT_MEASURE)
-    words = said(pages_4k, step)
-    assert missing in words
-    assert "hint: " in words
-    assert instead in words.split("hint: ", 1)[1]

@@ -38,7 +38,7 @@ from tlbcost.numa.watch.thresholds import Thresholds
 
 FOLD, NODES = HUGE // PAGE, 4
 # Fewer where not all steps are taken.
-KILLS = 50 if os.environ.get("STEPS", "all") == "all" else 25
+KILLS = 50 if os.environ.get("STEPS", "all") == "all" else 10
 # A watcher is killed within these seconds: in most of them it acts.
 KILLED_WITHIN_S = 4.0
 CACHES = 256 << 10, 256 << 10
