@@ -16,13 +16,13 @@ setup() {
 	unset TLBCOST_ROOT GLIBC_TUNABLES
 	cd "${BATS_TEST_TMPDIR}" || return
 	cat >touch.c <<-'C'
-		// Touches one byte in each STEP bytes of 256 MiB that it maps, in a scattered order,
+		// Touches one byte in each STEP bytes of 128 MiB that it maps, in a scattered order,
 		// ROUNDS times; with HUGE in the environment, of huge pages.
 		#include <stdio.h>
 		#include <stdlib.h>
 		#include <sys/mman.h>
 
-		#define LENGTH ((size_t)256 << 20)
+		#define LENGTH ((size_t)128 << 20)
 		#define ALIGNED ((size_t)2 << 20)
 
 		int main(int argc, char **argv)

@@ -60,7 +60,7 @@ followed() { # [<runner> <argument>...]
 	printf '%s\n' "${output}"
 	if ((status == 4)) && [[ ${output} == *"copies could be followed"* || ${output} == *"are needed"* ]]; then
 		# The machine is too busy for as many in so short a time.
-		run "$@" "${FOLLOW[@]}" --pid "${PROCESS}" --seconds 30 --copies 60 --details
+		run "$@" "${FOLLOW[@]}" --pid "${PROCESS}" --seconds 20 --copies 40 --details
 		printf '%s\n' "${output}"
 	fi
 	((status == 0))
@@ -73,7 +73,7 @@ followed() { # [<runner> <argument>...]
 }
 
 @test "an ordinary user's program is copied" {
-	run -0 as_user_id "${MINE}" "${FOLLOW[@]}" --runs 1 --copies 60 --details -- "${WORKLOAD}" --size 32M --count 200000000
+	run -0 as_user_id "${MINE}" "${FOLLOW[@]}" --runs 1 --copies 40 --details -- "${WORKLOAD}" --size 32M --count 100000000
 	printf '%s\n' "${output}"
 	[[ ${output} == *"copies of the running program"* ]]
 	[[ ${output} == *"find (hash-lookup.c:"* ]]

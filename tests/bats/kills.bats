@@ -6,15 +6,15 @@
 
 load common
 
-@test "SIGKILL at 40 random instants: settings, folders, processes and mounts are as before" {
+@test "SIGKILL at 20 random instants: settings, folders, processes and mounts are as before" {
 	need_root
 	need_built tlbcost libexec/tlbcost-run venv/bin/python workloads/hash-lookup
 	[[ -w /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages ]] ||
 		skip "needs a pool of 2 MiB pages that can be written"
 	[[ ! -e /run/tlbcost/journal.json ]] || skip "tlbcost has changed this system's settings: tlbcost pool restore"
-	run "${BUILD}/venv/bin/python" "${TREE}/tests/soak/kills.py" --kills 40 --only trial \
+	run "${BUILD}/venv/bin/python" "${TREE}/tests/soak/kills.py" --kills 20 --only trial \
 		--only "pool reserve" --only "pool reserve, to stay" --log "${BATS_TEST_TMPDIR}/log"
 	printf '%s\n' "${output}"
 	((status == 0)) || { tail -n 40 "${BATS_TEST_TMPDIR}/log" && return 1; }
-	[[ ${output} == *"40 kills:"* ]]
+	[[ ${output} == *"20 kills:"* ]]
 }

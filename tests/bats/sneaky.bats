@@ -45,7 +45,7 @@ teardown() {
 estimate() {
 	[[ ! -e ${REPORTS}/file.json ]] || return 0
 	# All of a run of a third of a second: copies see parts of it.
-	estimate_anyhow --engine valgrind --runs 3 --details --output file.txt --json file.json -- \
+	estimate_anyhow --engine valgrind --runs 2 --details --output file.txt --json file.json -- \
 		"${INDEX[@]}" --memory "file:${FILE}"
 }
 
