@@ -127,7 +127,7 @@ left_over() { # the files that a failed run may not leave
 @test "SIGTERM is passed on to the program" {
 	local pid code=0
 	"${RUN}" --output "${TABLE}" -- sh -c 'trap "exit 42" TERM; : >ready
-		while :; do sleep 0.05; done' &
+		while :; do sleep 0.05; done' 3>&- &
 	pid=$!
 	while [[ ! -e ready ]]; do sleep 0.02; done
 	kill -TERM "${pid}"
@@ -140,7 +140,7 @@ left_over() { # the files that a failed run may not leave
 	local pid code=0
 	# A shell starts background jobs with SIGINT ignored; env restores it.
 	env --default-signal=INT "${RUN}" --output "${TABLE}" -- \
-		sh -c ': >ready; while [ ! -e stop ]; do sleep 0.05; done; exit 3' &
+		sh -c ': >ready; while [ ! -e stop ]; do sleep 0.05; done; exit 3' 3>&- &
 	pid=$!
 	while [[ ! -e ready ]]; do sleep 0.02; done
 	kill -INT "${pid}"
@@ -152,12 +152,13 @@ left_over() { # the files that a failed run may not leave
 @test "the program ends when the launcher's parent dies, or the launcher itself" {
 	local victim parent
 	for victim in parent launcher; do
-		rm -f ready
+		rm -f ready parent launcher
 		bash -c '"$@" & echo $! >launcher; echo $$ >parent; wait' - \
 			"${RUN}" --output "${TABLE}" -- \
-			sh -c 'trap "" TERM; echo $$ >ready; while :; do sleep 0.05; done' &
+			sh -c 'trap "" TERM; echo $$ >ready; while :; do sleep 0.05; done' 3>&- &
 		parent=$!
-		while [[ ! -s ready ]]; do sleep 0.02; done
+		# The program may be there before the shell has written who it is.
+		while [[ ! -s ready || ! -s parent ]]; do sleep 0.02; done
 		kill -KILL "$(<"${victim}")"
 		wait "${parent}" || true
 		wait_until has_ended "$(<ready)"
