@@ -165,8 +165,9 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	echo "${stderr}"
 	((status == 4))
 	[[ ${stderr} == *"it is a kernel thread"* ]]
-	# Its parent does not wait for it.
-	bash -c 'sleep 0.05 & echo $! >child; exec sleep 600' 3>&- &
+	# Its parent does not wait for it: a shell would, so it ends when that is none any more.
+	# shellcheck disable=SC2016
+	bash -c '(until grep -qx sleep "/proc/$$/comm"; do sleep 0.02; done) & echo $! >child; exec sleep 600' 3>&- &
 	pid=$!
 	wait_until test -s child
 	wait_until has_ended "$(<child)"
