@@ -151,7 +151,8 @@ while time.time() < end: pass'
 @test "a worker is killed: the program continues, and the table says so" {
 	"${COPIES}" --out "${OUT}" -- bash -c 'for ((i = 0; i < 2000000; i++)); do :; done; exit 3' 3>&- &
 	local copies=$! code=0
-	sleep 1
+	wait_until pgrep -P "${copies}" -x tlbcost-worker
+	sleep 0.3
 	pkill -KILL -P "${copies}" -x tlbcost-worker
 	wait "${copies}" || code=$?
 	((code == 3))
