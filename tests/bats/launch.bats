@@ -157,7 +157,7 @@ left_over() { # the files that a failed run may not leave
 			"${RUN}" --output "${TABLE}" -- \
 			sh -c 'trap "" TERM; echo $$ >ready; while :; do sleep 0.05; done' 3>&- &
 		parent=$!
-		# The program may be there before the shell has written who it is.
+		# The program may start before the shell has written its own PID.
 		while [[ ! -s ready || ! -s parent ]]; do sleep 0.02; done
 		kill -KILL "$(<"${victim}")"
 		wait "${parent}" || true

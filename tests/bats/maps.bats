@@ -165,7 +165,7 @@ value() { # <JSON file> <expression of d, the document, and a, its areas>
 	echo "${stderr}"
 	((status == 4))
 	[[ ${stderr} == *"it is a kernel thread"* ]]
-	# Its parent does not wait for it: a shell would, so it ends when that is none any more.
+	# Its parent must not reap it, as a shell would: it ends only once its parent has become sleep.
 	# shellcheck disable=SC2016
 	bash -c '(until grep -qx sleep "/proc/$$/comm"; do sleep 0.02; done) & echo $! >child; exec sleep 600' 3>&- &
 	pid=$!

@@ -23,7 +23,7 @@ FOLDER = BUILD / "guest/numa"
 NODES, NODE_MIB = 4, 512
 # On a busy host a second of the machine is many.
 TIMEOUT_S = 3000
-# Of each kind of test one: all are in make check-numa.
+# make check-numa takes the others, too, which are longer.
 SHORT = "hot,faults,stuck,interrupted,killed"
 PROGRAMS = ("tlbcost", "libexec/tlbcost-copies", "libexec/tlbcost-thp", "workloads/numa-vector")
 
