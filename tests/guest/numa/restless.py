@@ -38,9 +38,11 @@ from tlbcost.numa.watch.thresholds import Thresholds
 
 FOLD, NODES = HUGE // PAGE, 4
 # Fewer where not all steps are taken.
-KILLS = 50 if os.environ.get("STEPS", "all") == "all" else 10
-# A watcher is killed within these seconds: in most of them it acts.
+KILLS = 50 if os.environ.get("STEPS", "all") == "all" else 6
+# A watcher is killed within these seconds after its start, or after its first action.
 KILLED_WITHIN_S = 4.0
+# It acts within these seconds.
+ACTS_WITHIN_S = 120.0
 CACHES = 256 << 10, 256 << 10
 JOURNAL = Path("/run/tlbcost/journal.json")
 NONE = np.zeros(0, dtype=np.int64)
@@ -172,10 +174,10 @@ def windows_of(program: Program) -> list[Window]:
 def killed() -> dict[str, Any]:
     """SIGKILL at random instants, and what tlbcost pool restore makes of it.
 
-    Samples are always the same ones: so the watch acts in most of its time.
+    Samples are always the same ones: so the watch acts soon. Every other kill waits for that.
     """
     chance = random.Random(1)
-    switched = 0
+    awaited = switched = 0
     with workload("numa-vector", "--rounds", "1G", "--size", "32M") as program:
         low, _ = program.memory()
         windows = windows_of(program)
@@ -189,8 +191,10 @@ def killed() -> dict[str, Any]:
             sources.Copies.sample = sample  # type: ignore[method-assign,assignment]
 
         words = ["numa", "--watch", str(program.pid), "--apply", "--interval", "0.2s", *WATCH]
-        for _ in range(KILLS):
+        for number in range(KILLS):
             watcher = start_tlbcost(words, Path("/tmp/killed"), prepare)
+            if number % 2:
+                awaited += wait_for_switch(program)
             time.sleep(KILLED_WITHIN_S * chance.random())
             send(watcher, signal.SIGKILL)
             os.waitpid(watcher, 0)
@@ -205,6 +209,15 @@ def killed() -> dict[str, Any]:
         print(Path("/tmp/killed").read_text(), flush=True)
         return {
             "killed": True,
+            "awaited": awaited,
             "switched": switched,
             "left": JOURNAL.exists(),
         }
+
+
+def wait_for_switch(program: Program) -> bool:
+    """Until a watch has switched the process's own huge pages off; False: it has not."""
+    end_s = time.monotonic() + ACTS_WITHIN_S
+    while program.thp_enabled() and time.monotonic() < end_s:
+        time.sleep(0.05)
+    return program.thp_enabled() == 0

@@ -209,5 +209,7 @@ def test_a_process_may_become_another_one_in_the_middle(
 def test_a_killed_watch_leaves_the_process_and_its_allocation(machine: Mapping[str, Step]) -> None:
     found = taken(machine, "killed")
     assert found["killed"], found
-    assert found["switched"] >= 1
+    # Every other kill came after the watch had switched the allocation mode.
+    assert found["awaited"] >= 3
+    assert found["switched"] >= found["awaited"]
     assert not found["left"]
