@@ -50,6 +50,46 @@ last_line() {
 	done
 }
 
+# A test that fails when it runs for the first time.
+once() { # <name> <file that it makes>
+	printf '@test "%s" {\n[[ -e %s ]] || ! touch %s\n}\n' "$1" "${FAKE}/$2" "${FAKE}/$2"
+}
+
+@test "a test that fails beside others and passes alone is listed, and counts as passed" {
+	once "now (and) [then]?" bats-once >>"${FAKE}/tests/bats/a.bats"
+	cat >"${FAKE}/tests/python/test_a.py" <<-EOF
+		from pathlib import Path
+		def test_good(): pass
+		def test_once():
+		    file = Path("${FAKE}/python-once")
+		    was_there = file.exists()
+		    file.touch()
+		    assert was_there
+	EOF
+	run -0 run_fake bats python
+	[[ $(last_line) == "4 passed, 0 failed, 0 skipped" ]]
+	[[ ${output} == *"== failed beside other tests, passed alone"*"a.bats: now (and) [then]?"* ]]
+	[[ ${output} == *"passed alone"*"pytest: "*"test_a::test_once: "*"assert False"* ]]
+	[[ ${output} == *"not ok 2 now"*$'== a.bats, again\n1..1\nok 1 now'* ]]
+}
+
+@test "of two tests that run again, one passes: the other has failed" {
+	printf '@test "never" { false; }\n' >"${FAKE}/tests/bats/a.bats"
+	once once bats-once >>"${FAKE}/tests/bats/a.bats"
+	run -1 run_fake bats
+	[[ $(last_line) == "1 passed, 1 failed, 0 skipped" ]]
+	[[ ${output} == *$'passed alone\na.bats: once\n\n== failed\na.bats: never\n'* ]]
+}
+
+@test "many failures are not run again" {
+	local number
+	for number in 1 2 3 4; do
+		once "${number}" "${number}"
+	done >"${FAKE}/tests/bats/a.bats"
+	run -1 run_fake bats
+	[[ $(last_line) == "0 passed, 4 failed, 0 skipped" ]]
+}
+
 @test "a C test that dies, or reports fewer tests than planned, is a failure" {
 	fake_test build/tests/test_c '1..2\nok 1 a\n' 0
 	run -1 run_fake c
