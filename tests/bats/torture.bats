@@ -10,7 +10,7 @@ load common
 setup() {
 	TORTURE=${BUILD}/tests/torture
 	need_built tests/torture/copy libexec/tlbcost-injector
-	export TORTURE_COPIES=${TORTURE_COPIES-100}
+	export TORTURE_COPIES=${TORTURE_COPIES-40}
 	# These programs spin until they have been copied often enough; at a lower priority than other
 	# tests they would spin ten times as long.
 	renice -n 0 -p $$ >/dev/null 2>&1 || :
