@@ -55,7 +55,7 @@ once() { # <name> <file that it makes>
 	printf '@test "%s" {\n[[ -e %s ]] || ! touch %s\n}\n' "$1" "${FAKE}/$2" "${FAKE}/$2"
 }
 
-@test "a test that fails beside others and passes alone is listed, and counts as passed" {
+@test "a test that fails next to others and passes alone is listed, and counts as passed" {
 	once "now (and) [then]?" bats-once >>"${FAKE}/tests/bats/a.bats"
 	cat >"${FAKE}/tests/python/test_a.py" <<-EOF
 		from pathlib import Path
@@ -68,7 +68,7 @@ once() { # <name> <file that it makes>
 	EOF
 	run -0 run_fake bats python
 	[[ $(last_line) == "4 passed, 0 failed, 0 skipped" ]]
-	[[ ${output} == *"== failed beside other tests, passed alone"*"a.bats: now (and) [then]?"* ]]
+	[[ ${output} == *"== failed next to other tests, passed alone"*"a.bats: now (and) [then]?"* ]]
 	[[ ${output} == *"passed alone"*"pytest: "*"test_a::test_once: "*"assert False"* ]]
 	[[ ${output} == *"not ok 2 now"*$'== a.bats, again\n1..1\nok 1 now'* ]]
 }
