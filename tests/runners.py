@@ -18,7 +18,7 @@ from pathlib import Path
 TREE = Path(__file__).resolve().parent.parent
 # Longer than any runner needs on a slow machine that others use too: a test that hangs is a
 # failure, not a wait.
-TIMEOUT_S = 1200
+TIMEOUT_S = 1800
 # A runner that a signal ends puts settings back first: how long each signal is given.
 ENDING_S = ((signal.SIGINT, 15.0), (signal.SIGTERM, 30.0), (signal.SIGKILL, 5.0))
 # In the environment of all that a runner starts, even of what made a session of its own.

@@ -172,7 +172,7 @@ two_lines() { # <file>
 
 @test "count: an interval is there while the program still runs" {
 	"${COUNT[@]}" -I 20 -e page_faults -- sh -c 'while [ ! -e stop ]; do sleep 0.02; done' \
-		2>report.txt &
+		2>report.txt 3>&- &
 	local pid=$!
 	wait_until two_lines report.txt
 	kill -0 "${pid}"
@@ -185,9 +185,9 @@ two_lines() { # <file>
 	need_program cc
 	pages 1000
 	need_children
-	./pages 1000 begin end &
+	./pages 1000 begin end 3>&- &
 	local program=$! counter
-	"${COUNT[@]}" -e page_faults --json report.json -p "${program}" 2>report.txt &
+	"${COUNT[@]}" -e page_faults --json report.json -p "${program}" 2>report.txt 3>&- &
 	counter=$!
 	wait_until counters_wait "${counter}"
 	: >begin
@@ -203,9 +203,9 @@ two_lines() { # <file>
 
 @test "count: Ctrl-C ends the counting of a process, which runs on" {
 	need_children
-	sleep 60 &
+	sleep 60 3>&- &
 	local program=$! counter code=0
-	env --default-signal=INT "${COUNT[@]}" -e page_faults -p "${program}" 2>report.txt &
+	env --default-signal=INT "${COUNT[@]}" -e page_faults -p "${program}" 2>report.txt 3>&- &
 	counter=$!
 	wait_until counters_wait "${counter}"
 	kill -INT "${counter}"
@@ -245,7 +245,7 @@ two_lines() { # <file>
 
 @test "count: SIGTERM ends the program and us, and nothing is left" {
 	local pid code=0
-	"${COUNT[@]}" -e page_faults -- sh -c 'echo $$ >program; sleep 60' 2>report.txt &
+	"${COUNT[@]}" -e page_faults -- sh -c 'echo $$ >program; sleep 60' 2>report.txt 3>&- &
 	pid=$!
 	while [[ ! -s program ]]; do sleep 0.02; done
 	kill -TERM "${pid}"
@@ -259,7 +259,7 @@ two_lines() { # <file>
 
 @test "count: killed, it takes the program along" {
 	local pid
-	"${COUNT[@]}" -e page_faults -- sh -c 'echo $$ >program; exec sleep 60' &
+	"${COUNT[@]}" -e page_faults -- sh -c 'echo $$ >program; exec sleep 60' 3>&- &
 	pid=$!
 	while [[ ! -s program ]]; do sleep 0.02; done
 	kill -KILL "${pid}"

@@ -89,7 +89,7 @@ print(eval(sys.argv[2]))' "$@"
 
 @test "doctor: a device is written to, not replaced" {
 	mkfifo "${BATS_TEST_TMPDIR}/fifo"
-	cat "${BATS_TEST_TMPDIR}/fifo" >"${BATS_TEST_TMPDIR}/read" &
+	cat "${BATS_TEST_TMPDIR}/fifo" >"${BATS_TEST_TMPDIR}/read" 3>&- &
 	"${BUILD}/tlbcost" doctor --json "${BATS_TEST_TMPDIR}/fifo" >/dev/null
 	wait $!
 	[[ -p ${BATS_TEST_TMPDIR}/fifo ]]

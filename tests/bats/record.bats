@@ -162,11 +162,11 @@ about() { # <actual> <expected>
 
 @test "a process that runs already is attached to, and its end is noticed" {
 	mkfifo orders
-	"${PLACES}" asked 400 <orders >said &
+	"${PLACES}" asked 400 <orders >said 3>&- &
 	local pid=$!
 	exec 9>orders
 	while [[ ! -s said ]]; do sleep 0.02; done
-	"${RECORD}" "${FAULTS[@]}" --pid "${pid}" &
+	"${RECORD}" "${FAULTS[@]}" --pid "${pid}" 3>&- &
 	local recorder=$!
 	# Its counters are open when it waits, which it does not before.
 	wait_until counters_wait "${recorder}"
@@ -180,7 +180,7 @@ about() { # <actual> <expected>
 
 @test "a process that runs already is recorded for as long as a command runs" {
 	mkfifo orders
-	"${PLACES}" asked 400 <orders >said &
+	"${PLACES}" asked 400 <orders >said 3>&- &
 	local pid=$!
 	exec 9>orders
 	while [[ ! -s said ]]; do sleep 0.02; done
@@ -191,7 +191,7 @@ about() { # <actual> <expected>
 	exec 9>&-
 	about "$(samples_at places touch_here)" 400
 	[[ $(key scope) == process ]]
-	sleep 60 &
+	sleep 60 3>&- &
 	run -3 --separate-stderr "${BUILD}/tlbcost" record -e page_faults --output samples.tsv -p $! -- \
 		sh -c 'echo mine; exit 3'
 	kill %%
@@ -207,9 +207,9 @@ about() { # <actual> <expected>
 }
 
 @test "SIGINT ends a recording of a process; what it has is written" {
-	sleep 60 &
+	sleep 60 3>&- &
 	local pid=$! code=0
-	env --default-signal=INT "${RECORD}" "${FAULTS[@]}" --pid "${pid}" &
+	env --default-signal=INT "${RECORD}" "${FAULTS[@]}" --pid "${pid}" 3>&- &
 	local recorder=$!
 	wait_until counters_wait "${recorder}"
 	kill -INT "${recorder}"
@@ -333,7 +333,7 @@ about() { # <actual> <expected>
 
 @test "a recorder that is killed leaves nothing, and no program behind" {
 	rm -f "${TABLE}"
-	"${RECORD}" "${FAULTS[@]}" -- sh -c 'echo $$ >pid; while :; do sleep 0.05; done' &
+	"${RECORD}" "${FAULTS[@]}" -- sh -c 'echo $$ >pid; while :; do sleep 0.05; done' 3>&- &
 	local recorder=$!
 	while [[ ! -s pid ]]; do sleep 0.02; done
 	kill -KILL "${recorder}"
@@ -344,7 +344,7 @@ about() { # <actual> <expected>
 
 @test "SIGTERM is the program's; its samples are written" {
 	"${RECORD}" "${FAULTS[@]}" -- sh -c 'trap "exit 42" TERM; : >ready
-		while :; do sleep 0.05; done' &
+		while :; do sleep 0.05; done' 3>&- &
 	local recorder=$! code=0
 	while [[ ! -e ready ]]; do sleep 0.02; done
 	kill -TERM "${recorder}"

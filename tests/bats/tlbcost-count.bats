@@ -70,7 +70,7 @@ about() { # <number> <expected> [<tolerance>]
 # Start a program that touches pages when asked; its number is in PROCESS.
 start_process() { # <pages>
 	mkfifo in out
-	"${PAGES}" request "$1" <in >out &
+	"${PAGES}" request "$1" <in >out 3>&- &
 	PROCESS=$!
 	exec 8>in 9<out
 	read -r -u 9 answer
@@ -280,14 +280,14 @@ end_process() {
 	local counter read=0
 	local program="for i in 1 2 3 4; do ${PAGES@Q} self 500; sleep 0.1; done; read -r line <go"
 	mkfifo rows go
-	"${COUNT}" "${FAULTS[@]}" --interval 50 --output rows -- sh -c "${program}" &
+	"${COUNT}" "${FAULTS[@]}" --interval 50 --output rows -- sh -c "${program}" 3>&- &
 	counter=$!
 	# The program waits for the word that four rows were read.
 	while IFS= read -r line; do
 		printf '%s\n' "${line}"
 		[[ ${line} != [0-9]* ]] || read=$((read + 1))
 		if ((read == 4)) && [[ ${line} == [0-9]* ]]; then
-			echo go >go &
+			echo go >go 3>&- &
 		fi
 	done <rows >"${TABLE}"
 	wait "${counter}"
@@ -299,7 +299,7 @@ end_process() {
 	# Ends of intervals ascend, and no row reports nothing as if it were missing.
 	awk -F '\t' '/^[0-9]/ { if ($1 <= last || $4 == "NA") exit 1; last = $1 }' "${TABLE}"
 	# The sum is what one row over all says.
-	echo go >go &
+	echo go >go 3>&- &
 	"${COUNT}" "${FAULTS[@]}" --output whole.tsv -- sh -c "${program}"
 	about "${sum}" "$(count_of faults whole.tsv)" 500
 }
@@ -308,7 +308,7 @@ end_process() {
 	local counter
 	mkfifo rows
 	"${COUNT}" "${FAULTS[@]}" --interval 10 --output rows -- \
-		sh -c 'while [ ! -e gone ]; do sleep 0.02; done; sleep 0.2; : >ended; exit 5' &
+		sh -c 'while [ ! -e gone ]; do sleep 0.02; done; sleep 0.2; : >ended; exit 5' 3>&- &
 	counter=$!
 	head -n 3 rows >/dev/null
 	: >gone
@@ -323,7 +323,7 @@ end_process() {
 	local counter answer
 	start_process 3000
 	env --default-signal=INT "${COUNT}" "${FAULTS[@]}" --pid "${PROCESS}" --output "${TABLE}" \
-		8>&- 9<&- &
+		8>&- 9<&- 3>&- &
 	counter=$!
 	wait_until counters_wait "${counter}"
 	request
@@ -338,7 +338,7 @@ end_process() {
 @test "a running process is counted until it ends" {
 	local counter answer
 	start_process 2000
-	"${COUNT}" "${FAULTS[@]}" --pid "${PROCESS}" --output "${TABLE}" 8>&- 9<&- &
+	"${COUNT}" "${FAULTS[@]}" --pid "${PROCESS}" --output "${TABLE}" 8>&- 9<&- 3>&- &
 	counter=$!
 	wait_until counters_wait "${counter}"
 	request
@@ -351,7 +351,7 @@ end_process() {
 	local counter
 	start_process 1000
 	"${COUNT}" "${FAULTS[@]}" --pid "${PROCESS}" --output "${TABLE}" -- \
-		sh -c ': >running; while [ ! -e stop ]; do sleep 0.02; done' 8>&- 9<&- &
+		sh -c ': >running; while [ ! -e stop ]; do sleep 0.02; done' 8>&- 9<&- 3>&- &
 	counter=$!
 	while [[ ! -e running ]]; do sleep 0.02; done
 	request
@@ -362,7 +362,7 @@ end_process() {
 }
 
 @test "a process that is not there: 125, and no table" {
-	sleep 0 &
+	sleep 0 3>&- &
 	local pid=$!
 	wait "${pid}"
 	run -125 "${COUNT}" "${FAULTS[@]}" --pid "${pid}" --output "${TABLE}"
@@ -459,14 +459,14 @@ end_process() {
 @test "SIGTERM is passed on, and SIGKILL of the counter ends the program" {
 	local pid code=0
 	"${COUNT}" "${FAULTS[@]}" --output "${TABLE}" -- sh -c 'trap "exit 42" TERM; : >ready
-		while :; do sleep 0.05; done' &
+		while :; do sleep 0.05; done' 3>&- &
 	pid=$!
 	while [[ ! -e ready ]]; do sleep 0.02; done
 	kill -TERM "${pid}"
 	wait "${pid}" || code=$?
 	[[ ${code} == 42 && $(count_of faults) -gt 0 ]]
 	"${COUNT}" "${FAULTS[@]}" --output "${TABLE}" -- \
-		sh -c 'trap "" TERM; echo $$ >running; while :; do sleep 0.05; done' &
+		sh -c 'trap "" TERM; echo $$ >running; while :; do sleep 0.05; done' 3>&- &
 	pid=$!
 	while [[ ! -s running ]]; do sleep 0.02; done
 	kill -KILL "${pid}"

@@ -155,7 +155,7 @@ installed() { # <name>
 @test "a program that is stopped and continues" {
 	program threads
 	TORTURE_UNTIL=${BATS_TEST_TMPDIR}/until timeout -k 5 60 "${TORTURE}/copy" --until "${BATS_TEST_TMPDIR}/until" \
-		--statistics "${BATS_TEST_TMPDIR}/statistics" -- "${PROGRAM}" >"${BATS_TEST_TMPDIR}/got" &
+		--statistics "${BATS_TEST_TMPDIR}/statistics" -- "${PROGRAM}" >"${BATS_TEST_TMPDIR}/got" 3>&- &
 	local tool=$! pid code=0
 	wait_until pgrep -f "^${PROGRAM}"
 	pid=$(pgrep -o -f "^${PROGRAM}")
@@ -171,7 +171,7 @@ installed() { # <name>
 
 @test "a program that is killed leaves nothing" {
 	program threads
-	TORTURE_SECONDS=60 "${TORTURE}/copy" --copies 100000 -- "${PROGRAM}" &
+	TORTURE_SECONDS=60 "${TORTURE}/copy" --copies 100000 -- "${PROGRAM}" 3>&- &
 	local tool=$! code=0
 	wait_until pgrep -P "${tool}" -x threads
 	sleep 0.3
@@ -184,7 +184,7 @@ installed() { # <name>
 
 @test "a tool that is killed leaves the program alone, and no copy" {
 	program threads
-	TORTURE_SECONDS=3 "${TORTURE}/copy" --foreign --copies 100000 -- "${PROGRAM}" >"${BATS_TEST_TMPDIR}/got" &
+	TORTURE_SECONDS=3 "${TORTURE}/copy" --foreign --copies 100000 -- "${PROGRAM}" >"${BATS_TEST_TMPDIR}/got" 3>&- &
 	local tool=$!
 	wait_until pgrep -P "${tool}" -x threads
 	sleep 0.5
@@ -228,7 +228,7 @@ installed() { # <name>
 	need_redis
 	local code=0 tool socket=${BATS_TEST_TMPDIR}/redis
 	"${TORTURE}/copy" --tree --copies 100000 --statistics "${BATS_TEST_TMPDIR}/statistics" -- redis-server --port 0 \
-		--unixsocket "${socket}" --save '' --dir "${OWN}" --logfile "${OWN}/log" &
+		--unixsocket "${socket}" --save '' --dir "${OWN}" --logfile "${OWN}/log" 3>&- &
 	tool=$!
 	wait_until redis-cli -s "${socket}" ping
 	redis-benchmark -s "${socket}" -q -n 40000 -c 20 -t set,get,incr,lpush,hset >/dev/null
@@ -253,7 +253,7 @@ installed() { # <name>
 	install -d -o postgres -m 700 "${home}"
 	"${as[@]}" initdb -D "${home}/data" -A trust --no-sync >/dev/null
 	"${TORTURE}/copy" --tree --copies 100000 --statistics "${BATS_TEST_TMPDIR}/statistics" -- "${as[@]}" \
-		postgres -D "${home}/data" -k "${home}" -c listen_addresses= -c fsync=off 2>"${home}/log" &
+		postgres -D "${home}/data" -k "${home}" -c listen_addresses= -c fsync=off 2>"${home}/log" 3>&- &
 	tool=$!
 	wait_until "${as[@]}" psql -q -h "${home}" -c 'select 1' postgres
 	"${as[@]}" pgbench -q -h "${home}" -i -s 1 postgres

@@ -131,7 +131,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))' "$@"
 }
 two_at_once() {
 	local first code=0
-	"$@" >"${BATS_TEST_TMPDIR}/other" 2>&1 &
+	"$@" >"${BATS_TEST_TMPDIR}/other" 2>&1 3>&- &
 	first=$!
 	"$@" || code=$?
 	wait "${first}"
