@@ -10,7 +10,7 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes \
 # A warning stops `make check` and `make lint`, and never the build of a user whose compiler is newer.
 WERROR ?=
 CPPFLAGS += -D_GNU_SOURCE -Iprofiler -Icommon -Icalibrator -Iprofiler/tlb -Iprofiler/launch -Iprofiler/counters \
-	-Iprofiler/thp -Iprofiler/region -Itests/c -MMD -MP
+	-Iprofiler/trace -Iprofiler/thp -Iprofiler/region -Itests/c -MMD -MP
 CFLAGS += -std=c11 -O2 -g $(WARNINGS) $(WERROR)
 CXXFLAGS += -std=c++17 -O2 -g -Wall -Wextra $(WERROR)
 LDLIBS += -lm -lpthread
@@ -27,17 +27,27 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 
 # main() is in main.c, or in <program>_main.c where a folder has several programs; everything else is
 # a module that tests can link.
-PROGRAMS := $(addprefix $(B)/libexec/tlbcost-,calibrate run count record thp region)
+PROGRAMS := $(addprefix $(B)/libexec/tlbcost-,calibrate run count record region)
+MODULES := $(filter-out %/main.c %_main.c,$(wildcard common/*.c calibrator/*.c profiler/tlb/*.c \
+	profiler/launch/*.c profiler/counters/*.c profiler/region/*.c))
+C_TESTS := $(wildcard tests/c/test_*.c)
+# A process can be made to call the kernel on x86-64 alone.
+X86_64 := $(findstring x86_64,$(shell $(CC) -dumpmachine))
+TRACE_TESTS := $(addprefix tests/c/test_,heap.c live.c tasks.c)
+ifneq ($(X86_64),)
+PROGRAMS += $(B)/libexec/tlbcost-thp
+MODULES += $(filter-out %_main.c,$(wildcard profiler/trace/*.c profiler/thp/*.c))
+TRACE_CODE := profiler/trace/trampoline_code
+else
+C_TESTS := $(filter-out $(TRACE_TESTS),$(C_TESTS))
+endif
 # Copies of a running program are followed on x86-64 where Zydis is installed; elsewhere Valgrind is
 # the only engine.  What follows them can include the models, so it is built on its own.
-ifneq ($(and $(findstring x86_64,$(shell $(CC) -dumpmachine)),$(shell echo '\#include <Zydis/Zydis.h>' | $(CC) -E - >/dev/null 2>&1 && echo yes)),)
+ifneq ($(and $(X86_64),$(shell echo '\#include <Zydis/Zydis.h>' | $(CC) -E - >/dev/null 2>&1 && echo yes)),)
 PROGRAMS += $(addprefix $(B)/libexec/tlbcost-,copies injector)
 COPIES := $(filter-out %_main.c,$(wildcard profiler/copies/*.c))
 COPIES_TESTS := $(wildcard tests/c/copies/test_*.c)
 endif
-MODULES := $(filter-out %/main.c %_main.c,$(wildcard common/*.c calibrator/*.c profiler/tlb/*.c \
-	profiler/launch/*.c profiler/counters/*.c profiler/thp/*.c profiler/region/*.c))
-C_TESTS := $(wildcard tests/c/test_*.c)
 ifeq ($(PFM),none)
 PROGRAMS := $(filter-out %-count %-record,$(PROGRAMS))
 MODULES := $(filter-out profiler/counters/encode.c,$(MODULES))
@@ -82,8 +92,8 @@ $(B)/san/%.o: %.S
 
 # Of an archive a program gets the modules that it uses; only few need libpfm4.  "q": two folders
 # may have files of the same name.
-$(B)/obj/modules.a: $(MODULES:%.c=$(B)/obj/%.o)
-$(B)/san/modules.a: $(MODULES:%.c=$(B)/san/%.o)
+$(B)/obj/modules.a: $(MODULES:%.c=$(B)/obj/%.o) $(TRACE_CODE:%=$(B)/obj/%.o)
+$(B)/san/modules.a: $(MODULES:%.c=$(B)/san/%.o) $(TRACE_CODE:%=$(B)/san/%.o)
 # The timing model and what drives it are only the engines'; their files have names that
 # others have too.
 TIMING := $(wildcard profiler/timing/*.c profiler/numa/*.c profiler/engine/*.c)
@@ -316,8 +326,14 @@ review-picture: demo-review  ## that review, and its picture for README.md (need
 		--hide-scrollbars --window-size=1100,950 --screenshot=doc/review.png $(B)/review/review.html \
 		2>$(B)/review/chromium.log
 
-check: export WERROR := -Werror
-check:  ## run every test and the linters
+check check-long: export WERROR := -Werror
+check:  ## run the tests and linters that no busy machine disturbs (eight minutes)
+	scripts/install-deps --check
+	$(MAKE) all c-tests $(B)/venv/.check
+	tests/run
+
+# KINDS="guest arm64": a part (tests/run --help).
+check-long:  ## statistics, emulated machines, packaged programs, torture (an hour; KINDS="guest arm64": a part)
 	scripts/install-deps --all
 	$(MAKE) all c-tests $(B)/venv/.check
 	if type $(AARCH64_CC) qemu-aarch64 >/dev/null 2>&1; then $(MAKE) aarch64; fi
@@ -325,12 +341,7 @@ check:  ## run every test and the linters
 	if type $(AARCH64_CC) qemu-system-aarch64 >/dev/null 2>&1 && tests/guest/arm64/fetch $(ARM64_ROOT); then \
 		$(MAKE) arm64; fi
 	if type qemu-system-x86_64 >/dev/null 2>&1; then tests/guest/numa/fetch $(B)/guest/numa || :; fi
-	tests/run
-
-check-aarch64:  ## run the C tests and the probe built for aarch64, in an emulator
-	scripts/install-deps --all
-	$(MAKE) aarch64
-	tests/run aarch64
+	tests/run --long $(KINDS)
 
 check-releases:  ## make demo and make check on Debian 12, 13 and sid (root; RELEASES=trixie: that alone)
 	scripts/check-releases $(RELEASES)
@@ -468,7 +479,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: check-arm64-build soak-estimates analyze under-fire accuracy-machines soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-aarch64 check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: check-arm64-build soak-estimates analyze under-fire accuracy-machines soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-long check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

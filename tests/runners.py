@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How are the tests' runners started, and ended with all that they started?"""
+"""Start and end runners of tests, with all that they start."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TREE = Path(__file__).resolve().parent.parent
-# Longer than any runner needs on a slow machine that others use too: a test that hangs is a
-# failure, not a wait.
-TIMEOUT_S = 1800
 # A runner that a signal ends puts settings back first: how long each signal is given.
 ENDING_S = ((signal.SIGINT, 15.0), (signal.SIGTERM, 30.0), (signal.SIGKILL, 5.0))
 # In the environment of all that a runner starts, even of what made a session of its own.
@@ -43,7 +40,7 @@ class Runners:
         self._started = 0
         self.stopped = False
 
-    def run(self, command: list[str]) -> Ended:
+    def run(self, command: list[str], seconds: float) -> Ended:
         """Run a command to its end, and end what it leaves behind. Raises Interrupted."""
         with tempfile.TemporaryFile("w+", errors="replace") as printed:
             with self._lock:
@@ -64,7 +61,7 @@ class Runners:
                 self._running[mark] = process
             code: int | None = None
             with contextlib.suppress(subprocess.TimeoutExpired):
-                code = process.wait(TIMEOUT_S)
+                code = process.wait(seconds)
             left = [] if code is None else left_behind(mark)
             end(process, mark)
             with self._lock:

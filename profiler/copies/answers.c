@@ -210,13 +210,16 @@ static int bound(struct arm *arm, uint64_t area)
 
 int answers_lay(struct arm *arm, uint64_t *area, const struct recording *recording, bool loop)
 {
+	struct recording usable = *recording;
+
 	if ((size_t)(__stop_answers_code - __start_answers_code) > ANSWERS_CODE_BYTES ||
 	    sizeof(struct answers) > PAGE / 2) {
 		errno = ENOEXEC;
 		return -1;
 	}
-	if (map(arm, area, whole_pages(ANSWERS_RECORDS + recording->bytes)) < 0 ||
-	    write_all(arm, *area, recording) < 0 ||
+	usable.bytes = recording_private_bytes(recording, &arm->shared);
+	if (map(arm, area, whole_pages(ANSWERS_RECORDS + usable.bytes)) < 0 ||
+	    write_all(arm, *area, &usable) < 0 ||
 	    call(arm, SYS_mprotect,
 		 (const uint64_t[6]){ *area, ANSWERS_STATE, PROT_READ | PROT_EXEC }) < 0 ||
 	    redirect_clocks(arm, *area) < 0 || handle_signals(arm, *area) < 0 || bound(arm, *area) < 0)

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "calls.h"
 #include "recorder.h"
 
 #define CODE __attribute__((section("answers_code"), used, noinline))
@@ -84,8 +85,8 @@ is_ours(const struct answers *answers, uint64_t start, uint64_t bytes)
 }
 
 /*
- * Calls that change mappings are made for real, with the same addresses.  Returns whether that is
- * possible; *real: it is, and was done.
+ * Calls that change mappings are made for real, with the same addresses.  Nothing in an arm is
+ * shared that could be written.  Returns whether that is possible; *real: it is, and was done.
  */
 static CODE bool change_memory(const struct answers *answers, const struct recorded_call *call,
 			       const uint64_t *r, bool *real)
@@ -98,8 +99,8 @@ static CODE bool change_memory(const struct answers *answers, const struct recor
 	if (call->call == SYS_brk)
 		return make_call(SYS_brk, r[UC_RDI], 0, 0, 0, 0, 0) == call->result;
 	if (call->call == SYS_mmap && call->result >= 0) {
-		if (!(flags & MAP_ANONYMOUS) || !(flags & MAP_PRIVATE) || flags & MAP_HUGETLB ||
-		    is_ours(answers, place, r[UC_RSI]))
+		if (!(flags & MAP_ANONYMOUS) || (flags & MAP_TYPE) != MAP_PRIVATE ||
+		    flags & (MAP_HUGETLB | MAP_LOCKED) || is_ours(answers, place, r[UC_RSI]))
 			return false;
 		result = make_call(SYS_mmap, place, r[UC_RSI], r[UC_RDX], flags | MAP_FIXED, UINT64_MAX, 0);
 		return result == call->result;
@@ -114,7 +115,8 @@ static CODE bool change_memory(const struct answers *answers, const struct recor
 	}
 	if ((call->call == SYS_munmap || call->call == SYS_mprotect || call->call == SYS_madvise) &&
 	    call->result >= 0) {
-		if (is_ours(answers, r[UC_RDI], r[UC_RSI]))
+		if (is_ours(answers, r[UC_RDI], r[UC_RSI]) ||
+		    (call->call == SYS_madvise && !calls_advice_is_private(r[UC_RDX])))
 			return false;
 		make_call(call->call, r[UC_RDI], r[UC_RSI], r[UC_RDX], 0, 0, 0);
 		return true;

@@ -35,6 +35,7 @@ int arm_fork(struct arm *arm, struct copy *from)
 	const uint64_t none[6] = { 0 };
 	pid_t child = 0;
 	int64_t result;
+	int error;
 
 	memset(arm, 0, sizeof(*arm));
 	arm->at_call = -1;
@@ -52,8 +53,11 @@ int arm_fork(struct arm *arm, struct copy *from)
 	arm->copy.inner_pid = (pid_t)result;
 	arm->registers = from->start;
 	if (tracee_wait_interrupted(child, TRACEE_OF_ONE_THREAD) < 0 ||
-	    ptrace(PTRACE_SETOPTIONS, child, NULL, options) < 0 || set_registers(arm) < 0) {
+	    ptrace(PTRACE_SETOPTIONS, child, NULL, options) < 0 || set_registers(arm) < 0 ||
+	    shared_memory_isolate(&arm->shared, &arm->copy, &arm->registers, false) < 0) {
+		error = errno;
 		arm_kill(arm, from);
+		errno = error;
 		return -1;
 	}
 	return 0;
@@ -77,6 +81,7 @@ void arm_kill(struct arm *arm, struct copy *from)
 {
 	const uint64_t arguments[6] = { (uint64_t)arm->copy.inner_pid, 0, WNOHANG | __WALL };
 
+	shared_memory_free(&arm->shared);
 	if (arm->copy.pid <= 0)
 		return;
 	if (arm->untraced)
@@ -117,6 +122,7 @@ static int leave_call(const struct arm *arm)
  */
 static enum arm_end at_call(struct arm *arm)
 {
+	const struct call_limits limits = { .shared = &arm->shared };
 	const struct user_regs_struct before = arm->registers;
 	struct user_regs_struct *r = &arm->registers;
 	enum call_verdict verdict;
@@ -125,7 +131,7 @@ static enum arm_end at_call(struct arm *arm)
 	if (leave_call(arm) < 0)
 		return ARM_GONE;
 	r->rax = r->orig_rax;
-	verdict = calls_decide(&arm->copy, r, 0, 0);
+	verdict = calls_decide(&arm->copy, r, &limits);
 	if (verdict == CALL_ENDS) {
 		arm->at_call = (int64_t)before.orig_rax;
 		*r = before;

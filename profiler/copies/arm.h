@@ -11,6 +11,7 @@
 
 #include "check_point.h"
 #include "copy.h"
+#include "shared_memory.h"
 
 struct arm {
 	struct copy copy;		/* pid 0: there is none */
@@ -18,6 +19,7 @@ struct arm {
 	/* It has come to a call that it must not make, and stays there: its number; else -1. */
 	int64_t at_call;
 	bool untraced;			/* answers.h let it run */
+	struct shared_memory shared;
 };
 
 /* How a stretch ended. */
@@ -39,7 +41,8 @@ struct arm_stretch {
 };
 
 /*
- * Fork it from a copy that is stopped.  Returns 0; or -1 with errno, and there is none.
+ * Fork it from a copy that is stopped, with none of its shared memory.  Returns 0; or -1 with errno,
+ * and there is none.
  */
 int arm_fork(struct arm *arm, struct copy *from);
 

@@ -40,16 +40,18 @@ static void take(struct sample *sample, uint64_t at)
  * Tell pages that the pilot wrote from others; if that is unknown, it wrote all.  The copy still
  * maps what the pilot got by its fork, so what the pilot has to itself it has written.
  */
-static void sort_run(int pagemap, const struct page_run *run, struct sample *written,
-		     struct sample *others)
+static void sort_run(int pagemap, const struct page_run *run, const struct arm *pilot,
+		     struct sample *written, struct sample *others)
 {
 	uint64_t entries[PAGEMAP_ENTRIES];
 
 	for (uint64_t at = run->start; at < run->end;) {
 		const size_t count = pagemap_read(pagemap, entries, at, run->end);
 
+		/* In the copy that is still shared: to read it could allocate it. */
 		for (size_t i = 0; i < count; i++, at += PAGE)
-			take(entries[i] & PAGEMAP_EXCLUSIVE ? written : others, at);
+			if (!shared_memory_overlaps(&pilot->shared, at, PAGE))
+				take(entries[i] & PAGEMAP_EXCLUSIVE ? written : others, at);
 	}
 }
 
@@ -62,7 +64,7 @@ static void sort_pages(const struct arm *pilot, const struct page_runs *runs,
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pilot->copy.pid);
 	pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	for (size_t i = 0; i < runs->count; i++)
-		sort_run(pagemap, &runs->all[i], written, others);
+		sort_run(pagemap, &runs->all[i], pilot, written, others);
 	if (pagemap >= 0)
 		close(pagemap);
 }

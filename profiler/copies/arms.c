@@ -43,8 +43,14 @@ static int make_private(struct measuring *measuring)
 	if (options->text &&
 	    private_memory_text(copy, &copy->start, options->huge_page_bytes) < 0)
 		return measuring_stop(measuring, "failed");
-	if (options->shared && private_memory_shared(copy, &copy->start) < 0)
-		return measuring_stop(measuring, "failed");
+	if (options->shared) {
+		struct shared_memory shared;
+		const int rc = shared_memory_isolate(&shared, copy, &copy->start, false);
+
+		shared_memory_free(&shared);
+		if (rc < 0)
+			return measuring_stop(measuring, "failed");
+	}
 	return 0;
 }
 

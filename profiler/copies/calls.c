@@ -7,25 +7,35 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-static bool overlaps(uint64_t start, uint64_t bytes, uint64_t area, uint64_t area_bytes)
+static bool is_free(const struct call_limits *limits, uint64_t start, uint64_t bytes)
 {
-	return start < area + area_bytes && area < start + bytes;
+	return !(start < limits->area + limits->area_bytes && limits->area < start + bytes) &&
+	       !shared_memory_overlaps(limits->shared, start, bytes);
 }
 
-static enum call_verdict decide_map(const struct user_regs_struct *r, uint64_t area,
-				    uint64_t area_bytes)
+bool calls_change_is_private(const struct user_regs_struct *r, const struct call_limits *limits)
 {
-	const uint64_t flags = r->r10;
-
-	if (!(flags & MAP_ANONYMOUS) || !(flags & MAP_PRIVATE) || flags & (MAP_HUGETLB | MAP_LOCKED))
-		return CALL_ENDS;
-	if (flags & MAP_FIXED && overlaps(r->rdi, r->rsi, area, area_bytes))
-		return CALL_ENDS;
-	return CALL_REAL;
+	switch (r->rax) {
+	case SYS_mmap:
+		return (r->r10 & MAP_TYPE) == MAP_PRIVATE && r->r10 & MAP_ANONYMOUS &&
+		       !(r->r10 & (MAP_HUGETLB | MAP_LOCKED)) &&
+		       (!(r->r10 & MAP_FIXED) || is_free(limits, r->rdi, r->rsi));
+	case SYS_madvise:
+		return calls_advice_is_private(r->rdx) && is_free(limits, r->rdi, r->rsi);
+	case SYS_munmap:
+	case SYS_mprotect:
+		return is_free(limits, r->rdi, r->rsi);
+	case SYS_mremap:
+		return is_free(limits, r->rdi, r->rsi) &&
+		       (!(r->r10 & MREMAP_FIXED) || is_free(limits, r->r8, r->rdx));
+	default:
+		return false;
+	}
 }
 
 /* No thread sleeps there for a copy to wake, and nothing would wake a sleeping copy. */
-static enum call_verdict decide_futex(const struct copy *copy, struct user_regs_struct *r)
+static enum call_verdict decide_futex(struct copy *copy, struct user_regs_struct *r,
+				      const struct call_limits *limits)
 {
 	uint32_t now;
 
@@ -36,7 +46,8 @@ static enum call_verdict decide_futex(const struct copy *copy, struct user_regs_
 		return CALL_ANSWERED;
 	case FUTEX_WAIT:
 	case FUTEX_WAIT_BITSET:
-		if (copy_read(copy, r->rdi, &now, sizeof(now)) < 0 || now == (uint32_t)r->rdx)
+		if (shared_memory_fill(limits->shared, copy, r, r->rdi, sizeof(now)) < 0 ||
+		    copy_read(copy, r->rdi, &now, sizeof(now)) < 0 || now == (uint32_t)r->rdx)
 			return CALL_ENDS;
 		r->rax = (unsigned long long)-EAGAIN;
 		return CALL_ANSWERED;
@@ -45,20 +56,20 @@ static enum call_verdict decide_futex(const struct copy *copy, struct user_regs_
 	}
 }
 
-enum call_verdict calls_decide(const struct copy *copy, struct user_regs_struct *r, uint64_t area,
-			       uint64_t area_bytes)
+enum call_verdict calls_decide(struct copy *copy, struct user_regs_struct *r,
+			       const struct call_limits *limits)
 {
 	switch (r->rax) {
+	case SYS_mremap:
+		/* With a new address that is given it could land anywhere. */
+		if (r->r10 & MREMAP_FIXED)
+			return CALL_ENDS;
+		/* fall through */
 	case SYS_mmap:
-		return decide_map(r, area, area_bytes);
 	case SYS_munmap:
 	case SYS_mprotect:
 	case SYS_madvise:
-		return overlaps(r->rdi, r->rsi, area, area_bytes) ? CALL_ENDS : CALL_REAL;
-	case SYS_mremap:
-		/* With a new address that is given it could land anywhere. */
-		return overlaps(r->rdi, r->rsi, area, area_bytes) || r->r10 & MREMAP_FIXED ? CALL_ENDS :
-											 CALL_REAL;
+		return calls_change_is_private(r, limits) ? CALL_REAL : CALL_ENDS;
 	case SYS_brk:
 	case SYS_mincore:
 	case SYS_clock_gettime:
@@ -90,7 +101,7 @@ enum call_verdict calls_decide(const struct copy *copy, struct user_regs_struct 
 		r->rax = 0;
 		return CALL_ANSWERED;
 	case SYS_futex:
-		return decide_futex(copy, r);
+		return decide_futex(copy, r, limits);
 	default:
 		return CALL_ENDS;
 	}

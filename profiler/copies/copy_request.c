@@ -26,7 +26,9 @@ static void reap(struct thread_stop *stop, const struct injector_request *reques
 	for (uint32_t i = 0; i < request->dead_count && i < 32; i++) {
 		const uint64_t arguments[6] = { (uint64_t)request->dead[i], 0,
 						(uint64_t)(WNOHANG | __WALL) };
-		int64_t result = thread_stop_call(stop, SYS_wait4, arguments, NULL);
+		/* 0 and below would be any of its own children. */
+		int64_t result = request->dead[i] <= 0 ? -ECHILD :
+			thread_stop_call(stop, SYS_wait4, arguments, NULL);
 
 		if (result == TRACEE_LOST)
 			return;
@@ -92,7 +94,7 @@ static int record(struct thread_stop *stop, const struct injector_request *reque
 
 /* During the stop: everything that the thread does for us. */
 static void have_calls_made(struct thread_stop *stop, const struct injector_request *request,
-			    const struct unforked_memory *unforked,
+			    bool is_init, const struct unforked_memory *unforked,
 			    struct injector_answer *answer)
 {
 	if (thread_stop_prepare(stop) < 0) {
@@ -102,11 +104,11 @@ static void have_calls_made(struct thread_stop *stop, const struct injector_requ
 	}
 	reap(stop, request, answer);
 	if (request->task == INJECT_COPY)
-		answer->refusal = thread_copy_make(stop, request, unforked, answer);
+		answer->refusal = thread_copy_make(stop, request, is_init, unforked, answer);
 }
 
 static int work(const struct injector_request *request, struct program_facts *facts,
-		struct injector_answer *answer)
+		bool is_init, struct injector_answer *answer)
 {
 	struct unforked_memory unforked = { .ranges = NULL };
 	struct thread_stop stop;
@@ -124,7 +126,7 @@ static int work(const struct injector_request *request, struct program_facts *fa
 			unforked_memory_read(request->program, request->thread, &unforked);
 		if (request->hold)
 			held_threads_stop(request->program, request->thread);
-		have_calls_made(&stop, request, &unforked, answer);
+		have_calls_made(&stop, request, is_init, &unforked, answer);
 		if (thread_stop_restore(&stop) < 0)
 			answer->refusal = REFUSED_GONE;
 		recorded = request->record_calls && answer->copies && !request->hold &&
@@ -151,7 +153,7 @@ void copy_request_serve(const struct injector_request *request, struct injector_
 			int *recording)
 {
 	struct program_facts *facts;
-	struct thread_facts thread;
+	struct thread_facts thread = { .is_init = false };
 
 	*recording = -1;
 	memset(answer, 0, sizeof(*answer));
@@ -166,10 +168,11 @@ void copy_request_serve(const struct injector_request *request, struct injector_
 	if (request->copies > INJECTOR_MOST_COPIES)
 		answer->refusal = REFUSED_FAILED;
 	else if (request->task == INJECT_COPY)
-		answer->refusal = facts->refusal;
+		answer->refusal = facts->refusal != INJECTED || !thread.hugetlb_bytes ?
+			facts->refusal : REFUSED_HUGETLB;
 	if (answer->refusal != INJECTED)
 		return;
-	*recording = work(request, facts, answer);
+	*recording = work(request, facts, thread.is_init, answer);
 	if (answer->copies)
 		answer->missing = is_missing(request, facts, answer->copy[0].pid);
 }

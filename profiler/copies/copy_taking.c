@@ -58,6 +58,7 @@ static void give(struct sampling *sampling, struct worker *worker, struct proces
 	};
 	struct sampled_copy sampled = {
 		.alive = true, .copy = answer->copy[0], .sibling = request->sibling,
+		.orphaned = answer->orphaned,
 		.process = process, .image = process->image, .faults = status->minor_faults,
 		.cpu_ns = process->cpu_ns, .begun_cpu_ns = sampling->processes.cpu_ns,
 		.fault_rate = process->fault_rate, .lost_ns = lost_ns,
@@ -137,7 +138,8 @@ static void copy_thread(struct sampling *sampling, struct worker *worker, struct
 	if (answer.copies && answer.missing) {
 		/* It lacks memory: the next one will have it. */
 		struct sampled_copy useless = {
-			.copy = answer.copy[0], .sibling = request.sibling, .process = process,
+			.copy = answer.copy[0], .sibling = request.sibling,
+			.orphaned = answer.orphaned, .process = process,
 		};
 
 		kill(useless.copy.pid, SIGKILL);

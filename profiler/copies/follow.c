@@ -129,8 +129,8 @@ static int at_fault(struct following *following, int signal_number)
 	following->followed->address = (uint64_t)(uintptr_t)info.si_addr;
 	if (info.si_code != SEGV_ACCERR)
 		return following_end(following, FOLLOW_FAULT);
-	switch (faults_resolve(following->translator, following->copy, &following->registers,
-			       following->followed->address)) {
+	switch (faults_resolve(following->translator, following->copy, &following->shared,
+			       &following->registers, following->followed->address)) {
 	case FAULT_CODE:
 		following->followed->written_code_pages++;
 		return CONTINUES;
@@ -197,12 +197,12 @@ static int begin(struct following *following)
 		following->followed->address = copy->start.rip;
 		return following_end(following, FOLLOW_INSTRUCTION);
 	}
+	if (!following->limits->whole &&
+	    shared_memory_isolate(&following->shared, copy, &following->registers, true) < 0)
+		return following_end(following, FOLLOW_FAILED);
 	if (following_map_area(following) < 0 ||
 	    (following->limits->whole && shared_buffers_map(following) < 0) ||
 	    code_pages_begin(translator, copy) < 0)
-		return following_end(following, FOLLOW_FAILED);
-	if (!following->limits->whole &&
-	    faults_begin(translator, copy, &following->registers) < 0)
 		return following_end(following, FOLLOW_FAILED);
 	next = stream_start(&following->stream);
 	if (copy_write(copy, translator->area + AREA_NEXT, &next, sizeof(next)) < 0)
@@ -259,6 +259,7 @@ int follow(struct translator *translator, struct copy *copy, struct recording *r
 		whole_release(&following);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	shared_buffers_unmap(&following.stream);
+	shared_memory_free(&following.shared);
 	stream_close(&following.stream);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which of a copy's system calls are made, answered or replayed? */
+/* System calls of a copy: made, answered, replayed, or the end of its window. */
 #include "following.h"
 
 #include <errno.h>
@@ -23,6 +23,9 @@ static int make_call(struct following *following)
 
 	if (result == COPY_LOST)
 		return following_end(following, FOLLOW_EXITED);
+	/* The kernel does not fill what was shared. */
+	if (result == -EFAULT)
+		return following_end(following, FOLLOW_CALL);
 	r->rax = (uint64_t)result;
 	if (result >= 0 && following_changes_mappings(number) &&
 	    following_mapped_anew(following, number == SYS_mmap ? (uint64_t)result : arguments[0],
@@ -31,17 +34,22 @@ static int make_call(struct following *following)
 	return CONTINUES;
 }
 
+static struct call_limits limits_of(struct following *following)
+{
+	return (struct call_limits){ following->translator->area, AREA_BYTES, &following->shared };
+}
+
 /* Returns whether the call is answered, or made, as it was recorded; rc is what came of that. */
 static bool replayed(struct following *following, int *rc)
 {
+	const struct call_limits limits = limits_of(following);
 	const struct user_regs_struct before = following->registers;
 	struct user_regs_struct *r = &following->registers;
 	int64_t result = 0;
 
 	if (!following->recording)
 		return false;
-	switch (replay(following->recording, following->copy, r, following->translator->area,
-		       AREA_BYTES, &result)) {
+	switch (replay(following->recording, following->copy, r, &limits, &result)) {
 	case REPLAY_ANSWERED:
 		*rc = CONTINUES;
 		break;
@@ -66,6 +74,7 @@ static bool replayed(struct following *following, int *rc)
 
 int following_at_call(struct following *following, uint64_t address)
 {
+	const struct call_limits limits = limits_of(following);
 	struct user_regs_struct *r = &following->registers;
 	int rc = CONTINUES;
 
@@ -78,7 +87,7 @@ int following_at_call(struct following *following, uint64_t address)
 	}
 	r->rip = address + CALL_INSTRUCTION_BYTES;
 	if (!replayed(following, &rc)) {
-		switch (calls_decide(following->copy, r, following->translator->area, AREA_BYTES)) {
+		switch (calls_decide(following->copy, r, &limits)) {
 		case CALL_ENDS:
 			rc = following_end(following, FOLLOW_CALL);
 			break;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "headroom.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,8 +12,8 @@
 
 /* The translator's area in a copy, and what its worker keeps. */
 #define OUR_BYTES (UINT64_C(256) << 20)
-/* At least this many processes and threads are left to the program. */
-#define SPARE_PIDS 16u
+/* At least this many processes and threads are left to the program: a copy has arms. */
+#define SPARE_PIDS 32u
 
 /* Everything that a copy shares with the program may be written to while it lives. */
 static bool lacks_memory(pid_t pid, uint64_t resident_bytes)
@@ -55,19 +57,63 @@ static uint64_t threads_of_all(void)
 	return threads;
 }
 
+/* Of a process: its user, and its threads.  Returns 0; or -1, and there is none. */
+static int read_status(pid_t pid, unsigned *uid, uint64_t *threads)
+{
+	FILE *file = sysfile_open("/proc/%d/status", (int)pid);
+	unsigned long long number;
+	unsigned found = 0;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		found += sscanf(line, "Uid: %u", uid) == 1;
+		if (sscanf(line, "Threads: %llu", &number) == 1) {
+			*threads = number;
+			found++;
+		}
+	}
+	if (file)
+		fclose(file);
+	return found == 2 ? 0 : -1;
+}
+
+static uint64_t threads_of_user(unsigned uid)
+{
+	const struct dirent *entry;
+	uint64_t all = 0;
+	DIR *folder = opendir("/proc");
+
+	while (folder && (entry = readdir(folder)) != NULL) {
+		const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		uint64_t threads;
+		unsigned owner;
+
+		if (pid > 0 && read_status(pid, &owner, &threads) == 0 && owner == uid)
+			all += threads;
+	}
+	if (folder)
+		closedir(folder);
+	return all;
+}
+
+/* The limit is the program's user's, whoever we are; root has none. */
 static bool lacks_processes(pid_t pid)
 {
 	unsigned long long limit;
+	uint64_t threads;
+	unsigned uid;
 	char line[256];
 	bool lacks = false;
 	FILE *file = sysfile_open("/proc/%d/limits", (int)pid);
 
 	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "Max processes %llu", &limit) == 1)
-			lacks = threads_of_all() + SPARE_PIDS > limit;
+		if (sscanf(line, "Max processes %llu", &limit) == 1 &&
+		    threads_of_all() + SPARE_PIDS > limit)
+			lacks = read_status(pid, &uid, &threads) == 0 && uid &&
+				threads_of_user(uid) + SPARE_PIDS > limit;
 	if (file)
 		fclose(file);
-	return lacks && geteuid() != 0;
+	return lacks;
 }
 
 /* A limit of the program's cgroup, or of one above it. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "clock.h"
+#include "injector.h"
 
 /* If more run at once, those beyond may write to shared memory. */
 #define MOST_HELD 256u

@@ -86,7 +86,11 @@ int injector_ask_recording(int socket, const struct injector_request *request,
 	*recording = -1;
 	if (parcel_send(socket, request, sizeof(*request), -1) < 0)
 		return -1;
-	return parcel_receive(socket, answer, sizeof(*answer), recording);
+	if (parcel_receive(socket, answer, sizeof(*answer), recording) < 0)
+		return -1;
+	if (answer->helper)
+		waitpid(answer->helper, NULL, __WALL);
+	return 0;
 }
 
 int injector_ask(int socket, const struct injector_request *request,

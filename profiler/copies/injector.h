@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "copy.h"
+#include "refusal.h"
 
 /* The descriptor of its socket in the injector. */
 #define INJECTOR_SOCKET 3
@@ -34,8 +35,9 @@ struct injector_request {
 	enum injector_task task;
 	pid_t program, thread;
 	/*
-	 * The program's parent reaps the copies, which must be this tool.  Otherwise the program
-	 * does; `dead` has the PIDs of dead copies as it sees them.
+	 * The program's parent, which must be this tool, is the copies' parent, too, and reaps them.
+	 * Otherwise the system does (answer->orphaned); or the program, if it is the first process
+	 * of its PID namespace: `dead` has the PIDs of dead copies as it sees them.
 	 */
 	bool sibling;
 	/*
@@ -57,30 +59,13 @@ struct injector_request {
 	pid_t dead[32];
 };
 
-/* Why there is no copy. */
-enum injector_refusal {
-	INJECTED,
-	REFUSED_GONE,		/* the thread, or the program, has ended */
-	REFUSED_PERMISSION,	/* ptrace: EPERM */
-	REFUSED_TRACED,		/* another process traces it */
-	REFUSED_BUSY,		/* it did not stop within the time: D state, vfork() */
-	REFUSED_STOPPED,	/* it is stopped (SIGSTOP) or frozen */
-	REFUSED_32BIT,
-	REFUSED_SECCOMP,	/* a filter may kill it for an injected call */
-	REFUSED_CLONE,		/* error: of clone() */
-	REFUSED_NO_INSTRUCTION,	/* it has no syscall instruction to execute */
-	REFUSED_FAILED,		/* error: of something else */
-	REFUSED_SLEEPING,	/* it sleeps, and was left alone: see `sleeping` */
-	REFUSED_HUGETLB,	/* copy-on-write would take pages of its pool */
-	REFUSED_IO_URING,	/* the program has a ring */
-	REFUSED_USERFAULTFD,	/* the program handles page faults and would see the copy */
-};
-
 struct injector_answer {
 	enum injector_refusal refusal;
 	int32_t error;		/* errno */
 	uint32_t copies;
 	struct copy copy[INJECTOR_MOST_COPIES];
+	bool orphaned;		/* the system reaps the copies */
+	pid_t helper;		/* 0, or a dead child of the requester, which injector_ask*() reap */
 	uint64_t pause_ns;	/* for which the thread was stopped */
 	uint64_t clone_ns;	/* of that, in clone() */
 	uint32_t restarted, rewound;	/* calls restarted by the kernel, and by us: EINTR */

@@ -5,7 +5,6 @@
 
 #include "arm_memory.h"
 #include "budget.h"
-#include "private_memory.h"
 
 int measuring_stop(struct measuring *measuring, const char *why)
 {
@@ -40,8 +39,7 @@ void measuring_shuffle(struct measuring *measuring, enum arm_kind order[ARM_KIND
 
 int measuring_fork(struct measuring *measuring, struct arm *arm)
 {
-	if (arm_fork(arm, measuring->copy) < 0 ||
-	    private_memory_shared(&arm->copy, &arm->registers) < 0)
+	if (arm_fork(arm, measuring->copy) < 0)
 		return measuring_stop(measuring, errno == ENOMEM ? "memory" : "failed");
 	return 0;
 }

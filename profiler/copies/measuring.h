@@ -32,7 +32,7 @@ struct measuring {
 /* No more slices, for this reason (the first one counts).  Returns -1. */
 int measuring_stop(struct measuring *measuring, const char *why);
 
-/* An arm forked from the copy, with no memory that is shared.  Returns 0 or -1, as below. */
+/* An arm forked from the copy.  Returns 0 or -1, as below. */
 int measuring_fork(struct measuring *measuring, struct arm *arm);
 
 /* Note the pages of this process, which the arms need.  Returns 0; or -1 after measuring_stop(). */

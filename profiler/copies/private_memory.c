@@ -10,7 +10,6 @@
 
 #include "copy_mappings.h"
 
-#define MOST_SHARED_BYTES (UINT64_C(1) << 30)
 #define MOST_TEXT_BYTES (UINT64_C(256) << 20)
 #define CHUNK (UINT64_C(1) << 20)
 #define BASE_PAGE UINT64_C(4096)
@@ -95,34 +94,6 @@ int private_memory_replace(struct copy *copy, const struct user_regs_struct *reg
 		return -1;
 	return result_of(copy_call(copy, registers, SYS_mremap, (const uint64_t[6]){
 		new, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, start }));
-}
-
-static int replace_shared(struct copy *copy, const struct user_regs_struct *registers,
-			  const struct copy_mapping *mapping)
-{
-	const uint64_t bytes = mapping->end - mapping->start;
-
-	if (!mapping->shared || !mapping->writable)
-		return 0;
-	if (!mapping->readable || bytes > MOST_SHARED_BYTES)
-		return result_of(copy_call(copy, registers, SYS_mprotect, (const uint64_t[6]){
-			mapping->start, bytes, mapping->readable ? PROT_READ : PROT_NONE }));
-	return private_memory_replace(copy, registers, mapping->start, mapping->end,
-				      PROT_READ | PROT_WRITE | (mapping->executable ? PROT_EXEC : 0u),
-				      0);
-}
-
-int private_memory_shared(struct copy *copy, const struct user_regs_struct *registers)
-{
-	struct copy_mappings mappings;
-	int rc = 0;
-
-	if (copy_mappings_read(&mappings, copy->pid) < 0)
-		return -1;
-	for (size_t i = 0; rc == 0 && i < mappings.count; i++)
-		rc = replace_shared(copy, registers, &mappings.all[i]);
-	copy_mappings_free(&mappings);
-	return rc;
 }
 
 int private_memory_text(struct copy *copy, const struct user_regs_struct *registers,

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Private anonymous copies, in a copy of the program or in an arm, in place of memory that it
- * shares with others or that is a file's.
- */
+/* Private anonymous memory in a copy or an arm, in place of what is mapped there. */
 #ifndef TLBCOST_COPIES_PRIVATE_MEMORY_H
 #define TLBCOST_COPIES_PRIVATE_MEMORY_H
 
@@ -19,12 +16,6 @@
 int private_memory_replace(struct copy *copy, const struct user_regs_struct *registers,
 			   uint64_t start, uint64_t end, uint64_t protection,
 			   uint64_t page_bytes);
-
-/*
- * In place of shared mappings that it may write, so that nothing it writes is visible elsewhere.
- * Mappings of more than a GiB, and unreadable ones, become read-only.
- */
-int private_memory_shared(struct copy *copy, const struct user_regs_struct *registers);
 
 /*
  * In place of file-backed code, in mappings of at least `least_bytes`.  It becomes writable, too.

@@ -38,7 +38,7 @@ static const char *behind_name(const char *text)
 
 int process_status(pid_t pid, struct process_status *status)
 {
-	unsigned long long faults, start, pages, code, stack;
+	unsigned long long faults, threads, start, pages, code, stack;
 	char path[64], text[1024];
 	const char *fields;
 	struct stat image;
@@ -47,9 +47,12 @@ int process_status(pid_t pid, struct process_status *status)
 	read_text(text, sizeof(text), path);
 	fields = behind_name(text);
 	if (!fields || sscanf(fields, "%c %*d %*d %*d %*d %*d %*u %llu %*u %*u %*u %*u %*u %*d %*d "
-			      "%*d %*d %*d %*d %llu %*u %llu %*u %llu %*u %llu", &status->state,
-			      &faults, &start, &pages, &code, &stack) != 6)
+			      "%*d %*d %llu %*d %llu %*u %llu %*u %llu %*u %llu", &status->state,
+			      &faults, &threads, &start, &pages, &code, &stack) != 7)
 		return -1;
+	/* Only its first thread has ended. */
+	if (status->state == 'Z' && threads > 1)
+		status->state = 'S';
 	status->minor_faults = faults;
 	status->resident_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
@@ -168,20 +171,19 @@ static uint64_t for_threads(pid_t pid, void (*each)(pid_t pid, pid_t tid, void *
 static void add_children_of(pid_t pid, pid_t tid, void *context)
 {
 	struct processes *processes = context;
-	char path[64], text[16384], *next = text, *end;
+	char path[64];
+	FILE *file;
+	int child;
 
+	/* The kernel gives a page at a time: stdio reads them all. */
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)tid);
-	read_text(text, sizeof(text), path);
-	for (;;) {
-		long child = strtol(next, &end, 10);
-
-		if (end == next)
-			return;
-		next = end;
+	file = fopen(path, "re");
+	while (file && fscanf(file, "%d", &child) == 1)
 		if (!find(processes, (pid_t)child) &&
 		    !processes->is_copy(processes->context, (pid_t)child))
 			add(processes, (pid_t)child);
-	}
+	if (file)
+		fclose(file);
 }
 
 /* Shorter times say nothing. */

@@ -61,49 +61,51 @@ uint64_t recording_calls(const struct recording *recording)
 	return calls;
 }
 
-static bool overlaps(uint64_t start, uint64_t bytes, uint64_t area, uint64_t area_bytes)
-{
-	return start < area + area_bytes && area < start + bytes;
-}
-
-/*
- * A call that changes what is mapped.  Returns REPLAY_REAL; REPLAY_NOTHING if it cannot be made
- * here: a file's memory, or where ours is.
- */
-static int replay_mapping(const struct recorded_call *call, struct user_regs_struct *r,
-			  uint64_t area, uint64_t area_bytes)
-{
-	const uint64_t place = (uint64_t)call->result;
-
-	switch (call->call) {
-	case SYS_mmap:
-		if (!(r->r10 & MAP_ANONYMOUS) || !(r->r10 & MAP_PRIVATE) || r->r10 & MAP_HUGETLB ||
-		    overlaps(place, r->rsi, area, area_bytes))
-			return REPLAY_NOTHING;
-		r->rdi = place;
-		r->r10 |= MAP_FIXED;
-		return REPLAY_REAL;
-	case SYS_mremap:
-		if (overlaps(place, r->rdx, area, area_bytes))
-			return REPLAY_NOTHING;
-		if (place != r->rdi) {
-			r->r10 |= MREMAP_FIXED | MREMAP_MAYMOVE;
-			r->r8 = place;
-		}
-		return REPLAY_REAL;
-	default:
-		return overlaps(r->rdi, r->rsi, area, area_bytes) ? REPLAY_NOTHING : REPLAY_REAL;
-	}
-}
-
 static bool changes_mappings(int64_t call)
 {
 	return call == SYS_mmap || call == SYS_munmap || call == SYS_mremap ||
 	       call == SYS_mprotect || call == SYS_madvise;
 }
 
+size_t recording_private_bytes(const struct recording *recording,
+			       const struct shared_memory *shared)
+{
+	struct recording rest = *recording;
+	const struct recorded_call *call;
+
+	while ((call = next_of(&rest)) != NULL) {
+		if (changes_mappings(call->call) && call->result >= 0 &&
+		    shared_memory_overlaps(shared, call->call == SYS_mmap ?
+					   (uint64_t)call->result : call->arguments[0],
+					   call->arguments[1]))
+			break;
+		rest.next += call->record_bytes;
+	}
+	return rest.next;
+}
+
+/*
+ * A call that changes what is mapped, made at the addresses that the program got.  Returns
+ * REPLAY_REAL; REPLAY_NOTHING if it would change more than private memory.
+ */
+static int replay_mapping(const struct recorded_call *call, struct user_regs_struct *r,
+			  const struct call_limits *limits)
+{
+	const uint64_t place = (uint64_t)call->result;
+
+	if (call->call == SYS_mmap) {
+		r->rdi = place;
+		r->r10 |= MAP_FIXED;
+	} else if (call->call == SYS_mremap && place != r->rdi) {
+		r->r10 |= MREMAP_FIXED | MREMAP_MAYMOVE;
+		r->r8 = place;
+	}
+	return calls_change_is_private(r, limits) ? REPLAY_REAL : REPLAY_NOTHING;
+}
+
 /* Returns 0; or -1 with errno, EPROTO if the record is not whole. */
-static int write_outputs(const struct recorded_call *call, const struct copy *copy)
+static int write_outputs(const struct recorded_call *call, struct copy *copy,
+			 const struct user_regs_struct *r, struct shared_memory *shared)
 {
 	const struct recorded_output *outputs = (const struct recorded_output *)(call + 1);
 	const uint8_t *bytes = (const uint8_t *)(outputs + call->output_count);
@@ -118,17 +120,19 @@ static int write_outputs(const struct recorded_call *call, const struct copy *co
 			errno = EPROTO;
 			return -1;
 		}
-		if (copy_write(copy, outputs[i].address, bytes, outputs[i].bytes) < 0)
+		if (shared_memory_fill(shared, copy, r, outputs[i].address, outputs[i].bytes) < 0 ||
+		    copy_write(copy, outputs[i].address, bytes, outputs[i].bytes) < 0)
 			return -1;
 		bytes += (outputs[i].bytes + 7) & ~UINT64_C(7);
 	}
 	return 0;
 }
 
-int replay(struct recording *recording, const struct copy *copy, struct user_regs_struct *r,
-	   uint64_t area, uint64_t area_bytes, int64_t *result)
+int replay(struct recording *recording, struct copy *copy, struct user_regs_struct *r,
+	   const struct call_limits *limits, int64_t *result)
 {
 	const struct recorded_call *call = next_of(recording);
+	const struct user_regs_struct before = *r;
 	int rc = REPLAY_ANSWERED;
 
 	/* A copy that took another path has other arguments. */
@@ -139,11 +143,13 @@ int replay(struct recording *recording, const struct copy *copy, struct user_reg
 	if (call->call == SYS_brk)
 		rc = REPLAY_REAL;
 	else if (changes_mappings(call->call) && call->result >= 0)
-		rc = replay_mapping(call, r, area, area_bytes);
-	else if (write_outputs(call, copy) < 0)
+		rc = replay_mapping(call, r, limits);
+	else if (write_outputs(call, copy, r, limits->shared) < 0)
 		return -1;
-	if (rc == REPLAY_NOTHING)
+	if (rc == REPLAY_NOTHING) {
+		*r = before;
 		return rc;
+	}
 	if (rc == REPLAY_ANSWERED)
 		r->rax = (unsigned long long)call->result;
 	recording->next += call->record_bytes;

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "calls.h"
 #include "copy.h"
 
 struct recording {
@@ -32,10 +33,13 @@ enum replayed {
 };
 
 /*
- * The copy is about to make the call of its registers.  [area, area + area_bytes) is ours and must
- * stay.  Returns an enum replayed, or -1 with errno.
+ * The copy is about to make the call of its registers.  Returns an enum replayed, or -1 with errno.
  */
-int replay(struct recording *recording, const struct copy *copy, struct user_regs_struct *registers,
-	   uint64_t area, uint64_t area_bytes, int64_t *result);
+int replay(struct recording *recording, struct copy *copy, struct user_regs_struct *registers,
+	   const struct call_limits *limits, int64_t *result);
+
+/* How many bytes of records come before the first that changes memory that was shared. */
+size_t recording_private_bytes(const struct recording *recording,
+			       const struct shared_memory *shared);
 
 #endif

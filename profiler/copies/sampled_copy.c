@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-
 /* Within this, a thread has to stop. */
 #define WAIT_MS 20u
 
@@ -72,7 +71,7 @@ void sampled_copy_bury(struct sampled_copy *sampled)
 
 	if (sampled->sibling) {
 		waitpid(sampled->copy.pid, NULL, __WALL | WNOHANG);
-	} else if (process->dead_count < PROCESS_MOST_DEAD) {
+	} else if (!sampled->orphaned && process->dead_count < PROCESS_MOST_DEAD) {
 		process->dead[process->dead_count] = sampled->copy.pid;
 		process->dead_inner[process->dead_count++] = sampled->copy.inner_pid;
 	}

@@ -190,11 +190,15 @@ static void wait_for_copies(struct sampling *sampling, uint64_t ns)
 
 void sampling_end(struct sampling *sampling, bool patient)
 {
+	struct process_status status = { .state = '?' };
+
 	if (!sampling->stopped)
 		sampling->stopped = "good";
 	sampling->over = true;
 	set_timer(sampling, 0);
-	if (patient)
+	/* Of a service that has ended nothing stays. */
+	if (patient && (sampling->launched || process_status(sampling->pid, &status) == 0) &&
+	    status.state != 'Z')
 		wait_for_copies(sampling, sampling->options.window_ns);
 	strata_close(sampling);
 	sampled_copies_kill(sampling, NULL);

@@ -33,6 +33,7 @@ struct sampled_copy {
 	struct copy copy;
 	size_t row;
 	bool sibling;			/* we reap it */
+	bool orphaned;			/* the system reaps it */
 	struct process *process;
 	uint64_t image, faults, cpu_ns;	/* of the process when it was made */
 	uint64_t begun_cpu_ns;		/* of all processes */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How is a stopped thread copied, and its copy parked until a worker follows it? */
+/* Copies of a stopped thread, parked until a worker follows them. */
 #ifndef TLBCOST_COPIES_THREAD_COPY_H
 #define TLBCOST_COPIES_THREAD_COPY_H
 
@@ -8,12 +8,12 @@
 #include "unforked_memory.h"
 
 /*
- * Make the copies of a prepared stop, which are traced and stop by themselves.  `unforked`: memory
- * that they must have nevertheless.  Returns INJECTED with answer->copies; or REFUSED_CLONE with
- * answer->error.
+ * Make the copies of a prepared stop, which are traced and stop by themselves.  `is_init`: the
+ * program is the first process of its PID namespace.  `unforked`: memory that they must have
+ * nevertheless.  Returns INJECTED with answer->copies; or REFUSED_CLONE with answer->error.
  */
 enum injector_refusal thread_copy_make(struct thread_stop *stop,
-				       const struct injector_request *request,
+				       const struct injector_request *request, bool is_init,
 				       const struct unforked_memory *unforked,
 				       struct injector_answer *answer);
 

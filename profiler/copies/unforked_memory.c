@@ -10,14 +10,16 @@
 static bool parse(const char *line, struct memory_range *range, bool *kernels)
 {
 	struct memory_range found;
+	char rights[5];
 	int end = 0;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*4s %*x %*s %*u %n", &found.start, &found.end,
-		   &end) != 2 || !end)
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %*s %*u %n", &found.start, &found.end,
+		   rights, &end) != 3 || !end)
 		return false;
 	*range = found;
-	*kernels = line[end] == '[' && strncmp(line + end, "[heap]", 6) != 0 &&
-		strncmp(line + end, "[stack]", 7) != 0 && strncmp(line + end, "[anon", 5) != 0;
+	/* Of shared memory copies get nothing anyway: a ring of perf's, or a device's. */
+	*kernels = rights[3] == 's' || (line[end] == '[' && strncmp(line + end, "[heap]", 6) != 0 &&
+		 strncmp(line + end, "[stack]", 7) != 0 && strncmp(line + end, "[anon", 5) != 0);
 	return true;
 }
 

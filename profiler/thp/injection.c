@@ -11,14 +11,12 @@
 
 #define AT_SYSCALL (SIGTRAP | 0x80)
 
-int injection_begin(struct injection *injection, pid_t tid, uint64_t instruction,
-		    const struct registers *registers)
+int injection_begin(struct injection *injection, pid_t tid, const struct registers *registers)
 {
 	const uint64_t all = ~(uint64_t)0;
 
 	memset(injection, 0, sizeof(*injection));
 	injection->tid = tid;
-	injection->instruction = instruction;
 	injection->saved = *registers;
 	if (ptrace(PTRACE_GETSIGMASK, tid, sizeof(injection->mask), &injection->mask) < 0)
 		return -1;
@@ -57,7 +55,7 @@ int injection_call(struct injection *injection, long call, const uint64_t argume
 	struct registers registers = injection->saved;
 	int stops = 0;
 
-	registers_make_call(&registers, injection->instruction, call, arguments);
+	registers_make_call(&registers, call, arguments);
 	if (registers_write(injection->tid, &registers) < 0)
 		return -1;
 	/* The call's entry and its exit. */

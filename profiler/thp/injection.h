@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How is a stopped thread made to do a system call of ours, and none the wiser? */
+/* System calls of ours in a program that tlbcost-thp has started. */
 #ifndef TLBCOST_THP_INJECTION_H
 #define TLBCOST_THP_INJECTION_H
 
@@ -11,7 +11,6 @@
 /* A thread between injection_begin() and injection_end().  Fields are private but `status`. */
 struct injection {
 	pid_t tid;
-	uint64_t instruction;		/* see registers_make_call() */
 	struct registers saved;
 	uint64_t mask;			/* its signals' */
 	int was_stopped;		/* a stop of its process came in between */
@@ -21,13 +20,11 @@ struct injection {
 };
 
 /*
- * Take a thread that is at the exit of a system call, or in any ptrace stop if
- * `instruction` is given.  It must be traced with PTRACE_SEIZE and
- * PTRACE_O_TRACESYSGOOD.  `registers`: what it is to continue with.
+ * Take a thread that is at the exit of a system call.  It must be traced with PTRACE_SEIZE and
+ * PTRACE_O_TRACESYSGOOD, and die with its tracer.  It continues with `registers`.
  * Its signals wait until the end.  Returns 0, or -1 with errno.
  */
-int injection_begin(struct injection *injection, pid_t tid, uint64_t instruction,
-		    const struct registers *registers);
+int injection_begin(struct injection *injection, pid_t tid, const struct registers *registers);
 
 /*
  * Make the call, and wait for its end.  Returns 0 with the call's result, as

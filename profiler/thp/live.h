@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How does the memory of a process that runs already ask for huge pages? */
+/* Huge pages for the memory of a running process. */
 #ifndef TLBCOST_THP_LIVE_H
 #define TLBCOST_THP_LIVE_H
 
@@ -18,12 +18,11 @@ struct live_result {
  * One thread of the process is stopped several times, for milliseconds at
  * most, and calls madvise() for each writable area of anonymous memory but the
  * stacks; with `collapse`, what lies on base pages is moved to huge ones, too.
- * In between the process runs untraced, at least half of the time.  Signals
- * that end this program wait until the thread is as it was; SIGKILL amid a stop
- * would leave it with registers that are not its own.
- * Returns 0; or -1 with errno and *failed, and the process is as it was, but
- * for what asked already: EPERM where it may not be traced, ESRCH if it is
- * gone, ETIMEDOUT if it does not stop, ENOTSUP if it is a 32-bit one.
+ * In between the process runs untraced, at least half of the time.  If this program is killed,
+ * whenever, the thread returns by itself to what it did (trace/trampoline.h).
+ * Returns 0; or -1 with errno and *failed, and the process is as it was, but for what asked
+ * already: EPERM where it may not be traced, EBUSY if it is stopped or traced, ESRCH if it is gone,
+ * ETIMEDOUT if none of its threads stops, ENOTSUP if it is a 32-bit one or filters its system calls.
  */
 int live_ask(pid_t pid, int collapse, uint64_t huge_page_bytes, struct live_result *result,
 	     const char **failed);

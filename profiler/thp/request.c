@@ -11,10 +11,6 @@
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
-/* Since Linux 5.14. */
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 static int advise(struct injection *injection, uint64_t start, uint64_t end, uint64_t advice,
 		  int64_t *result)
@@ -38,13 +34,6 @@ int request_collapse(struct injection *injection, uint64_t start, uint64_t end)
 	if (advise(injection, start, end, MADV_COLLAPSE, &result) < 0)
 		return -1;
 	return result == -EINVAL;
-}
-
-int request_writable(struct injection *injection, uint64_t start, uint64_t end)
-{
-	int64_t result;
-
-	return advise(injection, start, end, MADV_POPULATE_WRITE, &result);
 }
 
 /* Returns 1, or -1. */

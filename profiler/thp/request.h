@@ -29,10 +29,4 @@ int request_completed(struct injection *injection, uint64_t start, uint64_t end,
  */
 int request_collapse(struct injection *injection, uint64_t start, uint64_t end);
 
-/*
- * Have [start, end) writable by the page tables, too, as if it had been written: it keeps what it
- * has.  Returns like request_huge().
- */
-int request_writable(struct injection *injection, uint64_t start, uint64_t end);
-
 #endif

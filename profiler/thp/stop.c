@@ -278,7 +278,7 @@ int stop_after_call(struct stops *stops, struct task *task, int *status)
 	/* The kernel changes no argument, and programs count on it. */
 	registers_set_argument(&restored, 0, registers_argument(&task->entry, 0));
 	if ((result > -4096 && result < 0) ||
-	    injection_begin(&injection, task->tid, 0, &restored) < 0) {
+	    injection_begin(&injection, task->tid, &restored) < 0) {
 		go_on(task);
 		return 0;
 	}

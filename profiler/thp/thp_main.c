@@ -10,7 +10,6 @@
 #include "complain.h"
 #include "live.h"
 #include "program.h"
-#include "registers.h"
 #include "supervisor.h"
 #include "sysfile.h"
 #include "table.h"
@@ -158,10 +157,6 @@ int main(int argc, char **argv)
 	uint64_t size;
 	int code;
 
-	if (!registers_supported())
-		return complain(EXIT_CANNOT_MEASURE, "cannot trace programs here",
-				"this processor is not x86-64",
-				"GLIBC_TUNABLES=glibc.malloc.hugetlb=1 has malloc ask for huge pages");
 	if (sysfile_number(&size, "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size") < 0)
 		return complain(EXIT_CANNOT_MEASURE, "no transparent huge pages",
 				"this kernel has none", NULL);

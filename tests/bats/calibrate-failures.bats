@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bats file_tags=settings
+# bats file_tags=long,settings
 # When a calibration is not available, or is disturbed or ended: is that said, and is nothing left?
 # shellcheck disable=SC2030,SC2031  # each test has a shell of its own
 # shellcheck disable=SC2154  # run sets output, lines and stderr

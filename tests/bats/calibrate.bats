@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bats file_tags=settings
+# bats file_tags=long,settings
 # Does `tlbcost calibrate` measure, remember, draw, and fail as it should?
 # shellcheck disable=SC2030,SC2031  # each test has a shell of its own
 # shellcheck disable=SC2154  # run sets stderr

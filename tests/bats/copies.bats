@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bats file_tags=steady
+# bats file_tags=long,settings
 # Does tlbcost-copies copy programs, and does nobody notice?
 
 load common

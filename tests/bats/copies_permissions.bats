@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bats file_tags=steady
+# bats file_tags=long,settings
 # Whose programs can be followed in copies, from where, and what is said where they cannot?
 # shellcheck disable=SC2154,SC2312  # run sets output and lines; what fails prints nothing that is expected
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=long
 # Does scripts/deb build what it should, and say how each release fared?  Every program that it needs
 # is a made-up one; make check-deb is the real thing.
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bats file_tags=long
 # shellcheck disable=SC2016  # programs to run stand in single quotes
 # shellcheck disable=SC2154  # run sets output, stderr and status
 # shellcheck disable=SC2312  # a comparison fails if its command does
@@ -109,7 +108,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ ${output} == "--runs 7 -- --json" ]]
 }
 
-# bats test_tags=settings
+# bats test_tags=settings,long
 @test "a program with a large random table is worth trying" {
 	need_built workloads/random-update
 	dear_walks >dear.tsv

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=long
 # Do the programs of doc/examples run, and end with 0, with little to do?
 
 load common

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=long
 # Why is there no kernel for the emulated machine?  apt is a made-up one.
 
 load common

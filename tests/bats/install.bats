@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=long
 # Do install-deps and install-files put in place what is needed, and say what they cannot?
 
 load common

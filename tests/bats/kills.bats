@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bats file_tags=settings
+# bats file_tags=long,settings
 # Does anything stay of a tlbcost that is killed at a random instant?  The quick commands; `make
 # soak-kills` has the others, and a thousand instants.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=long
 # shellcheck disable=SC2154  # run sets output, stderr and status
 # shellcheck disable=SC2312  # a comparison fails if its command does
 # Is an estimate true of a program that sleeps, or waits for a CPU that others use?

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bats file_tags=settings
+# bats file_tags=long,settings
 # Does `tlbcost pagesizes` measure on pages that are what it says, and leave the pools as they were?
 # On the real kernel: pools and modes are changed, and put back however a test ends.
 # shellcheck disable=SC2154  # run sets output and stderr

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=long
 # Does check-releases say how each release fared?  Every program that it needs is a made-up one.
 
 load common

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bats file_tags=settings
+# bats file_tags=long,settings
 # Does each remedy, followed to the letter, put the memory that it is for onto huge pages?
 # On the real kernel, by what its smaps tells; settings are put back however a test ends.
 # shellcheck disable=SC2154  # run sets stderr

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=long
 # Does translated code make the program's references?  Of two copies of one stop one is
 # single-stepped, and the other followed: the same, one by one.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bats file_tags=steady
+# bats file_tags=settings
 # Does tlbcost run --thp put each allocator's memory on huge pages, and is the program the same as
 # without?  What memory got is what the program's own smaps says while it has most.
 # shellcheck disable=SC2154,SC2030,SC2031  # run sets output, stderr
@@ -98,6 +98,7 @@ by_preload() { # <glob of a library>...
 	((output >= 28 << 10))
 }
 
+# bats test_tags=long
 @test "sqlite3, whose heap shrinks and grows all the time" {
 	need_program sqlite3
 	under_thp sqlite3 :memory: 'create table t (a integer, b text);
@@ -118,18 +119,22 @@ by_preload() { # <glob of a library>...
 	done
 }
 
+# bats test_tags=long
 @test "jemalloc" {
 	by_preload '/usr/lib/*/libjemalloc.so.2'
 }
 
+# bats test_tags=long
 @test "tcmalloc (gperftools)" {
 	by_preload '/usr/lib/*/libtcmalloc_minimal.so.4'
 }
 
+# bats test_tags=long
 @test "mimalloc" {
 	by_preload '/usr/lib/*/libmimalloc.so.[23]'
 }
 
+# bats test_tags=long
 @test "musl, with its loader and static" {
 	need_program musl-gcc
 	compile musl-gcc -o "${PROGRAMS}/musl"
@@ -143,6 +148,7 @@ by_preload() { # <glob of a library>...
 	done
 }
 
+# bats test_tags=long
 @test "Go's runtime" {
 	need_program go
 	cat >main.go <<-'EOF'
@@ -171,6 +177,7 @@ by_preload() { # <glob of a library>...
 	proven
 }
 
+# bats test_tags=long
 @test "the JVM's heap" {
 	need_program java javac
 	cat >Hog.java <<-'EOF'
@@ -193,6 +200,7 @@ by_preload() { # <glob of a library>...
 	proven
 }
 
+# bats test_tags=long
 @test "node: most of V8's heap, and its buffers" {
 	need_program node
 	# It holds its memory for a while, so that the peak is sampled.
@@ -221,6 +229,7 @@ time.sleep(0.3)'
 	proven
 }
 
+# bats test_tags=long
 @test "Rust: boxes, and a vector that grows" {
 	need_program rustc
 	cat >main.rs <<-'EOF'
@@ -243,6 +252,7 @@ time.sleep(0.3)'
 	proven $((60 << 10))
 }
 
+# bats test_tags=long
 @test "redis-server" {
 	need_redis
 	local port=$((20000 + RANDOM % 20000)) pid server
@@ -261,6 +271,7 @@ time.sleep(0.3)'
 	[[ ${stderr} != *PR_SET_THP_DISABLE* || $(<"${THP}/enabled") == *"[always]"* ]]
 }
 
+# bats test_tags=long
 @test "PostgreSQL: what a query sorts" {
 	local folder=/usr/lib/postgresql program
 	program=$(compgen -G "${folder}/*/bin/postgres" | tail -n 1) || skip "needs PostgreSQL"
@@ -545,6 +556,7 @@ time.sleep(60)' >out 3>&- &
 	run -4 --separate-stderr "${TLBCOST}" run --thp --pid 2
 }
 
+# bats test_tags=long
 @test "a trial with it is proven" {
 	run --separate-stderr timeout 300 "${TLBCOST}" trial --no-estimate --pairs 3 --with run-thp \
 		-- "${MEMORY}" steps 1200

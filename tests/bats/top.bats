@@ -155,6 +155,7 @@ jsonschema.validate(*(json.load(open(name)) for name in sys.argv[1:]))' \
 	done
 }
 
+# bats test_tags=long
 @test "a full disk on a terminal: it ends, and the terminal is as it was" {
 	[[ -w /dev/full ]] || skip "no /dev/full"
 	on_terminal 80 20 --openmetrics /dev/full
@@ -162,6 +163,7 @@ jsonschema.validate(*(json.load(open(name)) for name in sys.argv[1:]))' \
 	shows "cannot write /dev/full: No space left on device"
 }
 
+# bats test_tags=long
 @test "keys sort, and q quits" {
 	start
 	on_terminal 100 24 --interval 30s
@@ -176,6 +178,7 @@ jsonschema.validate(*(json.load(open(name)) for name in sys.argv[1:]))' \
 	is_restored 0
 }
 
+# bats test_tags=long
 @test "a terminal of 20 columns, and one that grows" {
 	on_terminal 20 8 --interval 30s
 	wait_until shows "memory"
@@ -200,18 +203,22 @@ ended_by() { # <signal>
 	shows "tlbcost: ended by SIG$1"
 }
 
+# bats test_tags=long
 @test "Ctrl-C: the terminal is as it was" {
 	ended_by INT
 }
 
+# bats test_tags=long
 @test "SIGTERM: the terminal is as it was" {
 	ended_by TERM
 }
 
+# bats test_tags=long
 @test "SIGHUP: the terminal is as it was" {
 	ended_by HUP
 }
 
+# bats test_tags=long
 @test "Ctrl-Z gives the terminal back until it is continued" {
 	need_program tmux
 	tmux -f /dev/null new-session -d -x 100 -y 24 "exec bash --norc -i" 3>&-

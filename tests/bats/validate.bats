@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# bats file_tags=settings
+# bats file_tags=long,settings
 # Are predictions compared with runs on huge pages that are proven, and is the system left as it was?
 
 load common

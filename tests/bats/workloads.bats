@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=long
 # Do the workloads do the same work each time, and refuse what they cannot do?
 
 load common

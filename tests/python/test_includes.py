@@ -17,7 +17,8 @@ KNOWS = {
     "calibrator": ("common",),
     "profiler/launch": ("common",),
     "profiler/counters": ("common", "profiler/launch"),
-    "profiler/thp": ("common", "profiler/launch"),
+    "profiler/trace": ("common",),
+    "profiler/thp": ("common", "profiler/launch", "profiler/trace"),
     "profiler/region": ("common", "profiler/launch"),
     "profiler/tlb": (),
     "profiler/timing": (),
@@ -30,6 +31,7 @@ KNOWS = {
         "profiler/numa",
         "profiler/timing",
         "profiler/tlb",
+        "profiler/trace",
     ),
     "profiler/simulator": (
         "profiler/engine",

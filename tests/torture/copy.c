@@ -140,7 +140,8 @@ static void release(struct held *each)
 	struct dead one = { each->copy.program, each->copy.inner_pid };
 
 	copy_kill(&each->copy);
-	if (!options.foreign && one.program == command)
+	/* Ours, or the system's: see injector.h. */
+	if ((!options.foreign && one.program == command) || !one.inner_pid)
 		return;
 	if (dead_count < MOST_DEAD)
 		dead[dead_count++] = one;

@@ -186,7 +186,7 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _command(pid: int) -> tuple[tuple[str, ...], Path]:
-    folder = Path(f"/proc/{pid}")
+    folder = _living(pid)
     try:
         words = (folder / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
         argv = tuple(os.fsdecode(word) for word in words if word)
@@ -197,15 +197,29 @@ def _command(pid: int) -> tuple[tuple[str, ...], Path]:
     except PermissionError as error:
         raise _forbidden(pid) from error
     except OSError as error:
+        what = "is a kernel thread" if _is_alive(folder) else "has ended"
         raise TlbcostError(
-            f"process {pid} has no memory: it is a kernel thread, or has ended",
-            "ps -e lists the processes",
-            CANNOT_MEASURE,
+            f"process {pid} {what}: it has no memory", "ps -e lists the processes", CANNOT_MEASURE
         ) from error
     if len(argv) == 1 and not Path(argv[0]).exists():
         # A title that the program has set for itself: "redis-server *:6379".
         argv = tuple(argv[0].split())
     return argv or (str(path),), path
+
+
+def _living(pid: int) -> Path:
+    """A thread that has not ended: the first one may have, and shows no memory then."""
+    folder = Path(f"/proc/{pid}")
+    threads = [folder] if _is_alive(folder) else sorted((folder / "task").glob("*"))
+    return next((thread for thread in threads if _is_alive(thread)), folder)
+
+
+def _is_alive(folder: Path) -> bool:
+    try:
+        text = (folder / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[:1] not in (["Z"], ["X"])
 
 
 def _usage(pid: int) -> _Usage | None:

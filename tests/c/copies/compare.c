@@ -26,6 +26,7 @@
 #include "follow.h"
 #include "injector.h"
 #include "copy_mappings.h"
+#include "shared_memory.h"
 #include "step.h"
 #include "tracee.h"
 #include "translator.h"
@@ -153,13 +154,21 @@ static int compare(const struct list *stepped, const struct list *followed)
 	return 1;
 }
 
-/* The other copy must see the same memory: ours is there as well, shared mappings cannot be written. */
-static void make_alike(struct copy *copy, const struct translator *translator)
+/* The other copy must see the same memory: ours is there as well, and nothing is shared. */
+static int make_alike(struct copy *copy, const struct translator *translator)
 {
+	struct shared_memory shared;
 	uint64_t area[6] = { translator->area, AREA_BYTES, PROT_NONE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, UINT64_MAX, 0 };
+	int rc;
 
-	copy_call(copy, &copy->start, SYS_mmap, area);
+	rc = shared_memory_isolate(&shared, copy, &copy->start, true);
+	if (rc == 0)
+		rc = shared_memory_fill(&shared, copy, &copy->start, 0, UINT64_MAX);
+	shared_memory_free(&shared);
+	if (translator->area)
+		copy_call(copy, &copy->start, SYS_mmap, area);
+	return rc < 0 ? -1 : 0;
 }
 
 static int compare_copies(struct copy copies[2], struct translator *translator, unsigned long most)
@@ -173,10 +182,9 @@ static int compare_copies(struct copy copies[2], struct translator *translator, 
 	unsigned long steps;
 	int rc;
 
-	if (copy_take(&copies[0]) < 0 || copy_take(&copies[1]) < 0)
+	if (copy_take(&copies[0]) < 0 || copy_take(&copies[1]) < 0 ||
+	    make_alike(&copies[0], translator) < 0)
 		return -1;
-	if (translator->area)
-		make_alike(&copies[0], translator);
 	steps = step_copy(&copies[0], most, &stepped);
 	list.most = stepped.count + 1;
 	follow(translator, &copies[1], NULL, &limits, &watcher, &followed);

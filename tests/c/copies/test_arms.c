@@ -161,8 +161,9 @@ static void test_what_the_pilot_wrote_is_compared(void)
 		CHECK_EQUAL(arm_fork(&one, &copy), 0);
 		CHECK_EQUAL(arm_fork(&other, &copy), 0);
 		arm_compare(&copy, &pilot, &one, &other, &pages, &found);
-		CHECK_EQUAL(found.changed, 0);
-		CHECK_EQUAL(found.different, 0);
+		/* The kernel writes the CPU to a thread's own memory (rseq): one page at most. */
+		CHECK(found.changed <= 1);
+		CHECK(found.different <= 1);
 		/* Of pages that nobody wrote, a sample. */
 		CHECK(found.compared > 0 && found.compared < pages.bytes / 4096 / 2);
 		/* Its stack is its own since the fork. */
@@ -176,11 +177,11 @@ static void test_what_the_pilot_wrote_is_compared(void)
 		write_pages(&one, 1);
 		write_pages(&other, 1);
 		arm_compare(&copy, &pilot, &one, &other, &pages, &found);
-		CHECK_EQUAL(found.changed, WRITTEN);
-		CHECK_EQUAL(found.different, 0);
+		CHECK(found.changed == WRITTEN || found.changed == WRITTEN + 1);
+		CHECK(found.different <= 1);
 		write_pages(&other, 2);
 		arm_compare(&copy, &pilot, &one, &other, &pages, &found);
-		CHECK_EQUAL(found.different, WRITTEN);
+		CHECK(found.different == WRITTEN || found.different == WRITTEN + 1);
 		arm_kill(&pilot, &copy);
 		arm_kill(&one, &copy);
 		arm_kill(&other, &copy);

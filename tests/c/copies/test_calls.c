@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "calls.h"
@@ -13,12 +14,18 @@
 #define AREA_SIZE UINT64_C(0x10000)
 #define MEMORY (WORLD_LOW + ARENA)
 
-static enum call_verdict decide(const struct copy *copy, long call, uint64_t first, uint64_t second,
+/* One mapping that was shared. */
+#define SHARED UINT64_C(0x600000000000)
+static struct shared_range range = { .start = SHARED, .end = SHARED + 0x10000 };
+static struct shared_memory shared = { &range, 1 };
+static const struct call_limits limits = { AREA, AREA_SIZE, &shared };
+
+static enum call_verdict decide(struct copy *copy, long call, uint64_t first, uint64_t second,
 				uint64_t third, uint64_t fourth, long long *result)
 {
 	struct user_regs_struct registers = { .rax = (unsigned long)call, .rdi = first,
 					      .rsi = second, .rdx = third, .r10 = fourth };
-	const enum call_verdict verdict = calls_decide(copy, &registers, AREA, AREA_SIZE);
+	const enum call_verdict verdict = calls_decide(copy, &registers, &limits);
 
 	*result = (long long)registers.rax;
 	return verdict;
@@ -28,7 +35,7 @@ static enum call_verdict decide(const struct copy *copy, long call, uint64_t fir
 
 static void test_mappings(void)
 {
-	const struct copy copy = { .pid = 0 };
+	struct copy copy = { .pid = 0 };
 	const uint64_t anonymous = MAP_PRIVATE | MAP_ANONYMOUS;
 	long long result;
 
@@ -41,11 +48,51 @@ static void test_mappings(void)
 	CHECK_EQUAL(DECIDE(SYS_munmap, AREA + AREA_SIZE - 1, 4096, 0, 0), CALL_ENDS);
 	CHECK_EQUAL(DECIDE(SYS_mremap, 4096, 4096, 8192, MREMAP_MAYMOVE), CALL_REAL);
 	CHECK_EQUAL(DECIDE(SYS_mremap, 4096, 4096, 8192, MREMAP_MAYMOVE | MREMAP_FIXED), CALL_ENDS);
+	CHECK_EQUAL(DECIDE(SYS_mmap, 0, 4096, PROT_READ, anonymous | MAP_SHARED), CALL_ENDS);
+	CHECK_EQUAL(DECIDE(SYS_mmap, 0, 4096, PROT_READ, anonymous | MAP_HUGETLB), CALL_ENDS);
+}
+
+/* Whatever a call would do to memory that was shared, it is not made. */
+static void test_what_was_shared(void)
+{
+	static const long numbers[] = { SYS_munmap, SYS_mprotect, SYS_mremap };
+	struct copy copy = { .pid = 0 };
+	long long result;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		CHECK_EQUAL(DECIDE(numbers[i], SHARED, 4096, 4096, 0), CALL_ENDS);
+		CHECK_EQUAL(DECIDE(numbers[i], SHARED - 4096, 8192, 8192, 0), CALL_ENDS);
+		CHECK_EQUAL(DECIDE(numbers[i], SHARED + 0xf000, UINT64_MAX, 4096, 0), CALL_ENDS);
+		/* mremap() of 0 bytes maps shared memory a second time. */
+		CHECK_EQUAL(DECIDE(numbers[i], SHARED, 0, 4096, 0), CALL_ENDS);
+		CHECK_EQUAL(DECIDE(numbers[i], SHARED - 4096, 4096, 4096, 0), CALL_REAL);
+		CHECK_EQUAL(DECIDE(numbers[i], SHARED + 0x10000, 4096, 4096, 0), CALL_REAL);
+	}
+	for (uint64_t advice = 0; advice < 200; advice++)
+		CHECK_EQUAL(DECIDE(SYS_madvise, SHARED, 4096, advice, 0), CALL_ENDS);
+}
+
+/* Of private memory, too, since it may be a file's. */
+static void test_advice(void)
+{
+	static const int private[] = { MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_DONTNEED,
+				       MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP,
+				       MADV_DODUMP };
+	static const int public[] = { MADV_WILLNEED, MADV_REMOVE, MADV_MERGEABLE, 20 /* COLD */,
+				      21 /* PAGEOUT */, 25 /* COLLAPSE */, 100 /* HWPOISON */,
+				      101 /* SOFT_OFFLINE */, 1000 };
+	struct copy copy = { .pid = 0 };
+	long long result;
+
+	for (size_t i = 0; i < sizeof(private) / sizeof(*private); i++)
+		CHECK_EQUAL(DECIDE(SYS_madvise, 4096, 4096, (uint64_t)private[i], 0), CALL_REAL);
+	for (size_t i = 0; i < sizeof(public) / sizeof(*public); i++)
+		CHECK_EQUAL(DECIDE(SYS_madvise, 4096, 4096, (uint64_t)public[i], 0), CALL_ENDS);
 }
 
 static void test_others(void)
 {
-	const struct copy copy = { .program = 17, .thread = 18 };
+	struct copy copy = { .program = 17, .thread = 18 };
 	long long result;
 
 	CHECK_EQUAL(DECIDE(SYS_getpid, 0, 0, 0, 0), CALL_ANSWERED);
@@ -83,6 +130,8 @@ static void test_futex(void)
 
 static const struct check_test tests[] = {
 	{ "calls that change mappings", test_mappings },
+	{ "calls on memory that was shared", test_what_was_shared },
+	{ "advice that reaches others", test_advice },
 	{ "calls that are answered, made and not made", test_others },
 	{ "futexes", test_futex },
 };

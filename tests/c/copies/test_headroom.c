@@ -102,6 +102,24 @@ static void test_processes_of_the_cgroup_and_of_those_above(void)
 	CHECK(lacks(MEBIBYTE, "refused-processes"));
 }
 
+/* Of the program's user alone, even if we are root. */
+static void test_processes_of_the_user(void)
+{
+	plenty();
+	put("/proc/loadavg", "0.1 0.1 0.1 1/500 4711\n");
+	put("/proc/4711/limits", "Max processes 100 100 processes\n");
+	put("/proc/4711/status", "Name:\tone\nUid:\t1000\t1000\t1000\t1000\nThreads:\t20\n");
+	/* The first process exists on the real machine, too, whose list it is. */
+	put("/proc/1/status", "Name:\tmany\nUid:\t1000\t1000\t1000\t1000\nThreads:\t50\n");
+	CHECK(headroom_lacks(PROGRAM, MEBIBYTE) == NULL);
+	put("/proc/1/status", "Name:\tmany\nUid:\t1000\t1000\t1000\t1000\nThreads:\t90\n");
+	CHECK(lacks(MEBIBYTE, "refused-processes"));
+	put("/proc/1/status", "Name:\tmany\nUid:\t1001\t1001\t1001\t1001\nThreads:\t90\n");
+	CHECK(headroom_lacks(PROGRAM, MEBIBYTE) == NULL);
+	put("/proc/4711/status", "Name:\tone\nUid:\t0\t0\t0\t0\nThreads:\t20\n");
+	CHECK(headroom_lacks(PROGRAM, MEBIBYTE) == NULL);
+}
+
 static void test_strict_overcommit(void)
 {
 	plenty();
@@ -127,6 +145,7 @@ static const struct check_test tests[] = {
 	{ "memory of the machine", test_memory_of_the_machine },
 	{ "memory of the program's cgroup, not of ours", test_memory_of_the_programs_cgroup },
 	{ "processes of the cgroup and of those above", test_processes_of_the_cgroup_and_of_those_above },
+	{ "processes of the program's user", test_processes_of_the_user },
 	{ "memory that was promised", test_strict_overcommit },
 	{ "the made-up machine is removed", test_end },
 };

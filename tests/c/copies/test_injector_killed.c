@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Does a program continue unharmed if the injector is killed, whatever it is doing? */
+/* A program whose tracers, the injector or tlbcost-thp, are killed whatever they are doing. */
 #include "check.h"
 
 #include <stdbool.h>
@@ -9,10 +9,14 @@
 #include <sys/time.h>
 
 #include "injected.h"
+#include "live.h"
 #include "thread_facts.h"
 
 #define MEMORY_BYTES ((size_t)64 << 20)
-#define KILLS 300u
+#define HUGE_BYTES ((uint64_t)2 << 20)
+#define KILLS 200u
+/* Not given to children, every other page. */
+#define UNFORKED 16u
 
 struct shared {
 	volatile int end;
@@ -21,6 +25,19 @@ struct shared {
 
 static struct shared *shared;
 static volatile sig_atomic_t alarms;
+
+static unsigned unforked_mappings(void)
+{
+	FILE *smaps = fopen("/proc/self/smaps", "re");
+	char line[4352];
+	unsigned count = 0;
+
+	while (smaps && fgets(line, sizeof(line), smaps))
+		count += strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " dc");
+	if (smaps)
+		fclose(smaps);
+	return count;
+}
 
 static void on_alarm(int signal)
 {
@@ -42,6 +59,11 @@ static void work(int output)
 	uint64_t sum = 0, turns = 0, difference = 0;
 	double real = 0;
 
+	char *unforked = mmap(NULL, 2 * UNFORKED * 4096, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	for (unsigned i = 0; i < UNFORKED; i++)
+		madvise(unforked + 2 * i * 4096, 4096, MADV_DONTFORK);
 	madvise(memory, MEMORY_BYTES, MADV_NOHUGEPAGE);
 	memset(memory, 0, MEMORY_BYTES);
 	sigaction(SIGALRM, &action, NULL);
@@ -66,6 +88,10 @@ static void work(int output)
 		memory[turn % (MEMORY_BYTES / 8)]--;
 	for (size_t i = 0; i < MEMORY_BYTES / 8; i++)
 		difference |= memory[i];
+	if (unforked_mappings() != UNFORKED)
+		_exit(5);
+	if (waitpid(-1, NULL, __WALL) >= 0 || errno != ECHILD)
+		_exit(6);
 	if (real != (double)turns * 500 || write(output, &difference, 8) != 8)
 		_exit(3);
 	_exit(difference ? 4 : 7);
@@ -95,7 +121,7 @@ static bool is_traced(const struct injected *injected)
 }
 
 /* Returns whether it was killed while it traced the program. */
-static bool kill_once(struct injected *injected, unsigned us)
+static bool kill_injector(struct injected *injected, unsigned us)
 {
 	struct injector_request request = injected_request(injected);
 	struct injector_answer answer;
@@ -103,6 +129,12 @@ static bool kill_once(struct injected *injected, unsigned us)
 
 	if (injected_start_injector(injected) < 0)
 		return false;
+	/* The second copy of a process has its unforked memory. */
+	request.sibling = us % 4 < 2;
+	if (us % 8 < 4 && injector_ask(injected->socket, &request, &answer) == 0 && answer.copies) {
+		copy_take(&answer.copy[0]);
+		copy_kill(&answer.copy[0]);
+	}
 	/* Sometimes while it records. */
 	request.record_calls = us % 2 ? 100 : 0;
 	request.record_ms = 2;
@@ -122,7 +154,28 @@ static bool kill_once(struct injected *injected, unsigned us)
 	return traced;
 }
 
-static void test_kills(void)
+/* As `tlbcost run --thp --pid` and `tlbcost numa --watch --apply` do. */
+static bool kill_thp(struct injected *injected, unsigned us)
+{
+	const pid_t program = injected->program, tracer = fork();
+	struct live_result result;
+	struct thread_facts facts;
+	const char *failed;
+	bool traced;
+
+	if (tracer == 0)
+		for (;;) {
+			live_ask(program, us % 2, HUGE_BYTES, &result, &failed);
+			live_switch(program, 0, &failed);
+		}
+	injected_nap(us);
+	traced = thread_facts_read(program, program, &facts) == 0 && facts.tracer == tracer;
+	kill(tracer, SIGKILL);
+	waitpid(tracer, NULL, 0);
+	return traced;
+}
+
+static void kill_often(bool (*kill_once)(struct injected *injected, unsigned us))
 {
 	struct injected injected;
 	unsigned long before;
@@ -159,8 +212,19 @@ static void test_kills(void)
 	munmap(shared, sizeof(*shared));
 }
 
+static void test_injector(void)
+{
+	kill_often(kill_injector);
+}
+
+static void test_thp(void)
+{
+	kill_often(kill_thp);
+}
+
 static const struct check_test tests[] = {
-	{ "the injector is killed at any instant", test_kills },
+	{ "the injector is killed at any instant", test_injector },
+	{ "tlbcost-thp is killed at any instant", test_thp },
 };
 
 CHECK_MAIN(tests)

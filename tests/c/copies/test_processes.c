@@ -2,6 +2,8 @@
 /* Is the CPU time of a program known, and which of its threads run? */
 #include "check.h"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -135,6 +137,77 @@ static void test_children(void)
 	close(report[1]);
 }
 
+/* More than the kernel lists in one page. */
+static void test_many_children(void)
+{
+	enum { MANY = 1200 };
+	struct processes processes = { .children = true, .is_copy = no_copy };
+	int ready[2], hold[2];
+	size_t made = 0;
+	pid_t pid;
+	char byte;
+
+	CHECK(pipe(ready) == 0 && pipe(hold) == 0);
+	pid = fork();
+	if (pid == 0) {
+		close(hold[1]);
+		for (unsigned i = 0; i < MANY; i++) {
+			const pid_t child = fork();
+
+			if (child == 0)
+				_exit(read(hold[0], &byte, 1) < 0);
+			made += child > 0;
+		}
+		if (write(ready[1], &made, sizeof(made)) < 0 || read(hold[0], &byte, 1) < 0)
+			_exit(1);
+		_exit(0);
+	}
+	close(hold[0]);
+	CHECK_EQUAL(read(ready[0], &made, sizeof(made)), sizeof(made));
+	CHECK_EQUAL(processes_open(&processes, pid), 0);
+	CHECK_EQUAL(processes.count, made + 1);
+	close(hold[1]);
+	waitpid(pid, NULL, 0);
+	processes_close(&processes);
+	close(ready[0]);
+	close(ready[1]);
+	if (made < MANY)
+		CHECK_SKIP("so many processes are not allowed");
+}
+
+static void *outlive(void *context)
+{
+	pause();
+	return context;
+}
+
+static void test_first_thread_has_ended(void)
+{
+	struct process_status status = { .state = '?' };
+	pthread_t thread;
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	CHECK_EQUAL(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(ready[0]);
+		fcntl(ready[1], F_SETFD, 0);
+		if (pthread_create(&thread, NULL, outlive, NULL) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	CHECK_EQUAL(read(ready[0], &byte, 1), 1);
+	do
+		CHECK_EQUAL(process_status(pid, &status), 0);
+	while (status.state == 'R');
+	CHECK_EQUAL(status.state, 'S');
+	end(pid);
+	close(ready[0]);
+	close(ready[1]);
+}
+
 static void test_execution(void)
 {
 	struct process_status before, after;
@@ -169,6 +242,8 @@ static const struct check_test tests[] = {
 	{ "a process that runs", test_running },
 	{ "a process that sleeps", test_sleeping },
 	{ "children, and copies", test_children },
+	{ "more children than fit in a page", test_many_children },
+	{ "the first thread has ended", test_first_thread_has_ended },
 	{ "another program is executed", test_execution },
 };
 

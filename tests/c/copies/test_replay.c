@@ -20,13 +20,16 @@ struct record {
 };
 
 /* The next call of a copy, whose first two arguments are these. */
-static int replay_call(struct recording *recording, const struct copy *copy, long call,
+static int replay_call(struct recording *recording, struct copy *copy, long call,
 		       uint64_t first, uint64_t second, struct user_regs_struct *registers,
 		       int64_t *result)
 {
+	struct shared_memory nothing = { NULL, 0 };
+	const struct call_limits limits = { AREA, AREA_SIZE, &nothing };
+
 	*registers = (struct user_regs_struct){ .rax = (unsigned long)call, .rdi = first,
 						.rsi = second, .r10 = MAP_PRIVATE | MAP_ANONYMOUS };
-	return replay(recording, copy, registers, AREA, AREA_SIZE, result);
+	return replay(recording, copy, registers, &limits, result);
 }
 
 static int open_records(struct recording *recording, const void *records, size_t bytes)
@@ -87,7 +90,7 @@ static void test_mappings(void)
 {
 	struct recorded_call call = { .call = SYS_mmap, .arguments = { 0, 4096 }, .result = 0x5000000,
 				      .record_bytes = sizeof(call) };
-	const struct copy copy = { .pid = 0 };
+	struct copy copy = { .pid = 0 };
 	struct user_regs_struct registers;
 	struct recording recording;
 	int64_t result;
@@ -108,7 +111,7 @@ static void test_mappings(void)
 static void test_broken(void)
 {
 	struct record record = read_record();
-	const struct copy copy = { .pid = 0 };
+	struct copy copy = { .pid = 0 };
 	struct user_regs_struct registers;
 	struct recording recording;
 	int64_t result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Which system call did a stop interrupt, and how does it continue? */
-#ifndef TLBCOST_COPIES_INTERRUPTED_CALL_H
-#define TLBCOST_COPIES_INTERRUPTED_CALL_H
+#ifndef TLBCOST_TRACE_INTERRUPTED_CALL_H
+#define TLBCOST_TRACE_INTERRUPTED_CALL_H
 
 #include <stdbool.h>
 #include <sys/user.h>

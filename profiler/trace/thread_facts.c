@@ -41,6 +41,14 @@ static bool line_has(const char *line, const char *word)
 	return at && !memchr(line, '\n', (size_t)(at - line));
 }
 
+/* Of "1234\t1": the process's PID in its own namespace. */
+static bool ends_with_1(const char *line)
+{
+	const char *end = strchr(line, '\n');
+
+	return end && end - line >= 2 && end[-1] == '1' && (end[-2] == '\t' || end[-2] == ' ');
+}
+
 static unsigned count_words(const char *text)
 {
 	unsigned words = 0;
@@ -68,6 +76,7 @@ int thread_facts_read(pid_t process, pid_t thread, struct thread_facts *facts)
 	facts->tracer = (pid_t)strtol(value_of(text, "\nTracerPid:"), NULL, 10);
 	facts->seccomp = (unsigned)strtoul(value_of(text, "\nSeccomp:"), NULL, 10);
 	facts->namespaces = count_words(value_of(text, "\nNSpid:"));
+	facts->is_init = ends_with_1(value_of(text, "\nNStgid:"));
 	facts->pending = strtoull(value_of(text, "\nSigPnd:"), NULL, 16);
 	facts->shared_pending = strtoull(value_of(text, "\nShdPnd:"), NULL, 16);
 	facts->blocked = strtoull(value_of(text, "\nSigBlk:"), NULL, 16);

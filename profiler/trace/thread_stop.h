@@ -5,16 +5,16 @@
  *
  * No ptrace option that could harm it is ever set, and it gets no signal from us.
  */
-#ifndef TLBCOST_COPIES_THREAD_STOP_H
-#define TLBCOST_COPIES_THREAD_STOP_H
+#ifndef TLBCOST_TRACE_THREAD_STOP_H
+#define TLBCOST_TRACE_THREAD_STOP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include "refusal.h"
 #include "trampoline.h"
-#include "injector.h"
 
 /* A stopped thread.  For reading. */
 struct thread_stop {

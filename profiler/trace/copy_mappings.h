@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What is mapped in a process? */
-#ifndef TLBCOST_COPIES_COPY_MAPPINGS_H
-#define TLBCOST_COPIES_COPY_MAPPINGS_H
+#ifndef TLBCOST_TRACE_COPY_MAPPINGS_H
+#define TLBCOST_TRACE_COPY_MAPPINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

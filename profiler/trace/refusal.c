@@ -40,9 +40,7 @@ enum injector_refusal refusal_of_facts(const struct thread_facts *facts, bool sl
 	}
 	if (facts->tracer)
 		return REFUSED_TRACED;
-	if (facts->seccomp)
-		return REFUSED_SECCOMP;
-	return facts->hugetlb_bytes ? REFUSED_HUGETLB : INJECTED;
+	return facts->seccomp ? REFUSED_SECCOMP : INJECTED;
 }
 
 /* The kernel says EPERM also of a thread that has just ended, and of one that has a tracer. */

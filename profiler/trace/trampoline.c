@@ -20,7 +20,7 @@
 #define REMEMBERED 16u
 
 extern const unsigned char trampoline_code[], trampoline_call[], trampoline_back[],
-	trampoline_data[], trampoline_end[];
+	trampoline_data[], trampoline_end[], trampoline_map[], trampoline_list[], trampoline_poll[];
 
 /* As in trampoline_code.S, after how long a copy lives. */
 struct trampoline_data {
@@ -28,7 +28,8 @@ struct trampoline_data {
 	uint64_t turn;
 };
 
-#define LIFE_BYTES 16u
+/* struct timespec and struct pollfd. */
+#define LIFE_BYTES 24u
 
 static size_t code_bytes(void)
 {
@@ -93,7 +94,7 @@ static bool is_written(pid_t thread, uint64_t address)
  */
 static bool has_room(pid_t thread, uint64_t address)
 {
-	unsigned char bytes[1024];
+	unsigned char bytes[2048];
 	size_t length = 2 * all_bytes();
 
 	if (length > sizeof(bytes) ||
@@ -114,6 +115,21 @@ static void place(struct trampoline *trampoline, uint64_t code)
 uint64_t trampoline_life(uint64_t call)
 {
 	return call + (uint64_t)(trampoline_data - trampoline_call);
+}
+
+uint64_t trampoline_poll_of(uint64_t call)
+{
+	return call + (uint64_t)(trampoline_poll - trampoline_call);
+}
+
+uint64_t trampoline_map_of(uint64_t call)
+{
+	return call + (uint64_t)(trampoline_map - trampoline_call);
+}
+
+uint64_t trampoline_list_of(uint64_t call)
+{
+	return call + (uint64_t)(trampoline_list - trampoline_call);
 }
 
 /* One before the other; each injector takes an unused one while there is one. */

@@ -5,8 +5,8 @@
  * A few instructions are written to memory of the program that nothing else uses: behind the end of
  * the vDSO, in its last page; if there is no room, to a page of their own for the time of the stop.
  */
-#ifndef TLBCOST_COPIES_TRAMPOLINE_H
-#define TLBCOST_COPIES_TRAMPOLINE_H
+#ifndef TLBCOST_TRACE_TRAMPOLINE_H
+#define TLBCOST_TRACE_TRAMPOLINE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ struct trampoline {
 /* The sixth argument of a call: what comes after it unless the thread is stopped. */
 enum {
 	TRAMPOLINE_BACK,
-	TRAMPOLINE_CLONE,	/* the copy ends, the original goes back */
+	TRAMPOLINE_CLONE,	/* the child ends; the thread reaps it and goes back */
 	TRAMPOLINE_END,
 };
 
@@ -48,8 +48,15 @@ bool trampoline_is_under_way(const struct trampoline *trampoline, pid_t thread, 
 int trampoline_lay(struct trampoline *trampoline, pid_t thread, uint64_t mask,
 	       struct user_regs_struct *registers);
 
-/* With the instructions at `call`: address of a struct timespec, how long a parked copy lives. */
+/*
+ * Addresses, with the instructions at `call`: of a struct timespec, how long a parked copy lives,
+ * and of a struct pollfd for it; of the `syscall` for a helper's mmap() and of the code that makes
+ * its list of calls (trampoline_code.S).
+ */
 uint64_t trampoline_life(uint64_t call);
+uint64_t trampoline_poll_of(uint64_t call);
+uint64_t trampoline_map_of(uint64_t call);
+uint64_t trampoline_list_of(uint64_t call);
 
 /* Unmap our page, if there is one: the last call. */
 void trampoline_lift(struct trampoline *trampoline, pid_t thread,

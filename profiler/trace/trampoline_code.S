@@ -9,6 +9,7 @@
  */
 	.section .rodata
 	.globl trampoline_code, trampoline_call, trampoline_back, trampoline_data, trampoline_end
+	.globl trampoline_map, trampoline_list, trampoline_poll
 	.balign 16
 trampoline_code:
 trampoline_call:
@@ -18,9 +19,49 @@ trampoline_call:
 	jz	trampoline_back
 	cmp	$1, %r9
 	jne	leave
-	/* clone(): 0 in the copy, which no process waits for. */
+	/* clone(): 0 in the child, which ends; its parent reaps it and goes back. */
 	test	%rax, %rax
-	jnz	trampoline_back
+	jz	leave
+	js	trampoline_back
+	mov	%rax, %rdi
+	xor	%esi, %esi
+	mov	$0x40000000, %edx	/* __WALL */
+	xor	%r10d, %r10d
+	mov	$61, %eax		/* wait4 */
+	syscall
+	jmp	trampoline_back
+	/*
+	 * A helper (thread_copy.c): the mmap() of the memory for its list.  Left alone it unmaps that
+	 * (%r13: bytes) and ends.
+	 */
+trampoline_map:
+	syscall
+	mov	%rax, %rdi
+	mov	%r13, %rsi
+	mov	$11, %eax		/* munmap */
+	syscall
+	jmp	leave
+	/*
+	 * It makes the calls of the list at %r12, each { number, rdi, rsi, rdx, r10 }, and ends after
+	 * munmap(), which is that of the list.
+	 */
+trampoline_list:
+	mov	(%r12), %rbx
+	mov	%rbx, %rax
+	mov	8(%r12), %rdi
+	mov	16(%r12), %rsi
+	mov	24(%r12), %rdx
+	mov	32(%r12), %r10
+	xor	%r8d, %r8d
+	xor	%r9d, %r9d
+	syscall
+	cmp	$11, %rbx
+	je	leave
+	add	$40, %r12
+	cmp	$56, %rbx		/* clone() */
+	jne	trampoline_list
+	test	%rax, %rax
+	jnz	trampoline_list
 leave:
 	mov	$231, %eax		/* exit_group */
 	xor	%edi, %edi
@@ -52,6 +93,8 @@ trampoline_back:
 	.balign 8
 trampoline_data:
 	.quad	60, 0			/* how long a parked copy lives: struct timespec */
+trampoline_poll:
+	.quad	0			/* struct pollfd: the end of the process that it waits for */
 flags:	.quad	0
 stack:	.quad	0
 mask:	.quad	0

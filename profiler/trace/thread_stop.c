@@ -30,6 +30,7 @@ static unsigned late_count;
 static enum injector_refusal examine(struct thread_stop *stop, int32_t *error)
 {
 	struct thread_facts facts;
+	bool signalled;
 
 	if (ptrace(PTRACE_GETREGS, stop->thread, NULL, &stop->own) < 0 ||
 	    ptrace(PTRACE_GETSIGMASK, stop->thread, sizeof(stop->mask), &stop->mask) < 0 ||
@@ -38,8 +39,8 @@ static enum injector_refusal examine(struct thread_stop *stop, int32_t *error)
 		return refusal_of_error(errno);
 	}
 	stop->start = stop->own;
-	switch (interrupted_call(&stop->own, &stop->start,
-				 thread_facts_interrupted(&facts, facts.blocked))) {
+	signalled = thread_facts_interrupted(&facts, facts.blocked);
+	switch (interrupted_call(&stop->own, &stop->start, signalled)) {
 	case CALL_RESTARTED:
 		stop->restarted = true;
 		break;
@@ -56,10 +57,11 @@ static enum injector_refusal examine(struct thread_stop *stop, int32_t *error)
 	if (facts.seccomp || refusal_dispatches_calls(stop->thread))
 		return REFUSED_SECCOMP;
 	/*
-	 * A call with a mask of its own (ppoll, sigsuspend): blocked is that mask, and PTRACE_SETSIGMASK
-	 * would make the kernel forget that it has to put the thread's back.
+	 * In a call with a mask of its own (ppoll, sigsuspend) blocked is that mask, and ->mask the
+	 * thread's, to which PTRACE_SETSIGMASK returns; the call is made again and sets its mask again.
+	 * A signal that this mask admits has to be delivered first.
 	 */
-	return facts.blocked == stop->mask ? INJECTED : REFUSED_SLEEPING;
+	return facts.blocked == stop->mask || !signalled ? INJECTED : REFUSED_SLEEPING;
 }
 
 static void remember_late(pid_t program, pid_t thread)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What does /proc say about a thread that is to be copied? */
-#ifndef TLBCOST_COPIES_THREAD_FACTS_H
-#define TLBCOST_COPIES_THREAD_FACTS_H
+#ifndef TLBCOST_TRACE_THREAD_FACTS_H
+#define TLBCOST_TRACE_THREAD_FACTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,6 +12,7 @@ struct thread_facts {
 	pid_t tracer;		/* 0: none */
 	unsigned seccomp;	/* 0: none, 1: strict, 2: a filter */
 	unsigned namespaces;	/* PID namespaces in which it has a PID */
+	bool is_init;		/* its process is the first one of its PID namespace */
 	/* Bit n - 1 is signal n. */
 	uint64_t pending, shared_pending, blocked, ignored, caught;
 	uint64_t resident_bytes, hugetlb_bytes;

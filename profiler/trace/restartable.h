@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Is a stopped thread within a restartable sequence (rseq(2))? */
-#ifndef TLBCOST_COPIES_RESTARTABLE_H
-#define TLBCOST_COPIES_RESTARTABLE_H
+#ifndef TLBCOST_TRACE_RESTARTABLE_H
+#define TLBCOST_TRACE_RESTARTABLE_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What does a traced thread do next, and how does it make a system call for us? */
-#ifndef TLBCOST_COPIES_TRACEE_H
-#define TLBCOST_COPIES_TRACEE_H
+#ifndef TLBCOST_TRACE_TRACEE_H
+#define TLBCOST_TRACE_TRACEE_H
 
 #include <stdint.h>
 #include <sys/ptrace.h>

@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=settings
+# shellcheck disable=SC2154  # run sets output, stderr and status
+# One run of each command whose own tests are long: exit code, form and exact facts.
+
+load common
+
+setup() {
+	need_built tlbcost libexec/tlbcost-copies libexec/tlbcost-run workloads/hash-lookup venv/bin/python
+	cd "${BATS_TEST_TMPDIR}" || return
+	mkdir tmp
+	export TMPDIR=${BATS_TEST_TMPDIR}/tmp XDG_CACHE_HOME=${BATS_TEST_TMPDIR}/cache
+	unset GLIBC_TUNABLES SUDO_UID SUDO_GID TLBCOST_ROOT
+	TLBCOST=${BUILD}/tlbcost
+	LOOKUP=("${BUILD}/workloads/hash-lookup" --size 16M --count 200000)
+	SAID=$("${LOOKUP[@]}")
+	settings >before
+}
+
+teardown() {
+	[[ -z ${STARTED-} ]] || kill "${STARTED}" 2>/dev/null || true
+	settings | diff before - && [[ -z $(ls -A tmp) ]]
+}
+
+settings() {
+	cat /sys/kernel/mm/transparent_hugepage/enabled /sys/kernel/mm/hugepages/*/nr_hugepages 2>/dev/null || true
+}
+
+need_thp() {
+	[[ $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null) == *"[madvise]"* ]] || skip "THP is not madvise"
+}
+
+json() { # <file> <expression>
+	"${BUILD}/venv/bin/python" -c 'import json, sys
+document = json.load(open(sys.argv[1]))
+print(eval(sys.argv[2]))' "$@"
+}
+
+# A process that works until the test has ended.
+start() {
+	"${BUILD}/workloads/hash-lookup" --size 16M --count 100000000000 >/dev/null 2>&1 3>&- &
+	STARTED=$!
+}
+
+@test "calibrate: a calibration is printed and cached, or said to be poor" {
+	run -0 "${TLBCOST}" calibrate --quick --json calibration.json
+	[[ ${output} == *"calibration"* ]]
+	[[ $(json calibration.json 'document["command"]') == calibrate ]]
+}
+
+@test "trial: pairs, the program's output once, and its exit code" {
+	need_thp
+	run -0 --separate-stderr "${TLBCOST}" trial --no-estimate --pairs 2 --with glibc-thp --json trial.json -- "${LOOKUP[@]}"
+	[[ ${output} == "${SAID}" ]]
+	[[ $(json trial.json 'len(document["trials"][0]["pairs"])') == 2 ]]
+	run -7 "${TLBCOST}" trial --no-estimate --pairs 2 --with glibc-thp -- sh -c 'exit 7'
+}
+
+@test "estimate: measured or not, the program's output comes once" {
+	need_thp
+	priced_loads >loads.tsv
+	TLBCOST_MEASURE=yes run -0 --separate-stderr "${TLBCOST}" estimate --calibration loads.tsv \
+		--json estimate.json --output report.txt -- "${LOOKUP[@]}"
+	[[ ${output} == "${SAID}" ]]
+	[[ $(json estimate.json '(document["measured"] is None) != (document["not_measured"] is None)') == True ]]
+	(($(wc -l <report.txt) <= 24))
+}
+
+@test "estimate --pid: a process is answered for, or refused with a reason, and runs on" {
+	need_root
+	start
+	priced_loads >loads.tsv
+	run --separate-stderr "${TLBCOST}" estimate --calibration loads.tsv --seconds 1 --pid "${STARTED}"
+	((status == 0 || status == 4)) || { printf '%s\n' "${output}" "${stderr}" && return 1; }
+	[[ ${output}${stderr} == *"${STARTED}"* ]]
+	kill -0 "${STARTED}"
+	grep -q $'^TracerPid:\t0$' "/proc/${STARTED}/status"
+	[[ -z $(cat "/proc/${STARTED}/task/"*/children) ]]
+}
+
+@test "numa --watch: a process on one node" {
+	[[ ! -e /sys/devices/system/node/node1 ]] || skip "this machine has several nodes"
+	start
+	run -4 --separate-stderr "${TLBCOST}" numa --watch "${STARTED}"
+	[[ ${stderr} == *"this machine has one NUMA node"* ]]
+}
+
+@test "run --thp: a program whose memory is on huge pages, with its own output and exit code" {
+	need_thp
+	run -0 --separate-stderr "${TLBCOST}" run --thp --json run.json -- "${LOOKUP[@]}"
+	[[ ${output} == "${SAID}" ]]
+	[[ $(json run.json 'document["huge_bytes"] is not None') == True ]]
+	run -3 "${TLBCOST}" run --thp -- sh -c 'exit 3'
+}
+
+@test "validate and pagesizes: a record is reported without running anything" {
+	local sample=${TREE}/data/samples/amd-zen-5-guest/trials.tsv
+	run -0 "${TLBCOST}" validate --from "${sample}"
+	[[ ${output} == *"hash-lookup"* ]]
+	run -2 "${TLBCOST}" pagesizes --no-such-option
+}
