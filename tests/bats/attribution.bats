@@ -98,6 +98,7 @@ whole() {
 	grep -q "${shm}" report.txt
 }
 
+# bats test_tags=long
 @test "memory that was moved, or unmapped before the end, is attributed" {
 	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/memory" mremap
 	whole
@@ -119,6 +120,7 @@ whole() {
 	[[ $(json 'site["function"]') == small ]]
 }
 
+# bats test_tags=long
 @test "threads and processes are attributed, each to its own" {
 	run -0 "${ESTIMATE[@]}" "${BATS_FILE_TMPDIR}/memory" threads
 	whole
@@ -129,6 +131,7 @@ whole() {
 	[[ $(json 'len(report["attribution"]["phases"])') -ge 2 ]]
 }
 
+# bats test_tags=long
 @test "a program in Python: its shares sum to the whole, too" {
 	"${BUILD}/venv/bin/python" -c 'import numpy' 2>/dev/null || skip "needs numpy"
 	run -0 "${ESTIMATE[@]}" "${BUILD}/venv/bin/python" -c '

@@ -46,15 +46,15 @@ start() {
 @test "calibrate: a calibration is printed and cached, or said to be poor" {
 	run -0 "${TLBCOST}" calibrate --quick --json calibration.json
 	[[ ${output} == *"calibration"* ]]
-	[[ $(json calibration.json 'document["command"]') == calibrate ]]
+	grep -qF "$(uname -r)" calibration.json
 }
 
 @test "trial: pairs, the program's output once, and its exit code" {
 	need_thp
-	run -0 --separate-stderr "${TLBCOST}" trial --no-estimate --pairs 2 --with glibc-thp --json trial.json -- "${LOOKUP[@]}"
+	run -0 --separate-stderr "${TLBCOST}" trial --no-estimate --pairs 3 --with glibc-thp --json trial.json -- "${LOOKUP[@]}"
 	[[ ${output} == "${SAID}" ]]
-	[[ $(json trial.json 'len(document["trials"][0]["pairs"])') == 2 ]]
-	run -7 "${TLBCOST}" trial --no-estimate --pairs 2 --with glibc-thp -- sh -c 'exit 7'
+	[[ $(json trial.json 'len(document["trials"][0]["pairs"])') == 3 ]]
+	run -7 "${TLBCOST}" trial --no-estimate --pairs 3 --with glibc-thp -- sh -c 'exit 7'
 }
 
 @test "estimate: measured or not, the program's output comes once" {
@@ -97,6 +97,6 @@ start() {
 @test "validate and pagesizes: a record is reported without running anything" {
 	local sample=${TREE}/data/samples/amd-zen-5-guest/trials.tsv
 	run -0 "${TLBCOST}" validate --from "${sample}"
-	[[ ${output} == *"hash-lookup"* ]]
+	[[ ${output} == "40 programs, "* ]]
 	run -2 "${TLBCOST}" pagesizes --no-such-option
 }

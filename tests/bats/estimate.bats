@@ -136,6 +136,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ ! -e ran ]]
 }
 
+# bats test_tags=long
 @test "the overlap model times the program's code: with and without walks to save" {
 	need_built workloads/chase
 	priced_loads >loads.tsv
@@ -380,6 +381,7 @@ simulated='[[ ${LD_PRELOAD-} == *vgpreload* ]]'
 	[[ -z ${found} ]]
 }
 
+# bats test_tags=long
 @test "a full disk behind the files about attribution: 125, and a picture stays as it was" {
 	[[ -w /dev/full ]] || skip "no /dev/full"
 	local option
@@ -540,6 +542,7 @@ grow() { # build a program that touches <MiB>
 	[[ $(json 'report["simulation"]["exit_code"]') == 0 ]]
 }
 
+# bats test_tags=long
 @test "what the program leaves behind lives on; its copy in the simulator ends, and nothing stays" {
 	local left
 	run -0 "${ESTIMATE[@]}" --runs 2 --json report.json --output report.txt -- \

@@ -180,6 +180,7 @@ same_without_filter() { # <program> [<argument>...]
 	grep -q '^4096' filtered
 }
 
+# bats test_tags=long
 @test "the filter changes no count: workloads" {
 	same_without_filter "${BUILD}/workloads/chase" --size 4M --count 50000
 	same_without_filter "${BUILD}/workloads/cold" --pages 3000
@@ -208,6 +209,7 @@ simulate_geometry() { # <l1d> <stlb> [<option>...] --
 	anonymous_counts
 }
 
+# bats test_tags=long
 @test "the filter changes no count: gzip, sort, python3" {
 	need_program gzip sort python3
 	local python

@@ -103,6 +103,7 @@ GIB=page=1073741824,l1d=4:4,l1i=4:4,stlb=16:4
 	[[ $(grep -c '"verdict"' out.json) -eq 6 ]]
 }
 
+# bats test_tags=long
 @test "estimate --page-size: a size whose TLBs are not known is NA, and the others are answered" {
 	need_simulator
 	run -0 --separate-stderr "${BUILD}/tlbcost" estimate --details --machine nhm,snb --page-size 4K,64K,2M,1G \

@@ -159,7 +159,7 @@ ended_with() { # <exit code>
 	ended_with 137
 	[[ -e ${JOURNAL} ]]
 	run --separate-stderr -0 "${PAGESIZES[@]}" --only 10 --size 2M
-	[[ ${stderr} == *"undoing what process ${pid} changed (tlbcost pagesizes "* ]]
+	[[ ${stderr} == *"undoing what process ${pid} changed (tlbcost pagesizes)"* ]]
 	as_before
 }
 

@@ -52,7 +52,7 @@ as_before() {
 	[[ $(pages) == "${BEFORE}" ]] || { printf '%s pages\n' "$(pages)" && return 1; }
 	[[ $(grep hugetlbfs /proc/mounts || true) == "${MOUNTS}" ]]
 	[[ ! -e ${JOURNAL} ]]
-	[[ $(find /run/tlbcost -mindepth 1 ! -name lock) == "" ]]
+	[[ $(find /run/tlbcost -mindepth 1 ! -path "*/private*") == "" ]]
 	[[ $(ls -A "${TMPDIR}") == "" ]]
 }
 
@@ -103,9 +103,9 @@ while not pathlib.Path("go").exists():
 	[[ ${output} =~ "2 MiB "\ +$((BEFORE + 16))\ +$((free + 16))\  ]]
 	[[ ${output} == *"hugetlbfs of 2 MiB pages is mounted on "* ]]
 	[[ ${output} == *"${SIZE}/nr_hugepages: ${BEFORE} -> $((BEFORE + 16))"* ]]
-	[[ ${output} == *"(tlbcost pool reserve --page-size 2M 16), stays until"* ]]
+	[[ ${output} == *"(tlbcost pool), stays until"* ]]
 	run --separate-stderr -0 "${POOL[@]}" restore
-	[[ ${stderr} == *"undoing what process "*" changed (tlbcost pool reserve"* ]]
+	[[ ${stderr} == *"undoing what process "*" changed (tlbcost pool)"* ]]
 	as_before
 	run --separate-stderr -0 "${POOL[@]}" restore
 	[[ ${stderr} == *"nothing to restore"* ]]
@@ -193,7 +193,7 @@ while not pathlib.Path("go").exists():
 		! grep -q "waiting" waited || break
 		sleep 0.1
 	done
-	grep "waiting up to 30 s: process ${pid} (tlbcost pool reserve 16 " waited
+	grep "waiting up to 30 s: process ${pid} (tlbcost pool)" waited
 	[[ $(pages) == "$((BEFORE + 16))" ]]
 	run -0 "${POOL[@]}" status
 	[[ ${output} == *"process ${pid} ("*"which restores it when it ends"* ]]

@@ -38,6 +38,7 @@ def walks(size, access):
 print(eval(f"({sys.argv[1]})"))' "$1"
 }
 
+# bats test_tags=long
 @test "region: walks are the reads' alone, as of a program that only reads" {
 	run -0 --separate-stderr "${ESTIMATE[@]}" --region reads:done -- ./phases 4 1
 	[[ ${stderr_lines[0]} == "tlbcost: simulated by Valgrind, not in copies: "* ]]
@@ -118,7 +119,7 @@ print(eval(f"({sys.argv[1]})"))' "$1"
 	run -127 "${region[@]}" "--start=1:/nowhere" ./no-such-program
 }
 
-# bats test_tags=settings
+# bats test_tags=settings,long
 @test "region: a trial times the region of both runs" {
 	[[ $(cat /sys/kernel/mm/transparent_hugepage/enabled) != *"[never]"* ]] ||
 		skip "there are no transparent huge pages here"

@@ -32,6 +32,7 @@ check_json() { # <Python about `found`>
 $1"
 }
 
+# bats test_tags=long
 @test "logs of perf become rows, and rows a review with the numbers of one estimate" {
 	local host
 	perf_log >perf.json

@@ -99,6 +99,7 @@ json.dump(found, open("old.json", "w"))'
 	[[ ${output} == *"plan.toml: not a review of this version"* ]]
 }
 
+# bats test_tags=long
 @test "counts of another machine, and a process that runs" {
 	sleep 60 3>&- &
 	local pid=$!
@@ -120,6 +121,7 @@ assert rows["counted"]["basis"] == "counters", rows["counted"]
 assert rows["running"]["decision"] == "failed" and rows["running"]["why"], rows["running"]'
 }
 
+# bats test_tags=long
 @test "a killed review resumes: nothing finished is repeated, nothing is lost" {
 	add_slow 6
 	local review round finished
@@ -231,6 +233,7 @@ json.dump(found, open("saved.json", "w"))'
 	[[ ${output} == *"cannot save results in /proc/no"* ]]
 }
 
+# bats test_tags=long
 @test "the example of --init is a plan that runs" {
 	"${TLBCOST}" review --init >example.toml
 	run -0 "${TLBCOST}" review --quiet example.toml

@@ -231,6 +231,7 @@ signalled() { # <signal> <script>
 	((${#lines[@]} <= 6))
 }
 
+# bats test_tags=long
 @test "run-calibrator.sh and tlbmiss_cost.sh: from the tree, with the real probe" {
 	need_built libexec/tlbcost-calibrate
 	run -0 --separate-stderr "${TREE}/scripts/run-calibrator.sh"

@@ -10,7 +10,7 @@
 load common
 
 THP=/sys/kernel/mm/transparent_hugepage/enabled
-LOCK=/run/tlbcost/lock
+LOCK=/run/tlbcost/private/lock
 POOL=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
 
 setup() {

@@ -180,6 +180,7 @@ same_without_windows() { # <program> [<argument>...]
 	(($(awk '/^# end: / { sum += $3 } END { print sum }' "${COUNTS}"/windows.*) > 0))
 }
 
+# bats test_tags=long
 @test "windows change no count: workloads" {
 	same_without_windows "${BUILD}/workloads/chase" --size 16M --count 50000
 	same_without_windows "${BUILD}/workloads/cyclic" --pages 2100 --rounds 30

@@ -97,7 +97,7 @@ def settings() -> dict[str, str]:
     mounts = Path("/proc/mounts").read_text().splitlines()
     found["mounts"] = "\n".join(sorted(line for line in mounts if "hugetlbfs" in line))
     notes = Path("/run/tlbcost").glob("*")
-    found["/run/tlbcost"] = " ".join(sorted(each.name for each in notes if each.name != "lock"))
+    found["/run/tlbcost"] = " ".join(sorted(each.name for each in notes if each.name != "private"))
     return found
 
 

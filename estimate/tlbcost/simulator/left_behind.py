@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What becomes of simulated processes that still run when the program has ended?
+"""The end of simulated processes that still run when the program has ended.
 
 Natively they live on, as without tlbcost. Their copies in the simulator have no purpose: they are
 asked to end, upon which the simulator writes what it has counted of them.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,8 +19,11 @@ _SETTLING_S = 1.0
 _POLL_S = 0.02
 
 
-def end_left_behind(folder: Path) -> int:
-    """End the simulated processes that write their tables into `folder`; how many there were."""
+def end_left_behind(folder: Path, begin_ns: int) -> int:
+    """End the simulated processes that write their tables into `folder`; how many there were.
+
+    `begin_ns`: when the simulation began, as files' times are.
+    """
     found = _settled(folder)
     for number, seconds in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _GRACE_S)):
         deadline = time.monotonic() + seconds
@@ -29,7 +33,17 @@ def end_left_behind(folder: Path) -> int:
                 os.kill(pid, number)
         while _simulated(folder) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
+    _remove_files(begin_ns)
     return len(found)
+
+
+def _remove_files(since_ns: int) -> None:
+    """Files that Valgrind unlinks as soon as it has made them, unless it is killed in between."""
+    for path in Path(tempfile.gettempdir()).glob("valgrind_proc_*"):
+        pid = path.name.split("_")[2]
+        with contextlib.suppress(OSError):
+            if path.lstat().st_mtime_ns >= since_ns and not Path("/proc", pid).exists():
+                path.unlink()
 
 
 def _settled(folder: Path) -> list[int]:

@@ -172,7 +172,7 @@ static void test_many_children(void)
 	close(ready[0]);
 	close(ready[1]);
 	if (made < MANY)
-		CHECK_SKIP("so many processes are not allowed");
+		CHECK_SKIP("this user may not start 1,200 processes");
 }
 
 static void *outlive(void *context)

@@ -199,9 +199,18 @@ static int make_copy(const struct injected *injected, unsigned long number, uint
 	/* Both ways to fork it. */
 	request.sibling = number % 4 < 2;
 	request.record_ms = 20;
-	if (injector_ask_recording(injected->socket, &request, &answer, &recorded) < 0 ||
-	    answer.refusal != INJECTED)
-		return -1;
+	for (unsigned tries = 0;; tries++) {
+		if (injector_ask_recording(injected->socket, &request, &answer, &recorded) < 0)
+			return -1;
+		if (answer.refusal == INJECTED)
+			break;
+		/* On a busy machine it may not stop in time. */
+		if (answer.refusal != REFUSED_BUSY || tries == 100) {
+			printf("# refused: %d, %s\n", (int)answer.refusal, strerror(answer.error));
+			return -1;
+		}
+		injected_nap(1000);
+	}
 	*copy = answer.copy[0];
 	rc = recording_open(recording, recorded);
 	if (recorded >= 0)

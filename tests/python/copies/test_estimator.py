@@ -171,6 +171,7 @@ def test_a_short_program_is_run_again_for_more_windows(tmp_path: Path) -> None:
     assert not more_may_do(tables_of(tmp_path, []), measured=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("windows", [4, 10, 30])
 def test_few_windows_hold_the_truth_as_often_as_many(tmp_path: Path, windows: int) -> None:
     random, truth, inside, trials = np.random.default_rng(windows), 0.2, 0, 60
@@ -190,6 +191,7 @@ def test_few_windows_hold_the_truth_as_often_as_many(tmp_path: Path, windows: in
     assert inside >= 53
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("windows", [4, 10, 30])
 def test_the_most_walks_are_as_many_as_there_are(tmp_path: Path, windows: int) -> None:
     random, truth, held, trials = np.random.default_rng(windows), 100.0, 0, 60

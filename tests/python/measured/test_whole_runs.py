@@ -101,6 +101,7 @@ def test_runs_that_spoil_each_other_come_one_by_one(
     assert capsys.readouterr().err.count("one after the other: it writes to /a/file") == 1
 
 
+@pytest.mark.long
 def test_a_file_that_is_opened_late_leaves_no_watch_of_the_first_attempt(
     launcher: Launcher, tmp_path: Path
 ) -> None:

@@ -30,7 +30,7 @@ from tlbcost.system.machine import huge_page_bytes, thp_mode
 from tlbcost.trial import catalog
 from tlbcost.trial.coverage import explain
 
-pytestmark = pytest.mark.settings
+pytestmark = [pytest.mark.long, pytest.mark.settings]
 
 MIB = 1 << 20
 SIZE = 96 * MIB

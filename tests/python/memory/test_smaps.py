@@ -7,6 +7,7 @@ import mmap
 import os
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tlbcost.memory import smaps
@@ -85,6 +86,7 @@ def test_an_arena_of_parts_is_an_arena() -> None:
     assert names == [smaps.ARENA, smaps.ARENA, smaps.UNNAMED, smaps.ARENA, smaps.ARENA]
 
 
+@pytest.mark.long
 def test_of_a_process_that_ends_while_it_is_read_nothing_is_taken_for_the_whole() -> None:
     whole = ended = 0
     for _ in range(60):

@@ -17,6 +17,8 @@ import jsonschema
 import pytest
 from builders.tree import BUILD, SCHEMAS
 
+pytestmark = pytest.mark.long
+
 SCHEMA = json.loads((SCHEMAS / "numa.schema.json").read_text(encoding="utf-8"))
 
 COMMANDS = {

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from builders.tree import TREE
 
+pytestmark = pytest.mark.long
+
 EPOCH = "1893456000"  # 2030-01-01
 WHO = {
     f"GIT_{role}_{what}": value

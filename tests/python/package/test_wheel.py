@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from builders.tree import GOLDEN, TREE
 
+pytestmark = pytest.mark.long
+
 # What pip says where no index of packages can be reached.
 OFFLINE = ("Could not find a version", "No matching distribution", "connection")
 

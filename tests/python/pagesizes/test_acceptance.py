@@ -30,12 +30,15 @@ PATTERNS = range(1, 11)
 # Where the two differ by more: doc/page-sizes.md says why.
 FACTOR, LEAST_WITHIN = 1.3, 9
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("valgrind") is None
-    or not any(paths.valgrind_lib().glob("tlbsim-*"))
-    or not (WORKLOADS / "page-patterns").exists(),
-    reason="needs valgrind, the simulator and the workloads (make)",
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        shutil.which("valgrind") is None
+        or not any(paths.valgrind_lib().glob("tlbsim-*"))
+        or not (WORKLOADS / "page-patterns").exists(),
+        reason="needs valgrind, the simulator and the workloads (make)",
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from tlbcost.review.page import to_html
 
 SCREENS = TREE / "build" / "review-pages"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")]
 # It runs as root in containers, which have no GPU either, and is to ask nobody for anything.
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

@@ -132,6 +132,7 @@ def junit_schema() -> xmlschema.XMLSchema:
     return xmlschema.XMLSchema(file)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["plain", "hostile", "fleet"])
 def test_junit_is_as_its_readers_want_it(
     name: str, tmp_path: Path, junit_schema: xmlschema.XMLSchema

@@ -13,7 +13,10 @@ import pytest
 from builders.tree import TREE
 
 PROGRAM = TREE / "build" / "tlbcost"
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="needs build/tlbcost (make)")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not PROGRAM.exists(), reason="needs build/tlbcost (make)"),
+]
 
 # Both end at once, since neither program is there.
 PLAN = """

@@ -109,6 +109,7 @@ def test_a_long_run_is_the_only_one(
     assert (len(outcomes), len(started)) == (n, 1)
 
 
+@pytest.mark.long
 @needs_launcher
 @pytest.mark.usefixtures("leaves_nothing")
 def test_an_exception_ends_the_whole_family(

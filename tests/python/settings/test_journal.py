@@ -6,8 +6,12 @@ On a made-up machine; pool.bats asks the kernel.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,7 +45,8 @@ def _made_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file.write_text(text, encoding="utf-8")
     (root / "run/tlbcost").mkdir(parents=True, exist_ok=True)
     for left in (root / "run/tlbcost").iterdir():
-        left.unlink()
+        if left.name != "private":
+            left.unlink()
 
 
 def write(root: Path, data: bytes) -> Path:
@@ -167,7 +172,7 @@ def test_no_lock_is_taken_in_a_folder_that_others_can_write(root: Path) -> None:
 
 
 def test_what_a_killed_run_was_about_to_note_is_removed(root: Path) -> None:
-    half = root / "run/tlbcost/journal.new"
+    half = root / "run/tlbcost/.journal.json.0123abcd"
     half.write_bytes(written(root)[:100])
     (root / "run/tlbcost/journal.json").unlink()
     with system_settings(lambda _: None):
@@ -184,7 +189,7 @@ def test_no_link_is_followed(root: Path, tmp_path: Path) -> None:
     path.symlink_to(victim)
     assert "Too many levels of symbolic links" in refused(root)
     path.unlink()
-    path.with_suffix(".new").symlink_to(victim)
+    path.symlink_to(victim)
     before = victim.read_bytes()
     journal.write_journal(CHANGES[:1])
     assert victim.read_bytes() == before
@@ -206,5 +211,89 @@ def test_it_is_on_the_disk_before_the_setting_changes(
     monkeypatch.setattr(os, "fsync", fsync)
     with system_settings(lambda _: None) as found:
         found.write(THP, "never")
-        assert synced[:2] == [("journal.new", "always"), ("tlbcost", "always")]
+        assert [each[0][:14] for each in synced[:2]] == [".journal.json.", "tlbcost"]
+        assert {each[1] for each in synced[:2]} == {"always"}
     assert now(root)[0] == "always"
+
+
+def test_only_its_user_may_read_it_and_it_holds_no_argument(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        sys, "argv", ["tlbcost", "pool", "reserve", "1", "--", "sh", "-c", "x --password=hidden"]
+    )
+    with system_settings(lambda _: None) as found:
+        found.write(THP, "never")
+        path = root / "run/tlbcost/journal.json"
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert json.loads(path.read_text())["changes"][0]["owner"]["command"] == "tlbcost pool"
+        changing = root / "run/tlbcost/changing"
+        assert changing.readlink().name.startswith(f"{os.getpid()} ")
+        assert changing.readlink().name.endswith(" tlbcost pool")
+        (lock,) = (root / "run/tlbcost/private").iterdir()
+        assert lock.parent.stat().st_mode & 0o777 == 0o700
+    assert not changing.is_symlink()
+    monkeypatch.setattr(sys, "argv", ["tlbcost", "--password=hidden"])
+    assert journal.myself().command == "tlbcost"
+
+
+@pytest.mark.parametrize("how", ["open", "link", "file"])
+def test_no_lock_is_taken_where_others_may_hold_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setenv("TLBCOST_ROOT", str(tmp_path))
+    elsewhere, private = tmp_path / "elsewhere", tmp_path / "run/tlbcost/private"
+    elsewhere.mkdir(mode=0o700)
+    private.parent.mkdir(parents=True)
+    if how == "open":
+        private.mkdir()
+        private.chmod(0o755)
+    elif how == "link":
+        private.symlink_to(elsewhere)
+    else:
+        private.touch()
+    with pytest.raises(TlbcostError, match="cannot record in"), system_settings(lambda _: None):
+        pass
+    assert not list(elsewhere.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act for another user")
+def test_another_user_can_neither_lock_nor_read_and_waits_for_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def measure() -> None:
+        with journal.undisturbed(lambda _: None, 0):
+            pass
+
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        root.chmod(0o755)
+        monkeypatch.setenv("TLBCOST_ROOT", name)
+        file = root / THP[1:]
+        file.parent.mkdir(parents=True)
+        file.write_text("always", encoding="utf-8")
+        with system_settings(lambda _: None) as found:
+            found.write(THP, "never")
+            with as_nobody():
+                with pytest.raises(PermissionError):
+                    journal.read_journal()
+                with pytest.raises(PermissionError):
+                    (root / "run/tlbcost/private/lock").open()
+                # A process of the one that changes them would wait for ever.
+                monkeypatch.setattr(os, "getppid", os.getpid)
+                measure()
+                monkeypatch.undo()
+                monkeypatch.setenv("TLBCOST_ROOT", name)
+                with pytest.raises(TlbcostError, match=f"cannot measure: process {os.getpid()} "):
+                    measure()
+        with as_nobody():
+            measure()
+
+
+@contextlib.contextmanager
+def as_nobody() -> Iterator[None]:
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)

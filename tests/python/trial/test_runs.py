@@ -63,6 +63,7 @@ def test_pairs_follow_until_the_gain_is_known_well_enough(
     assert not widths
 
 
+@pytest.mark.long
 def test_the_runs_of_a_pair_take_turns_and_change_places(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +86,7 @@ def test_the_runs_of_a_pair_take_turns_and_change_places(
     assert len(trial.pairs) == 3
 
 
+@pytest.mark.long
 def test_two_that_fail_at_the_same_time_run_one_after_the_other(
     launcher: Launcher, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

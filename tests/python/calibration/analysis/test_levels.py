@@ -25,6 +25,7 @@ def outcomes() -> list[Outcome]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", ["first", "second"])
 def test_levels_that_are_there_are_found(outcomes: list[Outcome], level: str) -> None:
     there = [outcome for outcome in outcomes if outcome.level == level and outcome.entries]
