@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -121,6 +122,17 @@ static struct listed_call *make_list(const struct helper *helper,
 
 #define PAGE_BYTES 4096u
 
+/* The priority of one process for another, unless both have real-time ones. */
+static void set_priority(pid_t pid, pid_t like)
+{
+	const struct sched_param none = { 0 };
+	const int policy = sched_getscheduler(like);
+
+	if (policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE)
+		sched_setscheduler(pid, policy, &none);
+	setpriority(PRIO_PROCESS, (id_t)pid, getpriority(PRIO_PROCESS, (id_t)like));
+}
+
 /* Returns 0 once it is about to make its first call; or an error, and it ends by itself. */
 static int start_helper(struct helper *helper, const struct injector_request *request, bool forks,
 			const struct unforked_memory *unforked)
@@ -139,6 +151,8 @@ static int start_helper(struct helper *helper, const struct injector_request *re
 	if (result < 0)
 		return result == TRACEE_LOST ? ESRCH : (int)-result;
 	helper->inner_pid = (pid_t)result;
+	/* The thread, which may have a low one, waits for it. */
+	set_priority(helper->pid, getpid());
 	helper->bytes = (most + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 	registers.r13 = helper->bytes;
 	if (tracee_wait_interrupted(helper->pid, TRACEE_FOR_EVER) < 0)
@@ -197,8 +211,10 @@ static void finish_helper(const struct helper *helper, struct injector_answer *a
 	       tracee_wait(helper->pid, TRACEE_FOR_EVER, &status) == 0 && WIFSTOPPED(status))
 		if (TRACEE_EVENT(status) == PTRACE_EVENT_CLONE &&
 		    answer->copies < INJECTOR_MOST_COPIES &&
-		    ptrace(PTRACE_GETEVENTMSG, helper->pid, NULL, &child) == 0)
+		    ptrace(PTRACE_GETEVENTMSG, helper->pid, NULL, &child) == 0) {
+			set_priority((pid_t)child, helper->stop->thread);
 			add_copy(helper->stop, answer, (pid_t)child, 0);
+		}
 }
 
 /* Returns 0, or an error of clone(). */

@@ -164,9 +164,11 @@ static bool kill_thp(struct injected *injected, unsigned us)
 	bool traced;
 
 	if (tracer == 0)
-		for (;;) {
-			live_ask(program, us % 2, HUGE_BYTES, &result, &failed);
-			live_switch(program, 0, &failed);
+		for (unsigned i = 0;; i++) {
+			if (us % 4 == 0)
+				live_ask(program, us % 8, HUGE_BYTES, &result, &failed);
+			else
+				live_switch(program, i % 2, &failed);
 		}
 	injected_nap(us);
 	traced = thread_facts_read(program, program, &facts) == 0 && facts.tracer == tracer;
