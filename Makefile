@@ -368,7 +368,7 @@ analyze: $(B)/venv/.check  ## bandit and gcc -fanalyzer: what doc/security.md do
 under-fire: all $(B)/venv/.check  ## every command under every condition of tests/bats/under_fire.bats (ten minutes)
 	UNDER_FIRE=all bats -f everything tests/bats/under_fire.bats
 
-lint: $(B)/venv/.check  ## the compilers' warnings, shellcheck, ruff, mypy, import-linter, codespell, vulture
+lint: c-lint $(B)/venv/.check  ## the compilers' warnings, shellcheck, ruff, mypy, import-linter, codespell, vulture
 	tests/lint
 
 # All C and C++ once more, keeping nothing: what was built before shows no warnings.  (-fsyntax-only

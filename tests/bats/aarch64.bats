@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
+# bats file_tags=long
 # Does the probe work on another CPU?  Built for aarch64 and emulated, so that no time is looked at.
 # shellcheck disable=SC2154  # run sets stderr
 

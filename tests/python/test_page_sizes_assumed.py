@@ -17,7 +17,7 @@ NUMBER = re.compile(
     r"|(<<|>>) ?(12|21)\b|\b4 \* (_?KIB|1024)\b|\b2 \* (_?MIB)\b"
 )
 # Folders that are built for x86-64 alone, or are no part of what is installed.
-X86_ALONE = ("profiler/copies/", "profiler/thp/")
+X86_ALONE = ("profiler/copies/", "profiler/thp/", "profiler/trace/")
 FOLDERS = {
     "calibrator": "*.[ch]",
     "common": "*.[ch]",

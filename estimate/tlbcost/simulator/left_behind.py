@@ -10,20 +10,18 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import tempfile
 import time
 from pathlib import Path
+
+from tlbcost.common.temporary import remove_left, temporary_place
 
 _GRACE_S = 5.0
 _SETTLING_S = 1.0
 _POLL_S = 0.02
 
 
-def end_left_behind(folder: Path, begin_ns: int) -> int:
-    """End the simulated processes that write their tables into `folder`; how many there were.
-
-    `begin_ns`: when the simulation began, as files' times are.
-    """
+def end_left_behind(folder: Path) -> int:
+    """End the simulated processes that write their tables into `folder`; how many there were."""
     found = _settled(folder)
     for number, seconds in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _GRACE_S)):
         deadline = time.monotonic() + seconds
@@ -33,17 +31,9 @@ def end_left_behind(folder: Path, begin_ns: int) -> int:
                 os.kill(pid, number)
         while _simulated(folder) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
-    _remove_files(begin_ns)
+    # Valgrind's own files, if it was killed as it made them.
+    remove_left(temporary_place())
     return len(found)
-
-
-def _remove_files(since_ns: int) -> None:
-    """Files that Valgrind unlinks as soon as it has made them, unless it is killed in between."""
-    for path in Path(tempfile.gettempdir()).glob("valgrind_proc_*"):
-        pid = path.name.split("_")[2]
-        with contextlib.suppress(OSError):
-            if path.lstat().st_mtime_ns >= since_ns and not Path("/proc", pid).exists():
-                path.unlink()
 
 
 def _settled(folder: Path) -> list[int]:

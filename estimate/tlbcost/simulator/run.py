@@ -126,7 +126,6 @@ def simulate(
     """
     folder = launcher.folder / f"counts{launcher.runs}"
     folder.mkdir()
-    begin_ns = folder.stat().st_mtime_ns
     if launcher.user is not None:
         os.chown(folder, launcher.user.uid, launcher.user.gid)
     if launcher.region is not None:
@@ -142,7 +141,7 @@ def simulate(
             )
     finally:
         # Else the folder could not be removed: they make files in it.
-        left_behind = end_left_behind(folder, begin_ns)
+        left_behind = end_left_behind(folder)
     if outcome.exec_errno is not None:
         raise TlbcostError(
             f"cannot run {valgrind}: {os.strerror(outcome.exec_errno).lower()}",
