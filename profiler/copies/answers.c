@@ -193,7 +193,7 @@ static int handle_signals(struct arm *arm, uint64_t area)
 	return call(arm, SYS_rt_sigprocmask, (const uint64_t[6]){ SIG_SETMASK, scratch, 0, 8 });
 }
 
-/* It is not traced when it runs: it dies with the copy, which dies with us, and has a limit. */
+/* It is not traced when it runs: it dies with the copy (arm.c), which dies with us, and has a limit. */
 static int bound(struct arm *arm, uint64_t area)
 {
 	const struct rlimit cpu = { MOST_CPU_S, MOST_CPU_S };
@@ -201,8 +201,6 @@ static int bound(struct arm *arm, uint64_t area)
 
 	/* With Yama, only a permitted process may look at it then. */
 	arm_call(arm, SYS_prctl, (const uint64_t[6]){ PR_SET_PTRACER, UINT64_MAX });
-	if (call(arm, SYS_prctl, (const uint64_t[6]){ PR_SET_PDEATHSIG, SIGKILL }) < 0)
-		return -1;
 	if (copy_write(&arm->copy, scratch, &cpu, sizeof(cpu)) < 0)
 		return -1;
 	return call(arm, SYS_setrlimit, (const uint64_t[6]){ RLIMIT_CPU, scratch });

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -54,6 +55,8 @@ int arm_fork(struct arm *arm, struct copy *from)
 	arm->registers = from->start;
 	if (tracee_wait_interrupted(child, TRACEE_OF_ONE_THREAD) < 0 ||
 	    ptrace(PTRACE_SETOPTIONS, child, NULL, options) < 0 || set_registers(arm) < 0 ||
+	    /* It dies with the copy. */
+	    arm_call(arm, SYS_prctl, (const uint64_t[6]){ PR_SET_PDEATHSIG, SIGKILL }) < 0 ||
 	    shared_memory_isolate(&arm->shared, &arm->copy, &arm->registers, false) < 0) {
 		error = errno;
 		arm_kill(arm, from);

@@ -17,7 +17,7 @@ from tlbcost.common.causes import tool_error
 from tlbcost.common.cleanup import check_time
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.progress import duration, say
-from tlbcost.copies.process import run_tool
+from tlbcost.copies.process import note_end, run_tool
 from tlbcost.copies.record import CopiedRun
 from tlbcost.copies.run import arms_tool, unavailable
 from tlbcost.measured.record import MeasuredGain, TooBusy
@@ -94,6 +94,7 @@ def _copies_of_process(
         *(["--children"] if request.children else []),
     ]
     code, said = run_tool(words)
+    note_end(pid)
     if code == CANNOT_MEASURE:
         return "the process may not be copied"
     if code != 0:

@@ -124,6 +124,7 @@ def follow_process(
         code, said = _follow(words, meter)
     finally:
         sampler.stop()
+    note_end(pid)
     if code == CANNOT_MEASURE:
         raise refused(pid, folder)
     if code != 0:
@@ -205,6 +206,12 @@ def _command(pid: int) -> tuple[tuple[str, ...], Path]:
         # A title that the program has set for itself: "redis-server *:6379".
         argv = tuple(argv[0].split())
     return argv or (str(path),), path
+
+
+def note_end(pid: int) -> None:
+    """Say so if the process has ended."""
+    if not _is_alive(_living(pid)):
+        say(f"process {pid} has ended, and its copies with it: the answer is of the time before")
 
 
 def _living(pid: int) -> Path:
