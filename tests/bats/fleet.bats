@@ -315,8 +315,12 @@ make_certificates() { # <name>
 
 @test "mistakes are named before anything connects" {
 	add_lookup east
-	run -2 "${TLBCOST}" review --scheduler host:1 plan.toml
-	[[ ${output} == *"not tcp://HOST:PORT or tls://HOST:PORT: host:1"* ]]
+	run -2 "${TLBCOST}" review --scheduler tcp://192.0.2.1:1 plan.toml
+	[[ ${output} == *"tcp://192.0.2.1:1: without TLS, "*"hint: --scheduler tls://HOST:PORT --tls-ca-file"* ]]
+	run -2 "${TLBCOST}" worker --scheduler tcp://192.0.2.1:1 --machine east
+	[[ ${output} == *"tcp://192.0.2.1:1: without TLS, "* ]]
+	run -2 "${TLBCOST}" review --scheduler udp://host:1 plan.toml
+	[[ ${output} == *"not tls://HOST:PORT or tcp://HOST:PORT: udp://host:1"* ]]
 	run -2 "${TLBCOST}" review --scheduler tcp://127.0.0.1:1 --tls-cert ours.pem plan.toml
 	[[ ${output} == *"--tls-* options need --scheduler tls://HOST:PORT"* ]]
 	run -2 "${TLBCOST}" review --scheduler tls://127.0.0.1:1 plan.toml

@@ -12,6 +12,7 @@ from tlbcost.calibration.costs import PageCosts, cost_at, page_costs
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.interval import Interval
 from tlbcost.counters.count_findings import PartialSum, formula_values, partial_sums
+from tlbcost.counters.importing.not_counted import not_counted
 from tlbcost.counters.perf_stat import perf_stat
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.model import miss_costs, overlap, walk_share
@@ -29,6 +30,7 @@ from tlbcost.simulator.counts import (
     total_footprint,
 )
 
+_BOUNDING = ("share", "pending_share", "walks")
 # Of base and of huge pages.
 Costs = tuple[PageCosts, PageCosts]
 
@@ -267,13 +269,17 @@ def _unbounded(
     assert given.counted is not None
     pmu, formulas = given.pmu, given.pmu.formulas
     from_file = given.path is None
-    key = next((key for key in ("share", "pending_share", "walks") if key in formulas), None)
+    key = next((key for key in _BOUNDING if key in formulas), None)
     if from_file and pmu is generic_pmu():
         return TlbcostError(
             "no estimate: the CPU that was counted on is not known, nor what its events mean",
             "--cpu MODEL; 'tlbcost events --list' has them",
             CANNOT_MEASURE,
         )
+    useful = {name for each in _BOUNDING if each in formulas for name in names_in(formulas[each])}
+    refused = not_counted(given.counted, useful - given.counted.values().keys())
+    if from_file and refused is not None:
+        return refused
     has_walks = any(found.get(key) or key in partial for key in ("walks", "data_walks"))
     counts_cycles = any(key in formulas for key in ("share", "pending_share"))
     count_more = f"count what is missing: {perf_stat(pmu)}" if from_file and key else None

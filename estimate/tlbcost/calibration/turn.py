@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tlbcost.common.files import lock_file
 from tlbcost.common.sudo import as_calling_user
 
 _POLL_S = 0.1
@@ -99,8 +100,7 @@ def _lock(fd: int) -> bool | None:
 def _open(path: Path) -> int | None:
     with as_calling_user(), contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        return os.open(path, flags, 0o600)
+        return lock_file(path)
     return None
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from tlbcost.answer.request import EstimateRequest
 from tlbcost.commands.estimate_options import add_arguments, request_of
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.names import program_only
 
 if TYPE_CHECKING:
     from tlbcost.answer.record import Estimate
@@ -67,13 +69,16 @@ def _estimate_here(
     condition: Condition | None,
 ) -> int:
     from tlbcost.answer.document import estimate_document
-    from tlbcost.answer.estimate import estimate
+    from tlbcost.answer.estimate import estimate, with_words
     from tlbcost.common.document import to_json
     from tlbcost.common.output import give_report
     from tlbcost.report.condition import exit_code
     from tlbcost.report.text import print_report
 
     found = estimate(request)
+    if arguments.redact:
+        given = replace(found.given, argv=program_only(found.given.argv))
+        found = with_words(replace(found, given=given))
     document = estimate_document(found)
     give_report(
         document,
@@ -105,6 +110,8 @@ def _estimate_machines(request: EstimateRequest, arguments: argparse.Namespace) 
             region=request.region,
         )
     )
+    if arguments.redact:
+        found = replace(found, argv=program_only(found.argv))
     text = partial(print_report, details=arguments.details)
     give_report(found, text, to_json, arguments.output, arguments.json)
 

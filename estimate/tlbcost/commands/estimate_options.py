@@ -19,6 +19,7 @@ from tlbcost.common.arguments import (
     add_fail_if,
     add_no_measure,
     add_program,
+    add_redact,
     add_region,
     add_reports,
     add_run_options,
@@ -103,6 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="estimate from counts taken elsewhere: perf stat's output (text, -x or -j), an "
         "opreport listing, or tlbcost count --table; several files are of one program",
     )
+    add_redact(parser)
     add_region(parser)
     add_run_options(parser, ignore_failure=True)
     add_reports(parser)
@@ -129,7 +131,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "its own (default: those of this machine, if it has several and the program is simulated)",
     )
     parser.add_argument(
-        "--object", metavar="NAME", help="with --from of a profile: the program's line in it"
+        "--object", metavar="NAME", help="with --from: a command or cgroup, or a line of a profile"
     )
     parser.add_argument(
         "--page-size",

@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.commands.review_counts import add_options, check_options, convert, review_counts
-from tlbcost.common.arguments import add_exit_codes, add_reports, duration, from_file, to_file
+from tlbcost.common.arguments import (
+    add_exit_codes,
+    add_redact,
+    add_reports,
+    duration,
+    from_file,
+    to_file,
+)
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CONDITION_HOLDS, FAILED, USAGE, TlbcostError
 from tlbcost.review.scheduler import add_scheduler, scheduler_of
@@ -69,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--markdown", metavar="FILE", type=to_file,
         help="write it as Markdown to FILE, for a pull request",
     )  # fmt: skip
+    add_redact(parser)
     parser.add_argument(
         "--resume", action="store_true",
         help="use what an earlier review of this plan finished; try again what failed",
@@ -153,6 +161,9 @@ def _review(arguments: argparse.Namespace, scheduler: Scheduler | None) -> int:
     # Whatever can be refused is refused before anything takes time.
     baseline = None if arguments.baseline is None else read_review(arguments.baseline)
     plan = read_plan(arguments.plan)
+    if arguments.redact:
+        services = [msgspec.structs.replace(each, redact=True) for each in plan.services]
+        plan = msgspec.structs.replace(plan, services=services)
     tasks = plan_tasks(plan, fleet=scheduler is not None)
     folder = arguments.state or Path(f"{arguments.plan.stem}.review")
     with _fleet(scheduler, arguments.worker_timeout) as fleet:

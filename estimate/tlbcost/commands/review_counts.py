@@ -45,7 +45,7 @@ def check_options(arguments: argparse.Namespace) -> None:
             raise TlbcostError(f"--{option} needs --convert", None, USAGE)
     if arguments.hosts is not None and not counts:
         raise TlbcostError("--hosts needs --counts", None, USAGE)
-    of_plans = ["baseline", "gate", "html", "junit", "resume", "state"]
+    of_plans = ["baseline", "gate", "html", "junit", "redact", "resume", "state"]
     if convert:
         of_plans += ["csv", "json", "markdown"]
     for option in of_plans:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+from dataclasses import replace
 
 from tlbcost.common.arguments import (
     TIMED_OUT,
@@ -14,6 +15,7 @@ from tlbcost.common.arguments import (
     add_pairs,
     add_precision,
     add_program,
+    add_redact,
     add_region,
     add_reports,
     add_run_options,
@@ -23,6 +25,7 @@ from tlbcost.common.arguments import (
 )
 from tlbcost.common.cleanup import until_stopped
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.names import program_only
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_details(parser)
     add_engine(parser)
     parser.add_argument("--no-estimate", action="store_true", help="measure only; predict nothing")
+    add_redact(parser)
     add_region(parser)
     add_run_options(parser)
     add_reports(parser, json="the trials")
@@ -91,6 +95,8 @@ def _try(arguments: argparse.Namespace) -> int:
         region=arguments.region,
     )
     found = run_trials(request, say)
+    if arguments.redact:
+        found = replace(found, argv=program_only(found.argv))
     give_report(
         found,
         functools.partial(print_trials, details=arguments.details),

@@ -19,6 +19,7 @@ from tlbcost.common.arguments import (
     add_precision,
     add_program,
     add_quiet,
+    add_redact,
     add_time_limit,
     from_file,
     measuring,
@@ -72,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--recalibrate", action="store_true",
         help="measure this machine's costs again before each program",
     )  # fmt: skip
+    add_redact(parser)
     parser.add_argument(
         "--size", metavar="SIZE", type=_size,
         help="with --stream: bytes of its arrays (default: 1G)",
@@ -156,7 +158,9 @@ def _stream(arguments: argparse.Namespace, options: tuple[str, ...]) -> int:
             _print(text.getvalue(), arguments.output)
     programs = [result.program for result in results]
     if arguments.table is not None:
-        write(arguments.table, format_record(record_of_programs(programs)))
+        write(
+            arguments.table, format_record(record_of_programs(programs, redacted=arguments.redact))
+        )
     if all(program.excluded is not None for program in programs):
         raise TlbcostError("STREAM was not on huge pages", None, CANNOT_MEASURE)
     return 0
@@ -194,6 +198,7 @@ def _recorded(arguments: argparse.Namespace) -> Record:
         engine=arguments.engine,
         measured=measuring(arguments),
         table=arguments.table,
+        redacted=arguments.redact,
     )
     return validate_suite(request, say)
 

@@ -165,6 +165,14 @@ def add_details(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_redact(parser: argparse.ArgumentParser) -> None:
+    """--redact."""
+    parser.add_argument(
+        "--redact", action="store_true",
+        help="of command lines, write the program's name only: arguments may be secret",
+    )  # fmt: skip
+
+
 def add_fail_if(parser: argparse.ArgumentParser) -> None:
     """--fail-if."""
     parser.add_argument(

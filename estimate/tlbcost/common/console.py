@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, TextIO
 from tlbcost.common import names
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderResult
     from rich.table import Table
 
 WIDTH = 80
 _NARROWEST, _WIDEST = 60, 120
+# Blanks between columns, where there is room; else 1.
+_GAP = 2
 
 
 def width_of(file: TextIO) -> int:
@@ -92,11 +94,32 @@ def table(first: str, *names: str) -> Table:
     """A table with a column of words and columns of figures."""
     from rich.table import Table
 
-    made = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    class Whole(Table):
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            _fit(self, options.max_width)
+            return super().__rich_console__(console, options)
+
+    made = Whole(box=None, padding=(0, _GAP, 0, 0), header_style="bold", pad_edge=False)
     made.add_column(first, overflow="fold")
     for name in names:
         made.add_column(name, justify="right", overflow="fold")
     return made
+
+
+def _fit(rows: Table, width: int) -> None:
+    """Give columns widths that cut no word, if there are any such; Rich would narrow the widest."""
+    texts = [[str(column.header), *map(str, column.cells)] for column in rows.columns]
+    widths = [max(map(len, each)) for each in texts]
+    least = [max(map(len, " ".join(each).split()), default=0) for each in texts]
+    gap = next((gap for gap in (_GAP, 1) if sum(least) + gap * (len(least) - 1) <= width), None)
+    if gap is None:
+        return
+    rows.padding = (0, gap, 0, 0)
+    while sum(widths) + gap * (len(widths) - 1) > width:
+        widest = max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))
+        widths[widest] -= 1
+    for column, chosen in zip(rows.columns, widths, strict=True):
+        column.width = chosen
 
 
 def section(console: Console, content: Table) -> None:

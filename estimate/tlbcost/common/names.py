@@ -11,7 +11,8 @@ from __future__ import annotations
 import codecs
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
 
 _UNSHOWN = re.compile("[\x00-\x1f\x7f\udc80-\udcff]")
 _UNWRITTEN = re.compile("[\x00-\x1f\x7f\\\\\udc80-\udcff]")
@@ -34,6 +35,11 @@ def shown_text(text: str) -> str:
 def command_line(argv: Iterable[str]) -> str:
     r"""To be pasted into a shell: $'a\xff' for a word that cannot be shown."""
     return " ".join(_quoted(word) for word in argv)
+
+
+def program_only(argv: Sequence[str]) -> tuple[str, ...]:
+    """The program's name without its folder and arguments, which may be secret."""
+    return tuple(PurePath(word).name for word in argv[:1])
 
 
 def written(name: str) -> str:

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import io
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
 
 from tlbcost.common.causes import hint_for
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.files import new_file, place_of
 from tlbcost.common.sudo import as_calling_user, calling_user
 
 _Found = TypeVar("_Found")
@@ -77,6 +76,15 @@ def check_writable(path: Path, exit_code: int = FAILED) -> None:
     replaced = path if path.exists() and not path.is_file() else folder
     if not os.access(replaced, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise _error(path, "permission denied", exit_code)
+    try:
+        _as_its_owner(lambda: _find(path))
+    except OSError as error:
+        raise _refused(path, error, exit_code) from error
+
+
+def _find(path: Path) -> None:
+    with place_of(path):
+        pass
 
 
 def write(path: Path, text: str | bytes, exit_code: int = FAILED) -> None:
@@ -106,9 +114,9 @@ def _print(text: str | bytes) -> None:
 def write_file(path: Path, text: str | bytes) -> None:
     """Write a file so that its name appears only when it is complete.
 
-    A device or a FIFO is written in place. Under sudo the file is the calling user's; one that only
-    root can write is root's. Raises OSError; then neither the file nor a temporary one is left
-    behind.
+    A device or a FIFO is written in place; whose links are followed: place_of. Under sudo the file
+    is the calling user's; one that only root can write is root's. Raises OSError; then neither the
+    file nor a temporary one is left behind.
     """
     data = text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
     _as_its_owner(lambda: _write_whole(path, data))
@@ -118,8 +126,9 @@ def open_text(path: Path) -> TextIO:
     """Open a file that is written bit by bit; as whom, see write_file. Raises OSError."""
 
     def opened() -> TextIO:
-        _check_link(path)
-        return path.open("w", encoding="utf-8")
+        # It has its name at once, and what comes later is seen there.
+        with place_of(path) as place, new_file(place) as file:
+            return os.fdopen(os.dup(file.fileno()), "w", encoding="utf-8")
 
     return _as_its_owner(opened)
 
@@ -134,32 +143,9 @@ def _as_its_owner(act: Callable[[], _Found]) -> _Found:
         return act()
 
 
-def _check_link(path: Path) -> None:
-    """Root follows no link that another user put there. Raises OSError."""
-    if os.geteuid() == 0 and path.is_symlink() and path.lstat().st_uid != 0:
-        raise OSError(errno.ELOOP, "it is another user's symbolic link")
-
-
 def _write_whole(path: Path, data: bytes) -> None:
-    _check_link(path)
-    if path.exists() and not path.is_file():
-        # Renaming a file over /dev/null would replace it for everyone.
-        with path.open("wb") as device:
-            device.write(data)
-        return
-    path = path.resolve()
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
-        Path(temporary).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(temporary).unlink()
-        raise
+    with place_of(path) as place, new_file(place) as file:
+        file.write(data)
 
 
 def give_report(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tlbcost.common.errors import FAILED, USAGE, TlbcostError
+from tlbcost.common.files import place_of, rename
 from tlbcost.common.output import STDOUT
 from tlbcost.common.temporary import temporary_folder
 from tlbcost.fleet.machines import cpu_named
@@ -27,17 +28,19 @@ def convert_logs(logs: Sequence[Path], origin: Origin, output: Path | None) -> i
         cpu_named(origin.cpu_model)
     found = (frame for log in logs for frame in frames(log, origin))
     path = STDOUT if output is None else output
-    if path == STDOUT or (path.exists() and not path.is_file()):
+    if path == STDOUT:
         return _write_csv(found, path)
-    if path.suffix not in (".csv", ".parquet"):
-        raise TlbcostError(
-            f"--output {path}: a name that ends in .csv or .parquet is needed", None, USAGE
-        )
-    path = path.resolve()
-    with temporary_folder(next_to=path) as folder:
-        made = folder / path.name
-        rows = (_write_csv if path.suffix == ".csv" else _write_parquet)(found, made)
-        made.replace(path)
+    with place_of(path) as place:
+        if place.there is not None:
+            return _write_csv(found, Path(f"/proc/self/fd/{place.there}"))
+        if path.suffix not in (".csv", ".parquet"):
+            raise TlbcostError(
+                f"--output {path}: a name that ends in .csv or .parquet is needed", None, USAGE
+            )
+        with temporary_folder(next_to=path.resolve()) as folder:
+            made = folder / path.name
+            rows = (_write_csv if path.suffix == ".csv" else _write_parquet)(found, made)
+            rename(made, place)
     return rows
 
 

@@ -17,11 +17,11 @@ from tlbcost.review.execution import Interrupted
 from tlbcost.review.scheduler import (
     CONNECT_S,
     Scheduler,
+    check_closed,
     check_reachable,
     load_dask,
     security_of,
     unreachable,
-    warn_if_open,
 )
 from tlbcost.review.task import Task
 from tlbcost.review.worker import offered, resource
@@ -125,8 +125,8 @@ class Cluster:
 @contextlib.contextmanager
 def connected(scheduler: Scheduler) -> Iterator[Cluster]:
     """The cluster; at the end nothing of ours runs on it. Raises TlbcostError: it is not there."""
+    check_closed(scheduler)
     load_dask()
-    warn_if_open(scheduler)
     security = security_of(scheduler)
     check_reachable(scheduler)
     from distributed import Client

@@ -177,6 +177,8 @@ def _row(
 def _shell_line(service: Service, command: Sequence[str]) -> str:
     """The command where, and with what, a review runs it."""
     words = names.command_line(command)
+    if service.redact:
+        return words
     if service.command:
         given = [
             f"{name}={names.command_line([value])}" for name, value in service.environment.items()

@@ -85,6 +85,7 @@ class Service(Part, frozen=True, kw_only=True):
     environment: Annotated[dict[str, str], doc("variables of the command")] = msgspec.field(
         default_factory=dict
     )
+    redact: Annotated[bool, doc("of its command line, write the program's name only")] = False
     cpu: Annotated[str | None, doc("with counts: the CPU that was counted on")] = None
     command: Annotated[tuple[str, ...], doc("a program to run, and its arguments")] = ()
     pid: Annotated[_Count | None, doc("a process that runs here")] = None

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tlbcost.common.errors import FAILED, TOOL_FAILED, USAGE, TlbcostError
-from tlbcost.common.progress import say
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -31,7 +30,7 @@ _SETTINGS: dict[str, Any] = {
     "distributed.admin.system-monitor.gil.enabled": False,
     "distributed.comm.timeouts.connect": f"{CONNECT_S}s",
 }
-_ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.%]+\]|[^\s/:\[\]]+):(\d{1,5})", re.ASCII)
+_ADDRESS = re.compile(r"(?:(tcp|tls)://)?(\[[0-9A-Fa-f:.%]+\]|[^\s/:\[\]]+):(\d{1,5})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Scheduler:
     @property
     def protocol(self) -> str:
         """tcp or tls."""
-        return str(self._parts()[0])
+        return self.address[:3]
 
     def _parts(self) -> tuple[str, ...]:
         found = _ADDRESS.fullmatch(self.address)
@@ -68,7 +67,8 @@ def add_scheduler(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """--scheduler, and the files for TLS."""
     parser.add_argument(
         "--scheduler", metavar="ADDRESS", type=_address, required=required,
-        help="of the Dask scheduler: tcp://HOST:PORT or tls://HOST:PORT",
+        help="of the Dask scheduler: [tls://]HOST:PORT; on this host also tcp://HOST:PORT, which "
+        "is what a loopback address without tls:// means",
     )  # fmt: skip
     parser.add_argument(
         "--tls-ca-file", metavar="FILE", type=Path,
@@ -86,8 +86,10 @@ def add_scheduler(parser: argparse.ArgumentParser, *, required: bool) -> None:
 def _address(text: str) -> str:
     found = _ADDRESS.fullmatch(text)
     if found is None or not 0 < int(found[3]) <= 65535:
-        raise argparse.ArgumentTypeError(f"not tcp://HOST:PORT or tls://HOST:PORT: {text}")
-    return text
+        raise argparse.ArgumentTypeError(f"not tls://HOST:PORT or tcp://HOST:PORT: {text}")
+    if found[1] is not None:
+        return text
+    return f"{'tcp' if _is_loopback(found[2].strip('[]')) else 'tls'}://{text}"
 
 
 def scheduler_of(arguments: argparse.Namespace) -> Scheduler | None:
@@ -160,13 +162,23 @@ def _why(error: BaseException) -> str:
     return " ".join((text or str(error) or type(error).__name__).split())
 
 
-def warn_if_open(scheduler: Scheduler) -> None:
-    """Anyone who can reach a scheduler without TLS can run programs on its workers."""
-    if scheduler.protocol == "tcp" and not _is_loopback(scheduler.host):
-        say(
-            f"warning: {scheduler.address} has no TLS: whoever reaches it can run programs as the "
-            "users of its workers (SECURITY in tlbcost-worker(1))"
-        )
+def check_closed(scheduler: Scheduler, host: str | None = None) -> None:
+    """Refuse to be reached without TLS from other hosts: whoever reaches a scheduler or a worker
+    can run programs as the users of the workers.
+
+    `host`: where a worker listens, if that is given. Raises TlbcostError.
+    """
+    if scheduler.protocol == "tls":
+        return
+    for each, what in ((scheduler.host, scheduler.address), (host, f"--host {host}")):
+        if each is not None and not _is_loopback(each):
+            raise TlbcostError(
+                f"{what}: without TLS, whoever reaches it can run programs as the users of its "
+                "workers",
+                "--scheduler tls://HOST:PORT --tls-ca-file FILE --tls-cert FILE [--tls-key FILE] "
+                "(SECURITY in tlbcost-worker(1))",
+                USAGE,
+            )
 
 
 def _is_loopback(host: str) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 from tlbcost.common.causes import hint_for
 from tlbcost.common.document import from_json, to_json
 from tlbcost.common.errors import TOOL_FAILED, USAGE, TlbcostError
+from tlbcost.common.files import lock_file
 from tlbcost.common.output import write_file
 from tlbcost.review.task import Task, TaskResult
 
@@ -54,7 +55,7 @@ def state_in(folder: Path, *, resume: bool) -> Iterator[State]:
     """The folder, ours alone. Raises TlbcostError: it is another's, or has results already."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        lock = lock_file(folder / _LOCK)
     except OSError as error:
         raise _refused(folder, error) from error
     try:

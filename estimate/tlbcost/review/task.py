@@ -16,6 +16,7 @@ from tlbcost.calibration.file import read_calibration
 from tlbcost.calibration.records import Calibration
 from tlbcost.common.document import Part, doc
 from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.common.names import program_only
 from tlbcost.common.paths import version
 from tlbcost.common.reading import read_file
 from tlbcost.machines.document import MachineEstimateDocument
@@ -68,6 +69,8 @@ class Task:
             return ()
         if not self.options:
             return ("tlbcost", "show", str(self.service.estimate))
+        if self.service.redact and self.service.command:
+            return ("tlbcost", "estimate", "--redact", "--", *program_only(self.service.command))
         return ("tlbcost", "estimate", *self.options)
 
 
@@ -175,6 +178,7 @@ def _machine_options(
 
 def _evidence_options(service: Service) -> list[str]:
     limit = ["--time-limit", f"{time_s(service.time_limit, 'time_limit'):g}s"]
+    redact = ["--redact"] if service.redact else []
     if service.counts is not None:
         files = _files(service.counts)
         if not files:
@@ -184,15 +188,15 @@ def _evidence_options(service: Service) -> list[str]:
                 "relative patterns are below the plan's folder",
             )
         cpu = [] if service.cpu is None else ["--cpu", service.cpu]
-        return [*cpu, *(word for file in files for word in ("--from", file))]
+        return [*redact, *cpu, *(word for file in files for word in ("--from", file))]
     if service.command:
         runs = [] if service.runs is None else ["--runs", str(service.runs)]
         prepare = [] if service.prepare is None else ["--prepare", service.prepare]
-        return [*limit, *runs, *prepare, "--", *service.command]
+        return [*redact, *limit, *runs, *prepare, "--", *service.command]
     seconds = []
     if service.seconds is not None:
         seconds = ["--seconds", f"{time_s(service.seconds, 'seconds'):g}"]
-    return [*limit, *seconds, "--pid", str(_pid_of(service))]
+    return [*redact, *limit, *seconds, "--pid", str(_pid_of(service))]
 
 
 def _pid_of(service: Service) -> int:

@@ -19,11 +19,11 @@ from tlbcost.review.errand import WANTED
 from tlbcost.review.scheduler import (
     CONNECT_S,
     Scheduler,
+    check_closed,
     check_reachable,
     load_dask,
     security_of,
     unreachable,
-    warn_if_open,
 )
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def _ender() -> WorkerPlugin:
 
 def work(scheduler: Scheduler, offer: Offer) -> int:
     """Do what reviews ask for until a signal; returns the exit code. Raises TlbcostError."""
+    check_closed(scheduler, offer.host)
     load_dask()
-    warn_if_open(scheduler)
     return asyncio.run(_work(scheduler, offer))
 
 

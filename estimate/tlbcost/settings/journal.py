@@ -12,7 +12,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shlex
 import stat
 import sys
 import time
@@ -23,14 +22,18 @@ from typing import Literal
 
 from tlbcost.common.causes import hint_for
 from tlbcost.common.errors import CANNOT_MEASURE, FAILED, TlbcostError
+from tlbcost.common.files import Place, new_file
 from tlbcost.system.machine import sys_path
 
 FOLDER = "/run/tlbcost"
-# The second: the journal as it will be, until it is complete.
-_JOURNAL, _NEXT = "journal.json", "journal.new"
+_JOURNAL = "journal.json"
+# The lock is in a folder that is closed to others, or they could hold it, too. A link that leads
+# nowhere tells them who holds it: "PID START COMMAND".
+_PRIVATE, _HOLDER = "private", "changing"
 # With a checksum since 2: a byte that flips must not become a setting.
 _FORMAT = "tlbcost journal 2"
 _POLL_S = 0.1
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Announce = Callable[[str], None]
 
@@ -68,20 +71,24 @@ class Change:
 
 def myself() -> Owner:
     """This process."""
-    words = ["tlbcost", *sys.argv[1:]]
-    return Owner(os.getpid(), start_ticks(os.getpid()) or 0, shlex.join(words))
+    # Arguments may be secret.
+    words = ["tlbcost", *(word for word in sys.argv[1:2] if not word.startswith("-"))]
+    return Owner(os.getpid(), start_ticks(os.getpid()) or 0, " ".join(words))
 
 
 def read_journal() -> list[Change]:
-    """The changes of this boot that are not undone, oldest first; needs no root.
+    """The changes of this boot that are not undone, oldest first.
 
-    Raises TlbcostError if there is a journal that cannot be read.
+    Raises TlbcostError if there is a journal that cannot be read, and PermissionError if it is
+    root's and we are not.
     """
     path = sys_path(f"{FOLDER}/{_JOURNAL}")
     try:
         return _changes(_read_own(path))
     except FileNotFoundError:
         return []
+    except PermissionError:
+        raise
     except (OSError, ValueError, KeyError, TypeError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise TlbcostError(
@@ -98,7 +105,7 @@ def _read_own(path: Path) -> bytes:
         if not stat.S_ISREG(found.st_mode):
             raise ValueError("it is not a file")
         _check_own(found, "it")
-        _check_own(path.parent.stat(), "its folder")
+        _check_own(path.parent.lstat(), "its folder")
         return file.read()
 
 
@@ -145,22 +152,10 @@ def write_journal(changes: list[Change]) -> None:
         "sha256": _checksum(boot_id, found),
         "changes": found,
     }
-    temporary = path.with_name(_NEXT)
+    folder = os.open(path.parent, _FOLDER)
     try:
-        # What a run that lost its power left there, or a link, is not written to.
-        temporary.unlink(missing_ok=True)
-        with temporary.open("x", encoding="utf-8") as file:
-            file.write(json.dumps(document, indent=1) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.rename(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
+        with new_file(Place(folder, _JOURNAL, None), 0o600, synced=True) as file:
+            file.write(json.dumps(document, indent=1).encode() + b"\n")
         os.fsync(folder)
     finally:
         os.close(folder)
@@ -173,72 +168,106 @@ def lock(announce: Announce, wait_s: float) -> Iterator[None]:
     Raises TlbcostError: exit code 4 if another one has it after `wait_s`, 1 if /run cannot be
     written.
     """
-    path = sys_path(f"{FOLDER}/lock")
+    folder = sys_path(FOLDER)
     try:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        _check_own(path.parent.stat(), "it")
-        # Unbuffered: a full disk would make flushing at close fail.
-        file = path.open("a+b", buffering=0)
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        fd = _open_lock(folder)
     except OSError as error:
         raise unwritable(error) from error
     except ValueError as error:
         raise TlbcostError(
-            f"cannot record in {path.parent} what is about to be changed: {error}",
-            f"chown root: {path.parent}; chmod 755 {path.parent}",
+            f"cannot record in {folder} what is about to be changed: {error}",
+            f"chown root: {folder}; chmod 755 {folder}; rm -r {folder / _PRIVATE}",
             FAILED,
         ) from error
-    with file:
-        _wait_for(file.fileno(), path, announce, wait_s)
+    try:
+        _wait_for(lambda: _locked(fd, fcntl.LOCK_EX), announce, wait_s)
         # A run that was killed had not made the change that it was about to note there.
+        for left in (*folder.glob(f".{_JOURNAL}.*"), folder / _HOLDER):
+            with contextlib.suppress(OSError):
+                left.unlink()
+        own = myself()
         with contextlib.suppress(OSError):
-            path.with_name(_NEXT).unlink(missing_ok=True)
-        # Only for the message of a waiting process: the lock itself is the kernel's.
-        with contextlib.suppress(OSError):
-            file.truncate(0)
-            file.write(f"{os.getpid()} ({myself().command})".encode())
-        yield
-        with contextlib.suppress(OSError):
-            file.truncate(0)
+            (folder / _HOLDER).symlink_to(f"{own.pid} {own.start_ticks} {own.command}")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                (folder / _HOLDER).unlink()
+    finally:
+        os.close(fd)
+
+
+def _open_lock(folder: Path) -> int:
+    """The lock's file. Raises OSError, and ValueError if others can open it."""
+    with contextlib.ExitStack() as stack:
+        outer = os.open(folder, _FOLDER)
+        stack.callback(os.close, outer)
+        _check_own(os.fstat(outer), "it")
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(_PRIVATE, 0o700, dir_fd=outer)
+        inner = os.open(_PRIVATE, _FOLDER, dir_fd=outer)
+        stack.callback(os.close, inner)
+        found = os.fstat(inner)
+        _check_own(found, f"{_PRIVATE} in it")
+        if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise ValueError(f"{_PRIVATE} in it can be opened by others")
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open("lock", flags, 0o600, dir_fd=inner)
+
+
+def _locked(fd: int, how: int) -> bool:
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder() -> Owner | None:
+    """Who changes settings now, as everybody may know."""
+    try:
+        pid, start, command = os.readlink(sys_path(f"{FOLDER}/{_HOLDER}")).split(" ", 2)  # noqa: PTH115
+        owner = Owner(int(pid), int(start), command)
+    except (OSError, ValueError):
+        return None
+    return owner if owner.alive() else None
 
 
 @contextlib.contextmanager
 def undisturbed(announce: Announce, wait_s: float) -> Iterator[None]:
     """Keep every tlbcost from changing settings inside the block, except the one that runs us.
 
-    If none ever changed any there is nothing to lock. Raises TlbcostError with exit code 4 if
-    another one is still changing some after `wait_s`.
+    If none ever changed any there is nothing to lock. Users other than root wait until no tlbcost
+    changes any, and keep none from it later. Raises TlbcostError with exit code 4 if another one is
+    still changing some after `wait_s`.
     """
-    path = sys_path(f"{FOLDER}/lock")
     try:
-        file = path.open("rb", buffering=0)
-    except OSError:
+        fd = os.open(sys_path(f"{FOLDER}/{_PRIVATE}/lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
         yield
         return
-    with file:
-        _wait_for(file.fileno(), path, announce, wait_s, shared=True)
+    except OSError:
+        _wait_for(lambda: _holder() is None, announce, wait_s, shared=True)
         yield
+        return
+    try:
+        _wait_for(lambda: _locked(fd, fcntl.LOCK_SH), announce, wait_s, shared=True)
+        yield
+    finally:
+        os.close(fd)
 
 
 def _wait_for(
-    fd: int, path: Path, announce: Announce, wait_s: float, *, shared: bool = False
+    is_free: Callable[[], bool], announce: Announce, wait_s: float, *, shared: bool = False
 ) -> None:
     deadline = time.monotonic() + wait_s
     announced = False
     what = "measure" if shared else "change this system's settings"
-    while True:
-        try:
-            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pass
-        else:
-            return
-        holder = "another tlbcost"
-        with contextlib.suppress(OSError):
-            # Empty for a moment after it was taken.
-            words = path.read_text(encoding="utf-8", errors="replace")
-            holder = f"process {words}" if words else holder
-        pid = holder.removeprefix("process ").partition(" ")[0]
-        if pid.isdigit() and _is_ancestor(int(pid)):
+    while not is_free():
+        owner = _holder()
+        holder = "another tlbcost" if owner is None else f"process {owner.pid} ({owner.command})"
+        if owner is not None and _is_ancestor(owner.pid):
             if shared:
                 return
             raise TlbcostError(

@@ -97,7 +97,11 @@ def print_status(file: TextIO) -> None:
         print(f"hugetlbfs of {size_text} pages is mounted on {mount.folder}", file=file)
     if not hugetlb.mounts():
         print("No hugetlbfs is mounted.", file=file)
-    changes = read_journal()
+    try:
+        changes = read_journal()
+    except PermissionError:
+        print(f"tlbcost has changed settings; to see which: {hints.again_as_root()}", file=file)
+        return
     if not changes:
         print("No change of tlbcost's is in effect.", file=file)
     for change in changes:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from tlbcost.answer.request import AskedEngine, EstimateRequest
 from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.names import program_only
 from tlbcost.common.output import write
 from tlbcost.common.paths import version
 from tlbcost.run.program import resolve
@@ -37,7 +39,8 @@ class SuiteRequest:
     `within`: more pairs until the gain is known to this share of the run time. `recalibrate`: this
     machine's costs are measured again before each program. `engine`: what simulates for the
     estimates; `measured`: these measure, too. `turns`: see run_trial(); then nothing of the trial
-    is heard. `table`: the file to write the record to after each program.
+    is heard. `table`: the file to write the record to after each program. `redacted`: without
+    arguments of programs.
     """
 
     only: tuple[str, ...] = ()
@@ -48,6 +51,7 @@ class SuiteRequest:
     measured: bool = True
     turns: bool = True
     table: Path | None = None
+    redacted: bool = False
 
 
 def validate_suite(request: SuiteRequest, announce: Announce) -> Record:
@@ -65,12 +69,13 @@ def validate_suite(request: SuiteRequest, announce: Announce) -> Record:
             programs.append(validate(task, request, say))
             # After each program: what was measured is not lost if a later one is stopped.
             if request.table is not None:
-                write(request.table, format_record(record_of_programs(programs)))
+                record = record_of_programs(programs, redacted=request.redacted)
+                write(request.table, format_record(record))
     except TimeLimitPassed:
         if not programs:
             raise
         announce(f"the time limit passed: {len(programs)} of {len(tasks)} programs were run")
-    record = record_of_programs(programs)
+    record = record_of_programs(programs, redacted=request.redacted)
     whole = not request.only and len(programs) == len(tasks)
     unsaved = save_record(record) if whole else ""
     if unsaved:
@@ -78,8 +83,13 @@ def validate_suite(request: SuiteRequest, announce: Announce) -> Record:
     return record
 
 
-def record_of_programs(programs: Sequence[Program]) -> Record:
-    """A new record of this machine."""
+def record_of_programs(programs: Sequence[Program], *, redacted: bool = False) -> Record:
+    """A new record of this machine; `redacted`: without arguments of the programs."""
+    if redacted:
+        programs = [
+            replace(each, command=" ".join(program_only(shlex.split(each.command))))
+            for each in programs
+        ]
     return Record(current_machine(), now(), version(), tuple(programs))
 
 

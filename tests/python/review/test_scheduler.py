@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Is a scheduler's address read as it is meant, and is one that anybody can use warned of?"""
+"""Is a scheduler's address read as it is meant, and is one that anybody can use refused?"""
 
 from __future__ import annotations
 
 import argparse
+import re
 import socket
 
 import pytest
-from tlbcost.review.scheduler import Scheduler, add_scheduler, scheduler_of, warn_if_open
+from tlbcost.common.errors import USAGE, TlbcostError
+from tlbcost.review.scheduler import Scheduler, add_scheduler, check_closed, scheduler_of
 
 
 def read(*words: str) -> Scheduler | None:
@@ -24,20 +26,26 @@ def test_addresses() -> None:
     found = read("--scheduler", "tcp://build-1.example:1")
     assert found is not None
     assert (found.protocol, found.host, found.port) == ("tcp", "build-1.example", 1)
+    found = read("--scheduler", "127.0.0.1:1")
+    assert found is not None
+    assert found.address == "tcp://127.0.0.1:1"
+    found = read("--scheduler", "[2001:db8::1]:1", "--tls-cert", "c")
+    assert found is not None
+    assert found.address == "tls://[2001:db8::1]:1"
 
 
 @pytest.mark.parametrize(
     "text",
-    ["host", "host:8786", "tcp://host", "tcp://:1", "tcp://h:0", "tcp://h:65536", "ucx://h:1",
+    ["host", "tcp://host", "tcp://:1", "tcp://h:0", "tcp://h:65536", "ucx://h:1",
      "tcp://h:1/x", "tcp://::1:8786", ""],
 )  # fmt: skip
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(argparse.ArgumentError, match="not tcp://HOST:PORT"):
+    with pytest.raises(argparse.ArgumentError, match="not tls://HOST:PORT"):
         read("--scheduler", text)
 
 
 @pytest.mark.parametrize(
-    ("address", "warned"),
+    ("address", "refused"),
     [
         ("tcp://127.0.0.1:1", False),
         ("tcp://127.8.0.1:1", False),
@@ -50,8 +58,8 @@ def test_what_is_no_address(text: str) -> None:
         ("tcp://unknown:1", True),
     ],
 )
-def test_a_scheduler_without_tls_is_warned_of(
-    address: str, warned: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_scheduler_that_others_reach_without_tls_is_refused(
+    address: str, refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = {"localhost": ["127.0.0.1", "::1"], "partly": ["127.0.0.1", "192.0.2.1"]}
 
@@ -61,7 +69,18 @@ def test_a_scheduler_without_tls_is_warned_of(
         return [(0, 0, 0, "", (number, 0)) for number in numbers[host]]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    warn_if_open(Scheduler(address))
-    said = capsys.readouterr().err
-    assert (f"warning: {address} has no TLS" in said) == warned
-    assert bool(said) == warned
+    if not refused:
+        check_closed(Scheduler(address))
+        return
+    with pytest.raises(TlbcostError, match=f"{re.escape(address)}: without TLS") as error:
+        check_closed(Scheduler(address))
+    assert error.value.exit_code == USAGE
+    assert error.value.hint is not None
+    assert "--tls-ca-file FILE --tls-cert FILE" in error.value.hint
+
+
+def test_nor_does_a_worker_listen_to_others_without_tls() -> None:
+    check_closed(Scheduler("tcp://127.0.0.1:1"), "127.0.0.2")
+    check_closed(Scheduler("tls://127.0.0.1:1"), "192.0.2.1")
+    with pytest.raises(TlbcostError, match=r"--host 192\.0\.2\.1: without TLS"):
+        check_closed(Scheduler("tcp://127.0.0.1:1"), "192.0.2.1")

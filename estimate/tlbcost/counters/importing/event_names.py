@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which row of data/events is an event meant that another tool counted?
+"""The row of data/events that is meant by the name of an event that another tool counted.
 
 Tools spell one event in many ways: `dtlb_load_misses.walk_active`, `r1001008`,
 `cpu/event=0x08,umask=0x10,cmask=0x1/u`, `PM_DTLB_MISS_GRP22`, `skl::DTLB_LOAD_MISSES:WALK_ACTIVE`.
@@ -18,37 +18,35 @@ from tlbcost.processors.events import Event, Pmu
 # perf's letters after an event; precise, pinned, weak and the like do not change what is counted.
 _MODIFIERS = re.compile(r"(?P<event>.+?)(?P<sign>[:/])(?P<letters>[ukhGHIpPSDWebR]+)", re.ASCII)
 _SOURCE = re.compile(r"(?P<source>[\w.-]+)/(?P<terms>[^/]*)/?", re.ASCII)
-_RAW = re.compile(r"r(?P<code>[0-9a-f]{1,16})", re.ASCII)
-_NUMBER = re.compile(r"0x[0-9a-f]{1,16}|[0-9]{1,20}", re.ASCII)
+_RAW = re.compile(r"(?:r|raw 0x|0x)(?P<code>[0-9a-f]{1,16})", re.ASCII)
+# perf's way to say which of several sources of events an event is of.
+_OF_SOURCE = re.compile(r"(?P<event>\S+) \[(?P<source>\S+)\]")
+# Bits of x86's event registers that the kernel sets itself: USR, OS, INT and EN.
+_IGNORED_BITS = 1 << 16 | 1 << 17 | 1 << 20 | 1 << 22
+_ANY_THREAD = re.compile(r"CPU_CLK_UNHALTED:(?:THREAD|CORE)(?:_P)?_ANY|R20003C", re.ASCII)
+_NUMBER = re.compile(r"0x[0-9a-f]{1,16}|0|[1-9][0-9]{0,19}", re.ASCII)
 # oprofile names the group of POWER's counters that an event was counted in.
 _GROUP = re.compile(r"_GRP[0-9]+$", re.ASCII)
 
 # The kernel's and the vendors' other names of what every CPU counts.
 _ALIASES = {
-    "CPU_CYCLES": "cycles",
-    "CYCLES": "cycles",
-    "CPU_CLK_UNHALTED": "cycles",
-    "CPU_CLK_UNHALTED:THREAD": "cycles",
-    "CPU_CLK_UNHALTED:THREAD_P": "cycles",
-    "CPU_CLK_UNHALTED:CORE": "cycles",
-    "CPU_CLK_UNHALTED:CORE_P": "cycles",
-    "LS_NOT_HALTED_CYC": "cycles",
-    "PM_CYC": "cycles",
-    "PM_RUN_CYC": "cycles",
-    "INSTRUCTIONS": "instructions",
-    "INST_RETIRED": "instructions",
-    "INST_RETIRED:ANY": "instructions",
-    "INST_RETIRED:ANY_P": "instructions",
-    "EX_RET_INSTR": "instructions",
-    "PM_INST_CMPL": "instructions",
-    "PM_RUN_INST_CMPL": "instructions",
-    "FAULTS": "page_faults",
-    "CS": "context_switches",
+    alias: name
+    for name, aliases in {
+        "cycles": "CPU_CYCLES CYCLES CPU_CLK_UNHALTED CPU_CLK_UNHALTED:THREAD "
+        "CPU_CLK_UNHALTED:THREAD_P CPU_CLK_UNHALTED:CORE CPU_CLK_UNHALTED:CORE_P "
+        "LS_NOT_HALTED_CYC PM_CYC PM_RUN_CYC",
+        "instructions": "INSTRUCTIONS INST_RETIRED INST_RETIRED:ANY INST_RETIRED:ANY_P "
+        "EX_RET_INSTR PM_INST_CMPL PM_RUN_INST_CMPL",
+        "page_faults": "FAULTS",
+        "context_switches": "CS",
+    }.items()
+    for alias in aliases.split()
 }
 # Fields of x86's config, as the kernel's format files name them: lowest bit.
 _X86 = {"umask": 8, "edge": 18, "any": 21, "inv": 23, "cmask": 24}
 # The event sources that are a core's; of two kinds of cores each has its own.
 _HYBRID = ("cpu_core", "cpu_atom")
+_NO_CODES = ("hardware", "software", "cache")
 _CORE = re.compile(r"cpu|cpum_cf|armv[0-9]\w*|apple_\w+|riscv\w*", re.ASCII)
 # Terms that say how to count, not what.
 _IDLE_TERMS = ("name", "period", "freq", "percore", "ldlat")
@@ -70,7 +68,7 @@ class Meaning:
 
 def meaning(foreign: str, pmu: Pmu | None) -> Meaning:
     """The role of an event named as in another tool's output, on the CPU `pmu` (None: unknown)."""
-    plain, mode = _without_modifiers(foreign)
+    plain, mode = _without_modifiers(_OF_SOURCE.sub(r"\g<source>/\g<event>/", foreign))
     split = _SOURCE.fullmatch(plain)
     source = split["source"] if split else None
     if source in _HYBRID and source not in _kinds(pmu):
@@ -81,6 +79,11 @@ def meaning(foreign: str, pmu: Pmu | None) -> Meaning:
     if event.type == "cache" and (pmu in (None, generic_pmu()) or event not in pmu.events):
         return _generic(foreign, plain, event, pmu, mode)
     return Meaning(event.name, None if event.type == "software" else mode, None, source)
+
+
+def of_whole_core(foreign: str) -> bool:
+    """Whether it counts cycles in which any hyperthread of the core runs."""
+    return _ANY_THREAD.fullmatch(_canonical(_without_modifiers(foreign)[0])) is not None
 
 
 def _kinds(pmu: Pmu | None) -> set[str]:
@@ -119,6 +122,7 @@ def _generic(foreign: str, plain: str, event: Event, pmu: Pmu | None, mode: Mode
 def _row(plain: str, pmu: Pmu | None) -> Event | None:
     """The row of the CPU's table, else of the kernel's own events."""
     rows = generic_pmu().events if pmu is None else (*pmu.events, *generic_pmu().events)
+    kept = ~_IGNORED_BITS if pmu is not None and pmu.architecture == "x86_64" else -1
     source = _SOURCE.fullmatch(plain)
     if source is not None:
         named = source["source"]
@@ -126,11 +130,11 @@ def _row(plain: str, pmu: Pmu | None) -> Event | None:
         rows = tuple(event for event in rows if event.type == named or (core and _is_core(event)))
         text, fields = _terms(source["terms"])
         if text is None:
-            return _by_code(_code(fields), rows)
+            return _by_code(_code(fields), rows, kept)
         plain = ":".join([text, *_libpfm4_fields(fields)])
     raw = _RAW.fullmatch(plain.lower())
     if raw is not None:
-        return _by_code(int(raw["code"], 16), rows)
+        return _by_code(int(raw["code"], 16), rows, kept)
     wanted = _canonical(plain)
     for event in rows:
         if event.string is not None and _canonical(event.string) == wanted:
@@ -152,16 +156,12 @@ def _terms(text: str) -> tuple[str | None, dict[str, int]]:
         if key in _IDLE_TERMS:
             continue
         if equals:
-            fields[key] = int(value, 0) if re.fullmatch(_NUMBER, value) and _sane(value) else -1
+            fields[key] = int(value, 0) if re.fullmatch(_NUMBER, value) else -1
         elif key in _X86:
             fields[key] = 1
         elif name is None:
             name = term.strip()
     return name, fields
-
-
-def _sane(value: str) -> bool:
-    return value.startswith("0x") or value == "0" or not value.startswith("0")
 
 
 def _libpfm4_fields(fields: dict[str, int]) -> list[str]:
@@ -187,19 +187,17 @@ def _code(fields: dict[str, int]) -> int | None:
     return code
 
 
-def _by_code(code: int | None, rows: tuple[Event, ...]) -> Event | None:
-    if code is None:
-        return None
-    return next(
-        (
-            event
-            for event in rows
-            if event.code == code
-            and event.type not in ("hardware", "software", "cache")
+def _by_code(code: int | None, rows: tuple[Event, ...], kept: int) -> Event | None:
+    """`kept`: the bits of the code that say what is counted."""
+    for event in rows:
+        if (
+            code is not None
+            and event.code == code & kept
             and event.config1 is None
-        ),
-        None,
-    )
+            and event.type not in _NO_CODES
+        ):
+            return event
+    return None
 
 
 @functools.cache

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What did another tool count, perhaps on another machine?
+"""Counts that another tool took, perhaps on another machine.
 
 Reads what `perf stat` prints (for people, with -x, with -j), opreport's listings, and our own
 table of counts. The content decides which format it is.
@@ -7,6 +7,7 @@ table of counts. The content decides which format it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,13 +16,16 @@ from tlbcost.common.reading import read_file
 from tlbcost.counters import count_table
 from tlbcost.counters.event_counts import EventCounts, merge_sources
 from tlbcost.counters.importing import opreport, perf_csv, perf_json, perf_text
-from tlbcost.counters.importing.printed_counts import add_up
+from tlbcost.counters.importing.printed_counts import Output, add_up
+from tlbcost.counters.importing.subjects import of_one_subject
 from tlbcost.processors.event_tables import generic_pmu, load_pmu, named
 from tlbcost.processors.events import Pmu
 
 # Larger files are recordings, not counts.
 _MOST_BYTES = 64 << 20
 _HINT = "perf's own recordings are printed by 'perf stat report -i FILE'"
+# A thread's name may begin like a comment.
+_COMMENT = re.compile(r"#(?![^,;|\t]*-[0-9]+[,;|\t])")
 _FORMATS = (
     "it is none of: perf stat for people, with -x or with -j; opreport's listing of objects; "
     "a table of tlbcost count"
@@ -45,8 +49,8 @@ def import_file(path: Path, pmu: Pmu | None, object_name: str | None = None) -> 
     """The counts in a file or a pipe, read once; several outputs in one file are merged.
 
     `pmu`: the events of the CPU it was counted on; None: not known. `object_name`: the row of an
-    opreport listing. Raises TlbcostError naming the file and the line, or why it cannot
-    be read.
+    opreport listing, or what perf counted of several. Raises TlbcostError naming the file and the
+    line, or why it cannot be read.
     """
     data = read_file(path, _MOST_BYTES)
     return import_text(_decoded(path, data), str(path), pmu, object_name)
@@ -58,30 +62,47 @@ def import_text(
     """As import_file, of a text; `name` stands for the file in messages."""
     if text.startswith(count_table.START):
         return count_table.parse(name, text)
-    numbered = [(i, line) for i, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    numbered = _lines(text)
     if any(perf_text.is_start(line) for _, line in numbered):
-        parsed = perf_text.parse(name, numbered)
-        return merge_sources([add_up(name, readings, rest, pmu) for readings, rest in parsed])
+        outputs = perf_text.parse(name, numbered)
+    elif numbered and opreport.START.match(numbered[0][1].lstrip()):
+        return merge_sources(opreport.parse(name, numbered, pmu, object_name))
+    else:
+        outputs = _parsed(name, numbered)
+    chosen = of_one_subject(name, outputs, pmu, object_name)
+    return merge_sources([add_up(name, readings, facts, pmu) for readings, facts in chosen])
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    """The lines that are not empty, with their numbers; as they were before `# ` was put before."""
+    written = [(i, line) for i, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    bare = [(i, re.sub("^# ?", "", line)) for i, line in written if line.strip(" #")]
+    for lines in (written, bare):
+        if any(perf_text.is_start(line) for _, line in lines):
+            return lines
+    is_perf = any(line.startswith("{") for _, line in bare) or perf_csv.separator(bare) is not None
+    return bare if is_perf and all(line.startswith("#") for _, line in written) else written
+
+
+def _parsed(name: str, numbered: Sequence[tuple[int, str]]) -> list[Output]:
+    """The outputs of perf stat -x or -j in the file."""
     # perf writes when it began above each output that goes to a file.
-    starts = [i for i, (_, line) in enumerate(numbered) if line.startswith("# started on ")]
-    outputs = [
-        numbered[begin:end]
-        for begin, end in zip([0, *starts], [*starts, len(numbered)], strict=True)
-    ]
-    rows = [[row for row in output if not row[1].startswith("#")] for output in outputs]
+    rows: list[list[tuple[int, str]]] = [[]]
+    for line, text in numbered:
+        if text.startswith("# started on "):
+            rows.append([])
+        elif not _COMMENT.match(text):
+            rows[-1].append((line, text))
     rows = [output for output in rows if output]
     if not rows:
         raise TlbcostError(f"cannot read counts from {name}: it is empty")
-    first = rows[0][0][1].lstrip()
-    if opreport.START.match(first):
-        return merge_sources(opreport.parse(name, numbered, pmu, object_name))
-    if first.startswith("{"):
+    if any(line.lstrip().startswith("{") for _, line in rows[0]):
         reader = perf_json.parse
     elif perf_csv.separator(rows[0]) is not None:
         reader = perf_csv.parse
     else:
         raise TlbcostError(f"cannot read counts from {name}:{rows[0][0][0]}: {_FORMATS}")
-    return merge_sources([add_up(name, *reader(name, output), pmu) for output in rows])
+    return [reader(name, output) for output in rows]
 
 
 def _decoded(path: Path, data: bytes) -> str:

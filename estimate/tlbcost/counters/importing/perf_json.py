@@ -1,41 +1,49 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does the output of `perf stat -j` say? perf-stat(1), "JSON FORMAT": an object a line."""
+"""The output of `perf stat -j`. perf-stat(1), "JSON FORMAT": an object a line."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import NoReturn
 
 from tlbcost.counters.importing.printed_counts import (
     UNIT,
-    FileFacts,
+    Output,
     PrintedCount,
-    last_time,
-    note_of_repeats,
     number,
     percent,
     refused,
+    whole_output,
 )
 
-_PARTS = ("cpu", "core", "cluster", "cache", "die", "socket", "node", "thread", "cgroup")
+_PARTS = ("cpu", "core", "cluster", "cache", "die", "socket", "node", "thread")
+# perf writes decimals as the locale has them, and metrics that are no numbers.
+_DECIMAL_COMMA = re.compile(r'(: "?-?[0-9]+),([0-9]+)', re.ASCII)
+_NO_METRIC = re.compile(r": -?(?:nan|inf)\b")
 
 
-def parse(name: str, lines: Sequence[tuple[int, str]]) -> tuple[list[PrintedCount], FileFacts]:
+def parse(name: str, lines: Sequence[tuple[int, str]]) -> Output:
     """The readings. `lines` have their numbers; raises TlbcostError naming the first bad one."""
     readings = []
     several = False
+    unread = []
     for line, text in lines:
+        if not text.lstrip().startswith("{"):
+            unread.append((line, text))
+            continue
         found = object_of(name, line, text)
         reading = reading_of(name, line, found)
         if reading is not None:
             readings.append(reading)
             several = several or "variance" in found
-    return readings, FileFacts(wall_ns=last_time(name, readings), notes=note_of_repeats(several))
+    return whole_output(name, readings, unread, several)
 
 
 def object_of(name: str, line: int, text: str) -> dict[str, object]:
     """The object of a line. Raises TlbcostError naming it."""
+    text = _DECIMAL_COMMA.sub(r"\1.\2", _NO_METRIC.sub(": null", text))
     try:
         # Python reads numbers that JSON does not have.
         found = json.loads(text, parse_constant=_no_number)
@@ -48,7 +56,7 @@ def object_of(name: str, line: int, text: str) -> dict[str, object]:
 
 def reading_of(name: str, line: int, found: dict[str, object]) -> PrintedCount | None:
     """The count of an object; None: it has a metric alone. Raises TlbcostError."""
-    if "counter-value" not in found and "metric-value" in found:
+    if "counter-value" not in found and any(key.startswith("metric") for key in found):
         return None
     try:
         return _reading(line, found)
@@ -67,18 +75,15 @@ def _reading(line: int, found: dict[str, object]) -> PrintedCount:
     if "interval" in found:
         time = _word(found, "interval")
         number(time)
-    return PrintedCount.of(line, event, word, unit, fraction, time, " ".join(parts) or None)
+    cgroup = _word(found, "cgroup") if "cgroup" in found else ""
+    return PrintedCount.of(line, event, word, unit, fraction, time, " ".join(parts), cgroup)
 
 
 def _word(found: dict[str, object], key: str) -> str:
     value = found.get(key)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"'{key}' is missing, or neither text nor a number")
-    try:
-        return str(value).strip()
-    except ValueError as error:
-        # An integer of thousands of digits has no text in Python.
-        raise ValueError(f"'{key}' is no count") from error
+    return str(value).strip()
 
 
 def _no_number(word: str) -> NoReturn:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What does the output of `perf stat` for people say?
+"""The output of `perf stat` for people.
 
 Numbers have the thousands separators of the locale they were printed in; a count is an integer,
 and only one with a unit has decimals.
@@ -13,30 +13,47 @@ from dataclasses import dataclass, field
 
 from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.importing.printed_counts import (
+    CLOCKS,
     NOT_COUNTED,
+    UNIT,
     FileFacts,
+    Output,
     PrintedCount,
     last_time,
+    note_of_unread,
     number,
     percent,
     refused,
 )
 
-_TITLE = re.compile(r"\s*Performance counter stats for (?P<what>.*?):?\s*")
-_COMMAND = re.compile(r"'(?P<command>.*)'(?: \((?P<runs>[0-9]+) runs\))?", re.ASCII)
+_TITLE = re.compile(r"\s*Performance counter stats for (?P<what>.*)")
+# A command of several lines is printed as it is.
+_TITLE_END = re.compile(r".*'(?: \([0-9]+ runs\))?:\s*", re.ASCII)
+_COMMAND = re.compile(r"'(?P<command>.*)'(?: \((?P<runs>[0-9]+) runs\))?", re.ASCII | re.DOTALL)
+_NO_COMMAND = re.compile(r"system wide$|CPU\(s\) |BPF program\(s\) ")
 INTERVALS = re.compile(r"#\s+time\s+(?:\S+\s+)*counts\s+unit\s+events\s*")
-# French and Swiss locales separate thousands with these.
+# French and Swiss locales separate thousands with these; what is pasted often has plain blanks.
 _SPACES = "\u00a0\u202f\u2009"
-_NUMBER = rf"[0-9](?:[0-9.,'\u2019{_SPACES}]*[0-9])?"
+_NUMBER = (
+    rf"(?:[0-9]{{1,3}}(?: [0-9]{{3}})+(?:[.,][0-9]+)?|[0-9](?:[0-9.,'\u2019{_SPACES}]*[0-9])?)"
+)
+# A CPU or a socket; or a thread, whose name may have blanks and signs in it.
+_PART = r"(?P<part>[A-Z][^\s/:.]*[0-9]|(?![0-9]+\s)\S.{0,30}?-[0-9]+)"
 _ROW = re.compile(
-    rf"\s*(?:(?P<time>[0-9]+[.,][0-9]+)\s+)?"
-    rf"(?:(?P<part>[A-Za-z]\S*(?:-[0-9]+|[0-9]))\s+(?:(?P<cpus>[0-9]+)\s+)?)?"
+    r"\s*(?:(?P<time>[0-9]+[.,][0-9]+)\s+)?"
+    rf"(?:{_PART}\s+(?:[0-9]+\s\s+)?)??"
     rf"(?P<value>{_NUMBER}|<not counted>|<not supported>)\s+"
     r"(?:(?P<unit>msec|nsec|usec|ns|sec|Joules|[KMG]?i?Bytes|[KMG]iB|C)\s+)?"
-    r"(?P<event>[A-Za-z]\S*)"
+    r"(?P<event>(?:raw 0x|0x|[A-Za-z])\S*(?: \[\S+\])?)"
     r"(?:\s+\((?P<old_unit>msec)\))?"
     r"(?:\s+(?P<cgroup>[^\s#(]\S*))?"
     r"(?P<rest>(?:\s+[#(].*|\s*))",
+    re.ASCII,
+)
+# A metric of the row above, or of several events (perf 6.3 and later).
+_METRIC = re.compile(
+    rf"\s*(?:[0-9]+\.[0-9]{{9}}\s+)?(?:(?![0-9]){_PART}\s+(?:[0-9]+\s{{8,}})?)??"
+    r"(?:[A-Za-z]\S*(?: \(\w+\))?\s+)?#\s.*",
     re.ASCII,
 )
 _RUNNING = re.compile(r"\(\s*(?P<percent>[0-9]+[.,][0-9]+)\s*%\)", re.ASCII)
@@ -45,10 +62,14 @@ _TIMES = re.compile(
     r"(?:\s.*)?",
     re.ASCII,
 )
-# What perf adds below: advice on the NMI watchdog, and metrics of the row above.
-_ADVICE = re.compile(r"\s*(?:#.*|Some events weren't counted.*|echo [01] > .*|perf stat \.\.\.)")
+# What perf adds below: advice, and with --table the time of each run.
+_ADVICE = re.compile(
+    r"\s*(?:Some events weren't counted|echo [01] > |perf stat \.\.\.|The events in group |"
+    rf"nmi_watchdog enabled |Disable with |{_NUMBER} \([+-])",
+    re.ASCII,
+)
 _COUNT = re.compile(
-    rf"[0-9]+|[0-9]{{1,3}}(?:(?P<s>[.,'\u2019{_SPACES}])[0-9]{{3}}(?:(?P=s)[0-9]{{3}})*)"
+    rf"[0-9]+|[0-9]{{1,3}}(?:(?P<s>[.,' \u2019{_SPACES}])[0-9]{{3}}(?:(?P=s)[0-9]{{3}})*)"
 )
 
 
@@ -66,39 +87,54 @@ def is_start(text: str) -> bool:
     return _TITLE.fullmatch(text) is not None or INTERVALS.fullmatch(text) is not None
 
 
-def parse(
-    name: str, lines: Sequence[tuple[int, str]]
-) -> list[tuple[list[PrintedCount], FileFacts]]:
+def parse(name: str, lines: Sequence[tuple[int, str]]) -> list[Output]:
     """The outputs in the file, one or several; what a program wrote before them is left out.
 
     `lines` have their numbers; raises TlbcostError naming the first bad one.
     """
     blocks: list[_Block] = []
-    before = 0
-    for line, text in lines:
+    before = beyond = 0
+    unread: list[tuple[int, str]] = []
+    for i, (line, text) in enumerate(lines):
         title = _TITLE.fullmatch(text)
+        if i < beyond:
+            continue
         if title is not None:
             if blocks and blocks[-1].what is None:
                 # Below the intervals, --summary prints their sum.
                 blocks.pop()
-            blocks.append(_Block(title["what"]))
+            beyond = _after_title(lines, i)
+            words = [title["what"], *(more for _, more in lines[i + 1 : beyond])]
+            blocks.append(_Block("\n".join(words).rstrip().removesuffix(":")))
         elif INTERVALS.fullmatch(text):
             # It is repeated every 25 intervals.
             blocks = blocks or [_Block(None)]
         elif not blocks:
             before += not text.startswith("#")
-        elif not text.strip() or _ADVICE.fullmatch(text):
+        elif _ADVICE.match(text) or _METRIC.fullmatch(text):
             continue
-        else:
-            _line(name, line, text, blocks[-1])
-    found = [(block.readings, _facts(name, block, before)) for block in blocks]
-    for readings, _ in found:
-        if not readings:
-            raise TlbcostError(f"cannot read counts from {name}: no event is in perf's output")
-    return found
+        elif not _line(name, line, text, blocks[-1]):
+            unread.append((line, text))
+    readings = [reading for block in blocks for reading in block.readings]
+    notes = [f"lines left out before perf's output: {before}"] if before else []
+    notes += note_of_unread(name, unread, readings)
+    if not all(block.readings for block in blocks):
+        raise TlbcostError(f"cannot read counts from {name}: no event is in perf's output")
+    return [(block.readings, _facts(name, block, list(notes))) for block in blocks]
 
 
-def _line(name: str, line: int, text: str, block: _Block) -> None:
+def _after_title(lines: Sequence[tuple[int, str]], start: int) -> int:
+    """Where the title ends that starts there: below its last line, perf leaves one blank."""
+    for i in range(start, len(lines) - 1):
+        if i > start and (_TITLE.fullmatch(lines[i][1]) or _TIMES.fullmatch(lines[i][1])):
+            break
+        if _TITLE_END.fullmatch(lines[i][1]) and lines[i + 1][0] > lines[i][0] + 1:
+            return i + 1
+    return start + 1
+
+
+def _line(name: str, line: int, text: str, block: _Block) -> bool:
+    """Whether it is a time or a count."""
     times = _TIMES.fullmatch(text)
     row = None if times else _ROW.fullmatch(text)
     try:
@@ -106,54 +142,43 @@ def _line(name: str, line: int, text: str, block: _Block) -> None:
             block.times_ns[times["what"]] = round(1e9 * number(_decimal(times["value"])))
         elif row is not None:
             block.readings.append(_reading(line, row))
-        else:
-            raise ValueError("expected a count and an event's name")
     except ValueError as error:
         raise refused(name, line, str(error)) from error
+    return times is not None or row is not None
 
 
 def _reading(line: int, row: re.Match[str]) -> PrintedCount:
-    word, event = row["value"], row["event"]
+    word, event, cgroup = row["value"], row["event"], row["cgroup"]
     unit = row["unit"] or row["old_unit"] or ""
-    if not unit and event.startswith(("task-clock", "cpu-clock")):
-        # The first perf printed milliseconds without their unit.
-        unit = "msec"
     if word not in NOT_COUNTED:
-        word = _decimal(word) if unit else _integer(word)
+        whole = _COUNT.fullmatch(word) is not None
+        if not whole and not unit and cgroup and UNIT.fullmatch(event):
+            unit, event, cgroup = event, cgroup, None
+        if not whole and not unit and not event.startswith(CLOCKS):
+            raise ValueError(f"not a count: {word}")
+        word = re.sub("[^0-9]", "", word) if whole else _decimal(word)
     running = _RUNNING.search(row["rest"] or "")
     # perf leaves it out where a counter ran all the time.
     fraction = percent(running["percent"].replace(",", ".")) if running else 1.0
     time = row["time"].replace(",", ".") if row["time"] else None
-    parts = [part for part in (row["part"], row["cgroup"]) if part]
-    return PrintedCount.of(line, event, word, unit, fraction, time, " ".join(parts) or None)
-
-
-def _integer(text: str) -> str:
-    """Without its separators."""
-    if not _COUNT.fullmatch(text):
-        raise ValueError(f"not a count: {text}")
-    return re.sub(r"[^0-9]", "", text)
+    return PrintedCount.of(line, event, word, unit, fraction, time, row["part"], cgroup)
 
 
 def _decimal(text: str) -> str:
     """The last separator is the decimal one, as perf prints decimals wherever there is a unit."""
-    found = re.fullmatch(r"(?P<whole>.*?)(?:[.,](?P<part>[0-9]+))?", text)
-    assert found is not None
-    whole = re.sub(r"[^0-9]", "", found["whole"])
-    return f"{whole or 0}.{found['part'] or 0}"
+    whole, _, part = re.sub(r"[.,]([0-9]+)$", r"_\1", text).partition("_")
+    return f"{re.sub('[^0-9]', '', whole)}.{part or 0}"
 
 
-def _facts(name: str, block: _Block, before: int) -> FileFacts:
-    notes = []
-    if before:
-        notes.append(f"lines left out before perf's output: {before}")
-    command = None
+def _facts(name: str, block: _Block, notes: list[str]) -> FileFacts:
+    command = subject = None
     if block.what is not None:
         found = _COMMAND.fullmatch(block.what)
-        if found is None or found["command"] == "system wide":
-            notes.append(f"the counts are not of one program but of {block.what.strip(chr(39))}")
+        subject = block.what if found is None else found["command"]
+        if found is None or _NO_COMMAND.match(found["command"]):
+            notes.append(f"the counts are not of one program but of {subject}")
         else:
-            command = found["command"]
+            command = subject
         if found is not None and found["runs"]:
             notes.append(f"the counts are means over {found['runs']} runs")
     wall = block.times_ns.get("time elapsed")
@@ -162,5 +187,6 @@ def _facts(name: str, block: _Block, before: int) -> FileFacts:
         user_ns=block.times_ns.get("user"),
         system_ns=block.times_ns.get("sys"),
         command=command,
+        subject=subject,
         notes=tuple(notes),
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What did a program do in all, of which another tool printed parts: by CPU, by interval?"""
+"""The counts of a whole program, of which another tool printed parts: by CPU, by interval."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ NS = {"": 1.0, "ns": 1.0, "nsec": 1.0, "usec": 1e3, "msec": 1e6, "sec": 1e9}
 # What perf counts as events, too.
 DURATIONS = {"duration_time": "wall_ns", "user_time": "user_ns", "system_time": "system_ns"}
 
-
 NOT_COUNTED: dict[str, State] = {
     "<not counted>": "never_ran",
     "<not supported>": "unsupported",
 }
 UNIT = re.compile(r"(?:[A-Za-z%][A-Za-z%/^0-9.-]*)?", re.ASCII)
+CLOCKS = ("task-clock", "cpu-clock")
+_NUMBER_ALONE = re.compile(r"\s*[0-9][0-9.,]*\W*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class PrintedCount:
     """One printed count. `value` None: not counted, `state` says why.
 
-    `time` is the end of its interval and `part` the CPU, socket or thread it is of, as printed;
-    None: of all. `line` is where in the file.
+    `time` is the end of its interval, `part` the CPU, socket or thread it is of, as printed, and
+    `cgroup` the cgroup; None: of all. `line` is where in the file.
     """
 
     line: int
@@ -45,35 +46,43 @@ class PrintedCount:
     running_fraction: float | None = None
     time: str | None = None
     part: str | None = None
+    cgroup: str | None = None
 
     @staticmethod
     def of(
-        line: int,
-        event: str,
-        word: str,
-        unit: str,
-        fraction: float | None,
-        time: str | None,
-        part: str | None,
-    ) -> PrintedCount:
+        line: int, event: str, word: str, unit: str, fraction: float | None, time: str | None,
+        part: str | None, cgroup: str | None,
+    ) -> PrintedCount:  # fmt: skip
         """As it is printed: `word` is the number, or why there is none. Raises ValueError."""
         state = NOT_COUNTED.get(word)
         value = None if state else number(word)
         if value is not None and fraction == 0:
             value, state = None, "never_ran"
-        running = None if state else fraction
-        return PrintedCount(line, event, value, unit, state or "counted", running, time, part)
+        if not unit and event.startswith(CLOCKS):
+            # The first perf printed milliseconds without their unit, perf 6.19 nanoseconds.
+            unit = "ns" if value is None or value.is_integer() else "msec"
+        found, running = state or "counted", None if state else fraction
+        return PrintedCount(
+            line, event, value, unit, found, running, time, part or None, cgroup or None
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What a file says besides its counts. Times in ns, None: not known."""
+    """What a file says besides its counts. Times in ns, None: not known.
+
+    `subject` is what was counted, in perf's words: a command, `system wide`, a process.
+    """
 
     wall_ns: float | None = None
     user_ns: float | None = None
     system_ns: float | None = None
     command: str | None = None
+    subject: str | None = None
     notes: tuple[str, ...] = ()
+
+
+Output = tuple[list[PrintedCount], FileFacts]
 
 
 def add_up(
@@ -102,7 +111,9 @@ def add_up(
     _check_sources(name, meanings)
     seen = {count.event for count in counts if count.value is not None}
     notes += [m.note for event, m in meanings.items() if m.note and event in seen]
-    notes += _scope(readings)
+    parts_read = {reading.part for reading in readings} - {None}
+    if len(parts_read) > 1:
+        notes.append(f"counts of {len(parts_read)} CPUs, sockets or threads are added up")
     return EventCounts(
         source=name,
         pmu=(pmu or generic_pmu()).key,
@@ -147,13 +158,31 @@ def last_time(name: str, readings: Sequence[PrintedCount]) -> float | None:
     return round(1e9 * max(times)) if times else None
 
 
-def note_of_repeats(several: bool) -> tuple[str, ...]:
-    return ("the counts are means over repeated runs",) if several else ()
+def whole_output(
+    name: str, readings: list[PrintedCount], unread: Sequence[tuple[int, str]], several: bool
+) -> Output:
+    """What -x or -j printed. Raises TlbcostError if `unread`, or a time, is damaged."""
+    notes = ["the counts are means over repeated runs"] if several else []
+    notes += note_of_unread(name, unread, readings)
+    return readings, FileFacts(wall_ns=last_time(name, readings), notes=tuple(notes))
 
 
 def refused(name: str, line: int, why: str) -> TlbcostError:
     """The error for a line that cannot be read."""
     return TlbcostError(f"cannot read counts from {name}:{line}: {why}")
+
+
+def note_of_unread(
+    name: str, unread: Sequence[tuple[int, str]], readings: Sequence[PrintedCount]
+) -> list[str]:
+    """Which lines are no counts. Raises TlbcostError naming one that is what is left of a count."""
+    events = {reading.event for reading in readings}
+    for line, text in unread:
+        of_event = re.search("[0-9]", text) and events & set(re.split(r"[\s,;|]+", text))
+        if of_event or _NUMBER_ALONE.fullmatch(text):
+            raise refused(name, line, "expected a count and an event's name")
+    first = [f"{line}: {text.strip()[:60]}" for line, text in unread[:1]]
+    return [f"{len(unread)} lines are no counts and were left out, first {each}" for each in first]
 
 
 def _without_idle(readings: Sequence[PrintedCount]) -> tuple[list[PrintedCount], int]:
@@ -198,10 +227,8 @@ def _added(
         return EventCount(means.name, event, None, None, missing[0].state), note
     values = [part.value for part in parts if part.value is not None]
     total = math.fsum(values)
-    if means.name == "task_clock_ns":
-        # perf prints milliseconds, in its first versions without saying so.
-        unit = parts[0].unit or ("ns" if total.is_integer() else "msec")
-        total = round(total * NS.get(unit, 1.0))
+    if event.startswith(CLOCKS):
+        total = float(round(total * NS.get(parts[0].unit, 1.0)))
     fractions = [part.running_fraction for part in parts]
     known = [fraction for fraction in fractions if fraction is not None]
     fraction = math.fsum(known) / len(known) if len(known) == len(parts) else None
@@ -234,10 +261,3 @@ def _check_sources(name: str, meanings: dict[str, Meaning]) -> None:
             f"cannot use the counts of {name}: {one} and {other} are of two kinds of cores",
             "bind the program to one kind with taskset, and count on that",
         )
-
-
-def _scope(readings: Sequence[PrintedCount]) -> list[str]:
-    parts = {reading.part for reading in readings if reading.part is not None}
-    return (
-        [f"counts of {len(parts)} CPUs, sockets or threads are added up"] if len(parts) > 1 else []
-    )

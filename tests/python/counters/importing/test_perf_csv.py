@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 from builders.imported_counts import read, value
-from tlbcost.common.errors import TlbcostError
 from tlbcost.counters.event_counts import EventCount
 
 CSV = """\
@@ -58,6 +57,7 @@ def test_the_sum_below_the_intervals_is_not_added_to_them() -> None:
     assert found.wall_ns == 51177205
 
 
-def test_a_decimal_comma_between_commas_is_not_guessed_at() -> None:
-    with pytest.raises(TlbcostError, match=r"file:1: "):
-        read("0,29,msec,task-clock,294252,100,00,0,294,CPUs utilized\n")
+def test_a_decimal_comma_between_commas_is_one() -> None:
+    found = read("0,29,msec,task-clock,294252,100,00,0,294,CPUs utilized\n")
+    assert found.counts[0].value == 290000
+    assert found.counts[0].running_fraction == 1.0

@@ -58,9 +58,11 @@ def test_a_part_that_was_not_counted_leaves_no_sum() -> None:
     assert any("1 of 2 parts" in note for note in found.notes)
 
 
-def test_cgroups_are_parts() -> None:
-    found = read("80,,page-faults,/a,46799,100.00,0.000,/sec\n1,,page-faults,/b,5,100.00,,\n")
-    assert value(found, "page-faults") == 81
+def test_cgroups_are_no_parts() -> None:
+    text = "80,,page-faults,/a,46799,100.00,0.000,/sec\n1,,page-faults,/b,5,100.00,,\n"
+    with pytest.raises(TlbcostError, match="several: /a; /b"):
+        read(text)
+    assert value(read(text, object_name="/b"), "page-faults") == 1
 
 
 def test_an_event_in_two_groups_is_not_added_to_itself() -> None:
