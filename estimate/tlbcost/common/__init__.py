@@ -7,6 +7,7 @@ reading.read_file              a file that a user names, within bounds
 table.read_table               the format of doc/format.md; formats has the columns of each table
 document.Part, doc, to_json    a document for programs and its schema
 output.write, check_writable   a file whole or not at all; give_report
+files.place_of, new_file       a file where others may write; lock_file
 console.print_whole            tables for people; units has figures for people
 gnuplot.draw_by                figures
 temporary.temporary_folder     a run's own files, removed even after SIGKILL

@@ -108,9 +108,9 @@ def table(first: str, *names: str) -> Table:
 
 def _fit(rows: Table, width: int) -> None:
     """Give columns widths that cut no word, if there are any such; Rich would narrow the widest."""
-    texts = [[str(column.header), *map(str, column.cells)] for column in rows.columns]
-    widths = [max(map(len, each)) for each in texts]
-    least = [max(map(len, " ".join(each).split()), default=0) for each in texts]
+    texts = ["\n".join([str(one.header), *map(str, one.cells)]) for one in rows.columns]
+    widths = [max(map(len, text.split("\n"))) for text in texts]
+    least = [max(map(len, text.split()), default=0) for text in texts]
     gap = next((gap for gap in (_GAP, 1) if sum(least) + gap * (len(least) - 1) <= width), None)
     if gap is None:
         return
