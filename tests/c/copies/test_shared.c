@@ -14,6 +14,7 @@
 #include "arm_programs.h"
 #include "arms.h"
 #include "follow.h"
+#include "processes.h"
 #include "thread_facts.h"
 #include "translator.h"
 
@@ -38,6 +39,8 @@ static struct object {
 	unsigned char before[OBJECT_BYTES];
 	blkcnt_t blocks;
 } objects[OBJECTS];
+/* CPU time of the program while it stands still. */
+static uint64_t held_cpu_ns;
 static const volatile unsigned char *read_only;
 
 static unsigned char *map(int fd, int protection)
@@ -163,17 +166,23 @@ static void hold(pid_t program)
 	kill(program, SIGSTOP);
 	while (facts.state != 'T' && thread_facts_read(program, program, &facts) == 0)
 		injected_nap(100);
+	/* It is stopped a little before it leaves its CPU. */
+	do {
+		held_cpu_ns = process_cpu_ns(program);
+		injected_nap(200);
+	} while (process_cpu_ns(program) != held_cpu_ns);
 	for (unsigned i = 0; i < OBJECTS; i++)
 		read_object(&objects[i], objects[i].before, &objects[i].blocks);
 }
 
-/* How many objects differ from what they were. */
-static unsigned changes(void)
+/* How many objects differ from what they were.  The program must not have run. */
+static unsigned changes(pid_t program)
 {
 	static unsigned char now[OBJECT_BYTES];
 	unsigned count = 0;
 	blkcnt_t blocks;
 
+	CHECK_EQUAL(process_cpu_ns(program), held_cpu_ns);
 	for (unsigned i = 0; i < OBJECTS; i++) {
 		read_object(&objects[i], now, &blocks);
 		/* A disk's file gets its blocks when it is written back. */
@@ -276,7 +285,7 @@ static void test_copies(void)
 			break;
 		follow(translator, &copy, &recording, &limits, &watcher, &followed);
 		CHECK(followed.end == FOLLOW_ENOUGH || followed.end == FOLLOW_CALL);
-		changed += changes();
+		changed += changes(injected.program);
 		made++;
 		filled += followed.shared_pages > 0;
 		by_call += followed.end == FOLLOW_CALL;
@@ -317,7 +326,7 @@ static void test_arms(void)
 		CHECK_EQUAL(arms_measure(&rows, &options, &copy,
 					 recording_calls(&recording) ? &recording : NULL,
 					 (uint32_t)i, &random_state), 0);
-		changed += changes();
+		changed += changes(injected.program);
 		made++;
 		copy_kill(&copy);
 		recording_close(&recording);
