@@ -206,7 +206,7 @@ static void finish_helper(const struct helper *helper, struct injector_answer *a
 	unsigned long child;
 	int status;
 
-	/* A SIGSTOP waits until it has ended. */
+	/* Signals to it are for nobody: all but SIGSTOP are blocked, and that is dropped. */
 	while (ptrace(PTRACE_CONT, helper->pid, NULL, NULL) == 0 &&
 	       tracee_wait(helper->pid, TRACEE_FOR_EVER, &status) == 0 && WIFSTOPPED(status))
 		if (TRACEE_EVENT(status) == PTRACE_EVENT_CLONE &&

@@ -35,7 +35,7 @@ def write(path: Path) -> None:
         file.write(b"ours")
 
 
-def test_a_link_put_there_meanwhile_is_replaced(shared: Path, tmp_path: Path) -> None:
+def test_a_link_put_there_in_between_is_replaced(shared: Path, tmp_path: Path) -> None:
     """The race that a look at the name beforehand loses."""
     victim = tmp_path / "victim"
     victim.write_text("root's")
@@ -48,7 +48,7 @@ def test_a_link_put_there_meanwhile_is_replaced(shared: Path, tmp_path: Path) ->
     assert report.read_text() == "ours"
 
 
-def test_a_folder_exchanged_for_a_link_meanwhile_is_not_left(shared: Path, tmp_path: Path) -> None:
+def test_a_folder_exchanged_for_a_link_in_between_is_not_left(shared: Path, tmp_path: Path) -> None:
     (shared / "folder").mkdir()
     with files.place_of(shared / "folder" / "report") as place:
         (shared / "folder").rename(shared / "moved")
