@@ -211,20 +211,24 @@ static int look(struct trampoline *trampoline, pid_t process, pid_t thread)
 {
 	char path[64], line[4352], permissions[5];
 	uint64_t start, end;
+	bool empty = true;
 	FILE *maps;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/maps", process, thread);
 	maps = fopen(path, "re");
 	if (!maps)
 		return gone();
-	while (!trampoline->code && fgets(line, sizeof(line), maps))
+	while (!trampoline->code && fgets(line, sizeof(line), maps)) {
+		empty = false;
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, permissions) == 3 &&
 		    permissions[0] == 'r' && permissions[2] == 'x' && !strstr(line, "[vsyscall]"))
 			look_at(trampoline, thread, start, end, strstr(line, "[vdso]") != NULL);
+	}
 	fclose(maps);
 	if (trampoline->code || trampoline->plain)
 		return 0;
-	errno = ENOENT;
+	/* One that ends has no memory any more. */
+	errno = empty ? ESRCH : ENOENT;
 	return -1;
 }
 

@@ -36,21 +36,15 @@ report() { # <expression>
 	PYTHON
 }
 
-# On a machine that is too busy, the reason is said instead.
-measured_or_busy() { # <expression on what was measured>
-	if report 'measured is None'; then
-		report '"too busy" in report["not_measured"]'
-		grep -q "should save\|would save" report.txt
-		return
-	fi
-	report "$1"
+measured() { # <expression on what was measured>
+	report "measured is not None and $1"
 	grep -q "(measured)" <(tr '\n' ' ' <report.txt)
 }
 
-@test "a short program runs in rounds, and its output is shown once" {
+@test "a short program runs in pairs by its malloc's switch, and its output is shown once" {
 	run -0 --separate-stderr "${ESTIMATE[@]}" -- "${LOOKUP[@]}" --count 4000000
 	[[ $(grep -c checksum <<<"${output}") == 1 ]]
-	measured_or_busy 'measured["source"] == "runs in turns" and measured["rounds"] >= 2
+	measured 'measured["source"] == "runs in turns" and measured["rounds"] >= 2 and measured["method"] == "glibc-thp"
 		and measured["huge_part"] > 0.5
 		and report["total_fraction"] == measured["total_fraction"]
 		and report["expected_fraction"] == measured["user_fraction"]
@@ -75,15 +69,48 @@ measured_or_busy() { # <expression on what was measured>
 		    file.write("all of it")
 	PYTHON
 	run -0 "${ESTIMATE[@]}" --runs 1 -- "${BUILD}/venv/bin/python" writes.py
-	[[ ${output} == *"one after the other: it writes to"*"/result"* ]]
-	measured_or_busy 'measured["source"] == "runs one by one"'
+	[[ ${output} == *"one after the other: two at the same time would not do: it writes to"*"/result"* ]]
+	measured 'measured["source"] == "runs one by one"'
 	[[ $(<result) == "all of it" ]]
 }
 
-@test "what cannot be measured has its reason, and the model answers" {
+@test "with --prepare, and of a region, runs come one after the other" {
 	run -0 "${ESTIMATE[@]}" --prepare true -- "${LOOKUP[@]}" --count 4000000
-	report 'measured is None and "--prepare" in report["not_measured"]'
-	[[ ${output} == *"not measured: --prepare"* ]]
+	measured 'measured["source"] == "runs one by one"'
+	[[ ${output} == *"--prepare makes ready for one run at a time"* ]]
+}
+
+@test "memory that the program keeps from huge pages, or shares, is said to be so" {
+	cat >off.py <<-'PYTHON'
+		import ctypes, time
+		ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)
+		table = bytearray(1 << 26)
+		while time.process_time() < 1.0:
+		    table[:: 4096] = bytes(1 << 14)
+	PYTHON
+	run -0 "${ESTIMATE[@]}" -- "${BUILD}/venv/bin/python" off.py
+	report 'measured is None and "PR_SET_THP_DISABLE" in report["not_measured"]'
+	cat >shares.py <<-'PYTHON'
+		import mmap, time
+		table = mmap.mmap(-1, 1 << 28)
+		while time.process_time() < 1.5:
+		    for at in range(0, 1 << 28, 4096): table[at] = 1
+	PYTHON
+	run -0 "${ESTIMATE[@]}" -- "${BUILD}/venv/bin/python" shares.py
+	report 'measured is None and "shared or of files" in report["not_measured"]'
+	grep -q "MiB shared memory" report.txt
+}
+
+@test "a program that has huge pages already runs without them, too" {
+	cat >asks.py <<-'PYTHON'
+		import mmap, time
+		table = mmap.mmap(-1, 1 << 27, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+		table.madvise(mmap.MADV_HUGEPAGE)
+		while time.process_time() < 1.5:
+		    for at in range(0, 1 << 27, 4096): table[at] = 1
+	PYTHON
+	run -0 "${ESTIMATE[@]}" -- "${BUILD}/venv/bin/python" asks.py
+	measured 'measured["method"] == "as it runs" and report["verdict"]["code"] == "already_huge"'
 }
 
 @test "copies of a process do the same work on both, and it continues" {
@@ -94,7 +121,7 @@ measured_or_busy() { # <expression on what was measured>
 	kill -0 "${STARTED}"
 	[[ $(awk '$1 == "AnonHugePages:" { n += $2 } END { print n }' "/proc/${STARTED}/smaps") == 0 ]]
 	if ! report 'measured is None and "could be measured" in report["not_measured"]'; then
-		measured_or_busy 'measured["source"] == "copies" and measured["rounds"] >= 4
+		measured 'measured["source"] == "copies" and measured["rounds"] >= 4
 			and measured["huge_part"] > 0.5 and measured["system_fraction"] is None
 			and measured["also"] == ["text", "shared memory"]'
 	fi

@@ -182,7 +182,7 @@ def prediction_of(gain: PredictedGain, measured: MeasuredGain | str | None = Non
     fault, null, why = gain.fault_fraction, None, None
     if isinstance(measured, MeasuredGain):
         ways["measured"] = measured.user_fraction
-        null = measured.null_fraction.value
+        null = None if measured.null_fraction is None else measured.null_fraction.value
     else:
         why = measured
     return Prediction(

@@ -28,7 +28,13 @@ from tlbcost.answer.estimate_document import (
 )
 from tlbcost.answer.record import CountedPart, Estimate, Simulated
 from tlbcost.answer.waits import idle_fraction, waited_fraction
-from tlbcost.answer.words import decider, placement_sentence, time_name, verdict_sentence
+from tlbcost.answer.words import (
+    decider,
+    placement_sentence,
+    service_sentence,
+    time_name,
+    verdict_sentence,
+)
 from tlbcost.attribution.document import attribution_part
 from tlbcost.common.document import part_of
 from tlbcost.common.interval import Interval
@@ -85,6 +91,7 @@ def estimate_document(estimate: Estimate) -> EstimateDocument:
             code=gain.verdict,
             sentence=verdict_sentence(estimate),
             decided_by=decider(estimate),
+            service_sentence=service_sentence(estimate),
         ),
         placement=_placement(estimate),
         tried=estimate.track_record,

@@ -218,6 +218,9 @@ class VerdictPart(Part, frozen=True, kw_only=True):
         Decider | None,
         doc("what would decide a verdict that is not proven; null: it is decided"),
     ]
+    service_sentence: Annotated[
+        str | None, doc("what a program gains that runs on; null: as much, or not measured")
+    ] = None
 
 
 class PlacementPart(Part, frozen=True, kw_only=True):

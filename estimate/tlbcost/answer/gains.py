@@ -14,6 +14,7 @@ from tlbcost.common.interval import Interval
 from tlbcost.counters.count_findings import PartialSum, formula_values, partial_sums
 from tlbcost.counters.importing.not_counted import not_counted
 from tlbcost.counters.perf_stat import perf_stat
+from tlbcost.measured.method import AS_IT_RUNS
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.model import miss_costs, overlap, walk_share
 from tlbcost.model.gain import PredictedGain, total_interval, verdict
@@ -53,8 +54,16 @@ def footprint_of(given: Evidence, processes: tuple[ProcessCounts, ...]) -> Footp
     pages_per_huge = given.huge_page_bytes // base
     if processes and not _unseen(given, processes):
         found = total_footprint(processes, pages_per_huge)
-        return replace(found, faulted=not given.followed and given.region is None)
+        # What smaps showed says more than page faults.
+        faulted = not given.followed and given.region is None and not _on_base_pages(given)
+        return replace(found, faulted=faulted)
     return walk_share.memory_of(given.runs, base, pages_per_huge)
+
+
+def _on_base_pages(given: Evidence) -> bool:
+    """Most anonymous memory was seen on base pages."""
+    anonymous = sum(mapping.anonymous_bytes for _, mapping in given.seen)
+    return 2 * sum(mapping.anonymous_huge_bytes for _, mapping in given.seen) < anonymous
 
 
 def _unseen(given: Evidence, processes: tuple[ProcessCounts, ...]) -> bool:
@@ -162,9 +171,11 @@ def with_measured(modelled: PredictedGain, measured: MeasuredGain) -> PredictedG
         fault_fraction=faults,
         measured_fraction=total,
     )
-    whole = total_interval(gain)
-    already = modelled.verdict == "already_huge"
-    return replace(gain, verdict=verdict(whole, None, already))
+    if measured.method == AS_IT_RUNS:
+        return replace(gain, verdict="already_huge")
+    # What runs show, by faults or otherwise, is known of copies alone: pairs refuse huge pages.
+    already = modelled.verdict == "already_huge" and measured.source == "copies"
+    return replace(gain, verdict=verdict(total_interval(gain), None, already))
 
 
 def spread_part(

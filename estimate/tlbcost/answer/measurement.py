@@ -1,31 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How is the gain measured, besides being modelled, and by which of two ways?
-
-A program that is over soon runs again, on base and on huge pages in turns. Of one that takes
-long, or runs already, copies do the same work on both.
-"""
+"""Measuring the gain: by pairs of runs if these fit into the time budget, else in copies."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tlbcost.answer.request import EstimateRequest
+from tlbcost.attribution.backing import Seen
 from tlbcost.common.causes import tool_error
-from tlbcost.common.cleanup import check_time
-from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.common.errors import CANNOT_MEASURE
 from tlbcost.common.progress import duration, say
 from tlbcost.copies.process import note_end, run_tool
 from tlbcost.copies.record import CopiedRun
 from tlbcost.copies.run import arms_tool, unavailable
-from tlbcost.measured.record import MeasuredGain, TooBusy
-from tlbcost.measured.whole_runs import measure_runs, predicted_s
+from tlbcost.measured.record import MeasuredGain
+from tlbcost.measured.whole_runs import Asked, measure_runs
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
 
-# Rounds of whole runs may take this long; otherwise copies of one more run are measured.
+# Of more than one run copies are made for so long.
 _RUNS_S = 24.0
 _COPIES = 8
 # Copies of a large program wait for one another: for so long after its end.
@@ -33,35 +28,41 @@ _AFTER_S = 12.0
 _SECONDS = 30.0
 # Of a program that makes them all the time: while they are recorded, it takes ten times as long.
 _RECORDED_CALLS = 10_000
-# Between two attempts on a machine that is too busy.
-_PAUSE_S = 20.0
 
 
 def measure_program(
     request: EstimateRequest,
     launcher: Launcher,
+    path: Path,
     native: Sequence[Outcome],
+    seen: Seen,
     copied: CopiedRun | None,
-) -> MeasuredGain | str | None:
-    """Measure a program that can be run again; or why not. None: it was not asked for.
+) -> tuple[MeasuredGain | str | None, list[Run]]:
+    """Measure a program that can be run again, or say why not; with its runs on base pages.
 
-    `copied`: what copies that were followed showed of it. Raises TimeLimitPassed.
+    None: it was not asked for. `seen`: its memory; `copied`: what copies that were followed showed
+    of it. Raises TimeLimitPassed.
     """
     first = native[0]
     run = first.run
     if not request.measured or run is None:
-        return None
-    if request.region is not None:
-        return _unmeasured("for a region the gain is modelled (tlbcost trial --region measures it)")
-    # Whole runs have their own memory on huge pages, not what comes from files.
-    if predicted_s(first) <= _RUNS_S and not request.also:
-        return _patiently(
-            request, lambda: measure_runs(launcher, request.argv, os.environ, first, _RUNS_S)
-        )
+        return None, []
+    asked = Asked(
+        launcher, request.argv, path, first, seen, request.time_budget, system=request.system
+    )
+    if (asked.fits() and not request.also) or request.region is not None:
+        most = duration(asked.seconds)
+        if asked.run_s > 1:
+            say(
+                f"one run takes {duration(asked.run_s)}: pairs of runs for up to {most}; Ctrl-C "
+                "ends that with what is known"
+            )
+        found, base = measure_runs(asked)
+        return (_unmeasured(found) if isinstance(found, str) else found), base
     if (why := unavailable()) is not None:
-        return _unmeasured(why)
-    calls = _recorded_calls(copied)
-    return _patiently(request, lambda: _copies_of_runs(request, launcher, first, run, calls))
+        return _unmeasured(why), []
+    found = _copies_of_runs(request, launcher, first, run, _recorded_calls(copied))
+    return (_unmeasured(found) if isinstance(found, str) else found), []
 
 
 def measure_process(
@@ -71,7 +72,8 @@ def measure_process(
     if not request.measured:
         return None
     calls = _recorded_calls(copied)
-    return _patiently(request, lambda: _copies_of_process(request, pid, folder, run, calls))
+    found = _copies_of_process(request, pid, folder, run, calls)
+    return _unmeasured(found) if isinstance(found, str) else found
 
 
 def _copies_of_process(
@@ -137,25 +139,6 @@ def _new_folder(parent: Path) -> Path:
     folder = parent / f"arms{len(list(parent.glob('arms*')))}"
     folder.mkdir()
     return folder
-
-
-def _patiently(
-    request: EstimateRequest, measure: Callable[[], MeasuredGain | str]
-) -> MeasuredGain | str:
-    """Measure; again while the machine is too busy, if an attempt begins within the patience."""
-    until = time.monotonic() + (request.patience or 0.0)
-    found = measure()
-    while isinstance(found, TooBusy) and time.monotonic() + _PAUSE_S < until:
-        say(f"{found}; again in {duration(_PAUSE_S)}")
-        check_time()
-        time.sleep(_PAUSE_S)
-        try:
-            found = measure()
-        except TlbcostError as error:
-            # The process is gone, say: what was found before stands.
-            say(str(error))
-            break
-    return _unmeasured(found) if isinstance(found, str) else found
 
 
 def _unmeasured(why: str) -> str:

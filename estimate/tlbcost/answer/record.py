@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 Backend = Literal["pmu", "sim", "both"]
 Severity = Literal["high", "medium", "low"]
-# What would decide a verdict that is not proven: a quiet machine, more runs, a trial.
-Decider = Literal["quiet", "calibration", "runs", "trial"]
+# What would decide a verdict that is not proven: a quiet machine, more runs or pairs, a trial.
+Decider = Literal["quiet", "calibration", "runs", "pairs", "trial"]
 TimeName = Literal["run time", "CPU time", "cycles counted", "region's time"]
 
 

@@ -15,6 +15,7 @@ AskedBackend = Literal["auto", "pmu", "sim", "both"]
 AskedEngine = Literal["auto", "copies", "valgrind"]
 AskedModel = Literal["auto", "overlap", "simple"]
 
+_OF_COPIES = ("text", "shared-memory")
 _FROM = "tlbcost estimate --from FILE --cpu MODEL"
 
 
@@ -27,8 +28,9 @@ class EstimateRequest:
     cost, or as many as `copies`; both None: the usual share; `whole`: the program itself is
     followed, from its first instruction to its last. `pid`: a process that already runs,
     followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as the time
-    of one allows. `measured`: on huge pages, too, besides the model; `patience`: for this many
-    seconds again while the machine is too busy for that; `also`: with these on huge pages. `cpu`,
+    of one allows. `measured`: on huge pages, too, besides the model; `time_budget`: seconds for
+    pairs of runs (None: as usual); `system`: root may set THP to "always" meanwhile; `also`: with
+    these on huge pages. `cpu`,
     `object_name` and `walk_cycles` (what one page walk costs) are about files. `region`: of a phase
     of the program, START:END.
     """
@@ -54,7 +56,8 @@ class EstimateRequest:
     seconds: float | None = None
     children: bool = False
     measured: bool = False
-    patience: float | None = None
+    time_budget: float | None = None
+    system: bool = True
     also: tuple[Also, ...] = ()
     region: str | None = None
 
@@ -100,16 +103,18 @@ class EstimateRequest:
     def _check_measuring(self) -> None:
         """Options about measuring, where nothing is measured."""
         of_measuring = {
-            "--patience": self.patience is not None,
+            "--time-budget": self.time_budget is not None,
+            "--no-system": not self.system,
             "--text": "text" in self.also,
             "--shared-memory": "shared memory" in self.also,
         }
-        excluded = {"--from": bool(self.imported), "--region": self.region is not None}
-        without = next((option for option, given in excluded.items() if given), None)
         for option, given in of_measuring.items():
-            if given and without is not None:
+            without = "--from" if self.imported else "--region" if self.region else None
+            if given and (without == "--from" or (without and option[2:] in _OF_COPIES)):
                 raise TlbcostError(
-                    f"{option} is about measuring on huge pages, and {without} measures nothing",
+                    f"{option} is about measuring in copies, which {without} excludes"
+                    if option[2:] in _OF_COPIES
+                    else f"{option} is about measuring, and {without} measures nothing",
                     f"leave {option} out, or {without}",
                     USAGE,
                 )

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tlbcost.answer.backend import Choice
@@ -32,6 +31,7 @@ from tlbcost.copies.process import FollowedProcess, follow_process
 from tlbcost.copies.record import CopiedRun
 from tlbcost.counters.count_runs import count_program
 from tlbcost.counters.event_counts import EventCounts, join_runs
+from tlbcost.measured.method import AS_IT_RUNS
 from tlbcost.measured.record import MeasuredGain
 from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.processors.events import Pmu
@@ -96,22 +96,30 @@ def run_program(
                 )
     finally:
         sampler.stop()
-    simulation, copied = None, None
+    simulation, copied, why = None, None, None
     if plan.copies is not None:
         native = without_copies_of(run_folders(launcher, native), native)
         folders = tables_of(launcher, native)
         simulation, copied, why = said_by_copies(plan.copies, folders, native, path, sampler.peak())
         if why is not None:
-            not_copied(request, why)
-            plan = dataclasses.replace(plan, valgrind=find_valgrind())
             simulation, copied = None, None
+    measured: MeasuredGain | str | None = None
+    with _cut_short("the measurement on huge pages", unfinished):
+        measured, base = measure_program(request, launcher, path, native, sampler.peak(), copied)
+        # Their times are the program's, too.
+        if (
+            isinstance(measured, MeasuredGain)
+            and measured.source == "runs in turns"
+            and measured.method != AS_IT_RUNS
+        ):
+            native = [*native, *(replace(native[0], run=run) for run in base)]
+    if plan.copies is not None and simulation is None:
+        not_copied(request, why or "")
+        plan = replace(plan, valgrind=find_valgrind())
     if simulation is None and plan.geometry is not None and plan.valgrind is not None:
         core = conditions.core_then(sampler.isolated_pages())
         with _cut_short("the simulation", unfinished, partly=counted is not None):
             simulation = _simulate(request, plan, launcher, native, core)
-    measured: MeasuredGain | str | None = None
-    with _cut_short("the measurement on huge pages", unfinished):
-        measured = measure_program(request, launcher, native, copied)
     return ProgramRuns(
         tuple(native), counted, simulation, sampler.peak(), sampled, conditions.notes,
         tuple(unfinished), copied, measured,
@@ -165,8 +173,10 @@ def _native(
     if plan.choice.pmu is not None:
         return _counted(request, plan.choice, plan.choice.pmu, launcher, path, conditions)
     copying = None if plan.copies is None else Copying(plan.copies, launcher, conditions)
+    # Pairs are to follow, whose runs on base pages are timed, too.
+    usual = 1 if request.measured and not request.also else _USUAL_RUNS
     runs = native_runs(
-        launcher, request.argv, path, request.runs or _USUAL_RUNS,
+        launcher, request.argv, path, request.runs or usual,
         ignore_failure=request.ignore_failure,
         last_started=sampler.start, between=conditions.measure,
         tool=None if copying is None else copying.tool,

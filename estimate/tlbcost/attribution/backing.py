@@ -71,6 +71,10 @@ def _matching(
         return max(own, instead, key=_resident)
     if own:
         return own
+    if not any(other[0] == key[0] for other in groups):
+        # The program has been replaced (exec), and goes by its first name.
+        alike = [other for other in groups if other[1:] == key[1:]]
+        return max((groups[other] for other in alike), key=_resident, default=[])
     # A file with a new name in each run: it is the only one of its kind.
     alike = [other for other in groups if (other[0], other[1], other[3]) == (*key[:2], key[3])]
     same = [each for each in regions if (each.kind, each.code) == (region.kind, region.code)]

@@ -131,6 +131,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "its own (default: those of this machine, if it has several and the program is simulated)",
     )
     parser.add_argument(
+        "--no-system", action="store_true",
+        help="as root: do not set transparent huge pages to always while runs are measured",
+    )  # fmt: skip
+    parser.add_argument(
         "--object", metavar="NAME", help="with --from: a command or cgroup, or a line of a profile"
     )
     parser.add_argument(
@@ -139,10 +143,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=page_sizes,
         help="estimate for these page sizes, separated by commas: 4K,64K,2M,1G",
     )
-    parser.add_argument(
-        "--patience", metavar="TIME", type=duration,
-        help="where this machine is too busy to measure, try again for this long, such as 10m",
-    )  # fmt: skip
     parser.add_argument(
         "--plot", metavar="FILE", type=Path,
         help="draw the page walks over the run (.png or .svg)",
@@ -169,6 +169,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--text", action="store_true",
         help="measure the code of the program and of its libraries on huge pages, too, in copies",
+    )  # fmt: skip
+    parser.add_argument(
+        "--time-budget", metavar="TIME", type=duration,
+        help="for pairs of runs on base and on huge pages, such as 3m (default: 60 s, or the time "
+        "of two pairs); a program that is longer is measured in copies",
     )  # fmt: skip
     add_time_limit(parser)
     parser.add_argument(
@@ -206,7 +211,8 @@ def request_of(arguments: argparse.Namespace) -> EstimateRequest:
         object_name=arguments.object,
         walk_cycles=arguments.walk_cycles,
         measured=measuring(arguments),
-        patience=arguments.patience,
+        time_budget=arguments.time_budget,
+        system=not arguments.no_system,
         also=_also(arguments),
         region=arguments.region,
     )
@@ -219,7 +225,8 @@ def _also(arguments: argparse.Namespace) -> tuple[Also, ...]:
 
 def _check_unmeasured(arguments: argparse.Namespace) -> None:
     of_measuring = {
-        "--patience": arguments.patience is not None,
+        "--time-budget": arguments.time_budget is not None,
+        "--no-system": arguments.no_system,
         "--shared-memory": arguments.shared_memory,
         "--text": arguments.text,
     }

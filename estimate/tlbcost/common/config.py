@@ -74,8 +74,11 @@ KEYS = {
         ("estimate",), (str,), percent,
         ("copies", "engine=valgrind", "backend=pmu", *_OTHER_MACHINES),
     ),
-    "no-measure": Key(("estimate", "validate"), yields=("patience", "stream", "recorded")),
-    "patience": Key(("estimate",), (str, int), duration, ("no_measure", "imported")),
+    "no-measure": Key(
+        ("estimate", "validate"), yields=("time_budget", "no_system", "stream", "recorded")
+    ),
+    "time-budget": Key(("estimate",), (str, int), duration, ("no_measure", "imported", "pid")),
+    "no-system": Key(("estimate",), yields=("no_measure", "imported", "pid")),
     "runs": Key(("estimate",), (int,), run_count, ("pid",)),
     "pairs": Key(("trial", "validate"), (int,), whole_number(3, 1000)),
     "precision": Key(("trial", "validate"), (int, float), points, ("stream", "recorded")),

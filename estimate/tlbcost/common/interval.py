@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -24,3 +25,10 @@ class Interval:
     def scaled(self, factor: float) -> Interval:
         """All of it times a factor that is not below zero."""
         return Interval(self.value * factor, self.low * factor, self.high * factor)
+
+    def widened(self, error: float) -> Interval:
+        """With another error that is independent of it."""
+        low, high = self.value - self.low, self.high - self.value
+        return Interval(
+            self.value, self.value - math.hypot(low, error), self.value + math.hypot(high, error)
+        )

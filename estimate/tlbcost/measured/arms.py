@@ -18,7 +18,7 @@ from tlbcost.common import formats
 from tlbcost.common.errors import TOOL_FAILED, TlbcostError
 from tlbcost.common.table import TableFormat, read_table
 from tlbcost.copies.run import Also, reason_of
-from tlbcost.measured.record import MeasuredGain, too_busy
+from tlbcost.measured.record import MeasuredGain
 from tlbcost.measured.statistics import mean_of_copies, repeated
 
 _FEWEST_COPIES = 4
@@ -73,10 +73,8 @@ def measured_in_arms(
     shares = [copy.weight_ns for copy in copies]
     errors = [copy.error for copy in copies]
     null = mean_of_copies([copy.null for copy in copies], shares, errors).scaled(user_fraction)
-    if (busy := too_busy(null)) is not None:
-        return busy
     user = mean_of_copies([copy.difference for copy in copies], shares, errors)
-    user = repeated(user).scaled(user_fraction)
+    user = repeated(user).scaled(user_fraction).widened(abs(null.value))
     return MeasuredGain(
         source="copies",
         total_fraction=user,

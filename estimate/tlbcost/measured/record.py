@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What was measured of base and of huge pages, and how sure is it?"""
+"""The measured gain."""
 
 from __future__ import annotations
 
@@ -17,8 +17,14 @@ WORTHWHILE_FRACTION = 0.02
 
 Source = Literal["runs in turns", "runs one by one", "copies"]
 
-# Two runs on the same pages that differ by more than this on average: the machine is too busy.
-BUSY_FRACTION = 0.02
+
+@dataclass(frozen=True, slots=True)
+class TriedMethod:
+    """Another way to huge pages that was tried."""
+
+    name: Annotated[str, doc("as for trial --with")]
+    total_fraction: Annotated[Interval | None, doc("CPU time saved; null: it says nothing")]
+    why_not: Annotated[str | None, doc("why it says nothing")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +44,11 @@ class MeasuredGain:
         Interval | None, doc("of that, in the kernel: page faults; null: copies do not show it")
     ]
     null_fraction: Annotated[
-        Interval, doc("user time of two on base pages, compared in the same way: should be about 0")
+        Interval | None,
+        doc("of copies: user time of two on base pages, compared in the same way; about 0"),
     ]
-    rounds: Annotated[int, doc("rounds of runs, or copies", minimum=1)]
-    dropped: Annotated[
-        Mapping[str, int], doc("rounds, or slices of copies, that were not used, by reason")
-    ]
+    rounds: Annotated[int, doc("pairs of runs, or copies", minimum=1)]
+    dropped: Annotated[Mapping[str, int], doc("slices of copies that were not used, by reason")]
     huge_part: Annotated[
         float | None,
         doc("of the memory that could be on huge pages, what was", minimum=0, maximum=1),
@@ -51,13 +56,24 @@ class MeasuredGain:
     seen_fraction: Annotated[
         float, doc("share of the program's time that this stands for", minimum=0, maximum=1)
     ]
-    returned_fraction: Annotated[
-        float | None,
-        doc(
-            "kernel time that the first run on huge pages took beyond that of the later ones, as "
-            "the host had to back them again; null: this host takes none back, or not known"
-        ),
+    method: Annotated[
+        str | None,
+        doc("of runs: the way to huge pages, as for trial --with; 'as it runs': by itself"),
     ] = None
+    start_cost_s: Annotated[
+        Interval | None,
+        doc("of runs: kernel time in seconds that huge pages add to one run, mostly when memory is "
+            "first touched; negative: they save it"),
+    ] = None  # fmt: skip
+    growth_bytes: Annotated[
+        int | None, doc("of runs: what memory at the peak grew by on huge pages, median")
+    ] = None
+    more_pairs: Annotated[
+        int | None, doc("of runs: pairs that would decide the verdict; null: it is decided")
+    ] = None
+    others: Annotated[
+        tuple[TriedMethod, ...], doc("of runs: ways that reached too little memory, or lost")
+    ] = ()
     also: Annotated[
         tuple[Also, ...],
         doc(
@@ -65,19 +81,3 @@ class MeasuredGain:
             "of its libraries; shared memory, which copies have for themselves"
         ),
     ] = ()
-
-
-class TooBusy(str):
-    """Why this machine cannot measure now: later it may."""
-
-    __slots__ = ()
-
-
-def too_busy(null: Interval) -> TooBusy | None:
-    """Why this machine cannot measure now; None: it can."""
-    if abs(null.value) <= BUSY_FRACTION:
-        return None
-    return TooBusy(
-        f"this machine is too busy to measure now: two runs on base pages differ by "
-        f"{100 * abs(null.value):.1f} %"
-    )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How sure is a mean of few differences? Pure functions on plain numbers."""
+"""Means of few differences, and how sure they are."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ _T95 = (
     1.721, 1.717, 1.714, 1.711, 1.708, 1.706, 1.703, 1.701, 1.699, 1.697,
 )  # fmt: skip
 _Z95 = 1.645
+# The standard deviation between pairs of runs in turns, a share of the CPU time, and how many
+# pairs' worth of knowledge that is (doc/accuracy.md).
+_USUAL_FRACTION, _USUAL_FREEDOM = 0.015, 3
+# More pairs than this nobody runs.
+_MANY = 1000
 
 
 # Two measurements of one program, some minutes apart, differ by more than their rounds or copies
@@ -27,8 +32,7 @@ _REPEAT_FRACTION = 0.015
 
 def repeated(found: Interval) -> Interval:
     """With what another measurement, some minutes later, would differ by."""
-    half = math.hypot((found.high - found.low) / 2, _Z95 * _REPEAT_FRACTION)
-    return Interval(found.value, found.value - half, found.value + half)
+    return found.widened(_Z95 * _REPEAT_FRACTION)
 
 
 def decides(total: Interval) -> bool:
@@ -41,19 +45,28 @@ def t95(freedom: int) -> float:
     return _T95[freedom - 1] if freedom <= len(_T95) else _Z95 * (1 + 0.61 / freedom)
 
 
-def mean_of_rounds(differences: Sequence[float], nulls: Sequence[float]) -> Interval:
-    """The mean of rounds with its 90 % interval; each has two runs on base pages and one on huge.
+def mean_of_pairs(differences: Sequence[float]) -> Interval:
+    """The mean over pairs of runs with its 90 % interval.
 
-    `differences`: (mean of base - huge) / base; `nulls`: (base - base) / base, which are 0 but for
-    noise. One run's noise, of variance v, is in a difference with 3/2 v and in a null with 2 v, so
-    both tell v: with n rounds there are 2 n - 1 degrees of freedom.
+    `differences`: base - huge, as shares of the CPU time on base pages. Few pairs hardly tell
+    their own variance, so what pairs in turns usually have counts as some more of them (a moderated
+    t statistic: Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3).
     """
     n, value = len(differences), fmean(differences)
-    squares = sum((each - value) ** 2 for each in differences) / 1.5
-    squares += sum(each**2 for each in nulls) / 2
-    freedom = n - 1 + len(nulls)
-    half = t95(freedom) * math.sqrt(1.5 * squares / freedom / n)
+    squares = sum((each - value) ** 2 for each in differences)
+    freedom = n - 1 + _USUAL_FREEDOM
+    variance = (squares + _USUAL_FREEDOM * _USUAL_FRACTION**2) / freedom
+    half = t95(freedom) * math.sqrt(variance / n)
     return Interval(value, value - half, value + half)
+
+
+def more_pairs(total: Interval, n: int) -> int | None:
+    """How many more pairs would decide, by what `n` of them showed; None: it is decided."""
+    if decides(total):
+        return None
+    half, distance = (total.high - total.low) / 2, abs(total.value - WORTHWHILE_FRACTION)
+    needed = n * (half / distance) ** 2 if distance else math.inf
+    return max(1, math.ceil(min(needed, _MANY) - n))
 
 
 def mean_of_copies(

@@ -1,231 +1,265 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What do huge pages save whole runs? The program runs on both at the same time, in turns."""
+"""The gain of whole runs: pairs on base and on huge pages, by the remedy that is advised."""
 
 from __future__ import annotations
 
-import random
+import contextlib
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from statistics import fmean
+from pathlib import Path
+from statistics import fmean, median
 
-from tlbcost.common.cleanup import TimeLimitPassed
+from tlbcost.attribution.backing import Seen
+from tlbcost.common import units
+from tlbcost.common.cleanup import Stopped, TimeLimitPassed
 from tlbcost.common.errors import TlbcostError
 from tlbcost.common.interval import Interval
-from tlbcost.common.progress import RunProgress, Tick, say
-from tlbcost.measured.record import MeasuredGain, too_busy
-from tlbcost.measured.statistics import decides, mean_of_rounds, repeated
-from tlbcost.memory.peak_sampler import PeakSampler
+from tlbcost.common.progress import RunProgress, say
+from tlbcost.measured import catalog
+from tlbcost.measured.coverage import explain
+from tlbcost.measured.method import Method
+from tlbcost.measured.pairs import Pair, PairRunner
+from tlbcost.measured.record import MeasuredGain, TriedMethod
+from tlbcost.measured.statistics import decides, mean_of_pairs, more_pairs
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
-from tlbcost.run.turns import (
-    NotTogetherError,
-    Way,
-    cpus_for,
-    objection,
-    run_in_turns,
-    run_one_by_one,
-)
-from tlbcost.system.balloon import reports_free_pages
-from tlbcost.thp import program as thp
+from tlbcost.settings.change import Settings, system_settings
+from tlbcost.settings.journal import undisturbed
+from tlbcost.system.machine import thp_mode
 
-MIN_ROUNDS = 2
-_MOST_ROUNDS = 30
-_WAYS = 3
-# Narrower is not needed: the worthwhile gain is twice that.
-_ENOUGH_FRACTION = 0.0075
-# From this many rounds on, an interval in which the verdict does not change is narrow enough.
-_DECIDED_ROUNDS = 3
-# On fewer of the pages that could be huge, it is not measured what these do.
+MIN_PAIRS = 2
+_MOST_PAIRS = 30
+_USUAL_BUDGET_S = 60.0
+# Half an interval: narrow enough once the verdict is known, and narrower than anyone needs.
+_DECIDED_FRACTION, _ENOUGH_FRACTION = 0.02, 0.0075
+# On less of the memory that could be huge, it is not measured what huge pages do.
 _LEAST_HUGE_PART = 0.5
+# After so many pairs it is said what is known.
+_TOLD = (2, 4, 8, 16)
+# For another tlbcost to put the settings back.
+_WAIT_S = 60.0
 
 
-def predicted_s(outcome: Outcome) -> float:
-    """How long the fewest rounds take, at least."""
-    run = outcome.run
-    runs = MIN_ROUNDS * _WAYS + reports_free_pages()
-    return 0.0 if run is None else runs * max(run.cpu_ns, run.wall_ns) / 1e9
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to measure: `first` is an ordinary run, and `seen` the program's memory in it.
 
-
-def measure_runs(
-    launcher: Launcher,
-    argv: Sequence[str],
-    environment: Mapping[str, str],
-    first: Outcome,
-    limit_s: float,
-) -> MeasuredGain | str:
-    """Run it in rounds of two runs on base pages and one on huge ones; or why that says nothing.
-
-    `first`: a run on its own; `limit_s`: begin no round that would end later.
+    `budget_s`: time for all pairs (None: as usual). `system`: root may set THP to "always"
+    meanwhile.
     """
-    if not thp.is_here():
-        return "whole runs are put on huge pages on x86-64 only; tlbcost trial measures here"
-    try:
-        thp.check_possible()
-    except TlbcostError as error:
-        return str(error)
-    assert first.run is not None
-    if (why := objection(launcher, first.run)) is not None:
-        return why
-    rounds = _Rounds(launcher, tuple(argv), environment, first, cpus_for(first.run))
-    until = time.monotonic() + limit_s
-    try:
-        with RunProgress("rounds on base and on huge pages", MIN_ROUNDS) as progress:
-            if reports_free_pages():
-                with progress.run(own_output=False) as tick:
-                    rounds.touch(tick)
-            while (why := rounds.failed) is None and rounds.wants_more(until):
-                with progress.run(own_output=False) as tick:
-                    rounds.run(tick)
-    except TimeLimitPassed:
-        why = None if rounds.done >= MIN_ROUNDS else "the time limit passed"
-    return rounds.found() if why is None else why
-
-
-@dataclass(slots=True)
-class _Rounds:
-    """The rounds so far: base, base again and huge."""
 
     launcher: Launcher
     argv: tuple[str, ...]
-    environment: Mapping[str, str]
+    path: Path
     first: Outcome
-    cpus: frozenset[int]
-    together: bool = True
-    runs: list[tuple[Run, Run, Run]] = field(default_factory=list)
-    parts: list[float] = field(default_factory=list)
-    dropped: Counter[str] = field(default_factory=Counter)
-    failed: str | None = None
-    first_system_ns: int | None = None
+    seen: Seen
+    budget_s: float | None = None
+    system: bool = True
+
+    @property
+    def run(self) -> Run:
+        assert self.first.run is not None
+        return self.first.run
+
+    @property
+    def run_s(self) -> float:
+        """How long one run takes, at least."""
+        return max(self.run.cpu_ns, self.run.wall_ns) / 1e9
+
+    @property
+    def seconds(self) -> float:
+        """The time for all pairs."""
+        usual = max(_USUAL_BUDGET_S, 2 * MIN_PAIRS * self.run_s)
+        return usual if self.budget_s is None else self.budget_s
+
+    def fits(self) -> bool:
+        """Whether the fewest pairs end within the budget."""
+        return 2 * MIN_PAIRS * self.run_s <= self.seconds
+
+
+def measure_runs(asked: Asked) -> tuple[MeasuredGain | str, list[Run]]:
+    """Run pairs until the verdict is known or the budget is over, and the runs on base pages.
+
+    A method that reaches too little memory, or loses, gives way to the next one. A string says
+    why nothing was measured.
+    """
+    traced = asked.launcher.region is None
+    methods = catalog.candidates(asked.seen, system=asked.system, traced=traced)
+    if not methods:
+        return _no_method(asked.seen), []
+    until = time.monotonic() + asked.seconds
+    tried: list[_Pairs] = []
+    with RunProgress("pairs of runs", MIN_PAIRS) as progress:
+        runner = PairRunner(asked.launcher, asked.argv, asked.path, progress, asked.first.code)
+        runner.take_turns(asked.run)
+        for method in methods:
+            if tried and time.monotonic() + 2 * MIN_PAIRS * asked.run_s > until:
+                break
+            say(f"measuring: pairs of runs on base and on huge pages ({method.words})")
+            tried.append(_Pairs(method, until))
+            with _ready(method):
+                tried[-1].run(runner, asked.path)
+            if tried[-1].stopped or tried[-1].serves():
+                break
+    best = max(tried, key=lambda each: each.rank)
+    base = [pair.base for pair in best.done]
+    if best.why_not is not None or len(best.done) < MIN_PAIRS:
+        return best.why_not or "the time was up before two pairs had run", base
+    others = [each.tried() for each in tried if each is not best]
+    return best.found(tuple(others), in_turns=runner.cpus is not None), base
+
+
+def _no_method(seen: Seen) -> str:
+    mode = thp_mode()
+    if catalog.is_disabled(seen):
+        return "the program, or what it is started by, has huge pages off (PR_SET_THP_DISABLE)"
+    if catalog.is_shared(seen):
+        return "most of its memory is shared or of files, which no switch puts on huge pages"
+    if mode is None:
+        return "this kernel has no transparent huge pages"
+    if mode == "never":
+        return "transparent huge pages are off (/sys/kernel/mm/transparent_hugepage/enabled)"
+    return "no switch gives this program huge pages here (as root, tlbcost sets THP to always)"
+
+
+@contextlib.contextmanager
+def _ready(method: Method) -> Iterator[None]:
+    """The system as the method needs it; put back afterwards."""
+    with contextlib.ExitStack() as stack:
+        if method.needs_root:
+            settings: Settings = stack.enter_context(system_settings(say))
+            for path, value in method.settings:
+                settings.write(path, value)
+        else:
+            # What another tlbcost changes during the runs, such as THP's mode, would be measured.
+            stack.enter_context(undisturbed(say, _WAIT_S))
+        yield
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """The pairs of one method so far. `why_not`: the reason why they say nothing."""
+
+    method: Method
+    until: float
+    done: list[Pair] = field(default_factory=list)
+    why_not: str | None = None
+    stopped: bool = False
     longest_s: float = 0.0
 
     @property
-    def done(self) -> int:
-        return len(self.runs)
+    def rank(self) -> float:
+        """The larger, the better."""
+        usable = self.why_not is None and len(self.done) >= MIN_PAIRS
+        return self._mean(_cpu_time).value if usable else -float("inf")
 
-    def wants_more(self, until: float) -> bool:
-        """Another round is needed, and there is time."""
-        tried = self.done + self.dropped.total()
-        if tried < MIN_ROUNDS:
+    def serves(self) -> bool:
+        """It put the memory on huge pages, and did not lose."""
+        return self.why_not is None and len(self.done) >= MIN_PAIRS and self.total().high > 0
+
+    def run(self, runner: PairRunner, path: Path) -> None:
+        try:
+            while self._wants_more():
+                begun = time.monotonic()
+                base, huge = runner.pair(self.method, huge_first=len(self.done) % 2 == 1)
+                self.longest_s = max(self.longest_s, time.monotonic() - begun)
+                pair = Pair(base.run, huge.run, huge.backing, base.backing)
+                if _has_huge_base(pair):
+                    self.why_not = "its runs on base pages have huge pages, too, which it asks for"
+                    say(f"{self.method.name}: {self.why_not}")
+                    return
+                part = _huge_part(pair)
+                if part is not None and part < _LEAST_HUGE_PART and pair.backing is not None:
+                    self.why_not = explain(pair.backing, self.method, path)
+                    say(f"{self.method.name}: {self.why_not}")
+                    return
+                self.done.append(pair)
+                if len(self.done) in _TOLD:
+                    self._say()
+        except TimeLimitPassed:
+            self.stopped = True
+        except Stopped:
+            # Ctrl-C ends with what is known.
+            if len(self.done) < MIN_PAIRS:
+                raise
+            self.stopped = True
+        except TlbcostError as error:
+            self.why_not = str(error)
+            say(f"{self.method.name}: {error}")
+
+    def _wants_more(self) -> bool:
+        n = len(self.done)
+        if n < MIN_PAIRS:
             return True
-        late = time.monotonic() + self.longest_s > until
-        if late or tried >= _MOST_ROUNDS or self.done < MIN_ROUNDS:
-            return not late and tried < 2 * MIN_ROUNDS
-        if too_busy(self._null()) is not None:
-            # A moment's noise in few rounds is not a busy machine.
-            return True
-        total = self._mean(_cpu_time)
-        if self.done >= _DECIDED_ROUNDS and decides(repeated(total)):
+        if n >= _MOST_PAIRS or time.monotonic() + self.longest_s > self.until:
             return False
-        return (total.high - total.low) / 2 > _ENOUGH_FRACTION
+        total = self.total()
+        if total.high < 0:
+            # How much is lost hardly matters.
+            return False
+        half = (total.high - total.low) / 2
+        return half > (_DECIDED_FRACTION if decides(total) else _ENOUGH_FRACTION)
 
-    def touch(self, tick: Tick | None) -> None:
-        """One run on huge pages alone: the host backs those that it took back when they were free.
-
-        Later ones get the same again. Else what the host does would be most of the first round.
-        """
-        [outcome] = run_one_by_one(self.launcher, [self._huge()], tick)
-        if outcome.code == self.first.code and outcome.run is not None:
-            self.first_system_ns = outcome.run.system_ns
-
-    def _huge(self, sampler: PeakSampler | None = None) -> Way:
-        started = None if sampler is None else sampler.start
-        return Way((*thp.launcher(), *self.argv), self.environment, True, started)
-
-    def run(self, tick: Tick | None) -> None:
-        """One more round: in turns; what two runs at the same time would spoil, one by one."""
-        begun = time.monotonic()
-        try:
-            outcomes, part = self._attempt(tick)
-        except NotTogetherError as error:
-            say(f"runs on base and on huge pages come one after the other: {error}")
-            self.together = False
-            # Its last run is a whole one: what it writes is there again.
-            outcomes, part = self._attempt(tick)
-        self.longest_s = max(self.longest_s, time.monotonic() - begun)
-        self._take(outcomes, part)
-
-    def _attempt(self, tick: Tick | None) -> tuple[Sequence[Outcome], float | None]:
-        """Base, base again and huge, and what part of the last was. Raises NotTogetherError."""
-        sampler = PeakSampler()
-        base = Way(self.argv, self.environment, transparent=False)
-        ways = (base, base, self._huge(sampler))
-        # The first one is alone for a moment.
-        order = random.sample(range(_WAYS), _WAYS)
-        mixed = [ways[i] for i in order]
-        try:
-            if self.together:
-                found = run_in_turns(self.launcher, mixed, self.cpus, tick)
-            else:
-                found = run_one_by_one(self.launcher, mixed, tick)
-        finally:
-            backing = sampler.stop()
-        part = None if backing is None else backing.reached_fraction("anonymous")
-        return [found[order.index(i)] for i in range(_WAYS)], part
-
-    def _take(self, outcomes: Sequence[Outcome], part: float | None) -> None:
-        for outcome, pages in zip(outcomes, ("base", "base", "huge"), strict=True):
-            if outcome.code != self.first.code or outcome.run is None:
-                self.failed = f"a run on {pages} pages, next to two others, {outcome.describe()}"
-                return
-        if part is not None and part < _LEAST_HUGE_PART:
-            self.dropped["not on huge pages"] += 1
-            return
-        if part is not None:
-            self.parts.append(part)
-        base, again, huge = (outcome.run for outcome in outcomes)
-        assert base is not None
-        assert again is not None
-        assert huge is not None
-        self.runs.append((base, again, huge))
-
-    def _mean(self, part: Callable[[Run], int]) -> Interval:
-        """The mean of a part of the CPU time, as a share of all of it."""
-        differences, nulls = [], []
-        for base, again, huge in self.runs:
-            cpu = (base.cpu_ns + again.cpu_ns) / 2 or 1.0
-            differences.append(((part(base) + part(again)) / 2 - part(huge)) / cpu)
-            nulls.append((part(base) - part(again)) / cpu)
-        return mean_of_rounds(differences, nulls)
-
-    def _null(self) -> Interval:
-        """Of user time: what a page fault costs may vary without any neighbour."""
-        nulls = [
-            (base.user_ns - again.user_ns) / (base.cpu_ns or 1) for base, again, _ in self.runs
-        ]
-        found = self._mean(_user_time)
-        # A null has 4/3 of a difference's variance.
-        half = (found.high - found.low) / 2 * (4 / 3) ** 0.5
-        return Interval(fmean(nulls), fmean(nulls) - half, fmean(nulls) + half)
-
-    def found(self) -> MeasuredGain | str:
-        """What all rounds say."""
-        if self.done < MIN_ROUNDS:
-            why = ", ".join(f"{n} {what}" for what, n in self.dropped.items())
-            return f"{self.done} rounds of runs could be used ({why or 'too little time'})"
-        null = self._null()
-        if (busy := too_busy(null)) is not None:
-            return busy
-        return MeasuredGain(
-            source="runs in turns" if self.together else "runs one by one",
-            total_fraction=repeated(self._mean(_cpu_time)),
-            user_fraction=repeated(self._mean(_user_time)),
-            system_fraction=self._mean(_system_time),
-            null_fraction=null,
-            rounds=self.done,
-            dropped=dict(self.dropped),
-            huge_part=fmean(self.parts) if self.parts else None,
-            seen_fraction=1.0,
-            returned_fraction=self._returned(),
+    def _say(self) -> None:
+        user = self._mean(_user_time)
+        say(
+            f"after {len(self.done)} pairs: {units.percent(user.value)} of the time saved in user "
+            f"mode ({units.range_of(user)}), {units.percent(self.total().value)} in all "
+            f"({units.range_of(self.total())})"
         )
 
-    def _returned(self) -> float | None:
-        if self.first_system_ns is None:
-            return None
-        later = fmean(huge.system_ns for _, _, huge in self.runs)
-        cpu = fmean(base.cpu_ns for base, _, _ in self.runs)
-        return max(0.0, self.first_system_ns - later) / cpu if cpu else None
+    def total(self) -> Interval:
+        return self._mean(_cpu_time)
+
+    def _mean(self, part: Callable[[Run], int]) -> Interval:
+        """What was saved of a part of the CPU time, as a share of all of it."""
+        return mean_of_pairs(
+            [(part(pair.base) - part(pair.huge)) / (pair.base.cpu_ns or 1) for pair in self.done]
+        )
+
+    def tried(self) -> TriedMethod:
+        known = self.why_not is None and self.done
+        return TriedMethod(
+            name=self.method.name,
+            total_fraction=self.total() if known else None,
+            why_not=self.why_not,
+        )
+
+    def found(self, others: tuple[TriedMethod, ...], *, in_turns: bool) -> MeasuredGain:
+        """What all pairs say."""
+        parts = [part for pair in self.done if (part := _huge_part(pair)) is not None]
+        cpu_s = fmean(pair.base.cpu_ns for pair in self.done) / 1e9
+        system = self._mean(_system_time)
+        return MeasuredGain(
+            source="runs in turns" if in_turns else "runs one by one",
+            total_fraction=self.total(),
+            user_fraction=self._mean(_user_time),
+            system_fraction=system,
+            null_fraction=None,
+            rounds=len(self.done),
+            dropped={},
+            huge_part=fmean(parts) if parts else None,
+            seen_fraction=1.0,
+            method=self.method.name,
+            start_cost_s=Interval(-system.value * cpu_s, -system.high * cpu_s, -system.low * cpu_s),
+            growth_bytes=round(
+                median(pair.huge_peak_bytes - pair.base_peak_bytes for pair in self.done)
+            ),
+            more_pairs=more_pairs(self.total(), len(self.done)),
+            others=others,
+        )
+
+
+def _has_huge_base(pair: Pair) -> bool:
+    """The program undoes the refusal of huge pages in runs on base pages (prctl)."""
+    base = pair.base_backing
+    return base is not None and 2 * base.anonymous_huge_bytes > base.resident_bytes
+
+
+def _huge_part(pair: Pair) -> float | None:
+    """Of the anonymous memory, what was on huge pages; None: not seen, or there was none."""
+    return None if pair.backing is None else pair.backing.reached_fraction("anonymous")
 
 
 def _cpu_time(run: Run) -> int:

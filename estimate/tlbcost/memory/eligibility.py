@@ -61,6 +61,7 @@ def backing_of(mapping: Mapping) -> Backing:
         mapping.device,
         mapping.malloc_block_bytes,
         _growing(mapping),
+        mapping.disabled,
     )
 
 
@@ -114,8 +115,8 @@ def stand(
 
 _NOT_ASKED = 'THP is "madvise" here, and the program does not ask for huge pages'
 _LATER = {
-    "anonymous": "it is eligible, but was touched in small steps or before it was advised, and "
-    "waits for khugepaged",
+    "anonymous": "it is eligible, but was touched in small steps or before it was advised, or its "
+    "huge pages were split when parts were given back; khugepaged may collapse it",
     "shared": "it is eligible; pages that were there before wait for khugepaged",
     "file": "it is eligible, and waits for khugepaged",
 }
@@ -142,8 +143,8 @@ def _why_not(
         return "device", "memory of a device, or of the kernel"
     if settings.thp is None or settings.huge_page_bytes is None:
         return "no_thp", "this kernel has no transparent huge pages"
-    if disabled:
-        return "process", "the process has them off (prctl PR_SET_THP_DISABLE)"
+    if disabled or backed.disabled:
+        return "process", "the program, or what started it, has them off (prctl PR_SET_THP_DISABLE)"
     if "nh" in backed.flags:
         return "advised_against", "the program advises against it (MADV_NOHUGEPAGE)"
     huge = settings.huge_page_bytes

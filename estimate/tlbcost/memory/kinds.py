@@ -67,6 +67,9 @@ class Backing:
             "threads; null: neither"
         ),
     ] = None
+    disabled: Annotated[
+        bool, doc("its process may have no transparent huge pages (PR_SET_THP_DISABLE)")
+    ] = False
 
 
 def name_of(kind: MemoryKind) -> str:

@@ -12,6 +12,7 @@ from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.document import Part, doc
 from tlbcost.common.units import shortened
 from tlbcost.memory.areas import Area, Reaches
+from tlbcost.memory.kinds import name_of
 from tlbcost.memory.process import ProcessMemory
 from tlbcost.system.machine import Machine
 
@@ -168,7 +169,7 @@ def _areas(console: Console, process: ProcessMemory, listed: Sequence[Area]) -> 
 def _name(area: Area) -> str:
     if area.kind == "jit":
         return "code made at run time"
-    return names.shown(area.name)
+    return name_of(area.kind) if area.kind == "shared" else names.shown(area.name)
 
 
 def _names(areas: Sequence[Area]) -> str:

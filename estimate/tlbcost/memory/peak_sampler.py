@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tlbcost.memory import smaps
@@ -177,6 +177,8 @@ class PeakSampler:
                 if not self._belongs(pid):
                     continue
                 found = with_malloc_blocks(pid, smaps.parse(text, executable))
+                if huge_pages.process_disabled(pid):
+                    found = [replace(each, disabled=True) for each in found]
                 present.extend((executable, each) for each in found if each.resident_bytes)
                 frames.append(entries_of(pid, found) if self._frames else None)
         self._unreadable = max(self._unreadable, unreadable)

@@ -43,7 +43,8 @@ class Mapping:
     `start`, `end`, `permissions`, `offset_bytes`, `device`: of /proc/PID/maps, the device as
     (major, minor). `page_bytes`: KernelPageSize. `referenced_bytes`: on pages that were used since
     they were marked unused. `flags`: VmFlags; None: the kernel does not report it.
-    `malloc_block_bytes`: malloc_blocks.py; None: it was not looked for.
+    `malloc_block_bytes`: malloc_blocks.py; None: it was not looked for. `disabled`: its process may
+    have no transparent huge pages (PR_SET_THP_DISABLE).
     """
 
     name: str
@@ -64,6 +65,7 @@ class Mapping:
     referenced_bytes: int | None = None
     flags: tuple[str, ...] | None = None
     malloc_block_bytes: int | None = None
+    disabled: bool = False
 
     @property
     def size_bytes(self) -> int:

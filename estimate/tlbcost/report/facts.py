@@ -16,7 +16,12 @@ from tlbcost.memory.kinds import MemoryKind
 from tlbcost.remedies.document import RegionName
 
 _MODES = {"user": "user mode", "kernel": "kernel mode", "both": "user and kernel mode"}
-_KINDS: dict[MemoryKind, str] = {"anonymous": "anonymous", "heap": "heap", "stack": "stack"}
+_KINDS: dict[MemoryKind, str] = {
+    "anonymous": "anonymous",
+    "heap": "heap",
+    "stack": "stack",
+    "shared": "shared memory",
+}
 _NAME_COLUMNS = 30
 # An allocation site has most of the misses.
 _MOST = 0.5

@@ -61,6 +61,8 @@ _FEW_ROOMS = (
 def summary(document: EstimateDocument, width: int) -> tuple[list[str], list[str]]:
     """The lines of the verdict, and those below it."""
     verdict = wrapped(document.verdict.sentence, width)
+    if document.verdict.service_sentence is not None:
+        verdict += wrapped(document.verdict.service_sentence, width)
     said = _SAID.get(document.verdict.decided_by or "", ())
     caveats = caveat_items([each for each in document.caveats if each.code not in said], width)
     if document.placement is not None and document.placement.sentence is not None:
@@ -116,7 +118,7 @@ def measured_words(measured: MeasuredGain) -> str:
         also = "".join(f", with {each} on huge pages" for each in measured.also)
         return f"measured in {measured.rounds} copies of the running program{also}"
     how = "" if measured.source == "runs one by one" else ", in turns"
-    return f"measured in {measured.rounds} rounds of whole runs{how}"
+    return f"measured in {measured.rounds} pairs of runs{how}, by {measured.method}"
 
 
 def _facts(document: EstimateDocument, commands: list[str], room: _Room, width: int) -> list[str]:

@@ -63,10 +63,15 @@ def objection(launcher: Launcher, run: Run) -> str | None:
         return "--prepare makes ready for one run at a time"
     if run.cpu_ns + (run.waited_ns or 0) < _BUSY * run.wall_ns:
         return "the program waits for much of its time"
-    rooms = [meminfo_bytes("MemAvailable"), memory_limit().limit_bytes]
-    if any(room is not None and room < _ROOM * run.max_rss_bytes for room in rooms):
+    if not has_room(run):
         return "there is too little memory for several runs at the same time"
     return None
+
+
+def has_room(run: Run) -> bool:
+    """Whether there is memory for several runs of a program that took this."""
+    rooms = [meminfo_bytes("MemAvailable"), memory_limit().limit_bytes]
+    return all(room is None or room >= _ROOM * run.max_rss_bytes for room in rooms)
 
 
 def cpus_for(run: Run) -> frozenset[int]:

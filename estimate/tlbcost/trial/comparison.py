@@ -4,64 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tlbcost.common import units
 from tlbcost.common.interval import Interval
+from tlbcost.measured.coverage import explain, is_proven
+from tlbcost.measured.method import Method
+from tlbcost.measured.pairs import Pair
 from tlbcost.memory.peak import PeakMemory
 from tlbcost.model.gain import PredictedGain, fraction
-from tlbcost.run.outcome import Run
 from tlbcost.system.machine import Machine
-from tlbcost.trial.coverage import explain, is_proven
-from tlbcost.trial.method import Method
 
 # With fewer pairs nothing is known of how much differences vary.
 MIN_PAIRS = 3
 # More are not run to know a gain better.
 MOST_PAIRS = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Witnessed:
-    """A run, and its memory at the peak; `why_not` if that was not seen."""
-
-    run: Run
-    backing: PeakMemory | None
-    why_not: str = ""
-
-    @property
-    def peak_bytes(self) -> int:
-        """All memory at the peak."""
-        return _peak_bytes(self.run, self.backing)
-
-    @property
-    def sized_run(self) -> Run:
-        """The run, with all memory at its peak instead of the largest process's."""
-        return replace(self.run, max_rss_bytes=self.peak_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """One run on base pages, one on huge pages, and the memory at the peak of the latter.
-
-    `base_backing`: that of the former. None: not seen.
-    """
-
-    base: Run
-    huge: Run
-    backing: PeakMemory | None
-    base_backing: PeakMemory | None = None
-
-    @property
-    def base_peak_bytes(self) -> int:
-        """All memory at the peak of the run on base pages."""
-        return _peak_bytes(self.base, self.base_backing)
-
-    @property
-    def huge_peak_bytes(self) -> int:
-        """All memory at the peak of the run on huge pages; hugetlb pages only if they were seen."""
-        return _peak_bytes(self.huge, self.backing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +109,6 @@ def judge(
         difference_proven=whole is not None and not whole.low <= 0 <= whole.high,
         notes=tuple(notes),
     )
-
-
-def _peak_bytes(run: Run, backing: PeakMemory | None) -> int:
-    """Of the largest process at least, of all of them where they were seen."""
-    return max(run.max_rss_bytes, backing.resident_bytes if backing is not None else 0)
 
 
 def _median(values: Sequence[float]) -> Interval | None:

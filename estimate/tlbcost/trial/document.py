@@ -8,12 +8,13 @@ from typing import Annotated, Literal
 
 from tlbcost.common.document import Part, doc, part_of
 from tlbcost.common.interval import Interval
+from tlbcost.measured.coverage import covered_fraction
+from tlbcost.measured.pairs import Pair
 from tlbcost.memory.peak import MemoryScope, PeakMemory
 from tlbcost.model.gain import total_interval
 from tlbcost.run.outcome import Run
 from tlbcost.system.machine import Machine
-from tlbcost.trial.comparison import Pair, ProgramTrials, Trial
-from tlbcost.trial.coverage import covered_fraction
+from tlbcost.trial.comparison import ProgramTrials, Trial
 from tlbcost.trial.report import Verdict, bloat_bytes, sentences, verdict
 
 Bytes = Annotated[int, doc("in bytes", minimum=0)]

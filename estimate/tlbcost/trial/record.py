@@ -15,8 +15,9 @@ from tlbcost.accuracy.checks import (
     prediction_of,
 )
 from tlbcost.accuracy.record import format_record
+from tlbcost.measured.pairs import Pair
 from tlbcost.run.outcome import Run
-from tlbcost.trial.comparison import Pair, ProgramTrials, Trial
+from tlbcost.trial.comparison import ProgramTrials, Trial
 
 
 def to_table(found: ProgramTrials) -> str:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Literal, TextIO
 from tlbcost.common import names, units
 from tlbcost.common.console import grid, print_whole, section, table
 from tlbcost.common.interval import Interval
+from tlbcost.measured.coverage import covered_fraction
+from tlbcost.measured.pairs import Pair
 from tlbcost.model.gain import total_interval
 from tlbcost.run.region import region_words
-from tlbcost.trial.comparison import Pair, ProgramTrials, Trial, base_huge_bytes
-from tlbcost.trial.coverage import covered_fraction
+from tlbcost.trial.comparison import ProgramTrials, Trial, base_huge_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console

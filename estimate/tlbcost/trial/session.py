@@ -14,6 +14,10 @@ from tlbcost.common.cleanup import TimeLimitPassed
 from tlbcost.common.document import now
 from tlbcost.common.errors import CANNOT_MEASURE, TOOL_FAILED, TlbcostError
 from tlbcost.common.paths import version
+from tlbcost.measured import catalog
+from tlbcost.measured.coverage import heeds_tunables
+from tlbcost.measured.method import Method, drop_huge_page_requests
+from tlbcost.measured.pairs import Witnessed
 from tlbcost.model.gain import PredictedGain
 from tlbcost.run.launch import Launcher, launcher_of
 from tlbcost.run.program import resolve
@@ -21,10 +25,7 @@ from tlbcost.settings.change import system_settings
 from tlbcost.settings.journal import undisturbed
 from tlbcost.symbols.region import region_of
 from tlbcost.system.machine import current_machine, huge_page_bytes
-from tlbcost.trial import catalog
-from tlbcost.trial.comparison import ProgramTrials, Trial, Witnessed
-from tlbcost.trial.coverage import heeds_tunables
-from tlbcost.trial.method import Method, drop_huge_page_requests
+from tlbcost.trial.comparison import ProgramTrials, Trial
 from tlbcost.trial.runs import first_run, run_trial
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
 from tlbcost.common.names import program_only
 from tlbcost.common.output import write
 from tlbcost.common.paths import version
+from tlbcost.measured import catalog
+from tlbcost.measured.method import drop_huge_page_requests
 from tlbcost.run.program import resolve
 from tlbcost.settings.change import system_settings
 from tlbcost.settings.journal import Announce
 from tlbcost.system import hints, hugetlb
 from tlbcost.system.machine import current_machine
-from tlbcost.trial import catalog
-from tlbcost.trial.method import drop_huge_page_requests
 from tlbcost.trial.record import program_of
 from tlbcost.trial.runs import run_trial
 from tlbcost.validation.listener import Listener, listener

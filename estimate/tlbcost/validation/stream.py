@@ -11,9 +11,9 @@ from statistics import median
 from tlbcost.accuracy.checks import Program
 from tlbcost.common import paths
 from tlbcost.common.errors import CANNOT_MEASURE, TlbcostError
+from tlbcost.measured.method import drop_huge_page_requests
 from tlbcost.settings.journal import Announce
 from tlbcost.system import hints
-from tlbcost.trial.method import drop_huge_page_requests
 from tlbcost.validation.listener import listener
 from tlbcost.validation.session import SuiteRequest, check_rights, predict_and_try
 from tlbcost.validation.suite import Task

@@ -42,6 +42,7 @@ def measured(user: float, system: float | None, **others: object) -> MeasuredGai
         dropped={},
         huge_part=0.97,
         seen_fraction=1.0,
+        method=None if system is None else "glibc-thp",
     )
     return replace(found, **others)  # type: ignore[arg-type]
 
@@ -84,7 +85,7 @@ def test_copies_leave_page_faults_to_the_calibration() -> None:
     [
         (0.10, 0.05, "worth_trying", "saved 15 % of the run time, at least 15 % (measured)."),
         (0.005, 0.0, "not_worth_it", "saved 1.0 % of the run time at most (measured)."),
-        (-0.03, 0.0, "not_worth_it", "saved nothing (measured)."),
+        (-0.03, 0.0, "not_worth_it", "lose 3.0 % of the run time, at least 2.5 % (measured)."),
         (0.02, 0.0, "not_proven", "(measured); a trial would decide."),
     ],
 )
@@ -107,7 +108,7 @@ def test_the_summary_says_what_was_measured_and_what_was_expected() -> None:
     assert "user time" in text
     assert "kernel time" in text
     assert "the model expected" in text
-    assert "measured in 4 rounds of whole runs, in turns; modelled by" in text
+    assert "measured in 4 pairs of runs, in turns, by glibc-thp; modelled by" in text
 
 
 def missing_in(kind: str, walks: int) -> RegionMisses:

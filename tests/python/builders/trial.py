@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from builders.answer import MACHINE
+from tlbcost.measured.method import Method
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.model.gain import PredictedGain
 from tlbcost.run.outcome import Run
 from tlbcost.trial.comparison import Pair, ProgramTrials, Trial
-from tlbcost.trial.method import Method
 
 MIB = 1 << 20
 MS = 1_000_000

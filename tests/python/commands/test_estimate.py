@@ -70,7 +70,7 @@ def test_a_model_needs_a_simulation(options: tuple[str, ...]) -> None:
         ("--text is about measuring", ("--text", "--from", "file")),
         ("--text is about measuring", ("--text", "--region", "a:b", "app")),
         ("--shared-memory is about measuring", ("--shared-memory", "--no-measure", "app")),
-        ("--patience is about measuring", ("--patience", "9m", "--from", "file")),
+        ("--time-budget is about measuring", ("--time-budget", "9m", "--from", "file")),
         ("--seconds needs --pid", ("--seconds", "9", "app")),
         ("--children needs --pid", ("--children", "app")),
         ("app would not be run", ("--pid", "1", "app")),

@@ -107,8 +107,8 @@ def test_the_file_gives_defaults_and_what_is_typed_wins(file: Path) -> None:
         ('backend = "pmu"', ["--engine", "copies", "true"]),
         ('backend = "sim"', ["--from", "x"]),
         ('model = "simple"', ["--backend", "pmu", "true"]),
-        ('patience = "9m"', ["--no-measure", "true"]),
-        ("no-measure = true", ["--patience", "9m", "true"]),
+        ('time-budget = "9m"', ["--no-measure", "true"]),
+        ("no-measure = true", ["--time-budget", "9m", "true"]),
         ('engine = "valgrind"\noverhead = "3%"', ["--engine", "valgrind", "true"]),
     ],
 )
@@ -122,11 +122,12 @@ def test_a_default_yields_to_options_that_exclude_it(
 
 def test_no_two_defaults_of_the_file_exclude_each_other(file: Path) -> None:
     file.write_text(
-        'engine = "valgrind"\noverhead = "3%"\nno-measure = true\npatience = 60\n', encoding="utf-8"
+        'engine = "valgrind"\noverhead = "3%"\nno-measure = true\ntime-budget = 60\n',
+        encoding="utf-8",
     )
     found = parsed("estimate", "true")
     assert (found.engine, found.overhead) == ("valgrind", None)
-    assert (found.no_measure, found.patience) == (True, None)
+    assert (found.no_measure, found.time_budget) == (True, None)
 
 
 @pytest.mark.parametrize(

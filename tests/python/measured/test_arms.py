@@ -112,9 +112,16 @@ def test_a_slice_that_one_arm_did_not_finish_is_left_out(tmp_path: Path) -> None
     assert found.dropped == {"late": 4}
 
 
-def test_arms_on_the_same_pages_that_differ_are_a_busy_machine(tmp_path: Path) -> None:
-    rows = [row for i in range(4) for row in slices(i, 1000, 960, 900)]
-    assert "too busy" in str(measured(tmp_path, [copy(i) for i in range(4)], rows))
+def test_arms_on_the_same_pages_that_differ_widen_the_interval(tmp_path: Path) -> None:
+    def width(name: str, repeat: int) -> float:
+        rows = [row for i in range(4) for row in slices(i, 1000, repeat, 900)]
+        found = measured(tmp_path / name, [copy(i) for i in range(4)], rows)
+        assert isinstance(found, MeasuredGain)
+        return found.user_fraction.high - found.user_fraction.low
+
+    (tmp_path / "quiet").mkdir()
+    (tmp_path / "busy").mkdir()
+    assert width("busy", 920) > width("quiet", 1000) + 0.04
 
 
 def test_runs_have_copies_of_their_own(tmp_path: Path) -> None:

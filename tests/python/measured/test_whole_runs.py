@@ -1,34 +1,55 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Do rounds know which of their runs was on which pages, whoever began?"""
+"""Pairs of runs: which run was on which pages, when pairs end, and which method answers."""
 
 from __future__ import annotations
 
 import itertools
-import os
-import random
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tlbcost.measured import whole_runs
-from tlbcost.measured.record import MeasuredGain, TooBusy
+from builders.trial import METHOD
+from tlbcost.common.cleanup import Stopped
+from tlbcost.measured import catalog, pairs, whole_runs
+from tlbcost.measured.method import AS_IT_RUNS, Method
+from tlbcost.measured.record import MeasuredGain
+from tlbcost.memory import smaps
+from tlbcost.memory.peak import MemoryPart, PeakMemory
+from tlbcost.memory.peak_sampler import PeakSampler
 from tlbcost.run.launch import Launcher
 from tlbcost.run.outcome import Outcome, Run
 from tlbcost.run.turns import NotTogetherError, Way
 from tlbcost.thp import program as thp
 
-FIRST = Outcome(Run(10**9, 990_000_000, 0, 100, 0, 1 << 20), "", None, 0, None, None)
+MIB = 1 << 20
+FIRST = Outcome(Run(10**9, 990_000_000, 0, 100, 0, MIB), "", None, 0, None, None)
+SWITCH = replace(METHOD, environment={"SWITCH": "1"})
+OTHER = replace(METHOD, name="thp")
 
-Runner = Callable[..., tuple[Outcome, ...]]
+# User time of a run on base (False) or huge pages by a method's environment, in ns.
+Times = Callable[[Way], int]
 
 
 @pytest.fixture(autouse=True)
-def huge_pages_are_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thp, "is_here", lambda: True)
-    monkeypatch.setattr(thp, "check_possible", lambda: None)
-    monkeypatch.setattr(whole_runs, "reports_free_pages", lambda: False)
+def methods(monkeypatch: pytest.MonkeyPatch) -> list[Method]:
+    """The methods that serve; no host takes memory back, and no memory is looked at."""
+    found = [SWITCH]
+    monkeypatch.setattr(catalog, "candidates", lambda *_, **__: found)
+    monkeypatch.setattr(pairs, "reports_free_pages", lambda: False)
+    monkeypatch.setattr(PeakSampler, "stop", lambda _: None)
+    return found
+
+
+@pytest.fixture
+def in_turns(monkeypatch: pytest.MonkeyPatch) -> Callable[[Times], None]:
+    def pretend(times: Times) -> None:
+        def run(_: Launcher, ways: Sequence[Way], *__: object) -> tuple[Outcome, ...]:
+            return tuple(took(times(way)) for way in ways)
+
+        monkeypatch.setattr(pairs, "run_in_turns", run)
+
+    return pretend
 
 
 def took(user_ns: int) -> Outcome:
@@ -36,53 +57,38 @@ def took(user_ns: int) -> Outcome:
     return replace(FIRST, run=replace(FIRST.run, user_ns=user_ns))
 
 
-def pretended(seen: list[list[bool | None]]) -> Runner:
-    """Runs on huge pages take a tenth less."""
-
-    def run(_launcher: Launcher, ways: Sequence[Way], *_: object) -> tuple[Outcome, ...]:
-        seen.append([way.transparent for way in ways])
-        return tuple(took(900_000_000 if way.transparent else 10**9) for way in ways)
-
-    return run
+def measure(launcher: Launcher, budget_s: float = 60) -> MeasuredGain | str:
+    asked = whole_runs.Asked(launcher, ("program",), Path("/program"), FIRST, (), budget_s)
+    return whole_runs.measure_runs(asked)[0]
 
 
-def measure(launcher: Launcher) -> MeasuredGain | str:
-    return whole_runs.measure_runs(launcher, ["program"], {}, FIRST, 60)
+def on_huge(way: Way) -> bool:
+    return way.transparent is True
 
 
-def test_who_begins_does_not_matter(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[bool | None]] = []
-    monkeypatch.setattr(whole_runs, "run_in_turns", pretended(seen))
-    huge_was = set()
-    for _ in range(10):
-        found = measure(launcher)
-        assert isinstance(found, MeasuredGain)
-        assert found.source == "runs in turns"
-        assert found.total_fraction.value == pytest.approx(0.1)
-        assert found.null_fraction.value == 0
-        huge_was |= {each.index(True) for each in seen}
-    assert len(huge_was) > 1
-
-
-def test_what_the_host_takes_to_back_huge_pages_is_not_the_gain(
-    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[list[bool | None]] = []
-    monkeypatch.setattr(whole_runs, "reports_free_pages", lambda: True)
-    monkeypatch.setattr(whole_runs, "run_in_turns", pretended(seen))
-
-    def first(_launcher: Launcher, ways: Sequence[Way], *_: object) -> tuple[Outcome, ...]:
-        assert [way.transparent for way in ways] == [True]
-        assert not seen
-        one = took(900_000_000)
-        assert one.run is not None
-        return (replace(one, run=replace(one.run, system_ns=300_000_000)),)
-
-    monkeypatch.setattr(whole_runs, "run_one_by_one", first)
+def test_who_begins_does_not_matter(launcher: Launcher, in_turns: Callable[[Times], None]) -> None:
+    in_turns(lambda way: 900_000_000 if on_huge(way) else 10**9)
     found = measure(launcher)
     assert isinstance(found, MeasuredGain)
+    assert (found.source, found.method) == ("runs in turns", METHOD.name)
     assert found.total_fraction.value == pytest.approx(0.1)
-    assert found.returned_fraction == pytest.approx(0.3)
+    assert found.more_pairs is None
+    assert found.rounds == 2
+
+
+def test_a_busy_machine_widens_the_interval_and_pairs_go_on(
+    launcher: Launcher, in_turns: Callable[[Times], None]
+) -> None:
+    noise = itertools.cycle([0, 150_000_000, 60_000_000])
+    in_turns(lambda way: 900_000_000 + next(noise) if on_huge(way) else 10**9)
+    found = measure(launcher)
+    assert isinstance(found, MeasuredGain)
+    assert found.rounds == 30
+    short = measure(launcher, budget_s=0)
+    assert isinstance(short, MeasuredGain)
+    assert short.rounds == 2
+    assert short.total_fraction.low < 0.02 < short.total_fraction.high
+    assert short.more_pairs is not None
 
 
 def test_runs_that_spoil_each_other_come_one_by_one(
@@ -91,75 +97,139 @@ def test_runs_that_spoil_each_other_come_one_by_one(
     def together(*_: object) -> tuple[Outcome, ...]:
         raise NotTogetherError("it writes to /a/file")
 
-    seen: list[list[bool | None]] = []
-    monkeypatch.setattr(whole_runs, "run_in_turns", together)
-    monkeypatch.setattr(whole_runs, "run_one_by_one", pretended(seen))
+    def execute(self: Launcher, *_: object, **__: object) -> Outcome:
+        return took(900_000_000 if self.transparent else 10**9)
+
+    monkeypatch.setattr(pairs, "run_in_turns", together)
+    monkeypatch.setattr(Launcher, "execute", execute)
     found = measure(launcher)
     assert isinstance(found, MeasuredGain)
     assert found.source == "runs one by one"
     assert found.total_fraction.value == pytest.approx(0.1)
-    assert capsys.readouterr().err.count("one after the other: it writes to /a/file") == 1
+    assert capsys.readouterr().err.count("it writes to /a/file") == 1
 
 
-@pytest.mark.long
-def test_a_file_that_is_opened_late_leaves_no_watch_of_the_first_attempt(
-    launcher: Launcher, tmp_path: Path
+def seen(huge_bytes: int) -> PeakMemory:
+    part = MemoryPart("[heap]", "heap", 100 * MIB, huge_bytes, "/program", 100 * MIB)
+    return PeakMemory(100 * MIB, huge_bytes, 0, 0, 0, None, (part,), 3)
+
+
+def test_a_method_that_reaches_too_little_gives_way(
+    launcher: Launcher,
+    methods: list[Method],
+    monkeypatch: pytest.MonkeyPatch,
+    in_turns: Callable[[Times], None],
 ) -> None:
-    if not os.access(thp.launcher()[0], os.X_OK):
-        pytest.skip("needs tlbcost-thp")
-    busy = "import time\nend = time.process_time() + 0.4\nwhile time.process_time() < end: pass\n"
-    code = f"{busy}f = open({str(tmp_path / 'late')!r}, 'w')\n{busy}"
-    found = whole_runs.measure_runs(
-        launcher, [sys.executable, "-c", code], dict(os.environ), FIRST, 1
+    methods.append(OTHER)
+    in_turns(lambda way: 900_000_000 if on_huge(way) else 10**9)
+    looks: Iterator[PeakMemory] = itertools.chain(
+        [seen(0), seen(10 * MIB)], itertools.cycle([seen(0), seen(90 * MIB)])
     )
-    # What was measured, or why it says nothing, is of runs one by one.
-    assert isinstance(found, str) or found.source == "runs one by one"
-    assert launcher.runs >= 2 + 3
+    monkeypatch.setattr(PeakSampler, "stop", lambda _: next(looks))
+    found = measure(launcher)
+    assert isinstance(found, MeasuredGain)
+    assert found.method == "thp"
+    assert found.huge_part == pytest.approx(0.9)
+    [other] = found.others
+    assert (other.name, other.total_fraction) == (METHOD.name, None)
+    assert "90 MiB of the 100 MiB" in (other.why_not or "")
 
 
-def noisy(huge_ns: int, noise_ns: int) -> Runner:
-    """Runs on base pages take 1 s, more or less by the same in each odd or even round."""
-    turn = [0]
+def test_a_method_that_loses_gives_way_and_the_best_answers(
+    launcher: Launcher, methods: list[Method], in_turns: Callable[[Times], None]
+) -> None:
+    methods.append(OTHER)
 
-    def run(_launcher: Launcher, ways: Sequence[Way], *_: object) -> tuple[Outcome, ...]:
-        turn[0] += 1
-        shift = noise_ns if turn[0] % 2 else -noise_ns
-        return tuple(took((huge_ns if way.transparent else 10**9) + i * shift)
-                     for i, way in enumerate(ways))  # fmt: skip
+    def time(other_ns: int) -> Times:
+        def of(way: Way) -> int:
+            if not on_huge(way):
+                return 10**9
+            return 1_300_000_000 if "SWITCH" in (way.environment or {}) else other_ns
 
-    return run
+        return of
+
+    in_turns(time(900_000_000))
+    better = measure(launcher)
+    assert isinstance(better, MeasuredGain)
+    assert better.method == "thp"
+    [other] = better.others
+    assert other.total_fraction is not None
+    assert other.total_fraction.value == pytest.approx(-0.3)
+    in_turns(time(1_500_000_000))
+    worse = measure(launcher)
+    assert isinstance(worse, MeasuredGain)
+    assert worse.method == METHOD.name
+    assert worse.total_fraction.high < 0
 
 
-def test_rounds_end_once_they_decide(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(random, "sample", lambda population, k: list(population)[:k])
-    monkeypatch.setattr(whole_runs, "run_in_turns", noisy(800_000_000, 15_000_000))
-    clear = measure(launcher)
-    monkeypatch.setattr(whole_runs, "run_in_turns", noisy(975_000_000, 15_000_000))
-    close = measure(launcher)
-    assert isinstance(clear, MeasuredGain)
-    assert isinstance(close, MeasuredGain)
-    assert clear.rounds == 3
-    assert close.rounds > 3
+def test_ctrl_c_ends_with_what_is_known(
+    launcher: Launcher, in_turns: Callable[[Times], None]
+) -> None:
+    runs = itertools.count()
+    noise = itertools.cycle([0, 150_000_000, 60_000_000])
+
+    def time(after: int) -> Times:
+        def of(way: Way) -> int:
+            if next(runs) == after:
+                raise Stopped(2)
+            return 900_000_000 + next(noise) if on_huge(way) else 10**9
+
+        return of
+
+    in_turns(time(2))
+    with pytest.raises(Stopped):
+        measure(launcher)
+    runs = itertools.count()
+    in_turns(time(8))
+    found = measure(launcher)
+    assert isinstance(found, MeasuredGain)
+    assert found.rounds == 4
 
 
-def test_more_rounds_tell_a_moments_noise_from_a_busy_machine(
+def test_a_program_that_fails_on_huge_pages_is_not_measured(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def in_turns(disturbed_rounds: int) -> Runner:
-        rounds = itertools.count()
+    def execute(self: Launcher, *_: object, **__: object) -> Outcome:
+        return replace(FIRST, exit_code=3) if self.transparent else FIRST
 
-        def run(_launcher: Launcher, ways: Sequence[Way], *_: object) -> tuple[Outcome, ...]:
-            slow_ns = 1_090_000_000 if next(rounds) < disturbed_rounds else 10**9
-            base = iter((slow_ns, 10**9))
-            return tuple(took(800_000_000 if way.transparent else next(base)) for way in ways)
+    monkeypatch.setattr(Launcher, "execute", execute)
+    monkeypatch.setattr(pairs, "run_in_turns", lambda *_: (FIRST, replace(FIRST, exit_code=3)))
+    found = measure(launcher)
+    assert isinstance(found, str)
+    assert "exited with 3 on huge pages" in found
 
-        return run
 
-    monkeypatch.setattr(random, "sample", lambda population, k: list(population)[:k])
-    monkeypatch.setattr(whole_runs, "run_in_turns", in_turns(1))
-    moment = measure(launcher)
-    assert isinstance(moment, MeasuredGain)
-    assert moment.rounds == 5
-    monkeypatch.setattr(whole_runs, "run_in_turns", in_turns(99))
-    busy = measure(launcher)
-    assert isinstance(busy, TooBusy)
+def mapping(kind: smaps.MappingKind, name: str, huge: int = 0, block: int | None = None) -> object:
+    return smaps.Mapping(
+        name, kind, True, 100 * MIB, 100 * MIB, huge, 0, 0, 0, malloc_block_bytes=block
+    )
+
+
+@pytest.mark.parametrize(
+    ("memory", "mode", "root", "names"),
+    [
+        ([mapping("heap", "[heap]")], "madvise", False, ["glibc-thp", "run-thp"]),
+        ([mapping("heap", "[heap]")], "madvise", True, ["glibc-thp", "thp", "run-thp"]),
+        # It maps its memory itself, as LuaJIT does.
+        ([mapping("anonymous", smaps.UNNAMED, 0, 0)], "madvise", True, ["thp", "run-thp"]),
+        ([mapping("heap", "[heap]")], "always", False, ["thp"]),
+        ([mapping("heap", "[heap]")], "never", False, []),
+        ([mapping("heap", "[heap]")], "never", True, ["thp"]),
+        ([mapping("heap", "[heap]", 60 * MIB)], "madvise", True, [AS_IT_RUNS]),
+        ([], "madvise", False, ["run-thp"]),
+    ],
+)
+def test_methods_by_the_memory_of_the_program(
+    monkeypatch: pytest.MonkeyPatch,
+    memory: list[smaps.Mapping],
+    mode: str,
+    root: bool,
+    names: list[str],
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(catalog, "thp_mode", lambda: mode)
+    monkeypatch.setattr(catalog.hints, "is_root", lambda: root)
+    monkeypatch.setattr(catalog.glibc, "glibc_version", lambda: (2, 36))
+    monkeypatch.setattr(thp, "is_here", lambda: True)
+    found = catalog.candidates([("/bin/sh", each) for each in memory], system=True, traced=True)
+    assert [each.name for each in found] == names

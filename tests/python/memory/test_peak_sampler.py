@@ -19,6 +19,8 @@ import pytest
 from builders.tree import TREE
 from tlbcost.allocators.recognise import Malloc, Program, program_of
 from tlbcost.common.errors import TlbcostError
+from tlbcost.measured import catalog
+from tlbcost.measured.coverage import explain
 from tlbcost.memory import peak_sampler, smaps
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.memory.peak_sampler import PeakSampler
@@ -27,8 +29,6 @@ from tlbcost.run.stdin import ProgramInput
 from tlbcost.settings.change import Settings, system_settings
 from tlbcost.system import glibc
 from tlbcost.system.machine import huge_page_bytes, thp_mode
-from tlbcost.trial import catalog
-from tlbcost.trial.coverage import explain
 
 pytestmark = [pytest.mark.long, pytest.mark.settings]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
+from tlbcost.measured.catalog import auto, named
+from tlbcost.measured.method import base_environment
 from tlbcost.run.outcome import Run
 from tlbcost.system import glibc, hints
 from tlbcost.system.hugetlb import pool_pages
 from tlbcost.system.machine import POOLS, THP
 from tlbcost.thp import program as thp_program
-from tlbcost.trial.catalog import auto, named
-from tlbcost.trial.method import base_environment
 
 MIB = 1 << 20
 RUN = Run(10**9, 10**9, 0, 1000, 0, 256 * MIB)

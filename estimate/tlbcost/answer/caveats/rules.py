@@ -12,7 +12,7 @@ RULES: dict[str, CaveatRule] = {**system.RULES, **costs.RULES, **simulation.RULE
 
 # Worst first: a report shows the first three.
 SEVERITIES: dict[Severity, tuple[str, ...]] = {
-    "high": ("T45", "T17", "T14", "T22", "T40", "T43", "T11", "T13", "T19", "T04", "T34"),
+    "high": ("T45", "T17", "T14", "T22", "T40", "T11", "T13", "T19", "T04", "T34"),
     "medium": (
         "T41", "T42", "T03", "T21", "T02", "T55", "T56",
         "T25", "T27", "T26", "T28", "T07", "T20", "T35", "T15",

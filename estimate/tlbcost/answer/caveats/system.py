@@ -189,29 +189,6 @@ def _already_huge(estimate: Estimate) -> tuple[str, str] | None:
     )
 
 
-def _returned_pages(estimate: Estimate) -> tuple[str, str] | None:
-    around, faults = estimate.given.surroundings, estimate.gain.fault_fraction
-    if around is None or not around.reports_free_pages:
-        return None
-    measured = estimate.given.measured
-    if measured is not None and measured.returned_fraction is not None:
-        if measured.returned_fraction < FAULT_FRACTION:
-            return None
-        return (
-            "This VM returns free huge pages to its host. The first run on huge pages took "
-            f"{units.percent(measured.returned_fraction)} more, in the kernel, to get them back; "
-            "the gain is that of the runs after it.",
-            "Count that once for each start of the program.",
-        )
-    if faults is None or faults.value < FAULT_FRACTION:
-        return None
-    return (
-        "This VM returns free huge pages to its host. Touching a returned one can cost "
-        "milliseconds, which the calibration does not see: the saved page faults may be a loss.",
-        "Prove the gain with tlbcost trial.",
-    )
-
-
 RULES: dict[str, CaveatRule] = {
     "T01": _virtual_machine,
     "T02": _short_run,
@@ -227,5 +204,4 @@ RULES: dict[str, CaveatRule] = {
     "T22": _already_huge,
     "T40": _busy,
     "T41": _idle,
-    "T43": _returned_pages,
 }

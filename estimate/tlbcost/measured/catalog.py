@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""In which ways can a program be given huge pages without changing it, and which serves here?"""
+"""The ways to give a program huge pages without changing it, and those that serve here."""
 
 from __future__ import annotations
 
@@ -10,20 +10,28 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tlbcost.allocators.owner import own_heap_of
+from tlbcost.allocators.recognise import program_of
 from tlbcost.common import units
 from tlbcost.common.errors import CANNOT_MEASURE, USAGE, TlbcostError
 from tlbcost.common.sudo import calling_user
+from tlbcost.measured.method import AS_IT_RUNS, Method, base_environment, setting
+from tlbcost.memory import smaps
 from tlbcost.system import glibc, hints, hugetlb
 from tlbcost.system.glibc import TUNABLES
+from tlbcost.system.huge_pages import process_disabled
 from tlbcost.system.hugetlb import default_page_bytes, free_pages, pool_pages
 from tlbcost.system.machine import POOLS, THP, huge_page_bytes, thp_mode
 from tlbcost.thp import program as thp
-from tlbcost.trial.method import Method, setting
 
 if TYPE_CHECKING:
+    from tlbcost.attribution.backing import Seen
     from tlbcost.memory.peak import MemoryScope
     from tlbcost.run.outcome import Run
 
+_JAVA = "JAVA_TOOL_OPTIONS=-XX:+UseTransparentHugePages"
+# Less is the code and the libraries of any program.
+_LEAST_SHARED_BYTES = 64 << 20
 _SHM_GROUP = "/proc/sys/vm/hugetlb_shm_group"
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _REMAPPED = {"malloc": "the heap", "shared": "shared memory", "segments": "the program's segments"}
@@ -85,6 +93,88 @@ def auto(run: Run, *, heeds_tunables: bool = True) -> tuple[Method, str]:
         setting,
         CANNOT_MEASURE,
     )
+
+
+def candidates(seen: Seen, *, system: bool, traced: bool) -> list[Method]:
+    """The ways that may put the memory of a program onto huge pages here, the simplest first.
+
+    `seen`: its memory in an ordinary run. `system`: settings of the system may change, by root;
+    `traced`: the program may be traced. Pools are left to those who reserved them.
+    """
+    mode = thp_mode()
+    own = _as_it_runs(seen)
+    if own is not None:
+        return [own]
+    if is_disabled(seen) or is_shared(seen):
+        return []
+    if mode == "always":
+        return [_thp()]
+    found: list[Method] = []
+    if mode == "madvise":
+        found += _switches(seen)
+    if system and mode is not None and hints.is_root():
+        found.append(_thp())
+    if mode == "madvise" and traced and thp.is_here():
+        found.append(_run_thp())
+    return found
+
+
+def is_disabled(seen: Seen) -> bool:
+    """The program has transparent huge pages off, and not because it inherits that from us."""
+    anonymous = sum(mapping.anonymous_bytes for _, mapping in seen)
+    off = sum(mapping.anonymous_bytes for _, mapping in seen if mapping.disabled)
+    return 2 * off > anonymous and not process_disabled(os.getpid())
+
+
+def is_shared(seen: Seen) -> bool:
+    """Most of its memory is shared or of files, which no switch puts on huge pages."""
+    anonymous = sum(mapping.anonymous_bytes for _, mapping in seen)
+    resident = sum(mapping.resident_bytes for _, mapping in seen)
+    return resident - anonymous > max(anonymous, _LEAST_SHARED_BYTES)
+
+
+def _as_it_runs(seen: Seen) -> Method | None:
+    """As it is started by the user, if that has most of its memory on huge pages; else None."""
+    anonymous = sum(each.anonymous_bytes for _, each in seen)
+    if not anonymous or 2 * sum(each.anonymous_huge_bytes for _, each in seen) < anonymous:
+        return None
+    kept, _ = base_environment()
+    own = {name: value for name, value in os.environ.items() if kept.get(name) != value}
+    return Method(AS_IT_RUNS, "as it runs already", "anonymous", huge_page_bytes(), own)
+
+
+def _switches(seen: Seen) -> list[Method]:
+    """The switch of the allocator that has most of the program's memory, if it has one."""
+    sizes: dict[str, int] = {}
+    for program, mapping in seen:
+        sizes[program] = sizes.get(program, 0) + mapping.anonymous_bytes
+    if not sizes:
+        return []
+    largest = max(sizes, key=lambda program: sizes[program])
+    mapped = [mapping for program, mapping in seen if program == largest]
+    found = program_of(largest, [mapping.name for mapping in mapped])
+    malloc, runtime = found.malloc, own_heap_of(found)
+    if found.secure:
+        return []
+    if runtime == "java":
+        return [_environment(f"env:{_JAVA}", [_JAVA])]
+    if malloc is None or malloc.variable is None:
+        return []
+    if malloc.name == "glibc":
+        version = glibc.glibc_version()
+        by_malloc = sum(mapping.anonymous_bytes for mapping in mapped if _is_glibcs(mapping))
+        if version is None or version < glibc.FIRST_WITH_HUGETLB or 2 * by_malloc < sizes[largest]:
+            return []
+        return [_glibc_thp()]
+    value = "thp:always,metadata_thp:auto" if malloc.name == "jemalloc" else "1"
+    return [_environment(f"env:{malloc.variable}={value}", [f"{malloc.variable}={value}"])]
+
+
+def _is_glibcs(mapping: smaps.Mapping) -> bool:
+    if mapping.kind == "heap" or mapping.name == smaps.ARENA:
+        return True
+    # None: it could not be looked at.
+    return mapping.kind == "anonymous" and mapping.malloc_block_bytes != 0
 
 
 def _check_tunable(name: str) -> None:

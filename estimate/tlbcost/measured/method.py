@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tlbcost.run.outcome import Run
     from tlbcost.settings.change import Settings
 
+# The name of no change at all, for a program that has huge pages by itself.
+AS_IT_RUNS = "as it runs"
 # What asks for huge pages in the environment: no program on base pages may have it.
 _ASKING = ("HUGETLB_MORECORE", "HUGETLB_ELFMAP", "HUGETLB_SHM")
 

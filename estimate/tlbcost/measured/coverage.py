@@ -8,12 +8,12 @@ from pathlib import Path
 from tlbcost.allocators.owner import own_heap_of, words_of
 from tlbcost.allocators.recognise import Program, program_of
 from tlbcost.common import units
+from tlbcost.measured.method import Method, setting
 from tlbcost.memory import smaps
 from tlbcost.memory.peak import MemoryPart, PeakMemory
 from tlbcost.system import hugetlb
 from tlbcost.system.glibc import TUNABLES
 from tlbcost.system.machine import THP, huge_page_bytes, thp_mode
-from tlbcost.trial.method import Method, setting
 
 # Less than this part of the memory that a method should reach on huge pages is no trial of them.
 PROVEN_FRACTION = 0.5
