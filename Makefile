@@ -404,6 +404,9 @@ accuracy-published: $(B)/venv/.check  ## gains predicted from published walk sha
 bench-instructions: all  ## the simulator's instructions per lookup (the same on a busy machine; two minutes)
 	$(B)/venv/bin/python bench/simulator_instructions.py
 
+accuracy-packaged: all  ## estimates of packaged programs against pairs of runs (writes doc/accuracy.md; quiet, 20 minutes)
+	$(B)/venv/bin/python bench/packaged.py
+
 accuracy-machines: all  ## predictions for other machines against published tables (writes doc/accuracy-machines.md; five minutes)
 	$(B)/venv/bin/python bench/accuracy_machines.py
 
@@ -424,9 +427,6 @@ bench-servers: all  ## what copies measure of a redis under load (writes doc/ben
 
 bench-top: all $(B)/venv/.check  ## what tlbcost top uses with 500 processes (writes doc/benchmarks.md; quiet, three minutes)
 	$(B)/venv/bin/python bench/top.py
-
-bench-turns: all  ## do two trials in turns agree, and two of pairs one by one? (writes doc/benchmarks.md; half an hour)
-	$(B)/venv/bin/python bench/turns.py
 
 bench-counts: all $(B)/venv/.check  ## a fleet's counts of 50 million rows (writes doc/benchmarks.md; quiet, six minutes)
 	$(B)/venv/bin/python bench/fleet_counts.py
@@ -479,7 +479,7 @@ clean:  ## remove what was built
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: check-arm64-build soak-estimates analyze under-fire accuracy-machines soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-long check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top bench-turns bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
+.PHONY: check-arm64-build soak-estimates analyze under-fire accuracy-machines soak-arms arm64 check-arm64 c-workloads guest-numa check-numa soak-kills deb check-deb release torture soak-copies bench-copies bench-counts bench-engines schemas fuzz all programs c-tests aarch64 riscv64 guest workloads simulator install-deps demo demo-review review-picture check check-long check-events check-releases lint c-lint bench bench-arms bench-instructions bench-machines bench-servers bench-top accuracy-packaged bench-page-sizes acceptance accuracy accuracy-inputs accuracy-analysis accuracy-published bench-calibrator install clean help
 .SECONDARY:
 # The releases' folders have checkouts with such files of their own.
 -include $(shell find $(B) \( -path $(B)/releases -o -path $(B)/deb \) -prune -o -name '*.d' -type f -print 2>/dev/null)

@@ -10,7 +10,6 @@ and the truth's own error somewhere, or a run hung.
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from tlbcost.common.table import read_table
 from tlbcost.copies.run import arms_tool
 from tlbcost.measured.arms import measured_in_arms
 from tlbcost.measured.record import MeasuredGain
-from tlbcost.measured.whole_runs import measure_runs
+from tlbcost.measured.whole_runs import Asked, measure_runs
 from tlbcost.run.launch import launcher_of
 
 PAGE = TREE / "doc" / "benchmarks.md"
@@ -55,7 +54,8 @@ def measure(command: str) -> Found:
         first = launcher.execute(argv, discard=True)
         if first.run is None or first.failed:
             raise ValueError(f"{command}: {first.describe()}")
-        found = Found(measure_runs(launcher, argv, os.environ, first, TRUTH_S), "")
+        asked = Asked(launcher, tuple(argv), Path(argv[0]), first, (), TRUTH_S)
+        found = Found(measure_runs(asked)[0], "")
         expected, user = first.run.cpu_ns, first.run.user_ns / (first.run.cpu_ns or 1)
     with tempfile.TemporaryDirectory() as name:
         folders: list[Path] = []

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import replace
 
 from tlbcost.answer.record import Estimate
 from tlbcost.answer.words import decider
 from tlbcost.common import names
 from tlbcost.remedies.advice import Advice, advise
+from tlbcost.remedies.remedy import Remedy
 from tlbcost.remedies.situation import Situation
 from tlbcost.run.region import trial_command
 from tlbcost.system.glibc import TUNABLES
@@ -40,7 +42,23 @@ def advice_for(estimate: Estimate) -> tuple[Advice, ...]:
         around.can_run_thp,
         estimate.given.region,
     )
-    return advise(attribution.regions, situation)
+    found = advise(attribution.regions, situation)
+    measured = estimate.given.measured
+    if measured is None or measured.method is None:
+        return found
+    return tuple(_measured_first(advice, measured.method) for advice in found)
+
+
+def _measured_first(advice: Advice, method: str) -> Advice:
+    """The remedy with which the gain was measured before the others."""
+
+    def other(remedy: Remedy) -> bool:
+        if method == "thp":
+            return remedy.code != "thp-always"
+        switch = method.removeprefix("env:").partition("=")[2] or method
+        return remedy.code != method and not any(switch in step for step in remedy.steps)
+
+    return replace(advice, remedies=tuple(sorted(advice.remedies, key=other)))
 
 
 def _mapped(estimate: Estimate) -> dict[str, tuple[str, ...]]:

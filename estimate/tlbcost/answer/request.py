@@ -29,7 +29,7 @@ class EstimateRequest:
     followed, from its first instruction to its last. `pid`: a process that already runs,
     followed for `seconds` (None: as usual), with its `children`. `runs` None: as many as the time
     of one allows. `measured`: on huge pages, too, besides the model; `time_budget`: seconds for
-    pairs of runs (None: as usual); `system`: root may set THP to "always" meanwhile; `also`: with
+    pairs of runs (None: as usual); `system`: root may set THP to "always" for them; `also`: with
     these on huge pages. `cpu`,
     `object_name` and `walk_cycles` (what one page walk costs) are about files. `region`: of a phase
     of the program, START:END.

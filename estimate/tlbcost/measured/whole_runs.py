@@ -33,9 +33,9 @@ _MOST_PAIRS = 30
 _USUAL_BUDGET_S = 60.0
 # Half an interval: narrow enough once the verdict is known, and narrower than anyone needs.
 _DECIDED_FRACTION, _ENOUGH_FRACTION = 0.02, 0.0075
-# On less of the memory that could be huge, it is not measured what huge pages do.
-_LEAST_HUGE_PART = 0.5
-# After so many pairs it is said what is known.
+# With less of the memory on huge pages another method may do better; with still less, none does.
+_LEAST_HUGE_PART, _SOME_HUGE_PART = 0.5, 0.1
+# After these pairs it is said what is known.
 _TOLD = (2, 4, 8, 16)
 # For another tlbcost to put the settings back.
 _WAIT_S = 60.0
@@ -46,7 +46,7 @@ class Asked:
     """What to measure: `first` is an ordinary run, and `seen` the program's memory in it.
 
     `budget_s`: time for all pairs (None: as usual). `system`: root may set THP to "always"
-    meanwhile.
+    while they run.
     """
 
     launcher: Launcher
@@ -102,6 +102,12 @@ def measure_runs(asked: Asked) -> tuple[MeasuredGain | str, list[Run]]:
                 tried[-1].run(runner, asked.path)
             if tried[-1].stopped or tried[-1].serves():
                 break
+        if all(each.why_not is not None for each in tried):
+            # What huge pages do to a part of it is better than no answer.
+            most = max(tried, key=lambda each: each.reached or 0.0)
+            if (most.reached or 0.0) >= _SOME_HUGE_PART and not most.stopped:
+                with _ready(most.method):
+                    most.run(runner, asked.path, _SOME_HUGE_PART)
     best = max(tried, key=lambda each: each.rank)
     base = [pair.base for pair in best.done]
     if best.why_not is not None or len(best.done) < MIN_PAIRS:
@@ -145,6 +151,7 @@ class _Pairs:
     until: float
     done: list[Pair] = field(default_factory=list)
     why_not: str | None = None
+    reached: float | None = None  # where it is too small a part of the memory
     stopped: bool = False
     longest_s: float = 0.0
 
@@ -158,7 +165,9 @@ class _Pairs:
         """It put the memory on huge pages, and did not lose."""
         return self.why_not is None and len(self.done) >= MIN_PAIRS and self.total().high > 0
 
-    def run(self, runner: PairRunner, path: Path) -> None:
+    def run(self, runner: PairRunner, path: Path, least_part: float = _LEAST_HUGE_PART) -> None:
+        """Run pairs; stop at once if less than `least_part` of the memory is on huge pages."""
+        self.why_not = None
         try:
             while self._wants_more():
                 begun = time.monotonic()
@@ -170,11 +179,11 @@ class _Pairs:
                     say(f"{self.method.name}: {self.why_not}")
                     return
                 part = _huge_part(pair)
-                if part is not None and part < _LEAST_HUGE_PART and pair.backing is not None:
-                    self.why_not = explain(pair.backing, self.method, path)
+                self.done.append(pair)
+                if part is not None and part < least_part and pair.backing is not None:
+                    self.reached, self.why_not = part, explain(pair.backing, self.method, path)
                     say(f"{self.method.name}: {self.why_not}")
                     return
-                self.done.append(pair)
                 if len(self.done) in _TOLD:
                     self._say()
         except TimeLimitPassed:

@@ -116,7 +116,7 @@ def stand(
 _NOT_ASKED = 'THP is "madvise" here, and the program does not ask for huge pages'
 _LATER = {
     "anonymous": "it is eligible, but was touched in small steps or before it was advised, or its "
-    "huge pages were split when parts were given back; khugepaged may collapse it",
+    "huge pages were split when parts were released; khugepaged may collapse it",
     "shared": "it is eligible; pages that were there before wait for khugepaged",
     "file": "it is eligible, and waits for khugepaged",
 }

@@ -137,25 +137,6 @@ def _together(
     return tuple(found)
 
 
-def run_one_by_one(
-    launcher: Launcher, ways: Sequence[Way], tick: Callable[[float], None] | None = None
-) -> tuple[Outcome, ...]:
-    """The same one after the other, in random order; each to its end."""
-    order = random.sample(range(len(ways)), len(ways))
-    found: dict[int, Outcome] = {}
-    inherited = launcher.transparent
-    try:
-        for i in order:
-            launcher.transparent = ways[i].transparent
-            found[i] = launcher.execute(
-                ways[i].argv, discard=True, environment=ways[i].environment,
-                started=ways[i].started, tick=tick,
-            )  # fmt: skip
-    finally:
-        launcher.transparent = inherited
-    return tuple(found[i] for i in range(len(ways)))
-
-
 class _Run:
     """A run that is under way, and how long its turns were."""
 

@@ -135,6 +135,28 @@ def test_a_method_that_reaches_too_little_gives_way(
     assert "90 MiB of the 100 MiB" in (other.why_not or "")
 
 
+def test_huge_pages_for_a_part_of_the_memory_are_better_than_no_answer(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, in_turns: Callable[[Times], None]
+) -> None:
+    in_turns(lambda way: 900_000_000 if on_huge(way) else 10**9)
+    for part, answered in ((45, True), (5, False)):
+        looks = itertools.cycle([seen(0), seen(part * MIB)])
+        monkeypatch.setattr(PeakSampler, "stop", lambda _, looks=looks: next(looks))
+        found = measure(launcher)
+        assert isinstance(found, MeasuredGain) == answered
+        if isinstance(found, MeasuredGain):
+            assert found.huge_part == pytest.approx(0.45)
+            assert found.rounds >= 2
+
+
+def test_a_program_that_undoes_the_refusal_has_no_run_on_base_pages(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, in_turns: Callable[[Times], None]
+) -> None:
+    in_turns(lambda _: 10**9)
+    monkeypatch.setattr(PeakSampler, "stop", lambda _: seen(90 * MIB))
+    assert "huge pages, too" in str(measure(launcher))
+
+
 def test_a_method_that_loses_gives_way_and_the_best_answers(
     launcher: Launcher, methods: list[Method], in_turns: Callable[[Times], None]
 ) -> None:
@@ -199,10 +221,19 @@ def test_a_program_that_fails_on_huge_pages_is_not_measured(
     assert "exited with 3 on huge pages" in found
 
 
-def mapping(kind: smaps.MappingKind, name: str, huge: int = 0, block: int | None = None) -> object:
+def mapping(
+    kind: smaps.MappingKind,
+    name: str,
+    huge: int = 0,
+    block: int | None = None,
+    *,
+    anonymous: int = 100 * MIB,
+    disabled: bool = False,
+) -> smaps.Mapping:
     return smaps.Mapping(
-        name, kind, True, 100 * MIB, 100 * MIB, huge, 0, 0, 0, malloc_block_bytes=block
-    )
+        name, kind, True, 100 * MIB, anonymous, huge, 0, 0, 0,
+        malloc_block_bytes=block, disabled=disabled,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -217,6 +248,8 @@ def mapping(kind: smaps.MappingKind, name: str, huge: int = 0, block: int | None
         ([mapping("heap", "[heap]")], "never", True, ["thp"]),
         ([mapping("heap", "[heap]", 60 * MIB)], "madvise", True, [AS_IT_RUNS]),
         ([], "madvise", False, ["run-thp"]),
+        ([mapping("heap", "[heap]", disabled=True)], "madvise", True, []),
+        ([mapping("shared", "/dev/zero (deleted)", anonymous=0)], "madvise", True, []),
     ],
 )
 def test_methods_by_the_memory_of_the_program(

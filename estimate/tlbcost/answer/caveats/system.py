@@ -14,7 +14,6 @@ from tlbcost.system.glibc import HUGETLB, tunable
 
 SHORT_RUN_NS = 50_000_000
 KERNEL_FRACTION = 0.20
-FAULT_FRACTION = 0.01
 MOST_NOTES = 2
 
 
@@ -39,7 +38,9 @@ def _short_run(estimate: Estimate) -> tuple[str, str] | None:
 
 
 def _spread(estimate: Estimate) -> tuple[str, str] | None:
-    if not estimate.given.runs:
+    measured = estimate.given.measured
+    # What pairs vary by is in the interval.
+    if not estimate.given.runs or (measured is not None and measured.source != "copies"):
         return None
     spread = spread_fraction([run.cpu_ns for run in estimate.given.runs])
     if spread is None or spread <= waits.SPREAD_FRACTION:
