@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -98,16 +99,14 @@ def measure_runs(asked: Asked) -> tuple[MeasuredGain | str, list[Run]]:
                 break
             say(f"measuring: pairs of runs on base and on huge pages ({method.words})")
             tried.append(_Pairs(method, until))
-            with _ready(method):
-                tried[-1].run(runner, asked.path)
+            tried[-1].run(runner, asked.path)
             if tried[-1].stopped or tried[-1].serves():
                 break
         if all(each.why_not is not None for each in tried):
             # What huge pages do to a part of it is better than no answer.
             most = max(tried, key=lambda each: each.reached or 0.0)
             if (most.reached or 0.0) >= _SOME_HUGE_PART and not most.stopped:
-                with _ready(most.method):
-                    most.run(runner, asked.path, _SOME_HUGE_PART)
+                most.run(runner, asked.path, _SOME_HUGE_PART)
     best = max(tried, key=lambda each: each.rank)
     base = [pair.base for pair in best.done]
     if best.why_not is not None or len(best.done) < MIN_PAIRS:
@@ -169,33 +168,37 @@ class _Pairs:
         """Run pairs; stop at once if less than `least_part` of the memory is on huge pages."""
         self.why_not = None
         try:
-            while self._wants_more():
-                begun = time.monotonic()
-                base, huge = runner.pair(self.method, huge_first=len(self.done) % 2 == 1)
-                self.longest_s = max(self.longest_s, time.monotonic() - begun)
-                pair = Pair(base.run, huge.run, huge.backing, base.backing)
-                if _has_huge_base(pair):
-                    self.why_not = "its runs on base pages have huge pages, too, which it asks for"
-                    say(f"{self.method.name}: {self.why_not}")
-                    return
-                part = _huge_part(pair)
-                self.done.append(pair)
-                if part is not None and part < least_part and pair.backing is not None:
-                    self.reached, self.why_not = part, explain(pair.backing, self.method, path)
-                    say(f"{self.method.name}: {self.why_not}")
-                    return
-                if len(self.done) in _TOLD:
-                    self._say()
+            with _ready(self.method):
+                self._run(runner, path, least_part)
         except TimeLimitPassed:
             self.stopped = True
-        except Stopped:
+        except Stopped as stop:
             # Ctrl-C ends with what is known.
-            if len(self.done) < MIN_PAIRS:
+            if stop.number != signal.SIGINT or len(self.done) < MIN_PAIRS:
                 raise
             self.stopped = True
         except TlbcostError as error:
             self.why_not = str(error)
             say(f"{self.method.name}: {error}")
+
+    def _run(self, runner: PairRunner, path: Path, least_part: float) -> None:
+        while self._wants_more():
+            begun = time.monotonic()
+            base, huge = runner.pair(self.method, huge_first=len(self.done) % 2 == 1)
+            self.longest_s = max(self.longest_s, time.monotonic() - begun)
+            pair = Pair(base.run, huge.run, huge.backing, base.backing)
+            if _has_huge_base(pair):
+                self.why_not = "its runs on base pages have huge pages, too, which it asks for"
+                say(f"{self.method.name}: {self.why_not}")
+                return
+            part = _huge_part(pair)
+            self.done.append(pair)
+            if part is not None and part < least_part and pair.backing is not None:
+                self.reached, self.why_not = part, explain(pair.backing, self.method, path)
+                say(f"{self.method.name}: {self.why_not}")
+                return
+            if len(self.done) in _TOLD:
+                self._say()
 
     def _wants_more(self) -> bool:
         n = len(self.done)

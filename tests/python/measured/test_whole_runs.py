@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -190,15 +191,19 @@ def test_ctrl_c_ends_with_what_is_known(
     runs = itertools.count()
     noise = itertools.cycle([0, 150_000_000, 60_000_000])
 
-    def time(after: int) -> Times:
+    def time(after: int, number: int = signal.SIGINT) -> Times:
         def of(way: Way) -> int:
             if next(runs) == after:
-                raise Stopped(2)
+                raise Stopped(number)
             return 900_000_000 + next(noise) if on_huge(way) else 10**9
 
         return of
 
     in_turns(time(2))
+    with pytest.raises(Stopped):
+        measure(launcher)
+    runs = itertools.count()
+    in_turns(time(8, signal.SIGTERM))
     with pytest.raises(Stopped):
         measure(launcher)
     runs = itertools.count()
