@@ -23,7 +23,6 @@ static void test_nothing_is_written_for_others(void)
 		before = *shared;
 		CHECK_EQUAL(arm_fork(&arm, &copy), 0);
 		CHECK_EQUAL(arm_run(&arm, NULL, 300 * MS, &stretch), ARM_TIME);
-		CHECK(stretch.cpu_ns >= 290 * MS);
 		CHECK_EQUAL(*shared, before);
 		/* It has counted for itself. */
 		CHECK_EQUAL(copy_read(&arm.copy, (uintptr_t)shared, &after, sizeof(after)), 0);
