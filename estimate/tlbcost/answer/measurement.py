@@ -58,11 +58,11 @@ def measure_program(
                 "ends that with what is known"
             )
         found, base = measure_runs(asked)
-        return (_unmeasured(found) if isinstance(found, str) else found), base
+        return _told(found), base
     if (why := unavailable()) is not None:
-        return _unmeasured(why), []
+        return _told(why), []
     found = _copies_of_runs(request, launcher, first, run, _recorded_calls(copied))
-    return (_unmeasured(found) if isinstance(found, str) else found), []
+    return _told(found), []
 
 
 def measure_process(
@@ -73,7 +73,7 @@ def measure_process(
         return None
     calls = _recorded_calls(copied)
     found = _copies_of_process(request, pid, folder, run, calls)
-    return _unmeasured(found) if isinstance(found, str) else found
+    return _told(found)
 
 
 def _copies_of_process(
@@ -141,6 +141,8 @@ def _new_folder(parent: Path) -> Path:
     return folder
 
 
-def _unmeasured(why: str) -> str:
-    say(f"not measured: {why}")
-    return str(why)
+def _told(found: MeasuredGain | str) -> MeasuredGain | str:
+    """Say why nothing was measured, if nothing was."""
+    if isinstance(found, str):
+        say(f"not measured: {found}")
+    return found

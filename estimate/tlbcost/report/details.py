@@ -242,11 +242,12 @@ def _measured(console: Console, document: EstimateDocument) -> None:
         text += f"; {units.percent(measured.huge_part)} of the memory was on huge pages"
     if measured.seen_fraction < 1:
         text += f"; they stand for {units.percent(measured.seen_fraction)} of the time"
-    if measured.growth_bytes is not None:
-        text += f"; memory at the peak grew by {units.size(max(0, measured.growth_bytes))}"
+    if measured.growth_bytes is not None and measured.growth_bytes > 0:
+        text += f"; memory at the peak grew by {units.size(measured.growth_bytes)}"
     for other in measured.others:
-        said = other.why_not or units.range_of(other.total_fraction or Interval(0, 0, 0))
-        text += f". {other.name}: {said}"
+        share = other.total_fraction
+        said = other.why_not if share is None else units.range_of(share)
+        text += f". {other.name}: {said or units.NOT_OBTAINED}"
     if measured.dropped:
         left = ", ".join(f"{word} {n}" for word, n in sorted(measured.dropped.items()))
         text += f". Not used: {left}"
